@@ -1,0 +1,103 @@
+/// The binary forms as the types' send functions write them. Nil: the bytes are not of that form.
+extension BinaryFormat {
+  @inline(__always)
+  static func load<Value: FixedWidthInteger>(_ bytes: UnsafeRawBufferPointer, at offset: Int = 0) -> Value {
+    unsafe Value(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Value.self))
+  }
+
+  static func text(_ bytes: UnsafeRawBufferPointer) -> String? {
+    unsafe String(validating: bytes.assumingMemoryBound(to: UInt8.self), as: UTF8.self)
+  }
+
+  static func integer(_ bytes: UnsafeRawBufferPointer) -> Int64? {
+    switch bytes.count {
+    case 8: unsafe load(bytes) as Int64
+    case 4: unsafe Int64(load(bytes) as Int32)
+    case 2: unsafe Int64(load(bytes) as Int16)
+    default: nil
+    }
+  }
+
+  static func bool(_ bytes: UnsafeRawBufferPointer) -> Bool? {
+    unsafe bytes.count == 1 ? bytes[0] != 0 : nil
+  }
+
+  /// Microseconds since 1970. Nil also for the infinities, and for the last years before 294277, which do not fit.
+  static func timestamp(_ bytes: UnsafeRawBufferPointer) -> Int64? {
+    guard bytes.count == 8 else { return nil }
+    let value: Int64 = unsafe load(bytes)
+    if value == .min || value == .max { return nil }
+    let (microseconds, overflow) = value.addingReportingOverflow(epoch)
+    return overflow ? nil : microseconds
+  }
+
+  static func isInfiniteTimestamp(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard bytes.count == 8 else { return false }
+    let value: Int64 = unsafe load(bytes)
+    return value == .min || value == .max
+  }
+
+  static func numeric(_ bytes: UnsafeRawBufferPointer) -> PostgresNumeric? {
+    guard bytes.count >= 8 else { return nil }
+    let count = unsafe Int(load(bytes) as Int16)
+    let weight = unsafe Int(load(bytes, at: 2) as Int16)
+    let scale = unsafe Int(load(bytes, at: 6) as Int16)
+    guard count >= 0, bytes.count == 8 + 2 * count else { return nil }
+    switch unsafe load(bytes, at: 4) as UInt16 {
+    case NumericSign.positive:
+      return unsafe numeric(bytes, isNegative: false, count: count, weight: weight, scale: scale)
+    case NumericSign.negative:
+      return unsafe numeric(bytes, isNegative: true, count: count, weight: weight, scale: scale)
+    case NumericSign.nan: return PostgresNumeric(.nan)
+    case NumericSign.infinity: return PostgresNumeric(.infinity)
+    case NumericSign.minusInfinity: return PostgresNumeric(.minusInfinity)
+    default: return nil
+    }
+  }
+
+  private static func numeric(
+    _ bytes: UnsafeRawBufferPointer, isNegative: Bool, count: Int, weight: Int, scale: Int
+  ) -> PostgresNumeric? {
+    guard count <= 9 else {
+      let groups = (0..<count).map { unsafe load(bytes, at: 8 + 2 * $0) as UInt16 }
+      return PostgresNumeric(.long(isNegative: isNegative, weight: weight, groups: groups, scale: scale))
+    }
+    // Four groups are below 10^16, so that 64 bits do for nearly all values.
+    var low: UInt64 = 0
+    for index in 0..<min(count, 4) { low = unsafe low * 10_000 + UInt64(load(bytes, at: 8 + 2 * index) as UInt16) }
+    var magnitude = UInt128(low)
+    if count > 4 {
+      for index in 4..<count {
+        magnitude = unsafe magnitude * 10_000 + UInt128(load(bytes, at: 8 + 2 * index) as UInt16)
+      }
+    }
+    return PostgresNumeric(
+      .short(isNegative: isNegative, magnitude: magnitude, exponent: weight - count + 1, scale: scale))
+  }
+
+  /// An array of one dimension, or the empty one.
+  static func textArray(_ bytes: UnsafeRawBufferPointer) -> [String?]? {
+    guard bytes.count >= 12 else { return nil }
+    let dimensions: Int32 = unsafe load(bytes)
+    if dimensions == 0 { return [] }
+    guard dimensions == 1, bytes.count >= 20 else { return nil }
+    let count: Int32 = unsafe load(bytes, at: 12)
+    var values: [String?] = []
+    var position = 20
+    for _ in 0..<max(0, count) {
+      guard bytes.count >= position + 4 else { return nil }
+      let length = unsafe Int(load(bytes, at: position) as Int32)
+      position += 4
+      if length < 0 {
+        values.append(nil)
+        continue
+      }
+      guard bytes.count >= position + length,
+        let value = unsafe text(UnsafeRawBufferPointer(rebasing: bytes[position..<position + length]))
+      else { return nil }
+      values.append(value)
+      position += length
+    }
+    return values
+  }
+}

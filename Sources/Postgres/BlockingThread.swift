@@ -1,0 +1,47 @@
+import Dispatch
+
+/// Opens the connections of a `withBlockingThread` body. Cancelling the task that waits for the body cancels the statements of
+/// all of them, now and later.
+package struct BlockingScope: Sendable {
+  let interruption: Interruption
+
+  /// Whether the task was cancelled; for loops that compute between statements.
+  package var isCancelled: Bool { interruption.isCancelled }
+
+  /// As `BlockingConnection.connect`. Throws `.connectionFailed`, or `.cancelled`.
+  package func connect(
+    _ conninfo: String, applicationName: String, notices: @escaping PostgresNoticeHandler = { _ in }
+  ) throws(PostgresError) -> BlockingConnection {
+    try .connect(conninfo, applicationName: applicationName, interruption: interruption, notices: notices)
+  }
+}
+
+/// Runs `body` on a thread of its own, where it may block, and waits for it without blocking.
+///
+/// For work that reads several connections at once, such as the merge of ordered streams. Throws what `body` throws.
+package func withBlockingThread<R: Sendable>(
+  _ body: @escaping @Sendable (BlockingScope) throws -> R
+) async throws -> R {
+  let scope = BlockingScope(interruption: Interruption())
+  return try await withTaskCancellationHandler {
+    try await withCheckedThrowingContinuation { continuation in
+      // A private serial queue gets a thread whether or not others are free.
+      DispatchQueue(label: "night-audit.postgres.blocking").async {
+        continuation.resume(with: Result { try body(scope) })
+      }
+    }
+  } onCancel: {
+    scope.interruption.cancel()
+  }
+}
+
+/// Runs an actor's jobs one after the other on a private queue, so that they may block without taking a thread from the
+/// pool that all tasks share. (`DispatchSerialQueue`, which is an executor by itself, does not exist on Linux.)
+final class BlockingExecutor: SerialExecutor {
+  private let queue = DispatchQueue(label: "night-audit.postgres.session")
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+  }
+}

@@ -1,0 +1,161 @@
+import CLibPQ
+
+/// The rows of a query as a stream of `COPY ... TO STDOUT (FORMAT binary)`, one at a time, in the server's order.
+///
+/// `advance()` blocks until the next row is here; the accessors then read its fields in place. The reader keeps its
+/// connection alive and busy until the stream has ended. A reader that is dropped earlier cancels the query, which leaves an
+/// open transaction failed but the connection usable.
+/// https://www.postgresql.org/docs/15/sql-copy.html#id-1.9.3.55.9.4
+@safe
+package struct CopyReader: ~Copyable {
+  /// The columns of every row.
+  package let columns: [PostgresColumn]
+  /// Rows read so far.
+  package private(set) var rowCount = 0
+
+  private enum Phase { case header, rows, trailer, ended }
+
+  /// Where a field lies in the message; a negative length is a NULL.
+  private struct Field {
+    let offset: Int
+    let length: Int
+  }
+
+  private let handle: ConnectionHandle
+  private let sql: String
+  private var phase = Phase.header
+  /// What libpq allocated for one message of the server.
+  private var message: UnsafeMutablePointer<CChar>?
+  private var length = 0
+  private var position = 0
+  /// Empty unless there is a current row.
+  private var fields: [Field] = []
+
+  init(_ handle: ConnectionHandle, sql: String, columns: [PostgresColumn]) {
+    self.handle = handle
+    self.sql = sql
+    self.columns = columns
+    fields.reserveCapacity(columns.count)
+  }
+
+  deinit {
+    unsafe PQfreemem(message)
+    if phase != .ended {
+      // libpq accepts no other statement before a COPY has been read to its end.
+      handle.abandonCopy(sql)
+      handle.endStreaming()
+    }
+  }
+
+  /// Goes to the next row; false after the last one. Throws `PostgresError`, after which there is no current row.
+  package mutating func advance() throws(PostgresError) -> Bool {
+    fields.removeAll(keepingCapacity: true)
+    while phase != .ended {
+      if position == length {
+        try receive()
+      } else if phase == .header {
+        try readHeader()
+      } else if phase == .rows, try readRow() {
+        rowCount += 1
+        return true
+      } else if phase == .trailer {
+        // The trailer ends the rows but not the stream: libpq has more to say until it answers -1.
+        position = length
+      }
+    }
+    return false
+  }
+
+  /// The bytes of a field of the current row; nil for NULL.
+  func field(_ column: Int) throws(PostgresError) -> UnsafeRawBufferPointer? {
+    guard fields.indices.contains(column) else {
+      throw PostgresError(.usage, "there is no column \(column), or no current row", statement: sql)
+    }
+    let field = fields[column]
+    if field.length < 0 { return nil }
+    return unsafe UnsafeRawBufferPointer(
+      start: UnsafeRawPointer(message).map { unsafe $0 + field.offset }, count: field.length)
+  }
+
+  private mutating func receive() throws(PostgresError) {
+    unsafe PQfreemem(message)
+    unsafe message = nil
+    position = 0
+    let received = unsafe PQgetCopyData(handle.pointer, &message, 0)
+    length = Int(max(0, received))
+    if received > 0 { return }
+    let ended = phase
+    // -2 leaves its reason with the connection, where the next call overwrites it.
+    let failure = received == -2 ? handle.connectionError(sql) : nil
+    let reported = handle.endOfCopy(sql)
+    phase = .ended
+    handle.endStreaming()
+    if let error = reported ?? failure { throw error }
+    if ended != .trailer { throw malformed("the stream ended without its trailer") }
+  }
+
+  private mutating func readHeader() throws(PostgresError) {
+    let signature: [UInt8] = [0x50, 0x47, 0x43, 0x4F, 0x50, 0x59, 0x0A, 0xFF, 0x0D, 0x0A, 0x00]
+    let bytes = unsafe UnsafeRawBufferPointer(start: message, count: length)
+    guard length >= 19, unsafe bytes.prefix(11).elementsEqual(signature) else {
+      throw malformed("the stream has no binary header")
+    }
+    // The upper half of the flags announces changes that a reader must know.
+    let flags: UInt32 = unsafe BinaryFormat.load(bytes, at: 11)
+    let extensionLength: Int32 = unsafe BinaryFormat.load(bytes, at: 15)
+    guard flags >> 16 == 0, extensionLength >= 0, length >= 19 + Int(extensionLength) else {
+      throw malformed("the stream has an unknown header")
+    }
+    position = 19 + Int(extensionLength)
+    phase = .rows
+  }
+
+  /// False at the trailer. Indexes the fields without copying them.
+  private mutating func readRow() throws(PostgresError) -> Bool {
+    let bytes = unsafe UnsafeRawBufferPointer(start: message, count: length)
+    guard length - position >= 2 else { throw malformed("a row is cut off") }
+    let count = unsafe Int(BinaryFormat.load(bytes, at: position) as Int16)
+    position += 2
+    if count == -1 {
+      phase = .trailer
+      return false
+    }
+    guard count == columns.count else {
+      throw malformed("a row has \(count) columns instead of \(columns.count)")
+    }
+    for column in 0..<count {
+      guard length - position >= 4 else { throw cutOff(column) }
+      let fieldLength = unsafe Int(BinaryFormat.load(bytes, at: position) as Int32)
+      position += 4
+      guard length - position >= fieldLength else { throw cutOff(column) }
+      fields.append(Field(offset: position, length: fieldLength))
+      position += max(0, fieldLength)
+    }
+    return true
+  }
+
+  private mutating func cutOff(_ column: Int) -> PostgresError {
+    fields.removeAll(keepingCapacity: true)
+    var error = malformed("a row is cut off")
+    error.column = columns[column].name
+    return error
+  }
+
+  private func malformed(_ what: String) -> PostgresError {
+    PostgresError(.unexpectedData, what, statement: sql)
+  }
+}
+
+extension BlockingConnection {
+  /// Starts to stream the rows of `query`, a SELECT without COPY around it and without a semicolon.
+  ///
+  /// COPY takes no parameters: write constants with `PostgresLiteral`. Until the stream has ended, or the reader is
+  /// dropped, every other statement on this connection throws `.usage`. Throws `PostgresError`.
+  package func copyOut(_ query: String) throws(PostgresError) -> CopyReader {
+    // The binary stream says nothing about types, so they are asked for first.
+    let columns = try describe(query)
+    let sql = "COPY (\(query)) TO STDOUT (FORMAT binary)"
+    try beginCopy(sql)
+    return CopyReader(handle, sql: sql, columns: columns)
+  }
+}

@@ -1,0 +1,155 @@
+/// Fields of the current row by their position from 0.
+///
+/// An accessor without `optional` throws `.unexpectedData` for NULL; all of them throw it for a column of another type.
+/// Nothing is allocated but what is returned.
+extension CopyReader {
+  /// Whether the field is NULL.
+  package func isNull(_ column: Int) throws(PostgresError) -> Bool { try unsafe field(column) == nil }
+
+  /// `text`, `varchar`, `char`, `name`, `json`, or an enum.
+  package func text(_ column: Int) throws(PostgresError) -> String {
+    let bytes = try unsafe present(column)
+    guard columns[column].type.isText, let value = unsafe BinaryFormat.text(bytes) else {
+      throw .mismatch(columns[column], expected: "text")
+    }
+    return value
+  }
+
+  /// As `text`; nil for NULL.
+  package func optionalText(_ column: Int) throws(PostgresError) -> String? {
+    try isNull(column) ? nil : text(column)
+  }
+
+  /// `smallint`, `integer` or `bigint`.
+  package func int64(_ column: Int) throws(PostgresError) -> Int64 {
+    let bytes = try unsafe present(column)
+    guard columns[column].type.isInteger, let value = unsafe BinaryFormat.integer(bytes) else {
+      throw .mismatch(columns[column], expected: "an integer")
+    }
+    return value
+  }
+
+  /// As `int64`; nil for NULL.
+  package func optionalInt64(_ column: Int) throws(PostgresError) -> Int64? {
+    try isNull(column) ? nil : int64(column)
+  }
+
+  /// `smallint`, `integer` or `bigint` within 32 bits.
+  package func int32(_ column: Int) throws(PostgresError) -> Int32 {
+    guard let value = Int32(exactly: try int64(column)) else {
+      throw .mismatch(columns[column], expected: "a 32-bit integer")
+    }
+    return value
+  }
+
+  /// As `int32`; nil for NULL.
+  package func optionalInt32(_ column: Int) throws(PostgresError) -> Int32? {
+    try isNull(column) ? nil : int32(column)
+  }
+
+  /// `smallint`, `integer` or `bigint` within 16 bits.
+  package func int16(_ column: Int) throws(PostgresError) -> Int16 {
+    guard let value = Int16(exactly: try int64(column)) else {
+      throw .mismatch(columns[column], expected: "a 16-bit integer")
+    }
+    return value
+  }
+
+  /// As `int16`; nil for NULL.
+  package func optionalInt16(_ column: Int) throws(PostgresError) -> Int16? {
+    try isNull(column) ? nil : int16(column)
+  }
+
+  /// `boolean`.
+  package func bool(_ column: Int) throws(PostgresError) -> Bool {
+    let bytes = try unsafe present(column)
+    guard columns[column].type == .bool, let value = unsafe BinaryFormat.bool(bytes) else {
+      throw .mismatch(columns[column], expected: "a boolean")
+    }
+    return value
+  }
+
+  /// As `bool`; nil for NULL.
+  package func optionalBool(_ column: Int) throws(PostgresError) -> Bool? {
+    try isNull(column) ? nil : bool(column)
+  }
+
+  /// `timestamptz` in microseconds since 1970-01-01T00:00:00Z. Throws for infinity; see `isInfinite`.
+  package func timestamp(_ column: Int) throws(PostgresError) -> Int64 {
+    let bytes = try unsafe present(column)
+    guard columns[column].type == .timestamptz, let value = unsafe BinaryFormat.timestamp(bytes) else {
+      throw .mismatch(columns[column], expected: "a finite timestamptz")
+    }
+    return value
+  }
+
+  /// As `timestamp`; nil for NULL.
+  package func optionalTimestamp(_ column: Int) throws(PostgresError) -> Int64? {
+    try isNull(column) ? nil : timestamp(column)
+  }
+
+  /// Whether a `timestamptz` is `infinity` or `-infinity`; false for NULL.
+  package func isInfinite(_ column: Int) throws(PostgresError) -> Bool {
+    guard let bytes = try unsafe field(column) else { return false }
+    return unsafe columns[column].type == .timestamptz && BinaryFormat.isInfiniteTimestamp(bytes)
+  }
+
+  /// `numeric`.
+  package func numeric(_ column: Int) throws(PostgresError) -> PostgresNumeric {
+    let bytes = try unsafe present(column)
+    guard columns[column].type == .numeric, let value = unsafe BinaryFormat.numeric(bytes) else {
+      throw .mismatch(columns[column], expected: "a numeric")
+    }
+    return value
+  }
+
+  /// As `numeric`; nil for NULL.
+  package func optionalNumeric(_ column: Int) throws(PostgresError) -> PostgresNumeric? {
+    try isNull(column) ? nil : numeric(column)
+  }
+
+  /// `text[]` or `varchar[]` of one dimension.
+  package func textArray(_ column: Int) throws(PostgresError) -> [String?] {
+    let bytes = try unsafe present(column)
+    guard columns[column].type.isTextArray, let value = unsafe BinaryFormat.textArray(bytes) else {
+      throw .mismatch(columns[column], expected: "a text[]")
+    }
+    return value
+  }
+
+  /// The bytes of a field of any type as the server sent them; `body` gets them for its own duration only.
+  package func withBytes<R>(
+    _ column: Int, _ body: (Span<UInt8>) throws(PostgresError) -> R
+  ) throws(PostgresError) -> R {
+    let bytes = try unsafe present(column)
+    return try unsafe body(bytes.assumingMemoryBound(to: UInt8.self).span)
+  }
+
+  /// The order of a field's bytes and those of `text`, which is that of `COLLATE "C"`: negative when the field comes first,
+  /// 0 when they are equal, positive when `text` comes first. Throws for NULL.
+  package func compareBytes(_ column: Int, to text: String) throws(PostgresError) -> Int {
+    let bytes = try unsafe present(column)
+    var text = text
+    return text.withUTF8 { unsafe byteOrder(bytes, UnsafeRawBufferPointer($0)) }
+  }
+
+  /// The order of two fields' bytes, as `compareBytes(_:to:)`. Throws for NULL.
+  package func compareBytes(
+    _ column: Int, to other: borrowing CopyReader, _ otherColumn: Int
+  ) throws(PostgresError) -> Int {
+    try unsafe byteOrder(present(column), other.present(otherColumn))
+  }
+
+  private func present(_ column: Int) throws(PostgresError) -> UnsafeRawBufferPointer {
+    guard let bytes = try unsafe field(column) else { throw .null(columns[column]) }
+    return unsafe bytes
+  }
+}
+
+private func byteOrder(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
+  for index in 0..<min(left.count, right.count) {
+    let difference = unsafe Int(left[index]) - Int(right[index])
+    if difference != 0 { return difference }
+  }
+  return left.count - right.count
+}

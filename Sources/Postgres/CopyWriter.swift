@@ -1,0 +1,190 @@
+import CLibPQ
+
+/// Writes rows into a table by `COPY ... FROM STDIN (FORMAT binary)`.
+///
+/// Each row calls one method per column, in the order of `columns`. A value of another type than its column's throws
+/// `.usage`; what the server refuses (a constraint, a value out of range) is thrown when the COPY ends.
+package struct CopyWriter: ~Copyable {
+  /// The columns that every row fills.
+  package let columns: [PostgresColumn]
+  /// Rows written so far.
+  package private(set) var rowCount = 0
+
+  private let handle: ConnectionHandle
+  private let sql: String
+  private var buffer: [UInt8] = []
+  /// The position of the next value; nil between rows.
+  private var next: Int?
+
+  /// Large enough that a call per buffer costs nothing, small enough to stay in a processor's cache.
+  private static let chunkSize = 256 * 1_024
+
+  init(_ handle: ConnectionHandle, sql: String, columns: [PostgresColumn]) {
+    self.handle = handle
+    self.sql = sql
+    self.columns = columns
+    buffer.reserveCapacity(Self.chunkSize + 4_096)
+    buffer += [0x50, 0x47, 0x43, 0x4F, 0x50, 0x59, 0x0A, 0xFF, 0x0D, 0x0A, 0x00]
+    BinaryFormat.append(integer: Int32(0), to: &buffer)
+    BinaryFormat.append(integer: Int32(0), to: &buffer)
+  }
+
+  /// Writes one row. When `fields` throws, or does not fill every column, the row is left out and the error is thrown.
+  package mutating func row(
+    _ fields: (inout CopyWriter) throws(PostgresError) -> Void
+  ) throws(PostgresError) {
+    if next != nil { throw PostgresError(.usage, "a row cannot hold a row", statement: sql) }
+    let start = buffer.count
+    BinaryFormat.append(integer: Int16(columns.count), to: &buffer)
+    next = 0
+    do throws(PostgresError) {
+      try fields(&self)
+      if let next, next < columns.count { throw refusal(columns[next], "the row has no value for the column") }
+    } catch {
+      buffer.removeSubrange(start...)
+      next = nil
+      throw error
+    }
+    next = nil
+    rowCount += 1
+    if buffer.count >= Self.chunkSize { try flush() }
+  }
+
+  /// NULL, for a column of any type.
+  package mutating func null() throws(PostgresError) {
+    _ = try nextColumn("NULL") { _ in true }
+    BinaryFormat.append(integer: Int32(-1), to: &buffer)
+  }
+
+  /// `text`, `varchar`, `char`, `name`, `json`, or an enum.
+  package mutating func text(_ value: String?) throws(PostgresError) {
+    _ = try nextColumn("text", where: \.isText)
+    try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(text:to:))
+  }
+
+  /// `smallint`, `integer` or `bigint`. Throws `.usage` when the column's type cannot hold the value.
+  package mutating func int(_ value: Int64?) throws(PostgresError) {
+    let column = try nextColumn("an integer", where: \.isInteger)
+    guard let value else { return BinaryFormat.append(integer: Int32(-1), to: &buffer) }
+    switch column.type {
+    case .int2: try integer(Int16(exactly: value), column)
+    case .int4: try integer(Int32(exactly: value), column)
+    default: try integer(value, column)
+    }
+  }
+
+  /// `boolean`.
+  package mutating func bool(_ value: Bool?) throws(PostgresError) {
+    _ = try nextColumn("a boolean") { $0 == .bool }
+    try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(bool:to:))
+  }
+
+  /// `timestamptz` in microseconds since 1970-01-01T00:00:00Z.
+  package mutating func timestamp(_ value: Int64?) throws(PostgresError) {
+    _ = try nextColumn("a timestamptz") { $0 == .timestamptz }
+    try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(timestamp:to:))
+  }
+
+  /// `numeric`.
+  package mutating func numeric(_ value: PostgresNumeric?) throws(PostgresError) {
+    _ = try nextColumn("a numeric") { $0 == .numeric }
+    try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(numeric:to:))
+  }
+
+  /// `numeric`, as an integer of units of `10^-decimals`: minor units of a currency and its digits.
+  package mutating func numeric(_ scaled: Int64?, decimals: Int) throws(PostgresError) {
+    try numeric(scaled.map { PostgresNumeric(scaled: $0, decimals: decimals) })
+  }
+
+  /// `bytea`.
+  package mutating func bytes(_ value: [UInt8]?) throws(PostgresError) {
+    _ = try nextColumn("bytea") { $0 == .bytea }
+    try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(bytes:to:))
+  }
+
+  /// `text[]`.
+  package mutating func textArray(_ value: [String?]?) throws(PostgresError) {
+    _ = try nextColumn("a text[]") { $0 == .textArray }
+    try BinaryFormat.appendField(value, to: &buffer) { (values, bytes) throws(PostgresError) in
+      try BinaryFormat.append(array: values, of: .text, to: &bytes, BinaryFormat.append(text:to:))
+    }
+  }
+
+  /// Sends what is left and the trailer.
+  mutating func finish() throws(PostgresError) {
+    BinaryFormat.append(integer: Int16(-1), to: &buffer)
+    try flush()
+  }
+
+  private mutating func flush() throws(PostgresError) {
+    if handle.interruption.isCancelled {
+      throw PostgresError(.cancelled, "cancelled while rows were written", statement: sql)
+    }
+    let sent = unsafe buffer.withUnsafeBytes { bytes in
+      unsafe PQputCopyData(
+        handle.pointer, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(clamping: bytes.count))
+    }
+    guard sent == 1 else { throw handle.connectionError(sql) }
+    buffer.removeAll(keepingCapacity: true)
+  }
+
+  private mutating func integer(
+    _ value: (some FixedWidthInteger)?, _ column: PostgresColumn
+  ) throws(PostgresError) {
+    guard let value else { throw refusal(column, "the column's type cannot hold the integer") }
+    BinaryFormat.append(integer: Int32(value.bitWidth / 8), to: &buffer)
+    BinaryFormat.append(integer: value, to: &buffer)
+  }
+
+  private mutating func nextColumn(
+    _ given: String, where fits: (PostgresType) -> Bool
+  ) throws(PostgresError) -> PostgresColumn {
+    guard let position = next, position < columns.count else {
+      throw PostgresError(.usage, "a value outside a row, or more values than columns", statement: sql)
+    }
+    let column = columns[position]
+    guard fits(column.type) else {
+      throw refusal(column, "\(given) does not fit a column of type \(column.type.rawValue)")
+    }
+    next = position + 1
+    return column
+  }
+
+  private func refusal(_ column: PostgresColumn, _ message: String) -> PostgresError {
+    var error = PostgresError(.usage, message, statement: sql)
+    error.column = column.name
+    return error
+  }
+}
+
+extension BlockingConnection {
+  /// Writes the rows that `body` gives to its writer, all or none of them.
+  ///
+  /// Throws what `body` throws, or the `PostgresError` of the server, with SQLSTATE and constraint.
+  ///
+  /// - Returns: the number of rows written.
+  @discardableResult
+  package func copyIn(
+    into table: PostgresIdentifier, columns names: [String], _ body: (inout CopyWriter) throws -> Void
+  ) throws -> Int {
+    var quoted: [String] = []
+    for name in names { quoted.append(try PostgresIdentifier(name).sql) }
+    let list = quoted.joined(separator: ", ")
+    // The binary form of a value depends on its column's type. To describe a query takes no right to read the table.
+    let columns = try describe("SELECT \(list) FROM \(table.sql)")
+    let sql = "COPY \(table.sql) (\(list)) FROM STDIN (FORMAT binary)"
+    try beginCopy(sql)
+    defer { handle.endStreaming() }
+    var writer = CopyWriter(handle, sql: sql, columns: columns)
+    do {
+      try body(&writer)
+      try writer.finish()
+    } catch {
+      handle.abandonCopy(sql)
+      throw error
+    }
+    guard unsafe PQputCopyEnd(handle.pointer, nil) == 1 else { throw handle.connectionError(sql) }
+    if let failure = handle.endOfCopy(sql) { throw failure }
+    return writer.rowCount
+  }
+}

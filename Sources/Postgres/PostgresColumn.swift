@@ -1,0 +1,50 @@
+/// A data type by its object id. Ids of built-in types are fixed (PostgreSQL source, `pg_type.dat`).
+package struct PostgresType: RawRepresentable, Hashable, Sendable {
+  /// The `oid` in `pg_type`.
+  package let rawValue: UInt32
+
+  package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+  static let unspecified = PostgresType(rawValue: 0)
+  static let bool = PostgresType(rawValue: 16)
+  static let bytea = PostgresType(rawValue: 17)
+  static let name = PostgresType(rawValue: 19)
+  static let int8 = PostgresType(rawValue: 20)
+  static let int2 = PostgresType(rawValue: 21)
+  static let int4 = PostgresType(rawValue: 23)
+  static let text = PostgresType(rawValue: 25)
+  static let json = PostgresType(rawValue: 114)
+  static let unknown = PostgresType(rawValue: 705)
+  static let boolArray = PostgresType(rawValue: 1000)
+  static let byteaArray = PostgresType(rawValue: 1001)
+  static let textArray = PostgresType(rawValue: 1009)
+  static let varcharArray = PostgresType(rawValue: 1015)
+  static let int8Array = PostgresType(rawValue: 1016)
+  static let bpchar = PostgresType(rawValue: 1042)
+  static let varchar = PostgresType(rawValue: 1043)
+  static let timestamptz = PostgresType(rawValue: 1184)
+  static let timestamptzArray = PostgresType(rawValue: 1185)
+  static let numericArray = PostgresType(rawValue: 1231)
+  static let numeric = PostgresType(rawValue: 1700)
+
+  /// Whether the binary form is the characters themselves. Types made by the user count: those of enums and `citext` are,
+  /// and for any other the check of the encoding fails.
+  var isText: Bool {
+    switch self {
+    case .text, .varchar, .bpchar, .name, .json, .unknown: true
+    default: rawValue >= 16_384
+    }
+  }
+
+  var isTextArray: Bool { self == .textArray || self == .varcharArray }
+
+  var isInteger: Bool { self == .int2 || self == .int4 || self == .int8 }
+}
+
+/// A column of a result.
+package struct PostgresColumn: Hashable, Sendable {
+  /// Its name in the result.
+  package let name: String
+  /// Its data type; that of the base type for a domain.
+  package let type: PostgresType
+}

@@ -1,0 +1,109 @@
+/// What went wrong between us and Postgres.
+///
+/// `description` is safe to log: it holds the server's primary message, names of objects and the SQL text with its string
+/// literals masked, but no parameter and no row values. Those can be in `detail`, which nothing prints by itself.
+package struct PostgresError: Error, Hashable, Sendable {
+  /// Who has to act on the error.
+  package enum Kind: Hashable, Sendable {
+    /// No connection could be made: wrong address, wrong password, server down.
+    case connectionFailed
+    /// An established connection is gone. Nothing is known about a statement that was running.
+    case connectionLost
+    /// The server refused a statement; `sqlState` says why.
+    case server
+    /// The task that wanted the statement was cancelled. The connection is usable.
+    case cancelled
+    /// The server sent something other than the caller declared: a NULL, another type, a value out of range.
+    case unexpectedData
+    /// The caller broke a rule of this module. A defect of the program, not of the data or the server.
+    case usage
+  }
+
+  /// Who has to act on the error.
+  package var kind: Kind
+  /// Five characters, PostgreSQL documentation, appendix A; nil where the server did not speak.
+  package var sqlState: String?
+  /// The server's primary message, or ours.
+  package var message: String
+  /// The server's or libpq's explanation. May hold values of rows and parts of a connection string: never log it.
+  package var detail: String?
+  /// The constraint that a row broke.
+  package var constraint: String?
+  /// Schema of `table`.
+  package var schema: String?
+  /// The table that the server blames.
+  package var table: String?
+  /// The column that the server, or a typed accessor, blames.
+  package var column: String?
+  /// The SQL text, on one line, its string literals masked.
+  package var statement: String?
+
+  /// An error with nothing but a message; the other fields are set where they are known.
+  package init(_ kind: Kind, _ message: String, statement: String? = nil) {
+    self.kind = kind
+    self.message = message
+    self.statement = statement.map(maskedStatement)
+  }
+
+  /// Whether the connection that threw this must be replaced by a new one.
+  package var isConnectionLost: Bool { kind == .connectionLost }
+
+  static func nul(in what: String) -> PostgresError {
+    PostgresError(.usage, "\(what) contains a NUL character, which Postgres cannot hold")
+  }
+}
+
+extension PostgresError: CustomStringConvertible {
+  package var description: String {
+    var text = kind.label
+    if let sqlState { text += " \(sqlState)" }
+    text += ": \(message)"
+    let place = [
+      table.map { "table " + (schema.map { "\($0)." } ?? "") + $0 }, column.map { "column \($0)" },
+      constraint.map { "constraint \($0)" },
+    ].compactMap(\.self)
+    if !place.isEmpty { text += " (\(place.joined(separator: ", ")))" }
+    if let statement { text += " in: \(statement)" }
+    return text
+  }
+}
+
+extension PostgresError.Kind {
+  fileprivate var label: String {
+    switch self {
+    case .connectionFailed: "cannot connect to Postgres"
+    case .connectionLost: "connection to Postgres lost"
+    case .server: "Postgres error"
+    case .cancelled: "cancelled"
+    case .unexpectedData: "unexpected data from Postgres"
+    case .usage: "wrong use of the Postgres module"
+    }
+  }
+}
+
+/// COPY takes no parameters, so statements can hold quoted values. Doubled quotes are the only escape that
+/// `PostgresLiteral` writes, hence a quote always toggles.
+private func maskedStatement(_ sql: String) -> String {
+  var masked = ""
+  var isInsideLiteral = false
+  var pendingSpace = false
+  for character in sql.unicodeScalars {
+    if character == "'" {
+      if !isInsideLiteral {
+        if pendingSpace, !masked.isEmpty { masked += " " }
+        if !masked.hasSuffix("'…'") { masked += "'…'" }
+      }
+      pendingSpace = false
+      isInsideLiteral.toggle()
+    } else if isInsideLiteral {
+      continue
+    } else if character.properties.isWhitespace {
+      pendingSpace = true
+    } else {
+      if pendingSpace, !masked.isEmpty { masked += " " }
+      pendingSpace = false
+      masked.unicodeScalars.append(character)
+    }
+  }
+  return masked
+}

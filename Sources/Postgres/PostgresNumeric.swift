@@ -1,0 +1,142 @@
+/// A value of Postgres's `numeric`, exact, in its own base of 10,000 (PostgreSQL source, `numeric.c`).
+///
+/// Equality is that of the representation: 1.0 and 1.00 differ, because their display scales do.
+package struct PostgresNumeric: Hashable, Sendable {
+  /// Why a value is no integer of the wanted unit.
+  package enum ConversionError: Error, Hashable, Sendable {
+    /// It has digits other than 0 beyond the wanted decimals.
+    case tooManyDecimals
+    /// It is too large for the wanted integer, or has more than 36 significant digits.
+    case outOfRange
+    /// It is NaN or infinite.
+    case notFinite
+  }
+
+  enum Storage: Hashable, Sendable {
+    /// `magnitude * 10_000^exponent`, for up to nine groups of four digits: no memory is allocated for these.
+    case short(isNegative: Bool, magnitude: UInt128, exponent: Int, scale: Int)
+    /// The groups from the one of `10_000^weight` downwards.
+    case long(isNegative: Bool, weight: Int, groups: [UInt16], scale: Int)
+    case nan
+    case infinity
+    case minusInfinity
+  }
+
+  let storage: Storage
+
+  init(_ storage: Storage) { self.storage = storage }
+
+  /// `scaled / 10^decimals`, such as minor units of a currency and its digits; `decimals` is from 0 to 1,000.
+  package init(scaled: Int64, decimals: Int) {
+    precondition((0...1_000).contains(decimals), "decimals out of range")
+    // The group that holds the last decimal is filled up with zeros.
+    let missing = (4 - decimals % 4) % 4
+    storage = .short(
+      isNegative: scaled < 0, magnitude: UInt128(scaled.magnitude) * UInt128(powerOfTen(missing)),
+      exponent: -(decimals + missing) / 4, scale: decimals)
+  }
+
+  /// Whether it is a number.
+  package var isFinite: Bool {
+    switch storage {
+    case .short, .long: true
+    case .nan, .infinity, .minusInfinity: false
+    }
+  }
+
+  /// The value in units of `10^-decimals`: 12.30 with 2 decimals is 1230. Nothing is ever rounded.
+  package func scaledInt64(decimals: Int) throws(ConversionError) -> Int64 {
+    // Nearly every amount fits, and 128-bit division is slow.
+    if case .short(let isNegative, let magnitude, let exponent, _) = storage, let small = UInt64(exactly: magnitude) {
+      let shift = exponent * 4 + decimals
+      if (-19...0).contains(shift) {
+        let (quotient, remainder) = small.quotientAndRemainder(dividingBy: powerOfTen(-shift))
+        if remainder != 0 { throw .tooManyDecimals }
+        if let value = Int64(exactly: quotient) { return isNegative ? -value : value }
+      }
+    }
+    guard let value = Int64(exactly: try scaledInt128(decimals: decimals)) else { throw .outOfRange }
+    return value
+  }
+
+  /// As `scaledInt64`, for sums that need more room.
+  package func scaledInt128(decimals: Int) throws(ConversionError) -> Int128 {
+    switch storage {
+    case .nan, .infinity, .minusInfinity:
+      throw .notFinite
+    case .long:
+      throw .outOfRange
+    case .short(let isNegative, var magnitude, let exponent, _):
+      if magnitude == 0 { return 0 }
+      let shift = exponent * 4 + decimals
+      for _ in 0..<max(0, shift) {
+        let (product, overflow) = magnitude.multipliedReportingOverflow(by: 10)
+        if overflow { throw .outOfRange }
+        magnitude = product
+      }
+      for _ in 0..<max(0, -shift) {
+        let (quotient, remainder) = magnitude.quotientAndRemainder(dividingBy: 10)
+        if remainder != 0 { throw .tooManyDecimals }
+        magnitude = quotient
+      }
+      guard let value = Int128(exactly: magnitude) else { throw .outOfRange }
+      return isNegative ? -value : value
+    }
+  }
+
+  /// The value as Postgres prints it, with all decimals of its display scale.
+  package var text: String {
+    switch storage {
+    case .nan: return "NaN"
+    case .infinity: return "Infinity"
+    case .minusInfinity: return "-Infinity"
+    case .short, .long: break
+    }
+    let number = wireForm
+    func digits(_ position: Int) -> String {
+      guard number.groups.indices.contains(position) else { return "0000" }
+      let digits = String(number.groups[position])
+      return String(repeating: "0", count: 4 - digits.count) + digits
+    }
+    var integer = ""
+    for position in 0..<max(0, number.weight + 1) { integer += digits(position) }
+    integer = String(integer.drop { $0 == "0" })
+    if integer.isEmpty { integer = "0" }
+    var fraction = ""
+    var position = number.weight + 1
+    while fraction.count < number.scale {
+      fraction += digits(position)
+      position += 1
+    }
+    let sign = number.isNegative ? "-" : ""
+    return sign + integer + (number.scale > 0 ? "." + fraction.prefix(number.scale) : "")
+  }
+
+  /// Groups as they are sent: without zero groups at either end. For finite values.
+  var wireForm: (isNegative: Bool, weight: Int, groups: [UInt16], scale: Int) {
+    switch storage {
+    case .nan, .infinity, .minusInfinity:
+      return (false, 0, [], 0)
+    case .long(let isNegative, let weight, let groups, let scale):
+      return (isNegative, weight, groups, scale)
+    case .short(let isNegative, var magnitude, var exponent, let scale):
+      if magnitude == 0 { return (false, 0, [], scale) }
+      var reversed: [UInt16] = []
+      while magnitude > 0 {
+        let (quotient, remainder) = magnitude.quotientAndRemainder(dividingBy: 10_000)
+        if reversed.isEmpty, remainder == 0 { exponent += 1 } else { reversed.append(UInt16(remainder)) }
+        magnitude = quotient
+      }
+      return (isNegative, exponent + reversed.count - 1, reversed.reversed(), scale)
+    }
+  }
+}
+
+extension PostgresNumeric: CustomStringConvertible {
+  package var description: String { text }
+}
+
+/// For exponents from 0 to 19.
+func powerOfTen(_ exponent: Int) -> UInt64 { powersOfTen[exponent] }
+
+private let powersOfTen: [UInt64] = (0...19).map { (0..<$0).reduce(1) { power, _ in power * 10 } }

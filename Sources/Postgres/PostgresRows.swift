@@ -1,0 +1,88 @@
+import CLibPQ
+
+/// The rows of a finished statement. They are copies: the connection can be used or closed meanwhile.
+package struct PostgresRows: Sendable {
+  /// The columns of every row.
+  package let columns: [PostgresColumn]
+  /// Rows inserted, updated, deleted, copied or returned.
+  package let affectedRows: Int
+  private let bytes: [UInt8]
+  /// Row by row, where each field lies in `bytes`; nil is a NULL.
+  private let fields: [Range<Int>?]
+  private let rowCount: Int
+
+  init(_ result: borrowing ServerResult) {
+    columns = result.columns
+    affectedRows = result.affectedRows
+    rowCount = unsafe Int(PQntuples(result.pointer))
+    var bytes: [UInt8] = []
+    var fields: [Range<Int>?] = []
+    fields.reserveCapacity(rowCount * columns.count)
+    for row in 0..<Int32(rowCount) {
+      for column in 0..<Int32(columns.count) {
+        guard unsafe PQgetisnull(result.pointer, row, column) == 0,
+          let value = unsafe PQgetvalue(result.pointer, row, column)
+        else {
+          fields.append(nil)
+          continue
+        }
+        let start = bytes.count
+        let length = unsafe Int(PQgetlength(result.pointer, row, column))
+        unsafe bytes.append(contentsOf: UnsafeRawBufferPointer(start: value, count: length))
+        fields.append(start..<bytes.count)
+      }
+    }
+    self.bytes = bytes
+    self.fields = fields
+  }
+
+  /// The only row. Throws `.unexpectedData` when there are none or several.
+  package func single() throws(PostgresError) -> PostgresRow {
+    guard count == 1, let row = first else {
+      throw PostgresError(.unexpectedData, "one row was expected, not \(count)")
+    }
+    return row
+  }
+
+  func field<R>(
+    row: Int, column: Int, _ body: (UnsafeRawBufferPointer?) throws(PostgresError) -> R
+  ) throws(PostgresError) -> R {
+    guard let range = fields[row * columns.count + column] else { return try body(nil) }
+    return try unsafe bytes.withUnsafeBufferPointer { bytes throws(PostgresError) in
+      try unsafe body(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[range])))
+    }
+  }
+}
+
+extension PostgresRows: RandomAccessCollection {
+  package var startIndex: Int { 0 }
+  package var endIndex: Int { rowCount }
+
+  /// The row at `position`, from 0.
+  package subscript(position: Int) -> PostgresRow {
+    precondition(indices.contains(position), "row out of range")
+    return PostgresRow(rows: self, index: position)
+  }
+}
+
+/// How a column is named to an accessor: its position from 0, or its name in the result.
+package protocol PostgresColumnKey {
+  /// The position in `columns`. Throws `.usage` when there is no such column.
+  func position(in columns: [PostgresColumn]) throws(PostgresError) -> Int
+}
+
+extension Int: PostgresColumnKey {
+  package func position(in columns: [PostgresColumn]) throws(PostgresError) -> Int {
+    guard columns.indices.contains(self) else { throw PostgresError(.usage, "there is no column \(self)") }
+    return self
+  }
+}
+
+extension String: PostgresColumnKey {
+  package func position(in columns: [PostgresColumn]) throws(PostgresError) -> Int {
+    guard let position = columns.firstIndex(where: { $0.name == self }) else {
+      throw PostgresError(.usage, "there is no column \(self)")
+    }
+    return position
+  }
+}

@@ -1,0 +1,96 @@
+/// One connection for asynchronous callers. Its statements run one after the other on a thread of its own.
+///
+/// When the task that waits for a statement is cancelled, that statement is interrupted and throws `.cancelled`; the
+/// statements of other tasks run on. After `isConnectionLost` a new session is needed.
+package actor PostgresSession {
+  private let executor = BlockingExecutor()
+  private var connection: BlockingConnection?
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
+
+  private init() {}
+
+  /// Connects, with the parameters of `BlockingConnection.connect`. Throws `.connectionFailed`, or `.cancelled`.
+  package static func connect(
+    _ conninfo: String, applicationName: String, notices: @escaping PostgresNoticeHandler = { _ in }
+  ) async throws(PostgresError) -> PostgresSession {
+    let session = PostgresSession()
+    try await session.open(conninfo, applicationName, notices)
+    return session
+  }
+
+  /// Closes the connection; what is called later throws `.usage`.
+  package func close() { connection = nil }
+
+  /// Runs one statement with bound parameters and returns all its rows. Throws `PostgresError`.
+  @discardableResult
+  package nonisolated func execute(
+    _ sql: String, _ parameters: [PostgresValue] = []
+  ) async throws(PostgresError) -> PostgresRows {
+    try await perform { connection in
+      Result { () throws(PostgresError) in try connection.execute(sql, parameters) }
+    }.get()
+  }
+
+  /// Runs several statements without parameters, as `BlockingConnection.executeScript`. Throws `PostgresError`.
+  package nonisolated func executeScript(_ sql: String) async throws(PostgresError) {
+    try await perform { connection in
+      Result { () throws(PostgresError) in try connection.executeScript(sql) }
+    }.get()
+  }
+
+  /// Writes rows by COPY, as `BlockingConnection.copyIn`. Throws what `body` throws, or `PostgresError`.
+  @discardableResult
+  package nonisolated func copyIn(
+    into table: PostgresIdentifier, columns: [String], _ body: @Sendable (inout CopyWriter) throws -> Void
+  ) async throws -> Int {
+    try await withConnection { try $0.copyIn(into: table, columns: columns, body) }
+  }
+
+  /// Runs `body` in a transaction, as `BlockingConnection.transaction`. No other task's statement comes between.
+  @discardableResult
+  package nonisolated func transaction<R: Sendable>(
+    _ mode: TransactionMode = .readWrite, _ body: @Sendable (borrowing BlockingConnection) throws -> R
+  ) async throws -> R {
+    try await withConnection { try $0.transaction(mode, body) }
+  }
+
+  /// Lends the connection to `body`, which runs on the session's thread and may block. Throws what `body` throws, or
+  /// `.usage` after `close`.
+  @discardableResult
+  package nonisolated func withConnection<R: Sendable>(
+    _ body: @Sendable (borrowing BlockingConnection) throws -> R
+  ) async throws -> R {
+    try await perform { connection in Result { try body(connection) } }.get()
+  }
+
+  private func open(
+    _ conninfo: String, _ applicationName: String, _ notices: @escaping PostgresNoticeHandler
+  ) throws(PostgresError) {
+    connection = try .connect(conninfo, applicationName: applicationName, notices: notices)
+  }
+
+  private nonisolated func perform<R: Sendable>(
+    _ body: @Sendable (borrowing BlockingConnection) -> R
+  ) async throws(PostgresError) -> R {
+    let interruption = Interruption()
+    let result = await withTaskCancellationHandler {
+      await run(for: interruption, body)
+    } onCancel: {
+      interruption.cancel()
+    }
+    return try result.get()
+  }
+
+  private func run<R: Sendable>(
+    for interruption: Interruption, _ body: @Sendable (borrowing BlockingConnection) -> R
+  ) -> Result<R, PostgresError> {
+    guard let open = connection.take() else { return .failure(PostgresError(.usage, "the session is closed")) }
+    // A later cancellation of this task must not reach the statement of another one.
+    open.handle.serve(interruption)
+    let result = body(open)
+    open.handle.serve(Interruption())
+    connection = consume open
+    return .success(result)
+  }
+}

@@ -1,0 +1,71 @@
+import CLibPQ
+
+/// What a transaction may do and what it sees.
+package enum TransactionMode: Hashable, Sendable {
+  /// Reads and writes; each statement sees what was committed before it.
+  case readWrite
+  /// Only reads; all statements see the same moment (REPEATABLE READ).
+  case snapshot
+  /// Only reads what another open transaction sees, by the name that `pg_export_snapshot()` gave it there.
+  case importedSnapshot(String)
+}
+
+extension BlockingConnection {
+  /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
+  ///
+  /// Throws what `body` throws, or the `PostgresError` of BEGIN or COMMIT. A body that swallowed the error of a statement
+  /// makes the server roll back, which throws too.
+  @discardableResult
+  package func transaction<R>(
+    _ mode: TransactionMode = .readWrite, _ body: (borrowing BlockingConnection) throws -> R
+  ) throws -> R {
+    try begin(mode)
+    do {
+      let result = try body(self)
+      try commit()
+      return result
+    } catch {
+      rollback()
+      throw error
+    }
+  }
+
+  /// Opens a transaction that lasts until `commit`, `rollback` or the end of the connection. Throws `PostgresError`.
+  package func begin(_ mode: TransactionMode) throws(PostgresError) {
+    if isInTransaction { throw PostgresError(.usage, "a transaction is already open") }
+    switch mode {
+    case .readWrite:
+      try executeScript("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+    case .snapshot:
+      try executeScript("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    case .importedSnapshot(let name):
+      try executeScript("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+      do {
+        try executeScript("SET TRANSACTION SNAPSHOT \(PostgresLiteral.text(name))")
+      } catch {
+        rollback()
+        throw error
+      }
+    }
+  }
+
+  /// Ends the transaction and keeps its changes. Throws `PostgresError`; then nothing was kept, unless the connection was
+  /// lost, when nobody knows.
+  package func commit() throws(PostgresError) {
+    let sql = "COMMIT"
+    try handle.beginStatement(sql)
+    defer { handle.endStatement() }
+    let result = try unsafe handle.answer(sent: PQsendQuery(handle.pointer, sql), sql)
+    // The server answers COMMIT of a failed transaction with success and another tag.
+    if result.commandTag != sql {
+      throw PostgresError(.server, "the transaction had failed and was rolled back", statement: sql)
+    }
+  }
+
+  /// Ends the transaction and forgets its changes, also when the owner was cancelled. Without a transaction it does
+  /// nothing. It has no error to report: where it fails the connection is lost, and the server rolls back by itself.
+  package func rollback() {
+    guard isInTransaction, (try? handle.beginStatement("ROLLBACK", shielded: true)) != nil else { return }
+    _ = try? unsafe handle.answer(sent: PQsendQuery(handle.pointer, "ROLLBACK"), "ROLLBACK")
+  }
+}

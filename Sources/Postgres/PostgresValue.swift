@@ -1,0 +1,77 @@
+/// The value of a bound parameter. Values never become SQL text, so quotes and backslashes have no meaning in them.
+///
+/// A nil inside a case is a NULL of that type.
+package enum PostgresValue: Hashable, Sendable {
+  /// A NULL whose type the server infers.
+  case null
+  /// `text`. Other types that are written as text (`uuid`, `jsonb`, `date`) take it with a cast: `$1::jsonb`.
+  case text(String?)
+  /// `bigint`.
+  case int(Int64?)
+  /// `boolean`.
+  case bool(Bool?)
+  /// `bytea`.
+  case bytes([UInt8]?)
+  /// `timestamptz` in microseconds since 1970-01-01T00:00:00Z.
+  case timestamp(Int64?)
+  /// `numeric`.
+  case numeric(PostgresNumeric?)
+  /// `text[]`.
+  case textArray([String?])
+  /// `bigint[]`.
+  case intArray([Int64?])
+  /// `boolean[]`.
+  case boolArray([Bool?])
+  /// `bytea[]`.
+  case bytesArray([[UInt8]?])
+  /// `timestamptz[]` in microseconds since 1970-01-01T00:00:00Z.
+  case timestampArray([Int64?])
+  /// `numeric[]`.
+  case numericArray([PostgresNumeric?])
+}
+
+extension PostgresValue {
+  var type: PostgresType {
+    switch self {
+    case .null: .unspecified
+    case .text: .text
+    case .int: .int8
+    case .bool: .bool
+    case .bytes: .bytea
+    case .timestamp: .timestamptz
+    case .numeric: .numeric
+    case .textArray: .textArray
+    case .intArray: .int8Array
+    case .boolArray: .boolArray
+    case .bytesArray: .byteaArray
+    case .timestampArray: .timestamptzArray
+    case .numericArray: .numericArray
+    }
+  }
+
+  /// Appends the binary form to `bytes`; false is a NULL. Throws `.usage` for what Postgres cannot hold.
+  func encode(into bytes: inout [UInt8]) throws(PostgresError) -> Bool {
+    switch self {
+    case .null: return false
+    case .text(let value): return try BinaryFormat.append(value, to: &bytes, BinaryFormat.append(text:to:))
+    case .int(let value): return try BinaryFormat.append(value, to: &bytes, BinaryFormat.append(integer:to:))
+    case .bool(let value): return try BinaryFormat.append(value, to: &bytes, BinaryFormat.append(bool:to:))
+    case .bytes(let value): return try BinaryFormat.append(value, to: &bytes, BinaryFormat.append(bytes:to:))
+    case .timestamp(let value): return try BinaryFormat.append(value, to: &bytes, BinaryFormat.append(timestamp:to:))
+    case .numeric(let value): return try BinaryFormat.append(value, to: &bytes, BinaryFormat.append(numeric:to:))
+    case .textArray(let values):
+      try BinaryFormat.append(array: values, of: .text, to: &bytes, BinaryFormat.append(text:to:))
+    case .intArray(let values):
+      try BinaryFormat.append(array: values, of: .int8, to: &bytes, BinaryFormat.append(integer:to:))
+    case .boolArray(let values):
+      try BinaryFormat.append(array: values, of: .bool, to: &bytes, BinaryFormat.append(bool:to:))
+    case .bytesArray(let values):
+      try BinaryFormat.append(array: values, of: .bytea, to: &bytes, BinaryFormat.append(bytes:to:))
+    case .timestampArray(let values):
+      try BinaryFormat.append(array: values, of: .timestamptz, to: &bytes, BinaryFormat.append(timestamp:to:))
+    case .numericArray(let values):
+      try BinaryFormat.append(array: values, of: .numeric, to: &bytes, BinaryFormat.append(numeric:to:))
+    }
+    return true
+  }
+}
