@@ -1,0 +1,148 @@
+import CXLSXWriter
+
+/// A colour as 0xRRGGBB.
+package struct Colour: Hashable, Sendable {
+  package let rgb: UInt32
+
+  package init(_ rgb: UInt32) {
+    self.rgb = rgb & 0xFF_FFFF
+  }
+
+  /// The library takes 0 for "unset", and has another value for black.
+  var value: lxw_color_t { rgb == 0 ? lxw_color_t(LXW_COLOR_BLACK.rawValue) : rgb }
+}
+
+/// How a cell looks, as a value; ``Workbook/addFormat(_:)`` makes a format of it.
+package struct CellStyle: Hashable, Sendable {
+  package enum Line: Sendable {
+    case none, thin, medium, dashed, dotted, thick, double, hair
+  }
+
+  package enum HorizontalAlignment: Sendable {
+    case general, left, centre, right
+  }
+
+  package enum VerticalAlignment: Sendable {
+    case bottom, centre, top
+  }
+
+  package struct Borders: Hashable, Sendable {
+    package var top: Line
+    package var bottom: Line
+    package var left: Line
+    package var right: Line
+    /// nil: black.
+    package var colour: Colour?
+
+    package init(
+      top: Line = .none, bottom: Line = .none, left: Line = .none, right: Line = .none, colour: Colour? = nil
+    ) {
+      self.top = top
+      self.bottom = bottom
+      self.left = left
+      self.right = right
+      self.colour = colour
+    }
+  }
+
+  /// In Excel's notation, such as `#,##0.00` or `yyyy-mm-dd hh:mm`; at most 127 bytes. nil: General.
+  package var numberFormat: String?
+  package var isBold = false
+  package var isItalic = false
+  /// In points; nil: 11.
+  package var fontSize: Double?
+  package var fontColour: Colour?
+  package var background: Colour?
+  package var borders = Borders()
+  package var horizontal = HorizontalAlignment.general
+  package var vertical = VerticalAlignment.bottom
+  package var wraps = false
+  /// Steps of about three spaces, 0...15.
+  package var indent = 0
+  /// Blue and underlined, by Excel's own style for hyperlinks.
+  package var isHyperlink = false
+  /// Whether a protected sheet refuses changes; Excel's default is yes.
+  package var isLocked = true
+
+  package init() {}
+
+  /// A style by changing the default one: `CellStyle { $0.isBold = true }`.
+  package init(_ change: (inout CellStyle) -> Void) {
+    self.init()
+    change(&self)
+  }
+
+  func check() throws(SpreadsheetError) {
+    let operation: StaticString = "add format"
+    try OwnText.check(numberFormat ?? "", limit: 127, bytes: 127, operation)
+    guard (0...15).contains(indent), (1...409).contains(fontSize ?? 11) else {
+      throw SpreadsheetError(.parameterNotAllowed, operation)
+    }
+  }
+
+  func apply(to format: UnsafeMutablePointer<lxw_format>) {
+    if let numberFormat { unsafe format_set_num_format(format, numberFormat) }
+    // First: it sets the underline and the theme's colour, which a colour of one's own replaces.
+    if isHyperlink { unsafe format_set_hyperlink(format) }
+    if isBold { unsafe format_set_bold(format) }
+    if isItalic { unsafe format_set_italic(format) }
+    if let fontSize { unsafe format_set_font_size(format, fontSize) }
+    if let fontColour { unsafe format_set_font_color(format, fontColour.value) }
+    if let background { unsafe format_set_bg_color(format, background.value) }
+    unsafe format_set_top(format, borders.top.style)
+    unsafe format_set_bottom(format, borders.bottom.style)
+    unsafe format_set_left(format, borders.left.style)
+    unsafe format_set_right(format, borders.right.style)
+    if let colour = borders.colour { unsafe format_set_border_color(format, colour.value) }
+    if let alignment = horizontal.alignment { unsafe format_set_align(format, alignment) }
+    if let alignment = vertical.alignment { unsafe format_set_align(format, alignment) }
+    if wraps { unsafe format_set_text_wrap(format) }
+    if indent > 0 { unsafe format_set_indent(format, UInt8(indent)) }
+    if !isLocked { unsafe format_set_unlocked(format) }
+  }
+}
+
+/// A format of one workbook, made by ``Workbook/addFormat(_:)``. It keeps the workbook's memory alive.
+@safe
+package struct CellFormat {
+  let pointer: UnsafeMutablePointer<lxw_format>
+  let handle: WorkbookHandle
+}
+
+extension CellStyle.Line {
+  fileprivate var style: UInt8 {
+    let border =
+      switch self {
+      case .none: LXW_BORDER_NONE
+      case .thin: LXW_BORDER_THIN
+      case .medium: LXW_BORDER_MEDIUM
+      case .dashed: LXW_BORDER_DASHED
+      case .dotted: LXW_BORDER_DOTTED
+      case .thick: LXW_BORDER_THICK
+      case .double: LXW_BORDER_DOUBLE
+      case .hair: LXW_BORDER_HAIR
+      }
+    return UInt8(border.rawValue)
+  }
+}
+
+extension CellStyle.HorizontalAlignment {
+  fileprivate var alignment: UInt8? {
+    switch self {
+    case .general: nil
+    case .left: UInt8(LXW_ALIGN_LEFT.rawValue)
+    case .centre: UInt8(LXW_ALIGN_CENTER.rawValue)
+    case .right: UInt8(LXW_ALIGN_RIGHT.rawValue)
+    }
+  }
+}
+
+extension CellStyle.VerticalAlignment {
+  fileprivate var alignment: UInt8? {
+    switch self {
+    case .bottom: nil
+    case .centre: UInt8(LXW_ALIGN_VERTICAL_CENTER.rawValue)
+    case .top: UInt8(LXW_ALIGN_VERTICAL_TOP.rawValue)
+    }
+  }
+}

@@ -1,0 +1,105 @@
+/// What a cell can hold as text, and how the file writes what XML cannot.
+///
+/// The file format's strings (ECMA-376 part 1, 22.9.2.19, `ST_Xstring`) write such a character as `_x0001_`, and so a
+/// literal `_x0001_` as `_x005F_x0001_`. The library escapes neither that literal nor U+FFFE and U+FFFF.
+package enum CellText {
+  /// Excel's limit for a cell, in UTF-16 units as Excel counts; the library counts Unicode scalars.
+  package static let maximumLength = 32_767
+
+  /// The text cut to what a cell holds, the cut shown by the marker at its end; a NUL is shown as U+FFFD.
+  /// For a caller that prefers a shortened cell to an error.
+  package static func fitting(_ text: String, marker: String = " [cut]") -> String {
+    let visible = text.utf8.contains(0) ? text.replacing("\0", with: "\u{FFFD}") : text
+    if (try? encoded(visible, "cut text")) != nil { return visible }
+    var kept = ""
+    var room = maximumLength - cost(of: marker.unicodeScalars)
+    for character in visible {
+      room -= cost(of: character.unicodeScalars)
+      guard room >= 0 else { break }
+      kept.append(character)
+    }
+    return kept + marker
+  }
+
+  /// Whether the bytes can go to the library as they are. Stops at the first NUL and returns how many it has seen.
+  static func scan(_ bytes: UnsafePointer<CChar>) -> (length: Int, isPlain: Bool) {
+    var index = 0
+    var isPlain = true
+    while true {
+      let byte = unsafe UInt8(bitPattern: bytes[index])
+      if byte > 0x5F {
+        // U+FFFE and U+FFFF are EF BF BE and EF BF BF; the NUL at the end keeps the look-ahead inside.
+        if byte == 0xEF, unsafe UInt8(bitPattern: bytes[index + 1]) == 0xBF,
+          unsafe UInt8(bitPattern: bytes[index + 2]) >= 0xBE
+        {
+          isPlain = false
+        }
+      } else if byte == UInt8(ascii: "_") {
+        if unsafe UInt8(bitPattern: bytes[index + 1]) == UInt8(ascii: "x") { isPlain = false }
+      } else if byte < 0x20 {
+        if byte == 0 { return (index, isPlain) }
+        if byte != 0x09, byte != 0x0A { isPlain = false }
+      }
+      index += 1
+    }
+  }
+
+  /// The text as the file has to carry it. Throws `textNotRepresentable` for NUL and `textTooLong`.
+  static func encoded(_ text: String, _ operation: StaticString) throws(SpreadsheetError) -> String {
+    guard text.utf16.count <= maximumLength else { throw SpreadsheetError(.textTooLong, operation) }
+    let scalars = Array(text.unicodeScalars)
+    var result = String.UnicodeScalarView()
+    for (index, scalar) in scalars.enumerated() {
+      guard scalar.value != 0 else { throw SpreadsheetError(.textNotRepresentable, operation) }
+      if needsEscape(scalar) || looksLikeEscape(scalars[index...]) {
+        let digits = String(scalar.value, radix: 16, uppercase: true)
+        result.append(contentsOf: "_x\(String(repeating: "0", count: 4 - digits.count))\(digits)_".unicodeScalars)
+      } else {
+        result.append(scalar)
+      }
+    }
+    // The library's own limit is on what it is given, escapes included.
+    guard result.count <= maximumLength else { throw SpreadsheetError(.textTooLong, operation) }
+    return String(result)
+  }
+
+  /// Control characters and the two non-characters that XML 1.0 has no place for, and CR, which XML readers turn into LF.
+  private static func needsEscape(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    case 0x09, 0x0A: false
+    case 0..<0x20, 0xFFFE, 0xFFFF: true
+    default: false
+    }
+  }
+
+  /// `_x`, four hexadecimal digits, and an underscore, be it the text's own or the first of the next escape.
+  private static func looksLikeEscape(_ rest: ArraySlice<Unicode.Scalar>) -> Bool {
+    guard rest.first == "_", rest.count > 6, rest.dropFirst().first == "x" else { return false }
+    let end = rest[rest.startIndex + 6]
+    return (end == "_" || needsEscape(end))
+      && rest[(rest.startIndex + 2)..<(rest.startIndex + 6)].allSatisfy { $0.isASCII && $0.properties.isASCIIHexDigit }
+  }
+
+  /// Room that these scalars take at most, in UTF-16 units or as escapes.
+  private static func cost(of scalars: some Sequence<Unicode.Scalar>) -> Int {
+    scalars.reduce(0) { sum, scalar in
+      sum + (needsEscape(scalar) || scalar == "_" ? 7 : UTF16.width(scalar))
+    }
+  }
+}
+
+/// Text of the program's own that goes where the format has no escapes: titles, properties, names, number formats.
+enum OwnText {
+  /// Refuses what would make the file unreadable, and what is longer than the field, in UTF-16 units and in bytes
+  /// where the library has a buffer of fixed size.
+  static func check(
+    _ text: String, limit: Int, bytes: Int = .max, _ operation: StaticString
+  ) throws(SpreadsheetError) {
+    guard text.utf16.count <= limit, text.utf8.count <= bytes else {
+      throw SpreadsheetError(.textTooLong, operation)
+    }
+    guard text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0xFFFE && $0.value != 0xFFFF }) else {
+      throw SpreadsheetError(.textNotRepresentable, operation)
+    }
+  }
+}

@@ -1,0 +1,161 @@
+import CXLSXWriter
+
+/// A chart over cells of the same workbook. Texts are the program's own, at most 255 characters.
+package struct Chart: Sendable {
+  package enum Kind: Sendable {
+    case column, stackedColumn, line, pie
+  }
+
+  package enum Legend: Sendable {
+    case none, right, bottom
+  }
+
+  package struct Series: Sendable {
+    package var name: String
+    package var categories: SheetRange
+    package var values: SheetRange
+    /// nil: Excel's own colour. Of no use in a pie.
+    package var colour: Colour?
+
+    package init(name: String, categories: SheetRange, values: SheetRange, colour: Colour? = nil) {
+      self.name = name
+      self.categories = categories
+      self.values = values
+      self.colour = colour
+    }
+  }
+
+  package let kind: Kind
+  package var series: [Series]
+  package var title: String?
+  /// Names of the axes; a pie has none.
+  package var categoryAxis: String?
+  package var valueAxis: String?
+  /// Number format along the value axis.
+  package var valueFormat: String?
+  package var legend = Legend.right
+  /// In pixels at 96 to the inch.
+  package var width = 480
+  package var height = 288
+  /// What the chart shows, for people who cannot see it.
+  package var description: String?
+
+  package init(_ kind: Kind, series: [Series]) {
+    self.kind = kind
+    self.series = series
+  }
+}
+
+/// What the library wants to know about a chart's place.
+struct ChartOptions {
+  let horizontalScale: Double
+  let verticalScale: Double
+  let description: String?
+}
+
+extension Chart {
+  var options: ChartOptions {
+    // 480 by 288 is the size that the library scales.
+    ChartOptions(
+      horizontalScale: Double(width) / 480, verticalScale: Double(height) / 288, description: description)
+  }
+
+  func check() throws(SpreadsheetError) {
+    let operation: StaticString = "add chart"
+    let sizes = 50...10_000
+    guard !series.isEmpty, sizes.contains(width), sizes.contains(height) else {
+      throw SpreadsheetError(.parameterNotAllowed, operation)
+    }
+    for text in series.map(\.name) + [title, categoryAxis, valueAxis, valueFormat, description].compactMap(\.self) {
+      try OwnText.check(text, limit: 255, operation)
+      // The library would take it for a reference to a cell.
+      guard !text.hasPrefix("=") else { throw SpreadsheetError(.parameterNotAllowed, operation) }
+    }
+    for place in series.flatMap({ [$0.categories, $0.values] }) {
+      guard place.sheet.isAllowed else { throw SpreadsheetError(.nameNotAllowed, operation) }
+      guard place.range.isOnSheet else { throw SpreadsheetError(.outOfRange, operation) }
+    }
+  }
+
+  func fill(_ chart: UnsafeMutablePointer<lxw_chart>) throws(SpreadsheetError) {
+    for item in series {
+      guard let pointer = unsafe chart_add_series(chart, nil, nil) else {
+        throw SpreadsheetError(.outOfMemory, "add chart")
+      }
+      unsafe fill(pointer, from: item)
+    }
+    if let title { unsafe chart_title_set_name(chart, title) } else { unsafe chart_title_off(chart) }
+    if kind != .pie {
+      if let categoryAxis { unsafe chart_axis_set_name(chart.pointee.x_axis, categoryAxis) }
+      if let valueAxis { unsafe chart_axis_set_name(chart.pointee.y_axis, valueAxis) }
+      if let valueFormat { unsafe chart_axis_set_num_format(chart.pointee.y_axis, valueFormat) }
+    }
+    unsafe chart_legend_set_position(chart, legend.position)
+  }
+
+  private func fill(_ pointer: UnsafeMutablePointer<lxw_chart_series>, from item: Series) {
+    unsafe chart_series_set_name(pointer, item.name)
+    let categories = item.categories.range
+    unsafe chart_series_set_categories(
+      pointer, item.categories.sheet.description,
+      lxw_row_t(categories.rows.lowerBound), lxw_col_t(categories.columns.lowerBound),
+      lxw_row_t(categories.rows.upperBound), lxw_col_t(categories.columns.upperBound))
+    let values = item.values.range
+    unsafe chart_series_set_values(
+      pointer, item.values.sheet.description,
+      lxw_row_t(values.rows.lowerBound), lxw_col_t(values.columns.lowerBound),
+      lxw_row_t(values.rows.upperBound), lxw_col_t(values.columns.upperBound))
+    guard let colour = item.colour else { return }
+    switch kind {
+    case .line:
+      var line = lxw_chart_line()
+      line.color = colour.value
+      unsafe chart_series_set_line(pointer, &line)
+    case .column, .stackedColumn, .pie:
+      var fill = lxw_chart_fill()
+      fill.color = colour.value
+      unsafe chart_series_set_fill(pointer, &fill)
+    }
+  }
+}
+
+extension Chart.Kind {
+  var type: UInt8 {
+    let type =
+      switch self {
+      case .column: LXW_CHART_COLUMN
+      case .stackedColumn: LXW_CHART_COLUMN_STACKED
+      case .line: LXW_CHART_LINE
+      case .pie: LXW_CHART_PIE
+      }
+    return UInt8(type.rawValue)
+  }
+}
+
+extension Chart.Legend {
+  fileprivate var position: UInt8 {
+    let position =
+      switch self {
+      case .none: LXW_CHART_LEGEND_NONE
+      case .right: LXW_CHART_LEGEND_RIGHT
+      case .bottom: LXW_CHART_LEGEND_BOTTOM
+      }
+    return UInt8(position.rawValue)
+  }
+}
+
+extension Sheet {
+  func insert(
+    _ chart: UnsafeMutablePointer<lxw_chart>, _ options: ChartOptions, row: Int, column: Int
+  ) throws(SpreadsheetError) {
+    let operation: StaticString = "add chart"
+    let cell = try cell(row, column, operation)
+    var strings = CStrings()
+    var place = unsafe lxw_chart_options()
+    unsafe place.x_scale = options.horizontalScale
+    unsafe place.y_scale = options.verticalScale
+    unsafe place.description = strings.copy(options.description)
+    try check(
+      unsafe worksheet_insert_chart_opt(worksheet, cell.row, cell.column, chart, &place), operation, row, column)
+  }
+}

@@ -1,0 +1,42 @@
+/// A formula, written as an interpolated literal: `"SUM(\(range))"`.
+///
+/// Text cannot be interpolated, so that no formula is ever made from data: only positions and whole numbers can.
+package struct Formula: Hashable, Sendable, ExpressibleByStringInterpolation {
+  /// Without the leading equals sign, in English with commas, as the file stores it.
+  package let text: String
+
+  package init(stringLiteral value: StaticString) {
+    text = value.description
+  }
+
+  package init(stringInterpolation: Interpolation) {
+    text = stringInterpolation.text
+  }
+
+  package struct Interpolation: StringInterpolationProtocol {
+    fileprivate var text = ""
+
+    package init(literalCapacity: Int, interpolationCount: Int) {}
+
+    package mutating func appendLiteral(_ literal: StaticString) { text += literal.description }
+
+    package mutating func appendInterpolation(_ number: Int) { text += String(number) }
+
+    /// A cell that moves when the formula is copied: `C12`.
+    package mutating func appendInterpolation(_ cell: CellReference) { text += cell.a1 }
+
+    /// A range that moves when the formula is copied: `A1:C12`.
+    package mutating func appendInterpolation(_ range: CellRange) { text += range.a1 }
+
+    /// A cell that stays: `$C$12`.
+    package mutating func appendInterpolation(absolute cell: CellReference) { text += cell.absolute }
+
+    /// A range that stays: `$A$1:$C$12`.
+    package mutating func appendInterpolation(absolute range: CellRange) { text += range.absolute }
+
+    /// A range on another sheet: `'Orders'!$A$1:$C$12`.
+    package mutating func appendInterpolation(_ range: SheetRange) {
+      text += "\(range.sheet.quoted)!\(range.range.absolute)"
+    }
+  }
+}

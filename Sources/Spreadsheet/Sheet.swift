@@ -1,0 +1,216 @@
+import CXLSXWriter
+
+/// One sheet of a ``Workbook``, written cell by cell; rows and columns count from zero.
+///
+/// A sheet is a handle of two words. It keeps the workbook's memory alive and asks at every call whether the workbook is
+/// still open, so a sheet that outlives its workbook throws `closed` instead of writing to freed memory. That costs a
+/// load and a branch a cell. (The library frees its sheets with the workbook; a lifetime checked by the compiler would
+/// need `~Escapable` types, whose dependencies are still experimental.)
+///
+/// On a streamed sheet rows are written in ascending order, the cells of a row in any order. Several sheets may be
+/// written in turn.
+@safe
+package struct Sheet {
+  package let name: SheetName
+  let worksheet: UnsafeMutablePointer<lxw_worksheet>
+  let handle: WorkbookHandle
+
+  /// Writes text; an empty one leaves the cell blank. Formulas are not recognised: `=1+1` stays text.
+  /// - Throws: `textTooLong`, `textNotRepresentable` for NUL. ``CellText/fitting(_:marker:)`` makes any text fit.
+  package func writeText(
+    _ text: String, row: Int, column: Int, format: CellFormat? = nil
+  ) throws(SpreadsheetError) {
+    let operation: StaticString = "write text"
+    let cell = try cell(row, column, operation)
+    let style = unsafe try pointer(format, operation)
+    let direct: lxw_error? = unsafe text.withCString { bytes in
+      let (length, isPlain) = unsafe CellText.scan(bytes)
+      guard isPlain, length <= CellText.maximumLength, length == text.utf8.count else { return nil }
+      return unsafe worksheet_write_string(worksheet, cell.row, cell.column, bytes, style)
+    }
+    if let direct {
+      try check(direct, operation, row, column)
+    } else {
+      let escaped = try located(row, column) { () throws(SpreadsheetError) in try CellText.encoded(text, operation) }
+      try check(
+        unsafe worksheet_write_string(worksheet, cell.row, cell.column, escaped, style), operation, row, column)
+    }
+  }
+
+  /// Writes a number. The file keeps 16 significant digits, Excel shows 15.
+  /// - Throws: `notFinite`, for which Excel has no cell and the library writes an unreadable file.
+  package func writeNumber(
+    _ number: Double, row: Int, column: Int, format: CellFormat? = nil
+  ) throws(SpreadsheetError) {
+    let operation: StaticString = "write number"
+    let cell = try cell(row, column, operation)
+    let style = unsafe try pointer(format, operation)
+    guard number.isFinite else { throw failure(.notFinite, operation, row, column) }
+    try check(
+      unsafe worksheet_write_number(worksheet, cell.row, cell.column, number, style), operation, row, column)
+  }
+
+  /// Writes a whole number that Excel keeps exactly: of at most 15 digits.
+  /// - Throws: `integerTooLarge`. Identifiers are text, whatever they look like.
+  package func writeInteger(
+    _ number: Int, row: Int, column: Int, format: CellFormat? = nil
+  ) throws(SpreadsheetError) {
+    let operation: StaticString = "write integer"
+    guard number.magnitude < 1_000_000_000_000_000 else { throw failure(.integerTooLarge, operation, row, column) }
+    try writeNumber(Double(number), row: row, column: column, format: format)
+  }
+
+  /// Writes TRUE or FALSE.
+  package func writeBoolean(
+    _ value: Bool, row: Int, column: Int, format: CellFormat? = nil
+  ) throws(SpreadsheetError) {
+    let operation: StaticString = "write boolean"
+    let cell = try cell(row, column, operation)
+    let style = unsafe try pointer(format, operation)
+    try check(
+      unsafe worksheet_write_boolean(worksheet, cell.row, cell.column, value ? 1 : 0, style), operation, row, column)
+  }
+
+  /// Writes a day and time as Excel's serial number; the format makes it look like one, e.g. `yyyy-mm-dd hh:mm:ss`.
+  /// - Throws: `dateOutOfRange`.
+  package func writeDateTime(
+    _ value: CivilDateTime, row: Int, column: Int, format: CellFormat
+  ) throws(SpreadsheetError) {
+    guard let serial = ExcelDate.serial(value) else { throw failure(.dateOutOfRange, "write date", row, column) }
+    try writeNumber(serial, row: row, column: column, format: format)
+  }
+
+  /// Writes a day and time given as seconds since 1970 of the wall clock, that is UTC seconds plus the zone's offset.
+  /// - Throws: `dateOutOfRange`.
+  package func writeDateTime(
+    localSecondsSince1970 seconds: Int64, row: Int, column: Int, format: CellFormat
+  ) throws(SpreadsheetError) {
+    guard let serial = ExcelDate.serial(secondsSince1970: seconds) else {
+      throw failure(.dateOutOfRange, "write date", row, column)
+    }
+    try writeNumber(serial, row: row, column: column, format: format)
+  }
+
+  /// Writes a formula with the number that viewers show which do not calculate.
+  package func writeFormula(
+    _ formula: Formula, result: Double, row: Int, column: Int, format: CellFormat? = nil
+  ) throws(SpreadsheetError) {
+    let operation: StaticString = "write formula"
+    let cell = try cell(row, column, operation)
+    let style = unsafe try pointer(format, operation)
+    guard result.isFinite else { throw failure(.notFinite, operation, row, column) }
+    try check(formula, operation, row, column)
+    try check(
+      unsafe worksheet_write_formula_num(worksheet, cell.row, cell.column, formula.text, style, result),
+      operation, row, column)
+  }
+
+  /// Writes a formula with the text that viewers show which do not calculate.
+  package func writeFormula(
+    _ formula: Formula, result: String, row: Int, column: Int, format: CellFormat? = nil
+  ) throws(SpreadsheetError) {
+    let operation: StaticString = "write formula"
+    let cell = try cell(row, column, operation)
+    let style = unsafe try pointer(format, operation)
+    try check(formula, operation, row, column)
+    let escaped = try located(row, column) { () throws(SpreadsheetError) in try CellText.encoded(result, operation) }
+    try check(
+      unsafe worksheet_write_formula_str(worksheet, cell.row, cell.column, formula.text, style, escaped),
+      operation, row, column)
+  }
+
+  /// Writes a cell that has only its looks.
+  package func writeBlank(row: Int, column: Int, format: CellFormat) throws(SpreadsheetError) {
+    let operation: StaticString = "write blank"
+    let cell = try cell(row, column, operation)
+    let style = unsafe try pointer(format, operation)
+    try check(unsafe worksheet_write_blank(worksheet, cell.row, cell.column, style), operation, row, column)
+  }
+
+  /// Excel's limit for the text of a formula.
+  private func check(
+    _ formula: Formula, _ operation: StaticString, _ row: Int, _ column: Int
+  ) throws(SpreadsheetError) {
+    guard formula.text.utf16.count <= 8_192 else { throw failure(.textTooLong, operation, row, column) }
+  }
+}
+
+// What every call of the library goes through.
+extension Sheet {
+  var isStreamed: Bool { unsafe worksheet.pointee.optimize != 0 }
+
+  /// The row that a streamed sheet is at; the rows before it cannot be written any more.
+  var streamedRow: Int { unsafe Int(worksheet.pointee.optimize_row.pointee.row_num) }
+
+  func ensureOpen(_ operation: StaticString) throws(SpreadsheetError) {
+    guard unsafe handle.workbook != nil else { throw failure(.closed, operation) }
+  }
+
+  func cell(
+    _ row: Int, _ column: Int, _ operation: StaticString
+  ) throws(SpreadsheetError) -> (row: lxw_row_t, column: lxw_col_t) {
+    try ensureOpen(operation)
+    guard
+      row >= 0, row < CellRange.maximumRows, column >= 0, column < CellRange.maximumColumns
+    else { throw failure(.outOfRange, operation, row, column) }
+    return (lxw_row_t(truncatingIfNeeded: row), lxw_col_t(truncatingIfNeeded: column))
+  }
+
+  func area(
+    _ range: CellRange, _ operation: StaticString
+  ) throws(SpreadsheetError) -> (
+    firstRow: lxw_row_t, firstColumn: lxw_col_t, lastRow: lxw_row_t, lastColumn: lxw_col_t
+  ) {
+    let first = try cell(range.rows.lowerBound, range.columns.lowerBound, operation)
+    let last = try cell(range.rows.upperBound, range.columns.upperBound, operation)
+    return (first.row, first.column, last.row, last.column)
+  }
+
+  func pointer(
+    _ format: CellFormat?, _ operation: StaticString
+  ) throws(SpreadsheetError) -> UnsafeMutablePointer<lxw_format>? {
+    guard let format else { return nil }
+    guard format.handle === handle else { throw failure(.wrongWorkbook, operation) }
+    return unsafe format.pointer
+  }
+
+  func check(
+    _ result: lxw_error, _ operation: StaticString, _ row: Int? = nil, _ column: Int? = nil
+  ) throws(SpreadsheetError) {
+    guard result != LXW_NO_ERROR else { return }
+    var code = SpreadsheetError.Code(result)
+    // The sheet's limits are checked before the call, so this is the other meaning of the library's code.
+    if code == .outOfRange, isStreamed { code = .rowAlreadyWritten }
+    throw SpreadsheetError(
+      code, operation, sheet: name.description, row: row, column: column, libraryCode: result)
+  }
+
+  func failure(
+    _ code: SpreadsheetError.Code, _ operation: StaticString, _ row: Int? = nil, _ column: Int? = nil
+  ) -> SpreadsheetError {
+    SpreadsheetError(code, operation, sheet: name.description, row: row, column: column)
+  }
+
+  /// Adds the place to an error that knows none.
+  func located<Value>(
+    _ row: Int? = nil, _ column: Int? = nil, _ body: () throws(SpreadsheetError) -> Value
+  ) throws(SpreadsheetError) -> Value {
+    do {
+      return try body()
+    } catch {
+      throw SpreadsheetError(error, sheet: name, row: row, column: column)
+    }
+  }
+}
+
+extension SpreadsheetError {
+  fileprivate init(_ error: SpreadsheetError, sheet: SheetName, row: Int?, column: Int?) {
+    code = error.code
+    operation = error.operation
+    self.sheet = sheet.description
+    self.row = row
+    self.column = column
+    libraryCode = error.libraryCode
+    systemError = error.systemError
+  }
+}

@@ -1,0 +1,97 @@
+import CXLSXWriter
+
+extension Sheet {
+  /// Sets the width of columns, in characters of the default font (0...255), and how their cells look that have no
+  /// format of their own. On a streamed sheet this comes before the first row.
+  package func setColumns(
+    _ columns: ClosedRange<Int>, width: Double, format: CellFormat? = nil, isHidden: Bool = false
+  ) throws(SpreadsheetError) {
+    let operation: StaticString = "set columns"
+    let area = try area(CellRange(rows: 0...0, columns: columns), operation)
+    let style = unsafe try pointer(format, operation)
+    guard (0...255).contains(width) else { throw failure(.parameterNotAllowed, operation) }
+    var options = lxw_row_col_options(hidden: isHidden ? 1 : 0, level: 0, collapsed: 0)
+    try check(
+      unsafe worksheet_set_column_opt(worksheet, area.firstColumn, area.lastColumn, width, style, &options), operation)
+  }
+
+  /// Sets the height of a row in points (more than 0, at most 409), and how its cells look that have no format.
+  /// On a streamed sheet the row must not be past.
+  package func setRow(_ row: Int, height: Double, format: CellFormat? = nil) throws(SpreadsheetError) {
+    let operation: StaticString = "set row"
+    let cell = try cell(row, 0, operation)
+    let style = unsafe try pointer(format, operation)
+    guard height > 0, height <= 409 else { throw failure(.parameterNotAllowed, operation, row) }
+    try check(unsafe worksheet_set_row(worksheet, cell.row, height, style), operation, row)
+  }
+
+  /// Keeps the rows above and the columns left of this cell in view.
+  package func freezePanes(aboveRow row: Int, leftOfColumn column: Int = 0) throws(SpreadsheetError) {
+    let cell = try cell(row, column, "freeze panes")
+    unsafe worksheet_freeze_panes(worksheet, cell.row, cell.column)
+  }
+
+  /// Gives the first row of the range buttons to filter by. One per sheet, and not beside a table.
+  package func setAutofilter(_ range: CellRange) throws(SpreadsheetError) {
+    let operation: StaticString = "set autofilter"
+    let area = try area(range, operation)
+    guard unsafe worksheet.pointee.table_count == 0 else { throw failure(.filterConflict, operation) }
+    let result = withoutStreaming {
+      unsafe worksheet_autofilter(worksheet, area.firstRow, area.firstColumn, area.lastRow, area.lastColumn)
+    }
+    try check(result, operation)
+  }
+
+  /// Makes one cell of two or more, with this text. On a streamed sheet, a merge over several rows ends all but the last.
+  package func mergeCells(_ range: CellRange, text: String, format: CellFormat) throws(SpreadsheetError) {
+    let operation: StaticString = "merge cells"
+    let area = try area(range, operation)
+    let style = unsafe try pointer(format, operation)
+    let (row, column) = (range.rows.lowerBound, range.columns.lowerBound)
+    guard range.rows.count > 1 || range.columns.count > 1 else {
+      throw failure(.parameterNotAllowed, operation, row, column)
+    }
+    // The library drops what its inner calls return.
+    if isStreamed, row < streamedRow { throw failure(.rowAlreadyWritten, operation, row, column) }
+    let escaped = try located(row, column) { () throws(SpreadsheetError) in try CellText.encoded(text, operation) }
+    try check(
+      unsafe worksheet_merge_range(
+        worksheet, area.firstRow, area.firstColumn, area.lastRow, area.lastColumn, escaped, style),
+      operation, row, column)
+  }
+
+  /// The size of the view in percent, 10...400.
+  package func setZoom(percent: Int) throws(SpreadsheetError) {
+    try ensureOpen("set zoom")
+    guard (10...400).contains(percent) else { throw failure(.parameterNotAllowed, "set zoom") }
+    unsafe worksheet_set_zoom(worksheet, UInt16(percent))
+  }
+
+  package func setTabColour(_ colour: Colour) throws(SpreadsheetError) {
+    try ensureOpen("set tab colour")
+    unsafe worksheet_set_tab_color(worksheet, colour.value)
+  }
+
+  /// Hides the lines between cells, on the screen and on paper.
+  package func hideGridlines() throws(SpreadsheetError) {
+    try ensureOpen("hide gridlines")
+    unsafe worksheet_gridlines(worksheet, UInt8(LXW_HIDE_ALL_GRIDLINES.rawValue))
+  }
+
+  /// Shows this sheet when the file is opened. Without it the first sheet is shown.
+  package func activate() throws(SpreadsheetError) {
+    try ensureOpen("activate sheet")
+    unsafe worksheet_activate(worksheet)
+  }
+
+  /// Lets the library note something about rows that a streamed sheet has passed.
+  ///
+  /// The library refuses, because such a note may bring cells along. They go to the sheet's cells in memory then, which
+  /// a streamed sheet never writes out.
+  func withoutStreaming(_ note: () -> lxw_error) -> lxw_error {
+    let mode = unsafe worksheet.pointee.optimize
+    unsafe worksheet.pointee.optimize = 0
+    defer { unsafe worksheet.pointee.optimize = mode }
+    return note()
+  }
+}

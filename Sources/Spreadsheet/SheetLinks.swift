@@ -1,0 +1,55 @@
+import CXLSXWriter
+
+extension Sheet {
+  /// Excel's limit for hyperlinks on one sheet. The library's own check lets one more pass.
+  package static let maximumLinks = 65_530
+
+  /// How many more hyperlinks this sheet takes. A caller writes plain text when none is left.
+  package var remainingLinks: Int {
+    guard unsafe handle.workbook != nil else { return 0 }
+    return max(0, unsafe Self.maximumLinks - Int(worksheet.pointee.hlink_count))
+  }
+
+  /// Writes text that leads to a cell of this workbook. Without a format it is blue and underlined.
+  /// - Throws: `tooManyLinks`, `parameterNotAllowed` for empty text, and what ``writeText(_:row:column:format:)`` throws.
+  package func writeLink(
+    to target: CellReference, on sheet: SheetName, text: String, row: Int, column: Int, format: CellFormat? = nil
+  ) throws(SpreadsheetError) {
+    let operation: StaticString = "write link"
+    _ = try cell(target.row, target.column, operation)
+    guard sheet.isAllowed else { throw failure(.nameNotAllowed, operation, row, column) }
+    try writeLink("internal:\(sheet.quoted)!\(target.a1)", text, operation, row, column, format)
+  }
+
+  /// Writes text that leads to an address on the web or opens a mail.
+  /// - Throws: `linkNotAllowed` for anything but printable ASCII after `https://`, `http://` or `mailto:`.
+  package func writeLink(
+    toAddress address: String, text: String, row: Int, column: Int, format: CellFormat? = nil
+  ) throws(SpreadsheetError) {
+    let operation: StaticString = "write link"
+    // The library takes "internal:" and "external:" anywhere in an address for its own schemes.
+    guard
+      ["https://", "http://", "mailto:"].contains(where: address.hasPrefix), address.utf8.count <= 2_079,
+      address.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
+      !address.contains("internal:"), !address.contains("external:")
+    else { throw failure(.linkNotAllowed, operation, row, column) }
+    try writeLink(address, text, operation, row, column, format)
+  }
+
+  private func writeLink(
+    _ target: String, _ text: String, _ operation: StaticString, _ row: Int, _ column: Int, _ format: CellFormat?
+  ) throws(SpreadsheetError) {
+    let cell = try cell(row, column, operation)
+    let style = unsafe try pointer(format, operation) ?? worksheet.pointee.default_url_format
+    guard remainingLinks > 0 else { throw failure(.tooManyLinks, operation, row, column) }
+    guard !text.isEmpty else { throw failure(.parameterNotAllowed, operation, row, column) }
+    let escaped = try located(row, column) { () throws(SpreadsheetError) in try CellText.encoded(text, operation) }
+    // The library repeats the text in an attribute, without escapes and cut at 2,079 bytes, maybe inside a character.
+    // A fixed word goes there; the cell's own text replaces it at once.
+    try check(
+      unsafe worksheet_write_url_opt(worksheet, cell.row, cell.column, target, style, "link", nil),
+      operation, row, column)
+    try check(
+      unsafe worksheet_write_string(worksheet, cell.row, cell.column, escaped, style), operation, row, column)
+  }
+}

@@ -1,0 +1,72 @@
+import CXLSXWriter
+
+/// How a sheet is printed.
+package struct PrintSetup: Sendable {
+  package enum Paper: Sendable {
+    case a4, letter
+  }
+
+  package var paper = Paper.a4
+  package var isLandscape = false
+  /// Shrinks the sheet to one page's width, on as many pages as it takes.
+  package var fitsToOnePageWide = false
+  /// Rows printed again on top of every page.
+  package var repeatedRows: ClosedRange<Int>?
+  /// nil: all cells.
+  package var area: CellRange?
+  /// With Excel's codes: `&L`, `&C`, `&R` for the parts, `&P` for the page, `&N` for the pages, `&A` for the sheet.
+  /// At most 255 characters, no pictures. The program's own words only: the library's handling has known overflows.
+  package var header: StaticString?
+  package var footer: StaticString?
+
+  package init() {}
+
+  /// A set-up by changing the default one: `PrintSetup { $0.isLandscape = true }`.
+  package init(_ change: (inout PrintSetup) -> Void) {
+    self.init()
+    change(&self)
+  }
+}
+
+extension Sheet {
+  package func setUpPrinting(_ setup: PrintSetup) throws(SpreadsheetError) {
+    let operation: StaticString = "set up printing"
+    try ensureOpen(operation)
+    unsafe worksheet_set_paper(worksheet, setup.paper.code)
+    if setup.isLandscape { unsafe worksheet_set_landscape(worksheet) }
+    if setup.fitsToOnePageWide { unsafe worksheet_fit_to_pages(worksheet, 1, 0) }
+    if let rows = setup.repeatedRows {
+      let area = try area(CellRange(rows: rows, columns: 0...0), operation)
+      try check(unsafe worksheet_repeat_rows(worksheet, area.firstRow, area.lastRow), operation)
+    }
+    if let range = setup.area {
+      let area = try area(range, operation)
+      try check(
+        unsafe worksheet_print_area(worksheet, area.firstRow, area.firstColumn, area.lastRow, area.lastColumn),
+        operation)
+    }
+    if let header = setup.header {
+      try check(unsafe worksheet_set_header(worksheet, try line(header, operation)), operation)
+    }
+    if let footer = setup.footer {
+      try check(unsafe worksheet_set_footer(worksheet, try line(footer, operation)), operation)
+    }
+  }
+
+  private func line(_ text: StaticString, _ operation: StaticString) throws(SpreadsheetError) -> String {
+    let line = text.description
+    try located { () throws(SpreadsheetError) in try OwnText.check(line, limit: 255, operation) }
+    guard !line.contains("&G"), !line.contains("&[Picture]") else { throw failure(.parameterNotAllowed, operation) }
+    return line
+  }
+}
+
+extension PrintSetup.Paper {
+  /// Excel's number of the paper size.
+  fileprivate var code: UInt8 {
+    switch self {
+    case .letter: 1
+    case .a4: 9
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import CXLSXWriter
+
+/// A rule by which cells change their looks with their content. Formats for rules have no font size and no alignment.
+package enum ConditionalFormat {
+  package enum Comparison: Sendable {
+    case equal, notEqual, greater, less
+  }
+
+  /// Cells that hold exactly this text, at most 255 characters, whatever its case.
+  case text(equals: String, CellFormat)
+  case number(Comparison, Double, CellFormat)
+  /// Written for the range's upper left cell; relative references move with the cell.
+  case formula(Formula, CellFormat)
+  case twoColours(low: Colour, high: Colour)
+  case threeColours(low: Colour, middle: Colour, high: Colour)
+  /// A bar behind the number, its length the share of the range's largest, starting at zero.
+  case dataBar(Colour)
+}
+
+extension Sheet {
+  /// Lets people choose one of these texts in the cells of the range, and type nothing else.
+  ///
+  /// Excel stores the list in one string of at most 255 characters, commas included. The library's buffer has as many
+  /// bytes, but it counts characters: here the limit is in bytes.
+  /// - Throws: `textTooLong`, `parameterNotAllowed` for an empty list or a comma or quotation mark in it.
+  package func addChoice(of values: [String], in range: CellRange) throws(SpreadsheetError) {
+    let operation: StaticString = "add choice"
+    let area = try area(range, operation)
+    let list = values.joined(separator: ",")
+    try located { () throws(SpreadsheetError) in try OwnText.check(list, limit: 255, bytes: 255, operation) }
+    guard !values.isEmpty, values.allSatisfy({ !$0.isEmpty && !$0.contains(",") && !$0.contains("\"") }) else {
+      throw failure(.parameterNotAllowed, operation)
+    }
+    var strings = CStrings()
+    var pointers: [UnsafeMutablePointer<CChar>?] = unsafe []
+    for value in values { unsafe pointers.append(strings.copy(value)) }
+    unsafe pointers.append(nil)
+    let result = unsafe pointers.withUnsafeMutableBufferPointer { list in
+      var validation = unsafe lxw_data_validation()
+      unsafe validation.validate = UInt8(LXW_VALIDATION_TYPE_LIST.rawValue)
+      unsafe validation.value_list = list.baseAddress
+      return unsafe worksheet_data_validation_range(
+        worksheet, area.firstRow, area.firstColumn, area.lastRow, area.lastColumn, &validation)
+    }
+    try check(result, operation)
+  }
+
+  /// Adds a rule for the cells of the range; the first that applies wins where two disagree.
+  package func addConditionalFormat(_ rule: ConditionalFormat, in range: CellRange) throws(SpreadsheetError) {
+    let operation: StaticString = "add conditional format"
+    let area = try area(range, operation)
+    var strings = CStrings()
+    var options = unsafe lxw_conditional_format()
+    switch rule {
+    case .text(let text, let format):
+      try located { () throws(SpreadsheetError) in try OwnText.check(text, limit: 255, operation) }
+      unsafe options.type = UInt8(LXW_CONDITIONAL_TYPE_CELL.rawValue)
+      unsafe options.criteria = ConditionalFormat.Comparison.equal.criterion
+      unsafe options.value_string = strings.copy("\"\(text.replacing("\"", with: "\"\""))\"")
+      unsafe options.format = try pointer(format, operation)
+    case .number(let comparison, let number, let format):
+      guard number.isFinite else { throw failure(.notFinite, operation) }
+      unsafe options.type = UInt8(LXW_CONDITIONAL_TYPE_CELL.rawValue)
+      unsafe options.criteria = comparison.criterion
+      unsafe options.value = number
+      unsafe options.format = try pointer(format, operation)
+    case .formula(let formula, let format):
+      guard formula.text.utf16.count <= 8_192 else { throw failure(.textTooLong, operation) }
+      unsafe options.type = UInt8(LXW_CONDITIONAL_TYPE_FORMULA.rawValue)
+      unsafe options.value_string = strings.copy("=\(formula.text)")
+      unsafe options.format = try pointer(format, operation)
+    case .twoColours(let low, let high):
+      unsafe options.type = UInt8(LXW_CONDITIONAL_2_COLOR_SCALE.rawValue)
+      unsafe options.min_color = low.value
+      unsafe options.max_color = high.value
+    case .threeColours(let low, let middle, let high):
+      unsafe options.type = UInt8(LXW_CONDITIONAL_3_COLOR_SCALE.rawValue)
+      unsafe options.min_color = low.value
+      unsafe options.mid_color = middle.value
+      unsafe options.max_color = high.value
+    case .dataBar(let colour):
+      unsafe options.type = UInt8(LXW_CONDITIONAL_DATA_BAR.rawValue)
+      unsafe options.bar_color = colour.value
+      // Excel 2010's kind of bar: the older one draws the smallest value as no bar at all.
+      unsafe options.data_bar_2010 = 1
+      unsafe options.bar_solid = 1
+    }
+    try check(
+      unsafe worksheet_conditional_format_range(
+        worksheet, area.firstRow, area.firstColumn, area.lastRow, area.lastColumn, &options),
+      operation)
+  }
+}
+
+extension ConditionalFormat.Comparison {
+  fileprivate var criterion: UInt8 {
+    let criterion =
+      switch self {
+      case .equal: LXW_CONDITIONAL_CRITERIA_EQUAL_TO
+      case .notEqual: LXW_CONDITIONAL_CRITERIA_NOT_EQUAL_TO
+      case .greater: LXW_CONDITIONAL_CRITERIA_GREATER_THAN
+      case .less: LXW_CONDITIONAL_CRITERIA_LESS_THAN
+      }
+    return UInt8(criterion.rawValue)
+  }
+}

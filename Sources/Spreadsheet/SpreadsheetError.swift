@@ -1,0 +1,143 @@
+import CXLSXWriter
+
+/// Why a workbook could not be written.
+///
+/// `description` names the operation and the cell, never what was to be written there: it is safe to log.
+package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The cause; stable, meant to be switched over and counted.
+  package enum Code: String, Sendable {
+    /// The workbook was closed or abandoned before.
+    case closed
+    /// A format or chart of another workbook.
+    case wrongWorkbook
+    /// A row, column or range outside 1,048,576 rows by 16,384 columns.
+    case outOfRange
+    /// A streamed sheet has moved past this row; rows are written in ascending order.
+    case rowAlreadyWritten
+    /// More characters than Excel takes; see ``CellText/maximumLength`` and ``CellText/fitting(_:marker:)``.
+    case textTooLong
+    /// NUL in a cell; control or non-characters where the file format cannot carry them.
+    case textNotRepresentable
+    /// NaN or infinity.
+    case notFinite
+    /// An integer of more than 15 digits: Excel would change it. Write it as text.
+    case integerTooLarge
+    /// No such day or time, or a year outside 1900...9999.
+    case dateOutOfRange
+    /// 65,530 hyperlinks on this sheet already.
+    case tooManyLinks
+    /// Not an http, https or mailto address in ASCII of at most 2,079 characters.
+    case linkNotAllowed
+    /// A name that Excel does not take for a sheet, a table, a column or a defined name, or one used twice.
+    case nameNotAllowed
+    /// A table and an autofilter on the same sheet.
+    case filterConflict
+    /// Any other argument outside Excel's limits.
+    case parameterNotAllowed
+    /// The temporary or the target directory is missing or not writable.
+    case directoryNotUsable
+    /// The target exists already; it is never overwritten.
+    case fileExists
+    /// The target could not be created.
+    case cannotCreateFile
+    /// A temporary file could not be created, written or read; mostly a full disk.
+    case temporaryFileFailed
+    /// The archive could not be written; mostly a full disk.
+    case cannotWriteFile
+    /// The finished file could not be forced to disk.
+    case cannotSynchronize
+    /// No memory.
+    case outOfMemory
+    /// The library refused for a reason that this module does not expect.
+    case unexpected
+  }
+
+  package let code: Code
+  /// What was being done, such as "write text".
+  package let operation: String
+  /// Name of the sheet, from the program's own fixed list.
+  package let sheet: String?
+  /// Zero-based row, when the failure belongs to a cell.
+  package let row: Int?
+  /// Zero-based column, when the failure belongs to a cell.
+  package let column: Int?
+  /// The library's `lxw_error`, when it was the library that refused.
+  package let libraryCode: UInt32?
+  /// `errno`, when it was the operating system that refused.
+  package let systemError: Int32?
+
+  init(
+    _ code: Code, _ operation: StaticString, sheet: String? = nil, row: Int? = nil, column: Int? = nil,
+    libraryCode: lxw_error? = nil, systemError: Int32? = nil
+  ) {
+    self.code = code
+    self.operation = operation.description
+    self.sheet = sheet
+    self.row = row
+    self.column = column
+    self.libraryCode = libraryCode?.rawValue
+    self.systemError = systemError
+  }
+
+  package var description: String {
+    var text = "workbook: cannot \(operation)"
+    if let sheet { text += " on sheet \(sheet)" }
+    if let row, let column { text += " at \(CellReference(row: row, column: column).a1)" }
+    text += ": \(code.explanation)"
+    if let systemError { text += " (errno \(systemError))" }
+    if let libraryCode { text += " (libxlsxwriter error \(libraryCode))" }
+    return text
+  }
+}
+
+extension SpreadsheetError.Code {
+  fileprivate var explanation: String {
+    switch self {
+    case .closed: "the workbook is closed"
+    case .wrongWorkbook: "the format belongs to another workbook"
+    case .outOfRange: "outside Excel's 1,048,576 rows by 16,384 columns"
+    case .rowAlreadyWritten: "the sheet is streamed and has moved past this row"
+    case .textTooLong: "the text is longer than Excel takes here"
+    case .textNotRepresentable: "the text has a character that the file format cannot carry here"
+    case .notFinite: "not a finite number"
+    case .integerTooLarge: "more than 15 digits: Excel would change the number"
+    case .dateOutOfRange: "not a day and time between 1900 and 9999"
+    case .tooManyLinks: "65,530 hyperlinks are Excel's limit for a sheet"
+    case .linkNotAllowed: "not a plain web or mail address"
+    case .nameNotAllowed: "a name that Excel does not take, or one used twice"
+    case .filterConflict: "a sheet has either a table or an autofilter"
+    case .parameterNotAllowed: "outside Excel's limits"
+    case .directoryNotUsable: "the directory is missing or not writable"
+    case .fileExists: "the file exists already"
+    case .cannotCreateFile: "the file cannot be created"
+    case .temporaryFileFailed: "a temporary file cannot be created, written or read; is the disk full?"
+    case .cannotWriteFile: "the file cannot be written; is the disk full?"
+    case .cannotSynchronize: "the file cannot be forced to disk"
+    case .outOfMemory: "out of memory"
+    case .unexpected: "refused by libxlsxwriter"
+    }
+  }
+
+  /// Sorts the library's codes (`lxw_error` in xlsxwriter/common.h) by what a caller can do about them.
+  init(_ error: lxw_error) {
+    switch error {
+    case LXW_ERROR_MEMORY_MALLOC_FAILED: self = .outOfMemory
+    case LXW_ERROR_CREATING_XLSX_FILE: self = .cannotCreateFile
+    case LXW_ERROR_CREATING_TMPFILE, LXW_ERROR_READING_TMPFILE: self = .temporaryFileFailed
+    case LXW_ERROR_ZIP_FILE_OPERATION, LXW_ERROR_ZIP_PARAMETER_ERROR, LXW_ERROR_ZIP_BAD_ZIP_FILE,
+      LXW_ERROR_ZIP_INTERNAL_ERROR, LXW_ERROR_ZIP_FILE_ADD, LXW_ERROR_ZIP_CLOSE:
+      self = .cannotWriteFile
+    case LXW_ERROR_SHEETNAME_LENGTH_EXCEEDED, LXW_ERROR_INVALID_SHEETNAME_CHARACTER,
+      LXW_ERROR_SHEETNAME_START_END_APOSTROPHE, LXW_ERROR_SHEETNAME_ALREADY_USED:
+      self = .nameNotAllowed
+    case LXW_ERROR_32_STRING_LENGTH_EXCEEDED, LXW_ERROR_128_STRING_LENGTH_EXCEEDED,
+      LXW_ERROR_255_STRING_LENGTH_EXCEEDED, LXW_ERROR_MAX_STRING_LENGTH_EXCEEDED:
+      self = .textTooLong
+    case LXW_ERROR_WORKSHEET_INDEX_OUT_OF_RANGE: self = .outOfRange
+    case LXW_ERROR_WORKSHEET_MAX_URL_LENGTH_EXCEEDED: self = .linkNotAllowed
+    case LXW_ERROR_WORKSHEET_MAX_NUMBER_URLS_EXCEEDED: self = .tooManyLinks
+    case LXW_ERROR_PARAMETER_VALIDATION: self = .parameterNotAllowed
+    default: self = .unexpected
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import CXLSXWriter
+import Glibc
+
+/// One XLSX file in the making: the life of a workbook is `init`, sheets, `close()`.
+///
+/// Nothing is at `path` before `close()`, which writes, synchronizes and ends it; the caller renames the file into
+/// place and synchronizes the directory. A workbook that is dropped without `close()` leaves nothing at all.
+/// Neither a workbook nor its sheets are `Sendable`: one task writes one workbook. Two tasks may write two.
+package struct Workbook: ~Copyable {
+  /// Where the cells of a sheet wait until the workbook is closed.
+  package enum Storage: Sendable {
+    /// Row by row in a temporary file: memory does not grow, rows must ascend. For sheets of any length.
+    case streamed
+    /// In memory, about 120 bytes a cell: any order, and charts get cached values. For sheets of some thousand rows.
+    case inMemory
+  }
+
+  private let handle: WorkbookHandle
+
+  /// - Parameters:
+  ///   - path: where `close()` creates the file; nothing may be there.
+  ///   - permissions: of that file, less the umask.
+  ///   - temporaryDirectory: must exist and have room for the uncompressed sheets, about 60 bytes a cell.
+  /// - Throws: `directoryNotUsable`, `fileExists`, and what the properties break.
+  package init(
+    path: String, permissions: mode_t = 0o640, temporaryDirectory: String, properties: DocumentProperties
+  ) throws(SpreadsheetError) {
+    try properties.check()
+    let handle = try WorkbookHandle(path: path, permissions: permissions, temporaryDirectory: temporaryDirectory)
+    try handle.set(properties)
+    self.handle = handle
+  }
+
+  deinit {
+    handle.abandon()
+  }
+
+  /// Writes the file and forces it to disk.
+  /// - Throws: `fileExists`, `cannotCreateFile`, `temporaryFileFailed`, `cannotWriteFile` or `cannotSynchronize`;
+  ///   nothing is left at the path then. The library also prints a line to standard error when it cannot write.
+  package consuming func close() throws(SpreadsheetError) {
+    try handle.finish()
+  }
+
+  /// Adds a sheet after those that are there.
+  /// - Throws: `nameNotAllowed` also for a name that is taken, whatever its case.
+  package func addSheet(named name: SheetName, storage: Storage) throws(SpreadsheetError) -> Sheet {
+    let operation: StaticString = "add sheet"
+    let workbook = unsafe try open(operation)
+    guard name.isAllowed, unsafe workbook_validate_sheet_name(workbook, name.description) == LXW_NO_ERROR else {
+      throw SpreadsheetError(.nameNotAllowed, operation, sheet: name.description)
+    }
+    // The library has one switch for the whole workbook, but reads it only here, to copy it into the sheet.
+    unsafe workbook.pointee.options.constant_memory = storage == .streamed ? 1 : 0
+    guard let worksheet = unsafe workbook_add_worksheet(workbook, name.description) else {
+      throw SpreadsheetError(
+        storage == .streamed ? .temporaryFileFailed : .outOfMemory, operation, sheet: name.description)
+    }
+    return unsafe Sheet(name: name, worksheet: worksheet, handle: handle)
+  }
+
+  /// Adds a format for cells of this workbook. Equal styles share one entry in the file.
+  package func addFormat(_ style: CellStyle) throws(SpreadsheetError) -> CellFormat {
+    try style.check()
+    guard let format = unsafe workbook_add_format(try open("add format")) else {
+      throw SpreadsheetError(.outOfMemory, "add format")
+    }
+    unsafe style.apply(to: format)
+    return unsafe CellFormat(pointer: format, handle: handle)
+  }
+
+  /// Gives a range a name that formulas can use. The library has buffers of 128 bytes for both.
+  package func defineName(_ name: StaticString, for range: SheetRange) throws(SpreadsheetError) {
+    let operation: StaticString = "define name"
+    let text = name.description
+    guard DefinedName.isAllowed(text), text.utf8.count < 128, range.range.isOnSheet, range.sheet.isAllowed else {
+      throw SpreadsheetError(.nameNotAllowed, operation)
+    }
+    let formula = "=\(range.sheet.quoted)!\(range.range.absolute)"
+    let result = unsafe workbook_define_name(try open(operation), text, formula)
+    guard result == LXW_NO_ERROR else {
+      // 1.1.4 reports a name that is there already as lack of memory.
+      throw SpreadsheetError(.nameNotAllowed, operation, libraryCode: result)
+    }
+  }
+
+  /// Inserts a chart with its upper left corner in the given cell.
+  package func addChart(_ chart: Chart, to sheet: Sheet, row: Int, column: Int) throws(SpreadsheetError) {
+    let operation: StaticString = "add chart"
+    let workbook = unsafe try open(operation)
+    guard sheet.handle === handle else { throw SpreadsheetError(.wrongWorkbook, operation) }
+    try chart.check()
+    guard let pointer = unsafe workbook_add_chart(workbook, chart.kind.type) else {
+      throw SpreadsheetError(.outOfMemory, operation)
+    }
+    unsafe try chart.fill(pointer)
+    unsafe try sheet.insert(pointer, chart.options, row: row, column: column)
+  }
+
+  private func open(_ operation: StaticString) throws(SpreadsheetError) -> UnsafeMutablePointer<lxw_workbook> {
+    guard let workbook = unsafe handle.workbook else { throw SpreadsheetError(.closed, operation) }
+    return unsafe workbook
+  }
+}
