@@ -1,0 +1,100 @@
+/// A transaction's key: ids are unique within an environment only.
+package struct TransactionKey: Hashable, Comparable, Sendable {
+  package var environment: AppleEnvironment
+  package var transactionId: Identifier
+
+  package init(environment: AppleEnvironment, transactionId: Identifier) {
+    self.environment = environment
+    self.transactionId = transactionId
+  }
+
+  package static func < (left: TransactionKey, right: TransactionKey) -> Bool {
+    let order = left.transactionId.compareBytes(right.transactionId)
+    return order == 0 ? left.environment < right.environment : order < 0
+  }
+}
+
+extension TransactionRecord {
+  package var key: TransactionKey { TransactionKey(environment: environment, transactionId: transactionId) }
+}
+
+/// How one order stands towards one transaction that it names or that its receipts bring.
+package enum ClaimStanding: Hashable, Sendable {
+  /// It could pay this order.
+  case eligible
+  /// It cannot, and the reason proves it for an order that names it.
+  case refused(PaymentReason)
+  /// The records about it cannot both be true; nobody can say.
+  case contradictory
+}
+
+/// What an order has to say for itself when claims are settled.
+package struct Claimant: Sendable {
+  package var order: Order
+  /// Transactions that receipts sent for this order bring, or that a look-up by its named id found.
+  package var brought: [TransactionRecord]
+  /// The ids inside the signed payloads of its receipts, when each of them holds exactly one.
+  package var signedIds: [Identifier]
+  /// Whether a receipt is unanswered that could still bring it a payment: what it claims tonight may change.
+  package var isOpen: Bool
+
+  package init(order: Order, brought: [TransactionRecord], signedIds: [Identifier] = [], isOpen: Bool = false) {
+    self.order = order
+    self.brought = brought.count > 1 ? brought.sorted { $0.key < $1.key } : brought
+    self.signedIds = signedIds
+    self.isOpen = isOpen
+  }
+
+  /// The record that the order names, production first, from those it brings.
+  package var named: TransactionRecord? {
+    guard let id = order.transactionId else { return nil }
+    return brought.lazy.filter { $0.transactionId == id }.min { $0.environment < $1.environment }
+  }
+
+  /// Whether the id that the order names is not the one in its own signed payload, nor the first purchase behind it.
+  package var contradictsOwnPayload: Bool {
+    guard let id = order.transactionId, !signedIds.isEmpty, !signedIds.contains(id), named == nil else { return false }
+    return !brought.contains { $0.originalTransactionId == id }
+  }
+
+  /// How the order stands towards the transaction that it names.
+  package func standing(named transaction: TransactionRecord, rules: Rules) -> ClaimStanding {
+    switch fitness(of: transaction, rules: rules) {
+    case .contradictory: return .contradictory
+    case .refused(let reason): return .refused(reason)
+    case .eligible:
+      let isInOwnPayload =
+        signedIds.isEmpty || signedIds.contains(transaction.transactionId)
+        || signedIds.contains { $0 == transaction.originalTransactionId }
+      return isInOwnPayload ? .eligible : .refused(.idMismatch)
+    }
+  }
+
+  /// Whether the order claims this transaction without naming it: the ordered product, bought near the order's time, and
+  /// neither a renewal (claimed only when named) nor a restore (no new sale).
+  package func claimsUnnamed(_ transaction: TransactionRecord, rules: Rules) -> Bool {
+    guard fitness(of: transaction, rules: rules) == .eligible, transaction.isRenewal != true, !transaction.isRestore
+    else { return false }
+    return isInWindow(transaction, rules: rules)
+  }
+
+  /// Whether the purchase was made within the match window of the order.
+  package func isInWindow(_ transaction: TransactionRecord, rules: Rules) -> Bool {
+    guard let purchased = transaction.purchaseDate else { return false }
+    return (purchased - order.createdAt).magnitude <= rules.matchWindow
+  }
+
+  /// Whether the transaction could pay this order at all, whatever ids are claimed.
+  package func fitness(of transaction: TransactionRecord, rules: Rules) -> ClaimStanding {
+    if transaction.isContradictory { return .contradictory }
+    if let wanted = rules.bundleId(of: order), let bundle = transaction.bundleId, bundle != wanted {
+      return .refused(.wrongBundle)
+    }
+    if transaction.productId != order.productId { return .refused(.productMismatch) }
+    switch transaction.environment {
+    case .xcode, .localTesting: return .refused(.xcode)
+    case .production, .sandbox: break
+    }
+    return transaction.isFamilyShared ? .refused(.familyShared) : .eligible
+  }
+}

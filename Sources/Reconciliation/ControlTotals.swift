@@ -1,0 +1,108 @@
+/// Two sums that must agree, each reached by its own way.
+package struct ControlTotal: Hashable, Sendable {
+  package var name: String
+  package var left: String
+  package var right: String
+
+  package init(name: String, left: String, right: String) {
+    self.name = name
+    self.left = left
+    self.right = right
+  }
+
+  package var isBalanced: Bool { left == right }
+}
+
+/// Orders and money of the period, added up by disposition, by user and by price point.
+///
+/// Each of the three is a sum of its own over the same orders; `control` compares them. Memory grows with users and price
+/// points, not with orders.
+package struct Totals: Sendable {
+  /// Amounts of one user or price point in one currency, by disposition.
+  package struct Line: Hashable, Sendable {
+    package var orders: Int = 0
+    package var ordered: Int128 = 0
+    /// Minor units by `Disposition.index`, those in money totals only.
+    package private(set) var byDisposition: [Int128] = Array(repeating: 0, count: Disposition.inMoneyTotals.count)
+
+    mutating func add(_ minorUnits: Int64, _ disposition: Disposition) {
+      orders += 1
+      ordered += Int128(minorUnits)
+      byDisposition[disposition.index] += Int128(minorUnits)
+    }
+  }
+
+  package struct UserKey: Hashable, Sendable {
+    package var userId: Identifier
+    package var currency: Currency
+  }
+
+  package struct PricePoint: Hashable, Sendable {
+    package var currency: Currency
+    package var minorUnits: Int64
+    package var productId: Identifier
+  }
+
+  package private(set) var ordersRead = 0
+  package private(set) var ordersByDisposition = [Int](repeating: 0, count: Disposition.allCases.count)
+  package private(set) var amountByDisposition = [MoneyByCurrency](
+    repeating: MoneyByCurrency(), count: Disposition.allCases.count)
+  package private(set) var ordered = MoneyByCurrency()
+  package private(set) var users: [UserKey: Line] = [:]
+  package private(set) var pricePoints: [PricePoint: Line] = [:]
+
+  package init() {}
+
+  /// Counts an order row that was read, before anything is decided about it.
+  package mutating func read(_ row: OrderRow) { ordersRead += 1 }
+
+  /// Adds one judged order.
+  package mutating func add(_ judgement: Judgement) {
+    let disposition = judgement.disposition
+    ordersByDisposition[disposition.index] += 1
+    guard case .valid(let order) = judgement.row else { return }
+    amountByDisposition[disposition.index].add(order.amount)
+    switch disposition {
+    case .sandbox, .badRow: return
+    case .settled, .paidNotDelivered, .deliveredNotPaid, .partlyDelivered, .refunded, .refundedStillDelivered,
+      .inFlight, .unconfirmed, .void:
+      ordered.add(order.amount)
+      let (minorUnits, currency) = (order.amount.minorUnits, order.amount.currency)
+      users[UserKey(userId: order.userId, currency: currency), default: Line()].add(minorUnits, disposition)
+      pricePoints[
+        PricePoint(currency: currency, minorUnits: minorUnits, productId: order.productId), default: Line()
+      ].add(minorUnits, disposition)
+    }
+  }
+
+  /// Every control total with both its sides.
+  package var control: [ControlTotal] {
+    var totals = [
+      ControlTotal(
+        name: "orders read = sum over dispositions", left: String(ordersRead),
+        right: String(ordersByDisposition.reduce(0, +)))
+    ]
+    let usersByCurrency = Totals.sums(users.map { ($0.key.currency, $0.value.ordered) })
+    let pointsByCurrency = Totals.sums(pricePoints.map { ($0.key.currency, $0.value.ordered) })
+    var dispositions = MoneyByCurrency()
+    for disposition in Disposition.inMoneyTotals { dispositions.add(amountByDisposition[disposition.index]) }
+    let currencies = Set(ordered.minorUnits.keys).union(dispositions.minorUnits.keys)
+      .union(usersByCurrency.keys).union(pointsByCurrency.keys)
+    for currency in currencies.sorted() {
+      let amount = ordered.minorUnits[currency] ?? 0
+      func line(_ what: String, _ other: Int128) -> ControlTotal {
+        ControlTotal(
+          name: "ordered \(currency) = sum over \(what)", left: Money.decimalText(amount, digits: currency.digits),
+          right: Money.decimalText(other, digits: currency.digits))
+      }
+      totals.append(line("dispositions", dispositions.minorUnits[currency] ?? 0))
+      totals.append(line("users", usersByCurrency[currency] ?? 0))
+      totals.append(line("price points", pointsByCurrency[currency] ?? 0))
+    }
+    return totals
+  }
+
+  private static func sums(_ amounts: [(Currency, Int128)]) -> [Currency: Int128] {
+    amounts.reduce(into: [:]) { $0[$1.0, default: 0] += $1.1 }
+  }
+}

@@ -1,0 +1,119 @@
+/// How urgent a finding is.
+package enum Severity: String, Hashable, Comparable, CaseIterable, Sendable {
+  /// Money or a customer is wrong now.
+  case critical
+  /// This week.
+  case major
+  /// Data quality.
+  case minor
+
+  private var rank: Int {
+    switch self {
+    case .critical: 0
+    case .major: 1
+    case .minor: 2
+    }
+  }
+
+  /// The more urgent severity is the smaller one.
+  package static func < (left: Severity, right: Severity) -> Bool { left.rank < right.rank }
+}
+
+/// A kind of discrepancy; the raw value is the word in reports and on the command line.
+///
+/// The order of the cases is the order in which findings of one order are listed, and in which the first one carries the
+/// money at stake.
+package enum FindingKind: String, Hashable, CaseIterable, Sendable {
+  case paidNotDelivered = "paid_not_delivered"
+  case partlyDelivered = "partly_delivered"
+  case deliveredNotPaid = "delivered_not_paid"
+  case cancelledButPaid = "cancelled_but_paid"
+  case orphanPayment = "orphan_payment"
+  case duplicateClaim = "duplicate_claim"
+  case chargedTwice = "charged_twice"
+  case wrongUser = "wrong_user"
+  case productMismatch = "product_mismatch"
+  case wrongBundle = "wrong_bundle"
+  case signatureInvalid = "signature_invalid"
+  case sandboxDelivered = "sandbox_delivered"
+  case deliveredAfterRefund = "delivered_after_refund"
+  case refundReversedNotReinstated = "refund_reversed_not_reinstated"
+  case refundedStillDelivered = "refunded_still_delivered"
+  case partialRefund = "partial_refund"
+  case refundNotBooked = "refund_not_booked"
+  case refundOnlyHere = "refund_only_here"
+  case deliveredTwice = "delivered_twice"
+  case orphanDelivery = "orphan_delivery"
+  case quantityMismatch = "quantity_mismatch"
+  case amountMismatch = "amount_mismatch"
+  case currencyMismatch = "currency_mismatch"
+  case familySharedSale = "family_shared_sale"
+  case lapsedStillServed = "lapsed_still_served"
+  case stuckUnconfirmed = "stuck_unconfirmed"
+  case renewalWithoutOrder = "renewal_without_order"
+  case statusMismatch = "status_mismatch"
+  case environmentMislabelled = "environment_mislabelled"
+  case deliveredBeforePaid = "delivered_before_paid"
+  case futureDated = "future_dated"
+  case accountTokenMissing = "account_token_missing"
+  case badRow = "bad_row"
+
+  /// Its place in the list of kinds, worst first.
+  package var index: Int { FindingKind.places[self] ?? 0 }
+
+  private static let places = Dictionary(uniqueKeysWithValues: allCases.enumerated().map { ($1, $0) })
+
+  package var severity: Severity {
+    switch self {
+    case .paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .cancelledButPaid, .orphanPayment, .duplicateClaim,
+      .chargedTwice, .wrongUser, .productMismatch, .wrongBundle, .signatureInvalid, .sandboxDelivered,
+      .deliveredAfterRefund, .refundReversedNotReinstated:
+      .critical
+    case .refundedStillDelivered, .partialRefund, .refundNotBooked, .refundOnlyHere, .deliveredTwice, .orphanDelivery,
+      .quantityMismatch, .amountMismatch, .currencyMismatch, .familySharedSale, .lapsedStillServed, .stuckUnconfirmed:
+      .major
+    case .renewalWithoutOrder, .statusMismatch, .environmentMislabelled, .deliveredBeforePaid, .futureDated,
+      .accountTokenMissing, .badRow:
+      .minor
+    }
+  }
+
+  /// What a person should do about it, as one sentence.
+  package var suggestedAction: String {
+    switch self {
+    case .paidNotDelivered: "Deliver the goods, or refund the customer through Apple."
+    case .partlyDelivered: "Deliver the missing units."
+    case .deliveredNotPaid: "Take the goods back or collect the payment; ask the customer before calling it fraud."
+    case .cancelledButPaid: "Reopen the order and deliver, or ask Apple's customer to request a refund."
+    case .orphanPayment: "Find the customer by the transaction and create or correct the order."
+    case .duplicateClaim: "Keep the order that owns the payment and take back what was delivered for this one."
+    case .chargedTwice: "Tell the customer and help with a refund of the second charge."
+    case .wrongUser: "Check which account paid and which one got the goods, and move them."
+    case .productMismatch: "Compare the ordered product with the one that was paid and correct the order."
+    case .wrongBundle: "Block the order: its proof belongs to another app."
+    case .signatureInvalid: "Treat the proof as forged or damaged and block automatic delivery for this user."
+    case .sandboxDelivered: "Take the goods back, or put the user on the list of test users."
+    case .deliveredAfterRefund: "Take the goods back and find out why delivery followed the refund."
+    case .refundReversedNotReinstated: "Give the goods back: Apple has charged the customer again."
+    case .refundedStillDelivered: "Take the goods back, or accept the loss."
+    case .partialRefund: "Book the refunded part."
+    case .refundNotBooked: "Book the refund in the shop."
+    case .refundOnlyHere: "Correct the order: Apple has not refunded it."
+    case .deliveredTwice: "Take back the surplus units."
+    case .orphanDelivery: "Find the order that this delivery belongs to, or take the goods back."
+    case .quantityMismatch: "Correct the order's quantity, or deliver what was paid for."
+    case .amountMismatch: "Correct the price in the shop or the order's amount."
+    case .currencyMismatch: "Correct the order's currency; nothing was converted."
+    case .familySharedSale: "Remove the amount: access through Family Sharing is no sale."
+    case .lapsedStillServed: "End the access, or find the renewal that is missing."
+    case .stuckUnconfirmed: "Look at the receipt's last reason; ask the customer for a fresh receipt if it stays."
+    case .renewalWithoutOrder: "Book an order for this renewal if renewals are booked as orders."
+    case .statusMismatch: "Correct the order's status in the shop."
+    case .environmentMislabelled: "Correct the client: it reports the wrong environment."
+    case .deliveredBeforePaid: "Check the clocks and the delivery path: goods left before the payment."
+    case .futureDated: "Check the clock of the system that wrote this date."
+    case .accountTokenMissing: "Pass the account token to StoreKit at purchase."
+    case .badRow: "Correct the row in the sales tables or in the view that maps them."
+    }
+  }
+}

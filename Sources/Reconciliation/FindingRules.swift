@@ -1,0 +1,331 @@
+/// The conditions of every finding that stands on an order. Each is considered by itself; none hides another.
+struct FindingRules {
+  private let facts: OrderFacts
+  private let rules: Rules
+  private let judgement: Judgement
+  private let order: Order
+  private var found: [Finding] = []
+
+  init(facts: OrderFacts, rules: Rules, judgement: Judgement) {
+    self.facts = facts
+    self.rules = rules
+    self.judgement = judgement
+    order = facts.order
+  }
+
+  /// All findings, worst first. The money at stake stands on the first one that puts it there, so that a column of
+  /// amounts can be added up; a second charge is money of its own.
+  func findings() -> [Finding] {
+    var copy = self
+    copy.considerDisposition()
+    copy.considerClaims()
+    copy.considerProofs()
+    copy.considerRefunds()
+    copy.considerDeliveries()
+    copy.considerComparison()
+    copy.considerDates()
+    // Money of the sandbox is in no total, that of findings included.
+    if judgement.disposition == .sandbox { for index in copy.found.indices { copy.found[index].atStake = nil } }
+    guard copy.found.count > 1 else { return copy.found }
+    copy.found.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
+    var isMoneyPlaced = false
+    for index in copy.found.indices where copy.found[index].atStake != nil && copy.found[index].kind != .chargedTwice {
+      if isMoneyPlaced { copy.found[index].atStake = nil }
+      isMoneyPlaced = true
+    }
+    return copy.found
+  }
+
+  private mutating func add(
+    _ kind: FindingKind, atStake: Money? = nil, on transaction: TransactionRecord? = nil, receipt: Receipt? = nil,
+    delivery: Delivery? = nil, subject: Identifier? = nil, _ reason: String
+  ) {
+    var finding = Finding(kind: kind, subject: subject ?? order.orderId, reason: reason)
+    finding.orderId = order.orderId
+    finding.userId = order.userId
+    finding.productId = order.productId
+    finding.transactionId = transaction?.transactionId ?? judgement.transactionId
+    finding.environment = transaction?.environment ?? judgement.environment
+    finding.receiptId = receipt?.receiptId ?? facts.receipts.first?.receiptId
+    finding.deliveryId = delivery?.deliveryId
+    finding.bundleId = rules.bundleId(of: order)
+    finding.amount = order.amount
+    finding.atStake = atStake
+    finding.paidAt = judgement.paidAt
+    finding.deliveredAt = judgement.deliveredAt
+    finding.evidenceCheckedAt = judgement.checkedAt
+    found.append(finding)
+  }
+
+  // MARK: - Payment against goods
+
+  private mutating func considerDisposition() {
+    let units = facts.deliveredUnits
+    switch judgement.disposition {
+    case .settled:
+      if order.status == .pending {
+        add(.statusMismatch, "Paid and delivered, but the shop still says pending.")
+      }
+    case .paidNotDelivered:
+      add(.paidNotDelivered, atStake: order.amount, "Apple confirms the payment, but the user does not hold the goods.")
+    case .partlyDelivered:
+      add(
+        .partlyDelivered, atStake: order.amount.share(Int64(order.quantity) - units, of: Int64(order.quantity)),
+        "Paid for \(order.quantity), delivered \(units).")
+    case .deliveredNotPaid:
+      let why = judgement.verdict?.reason.map(\.explanation) ?? ""
+      add(.deliveredNotPaid, atStake: order.amount, "The user holds goods of an order that is not paid: \(why).")
+      if judgement.verdict?.reason == .sandbox {
+        add(
+          .sandboxDelivered, atStake: order.amount,
+          "Goods were delivered for a sandbox purchase by a user who is not on the list of test users.")
+      }
+    case .refundedStillDelivered:
+      add(.refundedStillDelivered, atStake: order.amount, "Apple refunded the purchase and the user still holds the goods.")
+    case .void:
+      if order.status == .verified || order.status == .refunded {
+        add(.statusMismatch, "Neither paid nor delivered, but the shop says \(order.status.rawValue).")
+      }
+    case .refunded:
+      if order.status == .pending {
+        add(.statusMismatch, "Refunded and taken back, but the shop still says pending.")
+      }
+    case .unconfirmed:
+      considerStuck()
+    case .inFlight, .sandbox, .badRow: break
+    }
+    if case .paid = judgement.verdict, order.status == .failed || order.status == .cancelled {
+      add(
+        .cancelledButPaid, atStake: order.amount,
+        "Apple confirms the payment, but the shop says \(order.status.rawValue).")
+    }
+    if units > Int64(order.quantity) {
+      add(
+        .deliveredTwice, atStake: order.amount.share(units - Int64(order.quantity), of: Int64(order.quantity)),
+        "Ordered \(order.quantity), delivered \(units).")
+    }
+  }
+
+  private mutating func considerStuck() {
+    guard rules.asOf - order.createdAt > rules.stuckAfter, let reason = judgement.verdict?.reason else { return }
+    let attempts = facts.receipts.map { Int64($0.state.attempts) }.reduce(Int64(facts.lookup?.attempts ?? 0), +)
+    add(
+      .stuckUnconfirmed, atStake: order.amount,
+      "Unconfirmed for \((rules.asOf - order.createdAt).wholeDays) days after \(attempts) attempts: \(reason.explanation).")
+  }
+
+  // MARK: - Claims
+
+  private mutating func considerClaims() {
+    if facts.claims.owned.isEmpty, facts.claims.refused == nil, let lost = facts.claims.lost.first {
+      let whose = lost.ownerUserId == order.userId ? "the same user" : "another user (\(lost.ownerUserId))"
+      add(
+        .duplicateClaim, atStake: order.amount, on: lost.transaction,
+        "The payment \(lost.transaction.transactionId) belongs to order \(lost.ownerOrderId) of \(whose).")
+    }
+    let live = facts.claims.owned.filter(\.isLive)
+    if live.count > 1 {
+      let second = live[1]
+      let others = live.dropFirst().map(\.transactionId.text).joined(separator: ", ")
+      add(
+        .chargedTwice, atStake: second.price ?? order.amount, on: second,
+        "Apple charged \(live.count) times for one order; besides \(live[0].transactionId): \(others).")
+    }
+    switch judgement.verdict {
+    case .unpaid(.productMismatch, let transaction):
+      let paid = transaction.map { " The payment is for \($0.productId)." } ?? ""
+      add(.productMismatch, atStake: order.amount, on: transaction, "Ordered \(order.productId).\(paid)")
+    case .unpaid(.wrongBundle, let transaction):
+      let app = transaction?.bundleId ?? facts.receipts.lazy.compactMap(\.state.bundleId).first ?? "another app"
+      add(.wrongBundle, atStake: order.amount, on: transaction, "The proof belongs to \(app), not to the order's app.")
+    case .unpaid(.familyShared, let transaction):
+      if order.amount.minorUnits > 0 {
+        add(
+          .familySharedSale, atStake: order.amount, on: transaction,
+          "A family member's purchase gives this user access; nobody paid for this order.")
+      }
+    case .paid, .reversed, .unpaid, .unconfirmed, .none: break
+    }
+  }
+
+  // MARK: - Proofs
+
+  private mutating func considerProofs() {
+    for receipt in facts.soundReceipts where receipt.state.reason == .signatureInvalid && receipt.state.outcome == .rejected {
+      add(
+        .signatureInvalid, atStake: order.amount, receipt: receipt,
+        "The proof in receipt \(receipt.receiptId) does not carry Apple's signature.")
+      break
+    }
+    for receipt in facts.soundReceipts {
+      guard let claimed = receipt.claimedEnvironment, let signed = receipt.state.environment, claimed != signed.rawValue
+      else { continue }
+      add(
+        .environmentMislabelled, receipt: receipt,
+        "The client called receipt \(receipt.receiptId) \(claimed); Apple says \(signed.rawValue).")
+      break
+    }
+    for receipt in facts.receipts {
+      guard let defect = receipt.defect else { continue }
+      add(.badRow, receipt: receipt, subject: receipt.receiptId, "The receipt row breaks the contract: \(defect).")
+    }
+    for delivery in facts.deliveries {
+      guard let defect = delivery.defect else { continue }
+      add(.badRow, delivery: delivery, subject: delivery.deliveryId, "The delivery row breaks the contract: \(defect).")
+    }
+  }
+
+  // MARK: - Refunds
+
+  private mutating func considerRefunds() {
+    switch judgement.verdict {
+    case .reversed(let transaction):
+      if order.status == .verified {
+        add(.refundNotBooked, atStake: order.amount, "Apple refunded the purchase, but the shop still says verified.")
+      }
+      if let date = transaction.revocation?.date,
+        let late = facts.soundDeliveries.first(where: { $0.stands && $0.deliveredAt > date })
+      {
+        add(.deliveredAfterRefund, atStake: order.amount, delivery: late, "Goods were delivered after Apple's refund.")
+      }
+    case .paid(let transaction):
+      if let revocation = transaction.revocation {
+        let part = revocation.percentage.map { order.amount.share(milliPercent: $0) }
+        let words = part.map { "\($0.decimalText) \($0.currency)" } ?? "a part that Apple does not name"
+        add(.partialRefund, atStake: part, "Apple refunded \(words) of this order.")
+      } else if order.status == .refunded {
+        add(.refundOnlyHere, atStake: order.amount, "The shop says refunded, but Apple has not refunded the purchase.")
+      }
+      if transaction.revocationWithdrawnDate != nil, facts.goods == .none,
+        facts.soundDeliveries.contains(where: { !$0.stands })
+      {
+        add(
+          .refundReversedNotReinstated, atStake: order.amount,
+          "Apple took its refund back, so the order is paid again, but the goods are still taken back.")
+      }
+    case .unpaid, .unconfirmed, .none: break
+    }
+  }
+
+  // MARK: - Deliveries
+
+  private mutating func considerDeliveries() {
+    let standing = facts.soundDeliveries.filter(\.stands)
+    if let astray = standing.first(where: { $0.userId != order.userId }) {
+      add(.wrongUser, atStake: order.amount, delivery: astray, "User \(order.userId) ordered, user \(astray.userId) got the goods.")
+    } else if let transaction = facts.comparable, case .says(.some(let token)) = transaction.appAccountToken {
+      if let own = order.appAccountToken {
+        if !FindingRules.isSameToken(own, token) {
+          add(.wrongUser, atStake: order.amount, on: transaction, "Apple's account token is not the one of this order's user.")
+        }
+      } else if let other = facts.accountTokenUser, other != order.userId {
+        add(.wrongUser, atStake: order.amount, on: transaction, "Apple's account token belongs to user \(other).")
+      }
+    }
+    guard let transaction = facts.claims.owned.first else { return }
+    if let first = standing.min(by: { $0.deliveredAt < $1.deliveredAt }), let paid = transaction.purchaseDate,
+      first.deliveredAt < paid - rules.clockSkew
+    {
+      add(.deliveredBeforePaid, delivery: first, "The goods were delivered before Apple's purchase date.")
+    }
+    if case .paid = judgement.verdict, !standing.isEmpty, transaction.expiresDate != nil,
+      let newest = transaction.subscriptionExpiresDate ?? transaction.expiresDate,
+      rules.asOf - newest > rules.subscriptionGrace
+    {
+      add(
+        .lapsedStillServed, atStake: order.amount,
+        "The subscription ended \((rules.asOf - newest).wholeDays) days ago and access was not taken back.")
+    }
+  }
+
+  /// Tokens are UUIDs: letter case and hyphens are spelling.
+  private static func isSameToken(_ left: String, _ right: String) -> Bool {
+    func spelling(_ token: String) -> [UInt8] { token.lowercased().utf8.filter { $0 != UInt8(ascii: "-") } }
+    return left == right || spelling(left) == spelling(right)
+  }
+
+  // MARK: - The order against Apple's record
+
+  private mutating func considerComparison() {
+    guard let transaction = facts.comparable else { return }
+    if let quantity = transaction.quantity, quantity != order.quantity {
+      add(.quantityMismatch, on: transaction, "Ordered \(order.quantity), Apple's transaction is for \(quantity).")
+    }
+    if order.appAccountToken != nil, case .says(.none) = transaction.appAccountToken {
+      add(.accountTokenMissing, on: transaction, "The order has an account token, Apple's transaction has none.")
+    }
+    guard let code = transaction.currency else { return }
+    guard code == order.amount.currency.code else {
+      add(.currencyMismatch, atStake: order.amount, on: transaction, "Ordered in \(order.amount.currency), charged in \(code).")
+      return
+    }
+    guard let milliunits = transaction.priceMilliunits, transaction.hasOffer != true else { return }
+    let ours = Int128(order.amount.minorUnits) * Int128(Money.millionthsPerMinorUnit(order.amount.currency))
+    let theirs = Int128(milliunits) * 1_000
+    guard (ours - theirs).magnitude > UInt128(max(rules.amountToleranceMillionths, 0)) else { return }
+    let difference = transaction.price.map {
+      let gap = (Int128($0.minorUnits) - Int128(order.amount.minorUnits)).magnitude
+      return Money(minorUnits: Int64(clamping: gap), currency: $0.currency)
+    }
+    let price = transaction.price?.decimalText ?? Money.decimalText(Int128(milliunits), digits: 3)
+    add(
+      .amountMismatch, atStake: difference ?? order.amount, on: transaction,
+      "Ordered for \(order.amount.decimalText), Apple charged the customer \(price) \(code).")
+  }
+
+  // MARK: - Dates
+
+  private mutating func considerDates() {
+    var late: [String] = []
+    if rules.isInFuture(order.createdAt) { late.append("the order's creation") }
+    if let date = order.verifiedAt, rules.isInFuture(date) { late.append("the order's verification") }
+    for delivery in facts.soundDeliveries {
+      if rules.isInFuture(delivery.deliveredAt) { late.append("delivery \(delivery.deliveryId)") }
+      if let date = delivery.revokedAt, rules.isInFuture(date) { late.append("the taking back of \(delivery.deliveryId)") }
+    }
+    if let date = facts.claims.owned.first?.purchaseDate, rules.isInFuture(date) { late.append("Apple's purchase date") }
+    if !late.isEmpty { add(.futureDated, "Dated later than the audit: \(late.joined(separator: ", ")).") }
+  }
+}
+
+extension TransactionRecord {
+  /// Apple's recorded customer price; nil where it is unknown or no whole number of minor units.
+  package var price: Money? {
+    guard let milliunits = priceMilliunits, let code = currency, let currency = Currency(code: code) else { return nil }
+    return Money(milliunits: milliunits, currency: currency)
+  }
+}
+
+extension Money {
+  static func millionthsPerMinorUnit(_ currency: Currency) -> Int64 { powersOfTen[max(0, 6 - Int(currency.digits))] }
+}
+
+extension PaymentReason {
+  /// The reason in plain words, as a clause.
+  package var explanation: String {
+    switch self {
+    case .signatureInvalid: "its proof does not carry Apple's signature"
+    case .malformed: "its proof is not a receipt at all"
+    case .wrongBundle: "its proof belongs to another app"
+    case .productMismatch: "the payment is for another product"
+    case .duplicate: "another order owns the payment"
+    case .sandbox: "it was a test purchase in the sandbox"
+    case .xcode: "it was made in Xcode's test environment, which Apple does not sign"
+    case .idMismatch: "the transaction id is not the one in its own signed proof"
+    case .notFound: "Apple knows no such transaction in production or sandbox"
+    case .familyShared: "access comes from a family member's purchase"
+    case .noEvidence: "there is neither receipt nor transaction id, though the shop says verified"
+    case .neverPaid: "there is neither receipt nor transaction id"
+    case .neverChecked: "Apple has not been asked yet"
+    case .awaitingEvidence: "the order is so young that its receipt may still arrive"
+    case .unreachable: "Apple could not be reached"
+    case .rateLimited: "Apple limited our requests"
+    case .appleError: "Apple answered with an error"
+    case .accountGone: "Apple says that the customer's account no longer exists"
+    case .notInReceipt: "the receipt is genuine but does not list the purchase, which proves nothing"
+    case .notFoundYet: "Apple does not know the transaction yet"
+    case .contradiction: "Apple's answers contradict each other"
+    case .noRoots: "Apple's root certificates are not installed, so the signature cannot be checked"
+    }
+  }
+}

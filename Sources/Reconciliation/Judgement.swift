@@ -1,0 +1,53 @@
+/// What the audit says about one order row.
+package struct Judgement: Sendable {
+  package var row: OrderRow
+  /// nil for a row that breaks the contract: nothing is said about its payment.
+  package var verdict: Verdict?
+  package var disposition: Disposition
+  /// Worst first; each kind at most once on one subject.
+  package var findings: [Finding]
+  /// Apple's purchase date of the transaction that the order owns.
+  package var paidAt: Instant?
+  /// The latest delivery that was not taken back.
+  package var deliveredAt: Instant?
+  /// Apple's revocation date.
+  package var refundedAt: Instant?
+  /// As-of of the run that last asked Apple about it.
+  package var checkedAt: Instant?
+  /// Where the transaction behind the verdict was made.
+  package var environment: AppleEnvironment?
+  package var transactionId: Identifier?
+
+  /// Judges one order. No clock, no database, no network.
+  package init(judging facts: OrderFacts, rules: Rules) {
+    let verdict = facts.verdict(rules: rules)
+    let transaction = facts.claims.owned.first ?? verdict.transaction
+    row = .valid(facts.order)
+    self.verdict = verdict
+    disposition = facts.disposition(of: verdict, rules: rules)
+    paidAt = facts.claims.owned.first?.purchaseDate
+    refundedAt = facts.claims.owned.first?.revocation?.date
+    deliveredAt = facts.soundDeliveries.lazy.filter(\.stands).map(\.deliveredAt).max()
+    checkedAt = [transaction?.checkedAt, facts.lookup?.lastAttempt].compactMap { $0 }.max()
+    for receipt in facts.receipts {
+      if let attempt = receipt.state.lastAttempt, checkedAt.map({ $0 < attempt }) ?? true { checkedAt = attempt }
+    }
+    environment = transaction?.environment
+    transactionId = facts.claims.owned.first?.transactionId ?? facts.order.transactionId ?? transaction?.transactionId
+    findings = []
+    findings = FindingRules(facts: facts, rules: rules, judgement: self).findings()
+  }
+
+  /// Reports a row that breaks the sales schema's contract.
+  package init(reporting bad: BadOrder) {
+    row = .bad(bad)
+    disposition = .badRow
+    transactionId = bad.transactionId
+    var finding = Finding(kind: .badRow, subject: bad.orderId, reason: "The order row breaks the contract: \(bad.defect).")
+    finding.orderId = bad.orderId
+    finding.userId = bad.userId
+    finding.productId = bad.productId
+    finding.bundleId = bad.bundleId
+    findings = [finding]
+  }
+}

@@ -1,0 +1,41 @@
+/// Everything that the decision depends on beside the facts: the as-of, the periods of grace, and whose apps these are.
+package struct Rules: Hashable, Sendable {
+  /// The instant that the audit is made for. Rules never ask a clock.
+  package var asOf: Instant
+  /// Bundle ids of the configured apps; an order without one belongs to the only app.
+  package var bundleIds: [String]
+  /// Users whose sandbox purchases are allowed.
+  package var testUsers: Set<Identifier> = []
+  /// How long a paid order may wait for its goods.
+  package var deliveryGrace: Span = .hours(1)
+  /// How long an order may be without receipt and transaction id.
+  package var evidenceGrace: Span = .hours(1)
+  /// How long Apple may not know a transaction id.
+  package var notFoundGrace: Span = .hours(24)
+  /// How far a purchase date may lie from the order that claims it without naming it.
+  package var matchWindow: Span = .hours(72)
+  /// How long an order may stay unconfirmed.
+  package var stuckAfter: Span = .hours(48)
+  /// How long access may outlast a subscription's newest expiry.
+  package var subscriptionGrace: Span = .days(16)
+  /// How far clocks may differ.
+  package var clockSkew: Span = .minutes(5)
+  /// By how many major units of its currency Apple's price may differ from the order's amount, in millionths.
+  package var amountToleranceMillionths: Int64 = 0
+  /// Findings about payments and deliveries without an order look back to here.
+  package var lookbackStart: Instant
+
+  package init(asOf: Instant, bundleIds: [String], lookbackStart: Instant) {
+    self.asOf = asOf
+    self.bundleIds = bundleIds
+    self.lookbackStart = lookbackStart
+  }
+
+  /// The app that an order is for; nil when it names none and several are configured.
+  package func bundleId(of order: Order) -> String? {
+    order.bundleId ?? (bundleIds.count == 1 ? bundleIds[0] : nil)
+  }
+
+  /// Whether a time lies later than the as-of by more than clocks may differ.
+  package func isInFuture(_ instant: Instant) -> Bool { instant > asOf + clockSkew }
+}

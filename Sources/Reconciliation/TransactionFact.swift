@@ -1,0 +1,135 @@
+/// Where a purchase was made, as Apple signed it. Transaction ids are unique within one of these only.
+package enum AppleEnvironment: String, Hashable, Comparable, CaseIterable, Sendable {
+  case production = "Production"
+  case sandbox = "Sandbox"
+  /// StoreKit testing in Xcode: signed by the developer's machine, not by Apple.
+  case xcode = "Xcode"
+  /// StoreKit's local testing: not signed by Apple either.
+  case localTesting = "LocalTesting"
+
+  package static func < (left: AppleEnvironment, right: AppleEnvironment) -> Bool {
+    left.rank < right.rank
+  }
+
+  /// Production first: the order in which equal ids are preferred.
+  private var rank: Int {
+    switch self {
+    case .production: 0
+    case .sandbox: 1
+    case .xcode: 2
+    case .localTesting: 3
+    }
+  }
+}
+
+/// How a fact about a transaction reached us.
+package enum EvidenceChannel: String, Hashable, CaseIterable, Sendable {
+  /// Apple's deprecated receipt endpoint; its answer is dated by `request_date`.
+  case verifyReceipt
+  /// A look-up in the App Store Server API, its signed answer verified.
+  case serverApi
+  /// Signed data that a client sent us, verified against Apple's roots without a call.
+  case offline
+  /// The App Store Server API's notification history.
+  case notification
+}
+
+/// A statement that evidence makes about one field, or its silence.
+///
+/// Channels differ in what they can carry. `silent` never overwrites what another channel said;
+/// `says(nil)` is Apple telling us that there is none.
+package enum Statement<Value: Hashable & Sendable>: Hashable, Sendable {
+  case silent
+  case says(Value)
+}
+
+/// How a customer came to hold a transaction.
+package enum Ownership: String, Hashable, Sendable {
+  case purchased = "PURCHASED"
+  /// Access through a family member's purchase: this user paid nothing.
+  case familyShared = "FAMILY_SHARED"
+}
+
+/// The product type that Apple names in signed transactions.
+package enum ProductType: String, Hashable, Sendable {
+  case autoRenewable = "Auto-Renewable Subscription"
+  case nonConsumable = "Non-Consumable"
+  case consumable = "Consumable"
+  case nonRenewing = "Non-Renewing Subscription"
+}
+
+/// Apple taking a purchase back.
+package struct Revocation: Hashable, Sendable {
+  /// When Apple revoked it.
+  package var date: Instant
+  /// Milli-percent of the transaction that was refunded, 0 to 100,000; nil means all of it.
+  package var percentage: Int32?
+  /// Apple's `REFUND_FULL`, `REFUND_PRORATED`, `FAMILY_REVOKE`, or a newer word; nil where the channel has none.
+  package var type: String?
+  /// Apple's code: 1 an issue in the app, 0 any other.
+  package var reason: Int32?
+
+  package init(date: Instant, percentage: Int32? = nil, type: String? = nil, reason: Int32? = nil) {
+    self.date = date
+    self.percentage = percentage
+    self.type = type
+    self.reason = reason
+  }
+
+  /// Whether Apple took back the whole transaction. Without type or percentage it did.
+  package var isFull: Bool {
+    switch percentage {
+    case .none: type != "REFUND_PRORATED"
+    case .some(let milliPercent): milliPercent >= 100_000
+    }
+  }
+}
+
+/// One thing that Apple said about one transaction at one moment, whatever channel brought it.
+///
+/// Facts are immutable and append-only; `TransactionRecord` folds them. An absent optional means that the evidence
+/// is silent about that field.
+package struct TransactionFact: Hashable, Sendable {
+  package var environment: AppleEnvironment
+  package var transactionId: String
+  package var originalTransactionId: String?
+  package var webOrderLineItemId: String?
+  package var bundleId: String?
+  package var productId: String
+  package var productType: ProductType?
+  package var quantity: Int32?
+  package var purchaseDate: Instant?
+  package var originalPurchaseDate: Instant?
+  package var expiresDate: Instant?
+  /// `.says(nil)`: Apple says that it is not revoked. `.silent`: this channel cannot tell (a consumable in verifyReceipt).
+  package var revocation: Statement<Revocation?>
+  /// Milliunits of `currency`, total for the quantity (Apple: `JWSTransactionDecodedPayload.price`). For comparison only.
+  package var priceMilliunits: Int64?
+  package var currency: String?
+  package var appAccountToken: Statement<String?>
+  package var ownership: Ownership?
+  /// Whether this is a renewal period rather than a sale; nil where the evidence cannot tell.
+  package var isRenewal: Bool?
+  /// Whether an offer, trial or introductory price applied; nil where the evidence cannot tell.
+  package var hasOffer: Bool?
+  package var isUpgraded: Bool?
+  /// Grace period or billing retry end (Apple: `gracePeriodExpiresDate`).
+  package var gracePeriodExpiresDate: Instant?
+
+  package var channel: EvidenceChannel
+  /// Apple's time of saying it: `signedDate`, or `request_date` for verifyReceipt. Orders facts.
+  package var signedDate: Instant
+
+  package init(
+    environment: AppleEnvironment, transactionId: String, productId: String,
+    channel: EvidenceChannel, signedDate: Instant
+  ) {
+    self.environment = environment
+    self.transactionId = transactionId
+    self.productId = productId
+    self.channel = channel
+    self.signedDate = signedDate
+    revocation = .silent
+    appAccountToken = .silent
+  }
+}

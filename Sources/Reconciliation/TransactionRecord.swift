@@ -1,0 +1,143 @@
+/// What is known about one transaction: the fold of every fact, in the order in which Apple said them.
+package struct TransactionRecord: Hashable, Sendable {
+  package var environment: AppleEnvironment
+  package var transactionId: Identifier
+  package var originalTransactionId: Identifier?
+  package var webOrderLineItemId: String?
+  package var bundleId: String?
+  package var productId: Identifier
+  package var productType: ProductType?
+  package var quantity: Int32?
+  package var purchaseDate: Instant?
+  package var originalPurchaseDate: Instant?
+  package var expiresDate: Instant?
+  /// The newest expiry or grace period end among all periods of the same subscription.
+  package var subscriptionExpiresDate: Instant?
+  /// The revocation in force.
+  package var revocation: Revocation?
+  /// When Apple first said that an earlier revocation is gone; nil when none was, or when one is in force.
+  package var revocationWithdrawnDate: Instant?
+  package var priceMilliunits: Int64?
+  package var currency: String?
+  /// `.silent`: no channel that was asked could carry it.
+  package var appAccountToken: Statement<String?>
+  package var ownership: Ownership?
+  package var isRenewal: Bool?
+  package var hasOffer: Bool?
+  package var isUpgraded: Bool?
+  /// Facts that cannot both be true: another product or app under the same id.
+  package var isContradictory: Bool
+  /// The channel and time of the newest fact.
+  package var channel: EvidenceChannel
+  package var signedDate: Instant
+  /// As-of of the run that last asked.
+  package var checkedAt: Instant?
+
+  package init(environment: AppleEnvironment, transactionId: Identifier, productId: Identifier) {
+    self.environment = environment
+    self.transactionId = transactionId
+    self.productId = productId
+    appAccountToken = .silent
+    isContradictory = false
+    channel = .verifyReceipt
+    signedDate = Instant(microseconds: 0)
+  }
+
+  /// Folds every fact about one transaction. The order in which they arrived plays no part.
+  ///
+  /// Each field is what the newest fact that speaks about it says: an older fact never undoes a newer one, and silence
+  /// never undoes anything.
+  ///
+  /// - Parameter facts: facts about one environment and transaction id.
+  /// - Returns: nil for no facts.
+  package static func folding(_ facts: [TransactionFact]) -> TransactionRecord? {
+    let ordered = facts.sorted(by: isToldBefore)
+    guard let newest = ordered.last else { return nil }
+    var record = TransactionRecord(
+      environment: newest.environment, transactionId: Identifier(newest.transactionId),
+      productId: Identifier(newest.productId))
+    var toldRevokedBy: EvidenceChannel?
+    for fact in ordered { record.take(fact, toldRevokedBy: &toldRevokedBy) }
+    return record
+  }
+
+  private mutating func take(_ fact: TransactionFact, toldRevokedBy: inout EvidenceChannel?) {
+    if fact.productId != productId.text { isContradictory = true }
+    if let bundle = fact.bundleId {
+      if let known = bundleId, known != bundle { isContradictory = true }
+      bundleId = bundle
+    }
+    originalTransactionId = fact.originalTransactionId.map { Identifier($0) } ?? originalTransactionId
+    webOrderLineItemId = fact.webOrderLineItemId ?? webOrderLineItemId
+    productType = fact.productType ?? productType
+    quantity = fact.quantity ?? quantity
+    purchaseDate = fact.purchaseDate ?? purchaseDate
+    originalPurchaseDate = fact.originalPurchaseDate ?? originalPurchaseDate
+    expiresDate = fact.expiresDate ?? expiresDate
+    subscriptionExpiresDate = [subscriptionExpiresDate, fact.expiresDate, fact.gracePeriodExpiresDate]
+      .compactMap { $0 }.max()
+    priceMilliunits = fact.priceMilliunits ?? priceMilliunits
+    currency = fact.currency ?? currency
+    ownership = fact.ownership ?? ownership
+    isRenewal = fact.isRenewal ?? isRenewal
+    hasOffer = fact.hasOffer ?? hasOffer
+    isUpgraded = fact.isUpgraded ?? isUpgraded
+    if case .says = fact.appAccountToken { appAccountToken = fact.appAccountToken }
+    switch fact.revocation {
+    case .says(.some(let told)):
+      revocation = told
+      revocationWithdrawnDate = nil
+      toldRevokedBy = fact.channel
+    case .says(.none):
+      withdrawRevocation(at: fact.signedDate, told: toldRevokedBy != nil)
+    case .silent:
+      // verifyReceipt never shows consumable refunds; having shown this one, it can show it gone as well.
+      if fact.channel == .verifyReceipt, toldRevokedBy == .verifyReceipt {
+        withdrawRevocation(at: fact.signedDate, told: true)
+      }
+    }
+    channel = fact.channel
+    signedDate = fact.signedDate
+  }
+
+  private mutating func withdrawRevocation(at date: Instant, told: Bool) {
+    revocation = nil
+    if told, revocationWithdrawnDate == nil { revocationWithdrawnDate = date }
+  }
+
+  /// Apple's order of saying it; ties are broken by channel and content, so that the fold is a function of the set.
+  private static func isToldBefore(_ left: TransactionFact, _ right: TransactionFact) -> Bool {
+    if left.signedDate != right.signedDate { return left.signedDate < right.signedDate }
+    if left.channel.weight != right.channel.weight { return left.channel.weight < right.channel.weight }
+    return String(describing: left) < String(describing: right)
+  }
+
+  /// Live: an authentic production purchase that Apple has not revoked in full.
+  package var isLive: Bool { environment == .production && !isReversed }
+
+  /// Whether Apple has taken it back in full.
+  package var isReversed: Bool { revocation?.isFull ?? false }
+
+  /// Whether access came without a purchase by this user.
+  package var isFamilyShared: Bool { ownership == .familyShared || revocation?.type == "FAMILY_REVOKE" }
+
+  /// Whether it re-creates an earlier purchase: no money moved for it.
+  package var isRestore: Bool {
+    guard isRenewal != true, expiresDate == nil else { return false }
+    if let original = originalTransactionId, original != transactionId { return true }
+    guard let purchased = purchaseDate, let first = originalPurchaseDate else { return false }
+    return first < purchased
+  }
+}
+
+extension EvidenceChannel {
+  /// Among facts of the same instant the one with more to say is taken last.
+  fileprivate var weight: Int {
+    switch self {
+    case .verifyReceipt: 0
+    case .offline: 1
+    case .notification: 2
+    case .serverApi: 3
+    }
+  }
+}

@@ -1,0 +1,77 @@
+/// Findings about things that no order stands behind: payments, deliveries and receipts on their own.
+package enum Unowned {
+  /// What a transaction that no order claims means: a lost payment, a renewal that nobody booked, or nothing.
+  ///
+  /// - Parameter userId: who sent the receipt that brought it, where that is known.
+  package static func finding(
+    on transaction: TransactionRecord, userId: Identifier?, receiptId: Identifier?, rules: Rules
+  ) -> Finding? {
+    guard transaction.isLive, !transaction.isContradictory, !transaction.isFamilyShared, !transaction.isRestore,
+      let bundle = transaction.bundleId, rules.bundleIds.contains(bundle),
+      let purchased = transaction.purchaseDate, purchased >= rules.lookbackStart
+    else { return nil }
+    let isRenewal = transaction.isRenewal == true
+    var finding = Finding(
+      kind: isRenewal ? .renewalWithoutOrder : .orphanPayment, subject: transaction.transactionId,
+      reason: isRenewal
+        ? "Apple renewed a subscription to \(transaction.productId) and no order claims the renewal."
+        : "Apple confirms a payment for \(transaction.productId) that no order claims.")
+    finding.userId = userId
+    finding.productId = transaction.productId
+    finding.transactionId = transaction.transactionId
+    finding.receiptId = receiptId
+    finding.environment = transaction.environment
+    finding.bundleId = transaction.bundleId
+    finding.amount = transaction.price
+    finding.atStake = isRenewal ? nil : transaction.price
+    finding.paidAt = transaction.purchaseDate
+    finding.evidenceCheckedAt = transaction.checkedAt
+    return finding
+  }
+
+  /// A delivery whose order does not exist, or that names none.
+  package static func finding(on delivery: Delivery) -> Finding {
+    let reason =
+      switch (delivery.defect, delivery.orderId) {
+      case (.some(let defect), _): "The delivery row breaks the contract: \(defect)."
+      case (.none, .some(let orderId)): "The delivery names order \(orderId), which does not exist."
+      case (.none, .none): "The delivery names no order."
+      }
+    var finding = Finding(
+      kind: delivery.defect == nil ? .orphanDelivery : .badRow, subject: delivery.deliveryId, reason: reason)
+    finding.orderId = delivery.orderId
+    finding.userId = delivery.userId
+    finding.productId = delivery.productId
+    finding.deliveryId = delivery.deliveryId
+    finding.deliveredAt = delivery.stands ? delivery.deliveredAt : nil
+    return finding
+  }
+
+  /// What a receipt without an order shows by itself.
+  package static func findings(on receipt: Receipt) -> [Finding] {
+    var found: [Finding] = []
+    func add(_ kind: FindingKind, _ reason: String) {
+      var finding = Finding(kind: kind, subject: receipt.receiptId, reason: reason)
+      finding.orderId = receipt.orderId
+      finding.userId = receipt.userId
+      finding.receiptId = receipt.receiptId
+      finding.environment = receipt.state.environment
+      finding.bundleId = receipt.state.bundleId
+      finding.evidenceCheckedAt = receipt.state.lastAttempt
+      found.append(finding)
+    }
+    if let defect = receipt.defect {
+      add(.badRow, "The receipt row breaks the contract: \(defect).")
+      return found
+    }
+    if receipt.state.outcome == .rejected, receipt.state.reason == .signatureInvalid {
+      add(.signatureInvalid, "The proof in receipt \(receipt.receiptId) does not carry Apple's signature.")
+    }
+    if let claimed = receipt.claimedEnvironment, let signed = receipt.state.environment, claimed != signed.rawValue {
+      add(
+        .environmentMislabelled,
+        "The client called receipt \(receipt.receiptId) \(claimed); Apple says \(signed.rawValue).")
+    }
+    return found
+  }
+}

@@ -1,0 +1,119 @@
+/// Why an order is called what it is called; the words of the column `payment_reason`.
+package enum PaymentReason: String, Hashable, CaseIterable, Sendable {
+  // Proofs of `unpaid`.
+  case signatureInvalid = "signature_invalid"
+  case malformed
+  case wrongBundle = "wrong_bundle"
+  case productMismatch = "product_mismatch"
+  case duplicate
+  case sandbox
+  case xcode
+  case idMismatch = "id_mismatch"
+  case notFound = "not_found"
+  case familyShared = "family_shared"
+  case noEvidence = "no_evidence"
+  case neverPaid = "never_paid"
+  // Reasons for `unconfirmed`.
+  case neverChecked = "never_checked"
+  case awaitingEvidence = "awaiting_evidence"
+  case unreachable
+  case rateLimited = "rate_limited"
+  case appleError = "apple_error"
+  case accountGone = "account_gone"
+  case notInReceipt = "not_in_receipt"
+  case notFoundYet = "not_found_yet"
+  case contradiction
+  case noRoots = "no_roots"
+
+  /// Whether this reason proves that no payment of this order exists. Everything else is silence, and silence is not a no.
+  package var provesUnpaid: Bool {
+    switch self {
+    case .signatureInvalid, .malformed, .wrongBundle, .productMismatch, .duplicate, .sandbox, .xcode, .idMismatch,
+      .notFound, .familyShared, .noEvidence, .neverPaid:
+      true
+    case .neverChecked, .awaitingEvidence, .unreachable, .rateLimited, .appleError, .accountGone, .notInReceipt,
+      .notFoundYet, .contradiction, .noRoots:
+      false
+    }
+  }
+}
+
+/// The verdict on payment: three-valued truth, with `reversed` for a payment that Apple took back in full.
+package enum Verdict: Hashable, Sendable {
+  case paid(TransactionRecord)
+  case reversed(TransactionRecord)
+  /// Proven unpaid. The transaction is the one that proves it, where there is one.
+  case unpaid(PaymentReason, TransactionRecord?)
+  case unconfirmed(PaymentReason)
+
+  /// The word of the column `payment`.
+  package var name: String {
+    switch self {
+    case .paid: "paid"
+    case .reversed: "reversed"
+    case .unpaid: "unpaid"
+    case .unconfirmed: "unconfirmed"
+    }
+  }
+
+  /// The word of the column `payment_reason`; nil for `paid` and `reversed`.
+  package var reason: PaymentReason? {
+    switch self {
+    case .paid, .reversed: nil
+    case .unpaid(let reason, _): reason
+    case .unconfirmed(let reason): reason
+    }
+  }
+
+  /// The transaction that the verdict rests on.
+  package var transaction: TransactionRecord? {
+    switch self {
+    case .paid(let transaction), .reversed(let transaction): transaction
+    case .unpaid(_, let transaction): transaction
+    case .unconfirmed: nil
+    }
+  }
+}
+
+/// The one bucket that an order ends in. Every order read is in exactly one.
+package enum Disposition: String, Hashable, CaseIterable, Sendable {
+  case settled
+  case paidNotDelivered = "paid_not_delivered"
+  case deliveredNotPaid = "delivered_not_paid"
+  case partlyDelivered = "partly_delivered"
+  case refunded
+  case refundedStillDelivered = "refunded_still_delivered"
+  case inFlight = "in_flight"
+  case unconfirmed
+  case void
+  case sandbox
+  case badRow = "bad_row"
+
+  /// Those that money totals contain, in the order of the report's columns.
+  package static let inMoneyTotals: [Disposition] = [
+    .settled, .paidNotDelivered, .deliveredNotPaid, .partlyDelivered, .refunded, .refundedStillDelivered, .inFlight,
+    .unconfirmed, .void,
+  ]
+
+  /// Its place in a table indexed by disposition.
+  package var index: Int {
+    switch self {
+    case .settled: 0
+    case .paidNotDelivered: 1
+    case .deliveredNotPaid: 2
+    case .partlyDelivered: 3
+    case .refunded: 4
+    case .refundedStillDelivered: 5
+    case .inFlight: 6
+    case .unconfirmed: 7
+    case .void: 8
+    case .sandbox: 9
+    case .badRow: 10
+    }
+  }
+}
+
+/// How much of an order the user holds.
+package enum Goods: Hashable, Sendable {
+  case inFull, partly, none
+}
