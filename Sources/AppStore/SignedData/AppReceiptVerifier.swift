@@ -1,0 +1,88 @@
+import Reconciliation
+import SwiftASN1
+import X509
+
+/// Verifies app receipts: a PKCS#7 signature by a leaf under Apple's RSA root, judged at the receipt's creation date
+/// (Apple, Validating receipts on the device, and TN3138).
+///
+/// What it cannot tell: on which device the receipt was made (attribute 5 needs the device's id, so that a genuine receipt
+/// of somebody else passes), and what Apple revoked since.
+package struct AppReceiptVerifier: Sendable {
+  private let roots: TrustedRoots
+
+  /// A verifier that trusts `roots` alone.
+  package init(roots: TrustedRoots) { self.roots = roots }
+
+  /// Verifies a receipt as a client sends it: base64, with or without line breaks and padding.
+  package func verify(base64 text: String) -> Result<AppReceipt, SignedDataRefusal> {
+    Result { () throws(SignedDataRefusal) in
+      guard text.utf8.count <= SignedDataLimits.receiptLength else { throw .tooLarge }
+      guard let bytes = Base64Text.decodeReceipt(text) else { throw .payloadUnreadable }
+      return try verify(ReceiptContainer(bytes))
+    }
+  }
+
+  /// The instant from which no certificate of Apple's that signs with SHA-1 is valid: 2025-01-24T00:00:00Z. New receipts
+  /// have SHA-256 since 2023, but apps that were not updated went on getting SHA-1 until then (TN3138).
+  private static let endOfSHA1 = Instant(seconds: 1_737_676_800)
+
+  private func verify(_ container: ReceiptContainer) throws(SignedDataRefusal) -> AppReceipt {
+    let content = Result { () throws(SignedDataRefusal) in try ReceiptContent(container.content) }
+    if case .success(let content) = content, let claimed = Self.developerEnvironment(content) {
+      let purchase = content.purchases.first
+      throw .notSignedByApple(
+        claimed, UnverifiedClaim(transactionId: purchase?.transactionId, productId: purchase?.productId))
+    }
+    if let what = container.signer.unsupported { throw .unsupported(what) }
+    guard !roots.isEmpty else { throw .noRoots }
+
+    let path = try self.path(container)
+    let algorithm: Certificate.SignatureAlgorithm =
+      switch container.signer.digest {
+      case .sha1: .sha1WithRSAEncryption
+      case .sha256: .sha256WithRSAEncryption
+      }
+    guard
+      path.leafKey.isValidSignature(container.signer.signature, for: container.content, signatureAlgorithm: algorithm)
+    else { throw .signatureMismatch }
+
+    let receipt = try AppReceipt(content.get())
+    guard path.covers(receipt.creationDate) else { throw .notValidAtSignedDate }
+    guard receipt.creationDate < Self.endOfSHA1 || !path.usesSHA1 && container.signer.digest == .sha256 else {
+      throw .digestTooWeak
+    }
+    return receipt
+  }
+
+  /// The path from the signer's certificate, through one that came along, to one of our roots.
+  private func path(_ container: ReceiptContainer) throws(SignedDataRefusal) -> AppleCertificatePath {
+    var certificates: [Certificate] = []
+    for (index, bytes) in container.certificates.enumerated() {
+      guard let certificate = try? Certificate(derEncoded: Array(bytes)) else { throw .certificateUnreadable(index) }
+      certificates.append(certificate)
+    }
+    guard container.signer.issuer.count <= SignedDataLimits.certificateLength,
+      let issuer = try? DistinguishedName(derEncoded: DER.parse(container.signer.issuer)),
+      let leaf = certificates.first(where: {
+        $0.issuer == issuer && $0.serialNumber.bytes.elementsEqual(container.signer.serialNumber)
+      })
+    else { throw .chainNotTrusted }
+    var refusal = SignedDataRefusal.chainNotTrusted
+    for intermediate in certificates where intermediate.subject == leaf.issuer {
+      do throws(SignedDataRefusal) {
+        return try AppleCertificatePath(leaf: leaf, intermediate: intermediate, roots: roots)
+      } catch {
+        refusal = error
+      }
+    }
+    throw refusal
+  }
+
+  private static func developerEnvironment(_ content: ReceiptContent) -> AppleEnvironment? {
+    switch content.environment.flatMap(AppleEnvironment.init(receiptType:)) {
+    case .xcode: .xcode
+    case .localTesting: .localTesting
+    case .production, .sandbox, nil: nil
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import Reconciliation
+import SwiftASN1
+import X509
+
+/// A leaf, the intermediate that issued it and the trusted root above: the one shape of path that Apple signs with.
+///
+/// A value of this type exists only if every signature in the path holds, the intermediate may issue, and both bear
+/// Apple's markers. Without the markers any certificate that Apple issues to developers would do. The root's own
+/// signature is not looked at: it is trusted because it was installed. Times are judged by `covers`, apart, because the
+/// same path signs data of many dates.
+struct AppleCertificatePath: Sendable {
+  let leafKey: Certificate.PublicKey
+  /// Whether a certificate below the root is signed with SHA-1.
+  let usesSHA1: Bool
+  /// When all three certificates are valid, in seconds since the Unix epoch, both ends included (RFC 5280 4.1.2.5).
+  private let notBefore: Int64
+  private let notAfter: Int64
+
+  init(leaf: Certificate, intermediate: Certificate, roots: TrustedRoots) throws(SignedDataRefusal) {
+    guard
+      let root = roots.certificates.first(where: { Self.issued(intermediate, by: $0) }),
+      Self.issued(leaf, by: intermediate)
+    else { throw .chainNotTrusted }
+
+    guard case .isCertificateAuthority = try? intermediate.extensions.basicConstraints else {
+      throw .intermediateNotAuthority
+    }
+    if case .isCertificateAuthority(let longest?) = try? root.extensions.basicConstraints, longest < 1 {
+      throw .intermediateNotAuthority
+    }
+    try Self.requireUsable(intermediate, at: .intermediate, marker: Self.intermediateMarker) { $0.keyCertSign }
+    try Self.requireUsable(leaf, at: .leaf, marker: Self.leafMarker) { $0.digitalSignature }
+
+    leafKey = leaf.publicKey
+    usesSHA1 = [leaf, intermediate].contains { $0.signatureAlgorithm == .sha1WithRSAEncryption }
+    let path = [leaf, intermediate, root]
+    notBefore = path.reduce(.min) { max($0, Self.seconds($1.notValidBefore)) }
+    notAfter = path.reduce(.max) { min($0, Self.seconds($1.notValidAfter)) }
+  }
+
+  /// Whether all three certificates were valid then.
+  func covers(_ instant: Instant) -> Bool {
+    notBefore <= instant.seconds && instant.seconds <= notAfter
+  }
+
+  /// "Mac App Store receipt signing" (Apple, Validating receipts on the device).
+  private static let leafMarker: ASN1ObjectIdentifier = [1, 2, 840, 113_635, 100, 6, 11, 1]
+  /// "Apple Worldwide Developer Relations certification authority".
+  private static let intermediateMarker: ASN1ObjectIdentifier = [1, 2, 840, 113_635, 100, 6, 2, 1]
+  private static let basicConstraints: ASN1ObjectIdentifier = [2, 5, 29, 19]
+  private static let keyUsage: ASN1ObjectIdentifier = [2, 5, 29, 15]
+
+  private static func issued(_ certificate: Certificate, by issuer: Certificate) -> Bool {
+    certificate.issuer == issuer.subject
+      && issuer.publicKey.isValidSignature(certificate.signature, for: certificate)
+  }
+
+  private static func requireUsable(
+    _ certificate: Certificate, at position: ChainPosition, marker: ASN1ObjectIdentifier, may: (KeyUsage) -> Bool
+  ) throws(SignedDataRefusal) {
+    guard certificate.extensions[oid: marker] != nil else { throw .markerMissing(position) }
+    let understood = [marker, basicConstraints, keyUsage]
+    guard certificate.extensions.allSatisfy({ !$0.critical || understood.contains($0.oid) }) else {
+      throw .certificateNotUsable(position)
+    }
+    let usage: KeyUsage?
+    do {
+      usage = try certificate.extensions.keyUsage
+    } catch {
+      throw .certificateNotUsable(position)
+    }
+    guard usage.map(may) ?? true else { throw .certificateNotUsable(position) }
+  }
+
+  private static func seconds(_ date: Date) -> Int64 { Int64(date.timeIntervalSince1970) }
+}

@@ -1,0 +1,115 @@
+/// One element of ASN.1's basic encoding rules (X.690): its tag and where its content lies.
+///
+/// App receipts are DER, but Xcode's are BER with indefinite lengths, which must be read to be told apart from forgeries.
+/// Elements are read one after the other and nothing is built for those that nobody asks for, so a receipt of many tiny
+/// elements costs no more memory than any other.
+struct BERElement: Sendable {
+  /// The identifier octet, its constructed bit included. Tags above 30 do not occur in receipts and are refused.
+  let identifier: UInt8
+  /// The element, header and all.
+  let encoded: ArraySlice<UInt8>
+  /// What is between header and end.
+  let content: ArraySlice<UInt8>
+
+  static let integer: UInt8 = 0x02
+  static let octetString: UInt8 = 0x04
+  static let constructedOctetString: UInt8 = 0x24
+  static let objectIdentifier: UInt8 = 0x06
+  static let utf8String: UInt8 = 0x0C
+  static let ia5String: UInt8 = 0x16
+  static let sequence: UInt8 = 0x30
+  static let set: UInt8 = 0x31
+
+  /// The identifier of a constructed context-specific element, `[number]` in ASN.1.
+  static func context(_ number: UInt8) -> UInt8 { 0xA0 | number }
+
+  /// The only element of `bytes`; nil if there is none, if it is broken, or if more follows.
+  init?(_ bytes: ArraySlice<UInt8>) {
+    var reader = BERReader(bytes)
+    guard let element = reader.next(), reader.isAtEnd else { return nil }
+    self = element
+  }
+
+  fileprivate init(identifier: UInt8, encoded: ArraySlice<UInt8>, content: ArraySlice<UInt8>) {
+    self.identifier = identifier
+    self.encoded = encoded
+    self.content = content
+  }
+
+  /// A reader of the elements within.
+  var children: BERReader { BERReader(content) }
+
+  /// The bytes of an octet string, the pieces of a constructed one joined (X.690 section 8.7).
+  func octets(depth: Int = SignedDataLimits.nesting) -> ArraySlice<UInt8>? {
+    if identifier == Self.octetString { return content }
+    guard identifier == Self.constructedOctetString, depth > 0 else { return nil }
+    var joined: ArraySlice<UInt8> = []
+    var pieces = children
+    while let piece = pieces.next() {
+      guard let octets = piece.octets(depth: depth - 1) else { return nil }
+      joined.append(contentsOf: octets)
+    }
+    return pieces.isAtEnd ? joined : nil
+  }
+
+  /// An integer that fits 64 bits.
+  var integerValue: Int64? {
+    guard identifier == Self.integer, let first = content.first, content.count <= 8 else { return nil }
+    return content.reduce(Int64(Int8(bitPattern: first)) >> 8) { $0 << 8 | Int64($1) }
+  }
+}
+
+/// Reads the elements of a constructed element, one after the other.
+struct BERReader: Sendable {
+  private var rest: ArraySlice<UInt8>
+
+  init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+
+  /// Whether every byte was read. False after `next()` gave nil means that the encoding is broken there.
+  var isAtEnd: Bool { rest.isEmpty }
+
+  /// The next element; nil at the end and where the encoding is broken.
+  mutating func next() -> BERElement? { next(depth: SignedDataLimits.nesting) }
+
+  /// The next element if it is one of these; nil, and nothing is read, otherwise.
+  mutating func next(_ identifiers: UInt8...) -> BERElement? {
+    guard let first = rest.first, identifiers.contains(first) else { return nil }
+    return next()
+  }
+
+  private mutating func next(depth: Int) -> BERElement? {
+    let start = rest
+    guard depth > 0, let identifier = rest.popFirst(), identifier & 0x1F != 0x1F, let length = rest.popFirst(),
+      let contentLength = definiteLength(length) ?? (length == 0x80 && identifier & 0x20 != 0 ? -1 : nil)
+    else { return fail(start) }
+    if contentLength >= 0 {
+      guard contentLength <= rest.count else { return fail(start) }
+      let content = rest.prefix(contentLength)
+      rest.removeFirst(contentLength)
+      return BERElement(identifier: identifier, encoded: start[..<rest.startIndex], content: content)
+    }
+    // X.690 section 8.1.3.6: the content ends where two zero bytes stand in place of an element.
+    let contentStart = rest.startIndex
+    while !rest.starts(with: [0, 0]) {
+      guard next(depth: depth - 1) != nil else { return fail(start) }
+    }
+    let content = start[contentStart..<rest.startIndex]
+    rest.removeFirst(2)
+    return BERElement(identifier: identifier, encoded: start[..<rest.startIndex], content: content)
+  }
+
+  /// The length of the content by the definite forms (X.690 sections 8.1.3.3 to 8.1.3.5).
+  private mutating func definiteLength(_ first: UInt8) -> Int? {
+    guard first & 0x80 != 0 else { return Int(first) }
+    let count = Int(first & 0x7F)
+    guard (1...4).contains(count), count <= rest.count else { return nil }
+    let length = rest.prefix(count).reduce(0) { $0 << 8 | Int($1) }
+    rest.removeFirst(count)
+    return length
+  }
+
+  private mutating func fail(_ start: ArraySlice<UInt8>) -> BERElement? {
+    rest = start
+    return nil
+  }
+}

@@ -1,0 +1,137 @@
+import Crypto
+import Reconciliation
+import SwiftASN1
+import Synchronization
+import X509
+
+/// Verifies what Apple signs as JWS: transactions, renewal information and notifications.
+///
+/// The rules are those of Apple's `JWSDecodedHeader` and of its server libraries, offline: ES256 only, exactly three
+/// certificates that lead to one of our roots, both of Apple's marker extensions, every certificate valid at the
+/// payload's `signedDate`. Nothing of the payload is believed before its signature holds. A chain that has signed
+/// something authentic is remembered, so that the next signature of the same leaf costs one P-256 verification.
+///
+/// The caller compares the bundle and the environment: those are verdicts about an order, not about the signature.
+package final class JWSVerifier: Sendable {
+  private let roots: TrustedRoots
+  let remembered = Mutex(RememberedChains())
+
+  /// A verifier that trusts `roots` alone.
+  package init(roots: TrustedRoots) { self.roots = roots }
+
+  /// Verifies a signed transaction (Apple: `JWSTransaction`).
+  ///
+  /// - Parameter channel: How it reached us: `.offline`, `.serverApi` or `.notification`.
+  package func verifyTransaction(
+    _ jws: String, channel: EvidenceChannel
+  ) -> Result<SignedTransaction, SignedDataRefusal> {
+    verify(jws) { payload throws(SignedDataRefusal) in try SignedTransaction(payload, channel: channel) }
+  }
+
+  /// Verifies signed renewal information (Apple: `JWSRenewalInfo`).
+  package func verifyRenewalInfo(_ jws: String) -> Result<SignedRenewalInfo, SignedDataRefusal> {
+    verify(jws) { payload throws(SignedDataRefusal) in try SignedRenewalInfo(payload) }
+  }
+
+  /// Verifies a notification (Apple: `responseBodyV2`, its `signedPayload`) and the documents within, each for itself.
+  package func verifyNotification(_ jws: String) -> Result<SignedNotification, SignedDataRefusal> {
+    verify(jws) { payload throws(SignedDataRefusal) in
+      let data = payload.object("data")
+      return try SignedNotification(
+        payload,
+        transaction: data?.document("signedTransactionInfo").map { verifyTransaction($0, channel: .notification) },
+        renewalInfo: data?.document("signedRenewalInfo").map(verifyRenewalInfo))
+    }
+  }
+
+  private func verify<Document>(
+    _ jws: String, read: (SignedJSON) throws(SignedDataRefusal) -> Document
+  ) -> Result<Document, SignedDataRefusal> {
+    Result { () throws(SignedDataRefusal) in try read(verifiedPayload(JWSParts(jws))) }
+  }
+
+  private func verifiedPayload(_ jws: JWSParts) throws(SignedDataRefusal) -> SignedJSON {
+    let payload = SignedJSON(jws.payload)
+    if let payload, let claimed = Self.developerEnvironment(payload) {
+      throw .notSignedByApple(
+        claimed,
+        UnverifiedClaim(transactionId: payload.text("transactionId"), productId: payload.text("productId")))
+    }
+
+    let known = remembered.withLock { $0.chain(for: jws.header) }
+    let chain: RememberedChain
+    if let known { chain = known } else { chain = try readChain(ofHeader: jws.header) }
+    guard jws.signature.count == 64,
+      let signature = try? P256.Signing.ECDSASignature(rawRepresentation: jws.signature),
+      chain.key.isValidSignature(signature, for: jws.signedText)
+    else { throw .signatureMismatch }
+    // Only now: nobody without Apple's key can fill the memory with headers.
+    if known == nil { remembered.withLock { $0.remember(chain, for: jws.header) } }
+
+    guard let payload else { throw .payloadUnreadable }
+    guard let signedDate = payload.instant("signedDate") else { throw .payloadIncomplete("signedDate") }
+    guard chain.path.covers(signedDate) else { throw .notValidAtSignedDate }
+    return payload
+  }
+
+  private func readChain(ofHeader text: ArraySlice<UInt8>) throws(SignedDataRefusal) -> RememberedChain {
+    guard let bytes = Base64Text.decodeURLSafe(text), let header = SignedJSON(bytes), !header.has("crit") else {
+      throw .headerUnreadable
+    }
+    guard header.text("alg") == "ES256" else { throw .algorithm(header.text("alg") ?? "nothing") }
+    let chain = header.texts("x5c") ?? []
+    guard chain.count == 3 else { throw .chainLength(chain.count) }
+    guard !roots.isEmpty else { throw .noRoots }
+
+    var certificates: [Certificate] = []
+    // The third certificate only says which root is meant, and we use our own.
+    for (index, text) in chain.enumerated() {
+      guard let bytes = text.flatMap({ Base64Text.decodePadded(ArraySlice($0.utf8)) }) else {
+        throw .certificateUnreadable(index)
+      }
+      guard index < 2 else { break }
+      guard bytes.count <= SignedDataLimits.certificateLength, let certificate = try? Certificate(derEncoded: bytes)
+      else { throw .certificateUnreadable(index) }
+      certificates.append(certificate)
+    }
+    let path = try AppleCertificatePath(leaf: certificates[0], intermediate: certificates[1], roots: roots)
+    guard let key = P256.Signing.PublicKey(path.leafKey) else { throw .leafKeyKind }
+    return RememberedChain(path: path, key: key)
+  }
+
+  /// Xcode's environment if the payload claims one. Such data has a chain of its own, so this is asked first; it can
+  /// only lead to a refusal.
+  private static func developerEnvironment(_ payload: SignedJSON) -> AppleEnvironment? {
+    let name = payload.text("environment") ?? payload.object("data")?.text("environment")
+    switch name.flatMap(AppleEnvironment.init(rawValue:)) {
+    case .xcode: return .xcode
+    case .localTesting: return .localTesting
+    case .production, .sandbox, nil: return nil
+    }
+  }
+}
+
+/// The three parts of a compact JWS (RFC 7515 section 7.1).
+private struct JWSParts {
+  /// As text: it names the chain, and decoding it is needed once per chain.
+  let header: ArraySlice<UInt8>
+  let payload: [UInt8]
+  let signature: [UInt8]
+  /// Header and payload as they were signed.
+  let signedText: ArraySlice<UInt8>
+
+  init(_ jws: String) throws(SignedDataRefusal) {
+    guard jws.utf8.count <= SignedDataLimits.jwsLength else { throw .tooLarge }
+    let text = Array(jws.utf8)
+    let dot = UInt8(ascii: ".")
+    guard let first = text.firstIndex(of: dot), let last = text.lastIndex(of: dot), first < last,
+      !text[(first + 1)..<last].contains(dot)
+    else { throw .notThreeParts }
+    header = text[..<first]
+    signedText = text[..<last]
+    guard let payload = Base64Text.decodeURLSafe(text[(first + 1)..<last]) else { throw .payloadUnreadable }
+    guard let signature = Base64Text.decodeURLSafe(text[(last + 1)...]) else { throw .signatureUnreadable }
+    self.payload = payload
+    self.signature = signature
+  }
+}

@@ -1,0 +1,125 @@
+import SwiftASN1
+import X509
+
+/// The CMS `SignedData` around an app receipt (RFC 5652 section 5), reduced to what Apple's receipts use: one signer, no
+/// signed attributes, the signature directly over the content.
+struct ReceiptContainer: Sendable {
+  /// The signed bytes: the receipt's attributes.
+  let content: ArraySlice<UInt8>
+  /// DER or BER of every certificate that came along.
+  let certificates: [ArraySlice<UInt8>]
+  let signer: Signer
+
+  /// Who signed, how, and the signature itself.
+  struct Signer: Sendable {
+    let issuer: ArraySlice<UInt8>
+    let serialNumber: ArraySlice<UInt8>
+    let digest: Digest
+    let signature: ArraySlice<UInt8>
+    /// Set when the signature is of a form that is not supported here; what it is.
+    let unsupported: String?
+  }
+
+  /// The digests that Apple's receipts have used.
+  enum Digest: Sendable {
+    case sha1
+    case sha256
+  }
+
+  /// Takes the container apart; `payloadUnreadable` if it is none.
+  init(_ bytes: [UInt8]) throws(SignedDataRefusal) {
+    guard let info = BERElement(bytes[...]), info.identifier == BERElement.sequence else { throw .payloadUnreadable }
+    var outer = info.children
+    guard outer.next(BERElement.objectIdentifier)?.content.elementsEqual(Self.signedData) == true,
+      let data = outer.next(BERElement.context(0)).flatMap({ BERElement($0.content) }), outer.isAtEnd,
+      data.identifier == BERElement.sequence
+    else { throw .payloadUnreadable }
+
+    var fields = data.children
+    guard fields.next(BERElement.integer) != nil, fields.next(BERElement.set) != nil,
+      let encapsulated = fields.next(BERElement.sequence), let content = Self.content(encapsulated)
+    else { throw .payloadUnreadable }
+    self.content = content
+    certificates = try Self.certificates(fields.next(BERElement.context(0)))
+    _ = fields.next(BERElement.context(1))
+    guard var signers = fields.next(BERElement.set)?.children, fields.isAtEnd,
+      let signer = signers.next(BERElement.sequence)
+    else { throw .payloadUnreadable }
+    guard signers.isAtEnd else { throw .unsupported("several signers") }
+    self.signer = try Signer(signer)
+  }
+
+  private static func content(_ encapsulated: BERElement) -> ArraySlice<UInt8>? {
+    var fields = encapsulated.children
+    guard fields.next(BERElement.objectIdentifier)?.content.elementsEqual(plainData) == true,
+      let explicit = fields.next(BERElement.context(0)), fields.isAtEnd
+    else { return nil }
+    return BERElement(explicit.content)?.octets()
+  }
+
+  private static func certificates(_ field: BERElement?) throws(SignedDataRefusal) -> [ArraySlice<UInt8>] {
+    var certificates: [ArraySlice<UInt8>] = []
+    guard var reader = field?.children else { return certificates }
+    while let certificate = reader.next() {
+      guard certificates.count < SignedDataLimits.receiptCertificates,
+        certificate.encoded.count <= SignedDataLimits.certificateLength
+      else { throw .tooLarge }
+      certificates.append(certificate.encoded)
+    }
+    guard reader.isAtEnd else { throw .payloadUnreadable }
+    return certificates
+  }
+
+  /// 1.2.840.113549.1.7.2
+  private static let signedData: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02]
+  /// 1.2.840.113549.1.7.1
+  private static let plainData: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x01]
+}
+
+extension ReceiptContainer.Signer {
+  fileprivate init(_ element: BERElement) throws(SignedDataRefusal) {
+    var fields = element.children
+    guard fields.next(BERElement.integer) != nil else { throw .payloadUnreadable }
+    guard var identifier = fields.next(BERElement.sequence)?.children else {
+      throw .unsupported("signer named by its key")
+    }
+    guard let issuer = identifier.next(BERElement.sequence), let serialNumber = identifier.next(BERElement.integer),
+      let digest = Self.algorithm(fields.next(BERElement.sequence))
+    else { throw .payloadUnreadable }
+    let signedAttributes = fields.next(BERElement.context(0))
+    guard let algorithm = Self.algorithm(fields.next(BERElement.sequence)),
+      let signature = fields.next(BERElement.octetString, BERElement.constructedOctetString)?.octets()
+    else { throw .payloadUnreadable }
+    self.issuer = issuer.encoded
+    self.serialNumber = serialNumber.content
+    self.signature = signature
+
+    let knownDigest: ReceiptContainer.Digest? =
+      digest.elementsEqual(Self.sha256) ? .sha256 : digest.elementsEqual(Self.sha1) ? .sha1 : nil
+    self.digest = knownDigest ?? .sha256
+    unsupported =
+      if signedAttributes != nil {
+        "signed attributes"
+      } else if knownDigest == nil {
+        "unknown digest"
+      } else if !Self.rsa.contains(where: algorithm.elementsEqual) {
+        "unknown signature algorithm"
+      } else {
+        nil
+      }
+  }
+
+  /// The identifier of an `AlgorithmIdentifier`, whose parameters say nothing for these algorithms.
+  private static func algorithm(_ element: BERElement?) -> ArraySlice<UInt8>? {
+    guard var fields = element?.children else { return nil }
+    return fields.next(BERElement.objectIdentifier)?.content
+  }
+
+  /// 1.3.14.3.2.26
+  private static let sha1: [UInt8] = [0x2B, 0x0E, 0x03, 0x02, 0x1A]
+  /// 2.16.840.1.101.3.4.2.1
+  private static let sha256: [UInt8] = [0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01]
+  /// rsaEncryption, sha1WithRSAEncryption and sha256WithRSAEncryption of 1.2.840.113549.1.1: RFC 3370 section 3.2
+  /// allows the plain one, and Apple uses it.
+  private static let rsa: [[UInt8]] = [1, 5, 11].map { [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, $0] }
+}

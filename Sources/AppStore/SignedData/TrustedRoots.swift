@@ -1,0 +1,152 @@
+import Crypto
+import Foundation
+import SwiftASN1
+import X509
+
+/// The root certificates that Apple's signatures must lead to.
+///
+/// What travels with the signed data is never trusted; only what an operator installed is, and unless `pinned` is
+/// given up for a rehearsal only Apple's own two roots are, by their SHA-256 fingerprints.
+package struct TrustedRoots: Sendable {
+  /// One of Apple's roots, known by the fingerprint of its DER form (https://www.apple.com/certificateauthority/).
+  package struct Pin: Hashable, Sendable {
+    /// The certificate's common name.
+    package let name: String
+    /// SHA-256 of the DER form, 64 lower-case hexadecimal digits.
+    package let fingerprint: String
+  }
+
+  /// The roots that Apple signs with: G3 for signed transactions, the older RSA root for app receipts.
+  package static let applePins = [
+    Pin(
+      name: "Apple Root CA - G3",
+      fingerprint: "63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179"),
+    Pin(
+      name: "Apple Root CA",
+      fingerprint: "b0b1730ecbc7ff4505142c49f1295e6eda6bcaed7e2c68c5be91b5a11001f024"),
+  ]
+
+  /// No roots at all: nothing can be judged, every verifier answers `noRoots`.
+  package static let none = TrustedRoots(unchecked: [])
+
+  let certificates: [Certificate]
+
+  /// Whether nothing can be judged.
+  package var isEmpty: Bool { certificates.isEmpty }
+
+  private init(unchecked certificates: [Certificate]) { self.certificates = certificates }
+
+  /// Reads every file of `directory` but hidden ones, as DER or as PEM with one or more certificates.
+  ///
+  /// - Parameter pinned: Whether they must be exactly Apple's roots, each of them present.
+  package init(directory: String, pinned: Bool) throws(TrustedRootsError) {
+    let files = try Self.files(of: directory)
+    var found: [(certificate: DERBytes, origin: String)] = []
+    for file in files {
+      for certificate in try Self.certificates(inFile: file) { found.append((certificate, file)) }
+    }
+    try self.init(found, pinned: pinned, place: directory)
+  }
+
+  /// Takes certificates in DER form, as `init(directory:pinned:)` does.
+  package init(certificates: [[UInt8]], pinned: Bool) throws(TrustedRootsError) {
+    let found = certificates.enumerated().map { ($1, "certificate \($0 + 1)") }
+    try self.init(found, pinned: pinned, place: "memory")
+  }
+
+  private typealias DERBytes = [UInt8]
+
+  private init(_ found: [(certificate: DERBytes, origin: String)], pinned: Bool, place: String)
+    throws(TrustedRootsError)
+  {
+    guard !found.isEmpty else { throw .noRoots(directory: place) }
+    var roots: [String: Certificate] = [:]
+    for (bytes, origin) in found {
+      guard bytes.count <= SignedDataLimits.certificateLength, let root = try? Certificate(derEncoded: bytes) else {
+        throw .unreadable(file: origin, reason: "it is no X.509 certificate")
+      }
+      guard case .isCertificateAuthority = try? root.extensions.basicConstraints else {
+        throw .notAuthority(file: origin)
+      }
+      let fingerprint = SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+      guard !pinned || Self.applePins.contains(where: { $0.fingerprint == fingerprint }) else {
+        throw .notPinned(file: origin, fingerprint: fingerprint)
+      }
+      roots[fingerprint] = root
+    }
+    if pinned {
+      for pin in Self.applePins where roots[pin.fingerprint] == nil { throw .missing(pin, directory: place) }
+    }
+    self.init(unchecked: roots.sorted { $0.key < $1.key }.map(\.value))
+  }
+
+  private static func files(of directory: String) throws(TrustedRootsError) -> [String] {
+    let names: [String]
+    do {
+      names = try FileManager.default.contentsOfDirectory(atPath: directory)
+    } catch CocoaError.fileReadNoSuchFile {
+      throw .noRoots(directory: directory)
+    } catch {
+      throw .unreadable(file: directory, reason: "the directory cannot be listed")
+    }
+    return names.filter { !$0.hasPrefix(".") }.sorted().map { directory + "/" + $0 }
+  }
+
+  private static func certificates(inFile path: String) throws(TrustedRootsError) -> [DERBytes] {
+    guard let handle = FileHandle(forReadingAtPath: path) else {
+      throw .unreadable(file: path, reason: "the file cannot be opened")
+    }
+    let longest = SignedDataLimits.certificateLength * 16
+    let content: Data
+    do {
+      content = try handle.read(upToCount: longest + 1) ?? Data()
+    } catch {
+      throw .unreadable(file: path, reason: "the file cannot be read")
+    }
+    guard content.count <= longest else { throw .unreadable(file: path, reason: "it is too large for a certificate") }
+    guard content.first != 0x30 else { return [DERBytes(content)] }
+    guard let text = String(validating: content, as: UTF8.self),
+      let documents = try? PEMDocument.parseMultiple(pemString: text), !documents.isEmpty,
+      documents.allSatisfy({ $0.discriminator == Certificate.defaultPEMDiscriminator })
+    else { throw .unreadable(file: path, reason: "it is neither DER nor PEM") }
+    return documents.map(\.derBytes)
+  }
+}
+
+/// Why the configured root certificates cannot be used. The description names the file, what was expected, and the
+/// remedy.
+package enum TrustedRootsError: Error, Hashable, Sendable {
+  /// The directory is missing or holds no file.
+  case noRoots(directory: String)
+  /// A file or the directory cannot be read as what it should be.
+  case unreadable(file: String, reason: String)
+  /// A certificate that may not issue others, a leaf for instance.
+  case notAuthority(file: String)
+  /// A certificate that is none of Apple's roots, though only those are trusted.
+  case notPinned(file: String, fingerprint: String)
+  /// One of Apple's roots is not there: the proofs that lead to it would all seem forged.
+  case missing(TrustedRoots.Pin, directory: String)
+}
+
+extension TrustedRootsError: CustomStringConvertible {
+  /// One line for the operator: where, what was expected, what to do.
+  package var description: String {
+    switch self {
+    case .noRoots(let directory):
+      "no root certificates in \(directory): expected Apple's as DER or PEM files; run `night-audit trust`"
+    case .unreadable(let file, let reason):
+      "\(file): \(reason); expected a root certificate as DER or PEM; mend or remove it, or run `night-audit trust`"
+    case .notAuthority(let file):
+      "\(file): expected a root certificate, but this one may not issue others; remove it, and run `night-audit trust`"
+    case .notPinned(let file, let fingerprint):
+      """
+      \(file): expected one of Apple's root certificates \
+      (\(TrustedRoots.applePins.map { "\($0.name) \($0.fingerprint)" }.joined(separator: ", "))), \
+      but its SHA-256 is \(fingerprint); remove it and run `night-audit trust`, \
+      or set appstore.pinRoots to false in a rehearsal
+      """
+    case .missing(let pin, let directory):
+      "\(directory): \(pin.name) (SHA-256 \(pin.fingerprint)) is missing; run `night-audit trust`"
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import Foundation
+
+/// An address that secrets and receipts may be sent to: https, or plain http to this very machine.
+package struct EndpointURL: Hashable, Sendable, CustomStringConvertible {
+  /// The address as it was configured, path included.
+  package let text: String
+
+  /// Throws when the address is none that secrets may travel to; the message says why, without repeating the address,
+  /// which may hold a password.
+  package init(_ text: String) throws(EndpointURLError) {
+    guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased() else { throw .unreadable }
+    guard parts.user == nil, parts.password == nil else { throw .hasCredentials }
+    guard parts.fragment == nil else { throw .hasFragment }
+    guard let host = parts.host, !host.isEmpty else { throw .hasNoHost }
+    if let port = parts.port, !(1...65_535).contains(port) { throw .hasBadPort }
+    switch scheme {
+    case "https": break
+    case "http": guard Self.isLoopback(host) else { throw .isPlainHTTP }
+    default: throw .hasOtherScheme
+    }
+    self.text = text
+  }
+
+  package var description: String { text }
+
+  /// Names and numbers that never leave the machine: `localhost`, 127.0.0.0/8 (RFC 1122, 3.2.1.3) and ::1 (RFC 4291).
+  private static func isLoopback(_ host: String) -> Bool {
+    let name = host.lowercased()
+    if ["localhost", "[::1]", "::1"].contains(name) { return true }
+    let octets = name.split(separator: ".", omittingEmptySubsequences: false)
+    return octets.count == 4 && octets[0] == "127" && octets.allSatisfy { UInt8($0) != nil }
+  }
+}
+
+/// Why an address is refused. A matter of configuration: nothing was asked.
+package enum EndpointURLError: Error, Hashable, CustomStringConvertible {
+  case unreadable
+  case hasCredentials
+  case hasFragment
+  case hasNoHost
+  case hasBadPort
+  case hasOtherScheme
+  case isPlainHTTP
+
+  package var description: String {
+    switch self {
+    case .unreadable: "not a URL with a scheme, such as https://example.com/path"
+    case .hasCredentials: "a URL must not carry a user name or password"
+    case .hasFragment: "a URL to call must not have a fragment (#…)"
+    case .hasNoHost: "the URL names no host"
+    case .hasBadPort: "the URL's port is not between 1 and 65535"
+    case .hasOtherScheme: "only https URLs are accepted (http on loopback)"
+    case .isPlainHTTP: "plain http would show secrets to the network: use https (http is for loopback only)"
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+import NIOHTTPCompression
+import Reconciliation
+
+/// What came back over HTTP, whatever it means.
+package struct HTTPReply: Sendable {
+  package var status: Int
+  package var headers: HTTPHeaders
+  package var body: ByteBuffer
+
+  package init(status: Int, headers: HTTPHeaders, body: ByteBuffer) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+}
+
+/// Why an exchange brought no reply. The label is one of a small set of texts, safe to log and to count.
+package enum HTTPFailure: Error, Hashable, Sendable {
+  /// No connection, no TLS, no answer in time, or a connection lost on the way.
+  case unreachable(String)
+  /// Something answered, but not with HTTP that can be read, or with more of it than is allowed.
+  case unreadable(String)
+}
+
+/// HTTP/1.1 to Apple with connections kept alive, one pool for all interfaces.
+///
+/// Redirects are not followed: they would carry secrets to a host that nobody configured.
+package struct HTTPTransport: Sendable {
+  /// The longest reply body that is read, after decompression: 16 MiB.
+  package static let maximumBodyBytes = 16 << 20
+
+  private let client: HTTPClient
+  private let timeout: Duration
+
+  /// - Parameters:
+  ///   - timeout: for a whole exchange, from the wish to connect to the last byte of the body.
+  ///   - concurrency: how many exchanges with one host may be under way; the pool keeps as many connections.
+  package init(timeout: Span = .seconds(30), concurrency: Int = 256) {
+    var configuration = HTTPClient.Configuration()
+    configuration.redirectConfiguration = .disallow
+    configuration.httpVersion = .http1Only
+    configuration.timeout = .init(connect: .microseconds(min(timeout, .seconds(10)).microseconds))
+    // Shorter than the idle time of usual load balancers: a connection that the other side is about to close is not reused.
+    configuration.connectionPool = .init(
+      idleTimeout: .seconds(30), concurrentHTTP1ConnectionsPerHostSoftLimit: max(1, concurrency))
+    // A refused connection is an answer for the schedule; trying on would hold a place until the connect timeout.
+    configuration.connectionPool.retryConnectionEstablishment = false
+    configuration.decompression = .enabled(limit: .size(Self.maximumBodyBytes))
+    client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    self.timeout = .microseconds(timeout.microseconds)
+  }
+
+  /// Closes the connections. Must be called once, after the last exchange.
+  package func shutdown() async {
+    // It fails only when it was shut down before: nothing is left to close then.
+    try? await client.shutdown()
+  }
+
+  /// Sends one request and reads the whole reply. Throws only when the task is cancelled before the reply is complete.
+  package func send(_ request: HTTPClientRequest) async throws(CancellationError) -> Result<HTTPReply, HTTPFailure> {
+    // The client's own deadline ends with the reply's head; a body that trickles in must not outlive the timeout either.
+    let first = await withTaskGroup(of: Result<HTTPReply, HTTPFailure>?.self) { group in
+      group.addTask { await exchange(request) }
+      group.addTask {
+        do { try await Task.sleep(for: timeout) } catch { return nil }
+        return .failure(.unreachable("timeout"))
+      }
+      let first = await group.next()
+      group.cancelAll()
+      return first ?? nil
+    }
+    guard let first else { throw CancellationError() }
+    return first
+  }
+
+  /// Nil when the task was cancelled: a body that ends early for that reason looks complete.
+  private func exchange(_ request: HTTPClientRequest) async -> Result<HTTPReply, HTTPFailure>? {
+    do {
+      let response = try await client.execute(request, timeout: .hours(1))
+      let body = try await response.body.collect(upTo: Self.maximumBodyBytes)
+      if Task.isCancelled { return nil }
+      return .success(HTTPReply(status: Int(response.status.code), headers: response.headers, body: body))
+    } catch {
+      return Task.isCancelled ? nil : .failure(HTTPFailure(error))
+    }
+  }
+}
+
+extension HTTPFailure {
+  /// Sorts any error of the HTTP stack into the two kinds. Error texts are not kept: they may quote what was sent.
+  init(_ error: any Error) {
+    switch error {
+    case let error as HTTPClientError: self = .unreachable(error.shortDescription)
+    case HTTPParserError.invalidEOFState: self = .unreachable("connection closed within the answer")
+    case is HTTPParserError: self = .unreadable("not HTTP")
+    case is NIOTooManyBytesError, NIOHTTPDecompression.DecompressionError.limit:
+      self = .unreadable("answer longer than 16 MiB")
+    case is NIOHTTPDecompression.DecompressionError, is NIOHTTPDecompression.ExtraDecompressionError:
+      self = .unreadable("compressed answer is damaged")
+    default: self = .unreachable("connection failed (\(type(of: error)))")
+    }
+  }
+}

@@ -1,0 +1,120 @@
+import Reconciliation
+
+/// What asking Apple about one receipt came to. Every trouble is a value: nothing about a receipt is ever thrown.
+package struct ReceiptAnswer: Hashable, Sendable {
+  /// The answer, sorted by what may be concluded from it.
+  package enum Outcome: Hashable, Sendable {
+    /// Apple signed the receipt. Whether it is for the right app and product is not judged here.
+    case verified(VerifiedReceipt)
+    /// 21003: Apple did not sign it.
+    case rejected
+    /// 21010: the customer's account does not exist any more.
+    case accountGone
+    /// A status that no rule knows, or one that Apple says not to retry.
+    case review(status: Int)
+    /// No answer, or none that says anything about the receipt.
+    case unanswered(Silence)
+    /// Our own fault, the same for every receipt of the app: stop asking, judge nothing.
+    case systemicFault(SystemicFault)
+  }
+
+  package var outcome: Outcome
+  /// The last `status` that Apple gave, that of an answer "ask the other side" included.
+  package var appleStatus: Int?
+  /// The HTTP status of the last exchange; nil when it brought no reply.
+  package var httpStatus: Int?
+  /// The sides that were asked, in order.
+  package var asked: [AppleHost]
+  /// For the operator: announced ends of the service, and parts of the answer that could not be read.
+  package var warnings: [String]
+
+  package init(
+    outcome: Outcome, appleStatus: Int? = nil, httpStatus: Int? = nil, asked: [AppleHost] = [], warnings: [String] = []
+  ) {
+    self.outcome = outcome
+    self.appleStatus = appleStatus
+    self.httpStatus = httpStatus
+    self.asked = asked
+    self.warnings = warnings
+  }
+
+  /// What the answer says about the health of Apple's side. Rate limiting is not an illness: the gate deals with it.
+  package var health: CircuitBreaker.CallResult {
+    switch outcome {
+    case .verified, .rejected, .accountGone, .review, .systemicFault: .success
+    case .unanswered(let silence):
+      switch silence.reason {
+      case .unreachable, .appleError: .failure
+      case .rateLimited: .abandoned
+      }
+    }
+  }
+}
+
+/// Why there is no answer, and when to ask again if Apple said so.
+package struct Silence: Hashable, Sendable {
+  /// The payment reasons of silence that an exchange can have.
+  package enum Reason: String, Hashable, CaseIterable, Sendable {
+    /// No connection, no TLS, no reply in time, or a connection lost.
+    case unreachable
+    /// HTTP 429.
+    case rateLimited = "rate_limited"
+    /// Apple answered, but with its own trouble or with something unreadable.
+    case appleError = "apple_error"
+  }
+
+  package var reason: Reason
+  /// What happened, in words fit for a log: nothing of the receipt, the secret or the answer's text is in it.
+  package var detail: String
+  /// Apple's `Retry-After`, as an instant.
+  package var retryAfter: Instant?
+
+  package init(reason: Reason, detail: String, retryAfter: Instant? = nil) {
+    self.reason = reason
+    self.detail = detail
+    self.retryAfter = retryAfter
+  }
+}
+
+/// A fault of our configuration or program that Apple's answer reveals.
+package enum SystemicFault: Hashable, CaseIterable, Sendable {
+  /// 21004.
+  case sharedSecretRefused
+  /// 21000.
+  case requestRefused
+
+  /// For the operator: what is wrong and what to do.
+  package var message: String {
+    switch self {
+    case .sharedSecretRefused:
+      """
+      Apple does not accept the app's shared secret (status 21004). Put the current one from App Store Connect \
+      (Apps > the app > App Information > App-Specific Shared Secret) into the file named by sharedSecretFile; \
+      generating a new secret there invalidates the old one at once.
+      """
+    case .requestRefused:
+      """
+      Apple says that the request itself is wrong (status 21000). Check appstore.verifyReceiptUrl and \
+      appstore.verifyReceiptSandboxUrl, and that no proxy between here and Apple changes requests; otherwise it is a \
+      defect of this program.
+      """
+    }
+  }
+}
+
+/// The content of a receipt that Apple says is genuine.
+package struct VerifiedReceipt: Hashable, Sendable {
+  package var environment: AppleEnvironment
+  package var bundleId: String?
+  /// What Apple says about each transaction, one fact a transaction id, in the order of the answer. An absent transaction
+  /// is no evidence: finished consumables disappear from receipts.
+  package var facts: [TransactionFact]
+  /// Apple's time of answering; ours where the answer has none, as those for old transaction receipts.
+  package var requestDate: Instant
+  /// 0, or 21006 for an old receipt whose subscription has expired.
+  package var status: Int
+  /// When Apple made the receipt; the same each time it is asked about.
+  package var creationDate: Instant?
+  /// The end of the grace period by original transaction id, for subscriptions in one.
+  package var gracePeriodEnds: [String: Instant]
+}

@@ -1,0 +1,106 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+import Reconciliation
+
+/// What one exchange with verifyReceipt means. Pure: a reply goes in, the next step comes out.
+struct VerifyReceiptReading: Hashable {
+  enum Step: Hashable {
+    case finish(ReceiptAnswer.Outcome)
+    /// The receipt belongs to the other side.
+    case ask(AppleHost)
+  }
+
+  var step: Step
+  var appleStatus: Int?
+  var httpStatus: Int?
+  var warnings: [String] = []
+
+  /// - Parameters:
+  ///   - host: the side that was asked.
+  ///   - maySwitch: whether the other side may still be asked. Once is enough: two sides that name each other would be
+  ///     asked for ever.
+  static func read(
+    _ result: Result<HTTPReply, HTTPFailure>, from host: AppleHost, maySwitch: Bool, receivedAt: Instant
+  ) -> VerifyReceiptReading {
+    switch result {
+    case .failure(.unreachable(let detail)): silent(.unreachable, detail)
+    case .failure(.unreadable(let detail)): silent(.appleError, detail)
+    case .success(let reply): read(reply, from: host, maySwitch: maySwitch, receivedAt: receivedAt)
+    }
+  }
+
+  private static func silent(_ reason: Silence.Reason, _ detail: String, retryAfter: Instant? = nil) -> Self {
+    Self(step: .finish(.unanswered(Silence(reason: reason, detail: detail, retryAfter: retryAfter))))
+  }
+
+  private static func read(
+    _ reply: HTTPReply, from host: AppleHost, maySwitch: Bool, receivedAt: Instant
+  ) -> Self {
+    var reading =
+      reply.status == 200
+      ? read(body: reply.body, from: host, maySwitch: maySwitch, receivedAt: receivedAt)
+      : silent(
+        reply.status == 429 ? .rateLimited : .appleError, "HTTP \(reply.status)",
+        retryAfter: reply.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: receivedAt) })
+    reading.httpStatus = reply.status
+    reading.warnings += announcements(reply.headers, from: host)
+    return reading
+  }
+
+  private static func read(
+    body: ByteBuffer, from host: AppleHost, maySwitch: Bool, receivedAt: Instant
+  ) -> Self {
+    guard body.readableBytes > 0 else { return silent(.appleError, "empty answer") }
+    guard let answer = JSONFields(body.readableBytesView) else {
+      return silent(.appleError, "answer is no JSON object")
+    }
+    guard let status = answer.integer("status").flatMap(Int.init(exactly:)) else {
+      return silent(.appleError, "answer without a status")
+    }
+    let isRetryable = answer.flag("is_retryable") ?? answer.flag("is-retryable")
+    var reading: Self
+    switch VerifyReceiptStatus.classify(status, isRetryable: isRetryable) {
+    case .valid: reading = genuine(answer, status: status, host: host, receivedAt: receivedAt)
+    case .askSandbox: reading = switching(to: .sandbox, from: host, maySwitch: maySwitch, status: status)
+    case .askProduction: reading = switching(to: .production, from: host, maySwitch: maySwitch, status: status)
+    case .rejected: reading = Self(step: .finish(.rejected))
+    case .accountGone: reading = Self(step: .finish(.accountGone))
+    case .transient: reading = silent(.appleError, "status \(status)")
+    case .secretRefused: reading = Self(step: .finish(.systemicFault(.sharedSecretRefused)))
+    case .requestRefused: reading = Self(step: .finish(.systemicFault(.requestRefused)))
+    case .review: reading = Self(step: .finish(.review(status: status)))
+    }
+    reading.appleStatus = status
+    return reading
+  }
+
+  private static func genuine(_ answer: JSONFields, status: Int, host: AppleHost, receivedAt: Instant) -> Self {
+    guard let decoded = VerifiedReceipt.decode(answer, status: status, host: host, receivedAt: receivedAt) else {
+      return silent(.appleError, "status \(status) without a receipt")
+    }
+    var reading = Self(step: .finish(.verified(decoded.receipt)))
+    if decoded.unreadable > 0 {
+      reading.warnings.append("verifyReceipt listed \(decoded.unreadable) items without transaction or product id")
+    }
+    return reading
+  }
+
+  private static func switching(to other: AppleHost, from host: AppleHost, maySwitch: Bool, status: Int) -> Self {
+    guard other != host, maySwitch else {
+      return silent(.appleError, "status \(status) from the \(host) side, though asked where it points to")
+    }
+    return Self(step: .ask(other))
+  }
+
+  /// Apple marks verifyReceipt as deprecated; its end would be announced in these headers (RFC 8594, RFC 9745).
+  private static func announcements(_ headers: HTTPHeaders, from host: AppleHost) -> [String] {
+    ["Sunset", "Deprecation"].flatMap { name in
+      headers[name].map { value in
+        let printable = value.unicodeScalars.filter { $0.isASCII && $0.value >= 0x20 && $0.value < 0x7F }
+        return "verifyReceipt (\(host)) announces \(name): \(String(String.UnicodeScalarView(printable)).prefix(200))"
+      }
+    }
+  }
+}
