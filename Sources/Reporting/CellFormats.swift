@@ -1,0 +1,135 @@
+import Reconciliation
+import Spreadsheet
+
+/// The colours of the workbook; each is told apart by words as well.
+enum Palette {
+  static let navy = Colour(0x1F3864)
+  static let blue = Colour(0x2F5597)
+  static let paleBlue = Colour(0xDCE6F1)
+  static let grey = Colour(0x7F7F7F)
+  static let line = Colour(0xBFBFBF)
+  static let white = Colour(0xFFFFFF)
+  static let entry = Colour(0xFFF9E5)
+  static let red = Colour(0x9C0006)
+  static let paleRed = Colour(0xFFC7CE)
+  static let orange = Colour(0x7F6000)
+  static let paleOrange = Colour(0xFFE699)
+  static let green = Colour(0x375623)
+  static let paleGreen = Colour(0xE2EFDA)
+}
+
+/// The formats of all data sheets.
+struct CellFormats {
+  let header: CellFormat
+  let headerRight: CellFormat
+  let headerCentre: CellFormat
+  let text: CellFormat
+  /// Text that would touch what is left of it.
+  let indented: CellFormat
+  let prose: CellFormat
+  let link: CellFormat
+  let entry: CellFormat
+  let count: CellFormat
+  let code: CellFormat
+  let instant: CellFormat
+  let critical: CellFormat
+  let major: CellFormat
+  let minor: CellFormat
+  let old: CellFormat
+  let totalLabel: CellFormat
+  let totalCount: CellFormat
+  /// Indexed by decimal digits.
+  private let amounts: [CellFormat]
+  private let totals: [CellFormat]
+
+  init(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
+    header = try workbook.addFormat(.header(.left))
+    headerRight = try workbook.addFormat(.header(.right))
+    headerCentre = try workbook.addFormat(.header(.centre))
+    text = try workbook.addFormat(.cell("@"))
+    indented = try workbook.addFormat(.cell("@") { $0.indent = 1 })
+    prose = try workbook.addFormat(.cell("@") { $0.wraps = true })
+    link = try workbook.addFormat(.cell("@") { $0.isHyperlink = true })
+    entry = try workbook.addFormat(
+      .cell("@") {
+        $0.background = Palette.entry
+        $0.wraps = true
+        $0.indent = 1
+        $0.borders = CellStyle.Borders(top: .hair, bottom: .hair, left: .hair, right: .hair, colour: Palette.line)
+      })
+    count = try workbook.addFormat(.cell("#,##0"))
+    code = try workbook.addFormat(.cell("0"))
+    instant = try workbook.addFormat(.cell("yyyy-mm-dd hh:mm:ss") { $0.horizontal = .centre })
+    critical = try workbook.addFormat(.signal(Palette.red, on: Palette.paleRed))
+    major = try workbook.addFormat(.signal(Palette.orange, on: Palette.paleOrange))
+    minor = try workbook.addFormat(.signal(Palette.blue, on: Palette.paleBlue))
+    old = try workbook.addFormat(
+      CellStyle {
+        $0.isBold = true
+        $0.fontColour = Palette.red
+      })
+    totalLabel = try workbook.addFormat(.total("@"))
+    totalCount = try workbook.addFormat(.total("#,##0"))
+    var amounts: [CellFormat] = []
+    var totals: [CellFormat] = []
+    for digits in 0...Money.powersOfTen.count - 1 {
+      let format = CellStyle.amountFormat(digits: digits)
+      amounts.append(try workbook.addFormat(.cell(format)))
+      totals.append(try workbook.addFormat(.total(format)))
+    }
+    self.amounts = amounts
+    self.totals = totals
+  }
+
+  /// A number with exactly this many decimals.
+  func amount(digits: UInt8) -> CellFormat { amounts[min(Int(digits), amounts.count - 1)] }
+
+  /// The same in a line of sums.
+  func total(digits: UInt8) -> CellFormat { totals[min(Int(digits), totals.count - 1)] }
+}
+
+extension CellStyle {
+  /// Thousands grouped, so many decimals, negative amounts red and with their minus.
+  static func amountFormat(digits: Int) -> String {
+    let number = digits == 0 ? "#,##0" : "#,##0." + String(repeating: "0", count: digits)
+    return "\(number);[Red]-\(number)"
+  }
+
+  static func header(_ alignment: HorizontalAlignment, indent: Int = 0) -> CellStyle {
+    CellStyle {
+      $0.isBold = true
+      $0.fontColour = Palette.white
+      $0.background = Palette.navy
+      $0.horizontal = alignment
+      $0.indent = indent
+      $0.vertical = .centre
+      $0.wraps = true
+    }
+  }
+
+  /// Rows may be several lines high: everything starts at the top.
+  fileprivate static func cell(_ numberFormat: String, _ change: (inout CellStyle) -> Void = { _ in }) -> CellStyle {
+    CellStyle {
+      $0.numberFormat = numberFormat
+      $0.vertical = .top
+      change(&$0)
+    }
+  }
+
+  fileprivate static func total(_ numberFormat: String) -> CellStyle {
+    CellStyle {
+      $0.numberFormat = numberFormat
+      $0.isBold = true
+      $0.borders = Borders(top: .thin, bottom: .thin, colour: Palette.navy)
+    }
+  }
+
+  /// For conditional formats.
+  static func signal(_ colour: Colour, on background: Colour) -> CellStyle {
+    CellStyle {
+      $0.isBold = true
+      $0.fontColour = colour
+      $0.background = background
+    }
+  }
+}

@@ -1,0 +1,40 @@
+/// A day and a time of day, reckoned without a calendar library.
+struct CivilTime: Hashable {
+  /// Days since 1970-01-01.
+  let day: Int64
+  let hour: UInt8
+  let minute: UInt8
+  let second: UInt8
+
+  /// - Parameter seconds: since 1970-01-01 00:00:00 of the same clock.
+  init(seconds: Int64) {
+    let (days, rest) = seconds.quotientAndRemainder(dividingBy: 86_400)
+    day = rest < 0 ? days - 1 : days
+    let secondOfDay = rest < 0 ? rest + 86_400 : rest
+    hour = UInt8(secondOfDay / 3_600)
+    minute = UInt8(secondOfDay / 60 % 60)
+    second = UInt8(secondOfDay % 60)
+  }
+}
+
+/// A day of the Gregorian calendar, continued before 1582 as if it had always been in use.
+struct CivilDate: Hashable {
+  /// Astronomical: 0 is 1 BC.
+  let year: Int64
+  let month: UInt8
+  let day: UInt8
+
+  init(daysSince1970 days: Int64) {
+    // Days since 0000-03-01. A year that starts in March has its leap day at the end, so the lengths of the months
+    // before it follow one rule: 153 days in five months.
+    let (wholeEras, rest) = (days + 719_468).quotientAndRemainder(dividingBy: 146_097)
+    let era = rest < 0 ? wholeEras - 1 : wholeEras
+    let dayOfEra = rest < 0 ? rest + 146_097 : rest
+    let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let monthFromMarch = (5 * dayOfYear + 2) / 153
+    day = UInt8(dayOfYear - (153 * monthFromMarch + 2) / 5 + 1)
+    month = UInt8(monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9)
+    year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+  }
+}

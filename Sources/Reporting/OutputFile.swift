@@ -1,0 +1,95 @@
+import Crypto
+import Glibc
+
+/// A finished file of a report.
+package struct ReportFile: Hashable, Sendable {
+  package var name: String
+  /// Its size.
+  package var bytes: Int
+  /// 64 lower-case hexadecimal digits.
+  package var sha256: String
+  /// Rows without the header; nil where the file is no table.
+  package var rows: Int?
+}
+
+/// A file that is hashed while it is written. Dropped without `finish`, it is closed as it is.
+struct OutputFile: ~Copyable {
+  private let descriptor: Int32
+  private let name: String
+  private var hash = SHA256()
+  private var bytes = 0
+
+  /// Creates the file, which must not be there, readable by owner and group.
+  init(directory: String, name: String) throws(ReportError) {
+    descriptor = open("\(directory)/\(name)", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o640)
+    self.name = name
+    guard descriptor >= 0 else { throw ReportError.cannotWrite(file: name, systemError: errno) }
+  }
+
+  deinit {
+    if descriptor >= 0 { close(descriptor) }
+  }
+
+  mutating func write(_ content: [UInt8]) throws(ReportError) {
+    let failure = content.withUnsafeBytes { content -> Int32? in
+      hash.update(bufferPointer: content)
+      var rest = content
+      while !rest.isEmpty {
+        let written = Glibc.write(descriptor, rest.baseAddress, rest.count)
+        if written < 0 {
+          if errno == EINTR { continue }
+          return errno
+        }
+        rest = UnsafeRawBufferPointer(rebasing: rest[written...])
+      }
+      return nil
+    }
+    if let failure { throw ReportError.cannotWrite(file: name, systemError: failure) }
+    bytes += content.count
+  }
+
+  /// Brings the file to disk. A disk may fill up only here.
+  consuming func finish(rows: Int? = nil) throws(ReportError) -> ReportFile {
+    guard fsync(descriptor) == 0 else { throw ReportError.cannotWrite(file: name, systemError: errno) }
+    return ReportFile(name: name, bytes: bytes, sha256: hexadecimal(hash.finalize()), rows: rows)
+  }
+
+  /// Size and hash of a file that somebody else wrote.
+  static func describe(directory: String, name: String) throws(ReportError) -> ReportFile {
+    let descriptor = open("\(directory)/\(name)", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw ReportError.cannotWrite(file: name, systemError: errno) }
+    defer { close(descriptor) }
+    var hash = SHA256()
+    var bytes = 0
+    var buffer = [UInt8](repeating: 0, count: 1 << 18)
+    while true {
+      let count = read(descriptor, &buffer, buffer.count)
+      if count == 0 { return ReportFile(name: name, bytes: bytes, sha256: hexadecimal(hash.finalize())) }
+      if count < 0 {
+        if errno == EINTR { continue }
+        throw ReportError.cannotWrite(file: name, systemError: errno)
+      }
+      bytes += count
+      buffer.withUnsafeBytes { hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+    }
+  }
+
+  /// Brings the names of the files to disk.
+  static func synchronize(directory: String) throws(ReportError) {
+    let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw ReportError.cannotWrite(file: directory, systemError: errno) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw ReportError.cannotWrite(file: directory, systemError: errno) }
+  }
+}
+
+/// Bytes as lower-case hexadecimal digits.
+func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
+  var digits: [UInt8] = []
+  for byte in bytes {
+    for nibble in [byte >> 4, byte & 0xF] {
+      digits.append(nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "a") + nibble - 10)
+    }
+  }
+  return String(decoding: digits, as: UTF8.self)
+}

@@ -1,0 +1,50 @@
+import Foundation
+import Reconciliation
+
+/// A form in which the rows of a report are written.
+package enum ReportFormat: String, Hashable, CaseIterable, Sendable {
+  case csv, xlsx
+}
+
+/// Where a report goes and what is known about it before its first row.
+package struct ReportOptions: Sendable {
+  /// An empty directory; the caller renames it into place after ``ReportWriter/finish(totals:summary:)``.
+  package var directory: String
+  /// The period's last day, `2026-11-19`: part of the workbook's name.
+  package var date: String
+  /// `summary.json` and `SHA256SUMS` are written whatever the formats.
+  package var formats: Set<ReportFormat>
+  /// `report.timeZone`: the zone of times in sheets. Times in CSV are UTC.
+  package var timeZone: TimeZone
+  /// What ages are counted to, and the workbook's time of creation.
+  package var asOf: Instant
+  /// The audited apps, for people: one text each.
+  package var apps: [String]
+  /// Orders that ``ReportWriter/write(order:)`` will be called for.
+  package var ordersInPeriod: Int
+  /// Receipts that ``ReportWriter/write(receipt:)`` will be called for.
+  package var receiptsInScope: Int
+  /// `report.workbookOrders`: up to that many orders, or receipts, a sheet holds them all.
+  package var workbookOrders: Int
+
+  package init(
+    directory: String, date: String, formats: Set<ReportFormat>, timeZone: TimeZone, asOf: Instant, apps: [String],
+    ordersInPeriod: Int, receiptsInScope: Int, workbookOrders: Int = 100_000
+  ) {
+    self.directory = directory
+    self.date = date
+    self.formats = formats
+    self.timeZone = timeZone
+    self.asOf = asOf
+    self.apps = apps
+    self.ordersInPeriod = ordersInPeriod
+    self.receiptsInScope = receiptsInScope
+    self.workbookOrders = workbookOrders
+  }
+
+  /// Whether the sheet of orders holds them all, or only those with findings.
+  var listsAllOrders: Bool { ordersInPeriod <= workbookOrders }
+
+  /// Whether the sheet of receipts holds them all, or only those that are not verified.
+  var listsAllReceipts: Bool { receiptsInScope <= workbookOrders }
+}

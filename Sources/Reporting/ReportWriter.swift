@@ -1,0 +1,110 @@
+import Reconciliation
+import Spreadsheet
+
+/// Writes one report into its staging directory: rows as they come, then what is known only at the end.
+///
+/// Rows come in the order in which files have them; nothing is sorted here but what is added up. Memory grows with users,
+/// price points and refunds of the period, never with orders. Any failure leaves a directory that must not be published.
+package struct ReportWriter: ~Copyable {
+  private let options: ReportOptions
+  private var csv: CSVFiles?
+  private var book: ReportBook?
+
+  /// Creates the files that the formats ask for.
+  package init(_ options: ReportOptions) throws(ReportError) {
+    try self.init(options, rowsPerSheet: nil)
+  }
+
+  /// - Parameter rowsPerSheet: nil for as many as Excel takes.
+  init(_ options: ReportOptions, rowsPerSheet: Int?) throws(ReportError) {
+    self.options = options
+    csv = options.formats.contains(.csv) ? try CSVFiles(directory: options.directory) : nil
+    book =
+      options.formats.contains(.xlsx)
+      ? try inWorkbook { () throws(SpreadsheetError) in try ReportBook(options, rowsPerSheet: rowsPerSheet) } : nil
+  }
+
+  /// Adds an order of the period; they come in ascending byte order of their ids.
+  package mutating func write(order judgement: borrowing Judgement) throws(ReportError) {
+    try csv?.orders.row { $0.order(judgement) }
+    try book?.write(order: judgement)
+  }
+
+  /// Adds a finding to the file; they come in ascending order of ``ReportedFinding/findingId``.
+  package mutating func write(finding: ReportedFinding) throws(ReportError) {
+    try csv?.findings.row { $0.finding(finding, asOf: options.asOf) }
+  }
+
+  /// Adds a finding to the workbook; they come worst first, and after the orders, to whose rows they lead.
+  package mutating func writeToSheet(finding: ReportedFinding) throws(ReportError) {
+    try book?.write(finding: finding)
+  }
+
+  /// Adds a receipt; they come in ascending byte order of their ids.
+  package mutating func write(receipt: Receipt) throws(ReportError) {
+    try csv?.receipts.row { $0.receipt(receipt, asOf: options.asOf) }
+    try book?.write(receipt: receipt)
+  }
+
+  /// Adds a refund of the period; they come in ascending byte order of their transactions' ids.
+  package mutating func write(refund: RefundRow) throws(ReportError) {
+    try csv?.refunds.row { $0.refund(refund) }
+    book?.write(refund: refund)
+  }
+
+  /// Adds sandbox purchases; they come in ascending order of user, product and currency.
+  package mutating func write(sandbox row: SandboxRow) throws(ReportError) {
+    try csv?.sandbox.row { $0.sandbox(row) }
+    try book?.write(sandbox: row)
+  }
+
+  /// Writes sums, summary and check sums, and brings everything to disk.
+  ///
+  /// - Returns: the files, sorted by name, as `SHA256SUMS` lists them.
+  /// - Throws: ``ReportError/unbalanced(_:)`` before anything is finished when any control total does not balance.
+  package consuming func finish(totals: Totals, summary: SummaryFacts) throws(ReportError) -> [ReportFile] {
+    let control = totals.control + [summary.findings.control]
+    let unbalanced = control.filter { !$0.isBalanced }
+    guard unbalanced.isEmpty else { throw ReportError.unbalanced(unbalanced) }
+    try writeSums(totals)
+    let options = options
+    var files: [ReportFile] = []
+    if let csv = csv.take() { files += try csv.finish() }
+    files.append(
+      try ReportWriter.write(
+        SummaryDocument(totals: totals, summary: summary, control: control, asOf: options.asOf).encoded(),
+        as: "summary.json", in: options.directory))
+    if let book = book.take() {
+      try book.finish(totals: totals, summary: summary, control: control)
+      files.append(try OutputFile.describe(directory: options.directory, name: ReportBook.fileName(options)))
+    }
+    files.sort { Identifier($0.name) < Identifier($1.name) }
+    // The format of sha256sum(1): the hash, two spaces, the name.
+    let sums = files.map { "\($0.sha256)  \($0.name)\n" }.joined()
+    _ = try ReportWriter.write(Array(sums.utf8), as: "SHA256SUMS", in: options.directory)
+    try OutputFile.synchronize(directory: options.directory)
+    return files
+  }
+
+  private mutating func writeSums(_ totals: Totals) throws(ReportError) {
+    let users = totals.users.sorted { ($0.key.userId, $0.key.currency) < ($1.key.userId, $1.key.currency) }
+    for (key, line) in users {
+      try csv?.users.row { $0.user(key, line) }
+      try book?.write(user: key, line)
+    }
+    let pricePoints = totals.pricePoints.sorted {
+      ($0.key.currency, $0.key.minorUnits, $0.key.productId) < ($1.key.currency, $1.key.minorUnits, $1.key.productId)
+    }
+    for (key, line) in pricePoints {
+      try csv?.amounts.row { $0.pricePoint(key, line) }
+      try book?.write(pricePoint: key, line)
+    }
+  }
+
+  private static func write(_ content: [UInt8], as name: String, in directory: String) throws(ReportError) -> ReportFile
+  {
+    var file = try OutputFile(directory: directory, name: name)
+    try file.write(content)
+    return try file.finish()
+  }
+}

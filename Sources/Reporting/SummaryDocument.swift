@@ -1,0 +1,115 @@
+import Foundation
+import Glibc
+import Reconciliation
+
+/// `summary.json`.
+package struct SummaryDocument: Encodable {
+  struct Period: Encodable {
+    var since: String
+    var until: String
+    var timeZone: String
+
+    enum CodingKeys: String, CodingKey {
+      case since, until
+      case timeZone = "time_zone"
+    }
+  }
+
+  struct Orders: Encodable {
+    var read: Int
+  }
+
+  struct Bucket: Encodable {
+    var orders: Int
+    /// Decimal text by currency code.
+    var amount: [String: String]
+  }
+
+  struct Findings: Encodable {
+    var open: [String: Int]
+    var opening: Int
+    var new: Int
+    var closed: Int
+    var closing: Int
+    var atStake: [String: String]
+
+    enum CodingKeys: String, CodingKey {
+      case open, opening, new, closed, closing
+      case atStake = "at_stake"
+    }
+  }
+
+  struct Control: Encodable {
+    var name: String
+    var left: String
+    var right: String
+  }
+
+  var complete: Bool
+  var incompleteReasons: [String]
+  var asOf: String
+  var period: Period
+  var configuration: String
+  var orders: Orders
+  var dispositions: [String: Bucket]
+  var findings: Findings
+  var control: [Control]
+
+  enum CodingKeys: String, CodingKey {
+    case complete, period, configuration, orders, dispositions, findings, control
+    case incompleteReasons = "incomplete_reasons"
+    case asOf = "as_of"
+  }
+
+  package init(totals: Totals, summary: SummaryFacts, control: [ControlTotal], asOf: Instant) {
+    complete = summary.isComplete
+    incompleteReasons = summary.incompleteReasons
+    self.asOf = asOf.text
+    period = Period(since: summary.since, until: summary.until, timeZone: summary.timeZone)
+    configuration = summary.configuration
+    orders = Orders(read: totals.ordersRead)
+    dispositions = [:]
+    for disposition in Disposition.allCases {
+      dispositions[disposition.rawValue] = Bucket(
+        orders: totals.ordersByDisposition[disposition.index],
+        amount: totals.amountByDisposition[disposition.index].texts)
+    }
+    let open = summary.findings.openByKind.filter { $0.value > 0 }
+    findings = Findings(
+      open: Dictionary(uniqueKeysWithValues: open.map { ($0.key.rawValue, $0.value) }),
+      opening: summary.findings.opening, new: summary.findings.new, closed: summary.findings.closed,
+      closing: summary.findings.closing, atStake: summary.findings.atStake.texts)
+    self.control = control.map { Control(name: $0.name, left: $0.left, right: $0.right) }
+  }
+
+  /// The document as UTF-8, its keys sorted: the same facts give the same bytes.
+  package func encoded() throws(ReportError) -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    do {
+      return Array(try encoder.encode(self)) + [UInt8(ascii: "\n")]
+    } catch {
+      // Text and whole numbers can always be encoded.
+      throw ReportError.cannotWrite(file: "summary.json", systemError: EINVAL)
+    }
+  }
+}
+
+extension MoneyByCurrency {
+  /// Decimal text with the currency's digits by its code.
+  var texts: [String: String] {
+    Dictionary(
+      uniqueKeysWithValues: sorted.map {
+        ($0.currency.code, Money.decimalText($0.minorUnits, digits: $0.currency.digits))
+      })
+  }
+}
+
+extension Instant {
+  /// RFC 3339 in UTC, as CSV prints it.
+  var text: String {
+    var text = CSVText(capacity: 32)
+    text.instant(self)
+    return String(decoding: text.bytes.dropLast(), as: UTF8.self)
+  }
+}

@@ -1,0 +1,195 @@
+import Reconciliation
+import Spreadsheet
+
+extension SummaryPage {
+  // MARK: - Money
+
+  /// Orders and money by disposition: numbers of orders first, then one line for each currency.
+  mutating func writeMoney(_ totals: Totals, users: DataSheet?) throws(SpreadsheetError) {
+    let dispositions = Disposition.inMoneyTotals
+    try heading("Orders and money by disposition")
+    try sheet.setRow(row, height: 32)
+    try header(["", "Ordered"] + dispositions.map(\.rawValue.asWords))
+    try sheet.writeText("Number of orders", row: row, column: 0, format: formats.tableText)
+    let counts = dispositions.map { totals.ordersByDisposition[$0.index] }
+    for (offset, count) in counts.enumerated() {
+      try sheet.writeInteger(count, row: row, column: 2 + offset, format: formats.tableCount)
+    }
+    try writeRowSum(of: 2...1 + counts.count, result: Double(counts.reduce(0, +)), format: formats.tableCount)
+    for (currency, ordered) in totals.ordered.sorted {
+      let format = formats.amount(digits: currency.digits)
+      try sheet.writeText(currency.code, row: row, column: 0, format: formats.tableText)
+      for (offset, disposition) in dispositions.enumerated() {
+        let units = totals.amountByDisposition[disposition.index].minorUnits[currency] ?? 0
+        let amount = Money.number(units, digits: currency.digits)
+        if let codes = users?.range(ofColumn: "currency"), let cells = users?.range(ofColumn: disposition.rawValue) {
+          let name = CellReference(row: row, column: 0)
+          try sheet.writeFormula(
+            "SUMIF(\(codes),\(name),\(cells))", result: amount, row: row, column: 2 + offset, format: format)
+        } else {
+          try sheet.writeNumber(amount, row: row, column: 2 + offset, format: format)
+        }
+      }
+      try writeRowSum(
+        of: 2...1 + dispositions.count, result: Money.number(ordered, digits: currency.digits), format: format)
+    }
+    try writeApart(.sandbox, "Sandbox, in no total", totals)
+    try writeApart(.badRow, "Rows that break the contract", totals)
+    row += 1
+  }
+
+  /// The sum of this row's cells in its second column; ends the row.
+  private mutating func writeRowSum(
+    of columns: ClosedRange<Int>, result: Double, format: CellFormat
+  ) throws(SpreadsheetError) {
+    let cells = CellRange(rows: row...row, columns: columns)
+    try sheet.writeFormula("SUM(\(cells))", result: result, row: row, column: 1, format: format)
+    row += 1
+  }
+
+  private mutating func writeApart(
+    _ disposition: Disposition, _ label: String, _ totals: Totals
+  ) throws(SpreadsheetError) {
+    let orders = totals.ordersByDisposition[disposition.index]
+    let amounts = totals.amountByDisposition[disposition.index].texts.sorted { $0.key < $1.key }
+    try sheet.writeText(label, row: row, column: 0, format: formats.label)
+    try sheet.writeInteger(orders, row: row, column: 1, format: formats.tableCount)
+    try sheet.writeText(
+      amounts.map { "\($0.value) \($0.key)" }.joined(separator: " · "), row: row, column: 2, format: formats.label)
+    row += 1
+  }
+
+  // MARK: - Findings
+
+  mutating func writeFindings(_ findings: FindingsSummary, in workbook: borrowing Workbook) throws(SpreadsheetError) {
+    try heading("Findings")
+    try header(["", "Opening", "New", "Closed", "Closing"])
+    row -= 1
+    try header(["< 1 day", "1 to 3 days", "3 to 7 days", "> 7 days"], texts: 0, from: 6)
+    try sheet.setRow(row, height: 30)
+    try sheet.writeText("Open findings, and how old they are", row: row, column: 0, format: formats.label)
+    for (offset, number) in [findings.opening, findings.new, findings.closed].enumerated() {
+      try sheet.writeInteger(number, row: row, column: 1 + offset, format: formats.figure)
+    }
+    let (opening, new) = (CellReference(row: row, column: 1), CellReference(row: row, column: 2))
+    let closed = CellReference(row: row, column: 3)
+    try sheet.writeFormula(
+      "\(opening)+\(new)-\(closed)", result: Double(findings.closing), row: row, column: 4, format: formats.figure)
+    let ages = findings.ageing
+    let buckets = [ages.underOneDay, ages.oneToThreeDays, ages.threeToSevenDays, ages.overSevenDays]
+    for (offset, number) in buckets.enumerated() {
+      try sheet.writeInteger(number, row: row, column: 6 + offset, format: formats.figure)
+    }
+    row += 2
+    try writeKinds(findings, in: workbook)
+  }
+
+  /// Open findings by kind on the left, money at stake on the right; the chart is higher up.
+  private mutating func writeKinds(
+    _ findings: FindingsSummary, in workbook: borrowing Workbook
+  ) throws(SpreadsheetError) {
+    let top = row
+    let kinds = findings.openKinds
+    try header(["Kind", "Severity", "Open"], texts: 2)
+    for kind in kinds {
+      try sheet.writeLink(
+        to: CellReference(row: 0, column: 0), on: "Findings", text: kind.rawValue.asWords, row: row, column: 0,
+        format: formats.link)
+      try sheet.writeText(kind.severity.rawValue, row: row, column: 1, format: formats.tableText)
+      try sheet.writeInteger(findings.openByKind[kind, default: 0], row: row, column: 2, format: formats.tableCount)
+      row += 1
+    }
+    let bottom = row
+    row = top
+    try header(["Currency", "At stake"], from: 4)
+    for (currency, units) in findings.atStake.sorted {
+      try sheet.writeText(currency.code, row: row, column: 4, format: formats.tableText)
+      try sheet.writeNumber(
+        Money.number(units, digits: currency.digits), row: row, column: 5,
+        format: formats.amount(digits: currency.digits))
+      row += 1
+    }
+    row = max(row, bottom) + 1
+    guard !kinds.isEmpty else { return }
+    let rows = top + 1...bottom - 1
+    var chart = Chart(
+      .column,
+      series: [
+        Chart.Series(
+          name: "Open findings", categories: place(rows, column: 0), values: place(rows, column: 2),
+          colour: Palette.blue)
+      ])
+    chart.title = "Open findings by kind"
+    chart.legend = .none
+    (chart.width, chart.height) = (530, 290)
+    chart.description = "Columns: how many findings of each kind are open."
+    try workbook.addChart(chart, to: sheet, row: chartRow, column: 6)
+  }
+
+  // MARK: - The last nights
+
+  /// The currencies with the most orders in the period, then those of the history; as many as the page is wide.
+  func chartedCurrencies(_ totals: Totals, _ history: [Night]) -> [Currency] {
+    var orders: [Currency: Int] = [:]
+    for (key, line) in totals.users { orders[key.currency, default: 0] += line.orders }
+    for night in history {
+      for money in [night.paid, night.delivered, night.atStake] {
+        for currency in money.minorUnits.keys { orders[currency, default: 0] += 0 }
+      }
+    }
+    let sorted = orders.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+    return sorted.prefix(3).map(\.key)
+  }
+
+  mutating func writeHistory(
+    _ history: [Night], currencies: [Currency], in workbook: borrowing Workbook
+  ) throws(SpreadsheetError) {
+    guard !history.isEmpty, !currencies.isEmpty else { return }
+    try heading("The last \(history.count) nights")
+    let top = row
+    row += SummaryPage.chartHeight * ((currencies.count + 1) / 2)
+    try header(["Night"] + currencies.flatMap { ["\($0) paid", "\($0) delivered", "\($0) at stake"] })
+    let rows = row...row + history.count - 1
+    for night in history {
+      try sheet.writeText(night.date, row: row, column: 0, format: formats.tableText)
+      for (position, currency) in currencies.enumerated() {
+        for (offset, money) in [night.paid, night.delivered, night.atStake].enumerated() {
+          try sheet.writeNumber(
+            Money.number(money.minorUnits[currency] ?? 0, digits: currency.digits), row: row,
+            column: 1 + 3 * position + offset, format: formats.amount(digits: currency.digits))
+        }
+      }
+      row += 1
+    }
+    for (position, currency) in currencies.enumerated() {
+      try workbook.addChart(
+        historyChart(currency, rows: rows, firstColumn: 1 + 3 * position), to: sheet,
+        row: top + SummaryPage.chartHeight * (position / 2), column: position.isMultiple(of: 2) ? 0 : 5)
+    }
+  }
+
+  private func historyChart(_ currency: Currency, rows: ClosedRange<Int>, firstColumn: Int) -> Chart {
+    let lines = [("Paid", Palette.green), ("Delivered", Palette.blue), ("At stake", Palette.red)]
+    var chart = Chart(
+      .line,
+      series: lines.enumerated().map { offset, line in
+        Chart.Series(
+          name: line.0, categories: place(rows, column: 0), values: place(rows, column: firstColumn + offset), colour: line.1)
+      })
+    chart.title = "Paid, delivered and at stake, \(currency)"
+    chart.valueFormat = "#,##0"
+    chart.legend = .bottom
+    (chart.width, chart.height) = (640, 290)
+    chart.description = "Lines: paid, delivered and at stake in \(currency), night by night."
+    return chart
+  }
+
+  private func place(_ rows: ClosedRange<Int>, column: Int) -> SheetRange {
+    SheetRange(sheet: sheet.name, range: CellRange(rows: rows, columns: column...column))
+  }
+}
+
+extension FindingsSummary {
+  /// The kinds that have any, worst first.
+  var openKinds: [FindingKind] { FindingKind.allCases.filter { openByKind[$0, default: 0] > 0 } }
+}

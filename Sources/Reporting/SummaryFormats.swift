@@ -1,0 +1,133 @@
+import Reconciliation
+import Spreadsheet
+
+/// The formats of the summary.
+struct SummaryFormats {
+  let title: CellFormat
+  let subtitle: CellFormat
+  let complete: CellFormat
+  let incomplete: CellFormat
+  let heading: CellFormat
+  let label: CellFormat
+  let value: CellFormat
+  let instant: CellFormat
+  let link: CellFormat
+  let tableHeader: CellFormat
+  let tableHeaderCentre: CellFormat
+  let tableHeaderRight: CellFormat
+  let tableText: CellFormat
+  let tableCount: CellFormat
+  let figure: CellFormat
+  let balanced: CellFormat
+  let signature: CellFormat
+  let good: CellFormat
+  let bad: CellFormat
+  /// Indexed by decimal digits.
+  private let amounts: [CellFormat]
+
+  init(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
+    title = try workbook.addFormat(
+      CellStyle {
+        $0.isBold = true
+        $0.fontSize = 20
+        $0.fontColour = Palette.navy
+        $0.vertical = .centre
+      })
+    subtitle = try workbook.addFormat(
+      CellStyle {
+        $0.fontSize = 12
+        $0.fontColour = Palette.grey
+        $0.vertical = .centre
+      })
+    complete = try workbook.addFormat(.banner(Palette.green, on: Palette.paleGreen))
+    incomplete = try workbook.addFormat(.banner(Palette.orange, on: Palette.paleOrange))
+    heading = try workbook.addFormat(
+      CellStyle {
+        $0.isBold = true
+        $0.fontSize = 13
+        $0.fontColour = Palette.navy
+        $0.borders = CellStyle.Borders(bottom: .medium, colour: Palette.navy)
+      })
+    label = try workbook.addFormat(
+      CellStyle {
+        $0.fontColour = Palette.grey
+        $0.vertical = .centre
+        $0.indent = 1
+      })
+    value = try workbook.addFormat(
+      CellStyle {
+        $0.numberFormat = "#,##0"
+        $0.horizontal = .left
+        $0.vertical = .top
+        $0.wraps = true
+      })
+    instant = try workbook.addFormat(
+      CellStyle {
+        $0.numberFormat = "yyyy-mm-dd hh:mm:ss"
+        $0.horizontal = .left
+      })
+    link = try workbook.addFormat(
+      .line("@") {
+        $0.isHyperlink = true
+        $0.indent = 1
+      })
+    tableHeader = try workbook.addFormat(.header(.left, indent: 1))
+    tableHeaderCentre = try workbook.addFormat(.header(.centre))
+    tableHeaderRight = try workbook.addFormat(.header(.right))
+    tableText = try workbook.addFormat(.line("@") { $0.indent = 1 })
+    tableCount = try workbook.addFormat(.line("#,##0") { _ in })
+    figure = try workbook.addFormat(
+      CellStyle {
+        $0.numberFormat = "#,##0"
+        $0.isBold = true
+        $0.fontSize = 18
+        $0.fontColour = Palette.navy
+        $0.background = Palette.paleBlue
+        $0.horizontal = .right
+        $0.vertical = .centre
+      })
+    balanced = try workbook.addFormat(
+      .line("@") {
+        $0.isBold = true
+        $0.horizontal = .centre
+      })
+    signature = try workbook.addFormat(
+      CellStyle {
+        $0.background = Palette.entry
+        $0.borders = CellStyle.Borders(bottom: .thin, colour: Palette.navy)
+      })
+    good = try workbook.addFormat(.signal(Palette.green, on: Palette.paleGreen))
+    bad = try workbook.addFormat(.signal(Palette.red, on: Palette.paleRed))
+    var amounts: [CellFormat] = []
+    for digits in Money.powersOfTen.indices {
+      amounts.append(try workbook.addFormat(.line(CellStyle.amountFormat(digits: digits)) { _ in }))
+    }
+    self.amounts = amounts
+  }
+
+  /// A number with exactly this many decimals.
+  func amount(digits: UInt8) -> CellFormat { amounts[min(Int(digits), amounts.count - 1)] }
+}
+
+extension CellStyle {
+  fileprivate static func banner(_ colour: Colour, on background: Colour) -> CellStyle {
+    CellStyle {
+      $0.isBold = true
+      $0.fontSize = 13
+      $0.fontColour = colour
+      $0.background = background
+      $0.vertical = .centre
+      $0.indent = 1
+    }
+  }
+
+  /// A cell of a small table, with a hairline below.
+  fileprivate static func line(_ numberFormat: String, _ change: (inout CellStyle) -> Void) -> CellStyle {
+    CellStyle {
+      $0.numberFormat = numberFormat
+      $0.borders = Borders(bottom: .hair, colour: Palette.line)
+      $0.vertical = .top
+      change(&$0)
+    }
+  }
+}
