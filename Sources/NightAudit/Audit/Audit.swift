@@ -1,0 +1,240 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+
+/// One audit on a thread of its own: a snapshot, the pass over it, the findings' history, the files.
+struct Audit {
+  let settings: Settings
+  let plan: AuditPlan
+  /// Apps whose re-check our own configuration ended, with the remedy.
+  let faults: [String: String]
+  let stop: StopSignal
+  let progress: Progress
+
+  func run(
+    _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
+    finishing: (ExitStatus, ReportFolder) throws -> Void
+  ) throws -> NightOutcome {
+    let sales = try SalesRows(schema: settings.salesSchema)
+    let folder = try destination.map { try ReportFolder($0, token: UUID().uuidString.lowercased()) }
+    var isPublished = false
+    defer { if !isPublished { folder?.discard() } }
+
+    let coordinator = try connect(scope)
+    try Migrator.requireCurrent(coordinator)
+    try coordinator.begin(.snapshot)
+    let snapshot = try coordinator.execute("SELECT pg_export_snapshot()").single().text(0)
+    let temporary = folder?.staging ?? NSTemporaryDirectory()
+    let collector = AuditCollector(
+      report: try folder.map { try ReportWriter(options($0, coordinator, sales)) }, temporaryDirectory: temporary,
+      testUsers: plan.rules.testUsers)
+    progress.begin("auditing orders", total: 0)
+    try AuditPass(
+      plan: plan, sales: sales, collector: collector, temporaryDirectory: temporary, stop: stop, progress: progress)
+      .run(coordinator) {
+        let connection = try connect(scope)
+        try connection.begin(.importedSnapshot(snapshot))
+        return connection
+      }
+    progress.end()
+    try collector.writeRemainder()
+
+    // What is kept of a run is written on a connection of its own and committed just before the report appears.
+    let ledger = try record.map { _ in try connect(scope) }
+    try beginSaving(ledger)
+    let findings = try reportFindings(collector, coordinator, ledger)
+    let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: coordinator)
+    coordinator.rollback()
+
+    let totals = collector.totals
+    let summary = summary(collector, findings: findings, history: history)
+    let status = exitStatus(summary)
+    var outcome = NightOutcome(asOf: plan.asOf, totals: totals, summary: summary, exitStatus: status)
+    guard let folder else {
+      let unbalanced = (totals.control + [findings.control]).filter { !$0.isBalanced }
+      if !unbalanced.isEmpty { throw ReportError.unbalanced(unbalanced) }
+      return outcome
+    }
+    if let report = collector.takeReport() { _ = try report.finish(totals: totals, summary: summary) }
+    if let reason = stop.stopped { throw NightRun.Stopped(reason: reason) }
+    try finishing(status, folder)
+    if let record { try save(collector, record, summary, status, folder: folder, on: ledger) }
+    outcome.directory = try folder.publish()
+    isPublished = true
+    return outcome
+  }
+
+  private func connect(_ scope: BlockingScope) throws -> BlockingConnection {
+    try scope.connect(settings.databaseURL, applicationName: "night-audit")
+  }
+
+  // MARK: - The report
+
+  private func options(
+    _ folder: ReportFolder, _ connection: borrowing BlockingConnection, _ sales: SalesRows
+  ) throws -> ReportOptions {
+    let orders = try connection.execute(
+      "SELECT count(*) FROM \(sales.schema).orders WHERE created_at >= $1 AND created_at < $2",
+      [.timestamp(plan.period.start.microseconds), .timestamp(plan.period.end.microseconds)]
+    ).single().int64(0)
+    let receipts = try connection.execute(
+      "SELECT count(*) FROM \(sales.schema).receipts WHERE received_at >= $1",
+      [.timestamp(plan.judgedFrom.microseconds)]
+    ).single().int64(0)
+    return ReportOptions(
+      directory: folder.staging, date: plan.period.until, formats: settings.formats, timeZone: settings.timeZone,
+      asOf: plan.asOf, apps: settings.apps.map { "\($0.name) (\($0.bundleId))" }, ordersInPeriod: Int(orders),
+      receiptsInScope: Int(receipts), workbookOrders: settings.workbookOrders)
+  }
+
+  private func summary(_ collector: AuditCollector, findings: FindingsSummary, history: [Night]) -> SummaryFacts {
+    var reasons = faults.sorted { $0.key < $1.key }.map { "The re-check of \($0.key) was ended: \($0.value)" }
+    for (reason, count) in collector.outstanding.sorted(by: { $0.key < $1.key }) {
+      reasons.append("\(count) receipts were due and Apple has not answered for them (\(reason)).")
+    }
+    let tonight = Night(date: plan.period.until, totals: collector.totals, atStake: findings.atStake)
+    return SummaryFacts(
+      isComplete: reasons.isEmpty, incompleteReasons: reasons, since: plan.period.since, until: plan.period.until,
+      timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: history + [tonight])
+  }
+
+  private func exitStatus(_ summary: SummaryFacts) -> ExitStatus {
+    if !faults.isEmpty { return .configuration }
+    return summary.isComplete ? .complete : .incomplete
+  }
+
+  // MARK: - Findings
+
+  private func reportFindings(
+    _ collector: AuditCollector, _ coordinator: borrowing BlockingConnection, _ ledger: borrowing BlockingConnection?
+  ) throws -> FindingsSummary {
+    // The file is in the order of ids, the sheet is worst first.
+    let worst = SpillSorter(directory: collector.temporaryDirectory)
+    let comparison = FindingsLedger(plan: plan)
+    func keep(_ reported: ReportedFinding) throws {
+      try collector.write(finding: reported)
+      if collector.hasReport { try worst.add(key: reported.urgency, content: reported.recordBytes) }
+    }
+    let summary: FindingsSummary
+    switch ledger {
+    case .some(let connection):
+      var compared: FindingsSummary?
+      try connection.copyIn(into: try PostgresIdentifier("tonight"), columns: FindingsLedger.tonightColumns) { writer in
+        compared = try comparison.compare(collector.findings, on: coordinator) { reported in
+          try keep(reported)
+          try FindingsLedger.write(reported, to: &writer)
+        }
+      }
+      guard let compared else { throw RecordReader.Mismatch() }
+      summary = compared
+    case .none:
+      summary = try comparison.compare(collector.findings, on: coordinator, each: keep)
+    }
+    while let record = try worst.next() {
+      try collector.writeToSheet(finding: try ReportedFinding(recordBytes: record.content))
+    }
+    return summary
+  }
+
+  // MARK: - Saving
+
+  private func beginSaving(_ ledger: borrowing BlockingConnection?) throws {
+    switch ledger {
+    case .none: return
+    case .some(let connection):
+      try connection.begin(.readWrite)
+      try connection.executeScript(FindingsLedger.tonightTable)
+    }
+  }
+
+  private func save(
+    _ collector: AuditCollector, _ record: RunRecord, _ summary: SummaryFacts, _ status: ExitStatus,
+    folder: ReportFolder, on ledger: borrowing BlockingConnection?
+  ) throws {
+    switch ledger {
+    case .none: return
+    case .some(let connection): try save(collector, record, summary, status, folder: folder, in: connection)
+    }
+  }
+
+  private func save(
+    _ collector: AuditCollector, _ record: RunRecord, _ summary: SummaryFacts, _ status: ExitStatus,
+    folder: ReportFolder, in ledger: borrowing BlockingConnection
+  ) throws {
+    // A narrowed view, or one of an earlier time than is already known, is no news about what is open.
+    let newest = try ledger.execute(
+      "SELECT max(as_of) FROM night_audit.runs WHERE complete IS NOT NULL AND run_id <> $1::uuid", [.text(record.runId)]
+    ).single().optionalTimestamp(0)
+    if !plan.selection.isNarrowing, newest.map({ $0 <= plan.asOf.microseconds }) ?? true {
+      try FindingsLedger.apply(asOf: plan.asOf, runId: record.runId, on: ledger)
+    }
+    try refile(collector.filings, on: ledger)
+    try record.complete(
+      totals: collector.totals, summary: summary, directory: folder.finalPath, exitStatus: status.rawValue, on: ledger)
+    try ledger.commit()
+  }
+
+  /// Files transactions under the orders that own them, where the next night's streams look for them.
+  private func refile(
+    _ filings: [TransactionKey: AuditCollector.Filing], on ledger: borrowing BlockingConnection
+  ) throws {
+    if filings.isEmpty { return }
+    let sorted = filings.sorted { $0.key < $1.key }
+    try ledger.execute(
+      """
+      UPDATE night_audit.transactions t
+      SET order_id = coalesce(filed.order_id, t.order_id), is_unclaimed = coalesce(filed.is_unclaimed, t.is_unclaimed)
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[]) AS filed (transaction_id, environment, order_id, is_unclaimed)
+      WHERE t.transaction_id = filed.transaction_id AND t.environment = filed.environment
+        AND (t.order_id, t.is_unclaimed) IS DISTINCT FROM
+          (coalesce(filed.order_id, t.order_id), coalesce(filed.is_unclaimed, t.is_unclaimed))
+      """,
+      [
+        .textArray(sorted.map(\.key.transactionId.text)), .textArray(sorted.map(\.key.environment.rawValue)),
+        .textArray(sorted.map { $0.value.owner?.text }), .boolArray(sorted.map(\.value.isUnclaimed)),
+      ])
+    try ledger.execute(
+      """
+      UPDATE night_audit.receipt_transactions l SET is_detour = t.order_id IS DISTINCT FROM l.order_id
+      FROM night_audit.transactions t
+      WHERE t.transaction_id = l.transaction_id AND t.environment = l.environment
+        AND t.transaction_id = ANY ($1) AND l.is_detour IS DISTINCT FROM (t.order_id IS DISTINCT FROM l.order_id)
+      """, [.textArray(sorted.map(\.key.transactionId.text))])
+  }
+}
+
+extension ReportedFinding {
+  /// Sorts worst first: severity, kind, then the oldest.
+  fileprivate var urgency: [UInt8] {
+    let severity: UInt8 =
+      switch finding.kind.severity {
+      case .critical: 0
+      case .major: 1
+      case .minor: 2
+      }
+    // Flipping the sign bit makes the bytes of a signed number sort like the number.
+    let age = UInt64(bitPattern: firstSeen.microseconds) ^ (1 << 63)
+    return [severity, UInt8(clamping: finding.kind.index)]
+      + (0..<8).reversed().map { UInt8(truncatingIfNeeded: age >> (8 * UInt64($0))) } + Array(findingId.utf8)
+  }
+
+  fileprivate var recordBytes: [UInt8] {
+    var record = RecordBytes()
+    finding.write(to: &record)
+    record.put(Optional(firstSeen))
+    record.put(status)
+    record.put(owner)
+    record.put(remark)
+    return record.bytes
+  }
+
+  fileprivate init(recordBytes: [UInt8]) throws(RecordReader.Mismatch) {
+    var reader = RecordReader(recordBytes[...])
+    let finding = try Finding(from: &reader)
+    let firstSeen = try reader.optionalInstant() ?? Instant(microseconds: 0)
+    self.init(
+      finding, firstSeen: firstSeen, status: try reader.text(), owner: try reader.optionalText(),
+      remark: try reader.optionalText())
+  }
+}

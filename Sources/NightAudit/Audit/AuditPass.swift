@@ -1,0 +1,291 @@
+import Postgres
+import Reconciliation
+
+/// One reading of everything, in one snapshot: orders, deliveries and transactions as ordered streams, merged by order,
+/// judged one at a time and handed on. Memory grows with users and discrepancies, not with orders.
+struct AuditPass {
+  private let plan: AuditPlan
+  private let sales: SalesRows
+  private let collector: AuditCollector
+  private let temporaryDirectory: String
+  private let stop: StopSignal
+  private let progress: Progress
+
+  init(
+    plan: AuditPlan, sales: SalesRows, collector: AuditCollector, temporaryDirectory: String, stop: StopSignal,
+    progress: Progress
+  ) {
+    self.stop = stop
+    self.plan = plan
+    self.sales = sales
+    self.collector = collector
+    self.temporaryDirectory = temporaryDirectory
+    self.progress = progress
+  }
+
+  /// Opens another connection in the same snapshot.
+  typealias Connect = () throws -> BlockingConnection
+
+  /// Reads and judges everything.
+  ///
+  /// - Parameters:
+  ///   - coordinator: the connection that exported the snapshot.
+  ///   - connect: further connections in that snapshot; the streams need three at once.
+  func run(_ coordinator: borrowing BlockingConnection, connect: Connect) throws {
+    let attention = try readReceipts(coordinator)
+    let contested = try ContestedClaims(coordinator, sales: sales, rules: plan.rules)
+    let tokens = try accountTokenUsers(coordinator)
+    let orderConnection = try connect()
+    let deliveryConnection = try connect()
+    let transactionConnection = try connect()
+    let asOf = plan.asOf
+    var orders = try OrderedStream(
+      orderConnection.copyOut(
+        "SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o ORDER BY o.order_id::text COLLATE \"C\"")
+    ) { try SalesRows.order($0, asOf: asOf) }
+    var deliveries = try OrderedStream(
+      deliveryConnection.copyOut(
+        """
+        SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
+        ORDER BY d.order_id::text COLLATE "C" NULLS FIRST
+        """)
+    ) { try SalesRows.delivery($0, asOf: asOf) }
+    var transactions = try OrderedStream(
+      transactionConnection.copyOut(
+        "SELECT \(TransactionTable.columns) FROM night_audit.transactions t ORDER BY t.order_id NULLS FIRST")
+    ) { try FiledTransaction($0) }
+    var receipts = try SortedReceipts(attention)
+    var last: Identifier?
+    var count = 0
+
+    while let row = orders.head {
+      try orders.advance()
+      let orderId = row.orderId
+      try passBefore(orderId, &deliveries, &transactions, &receipts, contested)
+      if orderId == last {
+        try report(repeated: row)
+        continue
+      }
+      last = orderId
+      var group = Group(row: row)
+      while let delivery = deliveries.head, delivery.orderId == orderId {
+        group.deliveries.append(delivery)
+        try deliveries.advance()
+      }
+      while let transaction = transactions.head, transaction.orderId == orderId {
+        group.transactions.append(transaction)
+        try transactions.advance()
+      }
+      while let receipt = receipts.head, receipt.orderId == orderId {
+        group.receipts.append(receipt)
+        try receipts.advance()
+      }
+      try judge(&group, contested, tokens, coordinator)
+      count += 1
+      if count % 4_096 == 0 {
+        progress.advance(by: 4_096)
+        if let reason = stop.stopped { throw NightRun.Stopped(reason: reason) }
+      }
+    }
+    try passBefore(nil, &deliveries, &transactions, &receipts, contested)
+  }
+
+  /// What is known under one order id.
+  private struct Group {
+    var row: OrderRow
+    var deliveries: [Delivery] = []
+    var transactions: [FiledTransaction] = []
+    var receipts: [Receipt] = []
+  }
+
+  // MARK: - Receipts
+
+  /// Writes the receipts' file and puts aside those that an order's judgement needs.
+  private func readReceipts(_ connection: borrowing BlockingConnection) throws -> SpillSorter {
+    let attention = SpillSorter(directory: temporaryDirectory)
+    let onlyBundle = plan.rules.bundleIds.count == 1 ? plan.rules.bundleIds[0] : nil
+    let condition = try plan.selection.receiptCondition(sales, onlyBundleId: onlyBundle)
+    var reader = try connection.copyOut(ReceiptRow.query(sales, condition: condition))
+    var record = RecordBytes()
+    while try reader.advance() {
+      let row = try ReceiptRow(reader, asOf: plan.asOf)
+      let receipt = row.receipt
+      if row.isListed, receipt.receivedAt >= plan.judgedFrom {
+        if receipt.defect == nil, isOutstanding(receipt) { collector.countOutstanding(receipt.state) }
+        try collector.list(receipt)
+      }
+      guard receipt.needsAttention else { continue }
+      record.clear()
+      receipt.write(to: &record)
+      try attention.add(key: Array((receipt.orderId?.text ?? "").utf8), content: record.bytes)
+    }
+    return attention
+  }
+
+  private func isOutstanding(_ receipt: Receipt) -> Bool {
+    guard plan.isOutstanding(receipt.state) else { return false }
+    return receipt.state.outcome != .verified || receipt.receivedAt > plan.asOf - plan.refundWindow
+  }
+
+  // MARK: - Orders
+
+  private func judge(
+    _ group: inout Group, _ contested: ContestedClaims, _ tokens: [Identifier: Identifier],
+    _ coordinator: borrowing BlockingConnection
+  ) throws {
+    let isListed = plan.lists(group.row)
+    switch group.row {
+    case .bad(let bad):
+      if plan.judges(bad.createdAt), isListed { try collector.add(Judgement(reporting: bad), plan: plan) }
+      // Its transactions are nobody's now.
+      for transaction in group.transactions { try leftOver(transaction, userId: bad.userId, contested) }
+    case .valid(let order):
+      let isJudged = plan.judges(order.createdAt)
+      // An older order matters for what happened lately: a refund in the period, a payment nobody claims.
+      if !isJudged, group.transactions.isEmpty { return }
+      var facts = OrderFacts(
+        order: order, deliveries: group.deliveries, receipts: group.receipts,
+        brought: group.transactions.map(\.record))
+      if let claimant = contested.claimants[order.orderId] {
+        facts.brought = claimant.brought
+        facts.receipts = try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
+        facts.claims = contested.settlement.claims[order.orderId] ?? OrderClaims()
+      } else {
+        if order.transactionId != nil, !facts.brought.isEmpty, facts.claimant.named == nil {
+          // The id in a proof's own payload decides here, and sound receipts were not put aside.
+          facts.receipts = try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
+        }
+        facts.claims = Settlement.alone(facts.claimant, rules: plan.rules)
+      }
+      facts.accountTokenUser = tokens.isEmpty ? nil : tokens[order.orderId]
+      let judgement = Judgement(judging: facts, rules: plan.rules)
+      try collector.addRefunds(of: facts.claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
+      if isJudged, isListed { try collector.add(judgement, plan: plan) }
+      try file(group.transactions, facts.claims, order, contested)
+    }
+  }
+
+  /// What of an order's transactions is whose, for the next night's streams and for payments without an owner.
+  private func file(
+    _ transactions: [FiledTransaction], _ claims: OrderClaims, _ order: Order, _ contested: ContestedClaims
+  ) throws {
+    for transaction in transactions {
+      let key = transaction.record.key
+      let isClaimed =
+        contested.contains(key)
+        ? contested.settlement.claimed.contains(key)
+        : claims.owned.contains { $0.key == key } || claims.refused?.transaction.key == key
+          || claims.contradictory?.key == key || claims.lost.contains { $0.transaction.key == key }
+      if isClaimed {
+        if transaction.isUnclaimed { collector.refile(key, isUnclaimed: false) }
+      } else {
+        try leftOver(transaction, userId: order.userId, contested)
+      }
+    }
+    for owned in claims.owned where contested.contains(owned.key) {
+      collector.refile(owned.key, owner: order.orderId)
+    }
+  }
+
+  private func report(repeated row: OrderRow) throws {
+    let bad: BadOrder
+    switch row {
+    case .bad(let found): bad = found
+    case .valid(let order):
+      bad = BadOrder(
+        orderId: order.orderId, userId: order.userId, bundleId: order.bundleId, productId: order.productId,
+        quantity: order.quantity, amountText: order.amount.decimalText, currencyText: order.amount.currency.code,
+        statusText: order.status.rawValue, transactionId: order.transactionId, createdAt: order.createdAt,
+        defect: "order_id is not unique")
+    }
+    if plan.judges(bad.createdAt), plan.lists(row) { try collector.add(Judgement(reporting: bad), plan: plan) }
+  }
+
+  // MARK: - What has no order
+
+  /// Handles everything filed under ids before this one, for which there is no order.
+  private func passBefore(
+    _ orderId: Identifier?, _ deliveries: inout OrderedStream<Delivery>,
+    _ transactions: inout OrderedStream<FiledTransaction>, _ receipts: inout SortedReceipts, _ contested: ContestedClaims
+  ) throws {
+    func isBefore(_ other: Identifier?) -> Bool {
+      guard let orderId else { return true }
+      guard let other else { return true }
+      return other < orderId
+    }
+    while let delivery = deliveries.head, isBefore(delivery.orderId) {
+      if delivery.deliveredAt >= plan.rules.lookbackStart { try collector.add(Unowned.finding(on: delivery), plan: plan) }
+      try deliveries.advance()
+    }
+    while let transaction = transactions.head, isBefore(transaction.orderId) {
+      try leftOver(transaction, userId: nil, contested)
+      if !contested.settlement.claimed.contains(transaction.record.key) {
+        try collector.addRefund(of: transaction.record, order: nil, judgement: nil, plan: plan)
+      }
+      try transactions.advance()
+    }
+    while let receipt = receipts.head, isBefore(receipt.orderId) {
+      if receipt.receivedAt >= plan.rules.lookbackStart {
+        for finding in Unowned.findings(on: receipt) { try collector.add(finding, plan: plan) }
+      }
+      try receipts.advance()
+    }
+  }
+
+  /// A transaction that the order it is filed under does not claim.
+  private func leftOver(_ transaction: FiledTransaction, userId: Identifier?, _ contested: ContestedClaims) throws {
+    let key = transaction.record.key
+    if contested.settlement.claimed.contains(key) {
+      if transaction.isUnclaimed { collector.refile(key, isUnclaimed: false) }
+      return
+    }
+    if !transaction.isUnclaimed { collector.refile(key, isUnclaimed: true) }
+    if let finding = Unowned.finding(on: transaction.record, userId: userId, receiptId: nil, rules: plan.rules) {
+      try collector.add(finding, plan: plan)
+    }
+  }
+
+  // MARK: - Account tokens
+
+  /// For orders without a token whose transaction carries one: another user that the shop has this token for.
+  private func accountTokenUsers(_ connection: borrowing BlockingConnection) throws -> [Identifier: Identifier] {
+    let hasTokens = try connection.execute(
+      "SELECT EXISTS (SELECT 1 FROM night_audit.transactions WHERE app_account_token IS NOT NULL)"
+    ).single().bool(0)
+    guard hasTokens else { return [:] }
+    var reader = try connection.copyOut(
+      """
+      SELECT o.order_id::text, min(other.user_id::text COLLATE "C")
+      FROM night_audit.transactions t
+      JOIN \(sales.schema).orders o ON (o.order_id::text = t.order_id OR o.transaction_id::text = t.transaction_id)
+        AND o.app_account_token IS NULL
+      JOIN \(sales.schema).orders other ON lower(other.app_account_token::text) = lower(t.app_account_token)
+      WHERE t.app_account_token IS NOT NULL
+      GROUP BY o.order_id::text, o.user_id::text
+      HAVING NOT bool_or(other.user_id::text = o.user_id::text)
+      """)
+    var users: [Identifier: Identifier] = [:]
+    while try reader.advance() { users[Identifier(try reader.text(0))] = Identifier(try reader.text(1)) }
+    return users
+  }
+}
+
+/// Receipts that were put aside, in the order of their order ids.
+struct SortedReceipts {
+  private let sorter: SpillSorter
+  private(set) var head: Receipt?
+
+  init(_ sorter: SpillSorter) throws {
+    self.sorter = sorter
+    try advance()
+  }
+
+  mutating func advance() throws {
+    guard let record = try sorter.next() else {
+      head = nil
+      return
+    }
+    var reader = RecordReader(record.content[...])
+    head = try Receipt(from: &reader)
+  }
+}

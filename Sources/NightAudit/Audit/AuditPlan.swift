@@ -1,0 +1,56 @@
+import Reconciliation
+
+/// What one reading of the facts is made for.
+package struct AuditPlan: Sendable {
+  package var rules: Rules
+  package var period: Period
+  package var selection: Selection
+  /// Age at which an answer is stale, while a refund is still likely.
+  package var staleAfter: Span
+  package var refundWindow: Span
+
+  package init(rules: Rules, period: Period, selection: Selection, staleAfter: Span, refundWindow: Span) {
+    self.rules = rules
+    self.period = period
+    self.selection = selection
+    self.staleAfter = staleAfter
+    self.refundWindow = refundWindow
+  }
+
+  package var asOf: Instant { rules.asOf }
+
+  /// Orders from here on are judged.
+  package var judgedFrom: Instant { min(rules.lookbackStart, period.start) }
+
+  /// Whether an order of this time is judged: in the lookback, or in the period.
+  package func judges(_ createdAt: Instant) -> Bool {
+    createdAt >= rules.lookbackStart || period.contains(createdAt)
+  }
+
+  /// The bundle id of an order row that names none.
+  package func bundleId(of row: OrderRow) -> String? {
+    row.bundleId ?? (rules.bundleIds.count == 1 ? rules.bundleIds[0] : nil)
+  }
+
+  /// Whether an order row is listed.
+  package func lists(_ row: OrderRow) -> Bool {
+    !selection.isNarrowing
+      || selection.includes(
+        orderId: row.orderId, userId: row.userId, productId: row.productId, bundleId: bundleId(of: row))
+  }
+
+  /// Whether Apple still owes an answer about this proof: it is due and was not answered by the run of this as-of.
+  package func isOutstanding(_ state: ProofState) -> Bool {
+    let wasTriedNow = state.lastAttempt == asOf
+    switch state.outcome {
+    case .pending, .unanswered:
+      // Without root certificates nobody is silent: nobody was asked.
+      if state.reason == .noRoots { return false }
+      return wasTriedNow || state.nextAttempt.map { $0 <= asOf } ?? true
+    case .verified:
+      guard let answered = state.answeredAt, answered <= asOf - staleAfter else { return false }
+      return wasTriedNow || state.nextAttempt.map { $0 <= asOf } ?? true
+    case .rejected, .review, .notFound: return false
+    }
+  }
+}

@@ -1,0 +1,149 @@
+import Postgres
+import Reconciliation
+
+/// Claims that cannot be settled order by order: a transaction that an order names although it is filed under another one,
+/// or that receipts of several orders brought.
+///
+/// Everything else is settled while the streams pass. Memory grows with what is contested, not with orders.
+struct ContestedClaims {
+  /// Facts of each order that takes part in a contest.
+  private(set) var claimants: [Identifier: Claimant] = [:]
+  private(set) var settlement: Settlement
+
+  /// Whether some contest is about this transaction.
+  func contains(_ key: TransactionKey) -> Bool { keys.contains(key) }
+
+  private let keys: Set<TransactionKey>
+
+  /// Reads what is contested and settles it.
+  ///
+  /// - Parameter connection: in the run's snapshot.
+  init(_ connection: borrowing BlockingConnection, sales: SalesRows, rules: Rules) throws {
+    let collected = try ContestedClaims.collect(connection, sales)
+    keys = collected.keys
+    if collected.keys.isEmpty {
+      settlement = Settlement(settling: [], rules: rules)
+      return
+    }
+    let orders = try ContestedClaims.orders(collected.orderIds, connection, sales, asOf: rules.asOf)
+    let receipts = try ContestedClaims.receipts(collected.orderIds, connection, sales, asOf: rules.asOf)
+    for order in orders {
+      var brought = collected.filed[order.orderId] ?? []
+      brought += (collected.detours[order.orderId] ?? []).compactMap { collected.records[$0] }
+      if let named = order.transactionId {
+        for environment in AppleEnvironment.allCases {
+          let key = TransactionKey(environment: environment, transactionId: named)
+          if let record = collected.records[key], !brought.contains(where: { $0.key == key }) { brought.append(record) }
+        }
+      }
+      var facts = OrderFacts(order: order, receipts: receipts[order.orderId] ?? [], brought: brought)
+      facts.deliveries = []
+      claimants[order.orderId] = facts.claimant
+    }
+    settlement = Settlement(settling: Array(claimants.values), rules: rules)
+  }
+
+  private struct Collected {
+    var keys: Set<TransactionKey> = []
+    var orderIds: Set<Identifier> = []
+    /// Contested transactions.
+    var records: [TransactionKey: TransactionRecord] = [:]
+    /// Every transaction that is filed under a contesting order, contested or not.
+    var filed: [Identifier: [TransactionRecord]] = [:]
+    var detours: [Identifier: [TransactionKey]] = [:]
+  }
+
+  private static func collect(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> Collected {
+    var collected = Collected()
+    var named = try connection.copyOut(
+      """
+      SELECT o.order_id::text, t.environment, t.transaction_id
+      FROM \(sales.schema).orders o
+      JOIN night_audit.transactions t ON t.transaction_id = o.transaction_id::text
+      WHERE t.order_id IS DISTINCT FROM o.order_id::text
+      """)
+    while try named.advance() {
+      collected.orderIds.insert(Identifier(try named.text(0)))
+      collected.keys.insert(try key(named, 1))
+    }
+    var detours = try connection.copyOut(
+      """
+      SELECT l.order_id, l.environment, l.transaction_id FROM night_audit.receipt_transactions l
+      WHERE l.is_detour AND l.order_id IS NOT NULL
+      """)
+    while try detours.advance() {
+      let orderId = Identifier(try detours.text(0))
+      let key = try key(detours, 1)
+      collected.orderIds.insert(orderId)
+      collected.keys.insert(key)
+      collected.detours[orderId, default: []].append(key)
+    }
+    if collected.keys.isEmpty { return collected }
+    // The orders that contested transactions are filed under take part with everything that is theirs.
+    for record in try transactions("t.transaction_id", collected.keys.map(\.transactionId), connection) {
+      guard collected.keys.contains(record.record.key) else { continue }
+      collected.records[record.record.key] = record.record
+      if let orderId = record.orderId { collected.orderIds.insert(orderId) }
+    }
+    for record in try transactions("t.order_id", Array(collected.orderIds), connection) {
+      if let orderId = record.orderId { collected.filed[orderId, default: []].append(record.record) }
+    }
+    return collected
+  }
+
+  private static func key(_ row: borrowing CopyReader, _ column: Int) throws -> TransactionKey {
+    TransactionKey(
+      environment: AppleEnvironment(rawValue: try row.text(column)) ?? .localTesting,
+      transactionId: Identifier(try row.text(column + 1)))
+  }
+
+  private static func transactions(
+    _ column: String, _ ids: [Identifier], _ connection: borrowing BlockingConnection
+  ) throws -> [FiledTransaction] {
+    var found: [FiledTransaction] = []
+    for list in try literals(ids) {
+      var reader = try connection.copyOut(
+        "SELECT \(TransactionTable.columns) FROM night_audit.transactions t WHERE \(column) = ANY (\(list))")
+      while try reader.advance() { found.append(try FiledTransaction(reader)) }
+    }
+    return found
+  }
+
+  private static func orders(
+    _ ids: Set<Identifier>, _ connection: borrowing BlockingConnection, _ sales: SalesRows, asOf: Instant
+  ) throws -> [Order] {
+    var found: [Order] = []
+    for list in try literals(Array(ids)) {
+      var reader = try connection.copyOut(
+        "SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o WHERE o.order_id::text = ANY (\(list))")
+      while try reader.advance() {
+        if case .valid(let order) = try SalesRows.order(reader, asOf: asOf) { found.append(order) }
+      }
+    }
+    return found
+  }
+
+  /// The receipts of some orders, by order.
+  static func receipts(
+    _ ids: Set<Identifier>, _ connection: borrowing BlockingConnection, _ sales: SalesRows, asOf: Instant
+  ) throws -> [Identifier: [Receipt]] {
+    var found: [Identifier: [Receipt]] = [:]
+    for list in try literals(Array(ids)) {
+      var reader = try connection.copyOut(ReceiptRow.query(sales, condition: "TRUE", where: "r.order_id::text = ANY (\(list))"))
+      while try reader.advance() {
+        let receipt = try ReceiptRow(reader, asOf: asOf).receipt
+        if let orderId = receipt.orderId { found[orderId, default: []].append(receipt) }
+      }
+    }
+    return found
+  }
+
+  /// Ids as array constants of bounded length: COPY takes no parameters.
+  private static func literals(_ ids: [Identifier]) throws -> [String] {
+    let sorted = ids.sorted()
+    return try stride(from: 0, to: sorted.count, by: 1_000).map { start in
+      let items = try sorted[start..<min(start + 1_000, sorted.count)].map { try PostgresLiteral.text($0.text) }
+      return "ARRAY[\(items.joined(separator: ","))]::text[]"
+    }
+  }
+}

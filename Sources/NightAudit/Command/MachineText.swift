@@ -1,0 +1,90 @@
+import Foundation
+import Reconciliation
+import Reporting
+
+/// JSON on stdout: pretty, keys sorted, ready for `jq`.
+enum MachineText {
+  /// - Parameter keysAsTheyAre: for documents that spell their keys, where keys may be data.
+  static func json(_ value: some Encodable, keysAsTheyAre: Bool = false) throws -> String {
+    let encoder = JSONEncoder()
+    if !keysAsTheyAre { encoder.keyEncodingStrategy = .convertToSnakeCase }
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    return String(decoding: try encoder.encode(value), as: UTF8.self)
+  }
+}
+
+extension OutcomeText {
+  /// `summary.json` as the report has it, and where the report is.
+  package var json: String {
+    get throws {
+      let control = outcome.totals.control + [outcome.summary.findings.control]
+      let document = SummaryDocument(
+        totals: outcome.totals, summary: outcome.summary, control: control, asOf: outcome.asOf)
+      guard let directory = outcome.directory else { return try MachineText.json(document, keysAsTheyAre: true) }
+      return try MachineText.json(Placed(document: document, directory: directory), keysAsTheyAre: true)
+    }
+  }
+
+  /// A summary with one key more.
+  private struct Placed: Encodable {
+    var document: SummaryDocument
+    var directory: String
+
+    private enum CodingKeys: String, CodingKey { case directory }
+
+    func encode(to encoder: any Encoder) throws {
+      try document.encode(to: encoder)
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      try container.encode(directory, forKey: .directory)
+    }
+  }
+}
+
+/// What a re-check came to, in words.
+package struct RecheckText {
+  private let summary: RecheckSummary
+
+  package init(_ summary: RecheckSummary) { self.summary = summary }
+
+  private struct Document: Encodable {
+    let due: Int
+    let outcomes: [String: Int]
+    let faults: [String: String]
+    let endedEarly: String?
+  }
+
+  package var line: String {
+    let outcomes = CheckOutcome.allCases.compactMap { outcome in
+      summary.outcomes[outcome].map { "\($0) \(outcome.rawValue)" }
+    }
+    let told = outcomes.isEmpty ? "nobody was asked" : outcomes.joined(separator: ", ")
+    return "\(summary.due) due: \(told).\(summary.endedEarly.map { " Ended early: \($0)." } ?? "")"
+  }
+
+  package var json: String {
+    get throws {
+      try MachineText.json(
+        Document(
+          due: summary.due,
+          outcomes: Dictionary(uniqueKeysWithValues: summary.outcomes.map { ($0.key.rawValue, $0.value) }),
+          faults: summary.faults, endedEarly: summary.endedEarly))
+    }
+  }
+}
+
+/// What the doctor found, in words.
+package enum DiagnosisText {
+  private struct Document: Encodable {
+    let subject: String
+    let ok: Bool
+    let problem: String?
+  }
+
+  package static func line(_ diagnosis: Diagnosis) -> String {
+    diagnosis.problem.map { "PROBLEM  \(diagnosis.subject): \($0)" } ?? "ok       \(diagnosis.subject)"
+  }
+
+  package static func json(_ diagnoses: [Diagnosis]) throws -> String {
+    try MachineText.json(diagnoses.map { Document(subject: $0.subject, ok: $0.problem == nil, problem: $0.problem) })
+  }
+}

@@ -1,0 +1,48 @@
+import Foundation
+import Reconciliation
+import Reporting
+
+/// What a night came to, for people and for machines.
+package struct OutcomeText {
+  let outcome: NightOutcome
+
+  package init(_ outcome: NightOutcome) { self.outcome = outcome }
+
+  /// A table for a terminal.
+  package var table: String {
+    let summary = outcome.summary
+    let days = summary.since == summary.until ? summary.until : "\(summary.since) to \(summary.until)"
+    var lines = ["Night audit of \(days) (\(summary.timeZone))"]
+    lines.append(summary.isComplete ? "Complete." : "INCOMPLETE:")
+    lines += summary.incompleteReasons.map { "  - \($0)" }
+    lines.append("")
+    lines.append("Orders read: \(outcome.totals.ordersRead)")
+    for disposition in Disposition.allCases {
+      let orders = outcome.totals.ordersByDisposition[disposition.index]
+      if orders == 0 { continue }
+      let money = outcome.totals.amountByDisposition[disposition.index].sorted
+        .map { "\(Money.decimalText($0.minorUnits, digits: $0.currency.digits)) \($0.currency)" }
+      lines.append("  \(padded(disposition.rawValue, 26))\(leftPadded(String(orders), 9))  \(money.joined(separator: ", "))")
+    }
+    lines.append("")
+    let findings = summary.findings
+    lines.append(
+      "Findings: \(findings.opening) open before, \(findings.new) new, \(findings.closed) closed, \(findings.closing) open now")
+    for (kind, count) in findings.openByKind.sorted(by: { $0.key.index < $1.key.index }) {
+      lines.append("  \(padded(kind.rawValue, 32))\(leftPadded(String(count), 7))  \(kind.severity.rawValue)")
+    }
+    let stake = findings.atStake.sorted.map { "\(Money.decimalText($0.minorUnits, digits: $0.currency.digits)) \($0.currency)" }
+    if !stake.isEmpty { lines.append("At stake: \(stake.joined(separator: ", "))") }
+    lines.append("Control totals: balanced")
+    if let directory = outcome.directory { lines.append("Report: \(directory)") }
+    return lines.joined(separator: "\n")
+  }
+
+  private func padded(_ text: String, _ width: Int) -> String {
+    text + String(repeating: " ", count: max(1, width - text.count))
+  }
+
+  private func leftPadded(_ text: String, _ width: Int) -> String {
+    String(repeating: " ", count: max(0, width - text.count)) + text
+  }
+}

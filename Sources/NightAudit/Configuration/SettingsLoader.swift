@@ -1,0 +1,302 @@
+import AppStore
+import Configuration
+import Crypto
+import Foundation
+import Reconciliation
+import Reporting
+
+/// Builds `Settings` from the layers: environment over file over defaults.
+///
+/// `NIGHT_AUDIT_` and the key in capitals, dots and camel case as underscores, is the environment's name of a key.
+package struct SettingsLoader {
+  /// Where a configuration is looked for when `--config` names none, first one first.
+  package static let searchedFiles = ["./night-audit.yaml", "/etc/night-audit/night-audit.yaml"]
+
+  private static let appFields = [
+    "bundleId", "appAppleId", "issuerId", "keyId", "privateKeyFile", "sharedSecretFile",
+  ]
+  private static let keys: Set<String> = [
+    "database.url", "database.salesSchema", "appstore.apps", "appstore.channel", "appstore.productionUrl",
+    "appstore.sandboxUrl", "appstore.verifyReceiptUrl", "appstore.verifyReceiptSandboxUrl",
+    "appstore.rootCertificates", "appstore.pinRoots", "appstore.requestsPerSecond", "appstore.concurrency",
+    "appstore.timeout", "recheck.staleAfter", "recheck.refundWindow", "recheck.maxDuration", "recheck.batchSize",
+    "audit.lookback", "audit.deliveryGrace", "audit.evidenceGrace", "audit.notFoundGrace", "audit.matchWindow",
+    "audit.stuckAfter", "audit.subscriptionGrace", "audit.clockSkew", "audit.amountTolerance", "audit.testUsers",
+    "report.directory", "report.timeZone", "report.formats", "report.retention", "report.workbookOrders",
+  ]
+
+  private let reader: ConfigReader
+  private let fileValues: [String: ConfigurationFile.Value]
+  private let environment: [String: String]
+  /// Key and effective text of everything that was read, for the digest.
+  private var effective: [String: String] = [:]
+
+  /// Loads the settings.
+  ///
+  /// - Parameters:
+  ///   - path: the file that `--config` names; it must exist. nil looks in `searchedFiles`, where none need exist.
+  ///   - environment: the process's environment.
+  /// - Throws: `ConfigurationError` for an unreadable file, an unknown key, or a value that cannot be used.
+  package static func load(path: String?, environment: [String: String]) throws -> Settings {
+    let found = path ?? searchedFiles.first { FileManager.default.fileExists(atPath: $0) }
+    let file = try found.map { try ConfigurationFile(path: $0) }
+    return try load(file: file, name: found ?? "configuration", environment: environment)
+  }
+
+  static func load(file: ConfigurationFile?, name: String, environment: [String: String]) throws -> Settings {
+    var loader = SettingsLoader(values: file?.values ?? [:], environment: environment)
+    try loader.refuseUnknownKeys(in: name)
+    return try loader.settings()
+  }
+
+  private init(values: [String: ConfigurationFile.Value], environment: [String: String]) {
+    fileValues = values
+    self.environment = environment
+    var content: [AbsoluteConfigKey: ConfigValue] = [:]
+    for (key, value) in values {
+      let path = AbsoluteConfigKey(key.split(separator: ".").map(String.init))
+      switch value {
+      case .scalar(let text): content[path] = ConfigValue(.string(text), isSecret: false)
+      case .list(let items): content[path] = ConfigValue(.stringArray(items), isSecret: false)
+      }
+    }
+    reader = ConfigReader(providers: [
+      EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "night.audit"),
+      InMemoryProvider(values: content),
+    ])
+  }
+
+  private func refuseUnknownKeys(in name: String) throws {
+    for key in fileValues.keys.sorted() where !SettingsLoader.keys.contains(key) {
+      let parts = key.split(separator: ".")
+      if parts.count == 3, parts[0] == "app", SettingsLoader.appFields.contains(String(parts[2])) { continue }
+      let known = SettingsLoader.keys.union(SettingsLoader.appFields.map { "app.<name>.\($0)" })
+      let nearest = known.min { (distance($0, key), $0) < (distance($1, key), $1) }
+      throw ConfigurationError(
+        key: key, problem: "is no setting of night-audit (in \(name)); did you mean \(nearest ?? "another key")?")
+    }
+  }
+
+  /// How many letters must change to make one word of the other (Levenshtein 1966).
+  private func distance(_ left: String, _ right: String) -> Int {
+    let (left, right) = (Array(left.utf8), Array(right.utf8))
+    var row = Array(0...right.count)
+    for (index, letter) in left.enumerated() {
+      var diagonal = row[0]
+      row[0] = index + 1
+      for (column, other) in right.enumerated() {
+        let change = diagonal + (letter == other ? 0 : 1)
+        diagonal = row[column + 1]
+        row[column + 1] = min(change, row[column] + 1, row[column + 1] + 1)
+      }
+    }
+    return row[right.count]
+  }
+
+  private mutating func settings() throws -> Settings {
+    var settings = Settings()
+    settings.databaseURL = text("database.url") ?? settings.databaseURL
+    settings.salesSchema = text("database.salesSchema") ?? settings.salesSchema
+    settings.apps = try apps()
+    settings.channel = try word("appstore.channel", settings.channel)
+    settings.productionURL = try url("appstore.productionUrl", settings.productionURL)
+    settings.sandboxURL = try url("appstore.sandboxUrl", settings.sandboxURL)
+    settings.verifyReceiptURL = try url("appstore.verifyReceiptUrl", settings.verifyReceiptURL)
+    settings.verifyReceiptSandboxURL = try url("appstore.verifyReceiptSandboxUrl", settings.verifyReceiptSandboxURL)
+    settings.rootCertificates = text("appstore.rootCertificates") ?? settings.rootCertificates
+    settings.pinRoots = try flag("appstore.pinRoots", settings.pinRoots)
+    settings.requestsPerSecond = try number("appstore.requestsPerSecond", settings.requestsPerSecond)
+    settings.concurrency = try count("appstore.concurrency", settings.concurrency)
+    settings.timeout = try span("appstore.timeout", settings.timeout)
+    settings.staleAfter = try span("recheck.staleAfter", settings.staleAfter)
+    settings.refundWindow = try span("recheck.refundWindow", settings.refundWindow)
+    settings.maxDuration = try span("recheck.maxDuration", settings.maxDuration)
+    settings.batchSize = try count("recheck.batchSize", settings.batchSize)
+    settings.lookback = try span("audit.lookback", settings.lookback)
+    settings.deliveryGrace = try span("audit.deliveryGrace", settings.deliveryGrace)
+    settings.evidenceGrace = try span("audit.evidenceGrace", settings.evidenceGrace)
+    settings.notFoundGrace = try span("audit.notFoundGrace", settings.notFoundGrace)
+    settings.matchWindow = try span("audit.matchWindow", settings.matchWindow)
+    settings.stuckAfter = try span("audit.stuckAfter", settings.stuckAfter)
+    settings.subscriptionGrace = try span("audit.subscriptionGrace", settings.subscriptionGrace)
+    settings.clockSkew = try span("audit.clockSkew", settings.clockSkew)
+    settings.amountToleranceMillionths = try millionths("audit.amountTolerance")
+    settings.testUsers = list("audit.testUsers") ?? []
+    settings.reportDirectory = text("report.directory") ?? settings.reportDirectory
+    settings.timeZoneName = text("report.timeZone") ?? settings.timeZoneName
+    guard TimeZone(identifier: settings.timeZoneName) != nil else {
+      throw ConfigurationError(
+        key: "report.timeZone", problem: "\(settings.timeZoneName) is no time zone; use a name such as Europe/Berlin")
+    }
+    if let names = list("report.formats") {
+      settings.formats = Set(
+        try names.map { name in
+          guard let format = ReportFormat(rawValue: name) else {
+            throw ConfigurationError(key: "report.formats", problem: "\(name) is no format; use csv, xlsx or both")
+          }
+          return format
+        })
+    }
+    if let text = text("report.retention"), text != "forever" {
+      guard let span = DurationText.parse(text) else { throw badDuration("report.retention", text) }
+      settings.retention = span
+    }
+    settings.workbookOrders = try count("report.workbookOrders", settings.workbookOrders, least: 0)
+    settings.digest = digest(settings)
+    settings.warnings = unknownVariables()
+    return settings
+  }
+
+  private mutating func apps() throws -> [Settings.App] {
+    var sections: [String] = []
+    for key in fileValues.keys.sorted() where key.hasPrefix("app.") {
+      let name = String(key.split(separator: ".")[1])
+      if !sections.contains(name) { sections.append(name) }
+    }
+    let names = list("appstore.apps") ?? (sections.isEmpty ? ["app"] : sections)
+    guard Set(names).count == names.count, !names.isEmpty else {
+      throw ConfigurationError(key: "appstore.apps", problem: "must name each app once, and at least one")
+    }
+    if names.count > 1 || list("appstore.apps") != nil {
+      if let stray = sections.first(where: { !names.contains($0) }), names.count > 1 || sections.count > 1 {
+        throw ConfigurationError(key: "app.\(stray)", problem: "is configured but not listed in appstore.apps")
+      }
+    } else if sections.count > 1 {
+      throw ConfigurationError(key: "appstore.apps", problem: "must list the apps when there are several")
+    }
+    // With one app the section's name is free, whatever the list calls it.
+    let single = names.count == 1 && sections.count == 1 ? sections : names
+    return try single.map { try app($0) }
+  }
+
+  private mutating func app(_ name: String) throws -> Settings.App {
+    let prefix = "app.\(name)."
+    guard let bundleId = text(prefix + "bundleId"), !bundleId.isEmpty else {
+      throw ConfigurationError(
+        key: prefix + "bundleId", problem: "is required: the bundle id of the app, such as com.example.game")
+    }
+    var app = Settings.App(name: name, bundleId: bundleId)
+    if let text = text(prefix + "appAppleId") {
+      guard let number = Int64(text) else {
+        throw ConfigurationError(key: prefix + "appAppleId", problem: "must be the app's numeric Apple ID")
+      }
+      app.appAppleId = number
+    }
+    app.issuerId = text(prefix + "issuerId")
+    app.keyId = text(prefix + "keyId")
+    app.privateKeyFile = text(prefix + "privateKeyFile")
+    app.sharedSecretFile = text(prefix + "sharedSecretFile")
+    return app
+  }
+
+  // MARK: - Typed reading
+
+  private mutating func text(_ key: String) -> String? {
+    let value = reader.string(forKey: configKey(key))
+    if let value { effective[key] = value }
+    return value
+  }
+
+  private mutating func list(_ key: String) -> [String]? {
+    var value = reader.stringArray(forKey: configKey(key))
+    if value == nil, let single = reader.string(forKey: configKey(key)) {
+      value = single.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+    }
+    if let value { effective[key] = value.sorted().joined(separator: ",") }
+    return value
+  }
+
+  private func configKey(_ key: String) -> ConfigKey { ConfigKey(key.split(separator: ".").map(String.init)) }
+
+  private mutating func span(_ key: String, _ standard: Span) throws -> Span {
+    guard let text = text(key) else { return standard }
+    guard let span = DurationText.parse(text) else { throw badDuration(key, text) }
+    return span
+  }
+
+  private func badDuration(_ key: String, _ text: String) -> ConfigurationError {
+    ConfigurationError(key: key, problem: "\(text) is no duration; write a number and s, m, h or d, such as 90s or 7d")
+  }
+
+  private mutating func count(_ key: String, _ standard: Int, least: Int = 1) throws -> Int {
+    guard let text = text(key) else { return standard }
+    guard let number = Int(text), number >= least else {
+      throw ConfigurationError(key: key, problem: "\(text) is no whole number of \(least) or more")
+    }
+    return number
+  }
+
+  private mutating func number(_ key: String, _ standard: Double) throws -> Double {
+    guard let text = text(key) else { return standard }
+    guard let number = Double(text), number >= 0, number.isFinite else {
+      throw ConfigurationError(key: key, problem: "\(text) is no number of 0 or more")
+    }
+    return number
+  }
+
+  private mutating func millionths(_ key: String) throws -> Int64 {
+    guard let text = text(key) else { return 0 }
+    let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+    let fraction = parts.count > 1 ? String(parts[1]) : ""
+    guard let whole = Int64(parts[0]), whole >= 0, whole < 1_000_000_000, fraction.utf8.count <= 6,
+      let rest = Int64(fraction + String(repeating: "0", count: 6 - fraction.utf8.count)), rest >= 0
+    else {
+      throw ConfigurationError(key: key, problem: "\(text) is no amount in major units of 0 or more, such as 0.01")
+    }
+    return whole * 1_000_000 + rest
+  }
+
+  private mutating func flag(_ key: String, _ standard: Bool) throws -> Bool {
+    guard let text = text(key) else { return standard }
+    switch text.lowercased() {
+    case "true", "yes", "on", "1": return true
+    case "false", "no", "off", "0": return false
+    default: throw ConfigurationError(key: key, problem: "\(text) is neither true nor false")
+    }
+  }
+
+  private mutating func word<Word: RawRepresentable>(_ key: String, _ standard: Word) throws -> Word
+  where Word.RawValue == String {
+    guard let text = text(key) else { return standard }
+    guard let word = Word(rawValue: text) else {
+      throw ConfigurationError(key: key, problem: "\(text) is not one of auto, serverApi, verifyReceipt")
+    }
+    return word
+  }
+
+  private mutating func url(_ key: String, _ standard: String) throws -> String {
+    guard let text = text(key) else { return standard }
+    guard URL(string: text)?.host != nil else {
+      throw ConfigurationError(key: key, problem: "\(text) is no URL; write https://host/path")
+    }
+    return text
+  }
+
+  // MARK: - What the report states about its configuration
+
+  /// Where things lie and who is asked does not change what a report says; what is counted and how does.
+  private func digest(_ settings: Settings) -> String {
+    let silent = ["database.url", "report.directory", "report.retention"]
+    let lines = effective.filter { !silent.contains($0.key) && !$0.key.hasSuffix("File") }
+      .sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)\n" }.joined()
+    return Digest.hexadecimal(SHA256.hash(data: Data(lines.utf8)))
+  }
+
+  private func unknownVariables() -> [String] {
+    let known = Set(SettingsLoader.keys.map(variable))
+    return environment.keys.sorted().filter {
+      $0.hasPrefix("NIGHT_AUDIT_") && !known.contains($0) && !$0.hasPrefix("NIGHT_AUDIT_APP_")
+    }.map { "The environment variable \($0) is no setting of night-audit." }
+  }
+
+  private func variable(_ key: String) -> String {
+    key.reduce(into: "NIGHT_AUDIT_") { name, letter in
+      if letter == "." {
+        name += "_"
+      } else {
+        if letter.isUppercase { name += "_" }
+        name += letter.uppercased()
+      }
+    }
+  }
+}

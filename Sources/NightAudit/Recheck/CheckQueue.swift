@@ -1,0 +1,154 @@
+import AppStore
+import Postgres
+import Reconciliation
+
+/// The queue of things to ask Apple about: `night_audit.receipt_checks`, shared by all workers of a database.
+package struct CheckQueue: Sendable {
+  private let session: PostgresSession
+  private let sales: SalesRows
+  private let settings: Settings
+  private let asOf: Instant
+  private let runId: String
+  private let condition: String
+
+  /// - Parameters:
+  ///   - runId: who holds the leases.
+  ///   - selection: narrows what is asked about.
+  package init(
+    session: PostgresSession, settings: Settings, asOf: Instant, runId: String, selection: Selection
+  ) throws(PostgresError) {
+    self.session = session
+    self.settings = settings
+    self.asOf = asOf
+    self.runId = runId
+    sales = try SalesRows(schema: settings.salesSchema)
+    condition = try selection.receiptCondition(
+      sales, onlyBundleId: settings.apps.count == 1 ? settings.apps[0].bundleId : nil)
+  }
+
+  /// Takes new receipts into the queue, and follows receipts that were given to another order.
+  ///
+  /// - Returns: how many rows were new or moved.
+  @discardableResult
+  package func enqueue() async throws -> Int {
+    let horizon = asOf - max(settings.lookback, settings.refundWindow)
+    let count = try await session.execute(
+      """
+      INSERT INTO night_audit.receipt_checks AS known
+        (subject_kind, subject_id, order_id, received_at, reason, next_attempt, is_urgent)
+      SELECT 'receipt', r.receipt_id::text, r.order_id::text, r.received_at, 'never_checked', $1,
+             r.status::text IS DISTINCT FROM 'verified'
+      FROM \(sales.schema).receipts r
+      LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id
+      WHERE (c.subject_id IS NULL AND r.received_at >= $2 OR c.order_id IS DISTINCT FROM r.order_id AND c.subject_id IS NOT NULL)
+        AND r.receipt_id IS NOT NULL AND isfinite(r.received_at)
+        AND r.status::text IN ('unverified', 'verified', 'timeout', 'rejected')
+      ON CONFLICT (subject_kind, subject_id) DO UPDATE SET order_id = excluded.order_id
+      """,
+      [.timestamp(asOf.microseconds), .timestamp(horizon.microseconds)]
+    ).affectedRows
+    if count > 0 {
+      try await session.execute(
+        """
+        UPDATE night_audit.receipt_transactions link
+        SET order_id = c.order_id, is_detour = t.order_id IS DISTINCT FROM c.order_id
+        FROM night_audit.receipt_checks c, night_audit.transactions t
+        WHERE c.subject_kind = link.subject_kind AND c.subject_id = link.subject_id
+          AND t.transaction_id = link.transaction_id AND t.environment = link.environment
+          AND link.order_id IS DISTINCT FROM c.order_id
+        """)
+    }
+    return count
+  }
+
+  /// What is due at the as-of, as a condition on `receipt_checks` aliased `c` with `$1` as-of, `$2` and `$3` the instants
+  /// before which an answer is stale and a refund unlikely.
+  private static let due = """
+    (c.outcome IN ('pending', 'unanswered') AND c.next_attempt <= $1
+     OR c.outcome = 'verified' AND c.answered_at <= $2 AND c.received_at > $3
+        AND (c.next_attempt IS NULL OR c.next_attempt <= $1))
+    """
+
+  private var instants: [PostgresValue] {
+    [
+      .timestamp(asOf.microseconds), .timestamp((asOf - settings.staleAfter).microseconds),
+      .timestamp((asOf - settings.refundWindow).microseconds),
+    ]
+  }
+
+  /// How many are due now.
+  package func dueCount() async throws -> Int {
+    let rows = try await session.execute(
+      """
+      SELECT count(*) FROM night_audit.receipt_checks c
+      JOIN \(sales.schema).receipts r ON c.subject_kind = 'receipt' AND r.receipt_id = c.subject_id
+      WHERE \(CheckQueue.due) AND (\(condition))
+      """, instants)
+    return Int(try rows.single().int64(0))
+  }
+
+  /// How many receipts the queue does not know yet; every one of them will be due.
+  package func unknownCount() async throws -> Int {
+    let horizon = asOf - max(settings.lookback, settings.refundWindow)
+    let rows = try await session.execute(
+      """
+      SELECT count(*) FROM \(sales.schema).receipts r
+      WHERE r.received_at >= $1 AND r.status::text IN ('unverified', 'verified', 'timeout', 'rejected') AND (\(condition))
+        AND NOT EXISTS (
+          SELECT 1 FROM night_audit.receipt_checks c WHERE c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id)
+      """, [.timestamp(horizon.microseconds)])
+    return Int(try rows.single().int64(0))
+  }
+
+  /// Leases the next batch; empty when nothing is due that nobody else holds.
+  ///
+  /// First what was never answered, urgent ones ahead; then what is stale. A lease that outlives its worker expires.
+  package func claim() async throws -> [DueCheck] {
+    let rows = try await session.execute(
+      """
+      WITH due AS (
+        SELECT c.subject_kind, c.subject_id FROM night_audit.receipt_checks c
+        JOIN \(sales.schema).receipts r ON c.subject_kind = 'receipt' AND r.receipt_id = c.subject_id
+        WHERE \(CheckQueue.due) AND (c.leased_until IS NULL OR c.leased_until < clock_timestamp()) AND (\(condition))
+        ORDER BY c.outcome = 'verified', NOT c.is_urgent, c.next_attempt, c.subject_id
+        LIMIT $4 FOR UPDATE OF c SKIP LOCKED)
+      UPDATE night_audit.receipt_checks c
+      SET leased_by = $5::uuid, leased_until = clock_timestamp() + make_interval(secs => $6::int)
+      FROM due
+      LEFT JOIN \(sales.schema).receipts r ON due.subject_kind = 'receipt' AND r.receipt_id = due.subject_id
+      LEFT JOIN \(sales.schema).orders o ON o.order_id = r.order_id
+      WHERE c.subject_kind = due.subject_kind AND c.subject_id = due.subject_id
+      RETURNING c.subject_id, c.order_id, o.bundle_id::text, c.environment
+      """,
+      instants + [.int(Int64(settings.batchSize)), .text(runId), .int(leaseSeconds)])
+    return try rows.map { row in
+      DueCheck(
+        subject: CheckSubject(kind: .receipt, id: Identifier(try row.text(0))),
+        orderId: try row.optionalText(1).map { Identifier($0) }, bundleId: try row.optionalText(2),
+        environment: try row.optionalText(3).flatMap(AppleEnvironment.init))
+    }
+  }
+
+  /// Long enough for a whole batch at the configured rate, every answer as slow as the timeout allows.
+  private var leaseSeconds: Int64 {
+    let rate = settings.requestsPerSecond > 0 ? settings.requestsPerSecond : Double(settings.concurrency)
+    let waves = (settings.batchSize + settings.concurrency - 1) / settings.concurrency
+    let pace = Double(settings.batchSize) / rate
+    let slowest = Double(waves) * Double(settings.timeout.wholeSeconds) * 3
+    return Int64(min(max(600, pace * 2 + slowest), 86_400))
+  }
+
+  /// The payload of a receipt; nil when the shop deleted it meanwhile.
+  package func payload(of receiptId: Identifier) async throws -> String? {
+    try await session.execute(
+      "SELECT payload::text FROM \(sales.schema).receipts WHERE receipt_id = $1", [.text(receiptId.text)]
+    ).first?.optionalText(0)
+  }
+
+  /// Gives back what this run holds and has not asked about.
+  package func release() async throws {
+    try await session.execute(
+      "UPDATE night_audit.receipt_checks SET leased_by = NULL, leased_until = NULL WHERE leased_by = $1::uuid",
+      [.text(runId)])
+  }
+}

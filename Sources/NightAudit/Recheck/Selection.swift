@@ -1,0 +1,66 @@
+import Foundation
+import Postgres
+import Reconciliation
+
+/// What a run lists: the filters of the command line. They narrow what is listed, never what is known.
+package struct Selection: Hashable, Sendable {
+  package var orderId: Identifier?
+  package var userId: Identifier?
+  package var productId: Identifier?
+  /// The bundle id of the app that `--app` names.
+  package var bundleId: String?
+
+  package init() {}
+
+  /// Whether anything is filtered out at all.
+  package var isNarrowing: Bool { orderId != nil || userId != nil || productId != nil || bundleId != nil }
+
+  /// Whether an order of these properties is listed.
+  ///
+  /// - Parameter bundleId: the app of the order; nil where it is unknown.
+  package func includes(orderId: Identifier?, userId: Identifier?, productId: Identifier?, bundleId: String?) -> Bool {
+    if let wanted = self.orderId, wanted != orderId { return false }
+    if let wanted = self.userId, wanted != userId { return false }
+    if let wanted = self.productId, wanted != productId { return false }
+    if let wanted = self.bundleId, wanted != bundleId { return false }
+    return true
+  }
+
+  /// Whether a finding is listed.
+  package func includes(_ finding: Finding) -> Bool {
+    isNarrowing == false
+      || includes(
+        orderId: finding.orderId, userId: finding.userId, productId: finding.productId, bundleId: finding.bundleId)
+  }
+
+  /// A condition on receipts, aliased `r`, that belong to listed orders or users. `TRUE` when nothing is filtered.
+  ///
+  /// - Parameters:
+  ///   - sales: where the orders are.
+  ///   - onlyBundleId: the app of orders that name none, when there is just one.
+  package func receiptCondition(_ sales: SalesRows, onlyBundleId: String?) throws(PostgresError) -> String {
+    var conditions: [String] = []
+    if let orderId { conditions.append("r.order_id::text = \(try PostgresLiteral.text(orderId.text))") }
+    var ofOrder: [String] = []
+    if let userId {
+      let literal = try PostgresLiteral.text(userId.text)
+      conditions.append(
+        """
+        (r.user_id::text = \(literal) OR r.order_id IN \
+        (SELECT u.order_id FROM \(sales.schema).orders u WHERE u.user_id::text = \(literal)))
+        """)
+    }
+    if let productId { ofOrder.append("o.product_id::text = \(try PostgresLiteral.text(productId.text))") }
+    if let bundleId {
+      let literal = try PostgresLiteral.text(bundleId)
+      ofOrder.append(
+        onlyBundleId == bundleId
+          ? "(o.bundle_id IS NULL OR o.bundle_id::text = \(literal))" : "o.bundle_id::text = \(literal)")
+    }
+    if !ofOrder.isEmpty {
+      conditions.append(
+        "r.order_id IN (SELECT o.order_id FROM \(sales.schema).orders o WHERE \(ofOrder.joined(separator: " AND ")))")
+    }
+    return conditions.isEmpty ? "TRUE" : conditions.joined(separator: " AND ")
+  }
+}

@@ -1,0 +1,48 @@
+import Foundation
+import Reconciliation
+
+/// `run.json`: what differs from run to run, and therefore is in no other file of a report.
+struct RunDocument: Encodable {
+  private let runId: String
+  private let command: String
+  private let host: String
+  private let version: String
+  private let finishedAt: String
+  private let seconds: Double
+  private let exitStatus: Int32
+  private let apple: Apple?
+
+  private struct Apple: Encodable {
+    let due: Int
+    let outcomes: [String: Int]
+    let httpStatuses: [String: Int]
+    let faults: [String: String]
+    let endedEarly: String?
+  }
+
+  init(record: RunRecord, recheck: RecheckSummary?, duration: Duration, exitStatus: ExitStatus) {
+    runId = record.runId
+    command = record.command
+    host = record.host
+    version = Version.current
+    finishedAt = Date().ISO8601Format()
+    let parts = duration.components
+    seconds = (Double(parts.seconds) * 1_000 + (Double(parts.attoseconds) / 1e15).rounded()) / 1_000
+    self.exitStatus = exitStatus.rawValue
+    apple = recheck.map { summary in
+      Apple(
+        due: summary.due,
+        outcomes: Dictionary(uniqueKeysWithValues: summary.outcomes.map { ($0.key.rawValue, $0.value) }),
+        httpStatuses: Dictionary(
+          uniqueKeysWithValues: summary.httpStatuses.map { ($0.key == 0 ? "none" : String($0.key), $0.value) }),
+        faults: summary.faults, endedEarly: summary.endedEarly)
+    }
+  }
+
+  func encoded() throws -> Data {
+    let encoder = JSONEncoder()
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    return try encoder.encode(self) + Data("\n".utf8)
+  }
+}

@@ -1,0 +1,143 @@
+import ArgumentParser
+import Foundation
+import Glibc
+import Logging
+import NightAudit
+import Reconciliation
+
+/// Options of every command.
+struct CommonOptions: ParsableArguments {
+  @Option(help: "Configuration file. Default: ./night-audit.yaml, else /etc/night-audit/night-audit.yaml.")
+  var config: String?
+
+  @Flag(help: "Say nothing but errors.")
+  var quiet = false
+
+  @Flag(help: "Say more.")
+  var verbose = false
+
+  func validate() throws {
+    if quiet, verbose { throw ValidationError("--quiet and --verbose contradict each other; give one of them.") }
+  }
+
+  var logger: Logger {
+    var logger = Logger(label: "night-audit") { StreamLogHandler.standardError(label: $0) }
+    logger.logLevel = quiet ? .error : (verbose ? .debug : .info)
+    return logger
+  }
+
+  /// Loads the settings and says what is odd about them.
+  func settings() throws -> Settings {
+    let settings = try SettingsLoader.load(path: config, environment: ProcessInfo.processInfo.environment)
+    for warning in settings.warnings { logger.warning("\(warning)") }
+    return settings
+  }
+
+  /// Runs a command's body; every error becomes one line on stderr and its exit status.
+  func reporting(_ body: (Settings, Logger) async throws -> ExitStatus) async throws {
+    let status: ExitStatus
+    do {
+      status = try await body(try settings(), logger)
+    } catch let stopped as NightRun.Stopped {
+      throw ExitCode(stopped.reason.rawValue)
+    } catch let error as ValidationError {
+      throw error
+    } catch {
+      let status = ExitStatus(for: error)
+      FileHandle.standardError.write(Data("night-audit: \(error)\n".utf8))
+      throw ExitCode(status.rawValue)
+    }
+    if status != .complete { throw ExitCode(status.rawValue) }
+  }
+}
+
+/// Filters and ways of running, shared by run, recheck and reconcile.
+struct AuditOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("One day, in report.timeZone.", valueName: "day"))
+  var date: String?
+
+  @Option(help: ArgumentHelp("First day of the period.", valueName: "day"))
+  var since: String?
+
+  @Option(help: ArgumentHelp("Last day of the period, included.", valueName: "day"))
+  var until: String?
+
+  @Option(help: ArgumentHelp("List this order only.", valueName: "order-id"))
+  var order: String?
+
+  @Option(help: ArgumentHelp("List this user's orders only.", valueName: "user-id"))
+  var user: String?
+
+  @Option(help: ArgumentHelp("List orders of this product only.", valueName: "product-id"))
+  var product: String?
+
+  @Option(help: ArgumentHelp("List orders of this app only: its name in the configuration, or its bundle id.", valueName: "app"))
+  var app: String?
+
+  @Option(
+    name: .customLong("as-of"),
+    help: ArgumentHelp("The instant that the audit is made for, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"))
+  var asOf: String?
+
+  @Option(help: ArgumentHelp("Write the report into this directory.", valueName: "dir"))
+  var out: String?
+
+  @Flag(name: .customLong("dry-run"), help: "Ask Apple nothing and change nothing: no cursor, no claim, no file.")
+  var dryRun = false
+
+  @Flag(help: "Ask Apple nothing; judge what can be judged without a call.")
+  var offline = false
+
+  @Option(
+    name: .customLong("max-duration"), help: ArgumentHelp("Stop asking Apple after this long, such as 30m.", valueName: "duration"))
+  var maxDuration: String?
+
+  @Flag(help: "Print the summary as JSON.")
+  var json = false
+
+  func validate() throws {
+    if date != nil, since != nil || until != nil {
+      throw ValidationError("--date is one day; give either --date or --since and --until.")
+    }
+    if let maxDuration, DurationText.parse(maxDuration) == nil {
+      throw ValidationError("--max-duration \(maxDuration) is no duration; write a number and s, m, h or d, such as 30m.")
+    }
+    if let asOf, AuditOptions.instant(asOf) == nil {
+      throw ValidationError("--as-of \(asOf) is no instant; write 2026-11-20T03:00:00Z.")
+    }
+  }
+
+  /// The request that the options make.
+  func request(_ settings: Settings, command: String) throws -> NightRequest {
+    var request = NightRequest(asOf: asOf.flatMap(AuditOptions.instant) ?? .now)
+    request.command = command
+    let zone = settings.timeZone
+    if let date {
+      request.period = try Period(since: date, until: date, in: zone)
+    } else if since != nil || until != nil {
+      // One end alone: the other one is the business day before the as-of.
+      let usual = Period.dayBefore(request.asOf, in: zone)
+      request.period = try Period(since: since ?? min(usual.since, until ?? usual.since), until: until ?? usual.until, in: zone)
+    }
+    request.selection.orderId = order.map { Identifier($0) }
+    request.selection.userId = user.map { Identifier($0) }
+    request.selection.productId = product.map { Identifier($0) }
+    if let app {
+      guard let known = settings.apps.first(where: { $0.name == app || $0.bundleId == app }) else {
+        let names = settings.apps.map(\.name).joined(separator: ", ")
+        throw ValidationError("--app \(app) is not configured; the apps are: \(names).")
+      }
+      request.selection.bundleId = known.bundleId
+    }
+    request.out = out
+    request.isOffline = offline
+    request.maxDuration = maxDuration.flatMap(DurationText.parse)
+    return request
+  }
+
+  /// RFC 3339, such as `2026-11-20T03:00:00Z` or with an offset.
+  private static func instant(_ text: String) -> Instant? {
+    guard let date = try? Date(text, strategy: .iso8601) else { return nil }
+    return Instant(seconds: Int64(date.timeIntervalSince1970.rounded(.down)))
+  }
+}

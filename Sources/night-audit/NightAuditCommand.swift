@@ -1,0 +1,25 @@
+import ArgumentParser
+import NightAudit
+
+@main
+struct NightAuditCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "night-audit",
+    abstract: "Compares what the shop ordered, what Apple was paid for, and what users were given.",
+    discussion: """
+      Cron starts `night-audit run`. By hand:
+
+        night-audit doctor                           check the set-up, each problem with its remedy
+        night-audit run                              the business day before now
+        night-audit run --date 2026-11-19            one day
+        night-audit run --since 2026-11-01 --until 2026-11-30
+        night-audit run --order 4711                 one order, into reports/ad-hoc
+        night-audit reconcile --user 800 --json      decide from what is stored, ask nobody
+
+      Exit status: 0 complete, 1 nothing by that name, 2 critical findings (--fail-on-findings), 3 incomplete, 64 usage,
+      69 database unreachable, 70 internal error, 73 cannot write, 75 another run, 78 configuration or credentials,
+      130 and 143 stopped by a signal.
+      """,
+    version: Version.current,
+    subcommands: [Run.self, Recheck.self, Reconcile.self, Init.self, DoctorCommand.self])
+}

@@ -1,0 +1,66 @@
+import ArgumentParser
+import Foundation
+import NightAudit
+import Postgres
+
+/// `night-audit init`
+struct Init: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Create or update night-audit's own schema. Safe to repeat.",
+    discussion: """
+      Examples:
+        night-audit init
+        night-audit init --with-sales-schema        also create plain orders, receipts and deliveries
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  @Flag(name: .customLong("with-sales-schema"), help: "Also create the sales tables, where there are none.")
+  var withSalesSchema = false
+
+  func run() async throws {
+    try await common.reporting { settings, _ in
+      let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit init")
+      let withSalesSchema = withSalesSchema
+      let applied = try await session.withConnection { connection in
+        if withSalesSchema { try Migrator.createSalesSchema(settings.salesSchema, connection) }
+        return try Migrator.migrate(connection)
+      }
+      await session.close()
+      if !common.quiet {
+        print(applied.isEmpty ? "The schema night_audit is up to date." : "Applied: \(applied.joined(separator: ", ")).")
+        if withSalesSchema { print("The schema \(settings.salesSchema) has orders, receipts and deliveries.") }
+      }
+      return .complete
+    }
+  }
+}
+
+/// `night-audit doctor`
+struct DoctorCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "doctor",
+    abstract: "Check everything that a night needs; each problem comes with its remedy.",
+    discussion: """
+      Examples:
+        night-audit doctor
+        night-audit doctor --config /etc/night-audit/night-audit.yaml --json
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  @Flag(help: "Print the result as JSON.")
+  var json = false
+
+  func run() async throws {
+    try await common.reporting { settings, _ in
+      let found = await Doctor(settings: settings).examine()
+      if json {
+        print(try DiagnosisText.json(found))
+      } else {
+        for diagnosis in found where diagnosis.problem != nil || !common.quiet { print(DiagnosisText.line(diagnosis)) }
+      }
+      return found.first { $0.problem != nil }?.status ?? .complete
+    }
+  }
+}
