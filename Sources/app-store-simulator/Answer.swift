@@ -1,0 +1,66 @@
+import Foundation
+
+/// What is sent back, before and after a fault has changed it.
+struct Answer: Sendable {
+  var httpStatus = 200
+  var headers: [String: String] = ["Content-Type": "application/json"]
+  var body: Data
+  /// Apple's `status` in the body, for the log.
+  var appleStatus: Int?
+  /// Whether the connection ends in the middle of the body.
+  var isCutOff = false
+
+  /// An answer that consists of fields.
+  static func json(_ fields: [String: Any], httpStatus: Int = 200) -> Answer {
+    let body = try? JSONSerialization.data(withJSONObject: fields, options: [.sortedKeys, .withoutEscapingSlashes])
+    return Answer(httpStatus: httpStatus, body: body ?? Data(), appleStatus: fields["status"] as? Int)
+  }
+
+  /// An answer that consists of a value.
+  static func encoding(_ value: some Encodable) throws -> Answer {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return Answer(body: try encoder.encode(value))
+  }
+
+  /// Apple's page for people, which its servers also send to programs.
+  static func page(httpStatus: Int) -> Answer {
+    let text = "<html><head><title>\(httpStatus)</title></head><body><h1>\(httpStatus)</h1></body></html>\n"
+    return Answer(httpStatus: httpStatus, headers: ["Content-Type": "text/html"], body: Data(text.utf8))
+  }
+
+  /// The answer as the fault leaves it.
+  func disturbed(by disturbance: Disturbance) -> Answer {
+    var answer = self
+    if let status = disturbance.status {
+      var fields: [String: Any] = ["status": status, "environment": "Production"]
+      if let isRetryable = disturbance.isRetryable { fields["is_retryable"] = isRetryable }
+      answer = .json(fields)
+    }
+    if let httpStatus = disturbance.httpStatus {
+      answer = httpStatus == 200 ? answer : .page(httpStatus: httpStatus)
+    }
+    if let damage = disturbance.body { answer = answer.damaged(damage) }
+    answer.headers.merge(disturbance.headers ?? [:]) { $1 }
+    return answer
+  }
+
+  private func damaged(_ damage: Damage) -> Answer {
+    var answer = self
+    answer.appleStatus = nil
+    switch damage {
+    case .empty: answer.body = Data()
+    case .html:
+      let page = Answer.page(httpStatus: httpStatus)
+      answer.body = page.body
+      answer.headers["Content-Type"] = "text/html"
+    case .truncated: answer.body = body.prefix(body.count / 2)
+    case .wrongType: answer.body = Data(#"{"receipt":[],"status":{"code":0}}"#.utf8)
+    case .huge:
+      answer.body = Data(#"{"status":0,"receipt":{"padding":""#.utf8) + Data(repeating: 0x78, count: 17 << 20)
+      answer.body += Data(#""}}"#.utf8)
+    case .closed: answer.isCutOff = true
+    }
+    return answer
+  }
+}

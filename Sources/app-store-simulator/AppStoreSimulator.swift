@@ -1,0 +1,87 @@
+import ArgumentParser
+import Foundation
+
+/// Apple for rehearsals: its interfaces on loopback, filled from a world file, with faults on request.
+@main
+struct AppStoreSimulator: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "app-store-simulator",
+    abstract: "Apple's receipt interface on loopback, for rehearsals and tests.",
+    subcommands: [Serve.self, SampleShopCommand.self], defaultSubcommand: Serve.self)
+}
+
+/// `app-store-simulator serve`, which is what it does when nothing else is asked.
+struct Serve: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "serve",
+    abstract: "Serve the interfaces of a world file.",
+    discussion: """
+      Serves /production/verifyReceipt and /sandbox/verifyReceipt from the receipts and transactions of a world file, \
+      and answers like Apple's servers, troubles included. Under /simulator: POST faults and POST world change both at \
+      run time, GET requests tells what was asked, GET health says that it is there.
+      """)
+
+  @Option(help: ArgumentHelp("The world: apps, transactions and receipts, as JSON.", valueName: "file"))
+  var world: String
+
+  @Option(help: "The port to listen on; 0 picks a free one.")
+  var port = 0
+
+  @Option(help: ArgumentHelp("Write the port to this file when ready.", valueName: "file"))
+  var portFile: String?
+
+  @Option(help: "How long each answer takes, such as 4s or 250ms.")
+  var latency = Latency(milliseconds: 0)
+
+  @Option(help: "The share by which the latency varies to either side, 0 to 1.")
+  var latencyJitter = 0.0
+
+  @Option(help: "The share of requests that meet an error of Apple's, 0 to 1.")
+  var errorRate = 0.0
+
+  @Option(help: "The share of answers that are damaged, 0 to 1.")
+  var garbageRate = 0.0
+
+  @Flag(help: "Start with every request refused by HTTP 503.")
+  var outage = false
+
+  @Option(help: ArgumentHelp("Append one JSON line for each request to this file.", valueName: "file"))
+  var log: String?
+
+  @Option(help: "What the faults are drawn from: with the same seed the same receipt meets the same faults.")
+  var seed: UInt64 = 1
+
+  func validate() throws {
+    guard (0...65_535).contains(port) else { throw ValidationError("--port must be between 0 and 65535.") }
+    for (name, share) in [
+      ("--latency-jitter", latencyJitter), ("--error-rate", errorRate), ("--garbage-rate", garbageRate),
+    ] where !(0...1).contains(share) {
+      throw ValidationError("\(name) must be between 0 and 1.")
+    }
+  }
+
+  func run() async throws {
+    let settings = FaultSettings(
+      latency: latency, latencyJitter: latencyJitter, errorRate: errorRate, garbageRate: garbageRate, outage: outage)
+    let simulator = Simulator(
+      world: try readWorld(), faults: Faults(settings: settings, seed: seed), log: try RequestLog(path: log))
+    try await SimulatorServer(simulator: simulator, port: port).run { port in
+      if let portFile {
+        try Data("\(port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)
+      }
+      try FileHandle.standardOutput.write(contentsOf: Data("listening on http://127.0.0.1:\(port)\n".utf8))
+    }
+  }
+
+  private func readWorld() throws -> World {
+    do {
+      return try World(json: Data(contentsOf: URL(fileURLWithPath: world)))
+    } catch {
+      throw ValidationError("\(world) cannot be read as a world: \(error)")
+    }
+  }
+}
+
+extension Latency: ExpressibleByArgument {
+  init?(argument: String) { self.init(argument) }
+}

@@ -1,0 +1,28 @@
+import Foundation
+
+/// What rehearsals steer the simulator with, under `/simulator`.
+struct ControlInterface: Sendable {
+  let simulator: Simulator
+
+  /// - Parameters:
+  ///   - path: the path without `/simulator`.
+  ///   - last: how many requests a report lists.
+  func answer(isPost: Bool, path: String, last: Int, body: Data) -> Answer {
+    do {
+      switch (isPost, path) {
+      case (false, "/health"): return .json(["healthy": true])
+      case (false, "/requests"): return try .encoding(simulator.log.report(last: last))
+      case (true, "/faults"):
+        simulator.faults.apply(try JSONDecoder().decode(FaultChange.self, from: body))
+        return .json(["changed": true])
+      case (true, "/world"):
+        let world = try World(json: body)
+        simulator.replaceWorld(world)
+        return try .encoding(world.summary)
+      default: return .json(["error": "unknown path or method"], httpStatus: 404)
+      }
+    } catch {
+      return .json(["error": "\(error)"], httpStatus: 400)
+    }
+  }
+}

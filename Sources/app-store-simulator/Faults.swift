@@ -1,0 +1,175 @@
+import Foundation
+import Synchronization
+
+/// A length of time as it is written on the command line: `4s`, `1.5s`, `250ms` or `0`.
+struct Latency: Hashable, Sendable, Decodable {
+  var milliseconds: Double
+
+  init(milliseconds: Double) { self.milliseconds = milliseconds }
+
+  init?(_ text: String) {
+    let isMilliseconds = text.hasSuffix("ms")
+    let digits = text.dropLast(isMilliseconds ? 2 : text.hasSuffix("s") ? 1 : 0)
+    guard let number = Double(digits) else { return nil }
+    milliseconds = isMilliseconds ? number : number * 1_000
+    guard (0...3_600_000).contains(milliseconds) else { return nil }
+  }
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    let text = try container.decode(String.self)
+    guard let latency = Latency(text) else {
+      throw DecodingError.dataCorruptedError(in: container, debugDescription: "no duration like 4s or 250ms")
+    }
+    self = latency
+  }
+}
+
+/// One way for an answer to be wrong.
+enum Damage: String, Decodable, CaseIterable, Sendable {
+  case empty
+  case html
+  /// Valid HTTP whose JSON ends in the middle.
+  case truncated
+  /// Valid JSON of another shape.
+  case wrongType
+  /// 17 MiB of valid JSON.
+  case huge
+  /// The connection ends in the middle of the answer.
+  case closed
+}
+
+/// What goes wrong with one request; nothing when all is nil.
+struct Disturbance: Decodable, Sendable {
+  /// Only paths that begin so are disturbed; nil: all.
+  var path: String?
+  /// For so many requests; nil: until faults are set anew.
+  var next: Int?
+  var httpStatus: Int?
+  var headers: [String: String]?
+  var body: Damage?
+  /// Apple's `status` instead of the true one.
+  var status: Int?
+  /// Goes with a status from 21100 on.
+  var isRetryable: Bool?
+}
+
+/// The knobs that can be turned, at the start and at run time.
+struct FaultSettings: Sendable {
+  var latency: Latency
+  var latencyJitter: Double
+  var errorRate: Double
+  var garbageRate: Double
+  var outage: Bool
+  /// Come before everything else, in this order.
+  var force: [Disturbance] = []
+}
+
+/// A change of some knobs: what is absent stays as it is.
+struct FaultChange: Decodable, Sendable {
+  var latency: Latency?
+  var latencyJitter: Double?
+  var errorRate: Double?
+  var garbageRate: Double?
+  var outage: Bool?
+  var force: [Disturbance]?
+}
+
+/// Draws the fate of each request.
+///
+/// The draw depends on the seed, the receipt and how often it was asked about, never on the order in which concurrent
+/// requests arrive: two rehearsals with the same seed meet the same troubles.
+final class Faults: Sendable {
+  /// How one request fares.
+  struct Fate: Sendable {
+    var latency: Duration
+    var disturbance: Disturbance?
+  }
+
+  private struct State {
+    var settings: FaultSettings
+    var timesAsked: [String: UInt64] = [:]
+  }
+
+  private let seed: UInt64
+  private let state: Mutex<State>
+
+  init(settings: FaultSettings, seed: UInt64) {
+    self.seed = seed
+    state = Mutex(State(settings: settings))
+  }
+
+  func apply(_ change: FaultChange) {
+    state.withLock { state in
+      if let latency = change.latency { state.settings.latency = latency }
+      if let jitter = change.latencyJitter { state.settings.latencyJitter = min(max(jitter, 0), 1) }
+      if let rate = change.errorRate { state.settings.errorRate = rate }
+      if let rate = change.garbageRate { state.settings.garbageRate = rate }
+      if let outage = change.outage { state.settings.outage = outage }
+      if let force = change.force { state.settings.force = force }
+    }
+  }
+
+  /// - Parameter subject: what the request is about, such as the digest of its receipt.
+  func fate(path: String, subject: String) -> Fate {
+    state.withLock { state in
+      let times = state.timesAsked[path + subject, default: 0]
+      state.timesAsked[path + subject] = times + 1
+      var generator = SeededGenerator(seed: seed, text: path + subject, count: times)
+      let settings = state.settings
+      // Always drawn in the same order, so that turning one knob does not change what another one brings.
+      let variation = Double.random(in: -1...1, using: &generator)
+      let hasError = Double.random(in: 0..<1, using: &generator) < settings.errorRate
+      let isDamaged = Double.random(in: 0..<1, using: &generator) < settings.garbageRate
+      let choice = Int.random(in: 0..<Self.errors.count * Self.damages.count, using: &generator)
+
+      let latency = Duration.microseconds(
+        Int64(settings.latency.milliseconds * 1_000 * (1 + settings.latencyJitter * variation)))
+      if let forced = Self.takeForced(&state.settings.force, path: path) {
+        return Fate(latency: latency, disturbance: forced)
+      }
+      if settings.outage { return Fate(latency: .zero, disturbance: Disturbance(httpStatus: 503)) }
+      if hasError { return Fate(latency: latency, disturbance: Self.errors[choice % Self.errors.count]) }
+      if isDamaged {
+        return Fate(latency: latency, disturbance: Disturbance(body: Self.damages[choice % Self.damages.count]))
+      }
+      return Fate(latency: latency)
+    }
+  }
+
+  private static func takeForced(_ force: inout [Disturbance], path: String) -> Disturbance? {
+    guard let index = force.firstIndex(where: { path.hasPrefix($0.path ?? "") }) else { return nil }
+    let forced = force[index]
+    if let next = forced.next {
+      force[index].next = next - 1
+      if next <= 1 { force.remove(at: index) }
+    }
+    return forced
+  }
+
+  private static let errors = [
+    Disturbance(httpStatus: 500), Disturbance(httpStatus: 503), Disturbance(status: 21_002),
+    Disturbance(status: 21_005), Disturbance(status: 21_009), Disturbance(status: 21_104, isRetryable: true),
+  ]
+  private static let damages: [Damage] = [.empty, .html, .truncated, .wrongType, .closed]
+}
+
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+
+  /// The text is taken in by FNV-1a, which is the same on every machine and in every run.
+  init(seed: UInt64, text: String, count: UInt64) {
+    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    state = seed &* 0x9E37_79B9_7F4A_7C15 ^ hash &+ count &* 0xD134_2543_DE82_EF95
+  }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ mixed >> 31
+  }
+}

@@ -1,0 +1,51 @@
+import ArgumentParser
+import Foundation
+
+/// Writes a shop to rehearse with.
+struct SampleShopCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "sample-shop",
+    abstract: "Write a sample shop: the sales tables as CSV, and Apple's side of it as a world file.",
+    discussion: """
+      orders.csv, receipts.csv and deliveries.csv fit \\copy ... (FORMAT csv, HEADER) into the sales schema; world.json \
+      is for the simulator; shared-secret and test-users.txt are for night-audit's configuration; expected.json says what \
+      the audit ought to find when it asks through verifyReceipt. The same options write the same bytes.
+      """)
+
+  @Option(help: ArgumentHelp("Where to write; made when it is not there.", valueName: "dir"))
+  var directory: String
+
+  @Option(help: "How many orders, 500 or more.")
+  var orders = 5_000
+
+  @Option(help: "How many full days before the as-of, 56 to 110.")
+  var days = 60
+
+  @Option(help: "What everything is drawn from.")
+  var seed: UInt64 = 1
+
+  @Option(help: ArgumentHelp("The instant of the audit, two hours after midnight UTC or later.", valueName: "time"))
+  var asOf = "2026-11-20T03:00:00Z"
+
+  func validate() throws {
+    guard orders >= SampleShop.fewestOrders else {
+      throw ValidationError("--orders must be \(SampleShop.fewestOrders) or more: every scenario needs its share.")
+    }
+    guard SampleShop.possibleDays.contains(days) else {
+      throw ValidationError("--days must be between 56 and 110: subscriptions need time to lapse within the lookback.")
+    }
+    guard let instant, instant % Timeline.day >= 2 * Timeline.hour else {
+      throw ValidationError("--as-of must be a time such as 2026-11-20T03:00:00Z, two hours after midnight or later.")
+    }
+  }
+
+  func run() throws {
+    guard let instant else { throw ValidationError("--as-of is no time.") }
+    let shop = SampleShop.make(orders: orders, seed: seed, timeline: Timeline(asOf: instant, days: days))
+    try SampleShopFiles(directory: URL(fileURLWithPath: directory, isDirectory: true)).write(shop)
+  }
+
+  private var instant: Int64? {
+    (try? Date(asOf, strategy: .iso8601)).map { Int64($0.timeIntervalSince1970 * 1_000) }
+  }
+}

@@ -1,0 +1,99 @@
+import Dispatch
+import Foundation
+import HTTPTypes
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOPosix
+
+/// The simulator on a socket of the loopback interface.
+struct SimulatorServer: Sendable {
+  let simulator: Simulator
+  let port: Int
+
+  private struct CutOff: Error {}
+
+  /// Serves until SIGTERM or SIGINT.
+  /// - Parameter onReady: called with the port once connections are accepted; what it throws ends the server.
+  func run(onReady: @escaping @Sendable (Int) throws -> Void) async throws {
+    let (stops, stop) = AsyncStream.makeStream(of: Void.self)
+    let sources = Self.sources(stop)
+    defer { sources.forEach { $0.cancel() } }
+    let (ready, readiness) = AsyncStream.makeStream(of: Int.self)
+    let server = Server(
+      childChannelSetup: HTTP1Channel { request, writer, _ in try await respond(to: request, with: writer) },
+      configuration: ServerConfiguration(address: .hostname("127.0.0.1", port: port), backlog: 4_096),
+      onServerRunning: { channel in
+        readiness.yield(channel.localAddress?.port ?? 0)
+        readiness.finish()
+      },
+      eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+      logger: Logger(label: "app-store-simulator") { _ in SwiftLogNoOpLogHandler() })
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await server.run() }
+      group.addTask {
+        for await port in ready { try onReady(port) }
+        for await _ in stops { break }
+        throw CancellationError()
+      }
+      // Whichever comes first ends the other; answers that are still delayed are not waited for.
+      do { try await group.next() } catch is CancellationError {}
+      group.cancelAll()
+    }
+  }
+
+  private func respond(to request: Request, with writer: consuming ResponseWriter) async throws {
+    let body = Data(try await request.body.collect(upTo: 64 << 20).readableBytesView)
+    let answer = try await answer(to: request, body: body)
+    var fields = HTTPFields()
+    for (name, value) in answer.headers {
+      if let name = HTTPField.Name(name) { fields[name] = value }
+    }
+    fields[.contentLength] = "\(answer.body.count)"
+    let head = HTTPResponse(status: .init(code: answer.httpStatus), headerFields: fields)
+    guard answer.isCutOff else {
+      try await writer.write(response: head, body: ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body)))
+      return
+    }
+    var bodyWriter = try await writer.writeHead(head)
+    try await bodyWriter.write(ByteBuffer(bytes: answer.body.prefix(answer.body.count / 2)))
+    throw CutOff()
+  }
+
+  /// One line for each interface of Apple's; the rest is ours.
+  private func answer(to request: Request, body: Data) async throws -> Answer {
+    let path = request.uri.path
+    switch path {
+    case "/production/verifyReceipt":
+      return try await verifyReceipt(.production, path: path, isPost: request.method == .post, body: body)
+    case "/sandbox/verifyReceipt":
+      return try await verifyReceipt(.sandbox, path: path, isPost: request.method == .post, body: body)
+    case let path where path.hasPrefix("/simulator/"):
+      let last = request.uri.queryParameters["last"].flatMap { Int($0) } ?? 20
+      return ControlInterface(simulator: simulator).answer(
+        isPost: request.method == .post, path: String(path.dropFirst("/simulator".count)), last: last, body: body)
+    default: return .json(["error": "unknown path"], httpStatus: 404)
+    }
+  }
+
+  private func verifyReceipt(
+    _ environment: World.Environment, path: String, isPost: Bool, body: Data
+  ) async throws -> Answer {
+    let query = isPost ? VerifyReceiptInterface.Query(body: body) : nil
+    return try await simulator.serve(path: path, subject: query?.subject ?? "none") { world, now in
+      VerifyReceiptInterface(environment: environment).answer(query, world: world, now: now)
+    }
+  }
+
+  /// The sources must be kept for as long as the signals are awaited.
+  private static func sources(_ stop: AsyncStream<Void>.Continuation) -> [any DispatchSourceSignal] {
+    [SIGTERM, SIGINT].map { number in
+      // The default action would end the process before the source is told.
+      signal(number, SIG_IGN)
+      let source = DispatchSource.makeSignalSource(signal: number)
+      source.setEventHandler { stop.yield() }
+      source.resume()
+      return source
+    }
+  }
+}

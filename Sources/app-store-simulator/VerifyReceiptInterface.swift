@@ -1,0 +1,60 @@
+import Crypto
+import Foundation
+
+/// `verifyReceipt` of one environment.
+struct VerifyReceiptInterface: Sendable {
+  var environment: World.Environment
+
+  /// What the request asks, read from its body.
+  struct Query: Sendable {
+    var receiptData: String?
+    var password: String?
+
+    /// Nil when the body is no JSON object.
+    init?(body: Data) {
+      guard let fields = try? JSONSerialization.jsonObject(with: body) as? [String: Any] else { return nil }
+      receiptData = fields["receipt-data"] as? String
+      password = fields["password"] as? String
+    }
+
+    /// A short digest of the receipt, for the log and the faults.
+    var subject: String {
+      guard let receiptData else { return "none" }
+      return SHA256.hash(data: Data(receiptData.utf8)).prefix(8).map { String(format: "%02x", $0) }.joined()
+    }
+  }
+
+  /// - Parameters:
+  ///   - query: nil for a request that could not be read.
+  ///   - now: milliseconds since the epoch.
+  func answer(_ query: Query?, world: World, now: Int64) -> Answer {
+    guard let query else { return .json(["status": 21_000]) }
+    guard let payload = query.receiptData else { return .json(["status": 21_002]) }
+    guard let receipt = world.receipt(payload: payload) else {
+      return .json(["status": Self.looksLikeReceipt(payload) ? 21_003 : 21_002])
+    }
+    guard receipt.environment == environment else {
+      return .json(["status": environment == .production ? 21_007 : 21_008])
+    }
+    if let secret = world.app(bundleId: receipt.bundleId)?.sharedSecret, secret != query.password {
+      return .json(["status": 21_004, "environment": environment.rawValue])
+    }
+    // 21006 comes with the receipt's content; every other forced status comes without.
+    if let status = receipt.status, status != 0, status != 21_006 {
+      var fields: [String: Any] = ["status": status, "environment": environment.rawValue]
+      if (21_100...21_199).contains(status) { fields["is_retryable"] = true }
+      return .json(fields)
+    }
+    let content = ReceiptContent(receipt: receipt, world: world, now: now)
+    switch receipt.kind {
+    case .app: return .json(content.unified)
+    case .transaction: return content.flat.map { .json($0) } ?? .json(["status": 21_002])
+    }
+  }
+
+  /// PKCS#7 starts with a DER sequence, an old transaction receipt with the brace of a property list.
+  private static func looksLikeReceipt(_ payload: String) -> Bool {
+    let bytes = Data(base64Encoded: payload.filter { !$0.isWhitespace })
+    return bytes?.first == 0x30 || bytes?.first == UInt8(ascii: "{")
+  }
+}
