@@ -1,0 +1,54 @@
+# The commands of this repository. `make` alone lists them.
+
+SWIFT ?= swift
+PREFIX ?= /usr/local
+DESTDIR ?=
+SYSCONFDIR ?= /etc
+
+# The installed program must run where no Swift is.
+RELEASE = $(SWIFT) build -c release --static-swift-stdlib
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test build install lint bench clean
+
+help:
+	@echo 'make demo      one night on a sample shop: installs what is missing, builds, runs, shows the reports'
+	@echo 'make test      installs what is missing, builds and runs all tests'
+	@echo 'make build     release build; the programs are in .build/release'
+	@echo 'make install   after make build: program, cron examples and configuration, below PREFIX=$(PREFIX)'
+	@echo 'make lint      swift format, strictly'
+	@echo 'make bench     benchmarks'
+	@echo 'make clean     removes what was built here'
+
+demo:
+	@Tests/Demo/requirements.sh demo
+	$(RELEASE)
+	@Tests/Demo/demo.sh "$$($(RELEASE) --show-bin-path)" reports
+
+# The backtracer can hang for minutes after a crash in a test.
+test: export SWIFT_BACKTRACE = enable=no
+test:
+	@Tests/Demo/requirements.sh test
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build
+
+build:
+	@Tests/Demo/requirements.sh build
+	$(RELEASE)
+
+# Needs no Swift, so that it can run as root after a build as somebody else.
+install:
+	install -D -m 0755 .build/release/night-audit '$(DESTDIR)$(PREFIX)/bin/night-audit'
+	install -d '$(DESTDIR)$(PREFIX)/share/night-audit'
+	install -m 0644 cron/* '$(DESTDIR)$(PREFIX)/share/night-audit'
+	test -e '$(DESTDIR)$(SYSCONFDIR)/night-audit/night-audit.yaml' || \
+	  install -D -m 0640 cron/night-audit.yaml '$(DESTDIR)$(SYSCONFDIR)/night-audit/night-audit.yaml'
+
+lint:
+	$(SWIFT) format lint --strict -r Sources Tests Package.swift
+
+bench:
+	$(MAKE) -C Tests/Benchmarks bench
+
+clean:
+	rm -rf .build reports/sample-60-days

@@ -1,0 +1,132 @@
+import AppStore
+import Reconciliation
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct RateGateTests {
+  @Test func aCrowdIsLetThroughAtTheRate() async throws {
+    let clock = StoppedClock()
+    let gate = RateGate(rate: 50, clock: clock.gateClock)
+    let times = try await withThrowingTaskGroup(of: Duration.self) { group in
+      for _ in 0..<500 {
+        group.addTask {
+          try await gate.admit()
+          return clock.slept
+        }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(times.count == 500)
+    #expect(mostInOneSecond(times.sorted()) <= 50)
+    // 500 at 50 a second need 10 seconds of the clock that only sleeping moves, less the burst.
+    #expect((.seconds(9)...(.seconds(10))).contains(clock.slept))
+  }
+
+  @Test func withoutARateNobodySleeps() async throws {
+    let clock = StoppedClock()
+    let gate = RateGate(rate: nil, clock: clock.gateClock)
+    for _ in 0..<100 { try await gate.admit() }
+    #expect(clock.slept == .zero)
+  }
+
+  @Test func whoComesFirstGoesFirst() async throws {
+    let sleeper = Sleeper()
+    let gate = RateGate(rate: 1, clock: sleeper.gateClock)
+    try await gate.admit()
+    let order = Order()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<5 {
+        group.addTask {
+          try await gate.admit()
+          order.note(number)
+        }
+        // The first one sleeps, the others queue: only then does the next one come.
+        while number == 0 ? !sleeper.isAsleep : gate.waitingCount < number { await Task.yield() }
+      }
+      sleeper.wakeForGood()
+      try await group.waitForAll()
+    }
+    #expect(order.numbers == [0, 1, 2, 3, 4])
+  }
+
+  @Test func aCancelledWaiterLeavesTheLine() async throws {
+    let sleeper = Sleeper()
+    let gate = RateGate(rate: 1, clock: sleeper.gateClock)
+    try await gate.admit()
+    let first = Task { try await gate.admit() }
+    while !sleeper.isAsleep { await Task.yield() }
+    let second = Task { try await gate.admit() }
+    while gate.waitingCount < 1 { await Task.yield() }
+    let third = Task { try await gate.admit() }
+    while gate.waitingCount < 2 { await Task.yield() }
+
+    second.cancel()
+    await #expect(throws: CancellationError.self) { try await second.value }
+    #expect(gate.waitingCount == 1)
+    // The first one is asleep, not in line; the place goes to the third one.
+    first.cancel()
+    await #expect(throws: CancellationError.self) { try await first.value }
+    sleeper.wakeForGood()
+    try await third.value
+  }
+
+  @Test func aTaskThatIsCancelledAlreadyIsNotAdmitted() async {
+    let gate = RateGate(rate: nil)
+    let task = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      try await gate.admit()
+    }
+    await #expect(throws: CancellationError.self) { try await task.value }
+  }
+
+  @Test func aShutGateHoldsEvenWhoSleepsAlready() async throws {
+    let clock = StoppedClock()
+    let gate = RateGate(rate: 1, clock: clock.gateClock)
+    try await gate.admit()
+    clock.onFirstSleep { gate.shut(for: .seconds(30)) }
+    try await gate.admit()
+    #expect(clock.slept == .seconds(30))
+  }
+
+  @Test func theSystemClockMoves() async throws {
+    let gate = RateGate(rate: 1_000)
+    let before = RateGate.Clock.continuous.uptime()
+    for _ in 0..<110 { try await gate.admit() }
+    // 100 come with the first burst at most; the others are a millisecond apart.
+    #expect(RateGate.Clock.continuous.uptime() - before >= .milliseconds(9))
+  }
+}
+
+/// A clock on which who sleeps stays asleep until woken or cancelled.
+private final class Sleeper: Sendable {
+  private let time = Mutex(Duration.zero)
+  private let asleep = Mutex(false)
+  private let awake = Mutex(false)
+
+  var isAsleep: Bool { asleep.withLock { $0 } }
+
+  func wakeForGood() { awake.withLock { $0 = true } }
+
+  var gateClock: RateGate.Clock {
+    RateGate.Clock(
+      uptime: { self.time.withLock { $0 } },
+      sleep: { span throws(CancellationError) in
+        self.asleep.withLock { $0 = true }
+        while !self.awake.withLock({ $0 }) {
+          if Task.isCancelled { throw CancellationError() }
+          await Task.yield()
+        }
+        self.time.withLock { $0 += span }
+      })
+  }
+}
+
+/// Who was let through, in that order.
+private final class Order: Sendable {
+  private let noted = Mutex<[Int]>([])
+
+  var numbers: [Int] { noted.withLock { $0 } }
+
+  func note(_ number: Int) { noted.withLock { $0.append(number) } }
+}

@@ -1,0 +1,100 @@
+import AppStore
+import Foundation
+import Testing
+
+struct ReceiptKindTests {
+  private static let oldReceipt = """
+    {
+    \t"signature" = "AluGxOuMy+RT1gkyFCoD1i1KT3KUZl+F5FAAW0ELBlCUbC9dW14876aW";
+    \t"purchase-info" = "ewoJIm9yaWdpbmFsLXB1cmNoYXNlLWRhdGUtcHN0IiA9ICIyMDEyLTA0LTMwIjsKfQ==";
+    \t"environment" = "Sandbox";
+    \t"pod" = "100";
+    \t"signing-status" = "0";
+    }
+    """
+  private static let signedData: [UInt8] = [
+    0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02, 0xA0, 0x03, 0x02, 0x01, 0x01,
+  ]
+  private static let jws = jws(header: #"{"alg":"ES256","x5c":["MIIB"]}"#)
+
+  @Test(
+    arguments: [
+      [0x30, 0x10] + signedData, [0x30, 0x81, 0x10] + signedData, [0x30, 0x82, 0x00, 0x10] + signedData,
+      [0x30, 0x84, 0x00, 0x00, 0x00, 0x10] + signedData, [0x30, 0x80] + signedData + [0x00, 0x00],
+      [0x30, 0x10] + signedData + [0x00],
+    ] as [[UInt8]])
+  func appReceipts(bytes: [UInt8]) {
+    let payload = Data(bytes).base64EncodedString()
+    #expect(ReceiptKind.detect(payload: payload) == .appReceipt)
+    #expect(ReceiptKind.detect(payload: " \n\t\(payload)\r\n") == .appReceipt)
+    #expect(ReceiptKind.detect(payload: payload.prefix(4) + "\r\n" + payload.dropFirst(4)) == .appReceipt)
+    #expect(ReceiptKind.detect(payload: payload.filter { $0 != "=" }) == .appReceipt)
+  }
+
+  @Test(
+    arguments: [
+      // Cut off, another content type, no content, a set instead of a sequence, lengths that make no sense.
+      [0x30, 0x11] + signedData, [0x30, 0x82, 0x01, 0x10] + signedData,
+      [0x30, 0x10] + signedData.map { $0 == 0x02 ? 0x01 : $0 }, [0x30, 0x0B] + signedData.prefix(11),
+      [0x30, 0x10] + signedData.map { $0 == 0xA0 ? 0x30 : $0 }, [0x31, 0x10] + signedData, [0x30, 0x85, 0x00, 0x00, 0x00, 0x00, 0x10] + signedData, [0x30, 0xFF] + signedData,
+      [0x30], [0x30, 0x10], [0x30, 0x82], [0x30, 0x84, 0xFF, 0xFF, 0xFF, 0xFF], [],
+    ] as [[UInt8]])
+  func bytesThatAreNoReceipt(bytes: [UInt8]) {
+    #expect(ReceiptKind.detect(payload: Data(bytes).base64EncodedString()) == .malformed)
+  }
+
+  @Test(arguments: [
+    oldReceipt, "\n" + oldReceipt + "\n", #"{"purchase-info"="QQ==";}"#, #"{ "purchase-info"  =  "" }"#,
+  ])
+  func transactionReceipts(text: String) {
+    #expect(ReceiptKind.detect(payload: Data(text.utf8).base64EncodedString()) == .transactionReceipt)
+    let wrapped = Data(text.utf8).base64EncodedString(options: [.lineLength64Characters])
+    #expect(ReceiptKind.detect(payload: wrapped) == .transactionReceipt)
+  }
+
+  @Test(arguments: [
+    oldReceipt.replacingOccurrences(of: "purchase-info", with: "purchase-data"), String(oldReceipt.dropLast()),
+    #"{"purchase-info":"QQ=="}"#, #"{"purchase-info" = 1}"#, "{}", "{", "\"purchase-info\" = \"QQ==\"",
+  ])
+  func textsThatAreNoReceipt(text: String) {
+    #expect(ReceiptKind.detect(payload: Data(text.utf8).base64EncodedString()) == .malformed)
+    #expect(ReceiptKind.detect(payload: text) == .malformed)
+  }
+
+  @Test(arguments: [
+    jws, " \r\n\(jws)\n", jws.dropLast() + "A", jws.split(separator: ".").prefix(2).joined(separator: ".") + ".",
+    jws(header: #"{"alg":"none"}"#), jws(header: #"{"kid":"Apple_Xcode_Key","alg":"ES256"}"#),
+  ])
+  func signedTransactions(payload: String) {
+    #expect(ReceiptKind.detect(payload: payload) == .signedTransaction)
+  }
+
+  @Test(arguments: [
+    jws(header: #"{"typ":"JWT"}"#), jws(header: #"["alg"]"#), jws(header: "alg"), jws(header: #"{"alg":""}"#),
+    jws + ".AAAA", "..", "a.b", "eyJhbGciOiJFUzI1NiJ9..AAAA", "eyJhbGciOiJFUzI1NiJ9.e30=.AAAA",
+    "eyJhbGciOiJFUzI1NiJ9.e30.AA+A", "eyJhbGci\nOiJFUzI1NiJ9.e30.AAAA",
+  ])
+  func threePartsThatAreNoSignedTransaction(payload: String) {
+    #expect(ReceiptKind.detect(payload: payload) == .malformed)
+  }
+
+  @Test(arguments: ["", " ", "x", "====", "null", "<receipt/>", "MIIT*", "\u{0}", "受領書", "%2BMIIT"])
+  func anythingElse(payload: String) {
+    #expect(ReceiptKind.detect(payload: payload) == .malformed)
+  }
+
+  @Test func longPayloadsAreNotLookedInto() {
+    let padding = String(repeating: " ", count: ReceiptKind.maximumPayloadBytes - Self.jws.utf8.count)
+    #expect(ReceiptKind.detect(payload: padding + Self.jws) == .signedTransaction)
+    #expect(ReceiptKind.detect(payload: " " + padding + Self.jws) == .malformed)
+    let dots = String(repeating: ".", count: 5_000_000)
+    #expect(ReceiptKind.detect(payload: dots) == .malformed)
+  }
+
+  private static func jws(header: String) -> String {
+    [header, #"{"transactionId":"1"}"#, "signature"].map {
+      Data($0.utf8).base64EncodedString().replacingOccurrences(of: "+", with: "-")
+        .replacingOccurrences(of: "/", with: "_").filter { $0 != "=" }
+    }.joined(separator: ".")
+  }
+}

@@ -1,0 +1,313 @@
+import Crypto
+import Foundation
+import Reconciliation
+import SwiftASN1
+import Testing
+import X509
+
+@testable import AppStore
+
+private typealias Authority = TestCertificateAuthority
+
+private func verifier() throws -> AppReceiptVerifier { AppReceiptVerifier(roots: try Authority.receipts.roots) }
+
+@Suite("A genuine app receipt")
+struct AppReceiptTests {
+  @Test("brings every purchase as evidence")
+  func readsPurchases() throws {
+    var built = try TestAppReceipt()
+    built.purchases = [
+      TestAppReceipt.purchase(),
+      TestAppReceipt.purchase(
+        id: "1000000000000003", original: "1000000000000002", type: 3, cancelled: "2026-05-31T13:00:00Z",
+        expires: "2026-06-30T12:00:00Z"),
+      TestAppReceipt.purchase(id: "1000000000000004", original: "1000000000000001", type: 0),
+    ]
+    let receipt = try verifier().verify(base64: built.base64).get()
+    #expect(receipt.environment == .production)
+    #expect(receipt.bundleId == "com.example.game")
+    #expect(receipt.creationDate == Instant(milliseconds: milliseconds(2026, 6)))
+    #expect(receipt.validity == .atCreationDate)
+    #expect(receipt.incompletePurchases == 0)
+    #expect(receipt.transactions.map(\.transactionId) == ["1000000000000001", "1000000000000003", "1000000000000004"])
+    #expect(receipt.transactions.map(\.isRenewal) == [false, true, false])
+    #expect(receipt.transactions.map(\.productType) == [.consumable, .autoRenewable, .nonConsumable])
+
+    var expected = TransactionFact(
+      environment: .production, transactionId: "1000000000000003", productId: "gems.100", channel: .offline,
+      signedDate: receipt.creationDate)
+    expected.originalTransactionId = "1000000000000002"
+    expected.webOrderLineItemId = "2000000000123"
+    expected.bundleId = "com.example.game"
+    expected.productType = .autoRenewable
+    expected.quantity = 2
+    expected.purchaseDate = Instant(rfc3339: "2026-05-31T12:00:00Z")
+    expected.originalPurchaseDate = Instant(rfc3339: "2026-05-30T12:00:00Z")
+    expected.expiresDate = Instant(rfc3339: "2026-06-30T12:00:00Z")
+    expected.revocation = .says(Revocation(date: Instant(milliseconds: 1_780_232_400_000)))
+    expected.isRenewal = true
+    expected.hasOffer = false
+    #expect(receipt.transactions[1] == expected)
+  }
+
+  @Test("with empty dates is silent about them")
+  func emptyDatesAreSilent() throws {
+    let fact = try verifier().verify(base64: TestAppReceipt().base64).get().transactions[0]
+    #expect(fact.revocation == .silent)
+    #expect(fact.expiresDate == nil)
+    #expect(fact.appAccountToken == .silent)
+    #expect(fact.priceMilliunits == nil)
+  }
+
+  @Test("without purchases is authentic")
+  func acceptsNoPurchases() throws {
+    var built = try TestAppReceipt()
+    built.purchases = []
+    #expect(try verifier().verify(base64: built.base64).get().transactions.isEmpty)
+  }
+
+  @Test("names a trial or an offer, and is silent where it has no such field")
+  func readsOffers() throws {
+    var built = try TestAppReceipt()
+    let plain = TestAppReceipt.purchase().filter { $0 != TestASN1.attribute(1713, TestASN1.integer(0)) }
+    built.purchases = [
+      plain, plain + [TestASN1.attribute(1713, TestASN1.integer(1))],
+      plain + [TestASN1.attribute(1721, TestASN1.utf8("spring"))],
+    ]
+    #expect(try verifier().verify(base64: built.base64).get().transactions.map(\.hasOffer) == [nil, true, true])
+  }
+
+  @Test("counts purchases without their ids instead of inventing facts")
+  func countsIncompletePurchases() throws {
+    var built = try TestAppReceipt()
+    built.purchases.append([TestASN1.attribute(1702, TestASN1.utf8("gems.100"))])
+    let receipt = try verifier().verify(base64: built.base64).get()
+    #expect(receipt.transactions.count == 1)
+    #expect(receipt.incompletePurchases == 1)
+  }
+
+  @Test(
+    "names its environment",
+    arguments: [
+      ("Production", AppleEnvironment.production), ("ProductionVPP", .production), ("ProductionSandbox", .sandbox),
+      ("ProductionVPPSandbox", .sandbox),
+    ])
+  func readsEnvironment(name: String, environment: AppleEnvironment) throws {
+    var built = try TestAppReceipt()
+    built.attributes = TestAppReceipt.attributes(environment: name)
+    #expect(try verifier().verify(base64: built.base64).get().environment == environment)
+  }
+
+  @Test("may have indefinite lengths")
+  func readsIndefiniteLengths() throws {
+    var built = try TestAppReceipt()
+    let definite = try verifier().verify(base64: built.base64)
+    built.encoding = .indefinite
+    #expect(try verifier().verify(base64: built.base64) == definite)
+    #expect(throws: Never.self) { try definite.get() }
+  }
+
+  @Test("may be wrapped into lines and lack its padding")
+  func readsWrappedBase64() throws {
+    var built = try TestAppReceipt()
+    // One byte more, until padding is due.
+    var filler: [UInt8] = []
+    while try !built.base64.hasSuffix("=") {
+      filler.append(1)
+      built.attributes = TestAppReceipt.attributes() + [TestASN1.attribute(9_998, filler)]
+    }
+    let text = try built.base64
+    let lines = stride(from: 0, to: text.count, by: 64).map { String(text.dropFirst($0).prefix(64)) }
+    let wrapped = lines.joined(separator: "\r\n").replacing("=", with: "") + "\n"
+    #expect(try verifier().verify(base64: wrapped) == verifier().verify(base64: text))
+    #expect(throws: Never.self) { try verifier().verify(base64: wrapped).get() }
+  }
+
+  @Test("may name the digest together with RSA, and bring its certificates in any order")
+  func toleratesSpellings() throws {
+    var built = try TestAppReceipt()
+    built.signatureAlgorithm[8] = 11
+    built.certificates = try built.certificates.reversed() + [Authority.transactions.leaf.der]
+    #expect(throws: Never.self) { try verifier().verify(base64: built.base64).get() }
+  }
+
+  @Test("may be signed with SHA-1 while Apple did", arguments: ["2015-06-01T00:00:00Z", "2024-12-31T23:59:59Z"])
+  func acceptsOldSHA1(created: String) throws {
+    var built = try TestAppReceipt()
+    built.digest = .sha1WithRSAEncryption
+    built.attributes = TestAppReceipt.attributes(created: created)
+    #expect(throws: Never.self) { try verifier().verify(base64: built.base64).get() }
+  }
+}
+
+/// One way to break an app receipt, and what must be said about it.
+struct ReceiptRefusalCase: Sendable, CustomTestStringConvertible {
+  let testDescription: String
+  let refusal: SignedDataRefusal
+  let receipt: @Sendable () throws -> String
+
+  init(_ name: String, _ refusal: SignedDataRefusal, _ receipt: @escaping @Sendable () throws -> String) {
+    testDescription = name
+    self.refusal = refusal
+    self.receipt = receipt
+  }
+}
+
+private typealias Case = ReceiptRefusalCase
+
+@Suite("An app receipt is refused")
+struct AppReceiptRefusalTests {
+  @Test("for its own reason", arguments: receiptCases)
+  func refuses(_ broken: ReceiptRefusalCase) throws {
+    #expect(try verifier().verify(base64: broken.receipt()) == .failure(broken.refusal))
+  }
+
+  @Test("as long as there are no roots")
+  func refusesWithoutRoots() throws {
+    #expect(try AppReceiptVerifier(roots: .none).verify(base64: TestAppReceipt().base64) == .failure(.noRoots))
+  }
+
+  @Test("when it is cut, wherever that is")
+  func refusesEveryCut() throws {
+    let bytes = try TestAppReceipt().bytes
+    let verifier = try verifier()
+    for length in 0..<bytes.count {
+      let cut = Data(bytes[..<length]).base64EncodedString()
+      #expect(verifier.verify(base64: cut) == .failure(.payloadUnreadable), "\(length) bytes")
+    }
+  }
+}
+
+@Sendable private func altered(_ change: (inout TestAppReceipt) throws -> Void) throws -> String {
+  var receipt = try TestAppReceipt()
+  try change(&receipt)
+  return try receipt.base64
+}
+
+private let receiptCases: [Case] = [
+  Case("nothing", .payloadUnreadable) { "" },
+  Case("no base64", .payloadUnreadable) { "{ \"signature\" = 1; }" },
+  Case("random bytes", .payloadUnreadable) {
+    Data((0..<4_000).map { _ in UInt8.random(in: 0...255) }).base64EncodedString()
+  },
+  Case("a certificate instead", .payloadUnreadable) { try Data(Authority.receipts.leaf.der).base64EncodedString() },
+  Case("bytes behind it", .payloadUnreadable) { try Data(TestAppReceipt().bytes + [0]).base64EncodedString() },
+  Case("nested without end", .payloadUnreadable) {
+    Data([UInt8](repeating: 0x30, count: 200_000).flatMap { [$0, 0x80] }).base64EncodedString()
+  },
+  Case("larger than the bound", .tooLarge) { String(repeating: "A", count: SignedDataLimits.receiptLength + 1) },
+  Case("another amount of purchases", .signatureMismatch) {
+    try altered {
+      $0.signedInstead = $0.content
+      $0.purchases.append(TestAppReceipt.purchase(id: "1000000000000009"))
+    }
+  },
+  Case("a later creation date", .signatureMismatch) {
+    try altered {
+      $0.signedInstead = $0.content
+      $0.attributes = TestAppReceipt.attributes(created: "2026-07-01T00:00:00Z")
+    }
+  },
+  Case("signature of the other digest", .signatureMismatch) {
+    let weak = try altered { $0.digest = .sha1WithRSAEncryption }
+    let bytes = try #require(Data(base64Encoded: weak))
+    let sha1 = Data([0x06, 0x05, 0x2B, 0x0E, 0x03, 0x02, 0x1A])
+    let sha256 = Data([0x06, 0x05, 0x60, 0x86, 0x48, 0x01, 0x65])
+    #expect(bytes.range(of: sha1) != nil)
+    // A digest identifier of the same length that is none: the signature is of no known form any more.
+    var changed = bytes
+    while let range = changed.range(of: sha1) { changed.replaceSubrange(range, with: sha256) }
+    #expect(try verifier().verify(base64: changed.base64EncodedString()) == .failure(.unsupported("unknown digest")))
+    return try altered {
+      $0.signedInstead = Array(SHA256.hash(data: $0.content))
+    }
+  },
+  Case("chain of another root", .chainNotTrusted) { try TestAppReceipt(foreign()).base64 },
+  Case("another root's chain before the genuine root", .chainNotTrusted) {
+    let foreign = try foreign()
+    return try altered {
+      $0.leaf = foreign.leaf
+      $0.certificates = [try foreign.leaf.der, try foreign.intermediate.der, $0.certificates[2]]
+    }
+  },
+  Case("no certificates", .chainNotTrusted) { try altered { $0.certificates = [] } },
+  Case("no intermediate", .chainNotTrusted) { try altered { $0.certificates.remove(at: 1) } },
+  Case("certificate that is none", .certificateUnreadable(1)) { try altered { $0.certificates[1] = [0x30, 0x00] } },
+  Case("too many certificates", .tooLarge) {
+    try altered { $0.certificates = Array(repeating: $0.certificates[0], count: 9) }
+  },
+  Case("too many purchases", .tooLarge) {
+    try altered { $0.purchases = Array(repeating: [], count: SignedDataLimits.receiptPurchases + 1) }
+  },
+  Case("leaf without Apple's marker: a developer's certificate", .markerMissing(.leaf)) {
+    let leaf = try Authority.receipts.leaf(.leaf.with { $0.marker = nil }, key: Authority.rsaKey(2))
+    return try altered {
+      $0.leaf = leaf
+      $0.certificates[0] = try leaf.der
+    }
+  },
+  Case("signature by a leaf with an elliptic curve", .signatureMismatch) {
+    let leaf = try Authority.receipts.leaf(.leaf)
+    return try altered {
+      $0.certificates[0] = try leaf.der
+      $0.leaf = TestCertificateAuthority.Identity(certificate: leaf.certificate, key: try Authority.rsaKey(2))
+    }
+  },
+  Case("created before the leaf was valid", .notValidAtSignedDate) {
+    try altered { $0.attributes = TestAppReceipt.attributes(created: "2014-12-31T23:59:59Z") }
+  },
+  Case("created after the leaf expired", .notValidAtSignedDate) {
+    try altered { $0.attributes = TestAppReceipt.attributes(created: "2027-10-01T00:00:01Z") }
+  },
+  Case("SHA-1 after Apple's last such certificate", .digestTooWeak) {
+    try altered {
+      $0.digest = .sha1WithRSAEncryption
+      $0.attributes = TestAppReceipt.attributes(created: "2025-01-24T00:00:00Z")
+    }
+  },
+  Case("leaf signed with SHA-1 after Apple's last such certificate", .digestTooWeak) {
+    let template = Authority.Template.leaf.with { $0.signatureAlgorithm = .sha1WithRSAEncryption }
+    let leaf = try Authority.receipts.leaf(template, key: Authority.rsaKey(2))
+    return try altered {
+      $0.leaf = leaf
+      $0.certificates[0] = try leaf.der
+    }
+  },
+  Case("signed attributes", .unsupported("signed attributes")) {
+    try altered { $0.signedAttributes = TestASN1.element(0xA0, TestASN1.sequence(TestASN1.identifier([0x2A]))) }
+  },
+  Case("unknown signature algorithm", .unsupported("unknown signature algorithm")) {
+    try altered { $0.signatureAlgorithm[8] = 10 }
+  },
+  Case("content that is no receipt", .payloadUnreadable) { try altered { $0.attributes = [[0x0C, 0x01, 0x41]] } },
+  Case("attribute without a value", .payloadUnreadable) {
+    try altered { $0.attributes.append(TestASN1.sequence(TestASN1.integer(2), TestASN1.integer(1))) }
+  },
+  Case("purchase that is no set", .payloadUnreadable) {
+    try altered { $0.attributes.append(TestASN1.attribute(17, [0x05, 0x00])) }
+  },
+  Case("no bundle", .payloadIncomplete("bundle identifier")) { try altered { $0.attributes.remove(at: 2) } },
+  Case("no creation date", .payloadIncomplete("creation date")) {
+    try altered { $0.attributes = TestAppReceipt.attributes(created: "") }
+  },
+  Case("no environment", .environmentUnknown(nil)) { try altered { $0.attributes.removeFirst() } },
+  Case("unknown environment", .environmentUnknown("Staging")) {
+    try altered { $0.attributes = TestAppReceipt.attributes(environment: "Staging") }
+  },
+  Case("Xcode's", .notSignedByApple(.xcode, claim)) {
+    var receipt = try TestAppReceipt(foreign())
+    receipt.encoding = .xcode
+    receipt.attributes = TestAppReceipt.attributes(environment: "Xcode")
+    return try receipt.base64
+  },
+  Case("Xcode's name under Apple's signature", .notSignedByApple(.xcode, claim)) {
+    try altered { $0.attributes = TestAppReceipt.attributes(environment: "Xcode") }
+  },
+]
+
+private let claim = UnverifiedClaim(transactionId: "1000000000000001", productId: "gems.100")
+
+/// An authority with the genuine one's names and other keys.
+@Sendable private func foreign() throws -> Authority {
+  try Authority(rootKey: Authority.rsaKey(2), intermediateKey: Authority.rsaKey(0), leafKey: Authority.rsaKey(1))
+}

@@ -1,0 +1,353 @@
+import Crypto
+import Foundation
+import Reconciliation
+import SwiftASN1
+import Testing
+import X509
+
+@testable import AppStore
+
+/// One way to break a signed transaction, and what must be said about it.
+struct JWSRefusalCase: Sendable, CustomTestStringConvertible {
+  let testDescription: String
+  let refusal: SignedDataRefusal
+  let jws: @Sendable () throws -> String
+
+  init(_ name: String, _ refusal: SignedDataRefusal, _ jws: @escaping @Sendable () throws -> String) {
+    testDescription = name
+    self.refusal = refusal
+    self.jws = jws
+  }
+}
+
+private typealias Authority = TestCertificateAuthority
+private typealias Case = JWSRefusalCase
+
+@Suite("A signed transaction is refused")
+struct JWSRefusalTests {
+  @Test("for its own reason", arguments: headerCases + chainCases + dateCases)
+  func refusesChain(_ broken: JWSRefusalCase) throws { try expectRefusal(broken) }
+
+  @Test("when it is not exactly what was signed", arguments: signatureCases + formCases + payloadCases)
+  func refusesContent(_ broken: JWSRefusalCase) throws { try expectRefusal(broken) }
+
+  @Test(
+    "in the same way by a verifier that already knows the genuine chain",
+    arguments: headerCases + chainCases + dateCases + signatureCases)
+  func refusesWithWarmCache(_ broken: JWSRefusalCase) throws {
+    let verifier = JWSVerifier(roots: try Authority.transactions.roots)
+    #expect(throws: Never.self) { try verifier.verifyTransaction(TestJWS().text, channel: .offline).get() }
+    #expect(try verifier.verifyTransaction(broken.jws(), channel: .offline) == .failure(broken.refusal))
+  }
+
+  private func expectRefusal(_ broken: JWSRefusalCase) throws {
+    let verifier = JWSVerifier(roots: try Authority.transactions.roots)
+    #expect(try verifier.verifyTransaction(broken.jws(), channel: .offline) == .failure(broken.refusal))
+  }
+}
+
+/// A genuine JWS after a change that is signed over.
+@Sendable private func signed(_ change: (inout TestJWS) throws -> Void) throws -> String {
+  var jws = try TestJWS()
+  try change(&jws)
+  return try jws.text
+}
+
+/// A genuine payload under another header text, signed over.
+@Sendable private func signed(header change: (String) throws -> String) throws -> String {
+  let jws = try TestJWS()
+  return try TestJWS.signed(header: change(jws.headerText), payload: TestJWS.json(jws.payload), key: jws.key)
+}
+
+/// Another payload text under the genuine header, signed over.
+@Sendable private func signed(payload: String) throws -> String {
+  let jws = try TestJWS()
+  return try TestJWS.signed(header: jws.headerText, payload: payload, key: jws.key)
+}
+
+/// A genuine JWS whose three parts are changed after signing.
+@Sendable private func altered(_ change: (inout [String]) throws -> Void) throws -> String {
+  var parts = try TestJWS().text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+  try change(&parts)
+  return parts.joined(separator: ".")
+}
+
+private let headerCases: [Case] = [
+  Case("alg none, no signature", .algorithm("none")) {
+    try signed { $0.algorithm = "none" }.split(separator: ".").dropLast().joined(separator: ".") + "."
+  },
+  Case("alg none, signature kept", .algorithm("none")) { try signed { $0.algorithm = "none" } },
+  Case("HS256 with the leaf's certificate as secret", .algorithm("HS256")) {
+    var jws = try TestJWS()
+    jws.algorithm = "HS256"
+    let text = try jws.text.split(separator: ".").dropLast().joined(separator: ".")
+    let code = HMAC<SHA256>.authenticationCode(for: Data(text.utf8), using: SymmetricKey(data: jws.chain[0]))
+    return text + "." + TestJWS.base64URL(code)
+  },
+  Case("ES384", .algorithm("ES384")) { try signed { $0.algorithm = "ES384" } },
+  Case("RS256", .algorithm("RS256")) { try signed { $0.algorithm = "RS256" } },
+  Case("alg in lower case", .algorithm("es256")) { try signed { $0.algorithm = "es256" } },
+  Case("alg missing", .algorithm("nothing")) { try signed { $0.replacing("alg", with: "ALG") } },
+  Case("critical extension in the header", .headerUnreadable) {
+    try signed { $0.replacing(#""alg""#, with: #""crit":["exp"],"alg""#) }
+  },
+  Case("header that is no JSON", .headerUnreadable) { try signed { "x" + $0 } },
+  Case("header that is an array", .headerUnreadable) { try signed { "[" + $0 + "]" } },
+  Case("header of standard base64", .headerUnreadable) { try altered { $0[0] = "+/" + $0[0].dropFirst(2) } },
+  Case("padded header", .headerUnreadable) { try altered { $0[0] += "=" } },
+  Case("empty header", .headerUnreadable) { try altered { $0[0] = "" } },
+  Case("no x5c", .chainLength(0)) { try signed { $0.replacing("x5c", with: "x5d") } },
+  Case("x5c that is a text", .chainLength(0)) {
+    try signed { $0.replacing("[", with: "").replacing("]", with: "").replacing(#"","M"#, with: "M") }
+  },
+  Case("one certificate", .chainLength(1)) { try signed { $0.chain = [$0.chain[0]] } },
+  Case("two certificates", .chainLength(2)) { try signed { $0.chain.removeLast() } },
+  Case("four certificates", .chainLength(4)) { try signed { $0.chain.append($0.chain[2]) } },
+  Case("certificate that is no text", .certificateUnreadable(0)) {
+    try signed { $0.replacing(#""x5c":[""#, with: #""x5c":[7,""#).replacing(#/,"[^"]*"\]/#, with: "]") }
+  },
+  Case("certificate in URL-safe base64", .certificateUnreadable(1)) {
+    try signed { header in
+      let second = Data(try TestJWS().chain[1]).base64EncodedString()
+      return header.replacing(second, with: "-_" + second.dropFirst(2))
+    }
+  },
+  Case("leaf that is no certificate", .certificateUnreadable(0)) { try signed { $0.chain[0] = [0x30, 0x00] } },
+  Case("intermediate that is no certificate", .certificateUnreadable(1)) { try signed { $0.chain[1] = [1, 2, 3] } },
+  Case("leaf with bytes behind it", .certificateUnreadable(0)) { try signed { $0.chain[0].append(0) } },
+  Case("leaf cut short", .certificateUnreadable(0)) { try signed { $0.chain[0].removeLast() } },
+  Case("leaf larger than any of Apple's", .certificateUnreadable(0)) {
+    try signed { $0.chain[0] += [UInt8](repeating: 0, count: SignedDataLimits.certificateLength) }
+  },
+]
+
+private let chainCases: [Case] = [
+  Case("complete chain of another root", .chainNotTrusted) {
+    try TestJWS(Authority(root: .root.with { $0.name = "Another Root CA" })).text
+  },
+  Case("attacker's root with the same name", .chainNotTrusted) { try TestJWS(Authority()).text },
+  Case("attacker's leaf and intermediate before the genuine root", .chainNotTrusted) {
+    var jws = try TestJWS(Authority())
+    jws.chain[2] = try Authority.transactions.root.der
+    return try jws.text
+  },
+  Case("attacker's leaf under the genuine intermediate's name", .chainNotTrusted) {
+    let attacker = try Authority()
+    return try signed {
+      $0.chain[0] = try attacker.leaf.der
+      $0.key = attacker.leaf.key
+    }
+  },
+  Case("genuine leaf under an attacker's intermediate", .chainNotTrusted) {
+    let attacker = try Authority()
+    return try signed { $0.chain[1] = try attacker.intermediate.der }
+  },
+  Case("leaf and intermediate swapped", .chainNotTrusted) { try signed { $0.chain.swapAt(0, 1) } },
+  Case("root in place of the intermediate", .chainNotTrusted) { try signed { $0.chain[1] = $0.chain[2] } },
+  Case("leaf issued by a genuine leaf", .chainNotTrusted) {
+    let forged = try Authority.issue(.leaf, key: .init(P256.Signing.PrivateKey()), by: Authority.transactions.leaf)
+    return try signed {
+      $0.chain = [try forged.der, $0.chain[0], $0.chain[1]]
+      $0.key = forged.key
+    }
+  },
+  Case("leaf signed by the intermediate in the root's name", .chainNotTrusted) {
+    let genuine = Authority.transactions
+    let issuer = Authority.Identity(certificate: genuine.root.certificate, key: genuine.intermediate.key)
+    let leaf = try Authority.issue(.leaf, key: .init(P256.Signing.PrivateKey()), by: issuer)
+    return try signed {
+      $0.chain[0] = try leaf.der
+      $0.key = leaf.key
+    }
+  },
+  Case("leaf directly under the root", .chainNotTrusted) {
+    let leaf = try Authority.issue(.leaf, key: .init(P256.Signing.PrivateKey()), by: Authority.transactions.root)
+    return try signed {
+      $0.chain[0] = try leaf.der
+      $0.key = leaf.key
+    }
+  },
+  Case("intermediate that is no authority", .intermediateNotAuthority) {
+    try underIntermediate(.intermediate.with { $0.isAuthority = false })
+  },
+  Case("intermediate that may not sign certificates", .certificateNotUsable(.intermediate)) {
+    try underIntermediate(.intermediate.with { $0.usage = KeyUsage(cRLSign: true) })
+  },
+  Case("intermediate with an unknown critical extension", .certificateNotUsable(.intermediate)) {
+    try underIntermediate(.intermediate.with { $0.criticalExtension = [1, 2, 3, 4] })
+  },
+  Case("intermediate without Apple's marker", .markerMissing(.intermediate)) {
+    try underIntermediate(.intermediate.with { $0.marker = nil })
+  },
+  Case("intermediate with the leaf's marker", .markerMissing(.intermediate)) {
+    try underIntermediate(.intermediate.with { $0.marker = Authority.leafMarker })
+  },
+  Case("leaf without Apple's marker", .markerMissing(.leaf)) { try withLeaf(.leaf.with { $0.marker = nil }) },
+  Case("leaf with the intermediate's marker", .markerMissing(.leaf)) {
+    try withLeaf(.leaf.with { $0.marker = Authority.intermediateMarker })
+  },
+  Case("leaf that may not sign", .certificateNotUsable(.leaf)) {
+    try withLeaf(.leaf.with { $0.usage = KeyUsage(keyEncipherment: true) })
+  },
+  Case("leaf with an unknown critical extension", .certificateNotUsable(.leaf)) {
+    try withLeaf(.leaf.with { $0.criticalExtension = [1, 2, 3, 4] })
+  },
+  Case("leaf with a P-384 key", .leafKeyKind) { try withLeaf(.leaf, key: .init(P384.Signing.PrivateKey())) },
+  Case("leaf with an RSA key", .leafKeyKind) { try withLeaf(.leaf, key: Authority.rsaKey(0)) },
+]
+
+private let dateCases: [Case] = [
+  Case("leaf expired when it was signed", .notValidAtSignedDate) {
+    try signed { $0.payload["signedDate"] = milliseconds(2027, 11) }
+  },
+  Case("leaf expired a second before", .notValidAtSignedDate) {
+    try signed { $0.payload["signedDate"] = milliseconds(2027, 10) + 1_000 }
+  },
+  Case("leaf not yet valid when it was signed", .notValidAtSignedDate) {
+    try signed { $0.payload["signedDate"] = milliseconds(2025, 9) - 1 }
+  },
+  Case("negative date", .notValidAtSignedDate) {
+    try signed { $0.payload["signedDate"] = Int64(-62_135_769_600_000) }
+  },
+  Case("intermediate expired when it was signed", .notValidAtSignedDate) {
+    try underIntermediate(.intermediate.with { $0.notAfter = date(2026, 5) })
+  },
+  Case("no signedDate", .payloadIncomplete("signedDate")) { try signed { $0.payload["signedDate"] = nil } },
+  Case("signedDate that is no number", .payloadIncomplete("signedDate")) {
+    try signed { $0.payload["signedDate"] = "2026-06-01" }
+  },
+]
+
+private let signatureCases: [Case] = [
+  Case("another amount", .signatureMismatch) {
+    try altered {
+      $0[1] = TestJWS.base64URL(Array(try TestJWS.json(TestJWS.transaction { $0["price"] = 1 }).utf8))
+    }
+  },
+  Case("header with one more field", .signatureMismatch) {
+    try altered {
+      let header = try TestJWS().headerText
+      $0[0] = TestJWS.base64URL(Array(header.replacing(#""alg""#, with: #""kid":"1","alg""#).utf8))
+    }
+  },
+  Case("signature of another transaction", .signatureMismatch) {
+    try altered {
+      let other = try signed { $0.payload["transactionId"] = "1" }
+      $0[2] = String(other.split(separator: ".")[2])
+    }
+  },
+  Case("signature of another genuine leaf", .signatureMismatch) {
+    try signed { $0.key = try Authority.transactions.leaf(.leaf).key }
+  },
+  Case("signature in DER form", .signatureMismatch) {
+    try altered {
+      let key = try TestJWS().key
+      let signature = try key.sign(bytes: Data("\($0[0]).\($0[1])".utf8), signatureAlgorithm: .ecdsaWithSHA256)
+      $0[2] = TestJWS.base64URL(signature.rawRepresentation)
+    }
+  },
+  Case("zero signature", .signatureMismatch) { try altered { $0[2] = TestJWS.base64URL(zero + zero) } },
+  Case("r = 0", .signatureMismatch) { try altered { $0[2] = try halves($0[2]) { _, s in zero + s } } },
+  Case("s = 0", .signatureMismatch) { try altered { $0[2] = try halves($0[2]) { r, _ in r + zero } } },
+  Case("r and s swapped", .signatureMismatch) { try altered { $0[2] = try halves($0[2]) { r, s in s + r } } },
+  Case("r beyond the curve's order", .signatureMismatch) {
+    try altered { $0[2] = try halves($0[2]) { _, s in [UInt8](repeating: 0xFF, count: 32) + s } }
+  },
+  Case("signature a byte short", .signatureMismatch) {
+    try altered { $0[2] = try halves($0[2]) { ($0 + $1).dropLast() } }
+  },
+  Case("signature a byte long", .signatureMismatch) { try altered { $0[2] = try halves($0[2]) { $0 + $1 + [0] } } },
+  Case("no signature", .signatureMismatch) { try altered { $0[2] = "" } },
+]
+
+private let formCases: [Case] = [
+  Case("nothing", .notThreeParts) { "" },
+  Case("text without dots", .notThreeParts) { try altered { $0 = [$0[0]] } },
+  Case("two parts", .notThreeParts) { try altered { $0.removeLast() } },
+  Case("four parts", .notThreeParts) { try altered { $0.append($0[2]) } },
+  Case("empty fourth part", .notThreeParts) { try altered { $0.append("") } },
+  Case("two dots alone", .headerUnreadable) { ".." },
+  Case("cut within the payload", .notThreeParts) { try altered { $0 = [$0[0], String($0[1].prefix(40))] } },
+  Case("cut within the signature", .signatureMismatch) { try altered { $0[2] = String($0[2].prefix(44)) } },
+  Case("padded payload", .payloadUnreadable) { try altered { $0[1] += "=" } },
+  Case("padded signature", .signatureUnreadable) { try altered { $0[2] += "==" } },
+  Case("payload of standard base64", .payloadUnreadable) { try altered { $0[1] = "+/" + $0[1].dropFirst(2) } },
+  Case("signature of standard base64", .signatureUnreadable) { try altered { $0[2] = "+/" + $0[2].dropFirst(2) } },
+  Case("unused bits of the signature set", .signatureUnreadable) {
+    try altered { $0[2] = $0[2].dropLast() + String(nextCharacter($0[2].last)) }
+  },
+  Case("space before", .headerUnreadable) { try altered { $0[0] = " " + $0[0] } },
+  Case("line break behind", .signatureUnreadable) { try altered { $0[2] += "\n" } },
+  Case("line break within", .payloadUnreadable) { try altered { $0[1].insert("\n", at: $0[1].startIndex) } },
+  Case("larger than anything Apple signs", .tooLarge) {
+    try altered { $0[1] += String(repeating: "A", count: SignedDataLimits.jwsLength) }
+  },
+]
+
+private let payloadCases: [Case] = [
+  Case("payload that is no JSON", .payloadUnreadable) { try signed(payload: "{\"transactionId\":") },
+  Case("payload with text behind it", .payloadUnreadable) { try signed(payload: "{} {}") },
+  Case("payload that is an array", .payloadUnreadable) { try signed(payload: "[]") },
+  Case("payload that is not UTF-8's JSON", .payloadUnreadable) { try signed(payload: "{'transactionId': 1}") },
+  Case("payload nested too deeply", .payloadUnreadable) {
+    try signed(payload: "{\"a\":" + String(repeating: "[", count: 60_000) + String(repeating: "]", count: 60_000) + "}")
+  },
+  Case("empty payload", .payloadUnreadable) { try signed(payload: "") },
+  Case("no transactionId", .payloadIncomplete("transactionId")) { try signed { $0.payload["transactionId"] = nil } },
+  Case("transactionId with a NUL", .payloadIncomplete("transactionId")) {
+    try signed { $0.payload["transactionId"] = "1\u{0}2" }
+  },
+  Case("no productId", .payloadIncomplete("productId")) { try signed { $0.payload["productId"] = nil } },
+  Case("no environment", .payloadIncomplete("environment")) { try signed { $0.payload["environment"] = nil } },
+  Case("unknown environment", .environmentUnknown("Staging")) { try signed { $0.payload["environment"] = "Staging" } },
+  Case("Xcode's own chain", .notSignedByApple(.xcode, claim)) {
+    var jws = try TestJWS(Authority(), payload: TestJWS.transaction { $0["environment"] = "Xcode" })
+    jws.chain = [jws.chain[0]]
+    return try jws.text
+  },
+  Case("Xcode under Apple's chain", .notSignedByApple(.xcode, claim)) {
+    try signed { $0.payload["environment"] = "Xcode" }
+  },
+  Case("local testing", .notSignedByApple(.localTesting, claim)) {
+    try TestJWS(Authority(), payload: TestJWS.transaction { $0["environment"] = "LocalTesting" }).text
+  },
+]
+
+private let claim = UnverifiedClaim(transactionId: "2000000123456789", productId: "gems.100")
+private let zero = [UInt8](repeating: 0, count: 32)
+
+@Sendable private func underIntermediate(_ template: Authority.Template) throws -> String {
+  let genuine = Authority.transactions
+  let intermediate = try Authority.issue(template, key: .init(P384.Signing.PrivateKey()), by: genuine.root)
+  let leaf = try Authority.issue(.leaf, key: .init(P256.Signing.PrivateKey()), by: intermediate)
+  return try signed {
+    $0.chain = [try leaf.der, try intermediate.der, $0.chain[2]]
+    $0.key = leaf.key
+  }
+}
+
+@Sendable private func withLeaf(
+  _ template: Authority.Template, key: Certificate.PrivateKey = .init(P256.Signing.PrivateKey())
+) throws -> String {
+  let leaf = try Authority.transactions.leaf(template, key: key)
+  return try signed {
+    $0.chain[0] = try leaf.der
+    $0.key = leaf.key
+  }
+}
+
+/// A signature put together anew from its two numbers.
+private func halves(_ text: String, join: ([UInt8], [UInt8]) -> [UInt8]) throws -> String {
+  let bytes = try #require(Base64Text.decodeURLSafe(Array(text.utf8)[...]))
+  return TestJWS.base64URL(join(Array(bytes[..<32]), Array(bytes[32...])))
+}
+
+/// The neighbour in the alphabet: the last of 86 characters carries four bits that belong to no byte.
+private func nextCharacter(_ character: Character?) -> Character {
+  switch character {
+  case "A": "B"
+  case "Q": "R"
+  case "g": "h"
+  default: "x"
+  }
+}

@@ -1,0 +1,307 @@
+import Crypto
+import Foundation
+import Reconciliation
+import Synchronization
+import Testing
+import X509
+
+@testable import AppStore
+
+private typealias Authority = TestCertificateAuthority
+
+@Suite("A genuine JWS")
+struct JWSVerifierTests {
+  private func verifier() throws -> JWSVerifier { JWSVerifier(roots: try Authority.transactions.roots) }
+
+  private func transaction(_ change: (inout [String: any Sendable]) -> Void) throws -> SignedTransaction {
+    let jws = try TestJWS(payload: TestJWS.transaction(change))
+    return try verifier().verifyTransaction(jws.text, channel: .serverApi).get()
+  }
+
+  @Test("becomes evidence with everything that it says")
+  func mapsEveryField() throws {
+    let transaction = try transaction { $0["expiresDate"] = milliseconds(2026, 7) }
+    var expected = TransactionFact(
+      environment: .production, transactionId: "2000000123456789", productId: "gems.100", channel: .serverApi,
+      signedDate: Instant(milliseconds: milliseconds(2026, 6) + 250))
+    expected.originalTransactionId = "2000000123456780"
+    expected.webOrderLineItemId = "2000000000123"
+    expected.bundleId = "com.example.game"
+    expected.productType = .consumable
+    expected.quantity = 2
+    expected.purchaseDate = Instant(milliseconds: milliseconds(2026, 6))
+    expected.originalPurchaseDate = Instant(milliseconds: milliseconds(2026, 5))
+    expected.expiresDate = Instant(milliseconds: milliseconds(2026, 7))
+    expected.revocation = .says(nil)
+    expected.priceMilliunits = 1_990
+    expected.currency = "USD"
+    expected.appAccountToken = .says("F7A1B9A0-6B0C-4C0E-9B43-1D2F3C4B5A69")
+    expected.ownership = .purchased
+    expected.isRenewal = false
+    expected.hasOffer = false
+    #expect(transaction.fact == expected)
+    #expect(transaction.validity == .atSignedDate)
+    #expect(transaction.type == "Consumable")
+    #expect(transaction.storefront == "USA")
+    #expect(transaction.transactionReason == "PURCHASE")
+  }
+
+  @Test("with a revocation says so")
+  func mapsRevocation() throws {
+    let transaction = try transaction {
+      $0["revocationDate"] = milliseconds(2026, 6)
+      $0["revocationReason"] = 1
+      $0["revocationType"] = "REFUND_PRORATED"
+      $0["revocationPercentage"] = 33_333
+    }
+    let revocation = Revocation(
+      date: Instant(milliseconds: milliseconds(2026, 6)), percentage: 33_333, type: "REFUND_PRORATED", reason: 1)
+    #expect(transaction.fact.revocation == .says(revocation))
+  }
+
+  @Test("with an unreadable revocation date says nothing about revocation")
+  func unreadableRevocationIsSilent() throws {
+    #expect(try transaction { $0["revocationDate"] = "soon" }.fact.revocation == .silent)
+  }
+
+  @Test("of an unknown kind keeps Apple's words")
+  func keepsUnknownWords() throws {
+    let transaction = try transaction {
+      $0["type"] = "Rental"
+      $0["inAppOwnershipType"] = "GIFTED"
+      $0["transactionReason"] = "RENEWAL"
+      $0["offerDiscountType"] = "FREE_TRIAL"
+      $0["offerType"] = 9
+      $0["newField"] = ["nested": [1, 2, 3]]
+    }
+    #expect(transaction.fact.productType == nil)
+    #expect(transaction.type == "Rental")
+    #expect(transaction.fact.ownership == nil)
+    #expect(transaction.inAppOwnershipType == "GIFTED")
+    #expect(transaction.fact.isRenewal == true)
+    #expect(transaction.fact.hasOffer == true)
+    #expect(transaction.offerType == 9)
+  }
+
+  @Test("may leave out all but the ids, the environment and the date")
+  func readsSparsePayload() throws {
+    let wanted: Set = ["transactionId", "productId", "environment", "signedDate"]
+    let fact = try transaction { $0 = $0.filter { wanted.contains($0.key) } }.fact
+    var expected = TransactionFact(
+      environment: .production, transactionId: "2000000123456789", productId: "gems.100", channel: .serverApi,
+      signedDate: Instant(milliseconds: milliseconds(2026, 6) + 250))
+    expected.revocation = .says(nil)
+    expected.appAccountToken = .says(nil)
+    expected.hasOffer = false
+    #expect(fact == expected)
+  }
+
+  @Test("is read with tolerance for its numbers and texts")
+  func toleratesForms() throws {
+    let authority = Authority.transactions
+    let payload = """
+       { "transactionId" : 2000000123456789, "productId":"gems\\u002e100", "environment":"Sandbox",
+      "signedDate": 1780272000250.5, "purchaseDate": -62135769600000, "quantity":"3", "isUpgraded": 1,
+      "price": 1.99e3, "revocationDate": null, "product\\u0049d": "gems.\\ud83d\\udc8e" }
+      """
+    let jws = try TestJWS.signed(header: TestJWS().headerText, payload: payload, key: authority.leaf.key)
+    let fact = try verifier().verifyTransaction(jws, channel: .notification).get().fact
+    #expect(fact.transactionId == "2000000123456789")
+    #expect(fact.productId == "gems.💎")
+    #expect(fact.environment == .sandbox)
+    #expect(fact.signedDate == Instant(microseconds: 1_780_272_000_250_500))
+    #expect(fact.purchaseDate == Instant(milliseconds: -62_135_769_600_000))
+    #expect(fact.quantity == 3)
+    #expect(fact.isUpgraded == true)
+    #expect(fact.priceMilliunits == 1_990)
+    #expect(fact.revocation == .says(nil))
+    #expect(fact.channel == .notification)
+  }
+
+  @Test("does not depend on the root that it brings along")
+  func ignoresRootOfChain() throws {
+    var jws = try TestJWS()
+    for stranger in [try Authority().root.der, [0x30, 0x00], []] {
+      jws.chain[2] = stranger
+      #expect(throws: Never.self) { try verifier().verifyTransaction(jws.text, channel: .offline).get() }
+    }
+  }
+
+  @Test("may escape the slashes of its certificates")
+  func acceptsEscapedSlashes() throws {
+    let jws = try TestJWS()
+    let header = try jws.headerText.replacing("/", with: #"\/"#)
+    let text = try TestJWS.signed(header: header, payload: TestJWS.json(jws.payload), key: jws.key)
+    #expect(throws: Never.self) { try verifier().verifyTransaction(text, channel: .offline).get() }
+  }
+
+  @Test(
+    "is judged at its own date, both ends of validity included",
+    arguments: [milliseconds(2025, 9), milliseconds(2027, 10), milliseconds(2027, 10) + 999])
+  func acceptsEdgesOfValidity(signedDate: Int64) throws {
+    #expect(throws: Never.self) { try transaction { $0["signedDate"] = signedDate } }
+  }
+
+  @Test("does not outlive its root, nor the depth that the root allows")
+  func obeysRoot() throws {
+    let expired = try Authority(root: .root.with { $0.notAfter = date(2026, 5) })
+    let shallow = try Authority(root: .root.with { $0.pathLength = 0 })
+    func answer(_ authority: Authority) throws -> Result<SignedTransaction, SignedDataRefusal> {
+      try JWSVerifier(roots: authority.roots).verifyTransaction(TestJWS(authority).text, channel: .offline)
+    }
+    #expect(try answer(expired) == .failure(.notValidAtSignedDate))
+    #expect(try answer(shallow) == .failure(.intermediateNotAuthority))
+  }
+
+  @Test("is trusted under any of several roots of one name")
+  func triesEveryRoot() throws {
+    let other = try Authority()
+    let roots = try TrustedRoots(certificates: [other.root.der, Authority.transactions.root.der], pinned: false)
+    for authority in [other, .transactions] {
+      let text = try TestJWS(authority).text
+      #expect(throws: Never.self) { try JWSVerifier(roots: roots).verifyTransaction(text, channel: .offline).get() }
+    }
+  }
+
+  @Test("is verified for each signature though its chain is remembered")
+  func remembersChain() throws {
+    let verifier = try verifier()
+    let genuine = try TestJWS().text
+    for _ in 0..<3 { #expect(throws: Never.self) { try verifier.verifyTransaction(genuine, channel: .offline).get() } }
+    var late = try TestJWS()
+    late.payload["signedDate"] = milliseconds(2028, 1)
+    #expect(try verifier.verifyTransaction(late.text, channel: .offline) == .failure(.notValidAtSignedDate))
+  }
+
+  @Test("alone makes a chain remembered: forgeries under a genuine chain cannot drive others out")
+  func forgetsForgeries() throws {
+    let verifier = try verifier()
+    let jws = try TestJWS()
+    let stranger = Certificate.PrivateKey(P256.Signing.PrivateKey())
+    for index in 0..<3 {
+      let header = try jws.headerText.replacing("{", with: "{\"kid\":\"\(index)\",")
+      let forged = try TestJWS.signed(header: header, payload: TestJWS.json(jws.payload), key: stranger)
+      #expect(verifier.verifyTransaction(forged, channel: .offline) == .failure(.signatureMismatch))
+    }
+    #expect(verifier.remembered.withLock { $0.count } == 0)
+    #expect(throws: Never.self) { try verifier.verifyTransaction(jws.text, channel: .offline).get() }
+    #expect(verifier.remembered.withLock { $0.count } == 1)
+  }
+
+  @Test("of more leaves than are remembered is verified all the same")
+  func forgetsOldChains() throws {
+    let verifier = try verifier()
+    var texts: [String] = []
+    for _ in 0..<(SignedDataLimits.rememberedChains + 3) {
+      let leaf = try Authority.transactions.leaf(.leaf)
+      var jws = try TestJWS()
+      jws.chain[0] = try leaf.der
+      jws.key = leaf.key
+      texts.append(try jws.text)
+    }
+    for text in texts + texts {
+      #expect(throws: Never.self) { try verifier.verifyTransaction(text, channel: .offline).get() }
+    }
+  }
+
+  @Test("without roots cannot be judged, but Xcode's and broken ones can")
+  func judgesWithoutRoots() throws {
+    let verifier = JWSVerifier(roots: .none)
+    #expect(try verifier.verifyTransaction(TestJWS().text, channel: .offline) == .failure(.noRoots))
+    #expect(verifier.verifyTransaction("a.b", channel: .offline) == .failure(.notThreeParts))
+    let xcode = try TestJWS(payload: TestJWS.transaction { $0["environment"] = "Xcode" }).text
+    let claim = UnverifiedClaim(transactionId: "2000000123456789", productId: "gems.100")
+    #expect(verifier.verifyTransaction(xcode, channel: .offline) == .failure(.notSignedByApple(.xcode, claim)))
+  }
+
+  @Test("of renewal information is read")
+  func readsRenewalInfo() throws {
+    let jws = try TestJWS(payload: TestJWS.renewalInfo)
+    let info = try verifier().verifyRenewalInfo(jws.text).get()
+    #expect(info.originalTransactionId == "2000000123456780")
+    #expect(info.environment == .production)
+    #expect(info.autoRenews == true)
+    #expect(info.isInBillingRetryPeriod == false)
+    #expect(info.expirationIntent == 2)
+    #expect(info.gracePeriodExpiresDate == Instant(milliseconds: milliseconds(2026, 7)))
+  }
+
+  @Test("of renewal information is no transaction")
+  func renewalInfoIsNoTransaction() throws {
+    let jws = try TestJWS(payload: TestJWS.renewalInfo)
+    let refusal = SignedDataRefusal.payloadIncomplete("transactionId")
+    #expect(try verifier().verifyTransaction(jws.text, channel: .offline) == .failure(refusal))
+    #expect(refusal.meaning == .malformed)
+  }
+}
+
+@Suite("A notification")
+struct SignedNotificationTests {
+  private func verify(_ payload: [String: any Sendable]) throws -> Result<SignedNotification, SignedDataRefusal> {
+    try JWSVerifier(roots: Authority.transactions.roots).verifyNotification(TestJWS(payload: payload).text)
+  }
+
+  private func payload(_ data: [String: any Sendable]) -> [String: any Sendable] {
+    [
+      "notificationType": "REFUND", "subtype": "NEW_SUBTYPE",
+      "notificationUUID": "0191b2c0-0000-7000-8000-000000000001",
+      "version": "2.0", "signedDate": milliseconds(2026, 6), "data": data,
+    ]
+  }
+
+  @Test("brings its transaction and renewal information, each verified")
+  func readsNestedDocuments() throws {
+    let notification = try verify(
+      payload([
+        "bundleId": "com.example.game", "environment": "Production", "appAppleId": 1_234_567_890,
+        "signedTransactionInfo": try TestJWS().text,
+        "signedRenewalInfo": try TestJWS(payload: TestJWS.renewalInfo).text,
+      ])
+    ).get()
+    #expect(notification.notificationType == "REFUND")
+    #expect(notification.subtype == "NEW_SUBTYPE")
+    #expect(notification.notificationUUID == "0191b2c0-0000-7000-8000-000000000001")
+    #expect(notification.signedDate == Instant(milliseconds: milliseconds(2026, 6)))
+    #expect(notification.bundleId == "com.example.game")
+    #expect(notification.environment == .production)
+    #expect(notification.appAppleId == 1_234_567_890)
+    #expect(try notification.transaction?.get().fact.channel == .notification)
+    #expect(try notification.transaction?.get().fact.transactionId == "2000000123456789")
+    #expect(try notification.renewalInfo?.get().originalTransactionId == "2000000123456780")
+  }
+
+  @Test("does not vouch for a forged transaction within")
+  func refusesForgedTransaction() throws {
+    let forged = try TestJWS(Authority()).text
+    let data: [String: any Sendable] = ["environment": "Sandbox", "signedTransactionInfo": forged]
+    let notification = try verify(payload(data)).get()
+    #expect(notification.transaction == .failure(.chainNotTrusted))
+    #expect(notification.renewalInfo == nil)
+  }
+
+  @Test("of another shape has no data")
+  func readsSummary() throws {
+    var summary = payload([:])
+    summary["data"] = nil
+    summary["summary"] = ["requestIdentifier": "1"]
+    let notification = try verify(summary).get()
+    #expect(notification.environment == nil)
+    #expect(notification.transaction == nil)
+  }
+
+  @Test("from Xcode is refused by the environment within its data")
+  func refusesXcode() throws {
+    let answer = try verify(payload(["environment": "Xcode"]))
+    #expect(answer == .failure(.notSignedByApple(.xcode, UnverifiedClaim())))
+  }
+
+  @Test(
+    "without its type, its id or its environment is incomplete",
+    arguments: ["notificationType", "notificationUUID"])
+  func refusesIncomplete(field: String) throws {
+    var broken = payload(["environment": "Production"])
+    broken[field] = nil
+    #expect(try verify(broken) == .failure(.payloadIncomplete(field)))
+    #expect(try verify(payload([:])) == .failure(.payloadIncomplete("environment")))
+  }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import AppStore
+
+@Suite("An old transaction receipt")
+struct OldTransactionReceiptTests {
+  private static let purchaseInfo = """
+    {
+    \t"original-purchase-date-pst" = "2012-04-30 08:05:55 America/Los_Angeles";
+    \t"purchase-date-ms" = "1335798355868";
+    \t"original-transaction-id" = "1000000046178816";
+    \t"transaction-id" = "1000000046178817";
+    \t"quantity" = "2";
+    \t"bvrs" = "20120427";
+    \t"product-id" = "com.example.game.gems";
+    \t"item-id" = "521129812";
+    \t"bid" = "com.example.game";
+    }
+    """
+
+  private func receipt(
+    info: String = purchaseInfo, outer: (String) -> String = { "\"purchase-info\" = \"\($0)\";" }
+  ) -> String {
+    let inner = Data(info.utf8).base64EncodedString()
+    let text = """
+      {
+      \t"signature" = "AgBDb29s/+=";
+      \t\(outer(inner))
+      \t"pod" = "100";
+      \t"signing-status" = 0;
+      }
+      """
+    return Data(text.utf8).base64EncodedString()
+  }
+
+  @Test("tells what it claims")
+  func readsClaim() throws {
+    let text = receipt { "\"environment\" = \"Sandbox\"; \"purchase-info\" = \"\($0)\";" }
+    let claim = try OldTransactionReceipt.parse(base64: text).get()
+    #expect(claim.transactionId == "1000000046178817")
+    #expect(claim.originalTransactionId == "1000000046178816")
+    #expect(claim.productId == "com.example.game.gems")
+    #expect(claim.bundleId == "com.example.game")
+    #expect(claim.purchaseDate == Instant(milliseconds: 1_335_798_355_868))
+    #expect(claim.quantity == 2)
+    #expect(claim.claimedEnvironment == "Sandbox")
+  }
+
+  @Test("names no environment in production")
+  func readsProduction() throws {
+    #expect(try OldTransactionReceipt.parse(base64: receipt()).get().claimedEnvironment == nil)
+  }
+
+  @Test("resolves escapes")
+  func readsEscapes() throws {
+    let info = #"{ "transaction-id" = "1"; "product-id" = "a\"b\\c"; }"#
+    #expect(try OldTransactionReceipt.parse(base64: receipt(info: info)).get().productId == #"a"b\c"#)
+  }
+
+  @Test(
+    "that is none is refused",
+    arguments: [
+      "", "%%%", "{\"a\":1}", "{ \"a\" = \"b", "{ a = b }", "{ a = b; } }", "{ a = ; }", "{ = b; }", "a = b;",
+      "{ \"a\\",
+    ])
+  func refusesOther(text: String) {
+    let encoded = Data(text.utf8).base64EncodedString()
+    #expect(OldTransactionReceipt.parse(base64: encoded) == .failure(.payloadUnreadable))
+    #expect(OldTransactionReceipt.parse(base64: "%%%") == .failure(.payloadUnreadable))
+  }
+
+  @Test("without its inner list is incomplete")
+  func refusesEmpty() {
+    let encoded = Data("{ }".utf8).base64EncodedString()
+    #expect(OldTransactionReceipt.parse(base64: encoded) == .failure(.payloadIncomplete("purchase-info")))
+  }
+
+  @Test("without its ids is incomplete", arguments: ["transaction-id", "product-id"])
+  func refusesIncomplete(field: String) {
+    let info = Self.purchaseInfo.replacing("\"\(field)\"", with: "\"x\"")
+    #expect(OldTransactionReceipt.parse(base64: receipt(info: info)) == .failure(.payloadIncomplete(field)))
+  }
+
+  @Test("whose inner list is broken is refused")
+  func refusesBrokenInner() {
+    let cut = receipt { "\"purchase-info\" = \"\($0.dropLast(8))\";" }
+    #expect(OldTransactionReceipt.parse(base64: cut) == .failure(.payloadUnreadable))
+    let garbled = receipt { _ in "\"purchase-info\" = \"%%%\";" }
+    #expect(OldTransactionReceipt.parse(base64: garbled) == .failure(.payloadUnreadable))
+  }
+}

@@ -1,0 +1,101 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import AppStore
+
+@Suite("The forms of signed data")
+struct SignedFormTests {
+  @Test("agree with Foundation on base64", arguments: 0..<200)
+  func decodesBase64(length: Int) throws {
+    let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ length) }
+    let standard = Data(bytes).base64EncodedString()
+    #expect(Base64Text.decodePadded(Array(standard.utf8)[...]) == bytes)
+    #expect(Base64Text.decodeReceipt(standard) == bytes)
+    #expect(Base64Text.decodeURLSafe(Array(TestJWS.base64URL(bytes).utf8)[...]) == bytes)
+  }
+
+  @Test(
+    "refuse other base64", arguments: ["A", "AAAAA", "AB", "AAB", "A=", "AA==", "AAA=", "AA A", "AA+A", "AA/A", "é"])
+  func refusesBase64(text: String) {
+    #expect(Base64Text.decodeURLSafe(Array(text.utf8)[...]) == nil)
+  }
+
+  @Test(
+    "refuse what is no JSON object",
+    arguments: [
+      "", " ", "{", "}", "[]", "\"a\"", "1", "null", "{a:1}", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{\"a\":1 \"b\":2}",
+      "{\"a\":01}",
+      "{\"a\":1.}", "{\"a\":.5}", "{\"a\":-}", "{\"a\":1e}", "{\"a\":+1}", "{\"a\":tru}", "{\"a\":nul",
+      "{\"a\":\"\n\"}", "{\"a\":\"",
+      "{\"a\":\"\\", "{\"a\":[1,]}", "{\"a\":[1}", "{\"a\":{}", "{}{}", "{} x", "{\"a\":'b'}", "{\"a\":NaN}",
+    ])
+  func refusesJSON(text: String) { #expect(SignedJSON(Array(text.utf8)) == nil) }
+
+  @Test("read JSON as it is written")
+  func readsJSON() throws {
+    let text = #"""
+      {"t":"a\u00e9\n\/\ud83d\ude00","e":"","n":null,"i":-42,"big":9223372036854775807,"bigger":9223372036854775808,
+      "f":1.5e3,"half":0.5,"yes":true,"no":false,"one":1,"o":{"x":[{"y":"z"}]},"a":["p",1,"q"],"d":1,"d":2,"bad":"\ud83d",
+      "c":"a\u0000b", "s":"12", "huge":1e400}
+      """#
+    let json = try #require(SignedJSON(Array(text.utf8)))
+    #expect(json.document("t") == "aé\n/😀")
+    #expect(json.text("t") == nil, "a line break is in no identifier")
+    #expect(json.text("e") == nil)
+    #expect(json.text("c") == nil)
+    #expect(json.text("bad") == nil)
+    #expect(json.text("i") == "-42")
+    #expect(!json.has("n") && !json.has("missing") && json.has("e"))
+    #expect(json.integer("i") == -42)
+    #expect(json.integer("big") == .max)
+    #expect(json.integer("bigger") == nil)
+    #expect(json.integer("huge") == nil)
+    #expect(json.instant("huge") == nil)
+    #expect(json.integer("f") == 1_500)
+    #expect(json.integer("half") == nil)
+    #expect(json.instant("half") == Instant(microseconds: 500))
+    #expect(json.integer("s") == 12)
+    #expect(json.integer32("big") == nil)
+    #expect(json.flag("yes") == true && json.flag("no") == false && json.flag("one") == true && json.flag("t") == nil)
+    #expect(json.object("o") != nil && json.object("a") == nil)
+    #expect(json.texts("a") == ["p", nil, "q"] && json.texts("o") == nil)
+    #expect(json.integer("d") == 2)
+  }
+
+  @Test(
+    "know RFC 3339",
+    arguments: [
+      ("1970-01-01T00:00:00Z", 0), ("2026-06-01T00:00:00Z", 1_780_272_000_000_000),
+      ("2024-02-29T23:59:59.25Z", 1_709_251_199_250_000), ("2000-03-01T02:00:00+02:00", 951_868_800_000_000),
+      ("1969-12-31T19:00:00-05:00", 0), ("0001-01-01T00:00:00Z", -62_135_596_800_000_000),
+      ("9999-12-31T23:59:59.1234567Z", 253_402_300_799_123_456),
+    ] as [(String, Int64)])
+  func readsDate(text: String, microseconds: Int64) {
+    #expect(Instant(rfc3339: text) == Instant(microseconds: microseconds))
+  }
+
+  @Test(
+    "refuse other dates",
+    arguments: [
+      "", "2026-06-01", "2026-06-01T00:00:00", "2026-13-01T00:00:00Z", "2026-02-29T00:00:00Z", "1900-02-29T00:00:00Z",
+      "2026-06-01T24:00:00Z", "2026-06-01T00:60:00Z", "2026-06-01T00:00:00.Z", "2026-06-01T00:00:00+2:00",
+      "2026-06-00T00:00:00Z",
+      "2026-06-01T00:00:00Zx", "２０２６-06-01T00:00:00Z", "2026-06-01T00:00:00+24:00",
+    ])
+  func refusesDate(text: String) { #expect(Instant(rfc3339: text) == nil) }
+
+  @Test("know ASN.1 integers", arguments: [0, 1, -1, 127, 128, -128, -129, 255, 256, 65_535, 1 << 40, .max, .min])
+  func readsInteger(value: Int) {
+    #expect(BERElement(TestASN1.integer(value)[...])?.integerValue == Int64(value))
+  }
+
+  @Test(
+    "refuse broken ASN.1",
+    arguments: [
+      [], [0x30], [0x30, 0x01], [0x30, 0x80], [0x30, 0x80, 0x00], [0x04, 0x80, 0x00, 0x00], [0x30, 0x81],
+      [0x30, 0x85, 0, 0, 0, 0, 0],
+      [0x30, 0x84, 0xFF, 0xFF, 0xFF, 0xFF], [0x1F, 0x81, 0x01, 0x00], [0x30, 0x00, 0x00],
+    ] as [[UInt8]])
+  func refusesASN1(bytes: [UInt8]) { #expect(BERElement(bytes[...]) == nil) }
+}

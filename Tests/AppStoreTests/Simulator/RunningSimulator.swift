@@ -1,0 +1,97 @@
+import AppStore
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+import Reconciliation
+
+/// The real `app-store-simulator`, which the build leaves beside the tests, running on a free port.
+struct RunningSimulator {
+  struct Failure: Error, CustomStringConvertible {
+    var description: String
+  }
+
+  let port: Int
+  let process: Process
+  let transport: HTTPTransport
+
+  /// Starts it with the world, and stops it when the body is done.
+  static func run<Result>(
+    world: String, _ arguments: String..., isolation: isolated (any Actor)? = #isolation,
+    body: (RunningSimulator) async throws -> Result
+  ) async throws -> Result {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("simulator-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let worldFile = directory.appendingPathComponent("world.json")
+    try Data(world.utf8).write(to: worldFile)
+    let simulator = try start(["--world", worldFile.path] + arguments)
+    do {
+      let result = try await body(simulator)
+      await simulator.stop()
+      return result
+    } catch {
+      await simulator.stop()
+      throw error
+    }
+  }
+
+  private static func start(_ arguments: [String]) throws -> RunningSimulator {
+    let program = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+      .deletingLastPathComponent().appendingPathComponent("app-store-simulator")
+    guard FileManager.default.isExecutableFile(atPath: program.path) else {
+      throw Failure(description: "\(program.path) is missing: swift build --product app-store-simulator")
+    }
+    let process = Process()
+    process.executableURL = program
+    process.arguments = arguments
+    let output = Pipe()
+    process.standardOutput = output
+    try process.run()
+    var line = ""
+    while !line.hasSuffix("\n") {
+      let data = output.fileHandleForReading.availableData
+      guard !data.isEmpty else { throw Failure(description: "the simulator ended without a port: \(line)") }
+      line += String(decoding: data, as: UTF8.self)
+    }
+    guard let port = line.trimmingCharacters(in: .newlines).split(separator: ":").last.flatMap({ Int($0) }) else {
+      throw Failure(description: "no port in: \(line)")
+    }
+    return RunningSimulator(port: port, process: process, transport: HTTPTransport())
+  }
+
+  private func stop() async {
+    await transport.shutdown()
+    process.terminate()
+    process.waitUntilExit()
+  }
+
+  func client(now: Instant = Instant(seconds: 1_795_212_000)) throws -> VerifyReceiptClient {
+    let gate = RateGate(rate: nil)
+    return VerifyReceiptClient(
+      transport: transport,
+      production: .init(url: try EndpointURL("http://127.0.0.1:\(port)/production/verifyReceipt"), gate: gate),
+      sandbox: .init(url: try EndpointURL("http://127.0.0.1:\(port)/sandbox/verifyReceipt"), gate: gate),
+      version: "test", now: { now })
+  }
+
+  func verify(
+    _ payload: String, secret: String? = nil, first: AppleHost = .production
+  ) async throws -> ReceiptAnswer {
+    try await client().verify(payload: payload, sharedSecret: secret.map { Secret($0) }, first: first)
+  }
+
+  /// Calls the simulator's own interface, and gives the fields of its answer.
+  @discardableResult
+  func control(_ path: String, _ body: String? = nil) async throws -> [String: Any] {
+    var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)/simulator/\(path)")
+    if let body {
+      request.method = .POST
+      request.body = .bytes(ByteBuffer(string: body))
+    }
+    let reply = try await transport.send(request).get()
+    let fields = try JSONSerialization.jsonObject(with: Data(reply.body.readableBytesView)) as? [String: Any]
+    guard reply.status == 200, let fields else { throw Failure(description: "HTTP \(reply.status)") }
+    return fields
+  }
+}

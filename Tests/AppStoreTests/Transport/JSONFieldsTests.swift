@@ -1,0 +1,70 @@
+import Testing
+
+@testable import AppStore
+
+struct JSONFieldsTests {
+  @Test(arguments: [
+    (#""2000000123456789""#, "2000000123456789"), ("2000000123456789", "2000000123456789"), ("0", "0"),
+    ("99999999999999999999", "99999999999999999999"), (#"" x ""#, "x"), ("1.5", nil), ("-1", nil), ("true", nil),
+    ("null", nil), (#""""#, nil), (#"" ""#, nil), ("[]", nil), ("{}", nil), (#""a\u0000b""#, nil), (#""a\nb""#, nil),
+    (#""é受""#, "é受"),
+  ])
+  func texts(json: String, expected: String?) throws {
+    #expect(try fields(json).text("a") == expected)
+  }
+
+  @Test func longTextsAreNone() throws {
+    #expect(try fields("\"\(String(repeating: "x", count: 1_024))\"").text("a") != nil)
+    #expect(try fields("\"\(String(repeating: "x", count: 1_025))\"").text("a") == nil)
+  }
+
+  @Test(
+    arguments: [
+      ("21007", 21007), (#""21007""#, 21007), (#"" 21007 ""#, 21007), ("21007.0", 21007), ("-3", -3),
+      ("9223372036854775807", .max), ("9223372036854775808", nil), ("1.5", nil), ("1e300", nil), ("true", nil),
+      (#""1.5""#, nil), (#""x""#, nil), (#""""#, nil), ("null", nil), ("[1]", nil), (#"{"b":1}"#, nil),
+    ] as [(String, Int64?)])
+  func integers(json: String, expected: Int64?) throws {
+    #expect(try fields(json).integer("a") == expected)
+  }
+
+  @Test(
+    arguments: [
+      ("true", true), ("false", false), ("1", true), ("0", false), (#""true""#, true), (#""false""#, false),
+      (#""1""#, true), (#""0""#, false), (#""TRUE""#, true), ("2", nil), (#""maybe""#, nil), ("null", nil), ("[]", nil),
+    ] as [(String, Bool?)])
+  func flags(json: String, expected: Bool?) throws {
+    #expect(try fields(json).flag("a") == expected)
+  }
+
+  @Test(arguments: [
+    ("[]", 0), ("{}", 1), (#"[{"b":1},{"b":2}]"#, 2), (#"[1,null,{"b":1},[],"x"]"#, 5), ("null", 0), ("7", 0),
+  ])
+  func listsAndSingleObjects(json: String, count: Int) throws {
+    #expect(try fields(json).objects("a").count == count)
+  }
+
+  @Test(arguments: [
+    "", "[]", "7", "null", "\"x\"", "{", "{\"a\":}", "{\"a\":1}}", "\u{0}", "<html></html>", "{'a':1}", "{\"a\":1e999}",
+    "{\"a\":\"\\ud800\"}", String(repeating: "{\"a\":", count: 100_000),
+    String(repeating: "{\"a\":", count: 600) + "1" + String(repeating: "}", count: 600),
+  ])
+  func whatIsNoObject(json: String) {
+    #expect(JSONFields(json.utf8) == nil)
+  }
+
+  @Test func invalidUTF8IsNoObject() {
+    #expect(JSONFields([0x7B, 0x22, 0x61, 0x22, 0x3A, 0x22, 0xFF, 0x22, 0x7D]) == nil)
+  }
+
+  @Test func theUpperLayerWinsWhereItSpeaks() throws {
+    let lower = try #require(JSONFields(#"{"a":"1","b":"2","c":"3"}"#.utf8))
+    let upper = try #require(JSONFields(#"{"a":"9","b":null,"c":"","d":"4"}"#.utf8))
+    let merged = lower.overlaid(by: upper)
+    #expect(["a", "b", "c", "d"].map { merged.text($0) } == ["9", "2", "3", "4"])
+  }
+
+  private func fields(_ value: String) throws -> JSONFields {
+    try #require(JSONFields(#"{"a":\#(value)}"#.utf8))
+  }
+}

@@ -1,0 +1,284 @@
+import Reconciliation
+import Testing
+
+@testable import AppStore
+
+/// The answers to genuine receipts, as literal JSON in Apple's two shapes.
+struct VerifiedReceiptTests {
+  private static let received = Instant(seconds: 1_795_212_000)
+  private static let asked = Instant(milliseconds: 1_795_211_999_123)
+
+  // MARK: The unified shape
+
+  /// A consumable, a restored non-consumable, a refunded one, and a subscription with a trial and a renewal.
+  static let unified = """
+    {"status":0,"environment":"Production","receipt":{"receipt_type":"Production","adam_id":1234567890,
+    "app_item_id":1234567890,"bundle_id":"com.example.game","application_version":"41","download_id":500000000000000001,
+    "version_external_identifier":812345678,"receipt_creation_date":"2026-11-18 20:59:59 Etc/GMT",
+    "receipt_creation_date_ms":"1795035599000","receipt_creation_date_pst":"2026-11-18 12:59:59 America/Los_Angeles",
+    "request_date":"2026-11-20 21:59:59 Etc/GMT","request_date_ms":"1795211999123",
+    "request_date_pst":"2026-11-20 13:59:59 America/Los_Angeles","original_application_version":"1.0","in_app":[
+    {"quantity":"3","product_id":"gems.100","transaction_id":"2000000000000001",
+    "original_transaction_id":"2000000000000001","purchase_date":"2026-11-18 20:59:00 Etc/GMT",
+    "purchase_date_ms":"1795035540000","original_purchase_date_ms":"1795035540000","is_trial_period":"false"},
+    {"quantity":"1","product_id":"remove.ads","transaction_id":"2000000000000003",
+    "original_transaction_id":"2000000000000002","purchase_date_ms":"1795035590000",
+    "original_purchase_date_ms":"1700000000000","is_trial_period":"false"},
+    {"quantity":1,"product_id":"extra.levels","transaction_id":2000000000000004,
+    "original_transaction_id":2000000000000004,"purchase_date_ms":1795000000000,
+    "original_purchase_date_ms":1795000000000,"cancellation_date":"2026-11-19 00:00:00 Etc/GMT",
+    "cancellation_date_ms":"1795046400000","cancellation_reason":"1","is_trial_period":"false"},
+    {"quantity":"1","product_id":"gold.monthly","transaction_id":"2000000000000005",
+    "original_transaction_id":"2000000000000005","web_order_line_item_id":"2000000000000905",
+    "purchase_date_ms":"1791000000000","original_purchase_date_ms":"1791000000000",
+    "expires_date":"2026-10-10 00:00:00 Etc/GMT","expires_date_ms":"1793600000000","is_trial_period":"true",
+    "is_in_intro_offer_period":"false"}]},
+    "latest_receipt":"MIIT","latest_receipt_info":[
+    {"quantity":"1","product_id":"gold.monthly","transaction_id":"2000000000000006",
+    "original_transaction_id":"2000000000000005","web_order_line_item_id":"2000000000000906",
+    "purchase_date_ms":"1793600000000","original_purchase_date_ms":"1791000000000",
+    "expires_date":"2026-11-20 00:00:00 Etc/GMT","expires_date_ms":"1795200000000","is_trial_period":"false",
+    "is_in_intro_offer_period":"false","in_app_ownership_type":"PURCHASED","subscription_group_identifier":"20",
+    "app_account_token":"7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11"},
+    {"quantity":"1","product_id":"gold.monthly","transaction_id":"2000000000000005",
+    "original_transaction_id":"2000000000000005","web_order_line_item_id":"2000000000000905",
+    "purchase_date_ms":"1791000000000","original_purchase_date_ms":"1791000000000","expires_date_ms":"1793600000000",
+    "is_trial_period":"true","is_in_intro_offer_period":"false","in_app_ownership_type":"PURCHASED",
+    "is_upgraded":"true"}],
+    "pending_renewal_info":[{"original_transaction_id":"2000000000000005","product_id":"gold.monthly",
+    "auto_renew_product_id":"gold.monthly","auto_renew_status":"1","expiration_intent":"2",
+    "is_in_billing_retry_period":"1","grace_period_expires_date_ms":"1796500000000","from_the_future":{"x":[1]}}]}
+
+    """
+
+  @Test func unifiedReceipt() throws {
+    let receipt = try decode(Self.unified)
+    #expect(receipt.environment == .production)
+    #expect(receipt.bundleId == "com.example.game")
+    #expect(receipt.requestDate == Self.asked)
+    #expect(receipt.creationDate == Instant(milliseconds: 1_795_035_599_000))
+    #expect(receipt.gracePeriodEnds == ["2000000000000005": Instant(milliseconds: 1_796_500_000_000)])
+    #expect(receipt.facts.map(\.transactionId.last) == ["1", "3", "4", "5", "6"])
+    for fact in receipt.facts {
+      #expect(fact.environment == .production && fact.bundleId == "com.example.game")
+      #expect(fact.channel == .verifyReceipt && fact.signedDate == Self.asked)
+      #expect(fact.priceMilliunits == nil && fact.currency == nil)
+    }
+  }
+
+  @Test func aConsumableSaysNothingAboutRefundsAndTokens() throws {
+    let fact = try fact("2000000000000001", in: Self.unified)
+    #expect(fact.productId == "gems.100" && fact.quantity == 3 && fact.productType == nil)
+    #expect(fact.originalTransactionId == "2000000000000001")
+    #expect(fact.purchaseDate == Instant(milliseconds: 1_795_035_540_000))
+    #expect(fact.originalPurchaseDate == fact.purchaseDate)
+    #expect(fact.revocation == .silent && fact.appAccountToken == .silent)
+    #expect(fact.expiresDate == nil && fact.gracePeriodExpiresDate == nil && fact.webOrderLineItemId == nil)
+    #expect(fact.ownership == nil && fact.isUpgraded == nil)
+    #expect(fact.isRenewal == false && fact.hasOffer == false)
+  }
+
+  @Test func aRestoreIsNoRenewal() throws {
+    let fact = try fact("2000000000000003", in: Self.unified)
+    #expect(fact.originalTransactionId == "2000000000000002")
+    #expect(fact.isRenewal == false)
+    #expect(fact.revocation == .silent)
+  }
+
+  @Test func aRefundHasDateAndReason() throws {
+    let fact = try fact("2000000000000004", in: Self.unified)
+    #expect(fact.revocation == .says(Revocation(date: Instant(milliseconds: 1_795_046_400_000), reason: 1)))
+    #expect(fact.purchaseDate == Instant(milliseconds: 1_795_000_000_000))
+  }
+
+  @Test func aSubscriptionThatIsListedTwiceIsOneFact() throws {
+    let fact = try fact("2000000000000005", in: Self.unified)
+    #expect(fact.productType == .autoRenewable)
+    #expect(fact.webOrderLineItemId == "2000000000000905")
+    #expect(fact.expiresDate == Instant(milliseconds: 1_793_600_000_000))
+    #expect(fact.revocation == .says(nil))
+    #expect(fact.isRenewal == false && fact.hasOffer == true && fact.isUpgraded == true)
+    #expect(fact.ownership == .purchased)
+    #expect(fact.appAccountToken == .silent)
+    #expect(fact.gracePeriodExpiresDate == Instant(milliseconds: 1_796_500_000_000))
+  }
+
+  @Test func aRenewal() throws {
+    let fact = try fact("2000000000000006", in: Self.unified)
+    #expect(fact.isRenewal == true && fact.hasOffer == false && fact.isUpgraded == nil)
+    #expect(fact.appAccountToken == .says("7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11"))
+    #expect(fact.gracePeriodExpiresDate == Instant(milliseconds: 1_796_500_000_000))
+  }
+
+  // MARK: The flat shape
+
+  @Test func oldConsumable() throws {
+    let receipt = try decode(
+      """
+      {"receipt":{"original_purchase_date_pst":"2012-04-30 08:05:55 America/Los_Angeles",
+      "original_transaction_id":"1000000046178817","original_purchase_date_ms":"1335798355868","bvrs":"20120427",
+      "product_id":"gems.100","purchase_date_ms":"1335798355868","purchase_date":"2012-04-30 15:05:55 Etc/GMT",
+      "unique_identifier":"0000b031c818","item_id":"521129812","bid":"com.example.old","quantity":"1",
+      "transaction_id":"1000000046178817"},"status":0}
+      """, host: .sandbox)
+    #expect(receipt.environment == .sandbox && receipt.bundleId == "com.example.old")
+    #expect(receipt.requestDate == Self.received && receipt.creationDate == nil)
+    let fact = try #require(receipt.facts.first)
+    #expect(receipt.facts.count == 1)
+    #expect(fact.transactionId == "1000000046178817" && fact.productId == "gems.100" && fact.quantity == 1)
+    #expect(fact.bundleId == "com.example.old" && fact.signedDate == Self.received)
+    #expect(fact.purchaseDate == Instant(milliseconds: 1_335_798_355_868))
+    #expect(fact.revocation == .silent && fact.hasOffer == nil && fact.isRenewal == false)
+  }
+
+  private static func oldSubscription(status: Int, latestKey: String) -> String {
+    """
+    {"auto_renew_status":0,"auto_renew_product_id":"gold.monthly","status":\(status),"receipt":{"bid":"com.example.old",
+    "product_id":"gold.monthly","quantity":"1","transaction_id":"1000000000000011",
+    "original_transaction_id":"1000000000000010","web_order_line_item_id":"1000000000000911",
+    "purchase_date_ms":"1790000000000","original_purchase_date_ms":"1787000000000","expires_date":"1793000000000",
+    "expires_date_formatted":"2026-10-26 03:33:20 Etc/GMT","is_trial_period":"false"},
+    "\(latestKey)":{"bid":"com.example.old","product_id":"gold.monthly","quantity":"1",
+    "transaction_id":"1000000000000012","original_transaction_id":"1000000000000010",
+    "web_order_line_item_id":"1000000000000912","purchase_date_ms":"1793000000000",
+    "original_purchase_date_ms":"1787000000000","expires_date":"1795600000000","is_trial_period":"false",
+    "cancellation_date_ms":"1794000000000","cancellation_reason":"0"},"latest_receipt":"ewoJ"}
+    """
+  }
+
+  @Test(arguments: [(0, "latest_receipt_info"), (21_006, "latest_expired_receipt_info")])
+  func oldSubscription(status: Int, latestKey: String) throws {
+    let receipt = try decode(Self.oldSubscription(status: status, latestKey: latestKey), status: status)
+    #expect(receipt.status == status && receipt.environment == .production)
+    #expect(receipt.facts.map(\.transactionId) == ["1000000000000011", "1000000000000012"])
+    let first = try #require(receipt.facts.first)
+    let last = try #require(receipt.facts.last)
+    #expect(first.expiresDate == Instant(milliseconds: 1_793_000_000_000))
+    #expect(first.productType == .autoRenewable && first.isRenewal == true && first.revocation == .says(nil))
+    #expect(last.expiresDate == Instant(milliseconds: 1_795_600_000_000))
+    #expect(last.revocation == .says(Revocation(date: Instant(milliseconds: 1_794_000_000_000), reason: 0)))
+  }
+
+  // MARK: Environment
+
+  @Test(arguments: [
+    (
+      #""environment":"Sandbox","receipt":{"receipt_type":"Production"}"#, AppleHost.production,
+      AppleEnvironment.sandbox
+    ),
+    (#""environment":"Production","receipt":{}"#, .sandbox, .production),
+    (#""receipt":{"receipt_type":"Production"}"#, .sandbox, .production),
+    (#""receipt":{"receipt_type":"ProductionVPP"}"#, .sandbox, .production),
+    (#""receipt":{"receipt_type":"ProductionSandbox"}"#, .production, .sandbox),
+    (#""receipt":{"receipt_type":"ProductionVPPSandbox"}"#, .production, .sandbox),
+    (#""environment":"Moon","receipt":{"receipt_type":"Lunar"}"#, .sandbox, .sandbox),
+    (#""environment":null,"receipt":{}"#, .production, .production),
+  ])
+  func environment(fields: String, host: AppleHost, expected: AppleEnvironment) throws {
+    #expect(try decode(#"{"status":0,\#(fields)}"#, host: host).environment == expected)
+  }
+
+  // MARK: Single fields of one item
+
+  @Test(arguments: [
+    (#""expires_date_ms":"1795200000000""#, Statement<Revocation?>.says(nil)),
+    (#""web_order_line_item_id":"7""#, .says(nil)),
+    (#""is_trial_period":"false""#, .silent), (#""cancellation_date_ms":"0""#, .silent),
+    (#""cancellation_date_ms":"x","expires_date_ms":"1795200000000""#, .silent),
+    (#""cancellation_date":"2026-11-19 00:00:00 Etc/GMT","web_order_line_item_id":"7""#, .silent),
+    (#""cancellation_date":"","cancellation_date_ms":"","expires_date_ms":1795200000000"#, .says(nil)),
+    (#""cancellation_date_ms":1795046400000"#, .says(Revocation(date: Instant(milliseconds: 1_795_046_400_000)))),
+    (
+      #""cancellation_date_ms":"1795046400000","cancellation_reason":"x""#,
+      .says(Revocation(date: Instant(milliseconds: 1_795_046_400_000)))
+    ),
+  ])
+  func revocation(fields: String, expected: Statement<Revocation?>) throws {
+    #expect(try item(fields).revocation == expected)
+  }
+
+  @Test(
+    arguments: [
+      (#""is_trial_period":"false""#, false), (#""is_trial_period":true"#, true), (#""is_trial_period":"1""#, true),
+      (#""is_in_intro_offer_period":"true","is_trial_period":"false""#, true), (#""promotional_offer_id":"p""#, true),
+      (#""offer_code_ref_name":"c","is_trial_period":"false""#, true), (#""promotional_offer_id":null"#, nil),
+      (#""is_trial_period":"perhaps""#, nil), (#""quantity":"1""#, nil),
+    ] as [(String, Bool?)])
+  func offers(fields: String, expected: Bool?) throws {
+    #expect(try item(fields).hasOffer == expected)
+  }
+
+  @Test(
+    arguments: [
+      (
+        #""expires_date_ms":"9","original_transaction_id":"2","purchase_date_ms":"5","original_purchase_date_ms":"4""#,
+        true
+      ),
+      (
+        #""expires_date_ms":"9","original_transaction_id":"2","purchase_date_ms":"4","original_purchase_date_ms":"4""#,
+        false
+      ),
+      (
+        #""expires_date_ms":"9","original_transaction_id":"1","purchase_date_ms":"5","original_purchase_date_ms":"4""#,
+        false
+      ),
+      (#""expires_date_ms":"9","original_transaction_id":"2","purchase_date_ms":"5""#, nil),
+      (#""expires_date_ms":"9","purchase_date_ms":"5","original_purchase_date_ms":"4""#, nil),
+      (#""original_transaction_id":"2","purchase_date_ms":"5","original_purchase_date_ms":"4""#, false),
+    ] as [(String, Bool?)])
+  func renewals(fields: String, expected: Bool?) throws {
+    #expect(try item(fields).isRenewal == expected)
+  }
+
+  @Test(
+    arguments: [
+      (#""quantity":"10""#, 10), (#""quantity":10"#, 10), (#""quantity":"0""#, nil), (#""quantity":-1"#, nil),
+      (#""quantity":"many""#, nil), (#""quantity":99999999999"#, nil), (#""quantity":null"#, nil),
+    ] as [(String, Int32?)])
+  func quantities(fields: String, expected: Int32?) throws {
+    #expect(try item(fields).quantity == expected)
+  }
+
+  @Test(
+    arguments: [
+      ("PURCHASED", Ownership.purchased), ("FAMILY_SHARED", .familyShared), ("BORROWED", nil), ("", nil),
+    ] as [(String, Ownership?)])
+  func ownership(word: String, expected: Ownership?) throws {
+    #expect(try item(#""in_app_ownership_type":"\#(word)""#).ownership == expected)
+  }
+
+  @Test(arguments: [
+    #"{"transaction_id":"1"}"#, #"{"product_id":"a"}"#, #"{"transaction_id":"","product_id":"a"}"#,
+    #"{"transaction_id":"1\u0000","product_id":"a"}"#, #"{"transaction_id":true,"product_id":"a"}"#, "7", "null", "[]",
+  ])
+  func whatHasNoIdIsNoFact(item: String) throws {
+    let fields = try #require(JSONFields(#"{"receipt":{"in_app":[\#(item)]}}"#.utf8))
+    let decoded = try #require(
+      VerifiedReceipt.decode(fields, status: 0, host: .production, receivedAt: Self.received))
+    #expect(decoded.receipt.facts.isEmpty && decoded.unreadable == 1)
+  }
+
+  @Test func extremeDatesDoNotTrap() throws {
+    let fact = try item(#""purchase_date_ms":9223372036854775807,"original_purchase_date_ms":-1"#)
+    #expect(fact.purchaseDate == Instant(microseconds: .max) && fact.originalPurchaseDate == nil)
+  }
+
+  // MARK: Helpers
+
+  private func item(_ fields: String) throws -> TransactionFact {
+    let receipt = try decode(
+      #"{"status":0,"receipt":{"in_app":[{"transaction_id":"1","product_id":"a",\#(fields)}]}}"#)
+    return try #require(receipt.facts.first)
+  }
+
+  private func fact(_ id: String, in answer: String) throws -> TransactionFact {
+    try #require(try decode(answer).facts.first { $0.transactionId == id })
+  }
+
+  private func decode(_ answer: String, status: Int = 0, host: AppleHost = .production) throws -> VerifiedReceipt {
+    let fields = try #require(JSONFields(answer.utf8))
+    return try #require(
+      VerifiedReceipt.decode(fields, status: status, host: host, receivedAt: Self.received)
+    ).receipt
+  }
+}

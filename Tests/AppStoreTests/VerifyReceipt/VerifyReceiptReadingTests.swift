@@ -1,0 +1,182 @@
+import NIOCore
+import NIOHTTP1
+import Reconciliation
+import Testing
+
+@testable import AppStore
+
+struct VerifyReceiptReadingTests {
+  private static let now = Instant(seconds: 1_795_212_000)
+  private static let receipt = #""receipt":{"bundle_id":"com.example.game","in_app":[]}"#
+
+  @Test(arguments: [
+    ("", "empty answer"), (" ", "answer is no JSON object"),
+    ("<html><body>Sorry</body></html>", "answer is no JSON object"),
+    (#"{"status":0,"receipt":{"in_app":["#, "answer is no JSON object"), ("[0]", "answer is no JSON object"),
+    ("0", "answer is no JSON object"), ("null", "answer is no JSON object"), (#""0""#, "answer is no JSON object"),
+    ("{}", "answer without a status"), (#"{"status":null}"#, "answer without a status"),
+    (#"{"status":"valid"}"#, "answer without a status"), (#"{"status":{"code":0}}"#, "answer without a status"),
+    (#"{"status":[0]}"#, "answer without a status"), (#"{"status":true}"#, "answer without a status"),
+    (#"{"status":0.5}"#, "answer without a status"), (#"{"status":99999999999999999999}"#, "answer without a status"),
+    (#"{"status":0}"#, "status 0 without a receipt"), (#"{"status":0,"receipt":null}"#, "status 0 without a receipt"),
+    (#"{"status":0,"receipt":[]}"#, "status 0 without a receipt"),
+    (#"{"status":21006}"#, "status 21006 without a receipt"),
+    (#"{"status":21002}"#, "status 21002"), (#"{"status":"21002"}"#, "status 21002"),
+    (#"{"status":21005}"#, "status 21005"), (#"{"status":21009,"exception":"x"}"#, "status 21009"),
+    (#"{"status":21104,"is_retryable":true}"#, "status 21104"), (#"{"status":21104}"#, "status 21104"),
+    (#"{"status":21104,"is-retryable":1}"#, "status 21104"), (#"{"status":21104,"is_retryable":"1"}"#, "status 21104"),
+    (#"{"status":21104,"is_retryable":null}"#, "status 21104"),
+  ])
+  func saysNothingAboutTheReceipt(body: String, detail: String) {
+    let reading = read(body)
+    #expect(reading.step == .finish(.unanswered(Silence(reason: .appleError, detail: detail))))
+    #expect(reading.httpStatus == 200)
+  }
+
+  @Test(arguments: [
+    (#"{"status":21003}"#, ReceiptAnswer.Outcome.rejected), (#"{"status":"21003"}"#, .rejected),
+    (#"{"status":21010}"#, .accountGone), (#"{"status":21004}"#, .systemicFault(.sharedSecretRefused)),
+    (#"{"status":21000}"#, .systemicFault(.requestRefused)), (#"{"status":21001}"#, .review(status: 21_001)),
+    (#"{"status":30000}"#, .review(status: 30_000)),
+    (#"{"status":21150,"is_retryable":false}"#, .review(status: 21_150)),
+    (#"{"status":21150,"is-retryable":0}"#, .review(status: 21_150)),
+    (#"{"status":21150,"is_retryable":"false"}"#, .review(status: 21_150)),
+  ])
+  func saysSomething(body: String, outcome: ReceiptAnswer.Outcome) {
+    #expect(read(body).step == .finish(outcome))
+  }
+
+  @Test(arguments: [0, 21_006])
+  func genuineReceiptsAreRead(status: Int) throws {
+    let reading = read(#"{"status":\#(status),\#(Self.receipt)}"#)
+    guard case .finish(.verified(let receipt)) = reading.step else {
+      Issue.record("\(reading.step)")
+      return
+    }
+    #expect(receipt.status == status)
+    #expect(reading.appleStatus == status)
+    #expect(receipt.bundleId == "com.example.game")
+    #expect(receipt.facts.isEmpty)
+  }
+
+  // MARK: The other side
+
+  @Test(
+    arguments: [
+      (21_007, AppleHost.production, true, AppleHost.sandbox), (21_008, .sandbox, true, .production),
+      // It may be asked once, and only the other one.
+      (21_007, .production, false, nil), (21_008, .sandbox, false, nil), (21_007, .sandbox, true, nil),
+      (21_008, .production, true, nil),
+    ] as [(Int, AppleHost, Bool, AppleHost?)])
+  func theOtherSideIsAskedOnce(status: Int, host: AppleHost, maySwitch: Bool, other: AppleHost?) {
+    let reading = read(#"{"status":\#(status)}"#, from: host, maySwitch: maySwitch)
+    #expect(reading.appleStatus == status)
+    switch (reading.step, other) {
+    case (.ask(let asked), .some(let expected)): #expect(asked == expected)
+    case (.finish(.unanswered(let silence)), .none): #expect(silence.reason == .appleError)
+    default: Issue.record("\(reading.step)")
+    }
+  }
+
+  // MARK: HTTP
+
+  @Test(arguments: [
+    (429, Silence.Reason.rateLimited), (500, .appleError), (502, .appleError), (503, .appleError), (504, .appleError),
+    (400, .appleError), (401, .appleError), (403, .appleError), (404, .appleError), (413, .appleError),
+    (302, .appleError), (204, .appleError), (201, .appleError),
+  ])
+  func onlyTwoHundredIsRead(status: Int, reason: Silence.Reason) {
+    // Even a body that claims a forgery is not believed then.
+    let reading = read(#"{"status":21003}"#, status: status)
+    #expect(reading.step == .finish(.unanswered(Silence(reason: reason, detail: "HTTP \(status)"))))
+    #expect(reading.httpStatus == status)
+    #expect(reading.appleStatus == nil)
+  }
+
+  @Test(
+    arguments: [
+      (429, "1795212060000", 60), (429, "1795212060", 60), (429, "60", 60), (503, "Fri, 20 Nov 2026 22:01:00 GMT", 60),
+      (503, "86400", 3_600), (429, "soon", nil),
+    ] as [(Int, String, Int64?)])
+  func retryAfterIsUnderstood(status: Int, header: String, seconds: Int64?) {
+    let reading = read("", status: status, headers: ["Retry-After": header])
+    guard case .finish(.unanswered(let silence)) = reading.step else {
+      Issue.record("\(reading.step)")
+      return
+    }
+    #expect(silence.retryAfter == seconds.map { Self.now + .seconds($0) })
+  }
+
+  @Test func failuresOfTheExchangeHaveTheirReasons() {
+    let lost = VerifyReceiptReading.read(
+      .failure(.unreachable("timeout")), from: .production, maySwitch: true, receivedAt: Self.now)
+    #expect(lost.step == .finish(.unanswered(Silence(reason: .unreachable, detail: "timeout"))))
+    #expect(lost.httpStatus == nil)
+    let garbled = VerifyReceiptReading.read(
+      .failure(.unreadable("not HTTP")), from: .production, maySwitch: true, receivedAt: Self.now)
+    #expect(garbled.step == .finish(.unanswered(Silence(reason: .appleError, detail: "not HTTP"))))
+  }
+
+  @Test func announcedEndsAreWarnings() {
+    let reading = read(
+      #"{"status":21003}"#,
+      headers: ["Sunset": "Sat, 01 May 2027 00:00:00 GMT", "Deprecation": "@1793000000\u{7}", "X-Other": "x"])
+    #expect(
+      reading.warnings == [
+        "verifyReceipt (production) announces Sunset: Sat, 01 May 2027 00:00:00 GMT",
+        "verifyReceipt (production) announces Deprecation: @1793000000",
+      ])
+  }
+
+  @Test func unreadableItemsAreCounted() {
+    let reading = read(#"{"status":0,"receipt":{"in_app":[1,{},{"transaction_id":"1"},{"product_id":"a"}]}}"#)
+    #expect(reading.warnings == ["verifyReceipt listed 4 items without transaction or product id"])
+  }
+
+  // MARK: Hostile bodies
+
+  @Test func everyPrefixOfAnAnswerIsNoAnswer() {
+    let body = Array(VerifiedReceiptTests.unified.utf8)
+    let end = body.lastIndex(of: UInt8(ascii: "}")) ?? 0
+    for length in 0..<end {
+      let reading = read(bytes: body.prefix(length))
+      guard case .finish(.unanswered) = reading.step else {
+        Issue.record("\(length) bytes: \(reading.step)")
+        return
+      }
+    }
+  }
+
+  @Test func noMutationCrashes() {
+    let body = Array(VerifiedReceiptTests.unified.utf8)
+    var random = TestRandom(seed: 20_261_120)
+    for _ in 0..<3_000 {
+      var mutated = body
+      for _ in 0..<Int.random(in: 1...4, using: &random) {
+        let position = Int.random(in: 0..<mutated.count, using: &random)
+        switch Int.random(in: 0..<4, using: &random) {
+        case 0: mutated[position] = UInt8.random(in: 0...255, using: &random)
+        case 1: mutated.remove(at: position)
+        case 2: mutated.insert(contentsOf: #"9{["-e.,:]}0"#.utf8.shuffled(using: &random).prefix(2), at: position)
+        default: mutated.removeSubrange(position..<min(mutated.count, position + 40))
+        }
+      }
+      // Nothing but a changed status may end in a verdict on the receipt.
+      let step = read(bytes: mutated[...]).step
+      #expect(step != .finish(.rejected))
+    }
+  }
+
+  private func read(
+    _ body: String, status: Int = 200, headers: HTTPHeaders = [:], from host: AppleHost = .production,
+    maySwitch: Bool = true
+  ) -> VerifyReceiptReading {
+    let reply = HTTPReply(status: status, headers: headers, body: ByteBuffer(string: body))
+    return VerifyReceiptReading.read(.success(reply), from: host, maySwitch: maySwitch, receivedAt: Self.now)
+  }
+
+  private func read(bytes: ArraySlice<UInt8>) -> VerifyReceiptReading {
+    let reply = HTTPReply(status: 200, headers: [:], body: ByteBuffer(bytes: bytes))
+    return VerifyReceiptReading.read(.success(reply), from: .production, maySwitch: true, receivedAt: Self.now)
+  }
+}

@@ -1,0 +1,60 @@
+// One report table: a CSV file and, when there is a workbook, the sheet of the same rows.
+#ifndef TABLE_H
+#define TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <xlsxwriter.h>
+
+typedef struct {
+  lxw_workbook *workbook;  // NULL: CSV only
+  lxw_format *header, *time, *money[5];
+} Book;
+
+typedef struct {
+  char *bytes;
+  size_t used, capacity;
+} Buffer;
+
+typedef struct {
+  uint64_t offset;
+  char key[32];
+} Place;
+
+typedef struct {
+  int file;
+  Buffer csv;
+  bool is_first_cell;
+  const Book *book;
+  lxw_worksheet *sheet;
+  uint32_t row;
+  uint16_t column;
+  // Rows that come in another order than they are written in wait in a temporary file.
+  bool is_sorted_later;
+  int spool;
+  Buffer packed;
+  uint64_t spooled;
+  Place *places;
+  size_t count, capacity;
+} Table;
+
+void book_open(Book *book, const char *directory);
+void book_close(Book *book);
+// The header is the comma-separated names of the columns.
+void table_open(Table *table, const Book *book, const char *directory, const char *file, const char *sheet, const char *header);
+// Lets rows wait until `table_close`, which writes them in the order of their first cell.
+void table_sort_later(Table *table, const char *directory);
+void table_close(Table *table);
+
+void put_text(Table *table, const char *text);
+void put_count(Table *table, int64_t number);
+void put_money(Table *table, int64_t minor_units, int digits);
+// Microseconds since 1970; NONE leaves the cell empty.
+void put_time(Table *table, int64_t instant);
+void put_nothing(Table *table);
+void end_row(Table *table);
+
+int print_money(char *target, int64_t minor_units, int digits);
+
+#endif

@@ -1,0 +1,32 @@
+// Counts and sums by key: one line for each user and currency, price point, or sandbox user.
+#ifndef TOTALS_H
+#define TOTALS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DISPOSITIONS 11
+#define MONEY_DISPOSITIONS 9
+
+typedef struct {
+  uint32_t key, key_length;
+  int64_t orders, ordered;
+  int64_t by_disposition[MONEY_DISPOSITIONS];
+} Line;
+
+typedef struct {
+  Line *lines;
+  size_t count, capacity;
+  char *keys;
+  size_t key_bytes, key_capacity;
+  uint32_t *slots;  // Line number plus one; 0 is free.
+  size_t slot_count;
+} Totals;
+
+// The line with this key, made when there is none. It stays where it is until the next call.
+Line *totals_line(Totals *totals, const char *key, size_t length);
+// Sorts the lines by their keys' bytes; no line can be looked up afterwards.
+void totals_sort(Totals *totals);
+void totals_free(Totals *totals);
+
+#endif

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Installs with apt-get what is missing for a purpose, and nothing when nothing is.
+# usage: requirements.sh build|demo|test
+set -euo pipefail
+
+purpose=${1:?usage: requirements.sh build|demo|test}
+missing=()
+
+# need PACKAGE COMMAND...: the package is missing when the command fails.
+need() {
+  local package=$1
+  shift
+  "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+
+has_server() {
+  [ -n "$(compgen -G '/usr/lib/postgresql/*/bin/initdb')" ] || command -v initdb
+}
+
+has_openpyxl() {
+  /usr/bin/python3 -c 'import openpyxl' || python3 -c 'import openpyxl'
+}
+
+need make command -v make
+need git command -v git
+need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
+need pkg-config command -v pkg-config
+need libpq-dev pkg-config --exists libpq
+need libxlsxwriter-dev pkg-config --exists xlsxwriter
+need zlib1g-dev pkg-config --exists zlib
+case $purpose in
+  build) ;;
+  demo)
+    need postgresql has_server
+    need postgresql-client command -v psql
+    ;;
+  test)
+    need postgresql has_server
+    need postgresql-client command -v psql
+    need python3 test -x /usr/bin/python3
+    need python3-openpyxl has_openpyxl
+    ;;
+  *)
+    echo "unknown purpose: $purpose" >&2
+    exit 64
+    ;;
+esac
+
+[ ${#missing[@]} -eq 0 ] && exit 0
+echo "Missing: ${missing[*]}"
+if ! command -v apt-get >/dev/null; then
+  echo "There is no apt-get here. Install the equivalents of these Debian packages, then run this again." >&2
+  exit 69
+fi
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "Ask an administrator for: apt-get install ${missing[*]}" >&2
+    exit 77
+  fi
+  as_root=(sudo)
+fi
+# A mirror that is half down is no reason to stop: the packages may well be there.
+"${as_root[@]}" apt-get update --quiet --quiet || echo "apt-get update failed; trying with the lists that are here." >&2
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install --quiet --quiet --yes --no-install-recommends "${missing[@]}"

@@ -1,0 +1,151 @@
+import Postgres
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct CancellationTests {
+  @Test("cancelling a task interrupts its statement, and the session goes on")
+  func runningStatement() async throws {
+    let session = try await openSession()
+    let observer = try await openSession()
+    let processId = try await session.processId()
+    let task = Task { try await session.execute("SELECT pg_sleep(3600)") }
+    try await observer.waitUntilActive([processId])
+    task.cancel()
+    let error = try await postgresError { _ = try await task.value }
+    #expect(error.kind == .cancelled)
+    #expect(error.sqlState == "57014")
+    #expect(try await session.processId() == processId)
+  }
+
+  @Test("a cancellation at any moment ends the statement, and only that one")
+  func anyMoment() async throws {
+    let session = try await openSession()
+    for _ in 0..<100 {
+      let cancelled = Task { try await session.execute("SELECT pg_sleep(3600)") }
+      async let other = session.execute("SELECT pg_sleep(0.001), 7")
+      cancelled.cancel()
+      let error = try await postgresError { _ = try await cancelled.value }
+      #expect(error.kind == .cancelled)
+      #expect(try await other.single().int64(1) == 7)
+    }
+  }
+
+  @Test("cancelling a task that waits for its turn leaves the running statement alone")
+  func waitingStatement() async throws {
+    let session = try await openSession()
+    let holder = try await openSession()
+    let processId = try await session.processId()
+    try await holder.execute("SELECT pg_advisory_lock(4711)")
+    let running = Task { try await session.execute("SELECT pg_advisory_lock(4711), 7") }
+    try await holder.waitUntilActive([processId])
+    let waiting = Task { try await session.execute("SELECT 8") }
+    waiting.cancel()
+    try await holder.execute("SELECT pg_advisory_unlock(4711)")
+    #expect(try await running.value.single().int64(1) == 7)
+    #expect(try await postgresError { _ = try await waiting.value }.kind == .cancelled)
+  }
+
+  @Test("a cancelled transaction is rolled back")
+  func transaction() async throws {
+    let session = try await openSession()
+    let observer = try await openSession()
+    try await session.executeScript("CREATE TEMPORARY TABLE t (n int)")
+    let processId = try await session.processId()
+    let task = Task {
+      try await session.transaction { connection in
+        try connection.execute("INSERT INTO t VALUES (1)")
+        try connection.execute("SELECT pg_sleep(3600)")
+      }
+    }
+    try await observer.waitUntilActive([processId])
+    task.cancel()
+    #expect(try await postgresError { _ = try await task.value }.kind == .cancelled)
+    #expect(try await session.execute("SELECT 1 FROM t").isEmpty)
+    #expect(try await session.withConnection { !$0.isInTransaction })
+  }
+
+  @Test("all connections of a blocking thread are interrupted, also between their statements")
+  func blockingThread() async throws {
+    let conninfo = try await sharedConninfo()
+    let (signal, started) = AsyncStream<Void>.makeStream()
+    let task = Task {
+      try await withBlockingThread { scope in
+        defer { started.finish() }
+        let idle = try scope.connect(conninfo, applicationName: "x")
+        var rows = try scope.connect(conninfo, applicationName: "x").copyOut(
+          "SELECT generate_series(1, 100000000000)")
+        while try rows.advance() { if rows.rowCount == 1_000 { started.yield() } }
+        try idle.execute("SELECT 1")
+      }
+    }
+    for await _ in signal { break }
+    task.cancel()
+    let error = try await postgresError { try await task.value }
+    #expect(error.kind == .cancelled)
+  }
+
+  @Test("after the cancellation no statement and no connection starts")
+  func afterwards() async throws {
+    let conninfo = try await sharedConninfo()
+    let (signal, started) = AsyncStream<Void>.makeStream()
+    let task = Task {
+      try await withBlockingThread { scope in
+        defer { started.finish() }
+        let connection = try scope.connect(conninfo, applicationName: "x")
+        _ = try postgresError {
+          started.yield()
+          try connection.execute("SELECT pg_sleep(3600)")
+        }
+        #expect(scope.isCancelled)
+        #expect(connection.isCancelled == true)
+        #expect(try postgresError { try connection.execute("SELECT 1") }.kind == .cancelled)
+        #expect(try postgresError { _ = try connection.copyOut("SELECT 1") }.kind == .cancelled)
+        #expect(try postgresError { _ = try scope.connect(conninfo, applicationName: "x") }.kind == .cancelled)
+      }
+    }
+    for await _ in signal { break }
+    task.cancel()
+    try await task.value
+  }
+
+  @Test("a COPY into a table is interrupted and writes nothing")
+  func copyIn() async throws {
+    let session = try await openSession()
+    try await session.executeScript("CREATE TEMPORARY TABLE t (n int8)")
+    let (signal, started) = AsyncStream<Void>.makeStream()
+    let task = Task {
+      try await session.copyIn(into: try PostgresIdentifier("t"), columns: ["n"]) { writer in
+        defer { started.finish() }
+        while true {
+          try writer.row { row throws(PostgresError) in try row.int(1) }
+          if writer.rowCount == 100_000 { started.yield() }
+        }
+      }
+    }
+    for await _ in signal { break }
+    task.cancel()
+    #expect(try await postgresError { _ = try await task.value }.kind == .cancelled)
+    #expect(try await session.execute("SELECT count(*) FROM t").single().int64(0) == 0)
+  }
+
+  @Test("many waiting sessions leave the pool of threads free")
+  func poolIsFree() async throws {
+    let holder = try await openSession()
+    try await holder.execute("SELECT pg_advisory_lock(4712)")
+    // More than any machine's pool has threads for a test: were they blocked, nobody could release the lock.
+    var sessions: [PostgresSession] = []
+    for _ in 0..<40 { sessions.append(try await openSession()) }
+    var processIds: [Int64] = []
+    for session in sessions { processIds.append(try await session.processId()) }
+    let waiting = sessions.map { session in
+      Task {
+        try await session.execute("SELECT pg_advisory_lock_shared(4712)")
+        try await session.execute("SELECT pg_advisory_unlock_shared(4712)")
+      }
+    }
+    try await holder.waitUntilActive(processIds)
+    try await holder.execute("SELECT pg_advisory_unlock(4712)")
+    for task in waiting { _ = try await task.value }
+    for session in sessions { await session.close() }
+  }
+}

@@ -1,0 +1,141 @@
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct ConnectionTests {
+  @Test("a URI and a keyword string mean the same")
+  func forms() async throws {
+    let keywords = try await PrivatePostgres.shared().createDatabase()
+    let parts = Dictionary(
+      uniqueKeysWithValues: keywords.split(separator: " ").map { part in
+        let pair = part.split(separator: "=")
+        return (String(pair[0]), String(pair[1]))
+      })
+    let host = try #require(parts["host"])
+    let database = try #require(parts["dbname"])
+    for conninfo in [keywords, "postgresql:///\(database)?host=\(host)&user=postgres"] {
+      let name = try await withBlockingThread { scope in
+        try scope.connect(conninfo, applicationName: "x").execute("SELECT current_database()").single().text(0)
+      }
+      #expect(name == database)
+    }
+  }
+
+  @Test("the connection's own name gives way to one in the string")
+  func applicationName() async throws {
+    let conninfo = try await sharedConninfo()
+    for (suffix, name) in [("", "night-audit/1"), (" application_name=mine", "mine")] {
+      let session = try await PostgresSession.connect(conninfo + suffix, applicationName: "night-audit/1")
+      #expect(try await session.execute("SHOW application_name").single().text(0) == name)
+    }
+  }
+
+  @Test(
+    "a dead network is noticed within bounds, unless the caller has set others",
+    arguments: [
+      ("", "15"), ("dbname=x", "15"), ("x", "15"), ("host=a connect_timeout=3", nil), ("postgresql://a/b?connect_timeout=3", nil),
+      ("service=own_bounds", nil),
+    ])
+  func bounds(_ conninfo: String, timeout: String?) throws {
+    let parameters = try ConnectionParameters(conninfo: conninfo, applicationName: "me")
+    let pairs = zip(parameters.keywords, parameters.values)
+    #expect(pairs.first { $0.0 == "connect_timeout" }?.1 == timeout)
+    #expect(pairs.first { $0.0 == "dbname" }?.1 == (conninfo.isEmpty ? nil : conninfo))
+    #expect(pairs.first { $0.0 == "fallback_application_name" }?.1 == "me")
+    #expect(parameters.keywords.last == "client_encoding")
+  }
+
+  @Test("what the server tells about itself")
+  func facts() async throws {
+    try await onConnection { connection in
+      let row = try connection.execute("SELECT pg_backend_pid(), current_setting('server_version_num')").single()
+      #expect(try row.int32(0) == connection.backendProcessId)
+      #expect(try row.text(1) == String(connection.serverVersion))
+      #expect(connection.isInTransaction == false)
+    }
+  }
+
+  @Test(
+    "no connection, and no password in the text",
+    arguments: [
+      "host=/nonexistent user=x password=s3cret", "postgresql://x:s3cret@[::1/db", "host=/tmp password='s3cret", "host s3cret=",
+    ])
+  func connectionFailed(_ conninfo: String) async throws {
+    let error = try await postgresError { _ = try await PostgresSession.connect(conninfo, applicationName: "x") }
+    #expect(error.kind == .connectionFailed)
+    #expect(!error.isConnectionLost)
+    #expect(!"\(error)".contains("s3cret"))
+  }
+
+  @Test("an unknown database is a failed connection")
+  func unknownDatabase() async throws {
+    let conninfo = try await PrivatePostgres.shared().conninfo(database: "absent")
+    let error = try await postgresError { _ = try await PostgresSession.connect(conninfo, applicationName: "x") }
+    #expect(error.kind == .connectionFailed)
+    #expect(error.message.contains("\"absent\" does not exist"))
+  }
+
+  @Test("notices reach their handler")
+  func notices() async throws {
+    let conninfo = try await sharedConninfo()
+    let notices = Mutex<[PostgresNotice]>([])
+    try await withBlockingThread { scope in
+      let connection = try scope.connect(conninfo, applicationName: "x") { notice in notices.withLock { $0.append(notice) } }
+      try connection.executeScript("DO $$ BEGIN RAISE WARNING 'careful' USING ERRCODE = '01234'; END $$")
+      try connection.executeScript("DROP TABLE IF EXISTS absent")
+    }
+    #expect(
+      notices.withLock { $0.map { "\($0.severity) \($0.sqlState) \($0.message)" } } == [
+        "WARNING 01234 careful", "NOTICE 00000 table \"absent\" does not exist, skipping",
+      ])
+  }
+
+  @Test("a warning that comes while connecting reaches its handler too")
+  func noticeWhileConnecting() async throws {
+    let conninfo = try await PrivatePostgres.shared().createDatabase()
+    let session = try await PostgresSession.connect(conninfo, applicationName: "x")
+    // What a library upgrade leaves behind: the server warns at each connection to such a database.
+    try await session.execute("UPDATE pg_database SET datcollversion = 'old' WHERE datname = current_database()")
+    let notices = Mutex<[PostgresNotice]>([])
+    _ = try await PostgresSession.connect(conninfo, applicationName: "x") { notice in notices.withLock { $0.append(notice) } }
+    #expect(notices.withLock { $0.map(\.severity) } == ["WARNING"])
+  }
+
+  @Test("a database with another encoding delivers Unicode")
+  func latin1() async throws {
+    let cluster = try await PrivatePostgres.shared()
+    let session = try await openSession()
+    try await session.execute("DROP DATABASE IF EXISTS latin1")
+    try await session.execute("CREATE DATABASE latin1 ENCODING 'LATIN1' TEMPLATE template0")
+    let other = try await PostgresSession.connect(cluster.conninfo(database: "latin1"), applicationName: "x")
+    try await other.executeScript("CREATE TABLE t (v text)")
+    try await other.execute("INSERT INTO t VALUES ($1)", [.text("é")])
+    let row = try await other.execute("SELECT v, octet_length(v) FROM t").single()
+    #expect(try row.text(0) == "é")
+    #expect(try row.int64(1) == 1)
+    // A character that the database cannot hold is the server's error.
+    let error = try await postgresError { try await other.execute("INSERT INTO t VALUES ($1)", [.text("日")]) }
+    #expect(error.sqlState == "22P05")
+  }
+
+  @Test("bytes that are no text are refused, never repaired")
+  func invalidEncoding() async throws {
+    let cluster = try await PrivatePostgres.shared()
+    let session = try await openSession()
+    try await session.execute("DROP DATABASE IF EXISTS no_encoding")
+    try await session.execute("CREATE DATABASE no_encoding ENCODING 'SQL_ASCII' TEMPLATE template0")
+    let other = try await PostgresSession.connect(cluster.conninfo(database: "no_encoding"), applicationName: "x")
+    #expect(try await postgresError { try await other.execute("SELECT chr(233) AS v") }.sqlState == "22021")
+  }
+
+  @Test("binary data of a type made by the user is no text")
+  func composite() async throws {
+    try await onConnection { connection in
+      try connection.executeScript("CREATE TYPE pg_temp.pair AS (a int, b bytea)")
+      let row = try connection.execute(#"SELECT (1, '\xff')::pg_temp.pair AS p"#).single()
+      #expect(try postgresError { _ = try row.text("p") }.column == "p")
+    }
+  }
+}

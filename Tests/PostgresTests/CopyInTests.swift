@@ -1,0 +1,184 @@
+import Postgres
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct CopyInTests {
+  static let table = """
+    CREATE TEMPORARY TABLE facts (
+      t text, i2 int2, i4 int4 CONSTRAINT positive CHECK (i4 > 0), i8 int8, b bool, z timestamptz, n numeric, y bytea, a text[])
+    """
+  static let columns = ["t", "i2", "i4", "i8", "b", "z", "n", "y", "a"]
+
+  @Test("every type, and NULL of every type")
+  func types() async throws {
+    try await onConnection { connection in
+      try connection.executeScript(Self.table)
+      let count = try connection.copyIn(into: try PostgresIdentifier("facts"), columns: Self.columns) { writer in
+        try writer.row { row throws(PostgresError) in
+          try row.text("it's\\\t\n日")
+          try row.int(-7)
+          try row.int(7)
+          try row.int(.min)
+          try row.bool(false)
+          try row.timestamp(1_795_126_443_123_456)
+          try row.numeric(-5, decimals: 2)
+          try row.bytes([0, 255])
+          try row.textArray(["a", nil, ""])
+        }
+        try writer.row { row throws(PostgresError) in
+          try row.text(nil)
+          try row.int(nil)
+          try row.int(nil)
+          try row.int(nil)
+          try row.bool(nil)
+          try row.timestamp(nil)
+          try row.numeric(nil)
+          try row.null()
+          try row.textArray(nil)
+        }
+      }
+      #expect(count == 2)
+      let rows = try connection.execute("SELECT *, n::text AS nt FROM facts ORDER BY t NULLS LAST")
+      #expect(try rows[0].text("t") == "it's\\\t\n日")
+      #expect(try rows[0].int64("i2") == -7)
+      #expect(try rows[0].int64("i4") == 7)
+      #expect(try rows[0].int64("i8") == .min)
+      #expect(try !rows[0].bool("b"))
+      #expect(try rows[0].timestamp("z") == 1_795_126_443_123_456)
+      #expect(try rows[0].text("nt") == "-0.05")
+      #expect(try rows[0].bytes("y") == [0, 255])
+      #expect(try rows[0].textArray("a") == ["a", nil, ""])
+      for column in Self.columns { #expect(try rows[1].isNull(column)) }
+    }
+  }
+
+  @Test("rows beyond one buffer, and none at all", arguments: [0, 1, 200_000])
+  func counts(_ count: Int) async throws {
+    try await onConnection { connection in
+      try connection.executeScript(Self.table)
+      let written = try connection.copyIn(into: try PostgresIdentifier("facts"), columns: ["i8", "t"]) { writer in
+        for number in 0..<count {
+          try writer.row { row throws(PostgresError) in
+            try row.int(Int64(number))
+            try row.text("row \(number)")
+          }
+        }
+      }
+      #expect(written == count)
+      let row = try connection.execute(
+        "SELECT count(*), coalesce(sum(i8), 0)::int8, count(*) FILTER (WHERE t = 'row ' || i8) FROM facts"
+      ).single()
+      #expect(try row.int64(0) == Int64(count))
+      #expect(try row.int64(1) == Int64(count * max(0, count - 1) / 2))
+      #expect(try row.int64(2) == Int64(count))
+    }
+  }
+
+  @Test("a broken constraint is reported with its name, and nothing is kept")
+  func constraint() async throws {
+    try await onConnection { connection in
+      try connection.executeScript(Self.table)
+      let error = try postgresError {
+        try connection.copyIn(into: try PostgresIdentifier("facts"), columns: ["i4"]) { writer in
+          for number in [3, 2, 1, 0, -1] as [Int64] { try writer.row { row throws(PostgresError) in try row.int(number) } }
+        }
+      }
+      #expect(error.sqlState == "23514")
+      #expect(error.constraint == "positive")
+      #expect(error.table == "facts")
+      #expect(try connection.execute("SELECT 1 FROM facts").isEmpty)
+    }
+  }
+
+  struct Refusal: Error {}
+
+  @Test("a body that throws writes nothing, and its error is the one that is thrown")
+  func bodyThrows() async throws {
+    try await onConnection { connection in
+      try connection.executeScript(Self.table)
+      #expect(throws: Refusal.self) {
+        try connection.copyIn(into: try PostgresIdentifier("facts"), columns: ["t"]) { writer in
+          try writer.row { row throws(PostgresError) in try row.text("x") }
+          throw Refusal()
+        }
+      }
+      #expect(try connection.execute("SELECT 1 FROM facts").isEmpty)
+    }
+  }
+
+  @Test("a row that is refused is left out; the rows around it are not harmed")
+  func refusedRow() async throws {
+    try await onConnection { connection in
+      try connection.executeScript(Self.table)
+      try connection.copyIn(into: try PostgresIdentifier("facts"), columns: ["t", "i2"]) { writer in
+        for (text, number) in [("a", 1), ("nul \0", 2), ("too large", 40_000), ("b", 3)] as [(String, Int64)] {
+          try? writer.row { row throws(PostgresError) in
+            try row.text(text)
+            try row.int(number)
+          }
+        }
+        #expect(writer.rowCount == 2)
+      }
+      let rows = try connection.execute("SELECT t, i2 FROM facts ORDER BY t")
+      #expect(try rows.map { "\(try $0.text(0))\(try $0.int64(1))" } == ["a1", "b3"])
+    }
+  }
+
+  @Test("values that do not match the columns are refused, naming the column")
+  func mismatches() async throws {
+    try await onConnection { connection in
+      try connection.executeScript(Self.table)
+      try connection.copyIn(into: try PostgresIdentifier("facts"), columns: ["t", "i4"]) { writer in
+        var errors: [PostgresError] = []
+        do throws(PostgresError) { try writer.row { row throws(PostgresError) in try row.int(1) } } catch { errors.append(error) }
+        do throws(PostgresError) { try writer.row { row throws(PostgresError) in try row.text("x") } } catch { errors.append(error) }
+        do throws(PostgresError) {
+          try writer.row { row throws(PostgresError) in
+            try row.text("x")
+            try row.timestamp(1)
+          }
+        } catch { errors.append(error) }
+        do throws(PostgresError) {
+          try writer.row { row throws(PostgresError) in
+            try row.text("x")
+            try row.int(1)
+            try row.int(1)
+          }
+        } catch { errors.append(error) }
+        do throws(PostgresError) { try writer.null() } catch { errors.append(error) }
+        #expect(errors.map(\.kind) == Array(repeating: .usage, count: 5))
+        #expect(errors.map(\.column) == ["t", "i4", "i4", nil, nil])
+      }
+      #expect(try connection.execute("SELECT 1 FROM facts").isEmpty)
+    }
+  }
+
+  @Test("names are quoted, and unknown ones are the server's error")
+  func names() async throws {
+    try await onConnection { connection in
+      try connection.executeScript(#"CREATE TEMPORARY TABLE "Odd ""name" ("a;b" int)"#)
+      try connection.copyIn(into: try PostgresIdentifier("pg_temp", #"Odd "name"#), columns: ["a;b"]) { writer in
+        try writer.row { row throws(PostgresError) in try row.int(1) }
+      }
+      let error = try postgresError {
+        try connection.copyIn(into: try PostgresIdentifier("absent"), columns: ["a"]) { _ in }
+      }
+      #expect(error.sqlState == "42P01")
+    }
+  }
+
+  @Test("a role that may write but not read can use it")
+  func writeOnlyRole() async throws {
+    try await onConnection { connection in
+      try connection.executeScript(
+        """
+        DROP TABLE IF EXISTS inbox; DROP ROLE IF EXISTS writer;
+        CREATE TABLE inbox (n int); CREATE ROLE writer; GRANT INSERT ON inbox TO writer; SET ROLE writer;
+        """)
+      try connection.copyIn(into: try PostgresIdentifier("inbox"), columns: ["n"]) { writer in
+        try writer.row { row throws(PostgresError) in try row.int(1) }
+      }
+      #expect(try postgresError { try connection.execute("SELECT n FROM inbox") }.sqlState == "42501")
+    }
+  }
+}

@@ -1,0 +1,193 @@
+import Postgres
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct CopyOutTests {
+  @Test("rows arrive in order, whatever their number", arguments: [0, 1, 2, 100_000] as [Int64])
+  func counts(_ count: Int64) async throws {
+    try await onConnection { connection in
+      var rows = try connection.copyOut("SELECT n, n::text AS t FROM generate_series(1, \(count)) AS n ORDER BY n")
+      var expected: Int64 = 0
+      while try rows.advance() {
+        expected += 1
+        guard try rows.int64(0) == expected, try rows.text(1) == String(expected) else {
+          Issue.record("row \(expected)")
+          break
+        }
+      }
+      #expect(expected == count)
+      #expect(rows.rowCount == Int(count))
+      #expect(try !rows.advance())
+      #expect(try connection.execute("SELECT 1").count == 1)
+    }
+  }
+
+  @Test("every type, and NULL of every type")
+  func types() async throws {
+    try await onConnection { connection in
+      var rows = try connection.copyOut(
+        """
+        SELECT 'é''\\'::text AS t, 7::int2 AS i2, -7::int4 AS i4, 7000000000::int8 AS i8, true AS b,
+          '2026-11-19 22:14:03.123456+00'::timestamptz AS z, -12.30::numeric AS n, ARRAY['a', NULL, ''] AS a
+        UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+        """)
+      #expect(rows.columns.map(\.name) == ["t", "i2", "i4", "i8", "b", "z", "n", "a"])
+      #expect(try rows.advance())
+      #expect(try rows.text(0) == #"é'\"#)
+      #expect(try rows.int16(1) == 7)
+      #expect(try rows.int32(2) == -7)
+      #expect(try rows.int64(3) == 7_000_000_000)
+      #expect(try rows.bool(4))
+      #expect(try rows.timestamp(5) == 1_795_126_443_123_456)
+      #expect(try rows.numeric(6).text == "-12.30")
+      #expect(try rows.textArray(7) == ["a", nil, ""])
+      #expect(try rows.withBytes(1) { span in (0..<span.count).map { span[$0] } } == [0, 7])
+      #expect(try rows.optionalText(0) != nil)
+      #expect(try rows.advance())
+      for column in 0..<8 { #expect(try rows.isNull(column)) }
+      #expect(try rows.optionalText(0) == nil)
+      #expect(try rows.optionalInt16(1) == nil)
+      #expect(try rows.optionalInt32(2) == nil)
+      #expect(try rows.optionalInt64(3) == nil)
+      #expect(try rows.optionalBool(4) == nil)
+      #expect(try rows.optionalTimestamp(5) == nil)
+      #expect(try rows.optionalNumeric(6) == nil)
+      do throws(PostgresError) {
+        _ = try rows.text(0)
+        Issue.record("NULL was taken for a text")
+      } catch {
+        #expect(error.kind == .unexpectedData)
+        #expect(error.column == "t")
+      }
+      #expect(try !rows.advance())
+    }
+  }
+
+  @Test("infinities are told apart from NULL and from instants")
+  func infinity() async throws {
+    try await onConnection { connection in
+      var rows = try connection.copyOut(
+        "SELECT z FROM (VALUES (1, 'infinity'::timestamptz), (2, '-infinity'), (3, now()), (4, NULL)) AS v (i, z) ORDER BY i")
+      for expected in [true, true, false, false] {
+        #expect(try rows.advance())
+        #expect(try rows.isInfinite(0) == expected)
+        if expected { #expect(throws: PostgresError.self) { _ = try rows.timestamp(0) } }
+      }
+    }
+  }
+
+  @Test("another type than declared is an error that names the column")
+  func mismatches() async throws {
+    try await onConnection { connection in
+      var rows = try connection.copyOut("SELECT 40000 AS i, 'x'::text AS t, 'a'::bytea AS y, now()::timestamp AS local")
+      #expect(try rows.advance())
+      var columns: [String?] = []
+      do throws(PostgresError) { _ = try rows.text(0) } catch { columns.append(error.column) }
+      do throws(PostgresError) { _ = try rows.int16(0) } catch { columns.append(error.column) }
+      do throws(PostgresError) { _ = try rows.int64(1) } catch { columns.append(error.column) }
+      do throws(PostgresError) { _ = try rows.text(2) } catch { columns.append(error.column) }
+      do throws(PostgresError) { _ = try rows.timestamp(3) } catch { columns.append(error.column) }
+      do throws(PostgresError) { _ = try rows.numeric(0) } catch { columns.append(error.column) }
+      do throws(PostgresError) { _ = try rows.bool(0) } catch { columns.append(error.column) }
+      do throws(PostgresError) { _ = try rows.textArray(1) } catch { columns.append(error.column) }
+      #expect(columns == ["i", "i", "t", "y", "local", "i", "i", "t"])
+      #expect(throws: PostgresError.self) { _ = try rows.text(4) }
+      #expect(try !rows.advance())
+      #expect(throws: PostgresError.self) { _ = try rows.isNull(0) }
+    }
+  }
+
+  @Test("fields are ordered by their bytes, as COLLATE \"C\" does")
+  func byteOrder() async throws {
+    let words = ["", "A", "Z", "a", "aa", "ab", "e\u{301}", "é", "日", "👩", "z"]
+    try await onConnection { connection in
+      let list = try words.map { try PostgresLiteral.text($0) }.joined(separator: ", ")
+      var rows = try connection.copyOut("SELECT w FROM unnest(ARRAY[\(list)]) AS w ORDER BY w COLLATE \"C\"")
+      var sorted: [String] = []
+      while try rows.advance() {
+        for earlier in sorted { #expect(try rows.compareBytes(0, to: earlier) > 0) }
+        sorted.append(try rows.text(0))
+        #expect(try rows.compareBytes(0, to: sorted[sorted.count - 1]) == 0)
+        #expect(try rows.compareBytes(0, to: "\u{10FFFF}") < 0)
+        #expect(try rows.compareBytes(0, to: rows, 0) == 0)
+      }
+      #expect(sorted.count == words.count)
+    }
+  }
+
+  @Test("while a stream is open the connection refuses other work")
+  func busy() async throws {
+    try await onConnection { connection in
+      var rows = try connection.copyOut("SELECT generate_series(1, 10)")
+      #expect(try rows.advance())
+      #expect(try postgresError { try connection.execute("SELECT 1") }.kind == .usage)
+      #expect(try postgresError { _ = try connection.copyOut("SELECT 1") }.kind == .usage)
+      #expect(try postgresError { try connection.executeScript("SELECT 1") }.kind == .usage)
+      #expect(try rows.advance())
+      #expect(try rows.int64(0) == 2)
+    }
+  }
+
+  @Test("a reader that is dropped ends its query and frees the connection")
+  func dropped() async throws {
+    try await onConnection { connection in
+      for rowsToRead in [0, 1, 5_000] {
+        var rows = try connection.copyOut("SELECT repeat('x', 100), generate_series(1, 1000000000)")
+        for _ in 0..<rowsToRead { #expect(try rows.advance()) }
+        _ = consume rows
+        #expect(try connection.execute("SELECT 1").count == 1)
+      }
+    }
+  }
+
+  @Test("a reader keeps its connection alive")
+  func outlivesConnection() async throws {
+    let conninfo = try await sharedConninfo()
+    try await withBlockingThread { scope in
+      func open() throws -> CopyReader {
+        try scope.connect(conninfo, applicationName: "x").copyOut("SELECT generate_series(1, 100000)")
+      }
+      var rows = try open()
+      while try rows.advance() {}
+      #expect(rows.rowCount == 100_000)
+    }
+  }
+
+  @Test("an error of the server in the middle of a stream arrives where it happens")
+  func errorInTheMiddle() async throws {
+    try await onConnection { connection in
+      var rows = try connection.copyOut("SELECT 1/(5000 - n) FROM generate_series(1, 10000) AS n")
+      do throws(PostgresError) {
+        while try rows.advance() {}
+        Issue.record("the stream ended as if it were complete")
+      } catch {
+        #expect(error.sqlState == "22012")
+        #expect(error.kind == .server)
+      }
+      #expect(rows.rowCount == 4_999)
+      #expect(try !rows.advance())
+      #expect(try connection.execute("SELECT 1").count == 1)
+    }
+  }
+
+  @Test("a query that cannot run throws before the first row")
+  func refusedQuery() async throws {
+    try await onConnection { connection throws in
+      #expect(try postgresError { _ = try connection.copyOut("SELECT * FROM absent") }.sqlState == "42P01")
+      #expect(try postgresError { _ = try connection.copyOut("CREATE TABLE x ()") }.kind == .server)
+      #expect(try connection.execute("SELECT 1").count == 1)
+    }
+  }
+
+  @Test("several streams are pulled in turn by one thread")
+  func merge() async throws {
+    let conninfo = try await sharedConninfo()
+    try await withBlockingThread { scope in
+      var even = try scope.connect(conninfo, applicationName: "x").copyOut("SELECT generate_series(0, 199998, 2)")
+      var odd = try scope.connect(conninfo, applicationName: "x").copyOut("SELECT generate_series(1, 199999, 2)")
+      var next: Int64 = 0
+      while try even.advance(), try odd.advance(), try even.int64(0) == next, try odd.int64(0) == next + 1 { next += 2 }
+      #expect(next == 200_000)
+    }
+  }
+}

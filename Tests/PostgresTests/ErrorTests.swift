@@ -1,0 +1,106 @@
+import Postgres
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct ErrorTests {
+  @Test("a broken constraint is named, values are not")
+  func constraint() async throws {
+    let error = try await postgresError {
+      try await onConnection { connection in
+        try connection.executeScript("CREATE TEMPORARY TABLE users (name text CONSTRAINT one_name UNIQUE)")
+        try connection.execute("INSERT INTO users VALUES ($1)", [.text("s3cret")])
+        try connection.execute("INSERT  INTO users\n  VALUES ($1)", [.text("s3cret")])
+      }
+    }
+    #expect(error.kind == .server)
+    #expect(error.sqlState == "23505")
+    #expect(error.constraint == "one_name")
+    #expect(error.table == "users")
+    #expect(error.schema?.hasPrefix("pg_temp") == true)
+    #expect(error.statement == "INSERT INTO users VALUES ($1)")
+    #expect(error.detail?.contains("s3cret") == true)
+    #expect(!error.isConnectionLost)
+    for text in ["\(error)", String(reflecting: error)] {
+      #expect(!text.contains("s3cret"))
+      #expect(text.contains("23505"))
+      #expect(text.contains("constraint one_name"))
+      #expect(text.contains("in: INSERT INTO users VALUES ($1)"))
+    }
+  }
+
+  @Test(
+    "the server's states arrive",
+    arguments: [
+      ("SELEC 1", "42601"), ("SELECT * FROM absent", "42P01"), ("SELECT absent FROM pg_class", "42703"), ("SELECT 1/0", "22012"),
+      ("SELECT 'x'::int", "22P02"), ("SELECT 1e40::int8", "22003"), ("SELECT 'now'::timestamptz + '1 aeon'", "22007"),
+      ("BEGIN READ ONLY; CREATE TABLE x ()", "25006"), ("SELECT nextval('absent')", "42P01"),
+      ("SET statement_timeout = 1; SELECT pg_sleep(600)", "57014"),
+    ])
+  func states(_ sql: String, state: String) async throws {
+    let error = try await postgresError { try await onConnection { try $0.executeScript(sql) } }
+    // A statement_timeout has the state of a cancellation, but nobody cancelled.
+    #expect(error.kind == .server)
+    #expect(error.sqlState == state)
+  }
+
+  @Test("a NOT NULL violation names its column")
+  func notNull() async throws {
+    let error = try await postgresError {
+      try await onConnection { connection in
+        try connection.executeScript("CREATE TEMPORARY TABLE t (required int NOT NULL)")
+        try connection.execute("INSERT INTO t VALUES ($1)", [.int(nil)])
+      }
+    }
+    #expect(error.sqlState == "23502")
+    #expect(error.column == "required")
+  }
+
+  @Test("constants in the text of a statement are masked")
+  func masking() async throws {
+    let error = try await postgresError {
+      try await onConnection { connection in
+        _ = try connection.copyOut(
+          "SELECT 1 FROM absent WHERE a =\(PostgresLiteral.text(#"s3'cr\et"#)) AND b = \(PostgresLiteral.text("s3cret"))")
+      }
+    }
+    #expect(error.statement == "SELECT 1 FROM absent WHERE a = E'…' AND b = '…'")
+  }
+
+  @Test("a connection is usable after an error")
+  func usableAfterError() async throws {
+    try await onConnection { connection in
+      _ = try postgresError { try connection.execute("SELECT 1/0") }
+      #expect(try connection.execute("SELECT 1").single().int64(0) == 1)
+    }
+  }
+
+  @Test("one row is one row", arguments: [0, 2])
+  func single(_ count: Int64) async throws {
+    let error = try await postgresError {
+      _ = try await onConnection { try $0.execute("SELECT generate_series(1, $1)", [.int(count)]).single() }
+    }
+    #expect(error.kind == .unexpectedData)
+  }
+
+  @Test("what belongs elsewhere is refused")
+  func usage() async throws {
+    try await onConnection { connection throws in
+      #expect(try postgresError { try connection.execute("COPY (SELECT 1) TO STDOUT") }.kind == .usage)
+      #expect(try postgresError { try connection.executeScript("COPY (SELECT 1) TO STDOUT") }.kind == .usage)
+      #expect(try postgresError { try connection.execute("SELECT 1\0") }.kind == .usage)
+      #expect(try connection.execute("SELECT 1").count == 1)
+    }
+  }
+
+  @Test("too many parameters are an error, not a crash")
+  func tooManyParameters() async throws {
+    let error = try await postgresError {
+      _ = try await onConnection {
+        try $0.execute("SELECT 1", Array(repeating: .int(1), count: 70_000))
+      }
+    }
+    #expect(error.kind == .unexpectedData)
+    #expect(error.message.contains("65535"))
+  }
+}

@@ -1,0 +1,54 @@
+import Postgres
+import TestSupport
+import Testing
+
+/// Runs `body` with a connection of its own to the shared cluster. Tests keep to temporary tables.
+func onConnection<R: Sendable>(
+  _ body: @escaping @Sendable (borrowing BlockingConnection) throws -> R
+) async throws -> R {
+  let conninfo = try await sharedConninfo()
+  return try await withBlockingThread { scope in
+    try body(try scope.connect(conninfo, applicationName: "postgres-tests"))
+  }
+}
+
+func openSession() async throws -> PostgresSession {
+  try await .connect(try await sharedConninfo(), applicationName: "postgres-tests")
+}
+
+func sharedConninfo() async throws -> String {
+  try await PrivatePostgres.shared().conninfo(database: "postgres")
+}
+
+extension PostgresSession {
+  func processId() async throws -> Int64 {
+    try await execute("SELECT pg_backend_pid()").single().int64(0)
+  }
+
+  /// Asks the server again and again until `count` backends with `processIds` execute something.
+  func waitUntilActive(_ processIds: [Int64]) async throws {
+    let sql = """
+      SELECT count(*) FROM pg_stat_activity WHERE pid = ANY($1::int[]) AND state = 'active'
+      """
+    while try await execute(sql, [.intArray(processIds)]).single().int64(0) < Int64(processIds.count) {
+      try Task.checkCancellation()
+    }
+  }
+}
+
+/// The `PostgresError` that `body` throws; fails the test when there is none.
+func postgresError(
+  sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
+) async throws -> PostgresError {
+  try #require(
+    await #expect(throws: PostgresError.self, sourceLocation: sourceLocation) { try await body() },
+    sourceLocation: sourceLocation)
+}
+
+/// For code on a connection's own thread.
+func postgresError(
+  sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
+) throws -> PostgresError {
+  try #require(
+    #expect(throws: PostgresError.self, sourceLocation: sourceLocation) { try body() }, sourceLocation: sourceLocation)
+}

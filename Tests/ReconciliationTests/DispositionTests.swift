@@ -1,0 +1,145 @@
+import Reconciliation
+import Testing
+
+/// Section by section: payment times goods, the graces, and what is told apart from money.
+@Suite struct DispositionTests {
+  enum Payment: CaseIterable { case paid, reversed, unpaid, unconfirmed }
+  enum Held: CaseIterable { case inFull, partly, takenBack, nothing }
+
+  static let table: [(Payment, Held, Disposition)] = [
+    (.paid, .inFull, .settled), (.paid, .partly, .partlyDelivered),
+    (.paid, .takenBack, .paidNotDelivered), (.paid, .nothing, .paidNotDelivered),
+    (.reversed, .inFull, .refundedStillDelivered), (.reversed, .partly, .refundedStillDelivered),
+    (.reversed, .takenBack, .refunded), (.reversed, .nothing, .refunded),
+    (.unpaid, .inFull, .deliveredNotPaid), (.unpaid, .partly, .deliveredNotPaid),
+    (.unpaid, .takenBack, .void), (.unpaid, .nothing, .void),
+    (.unconfirmed, .inFull, .unconfirmed), (.unconfirmed, .partly, .unconfirmed),
+    (.unconfirmed, .takenBack, .unconfirmed), (.unconfirmed, .nothing, .unconfirmed),
+  ]
+
+  @Test("The table is complete")
+  func complete() { #expect(Self.table.count == Payment.allCases.count * Held.allCases.count) }
+
+  @Test(arguments: table)
+  func cell(payment: Payment, held: Held, expected: Disposition) {
+    var scene = Scene()
+    let two: (inout Order) -> Void = { $0.quantity = 2 }
+    let order =
+      switch payment {
+      case .paid: scene.paidOrder(two)
+      case .reversed: scene.paidOrder(two, transaction: { $0.revocation = Revocation(date: Scene.asOf) })
+      case .unpaid, .unconfirmed: scene.order("order", two)
+      }
+    if payment == .unconfirmed { scene.receipt(for: order, .neverChecked) }
+    switch held {
+    case .inFull:
+      scene.delivery("d1", of: order) { $0.quantity = 1 }
+      scene.delivery("d2", of: order) { $0.quantity = 1 }
+    case .partly:
+      scene.delivery("d1", of: order) { $0.quantity = 1 }
+      scene.delivery("d2", of: order) { delivery in
+        delivery.quantity = 1
+        delivery.revokedAt = Scene.asOf
+      }
+    case .takenBack: scene.delivery(of: order) { $0.revokedAt = Scene.asOf }
+    case .nothing: break
+    }
+    #expect(scene.world.audited().judgements["order"]?.disposition == expected)
+  }
+
+  @Test(arguments: rows)
+  func disposition(row: Case<Disposition>) {
+    #expect(row.judgement?.disposition == row.expected)
+  }
+
+  static let rows: [Case<Disposition>] = [
+    Case("paid as long ago as the delivery grace", .inFlight) { scene in
+      scene.paidOrder(transaction: { $0.purchaseDate = Scene.asOf - .hours(1) })
+    },
+    Case("one microsecond longer ago", .paidNotDelivered) { scene in
+      scene.paidOrder(transaction: { $0.purchaseDate = Scene.asOf - .hours(1) - .microsecond })
+    },
+    Case("without a purchase date the grace runs from the verification", .inFlight) { scene in
+      scene.paidOrder({ $0.verifiedAt = Scene.asOf - .hours(1) }, transaction: { $0.purchaseDate = nil })
+    },
+    Case("a late verification does not stretch it", .paidNotDelivered) { scene in
+      scene.paidOrder({ $0.verifiedAt = Scene.asOf })
+    },
+    Case("with neither it runs from the creation", .inFlight) { scene in
+      scene.time = Scene.asOf - .minutes(30)
+      scene.paidOrder(transaction: { $0.purchaseDate = nil })
+    },
+    Case("with neither, and long ago", .paidNotDelivered) { scene in
+      scene.paidOrder(transaction: { $0.purchaseDate = nil })
+    },
+    Case("partly delivered has no grace", .partlyDelivered) { scene in
+      scene.time = Scene.asOf - .minutes(30)
+      let order = scene.paidOrder({ $0.quantity = 2 })
+      scene.delivery(of: order) { $0.quantity = 1 }
+    },
+    Case("goods count whoever got them", .settled) { scene in
+      scene.delivery(of: scene.paidOrder()) { $0.userId = "stranger" }
+    },
+    Case("goods of another order do not count", .paidNotDelivered) { scene in
+      let other = scene.order("other")
+      scene.paidOrder()
+      scene.delivery(of: other)
+    },
+    Case("a delivery row that breaks the contract does not count", .paidNotDelivered) { scene in
+      scene.delivery(of: scene.paidOrder()) { $0.defect = "quantity below 1" }
+    },
+    Case("sandbox by a test user", .sandbox) { scene in
+      scene.world.rules.testUsers = ["user"]
+      scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .sandbox }))
+    },
+    Case("sandbox by a test user, nothing delivered", .sandbox) { scene in
+      scene.world.rules.testUsers = ["user"]
+      scene.paidOrder(transaction: { $0.environment = .sandbox })
+    },
+    Case("production by a test user", .settled) { scene in
+      scene.world.rules.testUsers = ["user"]
+      scene.delivery(of: scene.paidOrder())
+    },
+    Case("unpaid for another reason by a test user", .deliveredNotPaid) { scene in
+      scene.world.rules.testUsers = ["user"]
+      scene.delivery(of: scene.order())
+    },
+    Case("sandbox by anybody else, delivered", .deliveredNotPaid) { scene in
+      scene.world.rules.testUsers = ["somebody"]
+      scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .sandbox }))
+    },
+    Case("sandbox by anybody else, nothing delivered", .void) { scene in
+      scene.paidOrder(transaction: { $0.environment = .sandbox })
+    },
+    Case("Xcode is never sandbox", .deliveredNotPaid) { scene in
+      scene.world.rules.testUsers = ["user"]
+      scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .xcode }))
+    },
+    Case("family access is void, whatever was delivered", .void) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.ownership = .familyShared }))
+    },
+    Case("an order of nothing has its disposition too", .void) { $0.order() },
+  ]
+
+  @Test("A row that breaks the contract is a bad_row and nothing else")
+  func badRow() throws {
+    var scene = Scene()
+    scene.world.orders = [.bad(.broken("order"))]
+    scene.transaction()
+    let outcome = scene.world.audited()
+    let judgement = try #require(outcome.judgements["order"])
+    #expect(judgement.disposition == .badRow)
+    #expect(judgement.verdict == nil)
+    #expect(judgement.findings.map(\.kind) == [.badRow])
+  }
+}
+
+extension BadOrder {
+  /// An order of 9.999 USD.
+  static func broken(_ orderId: Identifier, transactionId: Identifier? = "T1") -> BadOrder {
+    BadOrder(
+      orderId: orderId, userId: "user", bundleId: nil, productId: "gems.100", quantity: 1, amountText: "9.999",
+      currencyText: "USD", statusText: "verified", transactionId: transactionId, createdAt: Scene.asOf - .days(2),
+      defect: "amount 9.999 has more decimals than USD")
+  }
+}

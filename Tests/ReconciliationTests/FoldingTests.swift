@@ -1,0 +1,184 @@
+import Reconciliation
+import Testing
+
+/// Facts about one transaction, folded into what is known of it.
+@Suite struct FoldingTests {
+  @Test("The order in which facts arrive plays no part", arguments: Effort.blocks)
+  func permutations(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    for _ in 0..<250 {
+      let facts = (0..<random.number(1...6)).map { _ in TransactionFact.random(using: &random) }
+      let folded = TransactionRecord.folding(facts)
+      for _ in 0..<4 { #expect(TransactionRecord.folding(facts.shuffled(using: &random)) == folded) }
+      #expect(TransactionRecord.folding(facts + facts) == folded, "a fact told twice is told")
+    }
+  }
+
+  @Test("An older fact never undoes a newer one: it only fills what nobody has told", arguments: Effort.blocks)
+  func older(block: UInt64) throws {
+    var random = SeededGenerator(seed: block)
+    for _ in 0..<250 {
+      let facts = (0..<random.number(1...4)).map { _ in TransactionFact.random(using: &random) }
+      let known = try #require(TransactionRecord.folding(facts))
+      var old = TransactionFact.random(using: &random)
+      old.signedDate = Instant(seconds: -1)
+      let after = try #require(TransactionRecord.folding(facts + [old]))
+      #expect(after.signedDate == known.signedDate)
+      #expect(after.channel == known.channel)
+      #expect(after.quantity == known.quantity ?? old.quantity)
+      #expect(after.purchaseDate == known.purchaseDate ?? old.purchaseDate)
+      #expect(after.priceMilliunits == known.priceMilliunits ?? old.priceMilliunits)
+      #expect(after.ownership == known.ownership ?? old.ownership)
+      if known.appAccountToken != .silent { #expect(after.appAccountToken == known.appAccountToken) }
+      let speaks = facts.contains { $0.revocation != .silent }
+      if speaks { #expect(after.revocation == known.revocation) }
+    }
+  }
+
+  @Test("No facts, no record")
+  func none() { #expect(TransactionRecord.folding([]) == nil) }
+
+  @Test("A refund survives the receipt of the day of purchase")
+  func refundSurvives() {
+    let record = TransactionRecord.folding([
+      .told(at: 9, by: .serverApi, .says(refund)), .told(at: 1, by: .offline, .says(nil)),
+    ])
+    #expect(record?.revocation == refund)
+    #expect(record?.revocationWithdrawnDate == nil)
+  }
+
+  @Test("A reversed refund is a newer fact and undoes it")
+  func reversed() {
+    let record = TransactionRecord.folding([
+      .told(at: 1, by: .serverApi, .says(nil)), .told(at: 2, by: .notification, .says(refund)),
+      .told(at: 3, by: .notification, .says(nil)), .told(at: 4, by: .serverApi, .says(nil)),
+    ])
+    #expect(record?.revocation == nil)
+    #expect(record?.revocationWithdrawnDate == Instant(seconds: 3), "when it was first told")
+  }
+
+  @Test("Refunded again")
+  func again() {
+    let record = TransactionRecord.folding([
+      .told(at: 2, by: .serverApi, .says(refund)), .told(at: 3, by: .serverApi, .says(nil)),
+      .told(at: 4, by: .serverApi, .says(refund)),
+    ])
+    #expect(record?.revocation == refund)
+    #expect(record?.revocationWithdrawnDate == nil)
+  }
+
+  @Test("Never refunded is not a reversed refund")
+  func neverRefunded() {
+    let record = TransactionRecord.folding([
+      .told(at: 1, by: .offline, .says(nil)), .told(at: 2, by: .serverApi, .says(nil)),
+    ])
+    #expect(record?.revocationWithdrawnDate == nil)
+  }
+
+  @Test("Silence undoes nothing", arguments: EvidenceChannel.allCases)
+  func silence(channel: EvidenceChannel) {
+    let record = TransactionRecord.folding([
+      .told(at: 1, by: .serverApi, .says(refund)), .told(at: 2, by: channel, .silent),
+    ])
+    #expect(record?.revocation == refund)
+    #expect(record?.signedDate == Instant(seconds: 2))
+  }
+
+  @Test("A cancellation that verifyReceipt showed and shows no more is gone")
+  func cancellationGone() {
+    let record = TransactionRecord.folding([
+      .told(at: 1, by: .verifyReceipt, .says(refund)), .told(at: 2, by: .verifyReceipt, .silent),
+    ])
+    #expect(record?.revocation == nil)
+    #expect(record?.revocationWithdrawnDate == Instant(seconds: 2))
+  }
+
+  @Test("One that another channel confirmed since is not")
+  func cancellationConfirmed() {
+    let record = TransactionRecord.folding([
+      .told(at: 1, by: .verifyReceipt, .says(refund)), .told(at: 2, by: .serverApi, .says(refund)),
+      .told(at: 3, by: .verifyReceipt, .silent),
+    ])
+    #expect(record?.revocation == refund)
+  }
+
+  @Test("A token told to be none stays so until another is told")
+  func tokens() {
+    var first = TransactionFact.told(at: 1, by: .serverApi, .silent)
+    first.appAccountToken = .says(nil)
+    let silent = TransactionFact.told(at: 2, by: .verifyReceipt, .silent)
+    var last = TransactionFact.told(at: 3, by: .serverApi, .silent)
+    last.appAccountToken = .says("token")
+    #expect(TransactionRecord.folding([first, silent])?.appAccountToken == .says(nil))
+    #expect(TransactionRecord.folding([first, silent, last])?.appAccountToken == .says("token"))
+    #expect(TransactionRecord.folding([silent])?.appAccountToken == .silent)
+  }
+
+  @Test("Another product or app under the same id contradicts")
+  func contradiction() {
+    let one = TransactionFact.told(at: 1, by: .serverApi, .silent)
+    var other = TransactionFact.told(at: 2, by: .serverApi, .silent)
+    #expect(TransactionRecord.folding([one, other])?.isContradictory == false)
+    other.productId = "gems.500"
+    #expect(TransactionRecord.folding([one, other])?.isContradictory == true)
+    other.productId = one.productId
+    other.bundleId = "com.example.other"
+    #expect(TransactionRecord.folding([one, other])?.isContradictory == true)
+    other.bundleId = nil
+    #expect(TransactionRecord.folding([one, other])?.isContradictory == false)
+  }
+
+  @Test("The newest expiry counts, the end of a grace period included")
+  func expiry() {
+    var first = TransactionFact.told(at: 1, by: .serverApi, .silent)
+    first.expiresDate = Instant(seconds: 100)
+    first.gracePeriodExpiresDate = Instant(seconds: 130)
+    var second = TransactionFact.told(at: 2, by: .serverApi, .silent)
+    second.expiresDate = Instant(seconds: 120)
+    let record = TransactionRecord.folding([second, first])
+    #expect(record?.expiresDate == Instant(seconds: 120))
+    #expect(record?.subscriptionExpiresDate == Instant(seconds: 130))
+  }
+
+  @Test("Of facts of one instant the channel with more to say is taken last")
+  func ties() {
+    for facts in [[EvidenceChannel.verifyReceipt, .serverApi], [.serverApi, .verifyReceipt]] {
+      let told = facts.map { channel in
+        TransactionFact.told(at: 1, by: channel, channel == .serverApi ? .says(refund) : .says(nil))
+      }
+      #expect(TransactionRecord.folding(told)?.revocation == refund)
+    }
+  }
+
+  private let refund = Revocation(date: Instant(seconds: 50))
+}
+
+extension TransactionFact {
+  fileprivate static func told(
+    at seconds: Int64, by channel: EvidenceChannel, _ revocation: Statement<Revocation?>
+  ) -> TransactionFact {
+    var fact = TransactionFact(
+      environment: .production, transactionId: "T1", productId: "gems.100", channel: channel,
+      signedDate: Instant(seconds: seconds))
+    fact.bundleId = "com.example.game"
+    fact.revocation = revocation
+    return fact
+  }
+
+  /// A fact about T1, with times so close together that ties are frequent.
+  fileprivate static func random(using random: inout SeededGenerator) -> TransactionFact {
+    var fact = told(
+      at: Int64(random.number(0...3)), by: random.pick(.verifyReceipt, .serverApi, .offline, .notification),
+      random.pick(
+        .silent, .says(nil), .says(Revocation(date: Instant(seconds: 7))),
+        .says(Revocation(date: Instant(seconds: 8), percentage: 50_000, type: "REFUND_PRORATED"))))
+    if random.oneIn(8) { fact.productId = "gems.500" }
+    if random.oneIn(2) { fact.quantity = Int32(random.number(1...3)) }
+    if random.oneIn(2) { fact.purchaseDate = Instant(seconds: Int64(random.number(0...9))) }
+    if random.oneIn(2) { fact.expiresDate = Instant(seconds: Int64(random.number(0...9))) }
+    if random.oneIn(2) { fact.priceMilliunits = Int64(random.number(0...9)) }
+    if random.oneIn(2) { fact.ownership = random.pick(.purchased, .familyShared) }
+    fact.appAccountToken = random.pick(.silent, .says(nil), .says("a"), .says("b"))
+    return fact
+  }
+}

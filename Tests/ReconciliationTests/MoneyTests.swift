@@ -1,0 +1,130 @@
+import Testing
+
+@testable import Reconciliation
+
+/// Amounts, currencies, times and ids.
+@Suite struct MoneyTests {
+  @Test("Milliunits are thousandths of the major unit in every currency", arguments: [
+    ("JPY", 300_000, 300), ("USD", 1_990, 199), ("KWD", 1_250, 1_250), ("CLF", 1_250, 12_500), ("USD", 0, 0),
+    ("USD", -1_990, -199), ("IQD", 1, 1),
+  ] as [(String, Int64, Int64)])
+  func milliunits(code: String, milliunits: Int64, expected: Int64) throws {
+    #expect(Money(milliunits: milliunits, currency: Money.of(0, code).currency) == .of(expected, code))
+  }
+
+  @Test("What is no whole number of minor units is none, never rounded", arguments: [
+    ("JPY", 300_500), ("JPY", 1), ("USD", 1_995), ("USD", -5), ("CLF", Int64.max), ("CLF", .min),
+  ] as [(String, Int64)])
+  func noRounding(code: String, milliunits: Int64) {
+    #expect(Money(milliunits: milliunits, currency: Money.of(0, code).currency) == nil)
+  }
+
+  @Test("Shares are rounded half up, and a negative amount mirrors the positive one", arguments: [
+    (1, 1, 2, 1), (3, 1, 2, 2), (1, 49, 100, 0), (1, 51, 100, 1), (-1, 1, 2, -1), (-3, 1, 2, -2), (-1, 49, 100, 0),
+    (990, 2, 3, 660), (100, 1, 3, 33), (200, 1, 3, 67), (7, 0, 1, 0), (.max, 1, 1, .max), (.min, 1, 1, .min),
+    (.max, 2, 1, .max), (.min, 2, 1, .min),
+  ] as [(Int64, Int64, Int64, Int64)])
+  func share(minorUnits: Int64, part: Int64, whole: Int64, expected: Int64) {
+    #expect(Money.of(minorUnits).share(part, of: whole) == .of(expected))
+  }
+
+  @Test("Decimal text has exactly the digits of the currency", arguments: [
+    (199, "USD", "1.99"), (5, "USD", "0.05"), (0, "USD", "0.00"), (-5, "USD", "-0.05"), (300, "JPY", "300"),
+    (0, "JPY", "0"), (-1_500, "KWD", "-1.500"), (12_500, "CLF", "1.2500"), (.min, "USD", "-92233720368547758.08"),
+    (.max, "JPY", "9223372036854775807"),
+  ] as [(Int64, String, String)])
+  func text(minorUnits: Int64, code: String, expected: String) {
+    #expect(Money.of(minorUnits, code).decimalText == expected)
+  }
+
+  @Test("Sums do not overflow")
+  func sums() {
+    var sum = MoneyByCurrency()
+    for _ in 0..<3 { sum.add(.of(.max)) }
+    sum.add(.of(7, "EUR"))
+    #expect(sum.sorted.map(\.currency.code) == ["EUR", "USD"])
+    #expect(sum.sorted.map(\.minorUnits) == [7, 3 * Int128(Int64.max)])
+  }
+
+  @Test("Digits are those of ISO 4217", arguments: [
+    ("JPY", 0), ("KRW", 0), ("VND", 0), ("USD", 2), ("LBP", 2), ("MGA", 2), ("IQD", 3), ("KWD", 3), ("TND", 3), ("CLF", 4),
+  ] as [(String, UInt8)])
+  func digits(code: String, expected: UInt8) {
+    #expect(Currency(code: code)?.digits == expected)
+    #expect(Currency(code: code)?.code == code)
+  }
+
+  @Test("What is not in the table is no currency", arguments: ["", "US", "USDX", "usd", "XXX", "ÜSD", "U\0D", "🪙"])
+  func unknown(code: String) { #expect(Currency(code: code) == nil) }
+
+  @Test("Every code of the table is read back, in alphabetical order")
+  func table() {
+    let codes = Currency.all.map(\.code)
+    #expect(codes == codes.sorted())
+    #expect(codes.count == Set(codes).count)
+    #expect(codes.compactMap { Currency(code: $0)?.code } == codes)
+  }
+}
+
+@Suite struct InstantTests {
+  @Test("Apple's milliseconds are clamped, never trapped on", arguments: [
+    (0, 0), (1, 1_000), (-1, -1_000), (-62_135_769_600_000, -62_135_769_600_000_000), (.max, .max), (.min, .min),
+  ] as [(Int64, Int64)])
+  func milliseconds(milliseconds: Int64, microseconds: Int64) {
+    #expect(Instant(milliseconds: milliseconds).microseconds == microseconds)
+  }
+
+  @Test("Whole seconds and milliseconds are rounded toward the past")
+  func rounding() {
+    #expect(Instant(microseconds: -1).seconds == -1)
+    #expect(Instant(microseconds: -1_000_000).seconds == -1)
+    #expect(Instant(microseconds: 1_999_999).seconds == 1)
+    #expect(Instant(microseconds: -1).milliseconds == -1)
+    #expect(Span(microseconds: -1).wholeDays == -1)
+    #expect(Span.days(2).wholeDays == 2)
+    #expect(Instant(seconds: .max).microseconds == .max)
+  }
+
+  @Test("No pair of extremes traps")
+  func extremes() {
+    let ends = [Int64.min, .min + 1, -1, 0, 1, .max - 1, .max]
+    for left in ends {
+      for right in ends {
+        let difference = Instant(microseconds: left) - Instant(microseconds: right)
+        let exact = Int128(left) - Int128(right)
+        #expect(abs(Int128(difference.microseconds) - Int128(Int64(clamping: exact))) <= 1)
+        let sum = Instant(microseconds: left) + Span(microseconds: right)
+        #expect(sum.microseconds == Int64(clamping: Int128(left) + Int128(right)))
+        let rest = Instant(microseconds: left) - Span(microseconds: right)
+        #expect(abs(Int128(rest.microseconds) - Int128(Int64(clamping: exact))) <= 1)
+        #expect(difference.magnitude.microseconds >= 0)
+      }
+      #expect(Span.days(left).microseconds == Int64(clamping: Int128(left) * 86_400_000_000))
+    }
+  }
+}
+
+@Suite struct IdentifierTests {
+  @Test("Ids sort by their bytes")
+  func order() {
+    let ids: [Identifier] = ["b", "a", "Z", "é", "aa", "10", "9", "", "\u{1F600}", "\u{FFFD}"]
+    #expect(ids.sorted().map(\.text) == ["", "10", "9", "Z", "a", "aa", "b", "é", "\u{FFFD}", "\u{1F600}"])
+  }
+
+  @Test("Canonically equivalent spellings are different ids")
+  func spelling() {
+    let (composed, decomposed) = (Identifier("\u{E9}"), Identifier("e\u{301}"))
+    #expect(composed.text == decomposed.text)
+    #expect(composed != decomposed)
+    #expect(Set([composed, decomposed]).count == 2)
+    #expect((composed < decomposed) != (decomposed < composed))
+  }
+
+  @Test("Equal bytes are equal ids, however the text is stored")
+  func storage() {
+    let long = String(repeating: "7", count: 40)
+    let bridged = Identifier(String(long.reversed().reversed()))
+    #expect(bridged == Identifier(long))
+    #expect(bridged.hashValue == Identifier(long).hashValue)
+  }
+}

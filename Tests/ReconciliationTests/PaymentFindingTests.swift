@@ -1,0 +1,247 @@
+import Reconciliation
+import Testing
+
+/// Findings about payment, goods and who owns what; each kind beside its nearest innocent neighbour. A row lists
+/// everything that the audit finds, not only what it is about.
+@Suite struct PaymentFindingTests {
+  @Test(arguments: goods + claims + proofs + refunds)
+  func findings(row: Case<[String]>) {
+    #expect(row.scene.world.findingNames == row.expected)
+  }
+
+  static let goods: [Case<[String]>] = [
+    Case("paid and delivered", []) { $0.delivery(of: $0.paidOrder()) },
+    Case("paid, not delivered", ["paid_not_delivered on order"]) { $0.paidOrder() },
+    Case("paid just now, not delivered", []) { scene in
+      scene.paidOrder(transaction: { $0.purchaseDate = Scene.asOf - .minutes(10) })
+    },
+    Case("two of three", ["partly_delivered on order"]) { scene in
+      let order = scene.paidOrder({ $0.quantity = 3 }, transaction: { $0.quantity = 3 })
+      scene.delivery(of: order) { $0.quantity = 2 }
+    },
+    Case("three of three in two parcels", []) { scene in
+      let order = scene.paidOrder({ $0.quantity = 3 }, transaction: { $0.quantity = 3 })
+      scene.delivery("d1", of: order) { $0.quantity = 2 }
+      scene.delivery("d2", of: order) { $0.quantity = 1 }
+    },
+    Case("four of three", ["delivered_twice on order"]) { scene in
+      let order = scene.paidOrder({ $0.quantity = 3 }, transaction: { $0.quantity = 3 })
+      scene.delivery("d1", of: order)
+      scene.delivery("d2", of: order) { $0.quantity = 1 }
+    },
+    Case("taken back and delivered again", []) { scene in
+      let order = scene.paidOrder()
+      scene.delivery("d1", of: order) { $0.revokedAt = order.createdAt + .hours(1) }
+      scene.delivery("d2", of: order)
+    },
+    Case("delivered without proof", ["delivered_not_paid on order"]) { $0.delivery(of: $0.order()) },
+    Case("delivered while Apple is silent", []) { scene in
+      let order = scene.order()
+      scene.receipt(for: order, .unanswered(.unreachable))
+      scene.delivery(of: order)
+    },
+    Case("failed, yet paid", ["cancelled_but_paid on order"]) { scene in
+      scene.delivery(of: scene.paidOrder({ $0.status = .failed }))
+    },
+    Case("cancelled, yet paid and not delivered", ["cancelled_but_paid on order", "paid_not_delivered on order"]) {
+      scene in scene.paidOrder({ $0.status = .cancelled })
+    },
+    Case("cancelled and not paid", []) { $0.order { $0.status = .cancelled } },
+    Case("cancelled and refunded", []) { scene in
+      scene.paidOrder({ $0.status = .cancelled }, transaction: { $0.revocation = Revocation(date: ordered) })
+    },
+    Case("unconfirmed longer than the limit", ["stuck_unconfirmed on order"]) { scene in
+      scene.receipt(
+        for: scene.order { $0.createdAt = Scene.asOf - .hours(48) - .microsecond }, .unanswered(.unreachable))
+    },
+    Case("unconfirmed as long as the limit", []) { scene in
+      scene.receipt(for: scene.order { $0.createdAt = Scene.asOf - .hours(48) }, .unanswered(.unreachable))
+    },
+  ]
+
+  static let claims: [Case<[String]>] = [
+    Case("one payment for two orders", ["duplicate_claim on later", "status_mismatch on later"]) { scene in
+      scene.delivery(of: scene.paidOrder())
+      scene.order("later") {
+        $0.transactionId = "T1"
+        $0.createdAt = ordered + .hours(1)
+      }
+    },
+    Case("one payment for three orders: every claimant", [
+      "duplicate_claim on o2", "duplicate_claim on o3",
+    ]) { scene in
+      scene.delivery(of: scene.paidOrder())
+      for (id, hours) in [("o2", 1), ("o3", 2)] as [(String, Int64)] {
+        scene.order(id) { order in
+          order.transactionId = "T1"
+          order.createdAt = ordered + .hours(hours)
+          order.status = .failed
+        }
+      }
+    },
+    Case("the same claim, goods delivered too", ["delivered_not_paid on later", "duplicate_claim on later"]) { scene in
+      scene.delivery(of: scene.paidOrder())
+      let later = scene.order("later", by: "stranger") {
+        $0.transactionId = "T1"
+        $0.createdAt = ordered + .hours(1)
+      }
+      scene.delivery("d2", of: later)
+    },
+    Case("one receipt with two payments for two orders", []) { scene in
+      let first = scene.order("o1")
+      let second = scene.order("o2") { $0.createdAt = ordered + .hours(5) }
+      let records = [
+        scene.transaction("T1"), scene.transaction("T2") { $0.purchaseDate = ordered + .hours(5) },
+      ]
+      scene.receipt("r1", for: first, .verified(.app), bringing: records)
+      scene.receipt("r2", for: second, .verified(.app), bringing: records)
+      scene.delivery("d1", of: first)
+      scene.delivery("d2", of: second)
+    },
+    Case("one order, two payments", ["charged_twice on order"]) { scene in
+      let order = scene.order()
+      scene.receipt(
+        for: order, .verified(.app), bringing: [scene.transaction("T1"), scene.transaction("T2")])
+      scene.delivery(of: order)
+    },
+    Case("one order, two payments, one of them named", ["charged_twice on order"]) { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.receipt(
+        for: order, .verified(.app), bringing: [scene.transaction("T1"), scene.transaction("T2")])
+      scene.delivery(of: order)
+    },
+    Case("one order, two payments, one refunded", []) { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      let refunded = scene.transaction("T2") { $0.revocation = Revocation(date: ordered + .hours(1)) }
+      scene.receipt(for: order, .verified(.app), bringing: [scene.transaction("T1"), refunded])
+      scene.delivery(of: order)
+    },
+    Case("one payment proven by two receipts", []) { scene in
+      let order = scene.order()
+      let record = scene.transaction()
+      scene.receipt("r1", for: order, .verified(.app), bringing: [record])
+      scene.signedProof("r2", for: order, of: record)
+      scene.delivery(of: order)
+    },
+    Case("another product", ["product_mismatch on order", "status_mismatch on order"]) { scene in
+      scene.paidOrder({ $0.productId = "gems.500" })
+    },
+    Case("another app", ["status_mismatch on order", "wrong_bundle on order"]) { scene in
+      scene.paidOrder(transaction: { $0.bundleId = "com.example.other" })
+    },
+    Case("sandbox goods", ["delivered_not_paid on order", "sandbox_delivered on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .sandbox }))
+    },
+    Case("sandbox goods of a test user", []) { scene in
+      scene.world.rules.testUsers = ["user"]
+      scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .sandbox }))
+    },
+    Case("Xcode goods", ["delivered_not_paid on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .xcode }))
+    },
+    Case("family access sold", ["family_shared_sale on order"]) { scene in
+      scene.delivery(of: scene.paidOrder({ $0.status = .pending }, transaction: { $0.ownership = .familyShared }))
+    },
+    Case("family access for nothing", []) { scene in
+      scene.amount = .of(0)
+      scene.delivery(of: scene.paidOrder({ $0.status = .pending }, transaction: { $0.ownership = .familyShared }))
+    },
+  ]
+
+  static let proofs: [Case<[String]>] = [
+    Case("a forged proof", ["signature_invalid on order", "status_mismatch on order"]) { scene in
+      scene.receipt(for: scene.order(), .rejected(.signatureInvalid))
+    },
+    Case("a forged proof beside a genuine one", ["signature_invalid on order"]) { scene in
+      let order = scene.order()
+      scene.receipt("r1", for: order, .rejected(.signatureInvalid))
+      scene.signedProof("r2", for: order, of: scene.transaction())
+      scene.delivery(of: order)
+    },
+    Case("two forged proofs", ["signature_invalid on order"]) { scene in
+      let order = scene.order { $0.status = .failed }
+      scene.receipt("r1", for: order, .rejected(.signatureInvalid))
+      scene.receipt("r2", for: order, .rejected(.signatureInvalid))
+    },
+    Case("Apple's own answer badly signed", []) { scene in
+      scene.receipt(for: scene.order { $0.createdAt = Scene.asOf - .hours(2) }, .unanswered(.signatureInvalid))
+    },
+    Case("an Xcode proof", ["status_mismatch on order"]) { scene in
+      scene.receipt(for: scene.order(), .rejected(.xcode))
+    },
+    Case("called Production, signed for the sandbox", ["environment_mislabelled on order"]) { scene in
+      scene.world.rules.testUsers = ["user"]
+      let order = scene.order()
+      let record = scene.transaction { $0.environment = .sandbox }
+      scene.receipt(for: order, .verified(.app), bringing: [record]) { $0.claimedEnvironment = "Production" }
+      scene.delivery(of: order)
+    },
+    Case("called what it is", []) { scene in
+      scene.world.rules.testUsers = ["user"]
+      let order = scene.order()
+      let record = scene.transaction { $0.environment = .sandbox }
+      scene.receipt(for: order, .verified(.app), bringing: [record]) { $0.claimedEnvironment = "Sandbox" }
+      scene.delivery(of: order)
+    },
+    Case("called something, and nobody has seen the signature", []) { scene in
+      scene.receipt(for: scene.order { $0.createdAt = Scene.asOf - .hours(2) }, .neverChecked) {
+        $0.claimedEnvironment = "Production"
+      }
+    },
+  ]
+
+  static let refunds: [Case<[String]>] = [
+    Case("refunded, taken back, booked", []) { scene in
+      let order = scene.paidOrder({ $0.status = .refunded }, transaction: { $0.revocation = refund })
+      scene.delivery(of: order) { $0.revokedAt = Scene.asOf }
+    },
+    Case("refunded, not booked", ["refund_not_booked on order"]) { scene in
+      scene.paidOrder(transaction: { $0.revocation = refund })
+    },
+    Case("refunded, still delivered", ["refunded_still_delivered on order"]) { scene in
+      scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: { $0.revocation = refund }))
+    },
+    Case("refunded, the shop still waits", ["status_mismatch on order"]) { scene in
+      scene.paidOrder({ $0.status = .pending }, transaction: { $0.revocation = refund })
+    },
+    Case("delivered after the refund", ["delivered_after_refund on order", "refunded_still_delivered on order"]) {
+      scene in
+      let order = scene.paidOrder({ $0.status = .refunded }, transaction: { $0.revocation = refund })
+      scene.delivery(of: order) { $0.deliveredAt = refund.date + .microsecond }
+    },
+    Case("delivered at the moment of the refund", ["refunded_still_delivered on order"]) { scene in
+      let order = scene.paidOrder({ $0.status = .refunded }, transaction: { $0.revocation = refund })
+      scene.delivery(of: order) { $0.deliveredAt = refund.date }
+    },
+    Case("prorated", ["partial_refund on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.revocation = third }))
+    },
+    Case("prorated and called refunded", ["partial_refund on order"]) { scene in
+      scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: { $0.revocation = third }))
+    },
+    Case("prorated, delivered later", ["partial_refund on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.revocation = third })) { $0.deliveredAt = Scene.asOf }
+    },
+    Case("refunded in the shop only", ["refund_only_here on order"]) { scene in
+      scene.delivery(of: scene.paidOrder({ $0.status = .refunded }))
+    },
+    Case("the refund was reversed, the goods are gone", [
+      "paid_not_delivered on order", "refund_reversed_not_reinstated on order",
+    ]) { scene in
+      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = Scene.asOf - .hours(3) })
+      scene.delivery(of: order) { $0.revokedAt = Scene.asOf - .hours(9) }
+    },
+    Case("the refund was reversed, the goods are back", []) { scene in
+      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = Scene.asOf - .hours(3) })
+      scene.delivery("d1", of: order) { $0.revokedAt = Scene.asOf - .hours(9) }
+      scene.delivery("d2", of: order)
+    },
+    Case("taken back without any refund", ["paid_not_delivered on order"]) { scene in
+      scene.delivery(of: scene.paidOrder()) { $0.revokedAt = Scene.asOf - .hours(9) }
+    },
+  ]
+
+  private static let ordered = Scene.asOf - .days(2)
+  private static let refund = Revocation(date: Scene.asOf - .hours(6))
+  private static let third = Revocation(date: Scene.asOf - .hours(6), percentage: 33_333, type: "REFUND_PRORATED")
+}

@@ -1,0 +1,249 @@
+import Reconciliation
+import Testing
+
+/// Findings about records that differ, dates, rows, and things that no order stands behind.
+@Suite struct RecordFindingTests {
+  @Test(arguments: users + comparison + dates + statuses + rows)
+  func findings(row: Case<[String]>) {
+    #expect(row.scene.world.findingNames == row.expected)
+  }
+
+  static let users: [Case<[String]>] = [
+    Case("goods to another user", ["wrong_user on order"]) { scene in
+      scene.delivery(of: scene.paidOrder()) { $0.userId = "stranger" }
+    },
+    Case("goods to another user, taken back", []) { scene in
+      let order = scene.paidOrder()
+      scene.delivery("d1", of: order) { delivery in
+        delivery.userId = "stranger"
+        delivery.revokedAt = Scene.asOf
+      }
+      scene.delivery("d2", of: order)
+    },
+    Case("another account token", ["wrong_user on order"]) { scene in
+      scene.delivery(
+        of: scene.paidOrder({ $0.appAccountToken = token }, transaction: { $0.appAccountToken = .says(otherToken) }))
+    },
+    Case("the same token in capitals", []) { scene in
+      scene.delivery(
+        of: scene.paidOrder(
+          { $0.appAccountToken = token }, transaction: { $0.appAccountToken = .says(token.uppercased()) }))
+    },
+    Case("the same token without hyphens", []) { scene in
+      let bare = token.filter { $0 != "-" }
+      scene.delivery(
+        of: scene.paidOrder({ $0.appAccountToken = bare }, transaction: { $0.appAccountToken = .says(token) }))
+    },
+    Case("the order has no token, and it is another user's", ["wrong_user on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .says(token.uppercased()) }))
+      scene.order("other", by: "stranger") { order in
+        order.appAccountToken = token
+        order.status = .failed
+      }
+    },
+    Case("the order has no token, and it is the same user's", []) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .says(token) }))
+      scene.order("other") { order in
+        order.appAccountToken = token
+        order.status = .failed
+      }
+    },
+    Case("the order has no token, and nobody knows it", []) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .says(token) }))
+    },
+    Case("the transaction has no token", ["account_token_missing on order"]) { scene in
+      scene.delivery(
+        of: scene.paidOrder({ $0.appAccountToken = token }, transaction: { $0.appAccountToken = .says(nil) }))
+    },
+    Case("the channel cannot carry a token", []) { scene in
+      scene.delivery(of: scene.paidOrder({ $0.appAccountToken = token }, transaction: { $0.appAccountToken = .silent }))
+    },
+    Case("neither has a token", []) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .says(nil) }))
+    },
+  ]
+
+  static let comparison: [Case<[String]>] = [
+    Case("another quantity", ["quantity_mismatch on order"]) { scene in
+      scene.delivery(of: scene.paidOrder({ $0.quantity = 2 }))
+    },
+    Case("no quantity told", []) { scene in
+      scene.delivery(of: scene.paidOrder({ $0.quantity = 2 }, transaction: { $0.quantity = nil }))
+    },
+    Case("a milliunit dearer", ["amount_mismatch on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.priceMilliunits = 9_901 }))
+    },
+    Case("cheaper", ["amount_mismatch on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.priceMilliunits = 4_900 }))
+    },
+    Case("cheaper by an offer", []) { scene in
+      scene.delivery(
+        of: scene.paidOrder(transaction: { record in
+          record.priceMilliunits = 4_900
+          record.hasOffer = true
+        }))
+    },
+    Case("within the tolerance", []) { scene in
+      scene.world.rules.amountToleranceMillionths = 10_000
+      scene.delivery(of: scene.paidOrder(transaction: { $0.priceMilliunits = 9_910 }))
+    },
+    Case("outside the tolerance", ["amount_mismatch on order"]) { scene in
+      scene.world.rules.amountToleranceMillionths = 10_000
+      scene.delivery(of: scene.paidOrder(transaction: { $0.priceMilliunits = 9_911 }))
+    },
+    Case("yen", []) { scene in
+      scene.amount = .of(300, "JPY")
+      scene.delivery(of: scene.paidOrder())
+    },
+    Case("no price told", []) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.priceMilliunits = nil }))
+    },
+    Case("another currency, whatever the numbers", ["currency_mismatch on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.currency = "EUR" }))
+    },
+    Case("no currency told", []) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { record in
+        record.currency = nil
+        record.priceMilliunits = nil
+      }))
+    },
+    Case("access past the grace", ["lapsed_still_served on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = Scene.asOf - .days(16) - .microsecond }))
+    },
+    Case("access within the grace", []) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = Scene.asOf - .days(16) }))
+    },
+    Case("lapsed and taken back", ["paid_not_delivered on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = Scene.asOf - .days(30) })) {
+        $0.revokedAt = Scene.asOf
+      }
+    },
+    Case("renewed by a later period", ["renewal_without_order on T2"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = Scene.asOf - .days(30) }))
+      scene.transaction("T2") { record in
+        record.originalTransactionId = "T1"
+        record.expiresDate = Scene.asOf
+        record.isRenewal = true
+      }
+    },
+  ]
+
+  static let dates: [Case<[String]>] = [
+    Case("delivered before the purchase", ["delivered_before_paid on order"]) { scene in
+      scene.delivery(of: scene.paidOrder()) { $0.deliveredAt = ordered - .minutes(5) - .microsecond }
+    },
+    Case("before it by as much as clocks differ", []) { scene in
+      scene.delivery(of: scene.paidOrder()) { $0.deliveredAt = ordered - .minutes(5) }
+    },
+    Case("before it, taken back, delivered again", []) { scene in
+      let order = scene.paidOrder()
+      scene.delivery("d1", of: order) { delivery in
+        delivery.deliveredAt = ordered - .hours(1)
+        delivery.revokedAt = ordered
+      }
+      scene.delivery("d2", of: order)
+    },
+    Case("created in the future", ["future_dated on order"]) { $0.order { $0.createdAt = late } },
+    Case("created as late as clocks differ", []) { $0.order { $0.createdAt = Scene.asOf + .minutes(5) } },
+    Case("verified in the future", ["future_dated on order"]) { scene in
+      scene.delivery(of: scene.paidOrder({ $0.verifiedAt = late }))
+    },
+    Case("delivered in the future; it counts all the same", ["future_dated on order"]) { scene in
+      scene.delivery(of: scene.paidOrder()) { $0.deliveredAt = late }
+    },
+    Case("taken back in the future; it counts all the same", [
+      "future_dated on order", "paid_not_delivered on order",
+    ]) { scene in
+      scene.delivery(of: scene.paidOrder()) { $0.revokedAt = late }
+    },
+    Case("bought in the future", ["delivered_before_paid on order", "future_dated on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.purchaseDate = late }))
+    },
+  ]
+
+  static let statuses: [Case<[String]>] = [
+    Case("settled but pending", ["status_mismatch on order"]) { scene in
+      scene.delivery(of: scene.paidOrder({ $0.status = .pending }))
+    },
+    Case("void but verified", ["status_mismatch on order"]) { $0.order() },
+    Case("void but refunded", ["status_mismatch on order"]) { $0.order { $0.status = .refunded } },
+    Case("void and pending", []) { $0.order { $0.status = .pending } },
+    Case("void and failed", []) { $0.order { $0.status = .failed } },
+    Case("not delivered and pending", ["paid_not_delivered on order"]) { scene in
+      scene.paidOrder({ $0.status = .pending })
+    },
+    Case("family access, verified", ["status_mismatch on order"]) { scene in
+      scene.amount = .of(0)
+      scene.delivery(of: scene.paidOrder(transaction: { $0.ownership = .familyShared }))
+    },
+  ]
+
+  static let rows: [Case<[String]>] = [
+    Case("a payment without an order", ["orphan_payment on T1"]) { $0.transaction() },
+    Case("a payment on a receipt without an order", ["orphan_payment on T1"]) { scene in
+      scene.signedProof(for: nil, of: scene.transaction())
+    },
+    Case("a renewal without an order", ["renewal_without_order on T1"]) { $0.transaction { $0.isRenewal = true } },
+    Case("a payment older than the lookback", []) { $0.transaction { $0.purchaseDate = Scene.asOf - .days(121) } },
+    Case("a payment as old as the lookback", ["orphan_payment on T1"]) { scene in
+      scene.transaction { $0.purchaseDate = Scene.asOf - .days(120) }
+    },
+    Case("a refunded payment without an order", []) { $0.transaction { $0.revocation = Revocation(date: ordered) } },
+    Case("a partly refunded one", ["orphan_payment on T1"]) { scene in
+      scene.transaction { $0.revocation = Revocation(date: ordered, percentage: 50_000) }
+    },
+    Case("a sandbox payment without an order", []) { $0.transaction { $0.environment = .sandbox } },
+    Case("a payment in another's app", []) { $0.transaction { $0.bundleId = "com.example.other" } },
+    Case("family access without an order", []) { $0.transaction { $0.ownership = .familyShared } },
+    Case("a restored purchase", []) { $0.transaction { $0.originalTransactionId = "T0" } },
+    Case("a delivery without an order", ["orphan_delivery on delivery"]) { scene in
+      scene.world.deliveries.append(
+        Delivery(
+          deliveryId: "delivery", orderId: nil, userId: "user", productId: "gems.100", deliveredAt: ordered))
+    },
+    Case("a delivery of an order that does not exist", ["orphan_delivery on delivery"]) { scene in
+      scene.delivery(of: scene.order())
+      scene.world.orders = []
+    },
+    Case("a forged receipt without an order", ["signature_invalid on receipt"]) { scene in
+      scene.receipt(for: nil, .rejected(.signatureInvalid))
+    },
+    Case("a mislabelled receipt without an order", ["environment_mislabelled on receipt"]) { scene in
+      let record = scene.transaction { $0.environment = .sandbox }
+      scene.receipt(for: nil, .verified(.app), bringing: [record]) { $0.claimedEnvironment = "Production" }
+    },
+    Case("a restore: a receipt without an order that brings a known payment", []) { scene in
+      scene.delivery(of: scene.paidOrder())
+      let known = scene.world.transactions
+      scene.receipt(for: nil, .verified(.app), bringing: known)
+    },
+    Case("an order row that breaks the contract", ["bad_row on order"]) { scene in
+      scene.delivery(of: scene.order())
+      scene.receipt(for: scene.order(), .rejected(.signatureInvalid))
+      scene.world.orders = [.bad(.broken("order"))]
+    },
+    Case("its payment is claimed by nobody", ["bad_row on order", "orphan_payment on T1"]) { scene in
+      scene.transaction()
+      scene.world.orders = [.bad(.broken("order"))]
+    },
+    Case("broken receipt and delivery rows of an order", [
+      "bad_row on delivery", "bad_row on r1", "bad_row on r2", "status_mismatch on order",
+    ]) { scene in
+      let order = scene.order()
+      scene.receipt("r1", for: order, .rejected(.signatureInvalid)) { $0.defect = "no such status" }
+      scene.receipt("r2", for: order, .rejected(.signatureInvalid)) { $0.defect = "no such status" }
+      scene.delivery(of: order) { $0.defect = "quantity below 1" }
+    },
+    Case("broken receipt and delivery rows without an order", ["bad_row on delivery", "bad_row on receipt"]) { scene in
+      let order = scene.order()
+      scene.receipt(for: order, .rejected(.signatureInvalid)) { $0.defect = "no such status" }
+      scene.delivery(of: order) { $0.defect = "quantity below 1" }
+      scene.world.orders = []
+    },
+  ]
+
+  private static let ordered = Scene.asOf - .days(2)
+  private static let late = Scene.asOf + .minutes(5) + .microsecond
+  private static let token = "7e3fb204-2d3a-4c5b-9f60-0a1b2c3d4e5f"
+  private static let otherToken = "11111111-2d3a-4c5b-9f60-0a1b2c3d4e5f"
+}

@@ -1,0 +1,148 @@
+import Reconciliation
+import Testing
+
+/// Who owns which transaction.
+@Suite struct SettlementTests {
+  @Test("The earliest named claim owns, then the smaller order id")
+  func named() {
+    var scene = Scene()
+    scene.transaction("T1")
+    for (id, minutes) in [("o3", 0), ("o2", 1), ("o1", 1), ("o9", 0)] as [(String, Int64)] {
+      scene.order(id) { order in
+        order.transactionId = "T1"
+        order.createdAt = ordered + .minutes(minutes)
+      }
+    }
+    #expect(scene.world.ownedBy("o3") == ["T1"])
+    for id in ["o1", "o2", "o9"] as [Identifier] {
+      #expect(scene.world.ownedBy(id) == [])
+      #expect(scene.world.settledFacts().orders[id]?.claims.lost.map(\.ownerOrderId) == ["o3"])
+    }
+  }
+
+  @Test("A claim that its transaction refutes does not keep others out")
+  func refusedDoesNotOwn() {
+    var scene = Scene()
+    scene.transaction("T1")
+    scene.order("early") { order in
+      order.transactionId = "T1"
+      order.productId = "gems.500"
+      order.createdAt = ordered - .hours(1)
+    }
+    scene.order("late") { $0.transactionId = "T1" }
+    #expect(scene.world.ownedBy("late") == ["T1"])
+  }
+
+  @Test("A named claim comes before a nearer one that names nothing")
+  func namedFirst() {
+    var scene = Scene()
+    let record = scene.transaction("T1")
+    scene.order("named") { order in
+      order.transactionId = "T1"
+      order.createdAt = ordered + .days(50)
+    }
+    scene.signedProof(for: scene.order("unnamed"), of: record)
+    #expect(scene.world.ownedBy("named") == ["T1"])
+    #expect(scene.world.ownedBy("unnamed") == [])
+  }
+
+  @Test("Orders that name none share a receipt so that the most are paid")
+  func mostPairs() {
+    var scene = Scene()
+    let first = scene.transaction("T1")
+    let second = scene.transaction("T2") { $0.purchaseDate = ordered + .hours(10) }
+    scene.receipt("r1", for: scene.order("o1"), .verified(.app), bringing: [first, second])
+    scene.receipt("r2", for: scene.order("o2") { $0.createdAt = ordered - .hours(1) }, .verified(.app), bringing: [first])
+    #expect(scene.world.ownedBy("o1") == ["T2"])
+    #expect(scene.world.ownedBy("o2") == ["T1"])
+  }
+
+  @Test("At equal distance the smaller order id has the smaller transaction id")
+  func ties() {
+    var scene = Scene()
+    let records = ["T2", "T1"].map { scene.transaction($0) }
+    for id in ["o2", "o1"] { scene.receipt("r" + id, for: scene.order(id), .verified(.app), bringing: records) }
+    #expect(scene.world.ownedBy("o1") == ["T1"])
+    #expect(scene.world.ownedBy("o2") == ["T2"])
+  }
+
+  @Test("Production is claimed before the sandbox")
+  func productionFirst() {
+    var scene = Scene()
+    let order = scene.order()
+    let sandbox = scene.transaction("T1") { $0.environment = .sandbox }
+    scene.receipt("r1", for: order, .verified(.app), bringing: [sandbox])
+    scene.receipt(
+      "r2", for: order, .verified(.app), bringing: [scene.transaction("T2") { $0.purchaseDate = ordered + .days(2) }])
+    #expect(scene.world.ownedBy("order") == ["T2"])
+  }
+
+  @Test("A live payment outweighs a refunded one")
+  func liveFirst() {
+    var scene = Scene()
+    let order = scene.order { $0.transactionId = "T1" }
+    let refunded = scene.transaction("T1") { $0.revocation = Revocation(date: Scene.asOf) }
+    scene.receipt(for: order, .verified(.app), bringing: [refunded, scene.transaction("T2")])
+    #expect(scene.world.ownedBy("order") == ["T2", "T1"])
+  }
+
+  @Test("Ids are unique within an environment only")
+  func environments() {
+    var scene = Scene()
+    scene.transaction("T1") { $0.environment = .sandbox }
+    scene.transaction("T1")
+    scene.order { $0.transactionId = "T1" }
+    let facts = scene.world.settledFacts()
+    #expect(facts.orders["order"]?.claims.owned.map(\.environment) == [.production])
+    #expect(facts.claimed == [TransactionKey(environment: .production, transactionId: "T1")])
+  }
+
+  @Test("A transaction never has two owners, and input order never matters", arguments: Effort.blocks)
+  func random(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    for _ in 0..<150 {
+      let claimants = RandomWorld.make(using: &random).claimants
+      let rules = RandomWorld.rules
+      let settlement = Settlement(settling: claimants, rules: rules)
+      let owned = settlement.claims.values.flatMap { $0.owned.map(\.key) }
+      #expect(Set(owned).count == owned.count)
+      #expect(settlement.claimed.isSuperset(of: owned))
+      for claims in settlement.claims.values {
+        #expect(settlement.claimed.isSuperset(of: claims.lost.map(\.transaction.key)))
+        #expect(Set(owned).isSuperset(of: claims.lost.map(\.transaction.key)))
+      }
+      let again = Settlement(settling: claimants.shuffled(using: &random), rules: rules)
+      #expect(again.claims == settlement.claims)
+      #expect(again.claimed == settlement.claimed)
+    }
+  }
+
+  @Test("Settling an order alone is settling it among strangers", arguments: Effort.blocks)
+  func alone(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    for _ in 0..<100 {
+      let rules = RandomWorld.rules
+      // Each order from a world of its own: nothing is shared.
+      let claimants = (0..<6).compactMap { RandomWorld.make(using: &random, prefix: "\($0)/").claimants.first }
+      let together = Settlement(settling: claimants, rules: rules)
+      for claimant in claimants {
+        #expect(Settlement.alone(claimant, rules: rules) == together.claims[claimant.order.orderId])
+      }
+    }
+  }
+
+  private let ordered = Scene.asOf - .days(2)
+}
+
+extension World {
+  /// The transactions that an order owns, the one that its verdict rests on first.
+  func ownedBy(_ orderId: Identifier) -> [Identifier]? {
+    settledFacts().orders[orderId]?.claims.owned.map(\.transactionId)
+  }
+
+  /// The orders as claimants, in the order of their rows.
+  var claimants: [Claimant] {
+    let facts = settledFacts().orders
+    return orders.compactMap { facts[$0.orderId]?.claimant }
+  }
+}

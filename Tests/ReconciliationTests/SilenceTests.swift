@@ -1,0 +1,108 @@
+import Reconciliation
+import Testing
+
+/// Silence is not a no: what Apple did not say never makes an order unpaid.
+@Suite struct SilenceTests {
+  @Test("Withholding Apple's answers never makes an order unpaid", arguments: Effort.blocks)
+  func withheld(block: UInt64) {
+    var generator = SeededGenerator(seed: block)
+    for number in 0..<250 {
+      let random = RandomWorld.make(using: &generator)
+      let (silent, silenced) = random.withholding(using: &generator)
+      let before = random.world.audited().judgements
+      for (orderId, judgement) in silent.audited().judgements {
+        guard case .unpaid(let reason, _) = judgement.verdict, before[orderId]?.verdict?.name != "unpaid" else { continue }
+        // Its own proofs were answered, and prove it; what paid it was evidence of somebody else about the id it names.
+        let hasLostRecord = random.world.namesKnown(orderId) && !silent.namesKnown(orderId)
+        #expect(hasLostRecord && !silenced.contains(orderId), "\(orderId) \(reason), world \(number)")
+      }
+    }
+  }
+
+  @Test("With every answer withheld only what needs no Apple is unpaid", arguments: Effort.blocks)
+  func allWithheld(block: UInt64) {
+    var generator = SeededGenerator(seed: block)
+    for _ in 0..<250 {
+      var world = RandomWorld.make(using: &generator).world
+      world.transactions = []
+      world.brings = [:]
+      for index in world.receipts.indices { world.receipts[index].state = .unanswered(.unreachable) }
+      for orderId in world.lookups.keys { world.lookups[orderId] = .unanswered(.unreachable) }
+      for facts in world.settledFacts().orders.values {
+        guard case .unpaid(let reason, _) = facts.verdict(rules: world.rules) else { continue }
+        #expect(reason == .noEvidence || reason == .neverPaid)
+        #expect(facts.order.transactionId == nil && facts.receipts.allSatisfy { $0.defect != nil })
+      }
+    }
+  }
+
+  @Test("Another night without Apple brings no new delivered_not_paid", arguments: Effort.blocks)
+  func anotherNight(block: UInt64) {
+    var generator = SeededGenerator(seed: block)
+    for number in 0..<250 {
+      var world = RandomWorld.make(using: &generator).world
+      let before = world.audited().judgements
+      world.rules.asOf = world.rules.asOf + .hours(24)
+      for index in world.receipts.indices where world.receipts[index].state.outcome == .pending {
+        world.receipts[index].state = .unanswered(.unreachable)
+      }
+      for (orderId, judgement) in world.audited().judgements where judgement.disposition == .deliveredNotPaid {
+        let reason = judgement.verdict?.reason
+        let needsNoApple = reason == .noEvidence || reason == .neverPaid
+        #expect(needsNoApple || before[orderId]?.disposition == .deliveredNotPaid, "\(orderId), world \(number)")
+      }
+    }
+  }
+
+  @Test("More evidence never makes a paid order unpaid", arguments: Effort.blocks)
+  func moreEvidence(block: UInt64) {
+    var generator = SeededGenerator(seed: block)
+    for number in 0..<250 {
+      // A lone order: what others send may show that the payment is theirs.
+      var world = RandomWorld.make(using: &generator).world
+      world.orders = Array(world.orders.prefix(1))
+      world.receipts.removeAll { $0.orderId != world.orders[0].orderId }
+      guard world.audited().judgements[world.orders[0].orderId]?.verdict?.name == "paid" else { continue }
+      var more = RandomWorld.make(using: &generator, prefix: "more/").world
+      for index in more.receipts.indices { more.receipts[index].orderId = world.orders[0].orderId }
+      // Beside a look-up alone, a payload that holds another id than the one named does say that the claim is wrong.
+      let isOnLookup = world.receipts.allSatisfy { world.brings[$0.receiptId]?.isEmpty ?? true }
+      if isOnLookup { more.receipts.removeAll { $0.state.signedTransactionId != nil } }
+      world.receipts += more.receipts
+      world.brings.merge(more.brings) { first, _ in first }
+      world.transactions += more.transactions
+      let after = world.audited().judgements[world.orders[0].orderId]
+      #expect(after?.verdict?.name == "paid", "world \(number)")
+    }
+  }
+
+  @Test("Older facts never make a paid order unpaid")
+  func olderFacts() {
+    let old = Scene.asOf - .days(9)
+    for revocation: Statement<Revocation?> in [.silent, .says(nil), .says(Revocation(date: old))] {
+      var newest = TransactionFact(
+        environment: .production, transactionId: "T1", productId: "gems.100", channel: .serverApi,
+        signedDate: Scene.asOf)
+      newest.bundleId = Scene.bundle
+      newest.revocation = .says(nil)
+      var older = newest
+      older.channel = .offline
+      older.signedDate = old
+      older.revocation = revocation
+      var scene = Scene()
+      scene.paidOrder()
+      scene.world.transactions = [TransactionRecord.folding([older, newest])].compactMap { $0 }
+      #expect(scene.world.audited().judgements["order"]?.payment == "paid")
+    }
+  }
+}
+
+extension World {
+  /// Whether the transaction that the order names is on record.
+  fileprivate func namesKnown(_ orderId: Identifier) -> Bool {
+    for case .valid(let order) in orders where order.orderId == orderId {
+      return transactions.contains { $0.transactionId == order.transactionId }
+    }
+    return false
+  }
+}

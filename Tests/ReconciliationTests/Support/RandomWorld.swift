@@ -1,0 +1,182 @@
+import Reconciliation
+
+/// A world of few ids and much trouble: everybody claims everything, proofs are forged, silent or missing, and times lie
+/// close to every limit. What Apple says about one transaction agrees with itself.
+struct RandomWorld: Sendable {
+  var world: World
+  /// What is known without any receipt or look-up of an order, from the app-wide feed.
+  private var swept: Set<TransactionKey> = []
+
+  var claimants: [Claimant] { world.claimants }
+
+  static let rules: Rules = {
+    var rules = Rules(asOf: Scene.asOf, bundleIds: [Scene.bundle], lookbackStart: Scene.asOf - .days(120))
+    rules.testUsers = ["tester"]
+    return rules
+  }()
+
+  static func make(using random: inout SeededGenerator, prefix: String = "") -> RandomWorld {
+    var made = RandomWorld(world: World(rules: rules))
+    let transactions = (0..<random.number(0...6)).map { record(prefix + "T\($0)", using: &random) }
+    for number in 0..<random.number(1...6) {
+      let named = random.pick(nil, nil, transactions.randomElement(using: &random)?.transactionId, "unknown")
+      made.world.orders.append(
+        row(Identifier(prefix + "o\(number)"), named: named.map { Identifier($0.text) }, using: &random))
+    }
+    for number in 0..<random.number(0...8) {
+      made.addReceipt(Identifier(prefix + "r\(number)"), of: transactions, using: &random)
+    }
+    for number in 0..<random.number(0...6) {
+      made.world.deliveries.append(
+        delivery(Identifier(prefix + "d\(number)"), for: made.someOrderId(using: &random), using: &random))
+    }
+    for transaction in transactions where random.oneIn(4) { made.swept.insert(transaction.key) }
+    made.addLookups(knowing: transactions, using: &random)
+    made.world.transactions = transactions
+    made.forgetUnknown()
+    return made
+  }
+
+  /// The same world had some of Apple's answers not come, and the receipts and orders whose own answers those were.
+  func withholding(using random: inout SeededGenerator) -> (world: World, silenced: Set<Identifier>) {
+    var copy = self
+    var silenced: Set<Identifier> = []
+    func silence() -> ProofState {
+      random.oneIn(2) ? .neverChecked : .unanswered(random.pick(.unreachable, .rateLimited, .appleError, nil))
+    }
+    for index in copy.world.receipts.indices where random.oneIn(2) && copy.world.receipts[index].defect == nil {
+      copy.world.receipts[index].state = silence()
+      copy.world.brings[copy.world.receipts[index].receiptId] = nil
+      if let orderId = copy.world.receipts[index].orderId { silenced.insert(orderId) }
+    }
+    for orderId in copy.world.lookups.keys.sorted() where random.oneIn(2) {
+      copy.world.lookups[orderId] = silence()
+      silenced.insert(orderId)
+    }
+    copy.forgetUnknown()
+    return (copy.world, silenced)
+  }
+
+  private init(world: World) { self.world = world }
+
+  /// Drops the transactions that no evidence brings.
+  private mutating func forgetUnknown() {
+    var known = swept.union(world.brings.values.joined())
+    for case .valid(let order) in world.orders where world.lookups[order.orderId]?.outcome == .verified {
+      known.formUnion(world.transactions.filter { $0.transactionId == order.transactionId }.map(\.key))
+    }
+    world.transactions.removeAll { !known.contains($0.key) }
+  }
+
+  private func someOrderId(using random: inout SeededGenerator) -> Identifier? {
+    random.oneIn(10) ? random.pick(nil, "missing") : world.orders.randomElement(using: &random)?.orderId
+  }
+
+  /// A time around the order's, often exactly at the edge of a grace.
+  private static func time(using random: inout SeededGenerator) -> Instant {
+    let edges: [Span] = [.hours(1), .hours(24), .hours(48), .hours(72), .days(2), .days(16), .days(130), .minutes(-10)]
+    let edge = edges.randomElement(using: &random) ?? .hours(1)
+    return Scene.asOf - edge + Span(microseconds: Int64(random.number(-1...1)))
+  }
+
+  private static func record(_ id: String, using random: inout SeededGenerator) -> TransactionRecord {
+    var record = TransactionRecord(
+      environment: random.pick(.production, .production, .production, .production, .sandbox, .xcode),
+      transactionId: Identifier(id), productId: random.pick("gems", "gems", "gems", "coins"))
+    record.originalTransactionId = random.oneIn(12) ? "T0" : record.transactionId
+    record.bundleId = random.oneIn(10) ? random.pick(nil, "com.example.other") : Scene.bundle
+    record.quantity = random.pick(nil, 1, 1, 2)
+    record.purchaseDate = random.oneIn(12) ? nil : time(using: &random)
+    record.originalPurchaseDate = record.purchaseDate
+    record.isRenewal = random.pick(nil, false, false, true)
+    record.expiresDate = random.oneIn(6) ? time(using: &random) : nil
+    record.ownership = random.pick(nil, .purchased, .purchased, .purchased, .purchased, .familyShared)
+    record.priceMilliunits = random.pick(nil, 9_900, 9_900, 4_900)
+    record.currency = random.pick(nil, "USD", "USD", "EUR")
+    record.hasOffer = random.pick(nil, false, true)
+    record.appAccountToken = random.pick(.silent, .says(nil), .says("A"), .says("b"))
+    switch random.number(0...5) {
+    case 0: record.revocation = Revocation(date: time(using: &random))
+    case 1: record.revocation = Revocation(date: time(using: &random), percentage: 50_000, type: "REFUND_PRORATED")
+    case 2: record.revocationWithdrawnDate = time(using: &random)
+    default: break
+    }
+    return record
+  }
+
+  private static func row(
+    _ id: Identifier, named: Identifier?, using random: inout SeededGenerator
+  ) -> OrderRow {
+    if random.oneIn(15) { return .bad(.broken(id, transactionId: named)) }
+    var order = Order(
+      orderId: id, userId: random.pick("ann", "bob", "tester"), productId: random.pick("gems", "gems", "gems", "coins"),
+      quantity: random.pick(1, 1, 2), amount: random.pick(.of(990), .of(990), .of(0), .of(300, "JPY")),
+      status: OrderStatus.allCases.randomElement(using: &random) ?? .pending, createdAt: time(using: &random))
+    order.transactionId = named
+    order.bundleId = random.pick(nil, nil, Scene.bundle, "com.example.other")
+    order.appAccountToken = random.pick(nil, "a", "b")
+    order.verifiedAt = random.pick(nil, order.createdAt + .minutes(3))
+    return .valid(order)
+  }
+
+  private static func delivery(
+    _ id: Identifier, for orderId: Identifier?, using random: inout SeededGenerator
+  ) -> Delivery {
+    Delivery(
+      deliveryId: id, orderId: orderId, userId: random.pick("ann", "bob", "tester"), productId: "gems",
+      quantity: random.pick(1, 1, 2), deliveredAt: time(using: &random),
+      revokedAt: random.oneIn(4) ? time(using: &random) : nil, defect: random.oneIn(15) ? "no such order" : nil)
+  }
+
+  private mutating func addReceipt(
+    _ id: Identifier, of transactions: [TransactionRecord], using random: inout SeededGenerator
+  ) {
+    var receipt = Receipt(
+      receiptId: id, orderId: someOrderId(using: &random), userId: random.pick("ann", "bob", nil),
+      claimedEnvironment: random.pick(nil, "Production", "Sandbox"), receivedAt: Scene.asOf, state: .neverChecked)
+    var brought: [TransactionRecord] = []
+    let one = transactions.randomElement(using: &random)
+    switch random.number(0...9) {
+    case 0, 1, 2:
+      // One app and one environment sign an app receipt.
+      brought = transactions.filter { $0.environment == one?.environment && $0.bundleId == one?.bundleId }
+      if let one { brought = brought.filter { _ in !random.oneIn(3) } + [one] }
+      receipt.state = .verified(.app)
+    case 3, 4, 5:
+      brought = one.map { [$0] } ?? []
+      receipt.state = random.oneIn(3) ? .unanswered(.unreachable) : .verified(.signed)
+      receipt.state.signedTransactionId = one?.transactionId
+      if one == nil { receipt.state = .verified(.app) }
+    case 6: receipt.state = .rejected(random.pick(.signatureInvalid, .malformed, .xcode, .wrongBundle))
+    case 7: receipt.state = .notFound(at: min(RandomWorld.time(using: &random), Scene.asOf))
+    case 8: receipt.state = .review(random.pick(.accountGone, .contradiction))
+    default: receipt.state = random.pick(.neverChecked, .unanswered(.unreachable), .unanswered(.appleError))
+    }
+    if let first = brought.first {
+      receipt.state.environment = first.environment
+      receipt.state.bundleId = first.bundleId
+      receipt.state.broughtCount = Int32(brought.count)
+    } else if receipt.state.outcome == .verified {
+      receipt.state.bundleId = random.pick(Scene.bundle, "com.example.other")
+    }
+    if random.oneIn(15) {
+      receipt.defect = "no such status"
+      brought = []
+    }
+    world.receipts.append(receipt)
+    world.brings[id] = Set(brought.map(\.key))
+  }
+
+  /// Look-ups of the ids that orders without a receipt name; Apple knows what it knows.
+  private mutating func addLookups(knowing transactions: [TransactionRecord], using random: inout SeededGenerator) {
+    let withReceipt = Set(world.receipts.filter { $0.defect == nil }.compactMap(\.orderId))
+    for case .valid(let order) in world.orders where !withReceipt.contains(order.orderId) {
+      guard let named = order.transactionId else { continue }
+      let isKnown = transactions.contains { $0.transactionId == named }
+      world.lookups[order.orderId] = random.pick(
+        isKnown ? .verified(nil) : .notFound(at: min(RandomWorld.time(using: &random), Scene.asOf)),
+        isKnown ? .verified(nil) : .notFound(),
+        .neverChecked, .unanswered(.unreachable), .review(.accountGone))
+    }
+  }
+}

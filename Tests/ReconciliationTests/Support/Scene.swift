@@ -1,0 +1,160 @@
+import Reconciliation
+
+/// A small piece of a shop with ids of its own, told step by step.
+///
+/// What a test does not change is ordinary: one unit for 9.90 USD, ordered two days before the audit, paid at the moment
+/// of the order, delivered a minute later.
+struct Scene: Sendable {
+  /// In front of every id, so that scenes can be put together.
+  let prefix: String
+  var world: World
+  /// When the orders are made.
+  var time: Instant
+  var product: Identifier = "gems.100"
+  var amount: Money
+
+  static let asOf = Instant(seconds: 1_795_132_800)
+  static let bundle = "com.example.game"
+
+  init(prefix: String = "", time: Instant = asOf - .days(2)) {
+    self.prefix = prefix
+    self.time = time
+    amount = .of(990)
+    world = World(
+      rules: Rules(asOf: Self.asOf, bundleIds: [Self.bundle], lookbackStart: Self.asOf - .days(120)))
+  }
+
+  func id(_ text: String) -> Identifier { Identifier(prefix + text) }
+
+  /// An order that the shop believes paid and that names no transaction.
+  @discardableResult
+  mutating func order(
+    _ text: String = "order", by user: String = "user", _ change: (inout Order) -> Void = { _ in }
+  ) -> Order {
+    var order = Order(
+      orderId: id(text), userId: id(user), productId: product, amount: amount, status: .verified, createdAt: time)
+    change(&order)
+    world.orders.append(.valid(order))
+    return order
+  }
+
+  /// A production purchase of the scene's product that Apple told us about.
+  @discardableResult
+  mutating func transaction(
+    _ text: String = "T1", _ change: (inout TransactionRecord) -> Void = { _ in }
+  ) -> TransactionRecord {
+    var record = TransactionRecord(environment: .production, transactionId: id(text), productId: product)
+    record.bundleId = Self.bundle
+    record.quantity = 1
+    record.purchaseDate = time
+    record.originalTransactionId = id(text)
+    record.priceMilliunits = amount.milliunits
+    record.currency = amount.currency.code
+    record.channel = .serverApi
+    record.signedDate = Self.asOf - .hours(1)
+    change(&record)
+    record.originalPurchaseDate = record.originalPurchaseDate ?? record.purchaseDate
+    world.transactions.append(record)
+    return record
+  }
+
+  /// A receipt sent for an order, or for none.
+  @discardableResult
+  mutating func receipt(
+    _ text: String = "receipt", for order: Order?, _ state: ProofState, bringing: [TransactionRecord] = [],
+    _ change: (inout Receipt) -> Void = { _ in }
+  ) -> Receipt {
+    var receipt = Receipt(
+      receiptId: id(text), orderId: order?.orderId, userId: order?.userId ?? id("user"), receivedAt: time, state: state)
+    if let first = bringing.first {
+      receipt.state.environment = first.environment
+      receipt.state.bundleId = first.bundleId
+      receipt.state.broughtCount = Int32(bringing.count)
+    }
+    change(&receipt)
+    world.receipts.append(receipt)
+    world.brings[receipt.receiptId] = Set(bringing.map(\.key))
+    return receipt
+  }
+
+  /// A signed transaction of one purchase, genuine.
+  mutating func signedProof(_ text: String = "receipt", for order: Order?, of record: TransactionRecord) {
+    receipt(text, for: order, .verified(.signed, id: record.transactionId), bringing: [record])
+  }
+
+  /// The goods of an order, to the user of the order.
+  @discardableResult
+  mutating func delivery(
+    _ text: String = "delivery", of order: Order, _ change: (inout Delivery) -> Void = { _ in }
+  ) -> Delivery {
+    var delivery = Delivery(
+      deliveryId: id(text), orderId: order.orderId, userId: order.userId, productId: order.productId,
+      quantity: order.quantity, deliveredAt: order.createdAt + .minutes(1))
+    change(&delivery)
+    world.deliveries.append(delivery)
+    return delivery
+  }
+
+  /// An order that names its transaction, answered by look-up; neither receipt nor goods.
+  @discardableResult
+  mutating func paidOrder(
+    _ order: (inout Order) -> Void = { _ in }, transaction: (inout TransactionRecord) -> Void = { _ in }
+  ) -> Order {
+    let record = self.transaction("T1", transaction)
+    let made = self.order { made in
+      made.transactionId = record.transactionId
+      order(&made)
+    }
+    world.lookups[made.orderId] = .verified(nil)
+    return made
+  }
+}
+
+extension ProofState {
+  /// Authentic. Without a kind: a look-up.
+  static func verified(_ kind: ReceiptKind?, id: Identifier? = nil) -> ProofState {
+    var state = ProofState(.verified, nil)
+    state.kind = kind
+    state.signedTransactionId = id
+    return state
+  }
+
+  static func rejected(_ reason: PaymentReason) -> ProofState { ProofState(.rejected, reason) }
+  static func unanswered(_ reason: PaymentReason?) -> ProofState { ProofState(.unanswered, reason) }
+  static func review(_ reason: PaymentReason) -> ProofState { ProofState(.review, reason) }
+
+  /// Nothing in production and sandbox, said at that time.
+  static func notFound(at instant: Instant = Scene.asOf) -> ProofState {
+    var state = ProofState(.notFound, nil)
+    state.answeredAt = instant
+    return state
+  }
+
+  private init(_ outcome: CheckOutcome, _ reason: PaymentReason?) {
+    self.init()
+    self.outcome = outcome
+    self.reason = reason
+    attempts = 1
+    lastAttempt = Scene.asOf
+  }
+}
+
+extension Money {
+  /// Minor units of a currency that the test knows to exist.
+  static func of(_ minorUnits: Int64, _ code: String = "USD") -> Money {
+    guard let currency = Currency(code: code) else { preconditionFailure("no currency \(code)") }
+    return Money(minorUnits: minorUnits, currency: currency)
+  }
+
+  /// The amount as Apple writes prices: thousandths of the major unit in every currency.
+  var milliunits: Int64 {
+    var value = minorUnits
+    for _ in currency.digits..<3 { value *= 10 }
+    return value
+  }
+}
+
+extension Span {
+  /// The smallest step of time.
+  static let microsecond = Span(microseconds: 1)
+}

@@ -1,0 +1,154 @@
+import Reconciliation
+
+/// Everything that the audit knows on one night, held in memory, and what it must conclude from it.
+///
+/// This is the reference that any faster way of evaluating is compared with: group by order, settle all claims at once,
+/// judge every order, then look at what no order stands behind.
+struct World: Sendable {
+  var rules: Rules
+  var orders: [OrderRow] = []
+  var receipts: [Receipt] = []
+  /// The transactions that each receipt brought, by receipt id.
+  var brings: [Identifier: Set<TransactionKey>] = [:]
+  /// Look-ups of named ids, by order id.
+  var lookups: [Identifier: ProofState] = [:]
+  var transactions: [TransactionRecord] = []
+  var deliveries: [Delivery] = []
+
+  /// What the audit says about a world.
+  struct Outcome: Sendable {
+    /// By order id.
+    var judgements: [Identifier: Judgement] = [:]
+    /// All findings, in the order of their stable ids.
+    var findings: [Finding] = []
+    var totals = Totals()
+  }
+
+  func audited() -> Outcome {
+    let facts = settledFacts()
+    var outcome = Outcome()
+    for row in orders {
+      outcome.totals.read(row)
+      let judgement =
+        switch row {
+        case .bad(let bad): Judgement(reporting: bad)
+        case .valid(let order): Judgement(judging: facts.orders[order.orderId] ?? OrderFacts(order: order), rules: rules)
+        }
+      outcome.totals.add(judgement)
+      outcome.findings += judgement.findings
+      outcome.judgements[row.orderId] = judgement
+    }
+    outcome.findings += findingsWithoutOrder(claimed: facts.claimed)
+    outcome.findings.sort { Identifier($0.identity) < Identifier($1.identity) }
+    return outcome
+  }
+
+  /// The facts of every valid order, claims settled over all of them.
+  func settledFacts() -> (orders: [Identifier: OrderFacts], claimed: Set<TransactionKey>) {
+    let deliveriesByOrder = Dictionary(grouping: deliveries, by: \.orderId)
+    let receiptsByOrder = Dictionary(grouping: receipts, by: \.orderId)
+    let recordsByKey = Dictionary(knownTransactions().map { ($0.key, $0) }) { first, _ in first }
+    let recordsById = Dictionary(grouping: recordsByKey.values, by: \.transactionId)
+    var facts: [Identifier: OrderFacts] = [:]
+    for case .valid(let order) in orders {
+      let own = receiptsByOrder[order.orderId] ?? []
+      var keys = Set(own.filter { $0.defect == nil }.flatMap { brings[$0.receiptId] ?? [] })
+      if let named = order.transactionId { keys.formUnion((recordsById[named] ?? []).map(\.key)) }
+      facts[order.orderId] = OrderFacts(
+        order: order, deliveries: deliveriesByOrder[order.orderId] ?? [], receipts: own,
+        lookup: lookups[order.orderId], brought: keys.compactMap { recordsByKey[$0] })
+    }
+    let settlement = Settlement(settling: facts.values.map(\.claimant), rules: rules)
+    let usersByToken = self.usersByToken()
+    for (orderId, claims) in settlement.claims {
+      facts[orderId]?.claims = claims
+      guard let order = facts[orderId]?.order, let token = facts[orderId]?.tokenOfPayment else { continue }
+      let users = usersByToken[token.lowercased()] ?? []
+      facts[orderId]?.accountTokenUser = users.contains(order.userId) ? nil : users.min()
+    }
+    return (facts, settlement.claimed)
+  }
+
+  /// The records, each with the newest expiry among all periods of its subscription.
+  private func knownTransactions() -> [TransactionRecord] {
+    func subscription(_ record: TransactionRecord) -> TransactionKey {
+      TransactionKey(
+        environment: record.environment, transactionId: record.originalTransactionId ?? record.transactionId)
+    }
+    var newest: [TransactionKey: Instant] = [:]
+    for record in transactions {
+      guard let expiry = record.subscriptionExpiresDate ?? record.expiresDate else { continue }
+      newest[subscription(record)] = max(newest[subscription(record)] ?? expiry, expiry)
+    }
+    return transactions.map { record in
+      var record = record
+      record.subscriptionExpiresDate = newest[subscription(record)]
+      return record
+    }
+  }
+
+  /// The users for whom the shop has an account token on file, by the token in lower case.
+  private func usersByToken() -> [String: Set<Identifier>] {
+    var users: [String: Set<Identifier>] = [:]
+    for case .valid(let order) in orders {
+      if let token = order.appAccountToken { users[token.lowercased(), default: []].insert(order.userId) }
+    }
+    return users
+  }
+
+  private func findingsWithoutOrder(claimed: Set<TransactionKey>) -> [Finding] {
+    let valid = Set(orders.compactMap { row in if case .valid(let order) = row { order.orderId } else { nil } })
+    let known = Set(orders.map(\.orderId))
+    var found: [Finding] = []
+    for transaction in knownTransactions() where !claimed.contains(transaction.key) {
+      let sender = receipts.filter { $0.defect == nil && brings[$0.receiptId]?.contains(transaction.key) == true }
+        .min { $0.receiptId < $1.receiptId }
+      let finding = Unowned.finding(
+        on: transaction, userId: sender?.userId, receiptId: sender?.receiptId, rules: rules)
+      if let finding { found.append(finding) }
+    }
+    for delivery in deliveries where delivery.orderId.map({ !valid.contains($0) }) ?? true {
+      // Of an order row that breaks the contract nothing is said but that; a broken row of its own is still one.
+      let isOrphan = delivery.orderId.map { !known.contains($0) } ?? true
+      if isOrphan || delivery.defect != nil { found.append(Unowned.finding(on: delivery)) }
+    }
+    for receipt in receipts where receipt.orderId.map({ !valid.contains($0) }) ?? true {
+      let isOrphan = receipt.orderId.map { !known.contains($0) } ?? true
+      if isOrphan || receipt.defect != nil { found += Unowned.findings(on: receipt) }
+    }
+    return found
+  }
+}
+
+extension OrderFacts {
+  /// The account token on the transaction that the order's own token is compared with.
+  fileprivate var tokenOfPayment: String? {
+    let transaction =
+      claims.owned.first ?? claims.lost.first { $0.transaction.transactionId == order.transactionId }?.transaction
+    guard case .says(.some(let token)) = transaction?.appAccountToken else { return nil }
+    return token
+  }
+}
+
+extension World {
+  /// Adds what another world holds; ids are expected to be distinct.
+  mutating func add(_ other: World) {
+    orders += other.orders
+    receipts += other.receipts
+    brings.merge(other.brings) { $0.union($1) }
+    lookups.merge(other.lookups) { first, _ in first }
+    transactions += other.transactions
+    deliveries += other.deliveries
+    rules.testUsers.formUnion(other.rules.testUsers)
+  }
+
+  /// The same world with its rows in another order.
+  func shuffled(using random: inout SeededGenerator) -> World {
+    var copy = self
+    copy.orders.shuffle(using: &random)
+    copy.receipts.shuffle(using: &random)
+    copy.transactions.shuffle(using: &random)
+    copy.deliveries.shuffle(using: &random)
+    return copy
+  }
+}

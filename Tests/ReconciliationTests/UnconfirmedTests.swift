@@ -1,0 +1,121 @@
+import Reconciliation
+import Testing
+
+/// What proves nothing, and what pays.
+@Suite struct UnconfirmedTests {
+  static let silent: [PaymentReason] = [.unreachable, .rateLimited, .appleError, .noRoots, .contradiction]
+
+  @Test("An unanswered receipt keeps its reason", arguments: silent)
+  func receipt(reason: PaymentReason) {
+    var scene = Scene()
+    scene.receipt(for: scene.order(), .unanswered(reason))
+    #expect(scene.world.audited().judgements["order"]?.payment == "unconfirmed \(reason.rawValue)")
+  }
+
+  @Test("An unanswered look-up keeps its reason", arguments: silent)
+  func lookup(reason: PaymentReason) {
+    var scene = Scene()
+    let order = scene.order { $0.transactionId = "T1" }
+    scene.world.lookups[order.orderId] = .unanswered(reason)
+    #expect(scene.world.audited().judgements["order"]?.payment == "unconfirmed \(reason.rawValue)")
+  }
+
+  @Test("Every reason either proves or keeps silent, never both")
+  func partition() {
+    let proving = PaymentReason.allCases.filter(\.provesUnpaid).map(\.rawValue)
+    #expect(
+      proving == [
+        "signature_invalid", "malformed", "wrong_bundle", "product_mismatch", "duplicate", "sandbox", "xcode",
+        "id_mismatch", "not_found", "family_shared", "no_evidence", "never_paid",
+      ])
+  }
+
+  @Test(arguments: rows)
+  func payment(row: Case<String>) {
+    #expect(row.judgement?.payment == row.expected)
+  }
+
+  static let rows: [Case<String>] = [
+    Case("21010", "unconfirmed account_gone") { scene in
+      scene.receipt(for: scene.order(), .review(.accountGone)) { $0.state.appleStatus = 21010 }
+    },
+    Case("4040001", "unconfirmed account_gone") { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.world.lookups[order.orderId] = .review(.accountGone)
+    },
+    Case("a look-up that nobody made", "unconfirmed never_checked") { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.world.lookups[order.orderId] = .neverChecked
+    },
+    Case("the named transaction is missing from a receipt that verified", "unconfirmed not_in_receipt") { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.receipt(for: order, .verified(.app), bringing: [scene.transaction("T2") { $0.productId = "gems.500" }])
+    },
+    Case("the same, and it is known from elsewhere", "paid") { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.transaction("T1")
+      scene.receipt(for: order, .verified(.app), bringing: [scene.transaction("T2") { $0.productId = "gems.500" }])
+    },
+    Case("a purchase of the product just outside the window", "unconfirmed not_in_receipt") { scene in
+      let record = scene.transaction { $0.purchaseDate = ordered - .hours(72) - .microsecond }
+      scene.signedProof(for: scene.order(), of: record)
+    },
+    Case("a purchase of the product at the edge of the window", "paid") { scene in
+      let record = scene.transaction { $0.purchaseDate = ordered - .hours(72) }
+      scene.signedProof(for: scene.order(), of: record)
+    },
+    Case("a named purchase has no window", "paid") { scene in
+      scene.paidOrder(transaction: { $0.purchaseDate = ordered - .days(60) })
+    },
+    Case("a renewal that the order does not name", "unconfirmed not_in_receipt") { scene in
+      scene.signedProof(for: scene.order(), of: scene.transaction { $0.isRenewal = true })
+    },
+    Case("a renewal that the order names", "paid") { scene in
+      scene.paidOrder(transaction: { $0.isRenewal = true })
+    },
+    Case("records that contradict each other, named", "unconfirmed contradiction") { scene in
+      scene.paidOrder(transaction: { $0.isContradictory = true })
+    },
+    Case("records that contradict each other about the product, not named", "unconfirmed contradiction") { scene in
+      let record = scene.transaction {
+        $0.productId = "gems.500"
+        $0.isContradictory = true
+      }
+      scene.signedProof(for: scene.order(), of: record)
+    },
+    Case("genuine by its signature while Apple is down", "paid") { scene in
+      let record = scene.transaction { $0.channel = .offline }
+      scene.receipt(for: scene.order(), .unanswered(.unreachable), bringing: [record]) {
+        $0.state.signedTransactionId = "T1"
+      }
+    },
+    Case("a full refund", "reversed") { scene in
+      scene.paidOrder(transaction: { $0.revocation = Revocation(date: Scene.asOf) })
+    },
+    Case("a full refund by percentage", "reversed") { scene in
+      scene.paidOrder(transaction: { $0.revocation = Revocation(date: Scene.asOf, percentage: 100_000) })
+    },
+    Case("a refund of all but a thousandth of a percent", "paid") { scene in
+      scene.paidOrder(transaction: { $0.revocation = Revocation(date: Scene.asOf, percentage: 99_999) })
+    },
+    Case("a prorated refund of unnamed extent", "paid") { scene in
+      scene.paidOrder(transaction: { $0.revocation = Revocation(date: Scene.asOf, type: "REFUND_PRORATED") })
+    },
+    Case("a full refund by type", "reversed") { scene in
+      scene.paidOrder(transaction: { $0.revocation = Revocation(date: Scene.asOf, type: "REFUND_FULL") })
+    },
+  ]
+
+  @Test("Of several unanswered receipts the most telling reason is given, whatever their order")
+  func mostTelling() {
+    for flip in [false, true] {
+      var scene = Scene()
+      let order = scene.order()
+      scene.receipt(flip ? "b" : "a", for: order, .neverChecked)
+      scene.receipt(flip ? "a" : "b", for: order, .review(.accountGone))
+      #expect(scene.world.audited().judgements["order"]?.payment == "unconfirmed account_gone")
+    }
+  }
+
+  private static let ordered = Scene.asOf - .days(2)
+}

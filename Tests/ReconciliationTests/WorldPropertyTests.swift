@@ -1,0 +1,152 @@
+import Reconciliation
+import Testing
+
+/// What always holds, in worlds that nobody would build on purpose.
+@Suite struct WorldPropertyTests {
+  static let worldsPerBlock = 150
+
+  @Test("Every order is in exactly one disposition, and the totals balance", arguments: Effort.blocks)
+  func dispositions(block: UInt64) {
+    forEachWorld(block) { random, _ in
+      let world = random.world
+      let outcome = world.audited()
+      #expect(Set(outcome.judgements.keys) == Set(world.orders.map(\.orderId)))
+      #expect(outcome.totals.ordersRead == world.orders.count)
+      #expect(outcome.totals.ordersByDisposition.reduce(0, +) == world.orders.count)
+      #expect(outcome.totals.isBalanced)
+      for row in world.orders {
+        let isBad = if case .bad = row { true } else { false }
+        #expect((outcome.judgements[row.orderId]?.disposition == .badRow) == isBad)
+      }
+    }
+  }
+
+  @Test("The order of input never matters", arguments: Effort.blocks)
+  func shuffled(block: UInt64) {
+    forEachWorld(block) { random, generator in
+      let outcome = random.world.audited()
+      let again = random.world.shuffled(using: &generator).audited()
+      #expect(again.findings == outcome.findings)
+      #expect(again.text == outcome.text)
+      #expect(again.totals.users == outcome.totals.users)
+      #expect(again.totals.pricePoints == outcome.totals.pricePoints)
+      #expect(again.totals.control == outcome.totals.control)
+    }
+  }
+
+  @Test("A verdict and its reason agree", arguments: Effort.blocks)
+  func reasons(block: UInt64) {
+    forEachWorld(block) { random, _ in
+      for judgement in random.world.audited().judgements.values {
+        switch judgement.verdict {
+        case .unpaid(let reason, _): #expect(reason.provesUnpaid)
+        case .unconfirmed(let reason): #expect(!reason.provesUnpaid)
+        case .paid(let record): #expect(record.isLive && !record.isFamilyShared && !record.isContradictory)
+        case .reversed(let record): #expect(record.environment == .production && record.isReversed)
+        case .none: #expect(judgement.disposition == .badRow)
+        }
+      }
+    }
+  }
+
+  @Test("A finding named after a disposition stands on every order that has it, and on no other", arguments: Effort.blocks)
+  func namedFindings(block: UInt64) {
+    let named: [Disposition: FindingKind] = [
+      .paidNotDelivered: .paidNotDelivered, .partlyDelivered: .partlyDelivered, .deliveredNotPaid: .deliveredNotPaid,
+      .refundedStillDelivered: .refundedStillDelivered, .badRow: .badRow,
+    ]
+    forEachWorld(block) { random, _ in
+      for judgement in random.world.audited().judgements.values {
+        for (disposition, kind) in named {
+          let stands = judgement.findings.contains { $0.kind == kind && $0.subject == judgement.row.orderId }
+          #expect(stands == (judgement.disposition == disposition))
+        }
+      }
+    }
+  }
+
+  @Test("A finding has an id of its own", arguments: Effort.blocks)
+  func identities(block: UInt64) {
+    forEachWorld(block) { random, _ in
+      let identities = random.world.audited().findings.map(\.identity)
+      #expect(Set(identities).count == identities.count)
+    }
+  }
+
+  @Test("Money at stake on one order is counted once, a second charge apart; sandbox money never", arguments: Effort.blocks)
+  func stakes(block: UInt64) {
+    forEachWorld(block) { random, _ in
+      for judgement in random.world.audited().judgements.values {
+        let stakes = judgement.findings.filter { $0.atStake != nil && $0.kind != .chargedTwice }
+        #expect(stakes.count <= (judgement.disposition == .sandbox ? 0 : 1))
+      }
+    }
+  }
+
+  @Test("A live payment of ours has an owner, a claimant, or a finding", arguments: Effort.blocks)
+  func noMoneyIsLost(block: UInt64) {
+    forEachWorld(block) { random, _ in
+      let world = random.world
+      let claimed = world.settledFacts().claimed
+      let orphans = world.audited().findings.filter { $0.kind == .orphanPayment || $0.kind == .renewalWithoutOrder }
+      for record in world.transactions where record.isLive && record.bundleId == Scene.bundle {
+        let isSale = !record.isFamilyShared && !record.isRestore
+        guard isSale, let date = record.purchaseDate, date >= world.rules.lookbackStart else { continue }
+        let isOrphan = orphans.contains { $0.subject == record.transactionId }
+        #expect(claimed.contains(record.key) != isOrphan)
+      }
+    }
+  }
+
+  @Test("A row that is read and not judged, or judged and not read, unbalances the totals")
+  func unbalanced() {
+    var scene = Scene()
+    scene.delivery(of: scene.paidOrder())
+    let outcome = scene.world.audited()
+    var unread = outcome.totals
+    unread.read(scene.world.orders[0])
+    #expect(!unread.isBalanced)
+    var unjudged = outcome.totals
+    if let judgement = outcome.judgements["order"] { unjudged.add(judgement) }
+    #expect(!unjudged.isBalanced)
+  }
+
+  @Test("Totals by hand")
+  func totals() {
+    var scene = Scene()
+    scene.delivery("d1", of: scene.order("a", by: "ann") { $0.amount = .of(100) })
+    scene.order("b", by: "ann") { $0.amount = .of(250) }
+    scene.order("c", by: "bob") { $0.amount = .of(300, "JPY") }
+    scene.world.orders.append(.bad(.broken("d")))
+    let totals = scene.world.audited().totals
+    #expect(
+      totals.control == [
+        ControlTotal(name: "orders read = sum over dispositions", left: "4", right: "4"),
+        ControlTotal(name: "ordered JPY = sum over dispositions", left: "300", right: "300"),
+        ControlTotal(name: "ordered JPY = sum over users", left: "300", right: "300"),
+        ControlTotal(name: "ordered JPY = sum over price points", left: "300", right: "300"),
+        ControlTotal(name: "ordered USD = sum over dispositions", left: "3.50", right: "3.50"),
+        ControlTotal(name: "ordered USD = sum over users", left: "3.50", right: "3.50"),
+        ControlTotal(name: "ordered USD = sum over price points", left: "3.50", right: "3.50"),
+      ])
+    #expect(totals.users.count == 2)
+    #expect(totals.pricePoints.count == 3)
+    #expect(totals.amountByDisposition[Disposition.deliveredNotPaid.index].sorted.map(\.minorUnits) == [100])
+  }
+
+  /// Runs a check over the block's worlds.
+  private func forEachWorld(_ block: UInt64, _ check: (RandomWorld, inout SeededGenerator) -> Void) {
+    var generator = SeededGenerator(seed: block)
+    for _ in 0..<Self.worldsPerBlock { check(.make(using: &generator), &generator) }
+  }
+}
+
+extension Totals {
+  /// Whether every control total balances.
+  var isBalanced: Bool { control.allSatisfy { $0.isBalanced } }
+}
+
+extension World.Outcome {
+  /// Every judgement in full, one a line, sorted.
+  var text: [String] { judgements.map { "\($0.key) \($0.value)" }.sorted() }
+}

@@ -1,0 +1,254 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import Reporting
+
+@Suite("CSV files")
+struct CSVFileTests {
+  /// CSV as tests like to read it: lines without their ends.
+  private func lines(_ rows: String...) -> String { rows.map { $0 + "\r\n" }.joined() }
+
+  @Test("orders.csv: settled, not delivered, not paid, sandbox, and a row that breaks the contract")
+  func orders() throws {
+    var report = try SampleReport()
+    report.add(try OrderStory(amount: money(199, "USD")).judgement("o1"))
+    report.add(try OrderStory(amount: money(300, "JPY"), isDelivered: false).judgement("o2"))
+    report.add(try OrderStory(userId: "=cmd()", amount: money(1_250, "KWD"), isPaid: false).judgement("o3"))
+    report.add(try OrderStory(userId: "tester", amount: money(199, "USD"), environment: .sandbox).judgement("o4"))
+    report.add(
+      Judgement(
+        reporting: BadOrder(
+          orderId: "o5", userId: "u,5", bundleId: nil, productId: "gems", quantity: -2, amountText: "-1.999",
+          currencyText: "usd", statusText: "@paid", transactionId: "T9", createdAt: try instant("2026-11-19T11:00:00Z"),
+          defect: "amount below zero")))
+    #expect(
+      try report.file("orders.csv")
+        == lines(
+          "order_id,user_id,product_id,quantity,currency,amount,status,disposition,payment,payment_reason,"
+            + "transaction_id,environment,created_at,paid_at,delivered_at,refunded_at,checked_at,findings",
+          "o1,u1,gems.100,1,USD,1.99,verified,settled,paid,,T-o1,Production,2026-11-19T10:00:00Z,"
+            + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,,2026-11-19T23:00:00Z,",
+          "o2,u1,gems.100,1,JPY,300,verified,paid_not_delivered,paid,,T-o2,Production,2026-11-19T10:00:00Z,"
+            + "2026-11-19T10:00:01Z,,,2026-11-19T23:00:00Z,paid_not_delivered",
+          "o3,'=cmd(),gems.100,1,KWD,1.250,verified,delivered_not_paid,unpaid,no_evidence,,,2026-11-19T10:00:00Z,"
+            + ",2026-11-19T10:00:21Z,,,delivered_not_paid",
+          "o4,tester,gems.100,1,USD,1.99,verified,sandbox,unpaid,sandbox,T-o4,Sandbox,2026-11-19T10:00:00Z,"
+            + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,,2026-11-19T23:00:00Z,",
+          "o5,\"u,5\",gems,-2,usd,'-1.999,'@paid,bad_row,,,T9,,2026-11-19T11:00:00Z,,,,,bad_row"))
+  }
+
+  @Test("Several findings of one order are words in one cell, each once")
+  func severalFindings() throws {
+    var report = try SampleReport()
+    var judgement = try OrderStory(amount: money(199, "USD"), isDelivered: false).judgement("o1")
+    for receipt in ["r1", "r2"] {
+      judgement.findings.append(Finding(kind: .badRow, subject: Identifier(receipt), reason: "broken"))
+    }
+    report.add(judgement)
+    #expect(try report.file("orders.csv").hasSuffix(",paid_not_delivered bad_row\r\n"))
+  }
+
+  @Test("findings.csv: all columns, blanks, ages, and text that spreadsheets would run")
+  func findings() throws {
+    var report = try SampleReport()
+    var full = Finding(kind: .wrongUser, subject: "o1", reason: "=HYPERLINK(\"evil\")")
+    full.orderId = "o1"
+    full.userId = "u1"
+    full.productId = "gems.100"
+    full.transactionId = "2000000000000001"
+    full.receiptId = "r1"
+    full.deliveryId = "d1"
+    full.environment = .production
+    full.amount = try money(300, "JPY")
+    full.atStake = try money(300, "JPY")
+    full.paidAt = try instant("2026-11-19T10:00:01Z")
+    full.deliveredAt = try instant("2026-11-19T10:00:21Z")
+    report.report(
+      ReportedFinding(full, firstSeen: SampleReport.asOf - .hours(71), status: "acknowledged", owner: "-Dana"))
+    var abroad = Finding(kind: .chargedTwice, subject: "o2", reason: "Twice.")
+    abroad.amount = try money(199, "USD")
+    abroad.atStake = try money(210, "EUR")
+    report.report(ReportedFinding(abroad, firstSeen: SampleReport.asOf + .hours(1)))
+    let text = try report.file("findings.csv")
+    let header =
+      "finding_id,kind,severity,order_id,user_id,product_id,transaction_id,receipt_id,delivery_id,environment,"
+      + "currency,amount,at_stake,paid_at,delivered_at,first_seen,age_days,status,owner,reason,suggested_action"
+    let fullRow =
+      "\(full.findingId),wrong_user,critical,o1,u1,gems.100,2000000000000001,r1,d1,Production,JPY,300,300,"
+      + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,2026-11-17T01:00:00Z,2,acknowledged,'-Dana,"
+      + "\"'=HYPERLINK(\"\"evil\"\")\",\"Check which account paid and which one got the goods, and move them.\""
+    // What is at stake is in another currency than the order, whose amount is on its own row.
+    let abroadRow =
+      "\(abroad.findingId),charged_twice,critical,,,,,,,,EUR,,2.10,,,2026-11-20T01:00:00Z,0,open,,Twice.,"
+      + FindingKind.chargedTwice.suggestedAction
+    let rows = [(full.findingId, fullRow), (abroad.findingId, abroadRow)].sorted { $0.0 < $1.0 }.map(\.1)
+    #expect(text == lines(header, rows[0], rows[1]))
+  }
+
+  @Test("The id of a finding is a hash of kind and subject and nothing else")
+  func findingId() {
+    // printf 'paid_not_delivered\no1' | sha256sum | cut -c 1-32
+    var finding = Finding(kind: .paidNotDelivered, subject: "o1", reason: "one")
+    #expect(finding.findingId == "5183a1f41b5a8d18b6e8ba05d43a5f24")
+    let id = finding.findingId
+    finding.reason = "other"
+    finding.amount = nil
+    #expect(finding.findingId == id)
+    #expect(Finding(kind: .badRow, subject: "o1", reason: "one").findingId != id)
+  }
+
+  @Test("users.csv and amounts.csv: one row per key, sorted by bytes and by value")
+  func sums() throws {
+    var report = try SampleReport()
+    let stories: [(Identifier, Identifier, Money, isDelivered: Bool)] = [
+      ("u2", "b", try money(1_000, "USD"), true), ("u10", "b", try money(200, "USD"), false),
+      ("u2", "a", try money(200, "USD"), true), ("u2", "b", try money(200, "USD"), true),
+      ("u2", "a", try money(300, "JPY"), true), ("U3", "a", try money(1_250, "KWD"), true),
+      ("u2", "B", try money(200, "USD"), true),
+    ]
+    for (number, story) in stories.enumerated() {
+      report.add(
+        try OrderStory(userId: story.0, productId: story.1, amount: story.2, isDelivered: story.isDelivered)
+          .judgement(Identifier("o\(number)")))
+    }
+    #expect(
+      try report.file("users.csv")
+        == lines(
+          "user_id,currency,orders,ordered,settled,paid_not_delivered,delivered_not_paid,partly_delivered,refunded,"
+            + "refunded_still_delivered,in_flight,unconfirmed,void",
+          "U3,KWD,1,1.250,1.250,0.000,0.000,0.000,0.000,0.000,0.000,0.000,0.000",
+          "u10,USD,1,2.00,0.00,2.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00",
+          "u2,JPY,1,300,300,0,0,0,0,0,0,0,0",
+          "u2,USD,4,16.00,16.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00"))
+    #expect(
+      try report.file("amounts.csv")
+        == lines(
+          "currency,amount,product_id,orders,ordered,settled,paid_not_delivered,delivered_not_paid,partly_delivered,"
+            + "refunded,refunded_still_delivered,in_flight,unconfirmed,void",
+          "JPY,300,a,1,300,300,0,0,0,0,0,0,0,0",
+          "KWD,1.250,a,1,1.250,1.250,0.000,0.000,0.000,0.000,0.000,0.000,0.000,0.000",
+          "USD,2.00,B,1,2.00,2.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00",
+          "USD,2.00,a,1,2.00,2.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00",
+          "USD,2.00,b,2,4.00,2.00,2.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00",
+          "USD,10.00,b,1,10.00,10.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00"))
+  }
+
+  @Test("refunds.csv: negative amounts, full and prorated, with and without an order")
+  func refunds() throws {
+    var report = try SampleReport()
+    report.refunds = [
+      RefundRow(
+        transactionId: "T1", orderId: "o1", userId: "u1", productId: "gems.100", refunded: try money(199, "USD"),
+        milliPercent: 100_000, purchasedAt: try instant("2026-11-01T00:00:00Z"),
+        refundedAt: try instant("2026-11-19T12:00:00Z"), reason: "app_issue", disposition: .refundedStillDelivered),
+      RefundRow(
+        transactionId: "T2", productId: "gems.100", refunded: try money(-99, "JPY"), milliPercent: 33_300,
+        purchasedAt: nil, refundedAt: try instant("2026-11-19T13:00:00Z")),
+      RefundRow(
+        transactionId: "T3", productId: "gems.100", refunded: nil, milliPercent: nil, purchasedAt: nil,
+        refundedAt: try instant("2026-11-19T11:00:00Z")),
+    ]
+    #expect(
+      try report.file("refunds.csv")
+        == lines(
+          "transaction_id,order_id,user_id,product_id,currency,amount,percentage,purchased_at,refunded_at,reason,"
+            + "disposition",
+          "T1,o1,u1,gems.100,USD,-1.99,100,2026-11-01T00:00:00Z,2026-11-19T12:00:00Z,app_issue,"
+            + "refunded_still_delivered",
+          "T2,,,gems.100,JPY,-99,33.300,,2026-11-19T13:00:00Z,,",
+          "T3,,,gems.100,,,,,2026-11-19T11:00:00Z,,"))
+  }
+
+  @Test("A refund's row by its transaction: part of the order's amount, or of Apple's price")
+  func refundRow() throws {
+    var transaction = TransactionRecord(environment: .production, transactionId: "T1", productId: "gems.100")
+    #expect(RefundRow(transaction, order: nil, disposition: nil) == nil)
+    let date = try instant("2026-11-19T12:00:00Z")
+    transaction.priceMilliunits = 2_990
+    transaction.currency = "USD"
+    transaction.revocation = Revocation(date: date, percentage: 50_000, type: "REFUND_PRORATED", reason: 1)
+    let lone = try #require(RefundRow(transaction, order: nil, disposition: nil))
+    #expect(lone.refunded == (try money(150, "USD")))
+    #expect(lone.reason == "app_issue")
+    let order = Order(
+      orderId: "o1", userId: "u1", productId: "gems.100", amount: try money(999, "JPY"), status: .verified,
+      createdAt: date)
+    transaction.revocation = Revocation(date: date)
+    let full = try #require(RefundRow(transaction, order: order, disposition: .refunded))
+    #expect(full.refunded == (try money(999, "JPY")))
+    #expect(full.milliPercent == 100_000)
+    #expect(full.reason == nil)
+    transaction.revocation = Revocation(date: date, type: "REFUND_PRORATED", reason: 7)
+    let unknown = try #require(RefundRow(transaction, order: order, disposition: .settled))
+    #expect(unknown.refunded == nil)
+    #expect(unknown.milliPercent == nil)
+    #expect(unknown.reason == "7")
+  }
+
+  @Test("sandbox.csv says who may")
+  func sandbox() throws {
+    var report = try SampleReport()
+    report.sandbox = [
+      SandboxRow(
+        userId: "tester", productId: "gems.100", currency: try currency("USD"), orders: 2, minorUnits: 398,
+        isAllowed: true),
+      SandboxRow(
+        userId: "u9", productId: "gems.100", currency: try currency("JPY"), orders: 1, minorUnits: 300,
+        isAllowed: false),
+    ]
+    #expect(
+      try report.file("sandbox.csv")
+        == lines(
+          "user_id,product_id,currency,orders,amount,allowed", "tester,gems.100,USD,2,3.98,true",
+          "u9,gems.100,JPY,1,300,false"))
+  }
+
+  @Test("receipts.csv: no reason for what is verified, blanks for what nobody knows")
+  func receipts() throws {
+    var report = try SampleReport()
+    var verified = ProofState()
+    verified.outcome = .verified
+    verified.reason = .neverChecked
+    verified.kind = .app
+    verified.channel = .verifyReceipt
+    verified.environment = .production
+    verified.appleStatus = 0
+    verified.attempts = 1
+    verified.lastAttempt = try instant("2026-11-19T23:00:00Z")
+    var unanswered = ProofState()
+    unanswered.outcome = .unanswered
+    unanswered.reason = .unreachable
+    unanswered.appleStatus = 21_009
+    unanswered.attempts = 3
+    unanswered.nextAttempt = try instant("2026-11-20T05:00:00Z")
+    report.receipts = [
+      Receipt(
+        receiptId: "r1", orderId: "o1", userId: "u1", receivedAt: try instant("2026-11-18T23:59:59Z"), state: verified),
+      Receipt(
+        receiptId: "r2", orderId: nil, userId: nil, receivedAt: try instant("2026-11-19T00:00:01Z"), state: unanswered),
+      Receipt(
+        receiptId: "r3", orderId: nil, userId: nil, receivedAt: try instant("2026-11-21T00:00:00Z"),
+        state: .neverChecked),
+    ]
+    #expect(
+      try report.file("receipts.csv")
+        == lines(
+          "receipt_id,order_id,user_id,kind,channel,environment,outcome,apple_status,attempts,last_attempt,"
+            + "next_attempt,age_days,reason",
+          "r1,o1,u1,app,verifyReceipt,Production,verified,0,1,2026-11-19T23:00:00Z,,1,",
+          "r2,,,,,,unanswered,21009,3,,2026-11-20T05:00:00Z,0,unreachable",
+          "r3,,,,,,pending,,0,,,0,never_checked"))
+  }
+
+  @Test("A table of many blocks has every row")
+  func manyRows() throws {
+    var report = try SampleReport()
+    report.options.formats = [.csv]
+    let story = try OrderStory(amount: money(199, "USD"))
+    for number in 0..<3_000 { report.add(try story.judgement(Identifier(String(100_000 + number)))) }
+    let rows = try report.file("orders.csv").split(separator: "\r\n")
+    #expect(rows.count == 3_001)
+    #expect(rows.last?.hasPrefix("102999,u1,") == true)
+  }
+}

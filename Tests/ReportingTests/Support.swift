@@ -1,0 +1,141 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import Reporting
+
+/// A directory of its own for one test, gone afterwards.
+func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
+  let directory = FileManager.default.temporaryDirectory.appending(path: "reporting-\(UUID().uuidString)")
+  try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+  defer { try? FileManager.default.removeItem(at: directory) }
+  return try body(directory.path)
+}
+
+func contents(_ name: String, in directory: String) throws -> String {
+  String(decoding: try Data(contentsOf: URL(filePath: "\(directory)/\(name)")), as: UTF8.self)
+}
+
+/// An instant by its RFC 3339 text.
+func instant(_ text: String) throws -> Instant {
+  Instant(seconds: Int64(try Date(text, strategy: .iso8601).timeIntervalSince1970))
+}
+
+func currency(_ code: String) throws -> Currency { try #require(Currency(code: code)) }
+
+func money(_ minorUnits: Int64, _ code: String) throws -> Money {
+  Money(minorUnits: minorUnits, currency: try currency(code))
+}
+
+/// Everything that a report is made of, small enough to be read.
+struct SampleReport {
+  var options: ReportOptions
+  var judgements: [Judgement] = []
+  /// By finding id.
+  var findings: [ReportedFinding] = []
+  /// Worst first.
+  var worstFirst: [ReportedFinding] = []
+  var receipts: [Receipt] = []
+  var refunds: [RefundRow] = []
+  var sandbox: [SandboxRow] = []
+  var totals = Totals()
+  var summary: SummaryFacts
+
+  static let asOf = Instant(seconds: 1_795_132_800)  // 2026-11-20T00:00:00Z
+
+  init() throws {
+    options = ReportOptions(
+      directory: "", date: "2026-11-19", formats: [.csv, .xlsx],
+      timeZone: try #require(TimeZone(identifier: "Europe/Berlin")), asOf: SampleReport.asOf,
+      apps: ["Game (com.example.game)"], ordersInPeriod: 0, receiptsInScope: 0)
+    summary = SummaryFacts(
+      isComplete: true, incompleteReasons: [], since: "2026-11-19", until: "2026-11-19", timeZone: "Europe/Berlin",
+      configuration: "c0ffee",
+      findings: FindingsSummary(
+        openByKind: [:], opening: 0, new: 0, closed: 0, closing: 0, atStake: MoneyByCurrency(), ageing: Ageing()),
+      history: [])
+  }
+
+  /// Adds an order and everything that follows from it.
+  mutating func add(_ judgement: Judgement) {
+    judgements.append(judgement)
+    totals.read(judgement.row)
+    totals.add(judgement)
+    options.ordersInPeriod += 1
+    for finding in judgement.findings { report(ReportedFinding(finding, firstSeen: SampleReport.asOf - .hours(50))) }
+  }
+
+  mutating func report(_ finding: ReportedFinding) {
+    worstFirst.append(finding)
+    findings.append(finding)
+    findings.sort { $0.findingId < $1.findingId }
+    summary.findings.openByKind[finding.finding.kind, default: 0] += 1
+    summary.findings.new += 1
+    summary.findings.closing += 1
+    if let stake = finding.finding.atStake { summary.findings.atStake.add(stake) }
+    summary.findings.ageing.count(SampleReport.asOf - finding.firstSeen)
+  }
+
+  @discardableResult
+  func write(to directory: String, rowsPerSheet: Int? = nil) throws -> [ReportFile] {
+    var options = options
+    options.directory = directory
+    options.receiptsInScope = receipts.count
+    var writer = try ReportWriter(options, rowsPerSheet: rowsPerSheet)
+    for judgement in judgements { try writer.write(order: judgement) }
+    for finding in findings { try writer.write(finding: finding) }
+    for finding in worstFirst { try writer.writeToSheet(finding: finding) }
+    for receipt in receipts { try writer.write(receipt: receipt) }
+    for refund in refunds { try writer.write(refund: refund) }
+    for row in sandbox { try writer.write(sandbox: row) }
+    return try writer.finish(totals: totals, summary: summary)
+  }
+
+  /// Writes the report and returns one of its files.
+  func file(_ name: String) throws -> String {
+    try withTemporaryDirectory { directory in
+      try write(to: directory)
+      return try contents(name, in: directory)
+    }
+  }
+}
+
+/// How an order fares; what is not said is as it should be.
+struct OrderStory {
+  var userId: Identifier = "u1"
+  var productId: Identifier = "gems.100"
+  var amount: Money
+  var isPaid = true
+  var isDelivered = true
+  var environment = AppleEnvironment.production
+
+  /// What the audit makes of it. The purchase was made at 2026-11-19T10:00:01Z, the goods came twenty seconds later.
+  func judgement(_ orderId: Identifier) throws -> Judgement {
+    let createdAt = try instant("2026-11-19T10:00:00Z")
+    var rules = Rules(asOf: SampleReport.asOf, bundleIds: ["com.example.game"], lookbackStart: createdAt - .days(120))
+    rules.testUsers = ["tester"]
+    var order = Order(
+      orderId: orderId, userId: userId, productId: productId, amount: amount, status: .verified, createdAt: createdAt)
+    var facts = OrderFacts(order: order)
+    if isPaid {
+      let transactionId = Identifier("T-" + orderId.text)
+      order.transactionId = transactionId
+      facts.order = order
+      var transaction = TransactionRecord(
+        environment: environment, transactionId: transactionId, productId: productId)
+      transaction.bundleId = "com.example.game"
+      transaction.purchaseDate = createdAt + .seconds(1)
+      transaction.checkedAt = try instant("2026-11-19T23:00:00Z")
+      facts.brought = [transaction]
+      facts.claims = Settlement.alone(facts.claimant, rules: rules)
+    }
+    if isDelivered {
+      facts.deliveries = [
+        Delivery(
+          deliveryId: "D1", orderId: orderId, userId: userId, productId: productId,
+          deliveredAt: createdAt + .seconds(21))
+      ]
+    }
+    return Judgement(judging: facts, rules: rules)
+  }
+}

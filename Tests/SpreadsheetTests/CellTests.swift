@@ -1,0 +1,135 @@
+import Spreadsheet
+import Testing
+
+@Suite("Cells")
+struct CellTests {
+  @Test("every kind comes back as what it is", arguments: [Workbook.Storage.streamed, .inMemory])
+  func kinds(storage: Workbook.Storage) throws {
+    let read = try roundTrip { workbook in
+      let sheet = try workbook.addSheet(named: "Kinds", storage: storage)
+      let money = try workbook.addFormat(CellStyle { $0.numberFormat = "#,##0.000" })
+      let clock = try workbook.addFormat(CellStyle { $0.numberFormat = "yyyy-mm-dd hh:mm:ss" })
+      let open = try workbook.addFormat(
+        CellStyle {
+          $0.isBold = true
+          $0.isLocked = false
+          $0.background = Colour(0xFFEE00)
+        })
+      try sheet.writeText("=1+1", row: 0, column: 0)
+      try sheet.writeNumber(-1234.567, row: 0, column: 1, format: money)
+      try sheet.writeInteger(999_999_999_999_999, row: 0, column: 2)
+      try sheet.writeBoolean(true, row: 0, column: 3)
+      try sheet.writeDateTime(
+        CivilDateTime(year: 2026, month: 11, day: 19, hour: 22, minute: 14, second: 3), row: 0, column: 4,
+        format: clock)
+      try sheet.writeDateTime(localSecondsSince1970: 1_795_126_443, row: 0, column: 5, format: clock)
+      let range = CellRange(rows: 0...0, columns: 1...2)
+      try sheet.writeFormula("SUM(\(range))", result: 999_999_999_998_764.4, row: 0, column: 6)
+      try sheet.writeFormula("IF(\(absolute: range)=0,\"\",\"a&b\")", result: "a&b", row: 0, column: 7)
+      try sheet.writeBlank(row: 0, column: 8, format: open)
+      try sheet.writeText("", row: 0, column: 9)
+      try sheet.writeText("", row: 0, column: 10, format: open)
+    }
+    let cells = try read.sheet("Kinds").cells
+    #expect(cells["A1"]?.text == "=1+1")
+    #expect(cells["B1"]?.number == -1234.567)
+    #expect(cells["B1"]?.numberFormat == "#,##0.000")
+    #expect(cells["C1"]?.number == 999_999_999_999_999)
+    #expect((cells["D1"]?.kind, cells["D1"]?.number) == ("b", 1))
+    #expect(cells["E1"]?.text == "2026-11-19T22:14:03")
+    #expect(cells["F1"]?.text == "2026-11-19T22:14:03")
+    #expect((cells["G1"]?.formula, cells["G1"]?.number) == ("=SUM(B1:C1)", 999_999_999_998_764.4))
+    #expect((cells["H1"]?.formula, cells["H1"]?.text) == ("=IF($B$1:$C$1=0,\"\",\"a&b\")", "a&b"))
+    #expect(cells["I1"]?.isBold == true && cells["I1"]?.isLocked == false && cells["I1"]?.fill == "FFFFEE00")
+    #expect(cells["J1"] == nil)
+    #expect(cells["K1"]?.isBold == true)
+  }
+
+  @Test("identifiers of 19 digits survive as text")
+  func longIdentifiers() throws {
+    let identifiers = (0..<50).map { "9\(String(repeating: "0", count: 15))\(100 + $0)" }
+    let read = try roundTrip { workbook in
+      let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
+      for (row, identifier) in identifiers.enumerated() { try sheet.writeText(identifier, row: row, column: 0) }
+    }
+    let sheet = try read.sheet("Orders")
+    #expect(identifiers.indices.map { sheet.cells["A\($0 + 1)"]?.text } == identifiers)
+  }
+
+  @Test("what Excel would change or choke on is refused")
+  func refuses() throws {
+    let cases: [(String, SpreadsheetError.Code, (Sheet) throws -> Void)] = [
+      ("NaN", .notFinite, { try $0.writeNumber(.nan, row: 1, column: 1) }),
+      ("infinity", .notFinite, { try $0.writeNumber(-.infinity, row: 1, column: 1) }),
+      ("signalling NaN", .notFinite, { try $0.writeNumber(.signalingNaN, row: 1, column: 1) }),
+      ("NaN as a result", .notFinite, { try $0.writeFormula("1/0", result: .nan, row: 1, column: 1) }),
+      ("16 digits", .integerTooLarge, { try $0.writeInteger(1_000_000_000_000_000, row: 1, column: 1) }),
+      ("Int.min", .integerTooLarge, { try $0.writeInteger(.min, row: 1, column: 1) }),
+      ("a row too many", .outOfRange, { try $0.writeNumber(1, row: 1_048_576, column: 1) }),
+      ("a column too many", .outOfRange, { try $0.writeText("x", row: 1, column: 16_384) }),
+      ("a negative row", .outOfRange, { try $0.writeText("x", row: -1, column: 1) }),
+      ("a negative column", .outOfRange, { try $0.writeBoolean(true, row: 1, column: -1) }),
+      ("a row beyond 32 bits", .outOfRange, { try $0.writeNumber(1, row: 1 << 32, column: 1) }),
+      ("a column beyond 16 bits", .outOfRange, { try $0.writeNumber(1, row: 1, column: 1 << 16) }),
+      ("Int.max", .outOfRange, { try $0.writeNumber(1, row: .max, column: .max) }),
+    ]
+    try withTemporaryDirectory { directory in
+      let workbook = try Workbook(in: directory)
+      let sheet = try workbook.addSheet(named: "Refused", storage: .streamed)
+      for (name, expected, write) in cases {
+        #expect(code { try write(sheet) } == expected, "\(name)")
+      }
+    }
+  }
+
+  @Test("the last row and column are there")
+  func lastCell() throws {
+    let read = try roundTrip { workbook in
+      let sheet = try workbook.addSheet(named: "Corner", storage: .streamed)
+      try sheet.writeText("corner", row: 1_048_575, column: 16_383)
+    }
+    #expect(try read.sheet("Corner").raw == ["XFD1048576": "corner"])
+  }
+
+  @Test(
+    "days and times have Excel's numbers",
+    arguments: [
+      (CivilDateTime(year: 1900, month: 1, day: 1), 1.0),
+      (CivilDateTime(year: 1900, month: 2, day: 28), 59),
+      // Excel counts a 29 February 1900 in between, which never was.
+      (CivilDateTime(year: 1900, month: 3, day: 1), 61),
+      (CivilDateTime(year: 1970, month: 1, day: 1), 25_569),
+      (CivilDateTime(year: 2000, month: 2, day: 29), 36_585),
+      (CivilDateTime(year: 2024, month: 12, day: 31, hour: 12), 45_657.5),
+      (CivilDateTime(year: 9999, month: 12, day: 31), 2_958_465),
+    ] as [(CivilDateTime, Double)])
+  func serialNumbers(date: CivilDateTime, serial: Double) throws {
+    let read = try roundTrip { workbook in
+      let sheet = try workbook.addSheet(named: "Days", storage: .streamed)
+      try sheet.writeDateTime(date, row: 0, column: 0, format: try workbook.addFormat(CellStyle()))
+    }
+    #expect(try read.sheet("Days").cells["A1"]?.number == serial)
+  }
+
+  @Test(
+    "days and times that are none are refused",
+    arguments: [
+      CivilDateTime(year: 1899, month: 12, day: 31), CivilDateTime(year: 10_000, month: 1, day: 1),
+      CivilDateTime(year: 2026, month: 0, day: 1), CivilDateTime(year: 2026, month: 13, day: 1),
+      CivilDateTime(year: 2026, month: 2, day: 29), CivilDateTime(year: 1900, month: 2, day: 29),
+      CivilDateTime(year: 2026, month: 4, day: 31), CivilDateTime(year: 2026, month: 1, day: 0),
+      CivilDateTime(year: 2026, month: 1, day: 1, hour: 24), CivilDateTime(year: 2026, month: 1, day: 1, minute: 60),
+      CivilDateTime(year: 2026, month: 1, day: 1, second: -1),
+    ])
+  func impossibleDates(date: CivilDateTime) throws {
+    try withTemporaryDirectory { directory in
+      let workbook = try Workbook(in: directory)
+      let sheet = try workbook.addSheet(named: "Days", storage: .streamed)
+      let format = try workbook.addFormat(CellStyle())
+      #expect(code { try sheet.writeDateTime(date, row: 0, column: 0, format: format) } == .dateOutOfRange)
+      #expect(
+        code { try sheet.writeDateTime(localSecondsSince1970: .max, row: 0, column: 0, format: format) }
+          == .dateOutOfRange)
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import Foundation
+import Spreadsheet
+import Testing
+
+@Suite("The file as a whole")
+struct FileTests {
+  /// A bit of everything.
+  private func write(to workbook: borrowing Workbook) throws {
+    let sheet = try workbook.addSheet(named: "Summary", storage: .inMemory)
+    let orders = try workbook.addSheet(named: SheetName("Orders", part: 1, of: 2), storage: .streamed)
+    let bold = try workbook.addFormat(CellStyle { $0.isBold = true })
+    for row in 0..<500 {
+      try sheet.writeText("text \(row % 7)", row: row, column: 0, format: bold)
+      try orders.writeNumber(Double(row) / 3, row: row, column: 0)
+      try orders.writeLink(to: CellReference(row: row, column: 0), on: sheet.name, text: "\(row)", row: row, column: 1)
+    }
+    let range = CellRange(rows: 0...499, columns: 0...0)
+    try sheet.addConditionalFormat(.dataBar(Colour(0x336699)), in: range)
+    let place = SheetRange(sheet: orders.name, range: range)
+    let series = Chart.Series(name: "Orders", categories: place, values: place)
+    try workbook.addChart(Chart(.line, series: [series]), to: sheet, row: 0, column: 3)
+    try workbook.defineName("control_total", for: place)
+  }
+
+  @Test("has the same bytes when it is written again elsewhere")
+  func reproducible() throws {
+    let files = try (0..<2).map { _ in
+      try withTemporaryDirectory { directory in
+        let workbook = try Workbook(in: directory)
+        try write(to: workbook)
+        try workbook.close()
+        return try Data(contentsOf: URL(filePath: "\(directory)/book.xlsx"))
+      }
+    }
+    #expect(files[0] == files[1])
+    #expect(files[0].count > 5_000)
+  }
+
+  @Test("has the time of creation that it was given, and no other")
+  func creationTime() throws {
+    for created: Int64 in [1, 1_763_510_400, 4_102_444_800] {
+      let read = try roundTrip(properties: DocumentProperties(created: created)) { workbook in
+        _ = try workbook.addSheet(named: "Orders", storage: .streamed)
+      }
+      let date = Date(timeIntervalSince1970: TimeInterval(created))
+      #expect(read.created == date.formatted(.iso8601).dropLast())
+    }
+  }
+
+  @Test("says what its properties say")
+  func properties() throws {
+    let properties = DocumentProperties(
+      title: "Night audit <2026-11-19> & more", subject: "Orders", author: "night-audit", company: "Ünïcode",
+      comments: "none", created: 1_763_510_400, custom: [("run_id", "01J & co"), ("snapshot", "0000-01")])
+    let read = try roundTrip(properties: properties) { workbook in
+      _ = try workbook.addSheet(named: "Orders", storage: .streamed)
+    }
+    #expect(read.title == properties.title && read.creator == "night-audit")
+    #expect(read.custom == ["run_id": "01J & co", "snapshot": "0000-01"])
+  }
+
+  @Test("has defined names, and each of them once")
+  func definedNames() throws {
+    let read = try roundTrip { workbook in
+      let sheet = try workbook.addSheet(named: "The summary", storage: .inMemory)
+      let place = SheetRange(sheet: sheet.name, range: CellRange(rows: 3...3, columns: 1...1))
+      try workbook.defineName("orders_read", for: place)
+      try workbook.defineName("_x", for: SheetRange(sheet: sheet.name, range: CellRange(rows: 0...9, columns: 0...27)))
+      #expect(throws: SpreadsheetError.self) { try workbook.defineName("ORDERS_READ", for: place) }
+    }
+    #expect(read.names == ["orders_read": "'The summary'!$B$4", "_x": "'The summary'!$A$1:$AB$10"])
+  }
+
+  @Test("is refused with properties that no file can hold")
+  func refusedProperties() throws {
+    let cases: [(DocumentProperties, SpreadsheetError.Code)] = [
+      (DocumentProperties(created: 0), .parameterNotAllowed),
+      (DocumentProperties(title: String(repeating: "a", count: 256), created: 1), .textTooLong),
+      (DocumentProperties(author: "a\u{1}", created: 1), .textNotRepresentable),
+      (DocumentProperties(created: 1, custom: [("a", "b"), ("A", "c")]), .nameNotAllowed),
+      (DocumentProperties(created: 1, custom: [("a", String(repeating: "b", count: 256))]), .textTooLong),
+    ]
+    try withTemporaryDirectory { directory in
+      for (properties, expected) in cases {
+        #expect(code { _ = try Workbook(in: directory, properties: properties) } == expected)
+      }
+    }
+  }
+
+  @Test(
+    "names cells as Excel does",
+    arguments: [
+      (0, 0, "A1"), (0, 25, "Z1"), (9, 26, "AA10"), (0, 701, "ZZ1"), (0, 702, "AAA1"),
+      (1_048_575, 16_383, "XFD1048576"),
+    ] as [(Int, Int, String)])
+  func cellNames(row: Int, column: Int, name: String) {
+    #expect(CellReference(row: row, column: column).a1 == name)
+  }
+
+  @Test("errors tell operation and place, and nothing of the content")
+  func errorDescriptions() throws {
+    try withTemporaryDirectory { directory in
+      let workbook = try Workbook(in: directory)
+      let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
+      let error = #expect(throws: SpreadsheetError.self) { try sheet.writeText("secret\0", row: 11, column: 2) }
+      #expect(
+        error?.description
+          == "workbook: cannot write text on sheet Orders at C12: the text has a character that the file format cannot carry here"
+      )
+    }
+  }
+}

@@ -1,0 +1,191 @@
+import Foundation
+import Glibc
+import Spreadsheet
+import Testing
+
+@Suite("The life of a workbook")
+struct LifecycleTests {
+  @Test("nothing is at the path before it is closed, then a file with the permissions asked for")
+  func permissions() throws {
+    try withTemporaryDirectory { directory in
+      let path = "\(directory)/book.xlsx"
+      let workbook = try Workbook(
+        path: path, permissions: 0o600, temporaryDirectory: directory, properties: .sample)
+      try workbook.addSheet(named: "Orders", storage: .streamed).writeText("x", row: 0, column: 0)
+      #expect(!FileManager.default.fileExists(atPath: path))
+      try workbook.close()
+      let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+      #expect(mode == 0o600)
+      #expect(try contents(of: directory) == ["book.xlsx"])
+    }
+  }
+
+  @Test("temporary files are in the given directory, without a name, and are closed with the workbook")
+  func temporaryFiles() throws {
+    try withTemporaryDirectory { directory in
+      let workbook = try Workbook(in: directory)
+      let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
+      _ = try workbook.addSheet(named: "Empty", storage: .streamed)
+      try sheet.writeText("x", row: 0, column: 0)
+      #expect(openFiles(in: directory).count == 2)
+      #expect(try contents(of: directory).isEmpty)
+      try workbook.close()
+      #expect(openFiles(in: directory).isEmpty)
+    }
+  }
+
+  @Test("one that is abandoned leaves no file, open or not")
+  func abandoned() throws {
+    try withTemporaryDirectory { directory in
+      func abandon() throws -> Sheet {
+        let workbook = try Workbook(in: directory)
+        let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
+        let other = try workbook.addSheet(named: "Findings", storage: .inMemory)
+        for row in 0..<5_000 {
+          try sheet.writeText("order \(row)", row: row, column: 0)
+          try other.writeText("finding \(row)", row: row, column: 0)
+        }
+        return sheet
+      }
+      let sheet = try abandon()
+      #expect(try contents(of: directory).isEmpty)
+      #expect(openFiles(in: directory).isEmpty)
+      #expect(code { try sheet.writeText("x", row: 9_999, column: 0) } == .closed)
+    }
+  }
+
+  @Test("a sheet that outlives its workbook refuses everything")
+  func sheetOutlivesWorkbook() throws {
+    try withTemporaryDirectory { directory in
+      let workbook = try Workbook(in: directory)
+      let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
+      let format = try workbook.addFormat(CellStyle())
+      try workbook.close()
+      let range = CellRange(rows: 0...1, columns: 0...1)
+      let attempts: [() throws -> Void] = [
+        { try sheet.writeText("x", row: 0, column: 0, format: format) },
+        { try sheet.writeNumber(1, row: 0, column: 0) },
+        { try sheet.writeBlank(row: 0, column: 0, format: format) },
+        { try sheet.writeLink(toAddress: "https://example.com", text: "x", row: 0, column: 0) },
+        { try sheet.setColumns(0...1, width: 10) },
+        { try sheet.setRow(0, height: 10) },
+        { try sheet.freezePanes(aboveRow: 1) },
+        { try sheet.setAutofilter(range) },
+        { try sheet.mergeCells(range, text: "x", format: format) },
+        { try sheet.setZoom(percent: 90) },
+        { try sheet.setTabColour(Colour(0)) },
+        { try sheet.hideGridlines() },
+        { try sheet.activate() },
+        { try sheet.setUpPrinting(PrintSetup()) },
+        { try sheet.protect() },
+        { try sheet.addChoice(of: ["a"], in: range) },
+        { try sheet.addConditionalFormat(.dataBar(Colour(0)), in: range) },
+        {
+          try sheet.addTable(
+            ExcelTable(name: "Orders", columns: [.init(header: "A")]), firstRow: 0, firstColumn: 0, rowCount: 1)
+        },
+      ]
+      for (index, attempt) in attempts.enumerated() { #expect(code(attempt) == .closed, "attempt \(index)") }
+      #expect(sheet.remainingLinks == 0)
+    }
+  }
+
+  @Test("a format of another workbook is refused")
+  func foreignFormat() throws {
+    try withTemporaryDirectory { directory in
+      let one = try Workbook(in: directory)
+      let other = try Workbook(in: directory)
+      let sheet = try one.addSheet(named: "Orders", storage: .streamed)
+      let format = try other.addFormat(CellStyle())
+      #expect(code { try sheet.writeText("x", row: 0, column: 0, format: format) } == .wrongWorkbook)
+      #expect(code { try sheet.setColumns(0...0, width: 9, format: format) } == .wrongWorkbook)
+      #expect(
+        code { try sheet.addConditionalFormat(.text(equals: "x", format), in: CellRange(rows: 0...0, columns: 0...0)) }
+          == .wrongWorkbook)
+    }
+  }
+
+  @Test("what is there already is never overwritten")
+  func existingFile() throws {
+    try withTemporaryDirectory { directory in
+      let path = "\(directory)/book.xlsx"
+      let workbook = try Workbook(in: directory)
+      _ = try workbook.addSheet(named: "Orders", storage: .streamed)
+      try Data("precious".utf8).write(to: URL(filePath: path))
+      do throws(SpreadsheetError) {
+        try workbook.close()
+        Issue.record("overwritten")
+      } catch {
+        #expect(error.code == .fileExists)
+      }
+      #expect(code { _ = try Workbook(in: directory) } == .fileExists)
+      #expect(try String(contentsOfFile: path, encoding: .utf8) == "precious")
+    }
+  }
+
+  @Test("a directory that is not there is found at once", arguments: ["path", "temporary"])
+  func missingDirectory(which: String) throws {
+    try withTemporaryDirectory { directory in
+      let missing = "\(directory)/missing"
+      let error = code {
+        _ = try Workbook(
+          path: which == "path" ? "\(missing)/book.xlsx" : "\(directory)/book.xlsx",
+          temporaryDirectory: which == "path" ? directory : missing, properties: .sample)
+      }
+      #expect(error == .directoryNotUsable)
+    }
+  }
+
+  @Test("a directory that vanishes is an error, and no file goes anywhere else")
+  func vanishingDirectory() throws {
+    try withTemporaryDirectory { directory in
+      let temporary = "\(directory)/temporary"
+      try FileManager.default.createDirectory(atPath: temporary, withIntermediateDirectories: false)
+      let workbook = try Workbook(
+        path: "\(directory)/book.xlsx", temporaryDirectory: temporary, properties: .sample)
+      _ = try workbook.addSheet(named: "Findings", storage: .inMemory)
+      try FileManager.default.removeItem(atPath: temporary)
+      #expect(code { _ = try workbook.addSheet(named: "Orders", storage: .streamed) } == .temporaryFileFailed)
+      do throws(SpreadsheetError) {
+        try workbook.close()
+        Issue.record("written without a temporary directory")
+      } catch {
+        #expect((error.code, error.systemError) == (.temporaryFileFailed, ENOENT))
+      }
+      #expect(try contents(of: directory).isEmpty)
+    }
+  }
+
+  // In a process of its own: the limit holds for all of it.
+  @Test("a disk that is full while rows are written is an error, though the library sees none")
+  func fullDisk() async {
+    await #expect(processExitsWith: .success) {
+      try withTemporaryDirectory { directory in
+        let workbook = try Workbook(in: directory)
+        let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
+        signal(SIGXFSZ, SIG_IGN)
+        // Compresses so well that the file itself would have room.
+        var limit = rlimit(rlim_cur: 100_000, rlim_max: 100_000)
+        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+        for row in 0..<10_000 { try sheet.writeText("the same", row: row, column: 0) }
+        do throws(SpreadsheetError) {
+          try workbook.close()
+          Issue.record("a truncated workbook passed")
+        } catch {
+          #expect((error.code, error.systemError) == (.temporaryFileFailed, EFBIG))
+        }
+        #expect(try contents(of: directory).isEmpty)
+      }
+    }
+  }
+
+  private func openFiles(in directory: String) -> [String] {
+    let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+    return descriptors.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)") }
+      .filter { $0.hasPrefix("\(directory)/") }
+  }
+}
+
+private func contents(of directory: String) throws -> [String] {
+  try FileManager.default.contentsOfDirectory(atPath: directory)
+}

@@ -1,0 +1,239 @@
+import Spreadsheet
+import Testing
+
+@Suite("What a sheet has besides cells")
+struct SheetFeatureTests {
+  private static let all = CellRange(rows: 0...9, columns: 0...2)
+
+  @Test("layout, printing and protection", arguments: [Workbook.Storage.streamed, .inMemory])
+  func layout(storage: Workbook.Storage) throws {
+    let read = try roundTrip { workbook in
+      let first = try workbook.addSheet(named: "First", storage: storage)
+      try first.writeText("plain", row: 0, column: 0)
+      let sheet = try workbook.addSheet(named: "Second", storage: storage)
+      let money = try workbook.addFormat(CellStyle { $0.numberFormat = "#,##0.00" })
+      try sheet.setColumns(0...1, width: 20)
+      try sheet.setColumns(2...2, width: 12, format: money)
+      try sheet.setColumns(3...3, width: 9, isHidden: true)
+      try sheet.setRow(0, height: 30)
+      try sheet.mergeCells(
+        CellRange(rows: 0...0, columns: 0...1), text: "Title & _x0041_", format: try workbook.addFormat(CellStyle()))
+      try sheet.writeNumber(1.5, row: 1, column: 2)
+      try sheet.freezePanes(aboveRow: 1, leftOfColumn: 2)
+      try sheet.setAutofilter(Self.all)
+      try sheet.setZoom(percent: 85)
+      try sheet.setTabColour(Colour(0x00AA77))
+      try sheet.hideGridlines()
+      try sheet.activate()
+      try sheet.protect(allowing: [.filter, .selectLockedCells])
+      try sheet.setUpPrinting(
+        PrintSetup {
+          $0.isLandscape = true
+          $0.fitsToOnePageWide = true
+          $0.repeatedRows = 0...0
+          $0.area = Self.all
+          $0.header = "&CNight audit"
+          $0.footer = "&CPage &P of &N"
+        })
+    }
+    #expect(read.active == "Second")
+    let sheet = try read.sheet("Second")
+    // Excel and the library add a margin of 0.7109375 to the width of columns.
+    #expect(sheet.widths["A"] == 20.7109375)
+    #expect(sheet.widths["C"] == 12.7109375)
+    #expect(sheet.heights["1"] == 30)
+    #expect(sheet.merged == ["A1:B1"] && sheet.raw["A1"] == "Title & _x0041_")
+    #expect(sheet.cells["C2"]?.numberFormat == "#,##0.00")
+    #expect(sheet.freeze == "C2" && sheet.filter == "A1:C10")
+    #expect(sheet.zoom == 85 && sheet.tab == "FF00AA77" && !sheet.gridlines)
+    #expect(
+      sheet.protection == [
+        "sheet": true, "formatCells": true, "formatColumns": true, "sort": true, "autoFilter": false,
+        "selectLockedCells": false,
+      ], "openpyxl's true means locked")
+    #expect(
+      sheet.landscape && sheet.fitsToPage && sheet.fitToWidth ?? 1 == 1 && sheet.fitToHeight == 0 && sheet.paper == 9)
+    #expect(sheet.titleRows?.filter { $0 != "$" } == "1:1")
+    #expect(sheet.printArea == "$A$1:$C$10")
+    #expect(sheet.header == "Night audit" && sheet.footer == "Page &P of &N")
+    #expect(try read.sheet("First").gridlines && read.sheet("First").protection["sheet"] == false)
+  }
+
+  @Test("choices and conditional formats")
+  func rules() throws {
+    let read = try roundTrip { workbook in
+      let sheet = try workbook.addSheet(named: "Findings", storage: .inMemory)
+      let red = try workbook.addFormat(CellStyle { $0.background = Colour(0xFFC7CE) })
+      func column(_ index: Int) -> CellRange { CellRange(rows: 1...9, columns: index...index) }
+      try sheet.addChoice(of: ["open", "acknowledged", "gelöst"], in: column(0))
+      try sheet.addConditionalFormat(.text(equals: "say \"no\"", red), in: column(1))
+      try sheet.addConditionalFormat(.number(.notEqual, 0, red), in: column(2))
+      let first = CellReference(row: 1, column: 3)
+      try sheet.addConditionalFormat(.formula("\(first)>30", red), in: column(3))
+      try sheet.addConditionalFormat(.twoColours(low: Colour(0xFFFFFF), high: Colour(0)), in: column(4))
+      try sheet.addConditionalFormat(
+        .threeColours(low: Colour(0xFF), middle: Colour(0xFF00), high: Colour(0xFF0000)), in: column(5))
+      try sheet.addConditionalFormat(.dataBar(Colour(0x638EC6)), in: column(6))
+      for row in 1...9 {
+        for column in 0...6 { try sheet.writeInteger(row, row: row, column: column) }
+      }
+    }
+    let sheet = try read.sheet("Findings")
+    #expect(sheet.validations == ["A2:A10": "\"open,acknowledged,gelöst\""])
+    #expect(sheet.conditional["B2:B10"] == ["cellIs equal ['\"say \"\"no\"\"\"']"])
+    #expect(sheet.conditional["C2:C10"] == ["cellIs notEqual ['0']"])
+    #expect(sheet.conditional["D2:D10"] == ["expression None ['D2>30']"])
+    #expect(sheet.conditional["E2:E10"] == ["colorScale None []"])
+    #expect(sheet.conditional["F2:F10"] == ["colorScale None []"])
+    #expect(sheet.conditional["G2:G10"] == ["dataBar None []"])
+  }
+
+  @Test("links lead inside and outside, and carry any text", arguments: [Workbook.Storage.streamed, .inMemory])
+  func links(storage: Workbook.Storage) throws {
+    let texts = ["to <orders> & back", "a\u{1}b", "_x0041_", String(repeating: "é", count: 3_000), " x "]
+    let read = try roundTrip { workbook in
+      let sheet = try workbook.addSheet(named: "Links", storage: storage)
+      for (row, text) in texts.enumerated() {
+        try sheet.writeLink(
+          to: CellReference(row: row, column: 1), on: "The orders", text: text, row: row, column: 0)
+        try sheet.writeLink(toAddress: "https://example.com/?a=1&b=%22#top", text: text, row: row, column: 1)
+      }
+      _ = try workbook.addSheet(named: "The orders", storage: storage)
+      #expect(sheet.remainingLinks == Sheet.maximumLinks - 2 * texts.count)
+    }
+    let sheet = try read.sheet("Links")
+    for (row, text) in texts.enumerated() {
+      #expect(sheet.links["A\(row + 1)"] == "'The orders'!B\(row + 1)")
+      #expect(sheet.links["B\(row + 1)"]?.hasPrefix("https://example.com/?a=1&b=%22") == true)
+      #expect(sheet.raw["A\(row + 1)"] == text && sheet.raw["B\(row + 1)"] == text)
+    }
+  }
+
+  @Test(
+    "addresses that the library or Excel would take for something else are refused",
+    arguments: [
+      "", "example.com", "javascript:alert(1)", "file:///etc/passwd", "internal:'Orders'!A1",
+      "https://example.com/internal:x", "https://example.com/external:x", "https://example.com/a b",
+      "https://example.com/ä", "https://example.com/\n", "https://example.com/" + String(repeating: "a", count: 2_060),
+    ])
+  func refusedAddresses(address: String) throws {
+    try withTemporaryDirectory { directory in
+      let workbook = try Workbook(in: directory)
+      let sheet = try workbook.addSheet(named: "Links", storage: .streamed)
+      #expect(code { try sheet.writeLink(toAddress: address, text: "x", row: 0, column: 0) } == .linkNotAllowed)
+    }
+  }
+
+  @Test("the link after the last that Excel takes is refused, and the file is whole")
+  func tooManyLinks() throws {
+    try withTemporaryDirectory { directory in
+      let workbook = try Workbook(in: directory)
+      let sheet = try workbook.addSheet(named: "Links", storage: .streamed)
+      let target = CellReference(row: 0, column: 0)
+      for row in 0..<Sheet.maximumLinks {
+        try sheet.writeLink(to: target, on: "Links", text: "x", row: row, column: 0)
+      }
+      #expect(sheet.remainingLinks == 0)
+      let next = 65_530
+      #expect(Sheet.maximumLinks == next)
+      #expect(code { try sheet.writeLink(to: target, on: "Links", text: "x", row: next, column: 0) } == .tooManyLinks)
+      try sheet.writeText("x", row: next, column: 0)
+      try workbook.close()
+    }
+  }
+
+  @Test("a chart over cells of another sheet, of each kind")
+  func charts() throws {
+    let read = try roundTrip { workbook in
+      let data = try workbook.addSheet(named: "Some data", storage: .inMemory)
+      for row in 0..<5 {
+        try data.writeText("day \(row)", row: row, column: 0)
+        try data.writeInteger(row * row, row: row, column: 1)
+      }
+      let summary = try workbook.addSheet(named: "Summary", storage: .streamed)
+      let categories = SheetRange(sheet: data.name, range: CellRange(rows: 0...4, columns: 0...0))
+      let values = SheetRange(sheet: data.name, range: CellRange(rows: 0...4, columns: 1...1))
+      for (index, kind) in [Chart.Kind.column, .stackedColumn, .line, .pie].enumerated() {
+        var chart = Chart(
+          kind, series: [.init(name: "Orders", categories: categories, values: values, colour: Colour(0x336699))])
+        chart.title = "Orders <per> day"
+        chart.categoryAxis = "Day"
+        chart.valueAxis = "Orders"
+        chart.valueFormat = "#,##0"
+        chart.description = "Orders per day"
+        chart.width = 600
+        try workbook.addChart(chart, to: summary, row: index * 16, column: 0)
+      }
+    }
+    #expect(try read.sheet("Summary").charts == ["BarChart", "BarChart", "LineChart", "PieChart"])
+  }
+
+  @Test("limits of everything else are refused before the library sees them")
+  func refusals() throws {
+    try withTemporaryDirectory { directory in
+      let workbook = try Workbook(in: directory)
+      let sheet = try workbook.addSheet(named: "Orders", storage: .inMemory)
+      let format = try workbook.addFormat(CellStyle())
+      let one = CellRange(rows: 0...0, columns: 0...0)
+      let outside = CellRange(rows: 0...1_048_576, columns: 0...0)
+      let place = SheetRange(sheet: "Orders", range: one)
+      let cases: [(String, SpreadsheetError.Code, () throws -> Void)] = [
+        ("width", .parameterNotAllowed, { try sheet.setColumns(0...0, width: .nan) }),
+        ("height", .parameterNotAllowed, { try sheet.setRow(0, height: 0) }),
+        ("zoom", .parameterNotAllowed, { try sheet.setZoom(percent: 9) }),
+        ("merge of one", .parameterNotAllowed, { try sheet.mergeCells(one, text: "x", format: format) }),
+        ("merge outside", .outOfRange, { try sheet.mergeCells(outside, text: "x", format: format) }),
+        ("filter outside", .outOfRange, { try sheet.setAutofilter(outside) }),
+        ("picture", .parameterNotAllowed, { try sheet.setUpPrinting(PrintSetup { $0.footer = "&G" }) }),
+        ("no choice", .parameterNotAllowed, { try sheet.addChoice(of: [], in: one) }),
+        ("comma in a choice", .parameterNotAllowed, { try sheet.addChoice(of: ["a,b"], in: one) }),
+        // 128 characters, but 256 bytes: the library's buffer has 258, with quotation marks and NUL.
+        (
+          "bytes of a choice", .textTooLong,
+          { try sheet.addChoice(of: [String(repeating: "é", count: 128)], in: one) }
+        ),
+        (
+          "control in a rule", .textNotRepresentable,
+          { try sheet.addConditionalFormat(.text(equals: "\u{1}", format), in: one) }
+        ),
+        ("number of a rule", .notFinite, { try sheet.addConditionalFormat(.number(.less, .nan, format), in: one) }),
+        (
+          "empty link", .parameterNotAllowed,
+          { try sheet.writeLink(to: CellReference(row: 0, column: 0), on: "Orders", text: "", row: 0, column: 0) }
+        ),
+        (
+          "chart without series", .parameterNotAllowed,
+          { try workbook.addChart(Chart(.pie, series: []), to: sheet, row: 0, column: 0) }
+        ),
+        (
+          "chart with a formula for a name", .parameterNotAllowed,
+          {
+            let series = Chart.Series(name: "=A1", categories: place, values: place)
+            try workbook.addChart(Chart(.pie, series: [series]), to: sheet, row: 0, column: 0)
+          }
+        ),
+        (
+          "number format", .textTooLong,
+          { _ = try workbook.addFormat(CellStyle { $0.numberFormat = String(repeating: "0", count: 128) }) }
+        ),
+        ("indent", .parameterNotAllowed, { _ = try workbook.addFormat(CellStyle { $0.indent = 16 }) }),
+        ("sheet twice", .nameNotAllowed, { _ = try workbook.addSheet(named: "ORDERS", storage: .streamed) }),
+        ("no sheet name", .nameNotAllowed, { _ = try workbook.addSheet(named: "", storage: .streamed) }),
+        ("sheet name", .nameNotAllowed, { _ = try workbook.addSheet(named: "a/b", storage: .streamed) }),
+        ("apostrophe", .nameNotAllowed, { _ = try workbook.addSheet(named: "it's", storage: .streamed) }),
+        ("reserved sheet name", .nameNotAllowed, { _ = try workbook.addSheet(named: "History", storage: .streamed) }),
+        (
+          "long sheet name", .nameNotAllowed,
+          { _ = try workbook.addSheet(named: "This name has thirty-two letters", storage: .streamed) }
+        ),
+        (
+          "sheet name beyond ASCII", .nameNotAllowed,
+          { _ = try workbook.addSheet(named: "Übersicht", storage: .streamed) }
+        ),
+        ("defined name like a cell", .nameNotAllowed, { try workbook.defineName("AB12", for: place) }),
+        ("defined name with a space", .nameNotAllowed, { try workbook.defineName("a b", for: place) }),
+      ]
+      for (name, expected, attempt) in cases { #expect(code(attempt) == expected, "\(name)") }
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import Spreadsheet
+import Testing
+
+/// A directory of its own for one test, gone afterwards.
+func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
+  let directory = FileManager.default.temporaryDirectory.appending(path: "spreadsheet-\(UUID().uuidString)")
+  try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+  defer { try? FileManager.default.removeItem(at: directory) }
+  return try body(directory.path)
+}
+
+extension DocumentProperties {
+  /// The same instant in every test, so that files can be compared.
+  static let sample = DocumentProperties(title: "Night audit", created: 1_763_510_400)
+}
+
+extension Workbook {
+  /// A workbook `book.xlsx` whose temporary files are beside it.
+  init(in directory: String, properties: DocumentProperties = .sample) throws(SpreadsheetError) {
+    try self.init(
+      path: "\(directory)/book.xlsx", temporaryDirectory: directory, properties: properties)
+  }
+}
+
+/// Writes a workbook and reads it back with openpyxl.
+func roundTrip(
+  properties: DocumentProperties = .sample, _ write: (borrowing Workbook) throws -> Void
+) throws -> ReadWorkbook {
+  try withTemporaryDirectory { directory in
+    let workbook = try Workbook(in: directory, properties: properties)
+    try write(workbook)
+    try workbook.close()
+    return try ReadWorkbook(path: "\(directory)/book.xlsx")
+  }
+}
+
+/// The code of the error that the body throws, nil when it throws none.
+func code(_ body: () throws -> Void) -> SpreadsheetError.Code? {
+  do {
+    try body()
+    return nil
+  } catch {
+    return (error as? SpreadsheetError)?.code
+  }
+}
+
+struct ProcessFailure: Error, CustomStringConvertible {
+  let description: String
+}
+
+/// Runs a program to its end and returns what it printed.
+func run(_ program: String, _ arguments: [String], input: String = "") throws -> Data {
+  try withTemporaryDirectory { directory in
+    let files = ["in", "out", "err"].map { URL(filePath: "\(directory)/\($0)") }
+    try Data(input.utf8).write(to: files[0])
+    for file in files[1...] { try Data().write(to: file) }
+    let process = Process()
+    process.executableURL = URL(filePath: program)
+    process.arguments = arguments
+    process.standardInput = try FileHandle(forReadingFrom: files[0])
+    process.standardOutput = try FileHandle(forWritingTo: files[1])
+    process.standardError = try FileHandle(forWritingTo: files[2])
+    try process.run()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+      let message = try String(decoding: Data(contentsOf: files[2]), as: UTF8.self)
+      throw ProcessFailure(description: "\(program) ended with \(process.terminationStatus): \(message)")
+    }
+    return try Data(contentsOf: files[1])
+  }
+}

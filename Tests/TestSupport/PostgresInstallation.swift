@@ -1,0 +1,61 @@
+import Foundation
+
+/// The server programs of this machine, and the user that they run as.
+struct PostgresInstallation: Sendable {
+  private let programs: String
+  /// Nil: ourselves. initdb refuses root, so root becomes somebody else.
+  private let serverUser: String?
+
+  /// Looks in `PATH`, then where Debian and Homebrew put the programs; the newest version wins.
+  static func find() throws -> PostgresInstallation {
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+    var directories = path.split(separator: ":").map(String.init)
+    for parent in ["/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt"] {
+      let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
+      directories += names.sorted { $0.compare($1, options: .numeric) == .orderedDescending }.map {
+        "\(parent)/\($0)/bin"
+      }
+    }
+    guard
+      let programs = directories.first(where: { directory in
+        ["initdb", "pg_ctl", "postgres"].allSatisfy {
+          FileManager.default.isExecutableFile(atPath: "\(directory)/\($0)")
+        }
+      })
+    else {
+      throw PrivatePostgres.Failure(
+        description: "initdb and pg_ctl were not found; install a PostgreSQL server (Debian: apt install postgresql)")
+    }
+    guard geteuid() == 0 else { return PostgresInstallation(programs: programs, serverUser: nil) }
+    guard let user = ["postgres", "nobody"].first(where: { primaryGroup(of: $0) != nil }) else {
+      throw PrivatePostgres.Failure(description: "root needs a user postgres or nobody to run the server as")
+    }
+    return PostgresInstallation(programs: programs, serverUser: user)
+  }
+
+  /// Lets the server write into `directory`.
+  func giveToServerUser(_ directory: String) throws {
+    guard let serverUser else { return }
+    try Command.run(["chown", serverUser, directory])
+  }
+
+  /// Runs one of the programs to its end. Throws with its output when it fails.
+  func run(_ program: String, _ arguments: String...) throws {
+    let command = ["\(programs)/\(program)"] + arguments
+    let wrapped =
+      switch serverUser {
+      case .none: command
+      case .some(let user): 
+        ["setpriv", "--reuid=\(user)", "--regid=\(Self.primaryGroup(of: user) ?? user)", "--clear-groups"] + command
+      }
+    // Whatever locale and PG* variables the developer has, the cluster is the same.
+    // The server's user may have no access to the directory that the tests run in.
+    let elsewhere = ["sh", "-c", "cd / && exec \"$@\"", "sh"]
+    try Command.run(elsewhere + ["env", "-u", "PGDATA", "-u", "PGPORT", "LC_ALL=C"] + wrapped)
+  }
+
+  /// Nil when there is no such user.
+  private static func primaryGroup(of user: String) -> String? {
+    getpwnam(user).map { String($0.pointee.pw_gid) }
+  }
+}

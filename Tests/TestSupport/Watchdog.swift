@@ -1,0 +1,33 @@
+import Foundation
+
+/// Stops a server and removes its directory when this process ends, however it ends.
+///
+/// A shell waits for the end of its standard input, a pipe whose other end only we hold: the kernel closes it for us.
+final class Watchdog: Sendable {
+  private let input: FileHandle
+
+  init(directory: String) throws {
+    let pipe = Pipe()
+    input = pipe.fileHandleForWriting
+    // A child that inherited our end would keep the shell waiting.
+    guard fcntl(input.fileDescriptor, F_SETFD, FD_CLOEXEC) == 0 else {
+      throw PrivatePostgres.Failure(description: "cannot keep the watchdog's pipe to ourselves")
+    }
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/sh")
+    process.arguments = ["-c", Self.script, "watchdog", directory]
+    process.currentDirectoryURL = URL(fileURLWithPath: "/")
+    process.standardInput = pipe.fileHandleForReading
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+  }
+
+  /// SIGQUIT makes the server quit at once. Removal is repeated because its processes may still write meanwhile.
+  private static let script = """
+    trap '' INT TERM HUP
+    cat
+    if read -r server < "$1/data/postmaster.pid"; then kill -QUIT "$server"; fi
+    for attempt in 1 2 3 4 5; do rm -rf "$1" && exit; sleep 1; done
+    """
+}
