@@ -86,6 +86,21 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "X509", package: "swift-certificates"),
       ], swiftSettings: strict),
+    .target(name: "TestSupport", dependencies: ["Postgres"], path: "Tests/TestSupport", swiftSettings: strict),
+    .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
+    .testTarget(name: "SpreadsheetTests", dependencies: ["Spreadsheet"], swiftSettings: strict),
+    .testTarget(name: "ReconciliationTests", dependencies: ["Reconciliation"], swiftSettings: strict),
+    .testTarget(
+      name: "AppStoreTests",
+      dependencies: ["AppStore", "Reconciliation", "TestSupport", "app-store-simulator"], swiftSettings: strict),
+    .testTarget(name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet"], swiftSettings: strict),
+    .testTarget(
+      name: "NightAuditTests",
+      dependencies: ["NightAudit", "AppStore", "Postgres", "Reconciliation", "Reporting", "TestSupport"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "EndToEndTests", dependencies: ["TestSupport", "Postgres", "night-audit", "app-store-simulator"],
+      swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

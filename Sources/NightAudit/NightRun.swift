@@ -248,6 +248,6 @@ extension Instant {
   /// `20261120T031500Z`, for names of folders.
   var compactText: String {
     let date = Date(timeIntervalSince1970: Double(seconds))
-    return date.ISO8601Format(.iso8601(timeZone: .gmt, dateSeparator: .omitted, timeSeparator: .omitted))
+    return date.ISO8601Format(.iso8601(timeZone: .gmt, dateSeparator: .omitted, timeSeparator: .omitted)) + "Z"
   }
 }

@@ -1,7 +1,7 @@
 import Dispatch
 
-/// Opens the connections of a `withBlockingThread` body. Cancelling the task that waits for the body cancels the statements of
-/// all of them, now and later.
+/// Opens the connections of a `withBlockingThread` body. Cancelling the task that waits for the body cancels the
+/// statements of all of them, now and later.
 package struct BlockingScope: Sendable {
   let interruption: Interruption
 
@@ -20,25 +20,29 @@ package struct BlockingScope: Sendable {
 ///
 /// For work that reads several connections at once, such as the merge of ordered streams. Throws what `body` throws.
 package func withBlockingThread<R: Sendable>(
-  _ body: @escaping @Sendable (BlockingScope) throws -> R
+  _ body: @Sendable (BlockingScope) throws -> R
 ) async throws -> R {
   let scope = BlockingScope(interruption: Interruption())
   return try await withTaskCancellationHandler {
-    try await withCheckedThrowingContinuation { continuation in
-      // A private serial queue gets a thread whether or not others are free.
-      DispatchQueue(label: "night-audit.postgres.blocking").async {
-        continuation.resume(with: Result { try body(scope) })
-      }
-    }
+    try await BlockingThread().run { try body(scope) }
   } onCancel: {
     scope.interruption.cancel()
   }
 }
 
-/// Runs an actor's jobs one after the other on a private queue, so that they may block without taking a thread from the
-/// pool that all tasks share. (`DispatchSerialQueue`, which is an executor by itself, does not exist on Linux.)
+/// Takes the calling task itself to another thread, so that its task-local values are there too.
+private actor BlockingThread {
+  private let executor = BlockingExecutor()
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
+
+  func run<R: Sendable>(_ body: () throws -> R) rethrows -> R { try body() }
+}
+
+/// Runs an actor's jobs one after the other on a private queue, so that they may block: such a queue gets a thread of its
+/// own beside the pool that all tasks share. (`DispatchSerialQueue`, which is an executor by itself, does not exist on Linux.)
 final class BlockingExecutor: SerialExecutor {
-  private let queue = DispatchQueue(label: "night-audit.postgres.session")
+  private let queue = DispatchQueue(label: "night-audit.postgres")
 
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)

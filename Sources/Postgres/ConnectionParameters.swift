@@ -11,7 +11,8 @@ package struct ConnectionParameters {
   /// One for each keyword.
   package private(set) var values: [String] = []
 
-  /// Throws `.connectionFailed` when the string does not parse; libpq's text, which can quote a password, is in `detail`.
+  /// Throws `.connectionFailed` when the string does not parse; libpq's text, which can quote a password, is in
+  /// `detail`.
   package init(conninfo: String, applicationName: String) throws(PostgresError) {
     if (conninfo + applicationName).utf8.contains(0) { throw .nul(in: "a connection parameter") }
     let chosen = try Self.options(of: conninfo).union(Self.environmentOptions())

@@ -3,8 +3,8 @@ import CLibPQ
 /// The rows of a query as a stream of `COPY ... TO STDOUT (FORMAT binary)`, one at a time, in the server's order.
 ///
 /// `advance()` blocks until the next row is here; the accessors then read its fields in place. The reader keeps its
-/// connection alive and busy until the stream has ended. A reader that is dropped earlier cancels the query, which leaves an
-/// open transaction failed but the connection usable.
+/// connection alive and busy until the stream has ended. A reader that is dropped earlier cancels the query, which
+/// leaves an open transaction failed but the connection usable.
 /// https://www.postgresql.org/docs/15/sql-copy.html#id-1.9.3.55.9.4
 @safe
 package struct CopyReader: ~Copyable {

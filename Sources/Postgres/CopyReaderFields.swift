@@ -125,8 +125,8 @@ extension CopyReader {
     return try unsafe body(bytes.assumingMemoryBound(to: UInt8.self).span)
   }
 
-  /// The order of a field's bytes and those of `text`, which is that of `COLLATE "C"`: negative when the field comes first,
-  /// 0 when they are equal, positive when `text` comes first. Throws for NULL.
+  /// The order of a field's bytes and those of `text`, which is that of `COLLATE "C"`: negative when the field comes
+  /// first, 0 when they are equal, positive when `text` comes first. Throws for NULL.
   package func compareBytes(_ column: Int, to text: String) throws(PostgresError) -> Int {
     let bytes = try unsafe present(column)
     var text = text

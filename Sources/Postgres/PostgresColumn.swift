@@ -27,8 +27,8 @@ package struct PostgresType: RawRepresentable, Hashable, Sendable {
   static let numericArray = PostgresType(rawValue: 1231)
   static let numeric = PostgresType(rawValue: 1700)
 
-  /// Whether the binary form is the characters themselves. Types made by the user count: those of enums and `citext` are,
-  /// and for any other the check of the encoding fails.
+  /// Whether the binary form is the characters themselves. Types made by the user count: those of enums and `citext`
+  /// are, and other ones mostly fail the check of the encoding.
   var isText: Bool {
     switch self {
     case .text, .varchar, .bpchar, .name, .json, .unknown: true

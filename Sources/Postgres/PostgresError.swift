@@ -1,7 +1,7 @@
 /// What went wrong between us and Postgres.
 ///
-/// `description` is safe to log: it holds the server's primary message, names of objects and the SQL text with its string
-/// literals masked, but no parameter and no row values. Those can be in `detail`, which nothing prints by itself.
+/// `description` is safe to log: it holds the server's primary message, names of objects and the SQL text with its
+/// string literals masked, but no parameters and no rows. Those can be in `detail`, which nothing prints by itself.
 package struct PostgresError: Error, Hashable, Sendable {
   /// Who has to act on the error.
   package enum Kind: Hashable, Sendable {

@@ -67,6 +67,7 @@ package actor PostgresSession {
   private func open(
     _ conninfo: String, _ applicationName: String, _ notices: @escaping PostgresNoticeHandler
   ) throws(PostgresError) {
+    if Task.isCancelled { throw PostgresError(.cancelled, "cancelled before connecting") }
     connection = try .connect(conninfo, applicationName: applicationName, notices: notices)
   }
 
@@ -89,7 +90,6 @@ package actor PostgresSession {
     // A later cancellation of this task must not reach the statement of another one.
     open.handle.serve(interruption)
     let result = body(open)
-    open.handle.serve(Interruption())
     connection = consume open
     return .success(result)
   }

@@ -13,8 +13,8 @@ package enum TransactionMode: Hashable, Sendable {
 extension BlockingConnection {
   /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
   ///
-  /// Throws what `body` throws, or the `PostgresError` of BEGIN or COMMIT. A body that swallowed the error of a statement
-  /// makes the server roll back, which throws too.
+  /// Throws what `body` throws, or the `PostgresError` of BEGIN or COMMIT. A body that swallowed the error of a
+  /// statement makes the server roll back, which throws too.
   @discardableResult
   package func transaction<R>(
     _ mode: TransactionMode = .readWrite, _ body: (borrowing BlockingConnection) throws -> R
@@ -49,8 +49,8 @@ extension BlockingConnection {
     }
   }
 
-  /// Ends the transaction and keeps its changes. Throws `PostgresError`; then nothing was kept, unless the connection was
-  /// lost, when nobody knows.
+  /// Ends the transaction and keeps its changes. Throws `PostgresError`; then nothing was kept, unless the connection
+  /// was lost, when nobody knows.
   package func commit() throws(PostgresError) {
     let sql = "COMMIT"
     try handle.beginStatement(sql)

@@ -52,7 +52,7 @@ final class StatementCanceller: Sendable {
   private func requestCancellation(of statement: UInt64) -> Bool {
     state.withLock { state in
       guard state.running == statement else { return false }
-      // The outcome is not used: when the request fails it is repeated, and a lost connection ends the statement anyway.
+      // The outcome is not used: a request that fails is repeated, and a lost connection ends the statement anyway.
       unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { message in
         _ = unsafe PQcancel(request, message.baseAddress, Int32(message.count))
       }

@@ -193,7 +193,7 @@ struct FindingRules {
         let part = revocation.percentage.map { order.amount.share(milliPercent: $0) }
         let words = part.map { "\($0.decimalText) \($0.currency)" } ?? "a part that Apple does not name"
         add(.partialRefund, atStake: part, "Apple refunded \(words) of this order.")
-      } else if order.status == .refunded {
+      } else if order.status == .refunded, transaction.tellsRevocation {
         add(.refundOnlyHere, atStake: order.amount, "The shop says refunded, but Apple has not refunded the purchase.")
       }
       if transaction.revocationWithdrawnDate != nil, facts.goods == .none,

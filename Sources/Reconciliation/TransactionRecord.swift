@@ -15,6 +15,8 @@ package struct TransactionRecord: Hashable, Sendable {
   package var subscriptionExpiresDate: Instant?
   /// The revocation in force.
   package var revocation: Revocation?
+  /// Whether any channel could say if it was revoked. verifyReceipt cannot for consumables, and its silence is no "no".
+  package var tellsRevocation: Bool
   /// When Apple first said that an earlier revocation is gone; nil when none was, or when one is in force.
   package var revocationWithdrawnDate: Instant?
   package var priceMilliunits: Int64?
@@ -37,6 +39,7 @@ package struct TransactionRecord: Hashable, Sendable {
     self.environment = environment
     self.transactionId = transactionId
     self.productId = productId
+    tellsRevocation = false
     appAccountToken = .silent
     isContradictory = false
     channel = .verifyReceipt
@@ -83,6 +86,7 @@ package struct TransactionRecord: Hashable, Sendable {
     hasOffer = fact.hasOffer ?? hasOffer
     isUpgraded = fact.isUpgraded ?? isUpgraded
     if case .says = fact.appAccountToken { appAccountToken = fact.appAccountToken }
+    if fact.revocation != .silent { tellsRevocation = true }
     switch fact.revocation {
     case .says(.some(let told)):
       revocation = told

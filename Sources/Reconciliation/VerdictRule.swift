@@ -5,8 +5,8 @@ package enum VerdictRule: CaseIterable, Sendable {
   case recordsContradict
   case claimsOwnedByOthers
   case lookedUp
-  case proofsOpen
   case broughtOthers
+  case proofsOpen
   case notInReceipt
   case proofsFalse
   case nothingToGoBy
@@ -105,6 +105,12 @@ package enum VerdictRule: CaseIterable, Sendable {
   private func asSilence(_ reason: PaymentReason) -> PaymentReason? { reason.provesUnpaid ? nil : reason }
 
   private func broughtOthers(_ facts: OrderFacts, _ rules: Rules) -> Verdict? {
+    // What is signed speaks before Apple answers; what could still bring a payment has to speak first.
+    let isComplete = facts.soundReceipts.allSatisfy {
+      !$0.state.mayBringPayment
+        && ($0.state.outcome != .notFound || isTooOldToBeUnknown(facts, $0.state, rules))
+    }
+    guard isComplete else { return nil }
     let order = facts.order
     if order.transactionId != nil {
       let claimant = facts.claimant
@@ -167,9 +173,14 @@ extension OrderFacts {
     return units >= Int64(order.quantity) ? .inFull : (units > 0 ? .partly : .none)
   }
 
-  /// Units delivered and not taken back.
+  /// Units delivered and not taken back. Access that was taken back once its subscription period was over was delivered.
   package var deliveredUnits: Int64 {
-    soundDeliveries.reduce(0) { $0 + ($1.stands ? Int64($1.quantity) : 0) }
+    let periodEnd = claims.owned.first?.expiresDate
+    return soundDeliveries.reduce(0) { units, delivery in
+      var isDelivered = delivery.stands
+      if let end = periodEnd, let revoked = delivery.revokedAt, revoked >= end { isDelivered = true }
+      return units + (isDelivered ? Int64(delivery.quantity) : 0)
+    }
   }
 
   /// The bucket that payment and goods put the order in.

@@ -21,6 +21,7 @@ enum Palette {
 /// The formats of all data sheets.
 struct CellFormats {
   let header: CellFormat
+  let headerIndented: CellFormat
   let headerRight: CellFormat
   let headerCentre: CellFormat
   let text: CellFormat
@@ -44,6 +45,7 @@ struct CellFormats {
 
   init(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
     header = try workbook.addFormat(.header(.left))
+    headerIndented = try workbook.addFormat(.header(.left, indent: 1))
     headerRight = try workbook.addFormat(.header(.right))
     headerCentre = try workbook.addFormat(.header(.centre))
     text = try workbook.addFormat(.cell("@"))

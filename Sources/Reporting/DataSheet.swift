@@ -118,8 +118,7 @@ struct DataSheet: RowSink {
       try write(text, position, formats.prose)
     case .text, .count, .tally, .code, .amount, .price, .percentage, .instant:
       if position == currencyColumn { totals.select(text) }
-      let isBesideNumber = position > 0 && columns[position - 1].kind.isNumber
-      try write(text, position, isBesideNumber ? formats.indented : formats.text)
+      try write(text, position, isBesideNumber(position) ? formats.indented : formats.text)
     }
   }
 
@@ -190,12 +189,18 @@ struct DataSheet: RowSink {
   private var excelTable: ExcelTable {
     ExcelTable(
       name: table.tableName,
-      columns: columns.map { ExcelTable.Column(header: $0.title, headerFormat: header($0.kind)) }, style: .medium(2))
+      columns: columns.indices.map { ExcelTable.Column(header: columns[$0].title, headerFormat: header($0)) },
+      style: .medium(2))
   }
 
-  private func header(_ kind: ColumnKind) -> CellFormat {
-    kind.isNumber ? formats.headerRight : (kind == .instant ? formats.headerCentre : formats.header)
+  private func header(_ position: Int) -> CellFormat {
+    let kind = columns[position].kind
+    if kind.isNumber { return formats.headerRight }
+    if kind == .instant { return formats.headerCentre }
+    return isBesideNumber(position) || kind == .word ? formats.headerIndented : formats.header
   }
+
+  private func isBesideNumber(_ position: Int) -> Bool { position > 0 && columns[position - 1].kind.isNumber }
 
   /// Ends the sheet that rows go to now: sums below the rows, the table, what colours cells and helps people.
   mutating func finish() throws(SpreadsheetError) {
@@ -211,10 +216,18 @@ struct DataSheet: RowSink {
       let cells = CellRange(rows: 1...lastRow, columns: position...position)
       if column.kind == .status { try sheet.addChoice(of: ["open", "acknowledged", "closed"], in: cells) }
       if column.name == "severity" { try colourSeverity(cells) }
-      if column.name == "age_days" {
-        try sheet.addConditionalFormat(.number(.greater, 7, formats.old), in: cells)
-      }
+      if column.name == "age_days" { try markOld(cells) }
     }
+  }
+
+  /// Marks what is older than a week, proofs only while they are not settled.
+  private func markOld(_ cells: CellRange) throws(SpreadsheetError) {
+    guard let outcome = columns.firstIndex(where: { $0.name == "outcome" }) else {
+      return try sheet.addConditionalFormat(.number(.greater, 7, formats.old), in: cells)
+    }
+    let state = CellReference(row: 1, column: outcome)
+    let age = CellReference(row: 1, column: cells.columns.lowerBound)
+    try sheet.addConditionalFormat(.formula("AND(\(state)<>\"verified\",\(age)>7)", formats.old), in: cells)
   }
 
   private func area(rows: ClosedRange<Int>) -> CellRange {

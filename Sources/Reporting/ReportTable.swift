@@ -77,7 +77,7 @@ enum ReportTable: CaseIterable {
         Column("environment", .text, 13), Column("currency", .text, 10), Column("amount", .price, 14),
         Column("at_stake", .amount, 14), Column("paid_at", .instant, 20), Column("delivered_at", .instant, 20),
         Column("first_seen", .instant, 20), Column("age_days", .count, 10), Column("status", .status, 14),
-        Column("owner", .people, 16), Column("reason", .prose, 60), Column("suggested_action", .prose, 50),
+        Column("owner", .people, 16), Column("reason", .prose, 64), Column("suggested_action", .prose, 58),
       ]
     case .users:
       [Column("user_id", .text, 20), Column("currency", .text, 10)] + ReportTable.money

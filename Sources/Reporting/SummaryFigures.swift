@@ -174,7 +174,8 @@ extension SummaryPage {
       .line,
       series: lines.enumerated().map { offset, line in
         Chart.Series(
-          name: line.0, categories: place(rows, column: 0), values: place(rows, column: firstColumn + offset), colour: line.1)
+          name: line.0, categories: place(rows, column: 0), values: place(rows, column: firstColumn + offset),
+          colour: line.1)
       })
     chart.title = "Paid, delivered and at stake, \(currency)"
     chart.valueFormat = "#,##0"

@@ -1,8 +1,11 @@
 /// One cell, counted from zero: row 0, column 0 is A1.
 package struct CellReference: Hashable, Sendable {
+  /// From zero.
   package let row: Int
+  /// From zero.
   package let column: Int
 
+  /// A cell; that Excel has it is checked where it is used.
   package init(row: Int, column: Int) {
     self.row = row
     self.column = column
@@ -34,9 +37,12 @@ package struct CellRange: Hashable, Sendable {
   /// Columns of a sheet, A to XFD.
   package static let maximumColumns = 16_384
 
+  /// From zero.
   package let rows: ClosedRange<Int>
+  /// From zero.
   package let columns: ClosedRange<Int>
 
+  /// A range; that Excel has it is checked where it is used.
   package init(rows: ClosedRange<Int>, columns: ClosedRange<Int>) {
     self.rows = rows
     self.columns = columns
@@ -63,9 +69,12 @@ package struct CellRange: Hashable, Sendable {
 
 /// A range on a named sheet, for charts and defined names.
 package struct SheetRange: Hashable, Sendable {
+  /// The sheet, which need not exist yet.
   package let sheet: SheetName
+  /// The cells on it.
   package let range: CellRange
 
+  /// A range on a sheet of the same workbook.
   package init(sheet: SheetName, range: CellRange) {
     self.sheet = sheet
     self.range = range

@@ -2,8 +2,10 @@ import CXLSXWriter
 
 /// A colour as 0xRRGGBB.
 package struct Colour: Hashable, Sendable {
+  /// Red, green and blue, eight bits each.
   package let rgb: UInt32
 
+  /// A colour such as `0xFFC7CE`; higher bits are dropped.
   package init(_ rgb: UInt32) {
     self.rgb = rgb & 0xFF_FFFF
   }
@@ -14,26 +16,35 @@ package struct Colour: Hashable, Sendable {
 
 /// How a cell looks, as a value; ``Workbook/addFormat(_:)`` makes a format of it.
 package struct CellStyle: Hashable, Sendable {
+  /// The kinds of lines around a cell.
   package enum Line: Sendable {
     case none, thin, medium, dashed, dotted, thick, double, hair
   }
 
+  /// `general`: text left, numbers right.
   package enum HorizontalAlignment: Sendable {
     case general, left, centre, right
   }
 
+  /// Where text stands in a row that is higher than it.
   package enum VerticalAlignment: Sendable {
     case bottom, centre, top
   }
 
+  /// The lines around a cell.
   package struct Borders: Hashable, Sendable {
+    /// Along the upper edge.
     package var top: Line
+    /// Along the lower edge.
     package var bottom: Line
+    /// Along the left edge.
     package var left: Line
+    /// Along the right edge.
     package var right: Line
     /// nil: black.
     package var colour: Colour?
 
+    /// No lines, but for those given.
     package init(
       top: Line = .none, bottom: Line = .none, left: Line = .none, right: Line = .none, colour: Colour? = nil
     ) {
@@ -47,15 +58,23 @@ package struct CellStyle: Hashable, Sendable {
 
   /// In Excel's notation, such as `#,##0.00` or `yyyy-mm-dd hh:mm`; at most 127 bytes. nil: General.
   package var numberFormat: String?
+  /// Bold letters.
   package var isBold = false
+  /// Slanted letters.
   package var isItalic = false
   /// In points; nil: 11.
   package var fontSize: Double?
+  /// nil: black.
   package var fontColour: Colour?
+  /// nil: none.
   package var background: Colour?
+  /// None to begin with.
   package var borders = Borders()
+  /// Across the cell.
   package var horizontal = HorizontalAlignment.general
+  /// Up and down the cell.
   package var vertical = VerticalAlignment.bottom
+  /// Breaks long text into lines.
   package var wraps = false
   /// Steps of about three spaces, 0...15.
   package var indent = 0
@@ -64,6 +83,7 @@ package struct CellStyle: Hashable, Sendable {
   /// Whether a protected sheet refuses changes; Excel's default is yes.
   package var isLocked = true
 
+  /// Excel's own looks.
   package init() {}
 
   /// A style by changing the default one: `CellStyle { $0.isBold = true }`.

@@ -2,21 +2,28 @@ import CXLSXWriter
 
 /// A chart over cells of the same workbook. Texts are the program's own, at most 255 characters.
 package struct Chart: Sendable {
+  /// The charts that reports use.
   package enum Kind: Sendable {
     case column, stackedColumn, line, pie
   }
 
+  /// Where the names of the series stand.
   package enum Legend: Sendable {
     case none, right, bottom
   }
 
+  /// One row of columns, one line, or the slices of a pie.
   package struct Series: Sendable {
+    /// As the legend calls it.
     package var name: String
+    /// Cells with the names along the category axis.
     package var categories: SheetRange
+    /// Cells with the numbers, as many as categories.
     package var values: SheetRange
     /// nil: Excel's own colour. Of no use in a pie.
     package var colour: Colour?
 
+    /// A series over cells of one or two sheets of the workbook.
     package init(name: String, categories: SheetRange, values: SheetRange, colour: Colour? = nil) {
       self.name = name
       self.categories = categories
@@ -25,21 +32,28 @@ package struct Chart: Sendable {
     }
   }
 
+  /// What is drawn.
   package let kind: Kind
+  /// At least one.
   package var series: [Series]
+  /// nil: none.
   package var title: String?
   /// Names of the axes; a pie has none.
   package var categoryAxis: String?
+  /// nil: none. A pie has none.
   package var valueAxis: String?
   /// Number format along the value axis.
   package var valueFormat: String?
+  /// On the right to begin with.
   package var legend = Legend.right
   /// In pixels at 96 to the inch.
   package var width = 480
+  /// In pixels, 50...10,000.
   package var height = 288
   /// What the chart shows, for people who cannot see it.
   package var description: String?
 
+  /// A chart of Excel's usual size.
   package init(_ kind: Kind, series: [Series]) {
     self.kind = kind
     self.series = series

@@ -1,12 +1,19 @@
 /// A day and a time of day without a zone: what a clock on the wall shows. Excel knows nothing else.
 package struct CivilDateTime: Hashable, Sendable {
+  /// 1900...9999.
   package let year: Int
+  /// 1...12.
   package let month: Int
+  /// 1...31, as the month has it.
   package let day: Int
+  /// 0...23.
   package let hour: Int
+  /// 0...59.
   package let minute: Int
+  /// 0...59: Excel knows no leap seconds.
   package let second: Int
 
+  /// A day and time; that there is such a one is checked where it is written.
   package init(year: Int, month: Int, day: Int, hour: Int = 0, minute: Int = 0, second: Int = 0) {
     self.year = year
     self.month = month

@@ -2,6 +2,7 @@ import CXLSXWriter
 
 /// An Excel table (ListObject): a named range with a header, filter buttons, stripes, and a row of totals if wanted.
 package struct ExcelTable {
+  /// How a total is made.
   package enum Function: Sendable {
     case average, count, countNumbers, maximum, minimum, sum
   }
@@ -14,14 +15,18 @@ package struct ExcelTable {
     case function(Function, result: Double)
   }
 
+  /// One column, from header to total.
   package struct Column {
     /// At most 255 characters without control characters, unlike all others of the table whatever their case.
     package var header: String
+    /// How the header looks.
     package var headerFormat: CellFormat?
     /// For cells that people add, and for the total.
     package var format: CellFormat?
+    /// What stands under the column.
     package var total: Total
 
+    /// A column; the header is checked when the table is added.
     package init(
       header: String, headerFormat: CellFormat? = nil, format: CellFormat? = nil, total: Total = .none
     ) {
@@ -32,6 +37,7 @@ package struct ExcelTable {
     }
   }
 
+  /// Excel's built-in looks, by number.
   package enum Style: Sendable {
     /// 1...21
     case light(Int)
@@ -43,15 +49,19 @@ package struct ExcelTable {
 
   /// As formulas call it; unique in the workbook.
   package let name: StaticString
+  /// From left to right.
   package let columns: [Column]
+  /// The table's colours.
   package let style: Style
 
+  /// A table without a place yet.
   package init(name: StaticString, columns: [Column], style: Style = .medium(2)) {
     self.name = name
     self.columns = columns
     self.style = style
   }
 
+  /// Whether a row of totals follows the rows.
   package var hasTotals: Bool {
     columns.contains { column in
       switch column.total {

@@ -5,21 +5,27 @@ package struct Formula: Hashable, Sendable, ExpressibleByStringInterpolation {
   /// Without the leading equals sign, in English with commas, as the file stores it.
   package let text: String
 
+  /// A formula that is the same every time.
   package init(stringLiteral value: StaticString) {
     text = value.description
   }
 
+  /// A formula with positions or whole numbers in it.
   package init(stringInterpolation: Interpolation) {
     text = stringInterpolation.text
   }
 
+  /// Collects the parts of an interpolated literal.
   package struct Interpolation: StringInterpolationProtocol {
     fileprivate var text = ""
 
+    /// As the compiler asks for it.
     package init(literalCapacity: Int, interpolationCount: Int) {}
 
+    /// The parts that stand in the program's text.
     package mutating func appendLiteral(_ literal: StaticString) { text += literal.description }
 
+    /// A whole number.
     package mutating func appendInterpolation(_ number: Int) { text += String(number) }
 
     /// A cell that moves when the formula is copied: `C12`.

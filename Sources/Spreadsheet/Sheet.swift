@@ -11,6 +11,7 @@ import CXLSXWriter
 /// written in turn.
 @safe
 package struct Sheet {
+  /// As on its tab.
   package let name: SheetName
   let worksheet: UnsafeMutablePointer<lxw_worksheet>
   let handle: WorkbookHandle

@@ -67,6 +67,7 @@ extension Sheet {
     unsafe worksheet_set_zoom(worksheet, UInt16(percent))
   }
 
+  /// Colours the tab with the sheet's name.
   package func setTabColour(_ colour: Colour) throws(SpreadsheetError) {
     try ensureOpen("set tab colour")
     unsafe worksheet_set_tab_color(worksheet, colour.value)

@@ -1,8 +1,10 @@
 /// The name of a sheet. It comes from the program's own text alone: libxlsxwriter 1.1.4 copies sheet names into
 /// buffers of fixed size, so nothing from a database may get there.
 package struct SheetName: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+  /// As on the tab.
   package let description: String
 
+  /// A name from a literal; `addSheet` checks it.
   package init(stringLiteral value: StaticString) {
     description = value.description
   }

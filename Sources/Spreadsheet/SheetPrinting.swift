@@ -2,11 +2,14 @@ import CXLSXWriter
 
 /// How a sheet is printed.
 package struct PrintSetup: Sendable {
+  /// The two sizes that offices have.
   package enum Paper: Sendable {
     case a4, letter
   }
 
+  /// A4 to begin with.
   package var paper = Paper.a4
+  /// Wider than high.
   package var isLandscape = false
   /// Shrinks the sheet to one page's width, on as many pages as it takes.
   package var fitsToOnePageWide = false
@@ -17,8 +20,10 @@ package struct PrintSetup: Sendable {
   /// With Excel's codes: `&L`, `&C`, `&R` for the parts, `&P` for the page, `&N` for the pages, `&A` for the sheet.
   /// At most 255 characters, no pictures. The program's own words only: the library's handling has known overflows.
   package var header: StaticString?
+  /// The same at the bottom.
   package var footer: StaticString?
 
+  /// Upright A4, all cells, no header and footer.
   package init() {}
 
   /// A set-up by changing the default one: `PrintSetup { $0.isLandscape = true }`.
@@ -29,6 +34,7 @@ package struct PrintSetup: Sendable {
 }
 
 extension Sheet {
+  /// Sets all of it at once. Throws `outOfRange`, `textTooLong`, and `parameterNotAllowed` for a picture.
   package func setUpPrinting(_ setup: PrintSetup) throws(SpreadsheetError) {
     let operation: StaticString = "set up printing"
     try ensureOpen(operation)

@@ -2,19 +2,29 @@ import CXLSXWriter
 
 /// What people may still do on a protected sheet, besides changing unlocked cells.
 package struct SheetPermissions: OptionSet, Sendable {
+  /// One bit each.
   package let rawValue: Int
 
+  /// A set from its bits.
   package init(rawValue: Int) {
     self.rawValue = rawValue
   }
 
+  /// Needed to read long texts and copy.
   package static let selectLockedCells = SheetPermissions(rawValue: 1 << 0)
+  /// Needed to fill in what is unlocked.
   package static let selectUnlockedCells = SheetPermissions(rawValue: 1 << 1)
+  /// Change the looks of cells.
   package static let formatCells = SheetPermissions(rawValue: 1 << 2)
+  /// Change the width of columns.
   package static let formatColumns = SheetPermissions(rawValue: 1 << 3)
+  /// Change the height of rows.
   package static let formatRows = SheetPermissions(rawValue: 1 << 4)
+  /// Sort where all cells are unlocked.
   package static let sort = SheetPermissions(rawValue: 1 << 5)
+  /// Use the filter buttons that are there.
   package static let filter = SheetPermissions(rawValue: 1 << 6)
+  /// Add links to unlocked cells.
   package static let insertHyperlinks = SheetPermissions(rawValue: 1 << 7)
 
   /// Reading, filtering, and making columns wider.

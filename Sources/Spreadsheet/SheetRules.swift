@@ -2,6 +2,7 @@ import CXLSXWriter
 
 /// A rule by which cells change their looks with their content. Formats for rules have no font size and no alignment.
 package enum ConditionalFormat {
+  /// How a cell's number is compared.
   package enum Comparison: Sendable {
     case equal, notEqual, greater, less
   }

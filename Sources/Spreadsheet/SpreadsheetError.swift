@@ -52,6 +52,7 @@ package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvert
     case unexpected
   }
 
+  /// The cause.
   package let code: Code
   /// What was being done, such as "write text".
   package let operation: String
@@ -79,6 +80,7 @@ package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvert
     self.systemError = systemError
   }
 
+  /// One line for logs and people.
   package var description: String {
     var text = "workbook: cannot \(operation)"
     if let sheet { text += " on sheet \(sheet)" }

@@ -13,6 +13,7 @@ final class TemporaryFiles: Sendable {
 
   private struct State {
     var firstError: Int32?
+    var hasOpened = false
     /// Addresses of open `FILE`s by the identity of their stream.
     var open: [ObjectIdentifier: UInt] = [:]
   }
@@ -27,6 +28,9 @@ final class TemporaryFiles: Sendable {
 
   /// `errno` of the first failure, nil as long as every byte arrived.
   var firstError: Int32? { state.withLock { $0.firstError } }
+
+  /// Whether the library has come here at all. Without, a truncated file would pass.
+  var areUsed: Bool { state.withLock { $0.hasOpened } }
 
   func attach(to key: UInt) {
     Self.byWorkbook.withLock { $0[key] = self }
@@ -66,7 +70,10 @@ final class TemporaryFiles: Sendable {
       unsafe cookie.release()
       return nil
     }
-    state.withLock { $0.open[ObjectIdentifier(stream)] = UInt(bitPattern: file) }
+    state.withLock { state in
+      state.hasOpened = true
+      state.open[ObjectIdentifier(stream)] = UInt(bitPattern: file)
+    }
     return unsafe file
   }
 
@@ -147,9 +154,10 @@ private final class TemporaryStream: Sendable {
   }
 }
 
-/// Takes the place of the library's own function of this name when the dynamic linker binds it.
+/// Takes the place of the library's own function of this name when the dynamic linker binds it. Only what other modules
+/// can see is exported from an optimized program, hence `package`.
 @c(lxw_tmpfile)
-func openTemporaryFile(_ directory: UnsafeMutablePointer<CChar>?) -> UnsafeMutablePointer<FILE>? {
+package func openTemporaryFile(_ directory: UnsafeMutablePointer<CChar>?) -> UnsafeMutablePointer<FILE>? {
   guard let files = TemporaryFiles.files(for: UInt(bitPattern: directory)) else { return unsafe tmpfile() }
   return unsafe files.open()
 }

@@ -81,6 +81,8 @@ final class WorkbookHandle {
       failure = SpreadsheetError(.temporaryFileFailed, operation, systemError: error)
     } else if result != LXW_NO_ERROR {
       failure = SpreadsheetError(.init(result), operation, libraryCode: result, systemError: error == 0 ? nil : error)
+    } else if !temporaryFiles.areUsed {
+      failure = SpreadsheetError(.unexpected, "take over temporary files")
     } else if fsync(descriptor) != 0 {
       failure = SpreadsheetError(.cannotSynchronize, "synchronize workbook", systemError: errno)
     }

@@ -1,8 +1,9 @@
--- Fills the sales schema and night_audit with :orders orders, the same ones every time.
+-- Fills the sales schema and night_audit with :orders orders by :users users, the same ones every time, and writes the
+-- ids of the test users to the file :testers.
 --
---   psql --set=orders=100000 --file=orders.sql
+--   psql --set=orders=100000 --set=users=16667 --set=testers=FILE --file=orders.sql
 --
--- Nine orders in twenty are in perfect order; of each hundred, every one of the others has a story of its own:
+-- Half of the orders are in perfect order; of each hundred, every one of the others has a story of its own:
 --
 --    0 paid_not_delivered       16 refunded, all well           31 delivered_before_paid
 --    1 partly_delivered         17 partial_refund               32 future_dated delivery
@@ -64,7 +65,7 @@ SELECT
   benchmark.id(number, 1) AS order_id,
   CASE
     WHEN story = 12 THEN benchmark.id(variant % 100, 3)
-    WHEN story = 5 AND variant % 2 = 1 THEN benchmark.id(benchmark.mix(number, 4) % (:orders / 6 + 1), 2)
+    WHEN story = 5 AND variant % 2 = 1 THEN benchmark.id(benchmark.mix(number, 4) % :users, 2)
     ELSE benchmark.id(buyer, 2)
   END AS user_id,
   CASE WHEN buyer % 2 = 0 AND story NOT IN (5, 50) OR story = 33 THEN
@@ -94,7 +95,7 @@ SELECT
 FROM (
   SELECT
     number, story, variant, owner,
-    benchmark.mix(owner, 4) % (:orders / 6 + 1) AS buyer,
+    benchmark.mix(owner, 4) % :users AS buyer,
     CASE WHEN story = 1 THEN 3 ELSE (ARRAY[1, 1, 1, 1, 1, 1, 1, 1, 2, 3])[1 + benchmark.mix(owner, 7) % 10] END AS quantity,
     (benchmark.mix(owner, 8) % 12)::integer AS product,
     CASE
@@ -198,7 +199,7 @@ FROM benchmark.sales WHERE story IN (4, 28);
 INSERT INTO night_audit.transactions (environment, transaction_id, order_id, original_transaction_id, bundle_id, product_id,
   product_type, quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at,
   revocation_percentage, revocation_type, revocation_reason, revocation_withdrawn_at, price_milliunits, currency,
-  tells_account_token, app_account_token, ownership, is_renewal, has_offer, is_upgraded, is_contradictory, channel,
+  tells_revocation, tells_account_token, app_account_token, ownership, is_renewal, has_offer, is_upgraded, is_contradictory, channel,
   signed_at, checked_at)
 SELECT environment, transaction_id, order_id, transaction_id,
   CASE WHEN story = 9 THEN 'com.example.other' ELSE 'com.example.game' END,
@@ -217,7 +218,7 @@ SELECT environment, transaction_id, order_id, transaction_id,
     minor_units * power(10, 3 - digits)::bigint + CASE WHEN story = 23 THEN 1000 ELSE 0 END
   END,
   CASE WHEN is_app_receipt THEN NULL WHEN story = 24 THEN 'CHF' ELSE currency END,
-  NOT is_app_receipt,
+  NOT is_app_receipt, NOT is_app_receipt,
   CASE WHEN NOT is_app_receipt AND story <> 33 THEN token END,
   CASE WHEN story = 25 THEN 'FAMILY_SHARED' ELSE 'PURCHASED' END,
   false, false, false, false,
@@ -227,7 +228,7 @@ UNION ALL
 -- The second charge for one order, in the same app receipt.
 SELECT environment, benchmark.id(number, 17), order_id, benchmark.id(number, 17), 'com.example.game', product_id,
   'Consumable', quantity, purchased_at + interval '1 minute', purchased_at + interval '1 minute', NULL, NULL, NULL, NULL,
-  NULL, NULL, NULL, NULL, NULL, false, NULL, 'PURCHASED', false, false, false, false, 'verifyReceipt', checked_at, checked_at
+  NULL, NULL, NULL, NULL, NULL, false, false, NULL, 'PURCHASED', false, false, false, false, 'verifyReceipt', checked_at, checked_at
 FROM benchmark.sales WHERE story = 6
 UNION ALL
 -- What a restore brought: a purchase, or the renewal of a subscription, without an order.
@@ -239,7 +240,7 @@ SELECT 'Production', benchmark.id(number, 18), NULL,
   CASE WHEN story = 28 THEN purchased_at + interval '120 days' END,
   CASE WHEN story = 28 THEN purchased_at + interval '120 days' END,
   NULL, NULL, NULL, NULL, NULL,
-  minor_units * power(10, 3 - digits)::bigint, currency, true, NULL, 'PURCHASED', story = 28, false, false, false,
+  minor_units * power(10, 3 - digits)::bigint, currency, true, true, NULL, 'PURCHASED', story = 28, false, false, false,
   'serverApi', checked_at, checked_at
 FROM benchmark.sales WHERE story IN (4, 28);
 

@@ -135,8 +135,11 @@ case $status in
 esac
 
 say "4. The same facts for finance: all $since to $until, without asking Apple again"
-"$binaries/night-audit" reconcile --config "$work/night-audit.yaml" --as-of "$as_of" \
-  --since "$since" --until "$until" --out "$reports/sample-60-days" || [ $? -eq 3 ]
+# The findings are those of the night, and just above.
+{
+  "$binaries/night-audit" reconcile --config "$work/night-audit.yaml" --as-of "$as_of" \
+    --since "$since" --until "$until" --out "$reports/sample-60-days" || [ $? -eq 3 ]
+} | sed '/^Findings:/,$d'
 
 say "Reports:"
 echo "  $reports/latest/                 the night of 2026-11-19: workbook, CSV, summary.json"

@@ -35,7 +35,8 @@ struct ConnectionTests {
   @Test(
     "a dead network is noticed within bounds, unless the caller has set others",
     arguments: [
-      ("", "15"), ("dbname=x", "15"), ("x", "15"), ("host=a connect_timeout=3", nil), ("postgresql://a/b?connect_timeout=3", nil),
+      ("", "15"), ("dbname=x", "15"), ("x", "15"), ("host=a connect_timeout=3", nil),
+      ("postgresql://a/b?connect_timeout=3", nil),
       ("service=own_bounds", nil),
     ])
   func bounds(_ conninfo: String, timeout: String?) throws {
@@ -60,7 +61,8 @@ struct ConnectionTests {
   @Test(
     "no connection, and no password in the text",
     arguments: [
-      "host=/nonexistent user=x password=s3cret", "postgresql://x:s3cret@[::1/db", "host=/tmp password='s3cret", "host s3cret=",
+      "host=/nonexistent user=x password=s3cret", "postgresql://x:s3cret@[::1/db", "host=/tmp password='s3cret",
+      "host s3cret=",
     ])
   func connectionFailed(_ conninfo: String) async throws {
     let error = try await postgresError { _ = try await PostgresSession.connect(conninfo, applicationName: "x") }
@@ -82,7 +84,9 @@ struct ConnectionTests {
     let conninfo = try await sharedConninfo()
     let notices = Mutex<[PostgresNotice]>([])
     try await withBlockingThread { scope in
-      let connection = try scope.connect(conninfo, applicationName: "x") { notice in notices.withLock { $0.append(notice) } }
+      let connection = try scope.connect(conninfo, applicationName: "x") { notice in
+        notices.withLock { $0.append(notice) }
+      }
       try connection.executeScript("DO $$ BEGIN RAISE WARNING 'careful' USING ERRCODE = '01234'; END $$")
       try connection.executeScript("DROP TABLE IF EXISTS absent")
     }
@@ -99,7 +103,9 @@ struct ConnectionTests {
     // What a library upgrade leaves behind: the server warns at each connection to such a database.
     try await session.execute("UPDATE pg_database SET datcollversion = 'old' WHERE datname = current_database()")
     let notices = Mutex<[PostgresNotice]>([])
-    _ = try await PostgresSession.connect(conninfo, applicationName: "x") { notice in notices.withLock { $0.append(notice) } }
+    _ = try await PostgresSession.connect(conninfo, applicationName: "x") { notice in
+      notices.withLock { $0.append(notice) }
+    }
     #expect(notices.withLock { $0.map(\.severity) } == ["WARNING"])
   }
 

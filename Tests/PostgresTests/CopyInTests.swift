@@ -5,7 +5,8 @@ import Testing
 struct CopyInTests {
   static let table = """
     CREATE TEMPORARY TABLE facts (
-      t text, i2 int2, i4 int4 CONSTRAINT positive CHECK (i4 > 0), i8 int8, b bool, z timestamptz, n numeric, y bytea, a text[])
+      t text, i2 int2, i4 int4 CONSTRAINT positive CHECK (i4 > 0), i8 int8, b bool, z timestamptz, n numeric,
+      y bytea, a text[])
     """
   static let columns = ["t", "i2", "i4", "i8", "b", "z", "n", "y", "a"]
 
@@ -80,7 +81,9 @@ struct CopyInTests {
       try connection.executeScript(Self.table)
       let error = try postgresError {
         try connection.copyIn(into: try PostgresIdentifier("facts"), columns: ["i4"]) { writer in
-          for number in [3, 2, 1, 0, -1] as [Int64] { try writer.row { row throws(PostgresError) in try row.int(number) } }
+          for number in [3, 2, 1, 0, -1] as [Int64] {
+            try writer.row { row throws(PostgresError) in try row.int(number) }
+          }
         }
       }
       #expect(error.sqlState == "23514")
@@ -130,8 +133,12 @@ struct CopyInTests {
       try connection.executeScript(Self.table)
       try connection.copyIn(into: try PostgresIdentifier("facts"), columns: ["t", "i4"]) { writer in
         var errors: [PostgresError] = []
-        do throws(PostgresError) { try writer.row { row throws(PostgresError) in try row.int(1) } } catch { errors.append(error) }
-        do throws(PostgresError) { try writer.row { row throws(PostgresError) in try row.text("x") } } catch { errors.append(error) }
+        do throws(PostgresError) { try writer.row { row throws(PostgresError) in try row.int(1) } } catch {
+          errors.append(error)
+        }
+        do throws(PostgresError) { try writer.row { row throws(PostgresError) in try row.text("x") } } catch {
+          errors.append(error)
+        }
         do throws(PostgresError) {
           try writer.row { row throws(PostgresError) in
             try row.text("x")

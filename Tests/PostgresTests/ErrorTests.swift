@@ -32,7 +32,8 @@ struct ErrorTests {
   @Test(
     "the server's states arrive",
     arguments: [
-      ("SELEC 1", "42601"), ("SELECT * FROM absent", "42P01"), ("SELECT absent FROM pg_class", "42703"), ("SELECT 1/0", "22012"),
+      ("SELEC 1", "42601"), ("SELECT * FROM absent", "42P01"), ("SELECT absent FROM pg_class", "42703"),
+      ("SELECT 1/0", "22012"),
       ("SELECT 'x'::int", "22P02"), ("SELECT 1e40::int8", "22003"), ("SELECT 'now'::timestamptz + '1 aeon'", "22007"),
       ("BEGIN READ ONLY; CREATE TABLE x ()", "25006"), ("SELECT nextval('absent')", "42P01"),
       ("SET statement_timeout = 1; SELECT pg_sleep(600)", "57014"),
@@ -61,7 +62,8 @@ struct ErrorTests {
     let error = try await postgresError {
       try await onConnection { connection in
         _ = try connection.copyOut(
-          "SELECT 1 FROM absent WHERE a =\(PostgresLiteral.text(#"s3'cr\et"#)) AND b = \(PostgresLiteral.text("s3cret"))")
+          "SELECT 1 FROM absent WHERE a =\(PostgresLiteral.text(#"s'3cr\et"#)) AND b = \(PostgresLiteral.text("3cret"))"
+        )
       }
     }
     #expect(error.statement == "SELECT 1 FROM absent WHERE a = E'…' AND b = '…'")

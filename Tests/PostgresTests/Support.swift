@@ -4,7 +4,7 @@ import Testing
 
 /// Runs `body` with a connection of its own to the shared cluster. Tests keep to temporary tables.
 func onConnection<R: Sendable>(
-  _ body: @escaping @Sendable (borrowing BlockingConnection) throws -> R
+  _ body: @Sendable (borrowing BlockingConnection) throws -> R
 ) async throws -> R {
   let conninfo = try await sharedConninfo()
   return try await withBlockingThread { scope in

@@ -62,7 +62,8 @@ struct TransactionTests {
     let conninfo = try await sharedConninfo()
     try await withBlockingThread { scope in
       let writer = try scope.connect(conninfo, applicationName: "x")
-      try writer.executeScript("DROP TABLE IF EXISTS moments; CREATE TABLE moments (n int); INSERT INTO moments VALUES (1)")
+      try writer.executeScript(
+        "DROP TABLE IF EXISTS moments; CREATE TABLE moments (n int); INSERT INTO moments VALUES (1)")
       let coordinator = try scope.connect(conninfo, applicationName: "x")
       try coordinator.begin(.snapshot)
       let name = try coordinator.execute("SELECT pg_export_snapshot()").single().text(0)

@@ -4,7 +4,8 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct ValueTests {
   static let instants: [(String, Int64)] = [
-    ("1970-01-01 00:00:00+00", 0), ("1969-12-31 23:59:59.999999+00", -1), ("2000-01-01 00:00:00+00", 946_684_800_000_000),
+    ("1970-01-01 00:00:00+00", 0), ("1969-12-31 23:59:59.999999+00", -1),
+    ("2000-01-01 00:00:00+00", 946_684_800_000_000),
     ("1999-12-31 23:59:59.999999+00", 946_684_799_999_999), ("2026-11-19 22:14:03.123456+00", 1_795_126_443_123_456),
     ("2024-02-29 12:00:00+05:30", 1_709_188_200_000_000), ("0001-01-01 00:00:00+00", -62_135_596_800_000_000),
     ("9999-12-31 23:59:59.999999+00", 253_402_300_799_999_999),
@@ -35,7 +36,9 @@ struct ValueTests {
     }
   }
 
-  @Test("instants that Postgres cannot hold are refused", arguments: [.min, .min + 1, .min + 946_684_800_000_000] as [Int64])
+  @Test(
+    "instants that Postgres cannot hold are refused",
+    arguments: [.min, .min + 1, .min + 946_684_800_000_000] as [Int64])
   func unsendable(_ microseconds: Int64) async throws {
     let error = try await postgresError {
       _ = try await onConnection { try $0.execute("SELECT $1", [.timestamp(microseconds)]) }
@@ -44,8 +47,11 @@ struct ValueTests {
   }
 
   static let texts = [
-    "", "plain", "it's", #"back\slash"#, #"\' OR 1=1 --"#, "\"quoted\"", "{a,b}", "NULL", "null", "Ünïcödé", "日本語", "👩‍👩‍👧‍👦", "e\u{301}",
-    "'\u{301}", "\"\u{301}", "\u{1}\u{7f}\u{feff}\u{ffff}", "tab\tnew\nline\r", "$1 %s ;", String(repeating: "é", count: 500_000),
+    "", "plain", "it's", #"back\slash"#, #"\' OR 1=1 --"#, "\"quoted\"", "{a,b}", "NULL", "null",
+    "Ünïcödé", "日本語", "👩‍👩‍👧‍👦",
+    "e\u{301}",
+    "'\u{301}", "\"\u{301}", "\u{1}\u{7f}\u{feff}\u{ffff}", "tab\tnew\nline\r", "$1 %s ;",
+    String(repeating: "é", count: 500_000),
   ]
 
   @Test("text survives as parameter, array element and literal", arguments: texts)
@@ -63,11 +69,15 @@ struct ValueTests {
     }
   }
 
-  @Test("integers of every width", arguments: [0, 1, -1, 32_767, -32_768, 2_147_483_647, -2_147_483_648, .max, .min] as [Int64])
+  @Test(
+    "integers of every width",
+    arguments: [0, 1, -1, 32_767, -32_768, 2_147_483_647, -2_147_483_648, .max, .min] as [Int64])
   func integers(_ value: Int64) async throws {
     try await onConnection { connection in
-      let row = try connection.execute("SELECT $1, ($2)[1], \(value < 0 ? "(\(value))" : "\(value)")", [.int(value), .intArray([value])])
-        .single()
+      let row = try connection.execute(
+        "SELECT $1, ($2)[1], \(value < 0 ? "(\(value))" : "\(value)")", [.int(value), .intArray([value])]
+      )
+      .single()
       for column in 0..<2 { #expect(try row.int64(column) == value) }
       if let small = Int32(exactly: value) {
         #expect(try row.int32(0) == small)
@@ -82,7 +92,8 @@ struct ValueTests {
     try await onConnection { connection in
       let bytes: [UInt8] = [0, 39, 92, 255, 0]
       let row = try connection.execute(
-        "SELECT $1, $2, $3, ($4)[1], ($5)[2], $6", [.bool(true), .bool(false), .bytes(bytes), .boolArray([true]), .bytesArray([nil, bytes]), .bytes([])]
+        "SELECT $1, $2, $3, ($4)[1], ($5)[2], $6",
+        [.bool(true), .bool(false), .bytes(bytes), .boolArray([true]), .bytesArray([nil, bytes]), .bytes([])]
       ).single()
       #expect(try row.bool(0))
       #expect(try !row.bool(1))
@@ -96,7 +107,8 @@ struct ValueTests {
   @Test(
     "arrays arrive as arrays",
     arguments: [
-      (.textArray([]), "{}"), (.textArray(["a", nil, "", "NULL", "c,d", "\"", "\\"]), #"{a,NULL,"","NULL","c,d","\"","\\"}"#),
+      (.textArray([]), "{}"),
+      (.textArray(["a", nil, "", "NULL", "c,d", "\"", "\\"]), #"{a,NULL,"","NULL","c,d","\"","\\"}"#),
       (.intArray([1, nil, -2]), "{1,NULL,-2}"), (.intArray([]), "{}"), (.boolArray([true, nil, false]), "{t,NULL,f}"),
       (.bytesArray([[0, 255], nil]), #"{"\\x00ff",NULL}"#),
       (.numericArray([PostgresNumeric(scaled: 150, decimals: 2), nil]), "{1.50,NULL}"),
@@ -173,7 +185,8 @@ struct ValueTests {
   func textLikeTypes() async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TYPE pg_temp.mood AS ENUM ('fine', 'so-so')")
-      let row = try connection.execute("SELECT 'so-so'::pg_temp.mood, 'v'::varchar(3), 'c'::char(3), 'n'::name").single()
+      let row = try connection.execute("SELECT 'so-so'::pg_temp.mood, 'v'::varchar(3), 'c'::char(3), 'n'::name")
+        .single()
       #expect(try (0..<4).map { try row.text($0) } == ["so-so", "v", "c  ", "n"])
     }
   }

@@ -111,7 +111,12 @@ import Testing
         #expect(settlement.claimed.isSuperset(of: claims.lost.map(\.transaction.key)))
         #expect(Set(owned).isSuperset(of: claims.lost.map(\.transaction.key)))
       }
-      let again = Settlement(settling: claimants.shuffled(using: &random), rules: rules)
+      let handedInAnew = claimants.shuffled(using: &random).map { claimant in
+        Claimant(
+          order: claimant.order, brought: claimant.brought.shuffled(using: &random), signedIds: claimant.signedIds,
+          isOpen: claimant.isOpen)
+      }
+      let again = Settlement(settling: handedInAnew, rules: rules)
       #expect(again.claims == settlement.claims)
       #expect(again.claimed == settlement.claimed)
     }

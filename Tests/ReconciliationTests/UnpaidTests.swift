@@ -60,6 +60,21 @@ import Testing
       scene.world.rules.bundleIds.append("com.example.second")
       scene.paidOrder({ $0.bundleId = "com.example.second" })
     },
+    Case("signed for another app, while Apple is silent", "unpaid wrong_bundle") { scene in
+      let record = scene.transaction { $0.bundleId = "com.example.other" }
+      scene.receipt(for: scene.order(), .unanswered(.unreachable), bringing: [record]) {
+        $0.state.signedTransactionId = "T1"
+      }
+    },
+    Case("an app receipt of another app, while Apple is silent", "unconfirmed unreachable") { scene in
+      let record = scene.transaction { $0.bundleId = "com.example.other" }
+      scene.receipt(for: scene.order(), .unanswered(.unreachable), bringing: [record])
+    },
+    Case("other products, and an id that Apple does not know yet", "unconfirmed not_found_yet") { scene in
+      let order = scene.order { $0.createdAt = Scene.asOf - .hours(3) }
+      scene.signedProof("r1", for: order, of: scene.transaction { $0.productId = "gems.500" })
+      scene.receipt("r2", for: order, .notFound())
+    },
     Case("a forged proof beside an unanswered one", "unconfirmed unreachable") { scene in
       let order = scene.order()
       scene.receipt("forged", for: order, .rejected(.signatureInvalid))
@@ -116,6 +131,11 @@ import Testing
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt("app", for: order, .verified(.app), bringing: [scene.transaction("T1")])
       scene.receipt("forged", for: order, .rejected(.signatureInvalid)) { $0.state.signedTransactionId = "T9" }
+    },
+    Case("nothing but a forged payload holds another id, and Apple knows the named one", "paid") { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.transaction("T1")
+      scene.receipt(for: order, .rejected(.signatureInvalid)) { $0.state.signedTransactionId = "T9" }
     },
     Case("Apple knows the id nowhere", "unpaid not_found") { scene in
       let order = scene.order { $0.transactionId = "T1" }

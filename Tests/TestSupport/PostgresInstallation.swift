@@ -45,7 +45,7 @@ struct PostgresInstallation: Sendable {
     let wrapped =
       switch serverUser {
       case .none: command
-      case .some(let user): 
+      case .some(let user):
         ["setpriv", "--reuid=\(user)", "--regid=\(Self.primaryGroup(of: user) ?? user)", "--clear-groups"] + command
       }
     // Whatever locale and PG* variables the developer has, the cluster is the same.

@@ -47,12 +47,12 @@ struct AuditPass {
       deliveryConnection.copyOut(
         """
         SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
-        ORDER BY d.order_id::text COLLATE "C" NULLS FIRST
+        ORDER BY d.order_id::text COLLATE "C"
         """)
     ) { try SalesRows.delivery($0, asOf: asOf) }
     var transactions = try OrderedStream(
       transactionConnection.copyOut(
-        "SELECT \(TransactionTable.columns) FROM night_audit.transactions t ORDER BY t.order_id NULLS FIRST")
+        "SELECT \(TransactionTable.columns) FROM night_audit.transactions t ORDER BY t.order_id")
     ) { try FiledTransaction($0) }
     var receipts = try SortedReceipts(attention)
     var last: Identifier?
@@ -114,10 +114,11 @@ struct AuditPass {
         if receipt.defect == nil, isOutstanding(receipt) { collector.countOutstanding(receipt.state) }
         try collector.list(receipt)
       }
-      guard receipt.needsAttention else { continue }
+      guard row.needsAttention else { continue }
       record.clear()
       receipt.write(to: &record)
-      try attention.add(key: Array((receipt.orderId?.text ?? "").utf8), content: record.bytes)
+      // Receipts without an order come last, like NULLs in the other streams.
+      try attention.add(key: receipt.orderId.map { [0] + Array($0.text.utf8) } ?? [1], content: record.bytes)
     }
     return attention
   }
@@ -148,7 +149,7 @@ struct AuditPass {
         brought: group.transactions.map(\.record))
       if let claimant = contested.claimants[order.orderId] {
         facts.brought = claimant.brought
-        facts.receipts = try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
+        facts.receipts = contested.receipts[order.orderId] ?? []
         facts.claims = contested.settlement.claims[order.orderId] ?? OrderClaims()
       } else {
         if order.transactionId != nil, !facts.brought.isEmpty, facts.claimant.named == nil {
@@ -210,7 +211,8 @@ struct AuditPass {
   ) throws {
     func isBefore(_ other: Identifier?) -> Bool {
       guard let orderId else { return true }
-      guard let other else { return true }
+      // What names no order comes after everything that does.
+      guard let other else { return false }
       return other < orderId
     }
     while let delivery = deliveries.head, isBefore(delivery.orderId) {
@@ -255,14 +257,18 @@ struct AuditPass {
     guard hasTokens else { return [:] }
     var reader = try connection.copyOut(
       """
-      SELECT o.order_id::text, min(other.user_id::text COLLATE "C")
-      FROM night_audit.transactions t
-      JOIN \(sales.schema).orders o ON (o.order_id::text = t.order_id OR o.transaction_id::text = t.transaction_id)
-        AND o.app_account_token IS NULL
-      JOIN \(sales.schema).orders other ON lower(other.app_account_token::text) = lower(t.app_account_token)
-      WHERE t.app_account_token IS NOT NULL
-      GROUP BY o.order_id::text, o.user_id::text
-      HAVING NOT bool_or(other.user_id::text = o.user_id::text)
+      WITH bare AS (
+        SELECT o.order_id::text AS order_id, o.user_id::text AS user_id, lower(t.app_account_token) AS token
+        FROM night_audit.transactions t JOIN \(sales.schema).orders o ON o.order_id::text = t.order_id
+        WHERE t.app_account_token IS NOT NULL AND o.app_account_token IS NULL
+        UNION
+        SELECT o.order_id::text, o.user_id::text, lower(t.app_account_token)
+        FROM night_audit.transactions t JOIN \(sales.schema).orders o ON o.transaction_id::text = t.transaction_id
+        WHERE t.app_account_token IS NOT NULL AND o.app_account_token IS NULL)
+      SELECT bare.order_id, min(other.user_id::text COLLATE "C")
+      FROM bare JOIN \(sales.schema).orders other ON lower(other.app_account_token::text) = bare.token
+      GROUP BY bare.order_id, bare.user_id
+      HAVING NOT bool_or(other.user_id::text = bare.user_id)
       """)
     var users: [Identifier: Identifier] = [:]
     while try reader.advance() { users[Identifier(try reader.text(0))] = Identifier(try reader.text(1)) }

@@ -9,6 +9,8 @@ struct ContestedClaims {
   /// Facts of each order that takes part in a contest.
   private(set) var claimants: [Identifier: Claimant] = [:]
   private(set) var settlement: Settlement
+  /// All receipts of the contesting orders, sound ones too.
+  private(set) var receipts: [Identifier: [Receipt]] = [:]
 
   /// Whether some contest is about this transaction.
   func contains(_ key: TransactionKey) -> Bool { keys.contains(key) }
@@ -26,7 +28,7 @@ struct ContestedClaims {
       return
     }
     let orders = try ContestedClaims.orders(collected.orderIds, connection, sales, asOf: rules.asOf)
-    let receipts = try ContestedClaims.receipts(collected.orderIds, connection, sales, asOf: rules.asOf)
+    receipts = try ContestedClaims.receipts(collected.orderIds, connection, sales, asOf: rules.asOf)
     for order in orders {
       var brought = collected.filed[order.orderId] ?? []
       brought += (collected.detours[order.orderId] ?? []).compactMap { collected.records[$0] }
@@ -66,10 +68,15 @@ struct ContestedClaims {
       collected.orderIds.insert(Identifier(try named.text(0)))
       collected.keys.insert(try key(named, 1))
     }
+    // Whoever names a transaction claims no other one that is named: such a detour contests nothing.
     var detours = try connection.copyOut(
       """
       SELECT l.order_id, l.environment, l.transaction_id FROM night_audit.receipt_transactions l
-      WHERE l.is_detour AND l.order_id IS NOT NULL
+      JOIN \(sales.schema).orders o ON o.order_id::text = l.order_id
+      LEFT JOIN night_audit.transactions t ON t.transaction_id = l.transaction_id AND t.environment = l.environment
+      LEFT JOIN \(sales.schema).orders filed ON filed.order_id::text = t.order_id
+      WHERE l.is_detour
+        AND (o.transaction_id IS NULL OR filed.transaction_id::text IS DISTINCT FROM l.transaction_id)
       """)
     while try detours.advance() {
       let orderId = Identifier(try detours.text(0))

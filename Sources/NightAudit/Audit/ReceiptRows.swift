@@ -6,6 +6,8 @@ struct ReceiptRow {
   var receipt: Receipt
   /// Whether the filters list it.
   var isListed: Bool
+  /// Whether it brought a transaction that is filed under another order.
+  var hasDetour: Bool
 
   /// All receipts with their checks, in the byte order of their ids.
   ///
@@ -17,9 +19,12 @@ struct ReceiptRow {
     SELECT r.receipt_id::text, r.order_id::text, r.user_id::text, r.environment::text, r.status::text,
       r.received_at::timestamptz, c.payload_kind, c.outcome, c.reason, c.channel, c.environment, c.bundle_id,
       c.apple_status, c.attempts, c.last_attempt, c.next_attempt, c.answered_at, c.signed_transaction_id, c.brought_count,
-      (\(condition)) AS listed
+      (\(condition)) AS listed, d.subject_id IS NOT NULL AS has_detour
     FROM \(sales.schema).receipts r
     LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id::text
+    LEFT JOIN (
+      SELECT DISTINCT subject_id FROM night_audit.receipt_transactions WHERE is_detour AND subject_kind = 'receipt'
+    ) d ON d.subject_id = c.subject_id
     WHERE \(restriction)
     ORDER BY r.receipt_id::text COLLATE "C"
     """
@@ -33,6 +38,7 @@ struct ReceiptRow {
       receivedAt: received.instant ?? asOf, state: .neverChecked)
     receipt.defect = SalesRows.receiptDefect(status: try row.optionalText(4), receivedAt: received)
     isListed = try row.optionalBool(19) ?? false
+    hasDetour = try row.bool(20)
     if let outcome = try row.optionalText(7).flatMap(CheckOutcome.init) {
       receipt.state = try ReceiptRow.state(row, outcome: outcome)
     }
@@ -60,11 +66,12 @@ struct ReceiptRow {
   }
 }
 
-extension Receipt {
+extension ReceiptRow {
   /// Whether its order cannot be judged from the transactions alone: the receipt itself has something to say.
   var needsAttention: Bool {
-    if defect != nil || state.outcome != .verified || state.broughtCount == 0 { return true }
-    guard let claimed = claimedEnvironment, let signed = state.environment else { return false }
+    let state = receipt.state
+    if receipt.defect != nil || state.outcome != .verified || state.broughtCount == 0 || hasDetour { return true }
+    guard let claimed = receipt.claimedEnvironment, let signed = state.environment else { return false }
     return claimed != signed.rawValue
   }
 }

@@ -91,7 +91,7 @@ package struct Doctor: Sendable {
     var diagnosis = Diagnosis(subject: "report.directory \(settings.reportDirectory)")
     do {
       let folder = try ReportFolder(
-        .adHoc(directory: settings.reportDirectory, asOf: "doctor"), token: UUID().uuidString.lowercased())
+        .nightly(directory: settings.reportDirectory, date: "doctor"), token: UUID().uuidString.lowercased())
       defer { folder.discard() }
       try folder.write(Data("night-audit".utf8), as: "probe")
     } catch {

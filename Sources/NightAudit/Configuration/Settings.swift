@@ -1,4 +1,4 @@
-import AppStore
+import Crypto
 import Foundation
 import Reconciliation
 import Reporting
@@ -56,8 +56,6 @@ package struct Settings: Sendable {
   /// nil: report folders are kept for ever.
   package var retention: Span?
   package var workbookOrders = 100_000
-  /// SHA-256 of the settings that decide what a report says, as hexadecimal.
-  package var digest = ""
   /// What was odd but usable, for the log.
   package var warnings: [String] = []
 
@@ -87,5 +85,25 @@ package struct Settings: Sendable {
     rules.clockSkew = clockSkew
     rules.amountToleranceMillionths = amountToleranceMillionths
     return rules
+  }
+
+  /// SHA-256, as hexadecimal, of the settings that decide what a report says, defaults included.
+  ///
+  /// Where things lie, who is asked and how fast does not change what a report says.
+  package var digest: String {
+    let durations: [(String, Span)] = [
+      ("recheck.staleAfter", staleAfter), ("recheck.refundWindow", refundWindow), ("audit.lookback", lookback),
+      ("audit.deliveryGrace", deliveryGrace), ("audit.evidenceGrace", evidenceGrace),
+      ("audit.notFoundGrace", notFoundGrace), ("audit.matchWindow", matchWindow), ("audit.stuckAfter", stuckAfter),
+      ("audit.subscriptionGrace", subscriptionGrace), ("audit.clockSkew", clockSkew),
+    ]
+    var lines = durations.map { "\($0)=\($1.wholeSeconds)" }
+    lines += apps.sorted { $0.name < $1.name }.map { "app.\($0.name)=\($0.bundleId) \(effectiveChannel(of: $0).rawValue)" }
+    lines.append("audit.amountTolerance=\(amountToleranceMillionths)")
+    lines.append("audit.testUsers=\(testUsers.sorted().joined(separator: ","))")
+    lines.append("report.timeZone=\(timeZoneName)")
+    lines.append("report.formats=\(formats.map(\.rawValue).sorted().joined(separator: ","))")
+    lines.append("report.workbookOrders=\(workbookOrders)")
+    return Digest.hexadecimal(SHA256.hash(data: Data(lines.joined(separator: "\n").utf8)))
   }
 }

@@ -1,6 +1,5 @@
 import AppStore
 import Configuration
-import Crypto
 import Foundation
 import Reconciliation
 import Reporting
@@ -28,8 +27,6 @@ package struct SettingsLoader {
   private let reader: ConfigReader
   private let fileValues: [String: ConfigurationFile.Value]
   private let environment: [String: String]
-  /// Key and effective text of everything that was read, for the digest.
-  private var effective: [String: String] = [:]
 
   /// Loads the settings.
   ///
@@ -44,7 +41,7 @@ package struct SettingsLoader {
   }
 
   static func load(file: ConfigurationFile?, name: String, environment: [String: String]) throws -> Settings {
-    var loader = SettingsLoader(values: file?.values ?? [:], environment: environment)
+    let loader = SettingsLoader(values: file?.values ?? [:], environment: environment)
     try loader.refuseUnknownKeys(in: name)
     return try loader.settings()
   }
@@ -93,7 +90,7 @@ package struct SettingsLoader {
     return row[right.count]
   }
 
-  private mutating func settings() throws -> Settings {
+  private func settings() throws -> Settings {
     var settings = Settings()
     settings.databaseURL = text("database.url") ?? settings.databaseURL
     settings.salesSchema = text("database.salesSchema") ?? settings.salesSchema
@@ -142,34 +139,34 @@ package struct SettingsLoader {
       settings.retention = span
     }
     settings.workbookOrders = try count("report.workbookOrders", settings.workbookOrders, least: 0)
-    settings.digest = digest(settings)
     settings.warnings = unknownVariables()
     return settings
   }
 
-  private mutating func apps() throws -> [Settings.App] {
+  private func apps() throws -> [Settings.App] {
     var sections: [String] = []
     for key in fileValues.keys.sorted() where key.hasPrefix("app.") {
       let name = String(key.split(separator: ".")[1])
       if !sections.contains(name) { sections.append(name) }
     }
-    let names = list("appstore.apps") ?? (sections.isEmpty ? ["app"] : sections)
+    let listed = list("appstore.apps")
+    if listed == nil, sections.count > 1 {
+      throw ConfigurationError(
+        key: "appstore.apps", problem: "must list the apps when there are several: \(sections.joined(separator: ", "))")
+    }
+    let names = listed ?? (sections.isEmpty ? ["app"] : sections)
     guard Set(names).count == names.count, !names.isEmpty else {
       throw ConfigurationError(key: "appstore.apps", problem: "must name each app once, and at least one")
     }
-    if names.count > 1 || list("appstore.apps") != nil {
-      if let stray = sections.first(where: { !names.contains($0) }), names.count > 1 || sections.count > 1 {
-        throw ConfigurationError(key: "app.\(stray)", problem: "is configured but not listed in appstore.apps")
-      }
-    } else if sections.count > 1 {
-      throw ConfigurationError(key: "appstore.apps", problem: "must list the apps when there are several")
+    if names.count > 1 || sections.count > 1, let stray = sections.first(where: { !names.contains($0) }) {
+      throw ConfigurationError(key: "app.\(stray)", problem: "is configured but not listed in appstore.apps")
     }
     // With one app the section's name is free, whatever the list calls it.
     let single = names.count == 1 && sections.count == 1 ? sections : names
     return try single.map { try app($0) }
   }
 
-  private mutating func app(_ name: String) throws -> Settings.App {
+  private func app(_ name: String) throws -> Settings.App {
     let prefix = "app.\(name)."
     guard let bundleId = text(prefix + "bundleId"), !bundleId.isEmpty else {
       throw ConfigurationError(
@@ -191,24 +188,18 @@ package struct SettingsLoader {
 
   // MARK: - Typed reading
 
-  private mutating func text(_ key: String) -> String? {
-    let value = reader.string(forKey: configKey(key))
-    if let value { effective[key] = value }
-    return value
+  private func text(_ key: String) -> String? {
+    reader.string(forKey: configKey(key))
   }
 
-  private mutating func list(_ key: String) -> [String]? {
-    var value = reader.stringArray(forKey: configKey(key))
-    if value == nil, let single = reader.string(forKey: configKey(key)) {
-      value = single.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
-    }
-    if let value { effective[key] = value.sorted().joined(separator: ",") }
-    return value
+  private func list(_ key: String) -> [String]? {
+    if let values = reader.stringArray(forKey: configKey(key)) { return values }
+    return reader.string(forKey: configKey(key))?.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
   }
 
   private func configKey(_ key: String) -> ConfigKey { ConfigKey(key.split(separator: ".").map(String.init)) }
 
-  private mutating func span(_ key: String, _ standard: Span) throws -> Span {
+  private func span(_ key: String, _ standard: Span) throws -> Span {
     guard let text = text(key) else { return standard }
     guard let span = DurationText.parse(text) else { throw badDuration(key, text) }
     return span
@@ -218,7 +209,7 @@ package struct SettingsLoader {
     ConfigurationError(key: key, problem: "\(text) is no duration; write a number and s, m, h or d, such as 90s or 7d")
   }
 
-  private mutating func count(_ key: String, _ standard: Int, least: Int = 1) throws -> Int {
+  private func count(_ key: String, _ standard: Int, least: Int = 1) throws -> Int {
     guard let text = text(key) else { return standard }
     guard let number = Int(text), number >= least else {
       throw ConfigurationError(key: key, problem: "\(text) is no whole number of \(least) or more")
@@ -226,7 +217,7 @@ package struct SettingsLoader {
     return number
   }
 
-  private mutating func number(_ key: String, _ standard: Double) throws -> Double {
+  private func number(_ key: String, _ standard: Double) throws -> Double {
     guard let text = text(key) else { return standard }
     guard let number = Double(text), number >= 0, number.isFinite else {
       throw ConfigurationError(key: key, problem: "\(text) is no number of 0 or more")
@@ -234,7 +225,7 @@ package struct SettingsLoader {
     return number
   }
 
-  private mutating func millionths(_ key: String) throws -> Int64 {
+  private func millionths(_ key: String) throws -> Int64 {
     guard let text = text(key) else { return 0 }
     let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
     let fraction = parts.count > 1 ? String(parts[1]) : ""
@@ -246,7 +237,7 @@ package struct SettingsLoader {
     return whole * 1_000_000 + rest
   }
 
-  private mutating func flag(_ key: String, _ standard: Bool) throws -> Bool {
+  private func flag(_ key: String, _ standard: Bool) throws -> Bool {
     guard let text = text(key) else { return standard }
     switch text.lowercased() {
     case "true", "yes", "on", "1": return true
@@ -255,7 +246,7 @@ package struct SettingsLoader {
     }
   }
 
-  private mutating func word<Word: RawRepresentable>(_ key: String, _ standard: Word) throws -> Word
+  private func word<Word: RawRepresentable>(_ key: String, _ standard: Word) throws -> Word
   where Word.RawValue == String {
     guard let text = text(key) else { return standard }
     guard let word = Word(rawValue: text) else {
@@ -264,7 +255,7 @@ package struct SettingsLoader {
     return word
   }
 
-  private mutating func url(_ key: String, _ standard: String) throws -> String {
+  private func url(_ key: String, _ standard: String) throws -> String {
     guard let text = text(key) else { return standard }
     guard URL(string: text)?.host != nil else {
       throw ConfigurationError(key: key, problem: "\(text) is no URL; write https://host/path")
@@ -273,14 +264,6 @@ package struct SettingsLoader {
   }
 
   // MARK: - What the report states about its configuration
-
-  /// Where things lie and who is asked does not change what a report says; what is counted and how does.
-  private func digest(_ settings: Settings) -> String {
-    let silent = ["database.url", "report.directory", "report.retention"]
-    let lines = effective.filter { !silent.contains($0.key) && !$0.key.hasSuffix("File") }
-      .sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)\n" }.joined()
-    return Digest.hexadecimal(SHA256.hash(data: Data(lines.utf8)))
-  }
 
   private func unknownVariables() -> [String] {
     let known = Set(SettingsLoader.keys.map(variable))

@@ -9,7 +9,8 @@ package enum TransactionTable {
     t.quantity, t.purchased_at, t.original_purchased_at, t.expires_at, t.subscription_expires_at, t.revoked_at, \
     t.revocation_percentage, t.revocation_type, t.revocation_withdrawn_at, t.price_milliunits, t.currency, \
     t.tells_account_token, t.app_account_token, t.ownership, t.is_renewal, t.has_offer, t.is_contradictory, \
-    t.channel, t.signed_at, t.checked_at, t.is_unclaimed, t.revocation_reason
+    t.channel, t.signed_at, t.checked_at, t.is_unclaimed, t.revocation_reason, \
+    t.tells_revocation
     """
 
   /// The position of `is_unclaimed` in `columns`.
@@ -33,6 +34,7 @@ package enum TransactionTable {
         reason: try row.optionalInt32(28))
     }
     record.revocationWithdrawnDate = try instant(row, 15)
+    record.tellsRevocation = try row.bool(29)
     record.priceMilliunits = try row.optionalInt64(16)
     record.currency = try row.optionalText(17)
     record.appAccountToken = try row.bool(18) ? .says(try row.optionalText(19)) : .silent
@@ -72,13 +74,13 @@ package enum TransactionTable {
         product_type, quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at,
         revocation_percentage, revocation_type, revocation_reason, revocation_withdrawn_at, price_milliunits, currency,
         tells_account_token, app_account_token, ownership, is_renewal, has_offer, is_upgraded, is_contradictory, channel,
-        signed_at, checked_at)
+        signed_at, checked_at, tells_revocation)
       SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[],
         $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::int[],
         $16::text[], $17::int[], $18::timestamptz[], $19::bigint[], $20::text[], $21::boolean[], $22::text[],
         $23::text[], $24::boolean[], $25::boolean[], $26::boolean[], $27::boolean[], $28::text[], $29::timestamptz[],
-        $30::timestamptz[])
+        $30::timestamptz[], $31::boolean[])
       ON CONFLICT (transaction_id, environment) DO UPDATE SET
         order_id = coalesce(t.order_id, excluded.order_id),
         original_transaction_id = excluded.original_transaction_id,
@@ -94,7 +96,7 @@ package enum TransactionTable {
         app_account_token = excluded.app_account_token, ownership = excluded.ownership,
         is_renewal = excluded.is_renewal, has_offer = excluded.has_offer, is_upgraded = excluded.is_upgraded,
         is_contradictory = excluded.is_contradictory, channel = excluded.channel, signed_at = excluded.signed_at,
-        checked_at = greatest(t.checked_at, excluded.checked_at)
+        checked_at = greatest(t.checked_at, excluded.checked_at), tells_revocation = excluded.tells_revocation
       """,
       [
         texts(\.environment.rawValue), texts(\.transactionId.text), .textArray(filed.map { $0.orderId?.text }),
@@ -112,7 +114,7 @@ package enum TransactionTable {
         },
         texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),
         bools(\.isContradictory), texts(\.channel.rawValue), instants(\.signedDate),
-        .timestampArray(filed.map(\.checkedAt.microseconds)),
+        .timestampArray(filed.map(\.checkedAt.microseconds)), bools(\.tellsRevocation),
       ])
     try spreadNewestExpiry(of: records, on: connection)
   }

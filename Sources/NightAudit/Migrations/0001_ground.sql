@@ -148,6 +148,7 @@ CREATE TABLE night_audit.transactions (
   revocation_withdrawn_at timestamptz,
   price_milliunits        bigint,
   currency                text,
+  tells_revocation        boolean NOT NULL,
   tells_account_token     boolean NOT NULL,
   app_account_token       text,
   ownership               text,

@@ -59,8 +59,8 @@ package struct AppChannel: Sendable {
   }
 
   /// What is known about a proof without asking anybody; nil when Apple must be asked.
-  package func judgeOffline(_ due: DueCheck, payload: String) -> CheckResult? {
-    let kind = AppChannel.kind(of: payload)
+  package func judgeOffline(_ due: DueCheck) -> CheckResult? {
+    let kind = AppChannel.kind(of: due.payload)
     var result = CheckResult(
       subject: due.subject, orderId: due.orderId, kind: kind, outcome: .rejected, reason: .malformed, channel: .offline)
     switch kind {
@@ -72,7 +72,9 @@ package struct AppChannel: Sendable {
         result.reason = .noRoots
         return result
       }
-      switch signed.verifyTransaction(payload, channel: .offline) {
+      // A line break at the end is the client's, not the signer's.
+      let text = due.payload.trimmingCharacters(in: .whitespacesAndNewlines)
+      switch signed.verifyTransaction(text, channel: .offline) {
       case .success(let transaction):
         result.outcome = .verified
         result.reason = nil
@@ -98,14 +100,14 @@ package struct AppChannel: Sendable {
   }
 
   /// Asks Apple. Throws only when the task is cancelled before there is an answer.
-  package func ask(_ due: DueCheck, payload: String) async throws(CancellationError) -> ReceiptAnswer {
+  package func ask(_ due: DueCheck) async throws(CancellationError) -> ReceiptAnswer {
     try await client.verify(
-      payload: payload, sharedSecret: sharedSecret, first: due.environment == .sandbox ? .sandbox : .production)
+      payload: due.payload, sharedSecret: sharedSecret, first: due.environment == .sandbox ? .sandbox : .production)
   }
 
   /// What an answer means for the proof; nil for a fault of ours, from which nothing follows about any proof.
-  package func result(of answer: ReceiptAnswer, for due: DueCheck, payload: String) -> CheckResult? {
-    let kind = AppChannel.kind(of: payload)
+  package func result(of answer: ReceiptAnswer, for due: DueCheck) -> CheckResult? {
+    let kind = AppChannel.kind(of: due.payload)
     var result = CheckResult(
       subject: due.subject, orderId: due.orderId, kind: kind, outcome: .unanswered, channel: .verifyReceipt)
     result.appleStatus = answer.appleStatus

@@ -39,8 +39,8 @@ package struct CheckQueue: Sendable {
       SELECT 'receipt', r.receipt_id::text, r.order_id::text, r.received_at, 'never_checked', $1,
              r.status::text IS DISTINCT FROM 'verified'
       FROM \(sales.schema).receipts r
-      LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id
-      WHERE (c.subject_id IS NULL AND r.received_at >= $2 OR c.order_id IS DISTINCT FROM r.order_id AND c.subject_id IS NOT NULL)
+      LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id::text
+      WHERE (c.subject_id IS NULL AND r.received_at >= $2 OR c.order_id IS DISTINCT FROM r.order_id::text AND c.subject_id IS NOT NULL)
         AND r.receipt_id IS NOT NULL AND isfinite(r.received_at)
         AND r.status::text IN ('unverified', 'verified', 'timeout', 'rejected')
       ON CONFLICT (subject_kind, subject_id) DO UPDATE SET order_id = excluded.order_id
@@ -81,7 +81,7 @@ package struct CheckQueue: Sendable {
     let rows = try await session.execute(
       """
       SELECT count(*) FROM night_audit.receipt_checks c
-      JOIN \(sales.schema).receipts r ON c.subject_kind = 'receipt' AND r.receipt_id = c.subject_id
+      JOIN \(sales.schema).receipts r ON c.subject_kind = 'receipt' AND r.receipt_id::text = c.subject_id
       WHERE \(CheckQueue.due) AND (\(condition))
       """, instants)
     return Int(try rows.single().int64(0))
@@ -95,37 +95,38 @@ package struct CheckQueue: Sendable {
       SELECT count(*) FROM \(sales.schema).receipts r
       WHERE r.received_at >= $1 AND r.status::text IN ('unverified', 'verified', 'timeout', 'rejected') AND (\(condition))
         AND NOT EXISTS (
-          SELECT 1 FROM night_audit.receipt_checks c WHERE c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id)
+          SELECT 1 FROM night_audit.receipt_checks c WHERE c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id::text)
       """, [.timestamp(horizon.microseconds)])
     return Int(try rows.single().int64(0))
   }
 
   /// Leases the next batch; empty when nothing is due that nobody else holds.
   ///
-  /// First what was never answered, urgent ones ahead; then what is stale. A lease that outlives its worker expires.
+  /// First what was never answered, urgent ones ahead; then what is stale. Payloads come along: one by one they would be
+  /// looked up without an index where ids are cast in a view. A lease that outlives its worker expires.
   package func claim() async throws -> [DueCheck] {
     let rows = try await session.execute(
       """
       WITH due AS (
         SELECT c.subject_kind, c.subject_id FROM night_audit.receipt_checks c
-        JOIN \(sales.schema).receipts r ON c.subject_kind = 'receipt' AND r.receipt_id = c.subject_id
+        JOIN \(sales.schema).receipts r ON c.subject_kind = 'receipt' AND r.receipt_id::text = c.subject_id
         WHERE \(CheckQueue.due) AND (c.leased_until IS NULL OR c.leased_until < clock_timestamp()) AND (\(condition))
         ORDER BY c.outcome = 'verified', NOT c.is_urgent, c.next_attempt, c.subject_id
         LIMIT $4 FOR UPDATE OF c SKIP LOCKED)
       UPDATE night_audit.receipt_checks c
       SET leased_by = $5::uuid, leased_until = clock_timestamp() + make_interval(secs => $6::int)
       FROM due
-      LEFT JOIN \(sales.schema).receipts r ON due.subject_kind = 'receipt' AND r.receipt_id = due.subject_id
-      LEFT JOIN \(sales.schema).orders o ON o.order_id = r.order_id
+      LEFT JOIN \(sales.schema).receipts r ON due.subject_kind = 'receipt' AND r.receipt_id::text = due.subject_id
+      LEFT JOIN \(sales.schema).orders o ON o.order_id::text = r.order_id::text
       WHERE c.subject_kind = due.subject_kind AND c.subject_id = due.subject_id
-      RETURNING c.subject_id, c.order_id, o.bundle_id::text, c.environment
+      RETURNING c.subject_id, c.order_id, o.bundle_id::text, c.environment, r.payload::text
       """,
       instants + [.int(Int64(settings.batchSize)), .text(runId), .int(leaseSeconds)])
     return try rows.map { row in
       DueCheck(
         subject: CheckSubject(kind: .receipt, id: Identifier(try row.text(0))),
         orderId: try row.optionalText(1).map { Identifier($0) }, bundleId: try row.optionalText(2),
-        environment: try row.optionalText(3).flatMap(AppleEnvironment.init))
+        environment: try row.optionalText(3).flatMap(AppleEnvironment.init), payload: try row.optionalText(4) ?? "")
     }
   }
 
@@ -136,13 +137,6 @@ package struct CheckQueue: Sendable {
     let pace = Double(settings.batchSize) / rate
     let slowest = Double(waves) * Double(settings.timeout.wholeSeconds) * 3
     return Int64(min(max(600, pace * 2 + slowest), 86_400))
-  }
-
-  /// The payload of a receipt; nil when the shop deleted it meanwhile.
-  package func payload(of receiptId: Identifier) async throws -> String? {
-    try await session.execute(
-      "SELECT payload::text FROM \(sales.schema).receipts WHERE receipt_id = $1", [.text(receiptId.text)]
-    ).first?.optionalText(0)
   }
 
   /// Gives back what this run holds and has not asked about.

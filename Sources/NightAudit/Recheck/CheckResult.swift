@@ -35,4 +35,6 @@ package struct DueCheck: Sendable {
   package var bundleId: String?
   /// Where an earlier answer found it; saves a request.
   package var environment: AppleEnvironment?
+  /// The receipt as the client sent it. Never logged.
+  package var payload: String
 }

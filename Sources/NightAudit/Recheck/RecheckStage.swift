@@ -153,26 +153,19 @@ package struct RecheckStage: Sendable {
     _ due: DueCheck, sink: AsyncStream<CheckResult>.Continuation, deadline: ContinuousClock.Instant
   ) async throws {
     guard let channel = channel(for: due) else { return }
-    let payload: String
-    do {
-      guard let found = try await queue.payload(of: due.subject.id) else { return }
-      payload = found
-    } catch let error as PostgresError where error.kind == .cancelled {
-      return
-    }
-    if let known = channel.judgeOffline(due, payload: payload) {
+    if let known = channel.judgeOffline(due) {
       finish(known, sink: sink)
       return
     }
     if isOffline { return }
     for attempt in 1... {
       guard let permit = await permit(app: channel.app.name, deadline: deadline) else { return }
-      guard let answer = try? await channel.ask(due, payload: payload) else {
+      guard let answer = try? await channel.ask(due) else {
         record(.abandoned, permit: permit)
         return
       }
       note(answer, permit: permit, app: channel.app.name)
-      guard let result = channel.result(of: answer, for: due, payload: payload) else { return }
+      guard let result = channel.result(of: answer, for: due) else { return }
       if attempt < Self.tries, isWorthAnotherTry(answer), reasonToEnd(deadline) == nil {
         let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(attempt: attempt, random: .random(in: 0..<1))
         if (try? await Task.sleep(for: pause)) != nil { continue }

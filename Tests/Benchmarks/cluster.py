@@ -1,0 +1,132 @@
+"""A private Postgres cluster that lives as long as the benchmark, and what it costs in CPU."""
+
+import ctypes
+import glob
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MIGRATIONS = os.path.join(HERE, "..", "..", "Sources", "NightAudit", "Migrations")
+PR_SET_PDEATHSIG = 1
+TICKS = os.sysconf("SC_CLK_TCK")
+
+# Nothing here changes how a query is answered, beyond the usual advice for a small server with SSDs: a quarter of a few
+# gigabytes for shared buffers, and random pages that cost little more than sequential ones. Safety against crashes is off
+# because the data is thrown away, autovacuum because it would run during some measurements and not during others.
+SETTINGS = {
+    "listen_addresses": "", "shared_buffers": "1GB", "effective_cache_size": "4GB", "random_page_cost": "1.1",
+    "max_wal_size": "8GB", "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off",
+}
+
+
+def die_with_parent(sent):
+    """For a child about to start: whatever happens to the runner, the child gets this signal when it is gone."""
+    libc = ctypes.CDLL(None)
+    return lambda: libc.prctl(PR_SET_PDEATHSIG, sent)
+
+
+def server_programs():
+    found = [os.environ["PGBIN"]] if "PGBIN" in os.environ else sorted(
+        glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: float(path.split("/")[-2]))
+    if not found and shutil.which("initdb"):
+        found = [os.path.dirname(shutil.which("initdb"))]
+    if not found:
+        raise SystemExit("No Postgres server programs. Install postgresql, or name their folder in PGBIN.")
+    return found[-1]
+
+
+class Cluster:
+    def __init__(self):
+        self.programs = server_programs()
+        self.process = None
+        # Postgres refuses to run as root.
+        names = {entry.pw_name for entry in pwd.getpwall()}
+        self.user = ("postgres" if "postgres" in names else "nobody") if os.geteuid() == 0 else None
+
+    def __enter__(self):
+        self.directory = tempfile.mkdtemp(prefix="night-audit-bench-")
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def start(self):
+        if self.user:
+            os.chown(self.directory, pwd.getpwnam(self.user).pw_uid, -1)
+        data = os.path.join(self.directory, "data")
+        subprocess.run(
+            [f"{self.programs}/initdb", "--no-sync", "--auth=trust", "--username=benchmark", "--encoding=UTF8",
+             "--locale=C.UTF-8", "--pgdata", data],
+            check=True, stdout=subprocess.DEVNULL, user=self.user, cwd="/")
+        settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        with open(os.path.join(self.directory, "log"), "w") as log:
+            self.process = subprocess.Popen(
+                [f"{self.programs}/postgres", "-D", data, "-k", self.directory, *settings], stdout=log, stderr=log,
+                user=self.user, cwd="/", start_new_session=True, preexec_fn=die_with_parent(signal.SIGQUIT))
+        while subprocess.run([f"{self.programs}/pg_isready", "--quiet"], env=self.environment("postgres")).returncode:
+            if self.process.poll() is not None:
+                raise SystemExit(open(log.name).read())
+            time.sleep(0.1)
+
+    def __exit__(self, *unused):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)  # Fast shutdown.
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.send_signal(signal.SIGQUIT)
+                self.process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def environment(self, database):
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "NIGHT_AUDIT_"))}
+        return {**kept, "PGHOST": self.directory, "PGUSER": "benchmark", "PGDATABASE": database}
+
+    def psql(self, database, *arguments, script=None):
+        subprocess.run(
+            [f"{self.programs}/psql", "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", *arguments], check=True,
+            input=script, text=True, env={**self.environment(database), "PGOPTIONS": "-c client_min_messages=warning"})
+
+    def create_database(self, name):
+        self.psql("postgres", script=f"DROP DATABASE IF EXISTS {name}; CREATE DATABASE {name};")
+
+    def create_schema(self, database):
+        """The tables as the program's own migrations make them, for when there is no program yet."""
+        script = open(os.path.join(MIGRATIONS, "sales.sql")).read().replace("{schema}", "sales")
+        script += "CREATE SCHEMA night_audit;"
+        for path in sorted(glob.glob(os.path.join(MIGRATIONS, "[0-9]*.sql"))):
+            script += open(path).read()
+        self.psql(database, script=script)
+
+    def cpu_seconds(self):
+        """CPU that the server has used so far, once all its backends have ended: only then is theirs counted."""
+        for _ in range(600):
+            processes = self.processes()
+            if not any(b"[local]" in name or b"parallel worker" in name for name, _ in processes):
+                return sum(ticks for _, ticks in processes) / TICKS
+            time.sleep(0.05)
+        raise SystemExit("A connection to the server was not closed.")
+
+    def processes(self):
+        """Title and CPU ticks of the postmaster and its children; the postmaster's include children that have ended."""
+        found = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                stat = open(f"/proc/{name}/stat").read().rpartition(")")[2].split()
+                title = open(f"/proc/{name}/cmdline", "rb").read()
+            except OSError:
+                continue
+            # Fields of proc(5), from the third on: parent 4, utime 14, stime 15, cutime 16, cstime 17.
+            own, ended = int(stat[11]) + int(stat[12]), int(stat[13]) + int(stat[14])
+            if int(name) == self.process.pid:
+                found.append((title, own + ended))
+            elif int(stat[1]) == self.process.pid:
+                found.append((title, own))
+        return found

@@ -1,0 +1,268 @@
+"""Runs night-audit, the floor in C and the program with pandas in turn over the same orders, and compares what they cost.
+
+CPU is that of client and server together: user and system time of the whole client process, and of every Postgres process.
+Memory is the client's peak resident size.
+"""
+
+import argparse
+import collections
+import csv
+import os
+import re
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+import zipfile
+from datetime import datetime, timezone
+
+from cluster import HERE, Cluster, die_with_parent
+
+BUILD = os.path.join(HERE, ".build")
+AS_OF = datetime(2026, 11, 20, 2, tzinfo=timezone.utc)
+PERIOD = ("2026-08-22", "2026-11-20")
+CSV_FILES = ["orders", "findings", "users", "amounts", "refunds", "sandbox", "receipts"]
+OURS, FLOOR, PANDAS = "night-audit", "floor (C)", "pandas"
+# The largest workbook by pandas takes as long as everything else together; once says enough.
+ONCE_FROM = 500_000
+
+# At 1,000,000 orders, CPU seconds: how many times the floor at most, how many times less than pandas at least.
+TARGETS = {"csv": (1.5, 4), "xlsx": (1.25, 7)}
+PEAK_MEGABYTES = 120
+
+Run = collections.namedtuple("Run", "cpu client server wall peak")
+
+
+class Benchmark:
+    def __init__(self, cluster, night_audit):
+        self.cluster = cluster
+        self.night_audit = night_audit
+        self.failures = []
+        self.work = os.path.join(cluster.directory, "work")
+        os.mkdir(self.work)
+
+    def contenders(self):
+        return ([OURS] if self.night_audit else []) + [FLOOR, PANDAS]
+
+    # What is measured
+
+    def fill(self, orders, users):
+        """Makes a database of so many orders by so many users."""
+        self.orders, self.database = orders, f"orders_{orders}_{users}"
+        self.testers = os.path.join(self.work, "testers")
+        open(self.testers, "w").close()
+        self.cluster.create_database(self.database)
+        if self.night_audit:
+            self.configure("csv")
+            done = subprocess.run(
+                [self.night_audit, "init", "--config", self.config, "--with-sales-schema"], capture_output=True, text=True,
+                env=self.cluster.environment(self.database), cwd=self.work)
+            if done.returncode:
+                self.night_audit_fails("init", done)
+                self.cluster.create_database(self.database)
+        if not self.night_audit:
+            self.cluster.create_schema(self.database)
+        started = time.monotonic()
+        self.cluster.psql(
+            self.database, f"--set=orders={orders}", f"--set=users={users}", f"--set=testers={self.testers}", "--file",
+            os.path.join(HERE, "orders.sql"))
+        print(f"\n{orders:,} orders by {users:,} users, filled in {time.monotonic() - started:.0f} s", flush=True)
+
+    def night_audit_fails(self, what, done):
+        print(f"night-audit {what} ended with {done.returncode}; going on without it.\n{done.stderr.strip()}", flush=True)
+        self.failures.append(f"night-audit {what} failed")
+        self.night_audit = None
+
+    def configure(self, formats):
+        self.config = os.path.join(self.work, f"night-audit-{formats}.yaml")
+        with open(self.config, "w") as file, open(self.testers) as testers:
+            users = "".join(f'    - "{line.strip()}"\n' for line in testers)
+            file.write("app:\n  game:\n    bundleId: com.example.game\nappstore:\n  channel: verifyReceipt\n")
+            if users:
+                file.write("audit:\n  testUsers:\n" + users)
+            names = "[csv, xlsx]" if formats == "xlsx" else "[csv]"
+            file.write(f"report:\n  formats: {names}\n  workbookOrders: {self.orders}\n")
+
+    def command(self, contender, formats, directory):
+        if contender == OURS:
+            self.configure(formats)
+            return [self.night_audit, "reconcile", "--config", self.config, "--out", directory, "--quiet",
+                    "--as-of", AS_OF.strftime("%Y-%m-%dT%H:%M:%SZ"), "--since", PERIOD[0], "--until", PERIOD[1]]
+        os.mkdir(directory)
+        program = [f"{BUILD}/floor"] if contender == FLOOR else [f"{BUILD}/venv/bin/python", f"{HERE}/with_pandas.py"]
+        return [*program, directory, formats, str(int(AS_OF.timestamp())), self.testers]
+
+    def run(self, contender, formats):
+        """One run of one contender, and where it left its files; None when night-audit failed."""
+        directory = os.path.join(self.work, re.sub(r"\W+", "", contender) + "-" + formats)
+        shutil.rmtree(directory, ignore_errors=True)
+        command = self.command(contender, formats, directory)
+        log = os.path.join(self.work, "log")
+        server = self.cluster.cpu_seconds()
+        with open(log, "w") as output:
+            started = time.monotonic()
+            child = subprocess.Popen(
+                command, stdout=output, stderr=output, env=self.cluster.environment(self.database), cwd=self.work,
+                preexec_fn=die_with_parent(signal.SIGKILL))
+            try:
+                _, status, usage = os.wait4(child.pid, 0)
+            except BaseException:
+                child.kill()
+                child.wait()
+                raise
+        wall = time.monotonic() - started
+        child.returncode = os.waitstatus_to_exitcode(status)
+        # 3: complete but for receipts that Apple has not been asked about, of which the data has some.
+        if child.returncode not in ((0, 3) if contender == OURS else (0,)):
+            text = open(log).read()
+            if contender != OURS:
+                raise SystemExit(f"{contender} ended with {child.returncode}:\n{text}")
+            self.night_audit_fails("reconcile", argparse.Namespace(returncode=child.returncode, stderr=text))
+            return None, directory
+        client = usage.ru_utime + usage.ru_stime
+        server = self.cluster.cpu_seconds() - server
+        return Run(client + server, client, server, wall, usage.ru_maxrss / 1024), directory
+
+    # The comparison
+
+    def compare(self, formats, rounds):
+        self.run(FLOOR, "csv")  # Unmeasured: the first one finds cold caches.
+        runs = collections.defaultdict(list)
+        directories = {}
+        for number in range(rounds):
+            for contender in self.contenders():
+                is_long = contender == PANDAS and formats == "xlsx" and self.orders >= ONCE_FROM
+                if is_long and number:
+                    continue
+                run, directory = self.run(contender, formats)
+                if run is None:
+                    runs.pop(contender, None)
+                    directories.pop(contender, None)
+                    continue
+                runs[contender].append(run)
+                directories[contender] = directory
+                print(f"  {formats} {number + 1} {contender:<12} {run.cpu:8.2f} CPU s {run.wall:8.1f} s {run.peak:7.0f} MB", flush=True)
+        self.check_agreement(directories, formats)
+        medians = {name: Run(*map(statistics.median, zip(*several))) for name, several in runs.items()}
+        self.print_table(formats, runs, medians)
+        return medians
+
+    def print_table(self, formats, runs, medians):
+        print(f"\n### {self.orders:,} orders, {'CSV and workbook' if formats == 'xlsx' else 'CSV only'}\n")
+        print("| | runs | CPU s | of it client | server | wall s | peak MB | CPU / floor | pandas / CPU |")
+        print("|---|---|---|---|---|---|---|---|---|")
+        for name, run in medians.items():
+            to_floor, to_pandas = run.cpu / medians[FLOOR].cpu, medians[PANDAS].cpu / run.cpu
+            print(f"| {name} | {len(runs[name])} | {run.cpu:.2f} | {run.client:.2f} | {run.server:.2f} | {run.wall:.1f} "
+                  f"| {run.peak:.0f} | {to_floor:.2f} | {to_pandas:.1f} |")
+        print(flush=True)
+
+    def check_agreement(self, directories, formats):
+        """The work must be the same: as many rows in every file and sheet, and the same decisions."""
+        decisions = {name: decided(directory) for name, directory in directories.items()}
+        if formats == "xlsx":
+            for name, directory in directories.items():
+                decisions[name].update(sheet_rows(directory))
+        for name, counts in decisions.items():
+            for what in sorted(counts.keys() | decisions[FLOOR].keys()):
+                if counts[what] == decisions[FLOOR][what]:
+                    continue
+                print(f"  {name} and the floor differ in {what}: {counts[what]:,} and {decisions[FLOOR][what]:,}", flush=True)
+                if what == "rows of orders.csv":
+                    self.failures.append(f"{name} wrote another number of orders")
+
+    def judge(self, formats, medians):
+        if OURS not in medians:
+            return
+        at_most, at_least = TARGETS[formats]
+        ours = medians[OURS]
+        what = f"{self.orders:,} orders, {formats}"
+        self.verdict(f"{what}: CPU at most {at_most} x the floor", ours.cpu / medians[FLOOR].cpu, at_most)
+        self.verdict(f"{what}: CPU at least {at_least} x less than pandas", -medians[PANDAS].cpu / ours.cpu, -at_least)
+        self.verdict(f"{what}: peak at most {PEAK_MEGABYTES} MB", ours.peak, PEAK_MEGABYTES)
+
+    def verdict(self, target, value, limit):
+        is_met = value <= limit
+        print(f"{'met   ' if is_met else 'MISSED'}  {target}: {abs(value):.2f}", flush=True)
+        if not is_met:
+            self.failures.append(target)
+
+
+def decided(directory):
+    """Rows of each file, and orders and findings by what was decided about them."""
+    counts = collections.Counter()
+    for name in CSV_FILES:
+        with open(os.path.join(directory, name + ".csv"), newline="", encoding="utf-8") as file:
+            rows = csv.reader(file)
+            header = next(rows)
+            column = {"orders": "disposition", "findings": "kind"}.get(name)
+            place = header.index(column) if column else None
+            for row in rows:
+                counts[f"rows of {name}.csv"] += 1
+                if column:
+                    counts[f"{column} {row[place]}"] += 1
+    return counts
+
+
+def sheet_rows(directory):
+    """Rows of each sheet but the summary, whose form is free."""
+    counts = collections.Counter()
+    [book] = [name for name in os.listdir(directory) if name.endswith(".xlsx")]
+    with zipfile.ZipFile(os.path.join(directory, book)) as archive:
+        names = re.findall(rb'<sheet name="([^"]*)"', archive.read("xl/workbook.xml"))
+        for number, name in enumerate(names, 1):
+            if name == b"Summary":
+                continue
+            with archive.open(f"xl/worksheets/sheet{number}.xml") as sheet:
+                tail = b""
+                while chunk := sheet.read(1 << 20):
+                    counts[f"rows of sheet {name.decode()}"] += (tail + chunk).count(b"<row ")
+                    tail = chunk[-4:]
+    return counts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--orders", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--night-audit", default="", help="the release build of night-audit")
+    parser.add_argument("--formats", nargs="+", choices=["csv", "xlsx"], default=["csv", "xlsx"])
+    options = parser.parse_args()
+    night_audit = os.path.abspath(options.night_audit) if options.night_audit else None
+    if not night_audit or not os.access(night_audit, os.X_OK):
+        print("There is no release build of night-audit (swift build -c release): comparing the others only.")
+        night_audit = None
+    signal.signal(signal.SIGTERM, lambda *unused: sys.exit(143))
+    with Cluster() as cluster:
+        benchmark = Benchmark(cluster, night_audit)
+        peaks = {}
+        for orders in options.orders:
+            benchmark.fill(orders, orders // 6 + 1)
+            for formats in options.formats:
+                medians = benchmark.compare(formats, options.rounds)
+                if orders >= 1_000_000:
+                    benchmark.judge(formats, medians)
+                if formats == "csv" and OURS in medians:
+                    peaks[orders] = medians[OURS].peak
+        least, most = min(options.orders), max(options.orders)
+        if benchmark.night_audit and least < most and least in peaks:
+            benchmark.fill(most, least // 6 + 1)
+            run, _ = benchmark.run(OURS, "csv")
+            if run:
+                print(f"Peak with {least // 6 + 1:,} users: {peaks[least]:.0f} MB for {least:,} orders, {run.peak:.0f} MB for {most:,}.")
+                benchmark.verdict("memory grows with users, not with orders: MB more for the larger", run.peak - peaks[least], 5)
+        print(f"The runner's own peak, which no child's can be below: "
+              f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+        for failure in benchmark.failures:
+            print(f"Failed: {failure}")
+        return 1 if benchmark.failures else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,82 @@
+import Foundation
+
+/// The programs as users run them, from the folder that this test program was built into.
+struct Program {
+  /// What a finished program left behind.
+  struct Result {
+    var status: Int32
+    var output: String
+    var errors: String
+  }
+
+  let executable: URL
+
+  init(_ name: String) {
+    let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+    executable = tests.deletingLastPathComponent().appendingPathComponent(name)
+  }
+
+  static let nightAudit = Program("night-audit")
+  static let simulator = Program("app-store-simulator")
+
+  /// Runs to the end. Output goes through files, so that no full pipe can stop the program.
+  func run(_ arguments: [String], environment: [String: String] = [:]) async throws -> Result {
+    let running = try start(arguments, environment: environment)
+    return await running.finish()
+  }
+
+  /// Starts without waiting.
+  func start(_ arguments: [String], environment: [String: String] = [:]) throws -> Running {
+    let directory = try TemporaryDirectory()
+    let output = directory.file("output")
+    let errors = directory.file("errors")
+    for file in [output, errors] { try Data().write(to: URL(fileURLWithPath: file)) }
+    let process = Process()
+    process.executableURL = executable
+    process.arguments = arguments
+    process.currentDirectoryURL = directory.url
+    process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("NIGHT_AUDIT_") }
+      .merging(environment) { $1 }
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: output))
+    process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: errors))
+    let (ended, bell) = AsyncStream.makeStream(of: Int32.self)
+    process.terminationHandler = { process in
+      bell.yield(process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus)
+      bell.finish()
+    }
+    try process.run()
+    return Running(process: process, ended: ended, directory: directory, output: output, errors: errors)
+  }
+
+  /// A program that is running.
+  struct Running {
+    let process: Process
+    fileprivate let ended: AsyncStream<Int32>
+    fileprivate let directory: TemporaryDirectory
+    fileprivate let output: String
+    fileprivate let errors: String
+
+    func finish() async -> Result {
+      var status: Int32 = -1
+      for await value in ended { status = value }
+      return Result(
+        status: status, output: (try? String(contentsOfFile: output, encoding: .utf8)) ?? "",
+        errors: (try? String(contentsOfFile: errors, encoding: .utf8)) ?? "")
+    }
+  }
+}
+
+/// A directory that is removed with its last user.
+final class TemporaryDirectory: Sendable {
+  let url: URL
+
+  init() throws {
+    url = FileManager.default.temporaryDirectory.appendingPathComponent("night-audit-test-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(at: url) }
+
+  func file(_ name: String) -> String { url.appendingPathComponent(name).path }
+}

@@ -1,0 +1,141 @@
+import Foundation
+import Postgres
+import TestSupport
+
+/// A shop with its own database, App Store and configuration.
+final class Rehearsal {
+  static let asOf = "2026-11-20T03:00:00Z"
+
+  let directory: TemporaryDirectory
+  let conninfo: String
+  private let appStore: Program.Running
+  let port: Int
+
+  /// A sample shop of 500 orders, loaded and ready; nothing was asked yet.
+  static func sampleShop(simulator arguments: [String] = []) async throws -> Rehearsal {
+    let directory = try TemporaryDirectory()
+    let shop = directory.file("shop")
+    let made = try await Program.simulator.run(["sample-shop", "--directory", shop, "--orders", "500", "--as-of", asOf])
+    guard made.status == 0 else { throw Failure(made.errors) }
+    let rehearsal = try await Rehearsal(directory: directory, world: shop + "/world.json", arguments: arguments)
+    let initialised = try await rehearsal.nightAudit("init", "--with-sales-schema")
+    guard initialised.status == 0 else { throw Failure(initialised.errors) }
+    try await rehearsal.load(shop)
+    return rehearsal
+  }
+
+  struct Failure: Error, CustomStringConvertible {
+    var description: String
+    init(_ description: String) { self.description = description }
+  }
+
+  private init(directory: TemporaryDirectory, world: String, arguments: [String]) async throws {
+    self.directory = directory
+    conninfo = try await PrivatePostgres.shared().createDatabase()
+    let portFile = directory.file("port")
+    appStore = try Program.simulator.start(
+      ["serve", "--world", world, "--port-file", portFile, "--log", directory.file("requests")] + arguments)
+    port = try await Rehearsal.port(in: portFile, of: appStore)
+    try configuration().write(toFile: directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+  }
+
+  deinit { appStore.process.terminate() }
+
+  /// The file appears in one piece when the simulator listens.
+  private static func port(in file: String, of program: Program.Running) async throws -> Int {
+    while program.process.isRunning {
+      if let text = try? String(contentsOfFile: file, encoding: .utf8),
+        let port = Int(text.trimmingCharacters(in: .whitespacesAndNewlines))
+      {
+        return port
+      }
+      await Task.yield()
+    }
+    throw Failure(await program.finish().errors)
+  }
+
+  var reports: String { directory.file("reports") }
+
+  func configuration(reports: String? = nil) throws -> String {
+    let shop = directory.file("shop")
+    let users = try String(contentsOfFile: shop + "/test-users.txt", encoding: .utf8)
+      .split(separator: "\n").joined(separator: ", ")
+    let world = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: shop + "/world.json")))
+    let apps = (world as? [String: Any])?["apps"] as? [[String: Any]]
+    return """
+      database:
+        url: "\(conninfo)"
+      app:
+        game:
+          bundleId: \(apps?.first?["bundleId"] as? String ?? "")
+          sharedSecretFile: \(shop)/shared-secret
+      appstore:
+        channel: verifyReceipt
+        requestsPerSecond: 0
+        verifyReceiptUrl: http://127.0.0.1:\(port)/production/verifyReceipt
+        verifyReceiptSandboxUrl: http://127.0.0.1:\(port)/sandbox/verifyReceipt
+        rootCertificates: \(directory.file("no-roots"))
+      audit:
+        testUsers: [\(users)]
+      report:
+        directory: \(reports ?? self.reports)
+      """
+  }
+
+  /// Runs night-audit with this shop's configuration.
+  func nightAudit(_ arguments: String..., environment: [String: String] = [:]) async throws -> Program.Result {
+    try await Program.nightAudit.run(
+      arguments + ["--config", directory.file("night-audit.yaml")], environment: environment)
+  }
+
+  /// Starts a night without waiting for its end.
+  func startNight(_ arguments: String...) throws -> Program.Running {
+    try Program.nightAudit.start(
+      ["run", "--as-of", Rehearsal.asOf, "--config", directory.file("night-audit.yaml")] + arguments)
+  }
+
+  private func load(_ shop: String) async throws {
+    for (table, key) in [("orders", "order_id"), ("receipts", "receipt_id"), ("deliveries", "delivery_id")] {
+      // Through psql's own CSV reader, as a shop would load them.
+      let result = try await Program(path: "/usr/bin/env").run([
+        "psql", "--no-psqlrc", "--quiet", "--dbname", conninfo, "--command",
+        "\\copy sales.\(table) FROM '\(shop)/\(table).csv' CSV HEADER",
+      ])
+      guard result.status == 0 else { throw Failure("\(key): \(result.errors)") }
+    }
+  }
+
+  /// One value from the database.
+  func value(_ sql: String) async throws -> String {
+    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+    let row = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
+    await session.close()
+    return row ?? ""
+  }
+
+  func execute(_ sql: String) async throws {
+    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+    try await session.executeScript(sql)
+    await session.close()
+  }
+
+  /// What the App Store was asked so far, one JSON line each.
+  func requests() throws -> [[String: Any]] {
+    try String(contentsOfFile: directory.file("requests"), encoding: .utf8).split(separator: "\n").compactMap {
+      try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
+    }
+  }
+
+  /// The files of a report folder with their bytes.
+  func files(_ folder: String) throws -> [String: Data] {
+    var files: [String: Data] = [:]
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
+      files[name] = try Data(contentsOf: URL(fileURLWithPath: folder + "/" + name))
+    }
+    return files
+  }
+}
+
+extension Program {
+  init(path: String) { executable = URL(fileURLWithPath: path) }
+}

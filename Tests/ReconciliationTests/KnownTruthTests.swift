@@ -1,0 +1,112 @@
+import Foundation
+import Reconciliation
+import Testing
+
+/// Shops of which everything is known beforehand: the audit must find all that is wrong, and nothing else.
+@Suite struct KnownTruthTests {
+  @Test("Each scenario by itself", arguments: Scenario.all.indices)
+  func alone(index: Int) {
+    for seed in 0..<20 as Range<UInt64> {
+      let shop = Shop(telling: [Scenario.all[index]], seed: seed)
+      shop.check("\(Scenario.all[index].name), seed \(seed)")
+    }
+  }
+
+  @Test("Every kind of finding and every disposition has a scenario")
+  func coverage() {
+    var kinds: Set<FindingKind> = []
+    var dispositions: Set<Disposition> = []
+    for seed in 0..<20 as Range<UInt64> {
+      let shop = Shop(telling: Scenario.all, seed: seed)
+      kinds.formUnion(shop.findings.map(\.kind))
+      dispositions.formUnion(shop.dispositions.values)
+    }
+    #expect(kinds == Set(FindingKind.allCases))
+    #expect(dispositions == Set(Disposition.allCases))
+  }
+
+  @Test("Precision and recall are 1 for every kind over a thousand small shops", arguments: 0..<4)
+  func small(block: UInt64) {
+    var score = Score()
+    var random = SeededGenerator(seed: block)
+    for _ in 0..<250 * Effort.factor {
+      let told = (0..<random.number(1...15)).compactMap { _ in Scenario.all.randomElement(using: &random) }
+      score.take(Shop(telling: told, seed: random.next()))
+    }
+    score.check()
+  }
+
+  @Test("And over a large one", .enabled(if: Shop.largeSize != nil))
+  func large() {
+    let size = Shop.largeSize ?? 0
+    var random = SeededGenerator(seed: 7)
+    let told = (0..<size).compactMap { _ in Scenario.all.randomElement(using: &random) }
+    var score = Score()
+    score.take(Shop(telling: told, seed: random.next()))
+    score.check()
+  }
+}
+
+/// Stories put together, their rows shuffled.
+private struct Shop {
+  var world = World(rules: Scene().world.rules)
+  var dispositions: [Identifier: Disposition] = [:]
+  var findings: Set<Story.Expected> = []
+
+  /// How many stories the large shop tells: `NIGHT_AUDIT_TEST_STORIES`.
+  static let largeSize = ProcessInfo.processInfo.environment["NIGHT_AUDIT_TEST_STORIES"].flatMap { Int($0) }
+
+  init(telling scenarios: [Scenario], seed: UInt64) {
+    var random = SeededGenerator(seed: seed)
+    for (number, scenario) in scenarios.enumerated() {
+      var story = Story(prefix: "\(number)/", seed: random.next())
+      scenario.tell(&story)
+      world.add(story.scene.world)
+      dispositions.merge(story.dispositions) { first, _ in first }
+      findings.formUnion(story.findings)
+    }
+    world = world.shuffled(using: &random)
+  }
+
+  func check(_ comment: Comment) {
+    let outcome = world.audited()
+    #expect(Set(outcome.findings.map(\.expected)) == findings, comment)
+    #expect(outcome.judgements.mapValues(\.disposition) == dispositions, comment)
+    #expect(outcome.totals.isBalanced, comment)
+  }
+}
+
+/// How often each kind was found, missed and imagined.
+private struct Score {
+  private var found: [FindingKind: Int] = [:]
+  private var missed: [FindingKind: [Identifier]] = [:]
+  private var imagined: [FindingKind: [Identifier]] = [:]
+  private var misplaced: [String] = []
+
+  mutating func take(_ shop: Shop) {
+    let outcome = shop.world.audited()
+    let said = Set(outcome.findings.map(\.expected))
+    for finding in said.intersection(shop.findings) { found[finding.kind, default: 0] += 1 }
+    for finding in shop.findings.subtracting(said) { missed[finding.kind, default: []].append(finding.subject) }
+    for finding in said.subtracting(shop.findings) { imagined[finding.kind, default: []].append(finding.subject) }
+    for (orderId, disposition) in shop.dispositions where outcome.judgements[orderId]?.disposition != disposition {
+      misplaced.append("\(orderId) is not \(disposition)")
+    }
+    if outcome.judgements.count != shop.dispositions.count || !outcome.totals.isBalanced { misplaced.append("totals") }
+  }
+
+  func check() {
+    for kind in FindingKind.allCases {
+      let count = Double(found[kind] ?? 0)
+      let recall = count / (count + Double(missed[kind]?.count ?? 0))
+      let precision = count / (count + Double(imagined[kind]?.count ?? 0))
+      #expect(recall == 1, "\(kind) missed on \(missed[kind] ?? [])")
+      #expect(precision == 1, "\(kind) imagined on \(imagined[kind] ?? [])")
+    }
+    #expect(misplaced.isEmpty)
+  }
+}
+
+extension Finding {
+  fileprivate var expected: Story.Expected { Story.Expected(kind: kind, subject: subject) }
+}

@@ -1,0 +1,141 @@
+import Reconciliation
+
+extension Scenario {
+  /// Records that differ.
+  static let records: [Scenario] = [
+    Scenario("goods to a stranger") { story in
+      let order = story.buy()
+      let stranger = story.scene.id("stranger")
+      story.scene.delivery(of: order) { $0.userId = stranger }
+      story.expect(order, .settled, .wrongUser)
+    },
+    Scenario("a stranger's account token") { story in
+      let tokens = (story.token("0"), story.token("1"))
+      let order = story.sell(order: { $0.appAccountToken = tokens.0 }, transaction: { $0.appAccountToken = .says(tokens.1) })
+      story.expect(order, .settled, .wrongUser)
+    },
+    Scenario("no account token, and Apple's is a stranger's") { story in
+      let token = story.token("2")
+      let order = story.sell("1", transaction: { $0.appAccountToken = .says(token) })
+      let other = story.sell(
+        "2", by: "stranger", mustName: true, order: { $0.appAccountToken = token },
+        transaction: { $0.appAccountToken = .says(token) })
+      story.expect(order, .settled, .wrongUser)
+      story.expect(other, .settled)
+    },
+    Scenario("the account token was not passed on") { story in
+      let token = story.token("3")
+      let order = story.sell(order: { $0.appAccountToken = token }, transaction: { $0.appAccountToken = .says(nil) })
+      story.expect(order, .settled, .accountTokenMissing)
+    },
+    Scenario("another quantity") { story in
+      story.expect(story.sell(transaction: { $0.quantity = 2 }), .settled, .quantityMismatch)
+    },
+    Scenario("another price") { story in
+      let order = story.sell(transaction: { $0.priceMilliunits = ($0.priceMilliunits ?? 0) + 1_000 })
+      story.expect(order, .settled, .amountMismatch)
+    },
+    Scenario("another currency") { story in
+      story.expect(story.sell(transaction: { $0.currency = "CHF" }), .settled, .currencyMismatch)
+    },
+    Scenario("lapsed, still served") { story in
+      story.scene.time = Scene.asOf - .days(50)
+      let order = story.sell(transaction: { $0.expiresDate = Scene.asOf - .days(20) })
+      story.expect(order, .settled, .lapsedStillServed)
+    },
+    Scenario("delivered before the payment") { story in
+      let order = story.buy()
+      story.scene.delivery(of: order) { $0.deliveredAt = order.createdAt - .minutes(6) }
+      story.expect(order, .settled, .deliveredBeforePaid)
+    },
+    Scenario("a date in the future") { story in
+      let late = Scene.asOf + .minutes(Int64(story.random.number(6...60)))
+      let isVerification = story.random.oneIn(2)
+      let order = story.buy(order: { $0.verifiedAt = isVerification ? late : nil })
+      story.scene.delivery(of: order) { $0.deliveredAt = isVerification ? $0.deliveredAt : late }
+      story.expect(order, .settled, .futureDated)
+    },
+    Scenario("called Production, signed for the sandbox") { story in
+      story.scene.world.rules.testUsers = [story.scene.id("tester")]
+      let record = story.scene.transaction { $0.environment = .sandbox }
+      let order = story.scene.order(by: "tester")
+      story.scene.receipt(for: order, .verified(.app), bringing: [record]) { $0.claimedEnvironment = "Production" }
+      story.expect(order, .sandbox, .environmentMislabelled)
+    },
+  ]
+
+  /// Things that no order stands behind, and rows that are no rows.
+  static let strays: [Scenario] = [
+    Scenario("a payment without an order") { story in
+      let record = story.scene.transaction()
+      if story.random.oneIn(2) { story.scene.signedProof(for: nil, of: record) }
+      story.expect(.orphanPayment, on: record.transactionId)
+    },
+    Scenario("a payment too old, refunded, in the sandbox or in another app") { story in
+      let why = story.random.number(0...3)
+      story.scene.transaction { record in
+        switch why {
+        case 0: record.purchaseDate = Scene.asOf - .days(200)
+        case 1: record.revocation = Revocation(date: Scene.asOf - .hours(1))
+        case 2: record.environment = .sandbox
+        default: record.bundleId = "com.example.other"
+        }
+      }
+    },
+    Scenario("a payment too far from the only order that could claim it") { story in
+      story.scene.time = Scene.asOf - .days(30)
+      let record = story.scene.transaction { $0.purchaseDate = Scene.asOf - .days(34) }
+      let order = story.scene.order()
+      story.scene.signedProof(for: order, of: record)
+      story.expect(order, .unconfirmed, .stuckUnconfirmed)
+      story.expect(.orphanPayment, on: record.transactionId)
+    },
+    Scenario("a renewal without an order") { story in
+      story.scene.time = Scene.asOf - .days(50)
+      let first = story.scene.id("T1")
+      let order = story.sell("1", transaction: { $0.expiresDate = Scene.asOf - .days(20) })
+      story.expect(order, .settled)
+      let renewal = story.scene.transaction("T2") { record in
+        record.originalTransactionId = first
+        record.purchaseDate = Scene.asOf - .days(20)
+        record.expiresDate = Scene.asOf + .days(10)
+        record.isRenewal = true
+      }
+      story.expect(.renewalWithoutOrder, on: renewal.transactionId)
+    },
+    Scenario("goods without an order") { story in
+      let unknown = story.random.oneIn(2) ? story.scene.id("missing") : nil
+      let delivery = Delivery(
+        deliveryId: story.scene.id("delivery"), orderId: unknown, userId: story.scene.id("user"), productId: "sword",
+        deliveredAt: story.scene.time)
+      story.scene.world.deliveries.append(delivery)
+      story.expect(.orphanDelivery, on: delivery.deliveryId)
+    },
+    Scenario("a forged proof without an order") { story in
+      let receipt = story.scene.receipt(for: nil, .rejected(.signatureInvalid))
+      story.expect(.signatureInvalid, on: receipt.receiptId)
+    },
+    Scenario("a row that breaks the contract") { story in
+      let order = story.scene.order()
+      story.scene.world.orders = [.bad(.broken(order.orderId, transactionId: nil))]
+      if story.random.oneIn(2) { story.scene.delivery(of: order) }
+      story.expect(order, .badRow, .badRow)
+    },
+    Scenario("rows of an order that break the contract") { story in
+      let order = story.sell()
+      let receipt = story.scene.receipt("broken", for: order, .rejected(.signatureInvalid)) { $0.defect = "no status" }
+      let delivery = story.scene.delivery("broken", of: order) { $0.defect = "quantity below 1" }
+      story.expect(order, .settled)
+      story.expect(.badRow, on: receipt.receiptId)
+      story.expect(.badRow, on: delivery.deliveryId)
+    },
+  ]
+}
+
+extension Story {
+  /// An account token that no other story has.
+  mutating func token(_ first: String) -> String {
+    let digits = String(random.next(), radix: 16)
+    return "\(first)0000000-0000-4000-8000-\(digits)"
+  }
+}

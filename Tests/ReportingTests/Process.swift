@@ -1,0 +1,135 @@
+import Foundation
+import Testing
+
+struct ProcessFailure: Error, CustomStringConvertible {
+  let description: String
+}
+
+/// Runs a program to its end and returns what it printed.
+func run(_ program: String, _ arguments: [String], input: String = "") throws -> Data {
+  try withTemporaryDirectory { directory in
+    let files = ["in", "out", "err"].map { URL(filePath: "\(directory)/\($0)") }
+    try Data(input.utf8).write(to: files[0])
+    for file in files[1...] { try Data().write(to: file) }
+    let process = Process()
+    process.executableURL = URL(filePath: program)
+    process.arguments = arguments
+    process.standardInput = try FileHandle(forReadingFrom: files[0])
+    process.standardOutput = try FileHandle(forWritingTo: files[1])
+    process.standardError = try FileHandle(forWritingTo: files[2])
+    try process.run()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+      let message = String(decoding: try Data(contentsOf: files[2]), as: UTF8.self)
+      throw ProcessFailure(description: "\(program) ended with \(process.terminationStatus): \(message)")
+    }
+    return try Data(contentsOf: files[1])
+  }
+}
+
+/// A workbook as openpyxl reads it: a reader that knows nothing of ours.
+struct ReadBook: Decodable {
+  struct Cell: Decodable {
+    /// `s` text, `n` number, `d` date, `f` formula.
+    let kind: String
+    /// What the file shows without calculating.
+    let text: String?
+    let number: Double?
+    let formula: String?
+    let format: String
+    let link: String?
+  }
+
+  struct Sheet: Decodable {
+    let name: String
+    /// The rows of cells that hold something, by column letter.
+    let rows: [[String: Cell]]
+    let freeze: String?
+    let tables: [String]
+    let filter: String?
+    let choices: [String: String]
+    let conditional: [String]
+    let charts: Int
+    let landscape: Bool
+    let titleRows: String?
+
+    /// A row as plain texts, from column A on.
+    func texts(_ row: Int) -> [String] {
+      guard row < rows.count else { return [] }
+      return rows[row].sorted { ($0.key.count, $0.key) < ($1.key.count, $1.key) }
+        .map { $0.value.text ?? $0.value.number.map { "\($0)" } ?? "" }
+    }
+
+    /// A row by the number that people see.
+    func row(_ number: Int) throws -> [String: Cell] {
+      try #require(number <= rows.count, "\(name) has no row \(number)")
+      return rows[number - 1]
+    }
+
+    /// What one column shows in these rows.
+    func column(_ letter: String, _ numbers: ClosedRange<Int>) throws -> [String?] {
+      try numbers.map { try row($0)[letter]?.text }
+    }
+
+    /// The row whose cell in column A reads so.
+    func row(named name: String) -> [String: Cell]? { rows.first { $0["A"]?.text == name } }
+  }
+
+  let sheets: [Sheet]
+  let created: String
+  let title: String
+
+  init(directory: String, name: String = "night-audit-2026-11-19.xlsx") throws {
+    let output = try run(try ReadBook.python(), ["-", "\(directory)/\(name)"], input: ReadBook.program)
+    self = try JSONDecoder().decode(ReadBook.self, from: output)
+  }
+
+  func sheet(_ name: String) throws -> Sheet {
+    try #require(sheets.first { $0.name == name }, "no sheet \(name)")
+  }
+
+  /// The first Python that has openpyxl: Debian installs it for its own, which need not be the first on the path.
+  private static func python() throws -> String {
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+    let candidates = ["/usr/bin/python3"] + path.split(separator: ":").map { "\($0)/python3" }
+    let found = candidates.first { (try? run($0, ["-c", "import openpyxl"])) != nil }
+    return try #require(found, "openpyxl is missing: `apt-get install python3-openpyxl`")
+  }
+
+  private static let program = #"""
+    import json, sys
+    from openpyxl import load_workbook
+
+    formulas, values = load_workbook(sys.argv[1]), load_workbook(sys.argv[1], data_only=True)
+
+    def cell(cell, value):
+        result = {"kind": cell.data_type, "format": cell.number_format}
+        if cell.data_type == "f":
+            result["formula"] = cell.value
+        if cell.hyperlink:
+            result["link"] = cell.hyperlink.location
+        if isinstance(value, (int, float)):
+            result["number"] = float(value)
+        elif value is not None:
+            result["text"] = value if isinstance(value, str) else value.isoformat(sep=" ", timespec="seconds")
+        return result
+
+    def sheet(sheet):
+        twin = values[sheet.title]
+        return {
+            "name": sheet.title,
+            "rows": [{c.column_letter: cell(c, twin[c.coordinate].value) for c in row if c.value is not None}
+                     for row in sheet.iter_rows()],
+            "freeze": sheet.freeze_panes, "tables": [f"{t.name} {t.ref}" for t in sheet.tables.values()],
+            "filter": sheet.auto_filter.ref,
+            "choices": {str(v.sqref): v.formula1 for v in sheet.data_validations.dataValidation},
+            "conditional": sorted(f"{r.sqref} {x.operator} {','.join(x.formula)}"
+                                  for r in sheet.conditional_formatting for x in r.rules),
+            "charts": len(sheet._charts), "landscape": sheet.page_setup.orientation == "landscape",
+            "titleRows": sheet.print_title_rows,
+        }
+
+    json.dump({"sheets": [sheet(s) for s in formulas.worksheets], "title": formulas.properties.title,
+               "created": formulas.properties.created.isoformat()}, sys.stdout)
+    """#
+}

@@ -1,0 +1,118 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import Reporting
+
+@Suite("A whole report")
+struct ReportWriterTests {
+  private func sample() throws -> SampleReport {
+    var report = try SampleReport()
+    for number in 0..<40 {
+      report.add(
+        try OrderStory(
+          userId: Identifier("u\(number % 7)"), amount: money(Int64(100 + number), number % 3 == 0 ? "JPY" : "USD"),
+          isPaid: number % 5 != 0, isDelivered: number % 4 != 0
+        ).judgement(Identifier("o\(100 + number)")))
+    }
+    for day in 1...5 {
+      var amount = MoneyByCurrency()
+      amount.add(try money(Int64(day) * 100, "USD"))
+      report.summary.history.append(Night(date: "2026-11-1\(day)", paid: amount, delivered: amount, atStake: amount))
+    }
+    return report
+  }
+
+  private let names = [
+    "amounts.csv", "findings.csv", "night-audit-2026-11-19.xlsx", "orders.csv", "receipts.csv", "refunds.csv",
+    "sandbox.csv", "summary.json", "users.csv",
+  ]
+
+  @Test("Returns and lists every file with its size, rows and hash, and `sha256sum -c` agrees")
+  func sums() throws {
+    try withTemporaryDirectory { directory in
+      let files = try sample().write(to: directory)
+      #expect(files.map(\.name) == names)
+      #expect(
+        try FileManager.default.contentsOfDirectory(atPath: directory).sorted() == (names + ["SHA256SUMS"]).sorted())
+      for file in files {
+        let attributes = try FileManager.default.attributesOfItem(atPath: "\(directory)/\(file.name)")
+        #expect(attributes[.size] as? Int == file.bytes)
+        #expect((attributes[.posixPermissions] as? Int ?? 0) & 0o007 == 0, "\(file.name) is no business of others")
+      }
+      #expect(files.map(\.rows) == [40, 16, nil, 40, 0, 0, 0, nil, 14])
+      let checked = try run("/usr/bin/env", ["-C", directory, "sha256sum", "--strict", "-c", "SHA256SUMS"])
+      #expect(
+        String(decoding: checked, as: UTF8.self) == names.map { "\($0): OK\n" }.joined())
+    }
+  }
+
+  @Test("The same facts give the same bytes, whatever the directory is called")
+  func repeatable() throws {
+    let report = try sample()
+    try withTemporaryDirectory { first in
+      try withTemporaryDirectory { second in
+        let files = try report.write(to: first)
+        #expect(try report.write(to: second) == files)
+      }
+    }
+  }
+
+  @Test("Nothing of what is told apart by the formats is written without them", arguments: ReportFormat.allCases)
+  func formats(_ format: ReportFormat) throws {
+    var report = try sample()
+    report.options.formats = [format]
+    try withTemporaryDirectory { directory in
+      let files = try report.write(to: directory).map(\.name)
+      switch format {
+      case .csv: #expect(files == names.filter { !$0.hasSuffix(".xlsx") })
+      case .xlsx: #expect(files == ["night-audit-2026-11-19.xlsx", "summary.json"])
+      }
+    }
+  }
+
+  @Test("Totals that do not balance end the report before it is one")
+  func unbalanced() throws {
+    var report = try sample()
+    report.totals.read(report.judgements[0].row)
+    report.summary.findings.closing += 1
+    try withTemporaryDirectory { directory in
+      let error = #expect(throws: ReportError.self) { try report.write(to: directory) }
+      guard case .unbalanced(let totals) = error else {
+        Issue.record("expected unbalanced totals, not \(String(describing: error))")
+        return
+      }
+      #expect(
+        totals.map(\.name) == [
+          "orders read = sum over dispositions", "findings: opening + new - closed = closing",
+        ])
+      #expect(String(describing: ReportError.unbalanced(totals)).contains("41 is not 40"))
+      let left = try FileManager.default.contentsOfDirectory(atPath: directory)
+      #expect(!left.contains { $0 == "SHA256SUMS" || $0 == "summary.json" || $0.hasSuffix(".xlsx") })
+    }
+  }
+
+  @Test("A directory that is not there or has a report already says so")
+  func cannotWrite() throws {
+    let report = try sample()
+    try withTemporaryDirectory { directory in
+      #expect(throws: ReportError.cannotWrite(file: "findings.csv", systemError: ENOENT)) {
+        try report.write(to: "\(directory)/missing")
+      }
+      try report.write(to: directory)
+      #expect(throws: ReportError.cannotWrite(file: "findings.csv", systemError: EEXIST)) {
+        try report.write(to: directory)
+      }
+    }
+  }
+
+  @Test("A report of nothing is a report")
+  func empty() throws {
+    let report = try SampleReport()
+    try withTemporaryDirectory { directory in
+      let files = try report.write(to: directory)
+      #expect(files.map(\.name) == names)
+      #expect(files.compactMap(\.rows) == Array(repeating: 0, count: 7))
+    }
+  }
+}

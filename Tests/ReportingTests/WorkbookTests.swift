@@ -1,0 +1,248 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import Reporting
+
+@Suite("The workbook, read back by openpyxl")
+struct WorkbookTests {
+  private func book(_ report: SampleReport, rowsPerSheet: Int? = nil) throws -> ReadBook {
+    var report = report
+    report.options.formats = [.xlsx]
+    return try withTemporaryDirectory { directory in
+      try report.write(to: directory, rowsPerSheet: rowsPerSheet)
+      return try ReadBook(directory: directory)
+    }
+  }
+
+  private func sample() throws -> SampleReport {
+    var report = try SampleReport()
+    report.add(try OrderStory(amount: money(199, "USD")).judgement("00012345678901234567"))
+    report.add(try OrderStory(userId: "=cmd()", amount: money(300, "JPY"), isDelivered: false).judgement("o2"))
+    report.add(try OrderStory(userId: "משתמש 👩‍👩‍👧", amount: money(1_250, "KWD"), isPaid: false).judgement("o3"))
+    report.add(try OrderStory(amount: money(801, "USD"), isDelivered: false).judgement("o4"))
+    return report
+  }
+
+  @Test("Sheets are in order, headed by the file's words, filtered, frozen and set up for print")
+  func sheets() throws {
+    var report = try sample()
+    report.sandbox = [
+      SandboxRow(
+        userId: "u9", productId: "gems", currency: try currency("USD"), orders: 1, minorUnits: 1, isAllowed: false)
+    ]
+    let book = try book(report)
+    #expect(
+      book.sheets.map(\.name) == [
+        "Summary", "Findings", "Users", "Amounts", "Refunds", "Sandbox", "Receipts", "Orders",
+      ])
+    #expect(book.created == "2026-11-20T00:00:00")
+    #expect(book.title == "App Store night audit 2026-11-19")
+    for table in ReportTable.allCases {
+      let sheet = try book.sheet(table.fileName.dropLast(4).capitalized)
+      var expected = table.columns.map { column in
+        column.name.prefix(1).uppercased() + column.name.dropFirst().replacing("_", with: " ")
+      }
+      if table == .findings { expected.append("Remark") }
+      #expect(sheet.texts(0) == expected)
+      #expect(sheet.freeze?.hasSuffix("2") == true)
+      #expect(sheet.landscape)
+      #expect(sheet.titleRows == "1:1" || sheet.titleRows == "$1:$1")
+    }
+    #expect(try book.sheet("Users").tables == ["UsersTable A1:M4"])
+    #expect(try book.sheet("Orders").tables == ["OrdersTable A1:R5"])
+    // Excel has no empty tables.
+    #expect(try book.sheet("Refunds").tables == [])
+    #expect(try book.sheet("Refunds").filter == "A1:K1")
+  }
+
+  @Test("Ids are text to the digit, amounts numbers in their currency's format, times civil times of the zone")
+  func types() throws {
+    let orders = try book(sample()).sheet("Orders")
+    let first = try orders.row(2)
+    #expect(first["A"]?.kind == "s")
+    #expect(first["A"]?.text == "00012345678901234567")
+    #expect(first["D"]?.number == 1)
+    #expect(first["F"]?.kind == "n")
+    #expect(first["F"]?.number == 1.99)
+    #expect(first["F"]?.format == "#,##0.00;[Red]-#,##0.00")
+    #expect(first["M"]?.kind == "d")
+    #expect(first["M"]?.text == "2026-11-19 11:00:00")
+    #expect(first["M"]?.format == "yyyy-mm-dd hh:mm:ss")
+    #expect(try orders.row(3)["B"]?.kind == "s")
+    #expect(try orders.row(3)["B"]?.text == "=cmd()")
+    #expect(try orders.row(3)["F"]?.format == "#,##0;[Red]-#,##0")
+    #expect(try orders.row(4)["B"]?.text == "משתמש 👩‍👩‍👧")
+    #expect(try orders.row(4)["F"]?.number == 1.25)
+    #expect(try orders.row(4)["F"]?.format == "#,##0.000;[Red]-#,##0.000")
+  }
+
+  @Test("Sums below users and amounts are formulas by currency whose cached values are the control totals")
+  func sums() throws {
+    let report = try sample()
+    let book = try book(report)
+    let users = try book.sheet("Users")
+    // Three users and currencies, an empty row, three currencies.
+    #expect(try users.row(5).isEmpty)
+    #expect(try users.column("B", 6...8) == ["JPY", "KWD", "USD"])
+    #expect(try users.row(8)["D"]?.formula == "=SUMIF($B$2:$B$4,B8,$D$2:$D$4)")
+    #expect(try users.row(8)["C"]?.number == 2)
+    for (name, codeColumn, sumColumn) in [("Users", "B", "D"), ("Amounts", "A", "E")] {
+      let sheet = try book.sheet(name)
+      for (currency, ordered) in report.totals.ordered.sorted {
+        let line = try #require(sheet.rows.last { $0[codeColumn]?.text == currency.code })
+        #expect(line[sumColumn]?.formula?.hasPrefix("=SUMIF(") == true)
+        #expect(line[sumColumn]?.number == Money.number(ordered, digits: currency.digits))
+      }
+    }
+  }
+
+  @Test("Findings are worst first, lead to their orders, and leave room for people")
+  func findings() throws {
+    var report = try sample()
+    report.worstFirst[0].owner = "Dana"
+    report.worstFirst[0].status = "acknowledged"
+    report.worstFirst[0].remark = "asked"
+    let elsewhere = Finding(kind: .orphanPayment, subject: "T1", reason: String(repeating: "long ", count: 8_000))
+    report.report(ReportedFinding(elsewhere, firstSeen: SampleReport.asOf - .days(9)))
+    let sheet = try book(report).sheet("Findings")
+    let first = try sheet.row(2)
+    #expect(first["B"]?.text == "Paid not delivered")
+    #expect(first["C"]?.text == "critical")
+    #expect(first["D"]?.text == "o2")
+    #expect(first["D"]?.link == "'Orders'!A3")
+    #expect(first["Q"]?.number == 2)
+    #expect([first["R"]?.text, first["S"]?.text, first["V"]?.text] == ["acknowledged", "Dana", "asked"])
+    #expect(try sheet.row(3)["D"]?.link == "'Orders'!A4")
+    let last = try #require(sheet.rows.last)
+    #expect(last["B"]?.text == "Orphan payment")
+    #expect(last["D"] == nil)
+    let reason = try #require(last["T"]?.text)
+    #expect(reason.utf16.count <= 32_767)
+    #expect(reason.hasSuffix("… [cut]"))
+    #expect(sheet.choices == ["R2:R5": "\"open,acknowledged,closed\""])
+    #expect(sheet.conditional.contains("C2:C5 equal \"critical\""))
+    #expect(sheet.conditional.contains("Q2:Q5 greaterThan 7"))
+  }
+
+  @Test("Refunds stand by the time of the refund, negative")
+  func refunds() throws {
+    var report = try SampleReport()
+    report.refunds = try [("T1", 12), ("T2", 11), ("T3", 11)].map { id, hour in
+      RefundRow(
+        transactionId: Identifier(id), productId: "gems", refunded: try money(199, "USD"), milliPercent: 100_000,
+        purchasedAt: nil, refundedAt: try instant("2026-11-19T\(hour):00:00Z"))
+    }
+    let sheet = try book(report).sheet("Refunds")
+    #expect(try sheet.column("A", 2...4) == ["T2", "T3", "T1"])
+    #expect(try sheet.row(2)["F"]?.number == -1.99)
+    #expect(try sheet.row(6)["F"]?.number == -5.97)
+    #expect(try sheet.row(6)["F"]?.formula == "=SUMIF($E$2:$E$4,E6,$F$2:$F$4)")
+  }
+
+  @Test("The summary says what is missing, balances before everybody's eyes, and shows charts")
+  func summary() throws {
+    var report = try sample()
+    report.summary.isComplete = false
+    report.summary.incompleteReasons = ["7 receipts were not answered."]
+    for night in ["2026-11-18", "2026-11-19"] {
+      report.summary.history.append(
+        Night(
+          date: night, paid: report.totals.ordered, delivered: report.totals.ordered, atStake: MoneyByCurrency()))
+    }
+    let sheet = try book(report).sheet("Summary")
+    #expect(sheet.row(named: "App Store night audit 2026-11-19") != nil)
+    #expect(try sheet.row(2)["A"]?.text == "Game (com.example.game)")
+    #expect(try sheet.row(3)["A"]?.text?.hasPrefix("INCOMPLETE") == true)
+    #expect(try sheet.row(4)["A"]?.text?.contains("7 receipts were not answered.") == true)
+    #expect(sheet.row(named: "Period")?["B"]?.text == "2026-11-19, Europe/Berlin")
+    #expect(sheet.row(named: "As of")?["B"]?.text == "2026-11-20 01:00:00")
+    #expect(sheet.row(named: "Configuration")?["B"]?.text == "c0ffee")
+    #expect(sheet.row(named: "Amounts")?["B"]?.text?.contains("not for revenue recognition") == true)
+    for control in report.totals.control + [report.summary.findings.control] {
+      let row = try #require(sheet.row(named: control.name))
+      #expect(row["B"]?.number == Double(control.left))
+      #expect(row["C"]?.number == Double(control.right))
+      #expect(row["D"]?.formula?.hasPrefix("=ROUND(") == true)
+      #expect(row["E"]?.text == "balanced")
+      #expect(row["E"]?.formula?.hasPrefix("=IF(") == true)
+    }
+    let dollars = try #require(sheet.row(named: "USD"))
+    #expect(dollars["B"]?.number == 10)
+    #expect(dollars["C"]?.number == 1.99)
+    let row = try rowNumber(of: "USD", in: sheet)
+    #expect(dollars["C"]?.formula == "=SUMIF('Users'!$B$2:$B$4,A\(row),'Users'!$E$2:$E$4)")
+    #expect(dollars["D"]?.number == 8.01)
+    #expect(sheet.row(named: "Paid not delivered")?["C"]?.number == 2)
+    #expect(sheet.row(named: "Orders")?["A"]?.link == "'Orders'!A1")
+    // One of the kinds, one for each currency.
+    #expect(sheet.charts == 4)
+  }
+
+  private func rowNumber(of name: String, in sheet: ReadBook.Sheet) throws -> Int {
+    try #require(sheet.rows.firstIndex { $0["A"]?.text == name }) + 1
+  }
+
+  @Test("Beyond `report.workbookOrders` the sheets hold what needs looking at, and say where the rest is")
+  func manyOrders() throws {
+    var report = try sample()
+    var verified = ProofState()
+    verified.outcome = .verified
+    report.receipts = [
+      Receipt(receiptId: "r1", orderId: nil, userId: nil, receivedAt: SampleReport.asOf, state: verified),
+      Receipt(receiptId: "r2", orderId: nil, userId: nil, receivedAt: SampleReport.asOf, state: .neverChecked),
+    ]
+    report.options.workbookOrders = 4
+    #expect(try book(report).sheet("Orders").rows.count == 5)
+    #expect(try book(report).sheet("Receipts").rows.count == 3)
+    report.options.workbookOrders = 1
+    try withTemporaryDirectory { directory in
+      try report.write(to: directory)
+      #expect(try contents("orders.csv", in: directory).split(separator: "\r\n").count == 5)
+      let book = try ReadBook(directory: directory)
+      #expect(try book.sheet("Orders").column("A", 2...4) == ["o2", "o3", "o4"])
+      #expect(try book.sheet("Findings").row(2)["D"]?.link == "'Orders'!A2")
+      #expect(try book.sheet("Receipts").column("A", 2...2) == ["r2"])
+      let note = try book.sheet("Summary").row(named: "Orders")?["C"]?.text
+      #expect(note == "Only those of the 4 orders with findings; all are in orders.csv beside this workbook.")
+    }
+  }
+
+  @Test("A full sheet goes on on the next, with its own header, filter and sums; beyond the last the file has them")
+  func parts() throws {
+    var report = try SampleReport()
+    for number in 0..<9 {
+      report.add(
+        try OrderStory(userId: Identifier("u\(number)"), amount: money(100, "USD"), isDelivered: number != 2)
+          .judgement(Identifier("o\(number)")))
+    }
+    let book = try book(report, rowsPerSheet: 2)
+    let names = book.sheets.map(\.name).filter { $0.hasPrefix("Orders") }
+    #expect(names == ["Orders", "Orders 2", "Orders 3", "Orders 4"])
+    let second = try book.sheet("Orders 2")
+    #expect(second.texts(0).first == "Order id")
+    #expect(try second.column("A", 2...3) == ["o2", "o3"])
+    #expect(second.filter == "A1:R3")
+    #expect(try book.sheet("Findings").row(2)["D"]?.link == "'Orders 2'!A2")
+    #expect(try book.sheet("Users 2").rows.last?["D"]?.number == 2)
+    #expect(try book.sheet("Users 2").rows.last?["D"]?.formula == "=SUMIF($B$2:$B$3,B5,$D$2:$D$3)")
+    #expect(try book.sheet("Orders 4").rows.count == 3)
+    #expect(try book.sheet("Summary").row(named: "Orders")?["B"]?.number == 8)
+    #expect(try book.sheet("Summary").row(named: "Orders")?["C"]?.text?.hasSuffix("The sheet is full.") == true)
+  }
+
+  @Test("Dates that Excel does not have are text; summer and winter have their offsets")
+  func dates() throws {
+    var report = try SampleReport()
+    for (id, text) in [("o1", "2026-10-25T00:59:59Z"), ("o2", "2026-10-25T01:00:00Z"), ("o3", "1600-01-01T00:00:00Z")] {
+      var judgement = try OrderStory(amount: money(1, "USD")).judgement(Identifier(id))
+      judgement.refundedAt = try instant(text)
+      report.add(judgement)
+    }
+    let sheet = try book(report).sheet("Orders")
+    #expect(
+      try sheet.column("P", 2...4) == [
+        "2026-10-25 02:59:59", "2026-10-25 02:00:00", "1600-01-01T00:00:00Z",
+      ])
+  }
+}
