@@ -39,8 +39,8 @@ private actor BlockingThread {
   func run<R: Sendable>(_ body: () throws -> R) rethrows -> R { try body() }
 }
 
-/// Runs an actor's jobs one after the other on a private queue, so that they may block: such a queue gets a thread of its
-/// own beside the pool that all tasks share. (`DispatchSerialQueue`, which is an executor by itself, does not exist on Linux.)
+/// Runs an actor's jobs one after the other on a private queue, so that they may block: such a queue gets a thread of
+/// its own beside the pool that all tasks share. (`DispatchSerialQueue`, an executor by itself, does not exist on Linux.)
 final class BlockingExecutor: SerialExecutor {
   private let queue = DispatchQueue(label: "night-audit.postgres")
 

@@ -3,6 +3,7 @@ import Glibc
 
 /// A finished file of a report.
 package struct ReportFile: Hashable, Sendable {
+  /// Its name in the directory.
   package var name: String
   /// Its size.
   package var bytes: Int

@@ -2,21 +2,28 @@ import Reconciliation
 
 /// A purchase that Apple took back, in full or in part, dated in the period.
 package struct RefundRow: Hashable, Sendable {
+  /// Apple's id of the purchase.
   package var transactionId: Identifier
+  /// The order that owns it; nil without one.
   package var orderId: Identifier?
+  /// Who placed that order.
   package var userId: Identifier?
+  /// App Store product identifier.
   package var productId: Identifier
   /// What was refunded; written as a negative amount. nil when nobody knows how much that is.
   package var refunded: Money?
   /// Thousandths of a percent, 100,000 for all of it; nil when Apple does not say.
   package var milliPercent: Int32?
+  /// Apple's purchase date.
   package var purchasedAt: Instant?
+  /// Apple's revocation date.
   package var refundedAt: Instant
   /// Why, as Apple has it.
   package var reason: String?
   /// What became of the order; nil without one.
   package var disposition: Disposition?
 
+  /// A row of known values.
   package init(
     transactionId: Identifier, orderId: Identifier? = nil, userId: Identifier? = nil, productId: Identifier,
     refunded: Money?, milliPercent: Int32?, purchasedAt: Instant?, refundedAt: Instant, reason: String? = nil,

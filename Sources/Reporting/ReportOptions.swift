@@ -3,7 +3,10 @@ import Reconciliation
 
 /// A form in which the rows of a report are written.
 package enum ReportFormat: String, Hashable, CaseIterable, Sendable {
-  case csv, xlsx
+  /// Comma-separated values, one file for each table.
+  case csv
+  /// One workbook.
+  case xlsx
 }
 
 /// Where a report goes and what is known about it before its first row.
@@ -27,6 +30,7 @@ package struct ReportOptions: Sendable {
   /// `report.workbookOrders`: up to that many orders, or receipts, a sheet holds them all.
   package var workbookOrders: Int
 
+  /// Options of one report.
   package init(
     directory: String, date: String, formats: Set<ReportFormat>, timeZone: TimeZone, asOf: Instant, apps: [String],
     ordersInPeriod: Int, receiptsInScope: Int, workbookOrders: Int = 100_000

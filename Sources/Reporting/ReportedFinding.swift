@@ -13,6 +13,7 @@ extension Finding {
 package struct ReportedFinding: Sendable {
   /// ``Finding/findingId``.
   package var findingId: String
+  /// What this run says about it.
   package var finding: Finding
   /// As-of of the run that met it first.
   package var firstSeen: Instant
@@ -23,6 +24,7 @@ package struct ReportedFinding: Sendable {
   /// What people wrote about it.
   package var remark: String?
 
+  /// A finding whose id is that of its kind and subject.
   package init(
     _ finding: Finding, firstSeen: Instant, status: String = "open", owner: String? = nil, remark: String? = nil
   ) {

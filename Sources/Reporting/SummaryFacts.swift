@@ -14,10 +14,12 @@ package struct SummaryFacts: Sendable {
   package var timeZone: String
   /// Hash of the configuration.
   package var configuration: String
+  /// What became of the findings.
   package var findings: FindingsSummary
   /// Up to 30 nights for the chart, this one included, oldest first.
   package var history: [Night]
 
+  /// Facts of one run.
   package init(
     isComplete: Bool, incompleteReasons: [String], since: String, until: String, timeZone: String,
     configuration: String, findings: FindingsSummary, history: [Night]
@@ -37,14 +39,20 @@ package struct SummaryFacts: Sendable {
 package struct FindingsSummary: Sendable {
   /// Open findings; a kind without any may be left out.
   package var openByKind: [FindingKind: Int]
+  /// Open at the end of the run before.
   package var opening: Int
+  /// Met by this run for the first time, or again after they were closed.
   package var new: Int
+  /// Closed since the run before.
   package var closed: Int
+  /// Open now.
   package var closing: Int
   /// Money at stake in the open findings.
   package var atStake: MoneyByCurrency
+  /// How old the open ones are.
   package var ageing: Ageing
 
+  /// Numbers of one run.
   package init(
     openByKind: [FindingKind: Int], opening: Int, new: Int, closed: Int, closing: Int, atStake: MoneyByCurrency,
     ageing: Ageing
@@ -67,11 +75,16 @@ package struct FindingsSummary: Sendable {
 
 /// Open findings by age in days of 24 hours.
 package struct Ageing: Hashable, Sendable {
+  /// Younger than a day.
   package var underOneDay = 0
+  /// From one day to under three.
   package var oneToThreeDays = 0
+  /// From three days to under seven.
   package var threeToSevenDays = 0
+  /// Seven days and older.
   package var overSevenDays = 0
 
+  /// Nothing counted.
   package init() {}
 
   /// Counts a finding of this age. Three days sharp are the third bucket's, seven days sharp the last one's.
@@ -96,6 +109,7 @@ package struct Night: Sendable {
   /// In the findings that were open.
   package var atStake: MoneyByCurrency
 
+  /// The sums of one night.
   package init(date: String, paid: MoneyByCurrency, delivered: MoneyByCurrency, atStake: MoneyByCurrency) {
     self.date = date
     self.paid = paid

@@ -235,6 +235,8 @@ def main():
     if not night_audit or not os.access(night_audit, os.X_OK):
         print("There is no release build of night-audit (swift build -c release): comparing the others only.")
         night_audit = None
+    # Also when started in the background, where shells have SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *unused: sys.exit(143))
     with Cluster() as cluster:
         benchmark = Benchmark(cluster, night_audit)

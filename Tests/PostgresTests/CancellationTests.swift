@@ -130,24 +130,28 @@ struct CancellationTests {
     #expect(try await session.execute("SELECT count(*) FROM t").single().int64(0) == 0)
   }
 
-  @Test("many waiting sessions leave the pool of threads free")
+  @Test("many waiting sessions and threads leave the pool of threads free")
   func poolIsFree() async throws {
+    let conninfo = try await sharedConninfo() + " application_name=pool"
     let holder = try await openSession()
     try await holder.execute("SELECT pg_advisory_lock(4712)")
-    // More than any machine's pool has threads for a test: were they blocked, nobody could release the lock.
-    var sessions: [PostgresSession] = []
-    for _ in 0..<40 { sessions.append(try await openSession()) }
-    var processIds: [Int64] = []
-    for session in sessions { processIds.append(try await session.processId()) }
-    let waiting = sessions.map { session in
-      Task {
-        try await session.execute("SELECT pg_advisory_lock_shared(4712)")
-        try await session.execute("SELECT pg_advisory_unlock_shared(4712)")
-      }
+    let wait = "SELECT pg_advisory_xact_lock_shared(4712)"
+    // Far more than a pool has threads: were they blocked, nobody could release the lock.
+    let waiting = (0..<20).flatMap { _ in
+      [
+        Task { _ = try await PostgresSession.connect(conninfo, applicationName: "").execute(wait) },
+        Task {
+          try await withBlockingThread { scope in
+            _ = try scope.connect(conninfo, applicationName: "").execute(wait)
+          }
+        },
+      ]
     }
-    try await holder.waitUntilActive(processIds)
+    let blocked = """
+      SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pool' AND wait_event_type = 'Lock'
+      """
+    while try await holder.execute(blocked).single().int64(0) < Int64(waiting.count) {}
     try await holder.execute("SELECT pg_advisory_unlock(4712)")
-    for task in waiting { _ = try await task.value }
-    for session in sessions { await session.close() }
+    for task in waiting { try await task.value }
   }
 }

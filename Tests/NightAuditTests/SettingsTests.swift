@@ -1,0 +1,89 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import NightAudit
+
+/// Layers, types and refusals of the configuration.
+@Suite struct SettingsTests {
+  private func load(_ yaml: String, _ environment: [String: String] = [:]) throws -> Settings {
+    try SettingsLoader.load(
+      file: try ConfigurationFile(yaml: yaml, name: "test.yaml"), name: "test.yaml", environment: environment)
+  }
+
+  private let app = "app: {game: {bundleId: com.example.game}}\n"
+
+  @Test func nestedMapsAndDottedKeysMeanTheSame() throws {
+    let nested = try load(app + "audit:\n  lookback: 30d\n")
+    let dotted = try load(app + "audit.lookback: 30d\n")
+    #expect(nested.lookback == .days(30))
+    #expect(dotted.lookback == .days(30))
+    #expect(nested.digest == dotted.digest)
+    #expect(throws: ConfigurationError.self) { try load(app + "audit: {lookback: 30d}\naudit.lookback: 31d\n") }
+  }
+
+  @Test func theEnvironmentComesBeforeTheFile() throws {
+    let settings = try load(
+      app + "database: {salesSchema: shop}\nrecheck: {staleAfter: 2d}\n",
+      ["NIGHT_AUDIT_DATABASE_SALES_SCHEMA": "ventes", "NIGHT_AUDIT_APP_GAME_SHARED_SECRET_FILE": "/run/secret"])
+    #expect(settings.salesSchema == "ventes")
+    #expect(settings.staleAfter == .days(2))
+    #expect(settings.apps.first?.sharedSecretFile == "/run/secret")
+  }
+
+  @Test func anAppMayBeConfiguredByTheEnvironmentAlone() throws {
+    let settings = try load("", ["NIGHT_AUDIT_APP_APP_BUNDLE_ID": "com.example.game"])
+    #expect(settings.apps.map(\.bundleId) == ["com.example.game"])
+  }
+
+  @Test func defaultsAreThoseOfTheContract() throws {
+    let settings = try load(app)
+    #expect(settings.requestsPerSecond == 25)
+    #expect(settings.concurrency == 256)
+    #expect(settings.timeout == .seconds(30))
+    #expect(settings.staleAfter == .days(7))
+    #expect(settings.refundWindow == .days(120))
+    #expect(settings.maxDuration == .hours(2))
+    #expect(settings.batchSize == 1_000)
+    #expect(settings.subscriptionGrace == .days(16))
+    #expect(settings.workbookOrders == 100_000)
+    #expect(settings.formats == [.csv, .xlsx])
+    #expect(settings.retention == nil)
+    #expect(settings.timeZoneName == "UTC")
+  }
+
+  @Test(arguments: [
+    ("unknown: 1", "unknown"), ("audit: {lookback: 3}", "audit.lookback"), ("audit: {lookback: -3d}", "audit.lookback"),
+    ("audit: {amountTolerance: '-1'}", "audit.amountTolerance"), ("audit: {amountTolerance: 1.2345678}", "audit.amountTolerance"),
+    ("report: {formats: [pdf]}", "report.formats"), ("report: {timeZone: Nowhere}", "report.timeZone"),
+    ("appstore: {concurrency: 0}", "appstore.concurrency"), ("appstore: {pinRoots: perhaps}", "appstore.pinRoots"),
+    ("appstore: {channel: pigeon}", "appstore.channel"), ("app.game.colour: blue", "app.game.colour"),
+    ("appstore: {apps: [a, a]}", "appstore.apps"), ("appstore: {apps: [game, other]}", "app.other.bundleId"),
+    ("report: {retention: always}", "report.retention"), ("database: [a]", "database"),
+  ])
+  func whatCannotBeUsedIsNamed(_ yaml: String, _ key: String) throws {
+    let error = #expect(throws: ConfigurationError.self) { try load(app + yaml) }
+    #expect(error?.key == key)
+  }
+
+  @Test func twoAppsNeedTheirNamesListed() throws {
+    let both = "app: {a: {bundleId: x}, b: {bundleId: y}}\n"
+    let error = #expect(throws: ConfigurationError.self) { try load(both) }
+    #expect(error?.key == "appstore.apps")
+    #expect(try load(both + "appstore: {apps: [a, b]}").apps.map(\.bundleId) == ["x", "y"])
+  }
+
+  @Test func theDigestIsOfWhatReportsSayAndNotOfWhereThingsLie() throws {
+    let digest = try load(app).digest
+    #expect(try load(app + "database: {url: 'host=elsewhere'}\nreport: {directory: /srv/reports}").digest == digest)
+    #expect(try load(app + "appstore: {verifyReceiptUrl: 'http://127.0.0.1:1/x', concurrency: 3}").digest == digest)
+    #expect(try load(app + "audit: {lookback: 120d}").digest == digest)
+    #expect(try load(app + "audit: {lookback: 119d}").digest != digest)
+    #expect(try load(app + "audit: {testUsers: [a]}").digest != digest)
+  }
+
+  @Test func amountsAreExact() throws {
+    #expect(try load(app + "audit: {amountTolerance: 0.01}").amountToleranceMillionths == 10_000)
+    #expect(try load(app + "audit: {amountTolerance: 2}").amountToleranceMillionths == 2_000_000)
+  }
+}
