@@ -73,7 +73,9 @@ package struct NightRun: Sendable {
     do {
       let recheck = try await recheck(request, channels, runId: runId, session: session)
       if let reason = stop.stopped { throw Stopped(reason: reason) }
-      var outcome = try await audit(plan, destination: destination(request, plan), faults: recheck.faults, saving: record) {
+      var outcome = try await audit(
+        plan, destination: destination(request, plan), faults: recheck.faults, saving: record
+      ) {
         status, folder in
         try folder.write(
           RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).encoded(),
@@ -119,7 +121,8 @@ package struct NightRun: Sendable {
     let plan = try plan(request)
     let began = ContinuousClock.now
     let record = record(request, plan, runId: UUID().uuidString.lowercased())
-    return try await audit(plan, destination: request.out.map { .exact($0) }, faults: [:], saving: nil) { status, folder in
+    return try await audit(plan, destination: request.out.map { .exact($0) }, faults: [:], saving: nil) {
+      status, folder in
       try folder.write(
         RunDocument(record: record, recheck: nil, duration: .now - began, exitStatus: status).encoded(), as: "run.json")
     }

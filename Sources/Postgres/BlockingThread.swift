@@ -40,7 +40,7 @@ private actor BlockingThread {
 }
 
 /// Runs an actor's jobs one after the other on a private queue, so that they may block: such a queue gets a thread of
-/// its own beside the pool that all tasks share. (`DispatchSerialQueue`, an executor by itself, does not exist on Linux.)
+/// its own beside the pool that all tasks share. (`DispatchSerialQueue` would do, but does not exist on Linux.)
 final class BlockingExecutor: SerialExecutor {
   private let queue = DispatchQueue(label: "night-audit.postgres")
 

@@ -22,6 +22,8 @@ struct Assignment {
 
   private var arcs: [Arc] = []
   private var leaving: [[Int]]
+  /// One per node, such that no open arc has a negative reduced cost.
+  private var potentials: [Int64]
   private let orderCount: Int
   private let transactionCount: Int
   private var source: Int { orderCount + transactionCount }
@@ -39,6 +41,7 @@ struct Assignment {
     self.orderCount = orderCount
     self.transactionCount = transactionCount
     leaving = Array(repeating: [], count: orderCount + transactionCount + 2)
+    potentials = Array(repeating: 0, count: leaving.count)
     for order in 0..<orderCount { connect(source, order, cost: 0) }
     for transaction in 0..<transactionCount { connect(orderCount + transaction, sink, cost: 0) }
     for edge in edges.sorted(by: { ($0.order, $0.transaction) < ($1.order, $1.transaction) }) {
@@ -66,11 +69,27 @@ struct Assignment {
   }
 
   /// Pairs one more order along the cheapest residual path, or says that no more can be paired.
+  ///
+  /// Dijkstra over reduced costs, which potentials keep from being negative (Johnson 1977).
   private mutating func augment() -> Bool {
-    var distances = [Int64?](repeating: nil, count: leaving.count)
+    var distances = [Int64](repeating: .max, count: leaving.count)
+    var cameBy = [Int](repeating: -1, count: leaving.count)
+    var queue = NearestFirst()
     distances[source] = 0
-    let cameBy = relax(&distances, from: [source])
-    guard distances[sink] != nil else { return false }
+    queue.push(node: source, distance: 0)
+    while let (node, distance) = queue.pop(), node != sink {
+      if distance > distances[node] { continue }
+      for arc in leaving[node] where arcs[arc].isOpen {
+        let (reached, next) = (distance + reducedCost(arc, from: node), arcs[arc].to)
+        guard reached < distances[next] else { continue }
+        distances[next] = reached
+        cameBy[next] = arc
+        queue.push(node: next, distance: reached)
+      }
+    }
+    let shortest = distances[sink]
+    guard shortest < .max else { return false }
+    for node in potentials.indices { potentials[node] += min(distances[node], shortest) }
     var node = sink
     while node != source {
       let arc = cameBy[node]
@@ -80,84 +99,83 @@ struct Assignment {
     return true
   }
 
-  /// Bellman-Ford with a queue: residual graphs of optimal flows have no negative cycles.
-  private func relax(_ distances: inout [Int64?], from start: [Int]) -> [Int] {
-    var cameBy = [Int](repeating: -1, count: leaving.count)
-    var queue = start
-    var isQueued = [Bool](repeating: false, count: leaving.count)
-    for node in start { isQueued[node] = true }
-    var head = 0
-    while head < queue.count {
-      let node = queue[head]
-      head += 1
-      isQueued[node] = false
-      guard let soFar = distances[node] else { continue }
-      for arc in leaving[node] where arcs[arc].isOpen {
-        let (reached, next) = (soFar + arcs[arc].cost, arcs[arc].to)
-        if let known = distances[next], known <= reached { continue }
-        distances[next] = reached
-        cameBy[next] = arc
-        if !isQueued[next] {
-          isQueued[next] = true
-          queue.append(next)
-        }
-      }
-    }
-    return cameBy
-  }
-
   /// Gives each order in turn the smallest transaction that some optimal assignment gives it, earlier orders kept.
   private mutating func settleTies() {
-    var distances = [Int64?](repeating: 0, count: leaving.count)
-    _ = relax(&distances, from: Array(leaving.indices))
-    let potentials = distances.map { $0 ?? 0 }
     for order in 0..<orderCount {
-      for arc in leaving[order] where arcs[arc].to != source {
-        if !arcs[arc].isOpen { break }
-        if reducedCost(arc, from: order, potentials) == 0, let way = zeroCostWay(from: arcs[arc].to, to: order, potentials) {
-          turn(arc)
-          for step in way { turn(step) }
-          break
-        }
+      let toTransactions = leaving[order].filter { arcs[$0].to != source }
+      let smaller = toTransactions.prefix { arcs[$0].isOpen }.filter { reducedCost($0, from: order) == 0 }
+      if !smaller.isEmpty {
+        let onward = zeroCostWays(to: order)
+        if let first = smaller.first(where: { onward[arcs[$0].to] != nil }) { turnCycle(first, onward, to: order) }
       }
       // Settled: nothing later may move it.
       for arc in leaving[order] { freeze(arc) }
     }
   }
 
-  private func reducedCost(_ arc: Int, from node: Int, _ potentials: [Int64]) -> Int64 {
+  private mutating func turnCycle(_ first: Int, _ onward: [Int?], to order: Int) {
+    turn(first)
+    var node = arcs[first].to
+    while node != order, let arc = onward[node] {
+      turn(arc)
+      node = arcs[arc].to
+    }
+  }
+
+  private func reducedCost(_ arc: Int, from node: Int) -> Int64 {
     arcs[arc].cost + potentials[node] - potentials[arcs[arc].to]
   }
 
   /// Shuts the way into the order: no later cycle passes through it.
   private mutating func freeze(_ arc: Int) { arcs[arcs[arc].twin].isOpen = false }
 
-  /// Open arcs of reduced cost zero that lead from one node to another.
-  private func zeroCostWay(from start: Int, to end: Int, _ potentials: [Int64]) -> [Int]? {
-    var cameBy = [Int?](repeating: nil, count: leaving.count)
-    var seen = [Bool](repeating: false, count: leaving.count)
-    seen[start] = true
-    var queue = [start]
+  /// For each node from which open arcs of reduced cost zero lead to the order, the first of them.
+  private func zeroCostWays(to order: Int) -> [Int?] {
+    var onward = [Int?](repeating: nil, count: leaving.count)
+    var queue = [order]
     var head = 0
     while head < queue.count {
       let node = queue[head]
       head += 1
-      for arc in leaving[node] where arcs[arc].isOpen && !seen[arcs[arc].to] {
-        guard reducedCost(arc, from: node, potentials) == 0 else { continue }
-        seen[arcs[arc].to] = true
-        cameBy[arcs[arc].to] = arc
-        if arcs[arc].to == end {
-          var way: [Int] = []
-          var back = end
-          while back != start, let step = cameBy[back] {
-            way.append(step)
-            back = arcs[arcs[step].twin].to
-          }
-          return way
-        }
-        queue.append(arcs[arc].to)
+      for arc in leaving[node] {
+        let (from, incoming) = (arcs[arc].to, arcs[arc].twin)
+        guard from != order, onward[from] == nil, arcs[incoming].isOpen, reducedCost(incoming, from: from) == 0
+        else { continue }
+        onward[from] = incoming
+        queue.append(from)
       }
     }
-    return nil
+    return onward
+  }
+}
+
+/// A binary heap of nodes by distance.
+private struct NearestFirst {
+  private var heap: [(distance: Int64, node: Int)] = []
+
+  mutating func push(node: Int, distance: Int64) {
+    var child = heap.count
+    heap.append((distance, node))
+    while child > 0, heap[child].distance < heap[(child - 1) / 2].distance {
+      heap.swapAt(child, (child - 1) / 2)
+      child = (child - 1) / 2
+    }
+  }
+
+  mutating func pop() -> (node: Int, distance: Int64)? {
+    guard let nearest = heap.first, let last = heap.popLast() else { return nil }
+    if heap.isEmpty { return (nearest.node, nearest.distance) }
+    heap[0] = last
+    var parent = 0
+    while true {
+      var least = parent
+      for child in [2 * parent + 1, 2 * parent + 2]
+      where child < heap.count && heap[child].distance < heap[least].distance {
+        least = child
+      }
+      if least == parent { return (nearest.node, nearest.distance) }
+      heap.swapAt(least, parent)
+      parent = least
+    }
   }
 }

@@ -81,7 +81,9 @@ struct FindingRules {
           "Goods were delivered for a sandbox purchase by a user who is not on the list of test users.")
       }
     case .refundedStillDelivered:
-      add(.refundedStillDelivered, atStake: order.amount, "Apple refunded the purchase and the user still holds the goods.")
+      add(
+        .refundedStillDelivered, atStake: order.amount,
+        "Apple refunded the purchase and the user still holds the goods.")
     case .void:
       if order.status == .verified || order.status == .refunded {
         add(.statusMismatch, "Neither paid nor delivered, but the shop says \(order.status.rawValue).")
@@ -99,10 +101,11 @@ struct FindingRules {
         .cancelledButPaid, atStake: order.amount,
         "Apple confirms the payment, but the shop says \(order.status.rawValue).")
     }
-    if units > Int64(order.quantity) {
+    let held = facts.heldUnits
+    if held > Int64(order.quantity) {
       add(
-        .deliveredTwice, atStake: order.amount.share(units - Int64(order.quantity), of: Int64(order.quantity)),
-        "Ordered \(order.quantity), delivered \(units).")
+        .deliveredTwice, atStake: order.amount.share(held - Int64(order.quantity), of: Int64(order.quantity)),
+        "Ordered \(order.quantity), delivered \(held).")
     }
   }
 
@@ -111,7 +114,8 @@ struct FindingRules {
     let attempts = facts.receipts.map { Int64($0.state.attempts) }.reduce(Int64(facts.lookup?.attempts ?? 0), +)
     add(
       .stuckUnconfirmed, atStake: order.amount,
-      "Unconfirmed for \((rules.asOf - order.createdAt).wholeDays) days after \(attempts) attempts: \(reason.explanation).")
+      "Unconfirmed for \((rules.asOf - order.createdAt).wholeDays) days after \(attempts) attempts: \(reason.explanation)."
+    )
   }
 
   // MARK: - Claims
@@ -151,7 +155,8 @@ struct FindingRules {
   // MARK: - Proofs
 
   private mutating func considerProofs() {
-    for receipt in facts.soundReceipts where receipt.state.reason == .signatureInvalid && receipt.state.outcome == .rejected {
+    for receipt in facts.soundReceipts
+    where receipt.state.reason == .signatureInvalid && receipt.state.outcome == .rejected {
       add(
         .signatureInvalid, atStake: order.amount, receipt: receipt,
         "The proof in receipt \(receipt.receiptId) does not carry Apple's signature.")
@@ -212,11 +217,15 @@ struct FindingRules {
   private mutating func considerDeliveries() {
     let standing = facts.soundDeliveries.filter(\.stands)
     if let astray = standing.first(where: { $0.userId != order.userId }) {
-      add(.wrongUser, atStake: order.amount, delivery: astray, "User \(order.userId) ordered, user \(astray.userId) got the goods.")
+      add(
+        .wrongUser, atStake: order.amount, delivery: astray,
+        "User \(order.userId) ordered, user \(astray.userId) got the goods.")
     } else if let transaction = facts.comparable, case .says(.some(let token)) = transaction.appAccountToken {
       if let own = order.appAccountToken {
         if !FindingRules.isSameToken(own, token) {
-          add(.wrongUser, atStake: order.amount, on: transaction, "Apple's account token is not the one of this order's user.")
+          add(
+            .wrongUser, atStake: order.amount, on: transaction,
+            "Apple's account token is not the one of this order's user.")
         }
       } else if let other = facts.accountTokenUser, other != order.userId {
         add(.wrongUser, atStake: order.amount, on: transaction, "Apple's account token belongs to user \(other).")
@@ -256,7 +265,9 @@ struct FindingRules {
     }
     guard let code = transaction.currency else { return }
     guard code == order.amount.currency.code else {
-      add(.currencyMismatch, atStake: order.amount, on: transaction, "Ordered in \(order.amount.currency), charged in \(code).")
+      add(
+        .currencyMismatch, atStake: order.amount, on: transaction,
+        "Ordered in \(order.amount.currency), charged in \(code).")
       return
     }
     guard let milliunits = transaction.priceMilliunits, transaction.hasOffer != true else { return }
@@ -281,9 +292,13 @@ struct FindingRules {
     if let date = order.verifiedAt, rules.isInFuture(date) { late.append("the order's verification") }
     for delivery in facts.soundDeliveries {
       if rules.isInFuture(delivery.deliveredAt) { late.append("delivery \(delivery.deliveryId)") }
-      if let date = delivery.revokedAt, rules.isInFuture(date) { late.append("the taking back of \(delivery.deliveryId)") }
+      if let date = delivery.revokedAt, rules.isInFuture(date) {
+        late.append("the taking back of \(delivery.deliveryId)")
+      }
     }
-    if let date = facts.claims.owned.first?.purchaseDate, rules.isInFuture(date) { late.append("Apple's purchase date") }
+    if let date = facts.claims.owned.first?.purchaseDate, rules.isInFuture(date) {
+      late.append("Apple's purchase date")
+    }
     if !late.isEmpty { add(.futureDated, "Dated later than the audit: \(late.joined(separator: ", ")).") }
   }
 }

@@ -43,7 +43,8 @@ package struct Judgement: Sendable {
     row = .bad(bad)
     disposition = .badRow
     transactionId = bad.transactionId
-    var finding = Finding(kind: .badRow, subject: bad.orderId, reason: "The order row breaks the contract: \(bad.defect).")
+    var finding = Finding(
+      kind: .badRow, subject: bad.orderId, reason: "The order row breaks the contract: \(bad.defect).")
     finding.orderId = bad.orderId
     finding.userId = bad.userId
     finding.productId = bad.productId

@@ -114,7 +114,8 @@ package struct Settlement: Sendable {
     for component in Settlement.components(open.map { ($0.index, $0.transaction.key) }) {
       let members = component.map { open[$0] }
       let orders = Set(members.map(\.index)).sorted { claimants[$0].order.orderId < claimants[$1].order.orderId }
-      let transactions = Dictionary(members.map { ($0.transaction.key, $0.transaction) }, uniquingKeysWith: { one, _ in one })
+      let transactions = Dictionary(
+        members.map { ($0.transaction.key, $0.transaction) }, uniquingKeysWith: { one, _ in one })
       let keys = transactions.keys.sorted()
       if orders.contains(where: { claimants[$0].isOpen }) { provisional.formUnion(keys) }
       let orderRank = Dictionary(uniqueKeysWithValues: orders.enumerated().map { ($1, $0) })
@@ -188,7 +189,9 @@ package struct Settlement: Sendable {
     var firstByOrder: [Int: Int] = [:]
     var firstByKey: [TransactionKey: Int] = [:]
     for (index, edge) in edges.enumerated() {
-      for first in [firstByOrder[edge.order], firstByKey[edge.key]].compactMap({ $0 }) { parents[root(index)] = root(first) }
+      for first in [firstByOrder[edge.order], firstByKey[edge.key]].compactMap({ $0 }) {
+        parents[root(index)] = root(first)
+      }
       firstByOrder[edge.order] = firstByOrder[edge.order] ?? index
       firstByKey[edge.key] = firstByKey[edge.key] ?? index
     }

@@ -118,7 +118,8 @@ package enum VerdictRule: CaseIterable, Sendable {
       return .unpaid(.idMismatch, facts.brought.first { claimant.signedIds.contains($0.transactionId) })
     }
     guard let first = facts.brought.first else { return nil }
-    if let wanted = rules.bundleId(of: order), facts.brought.allSatisfy({ $0.bundleId != nil && $0.bundleId != wanted }) {
+    if let wanted = rules.bundleId(of: order), facts.brought.allSatisfy({ $0.bundleId != nil && $0.bundleId != wanted })
+    {
       return .unpaid(.wrongBundle, first)
     }
     if facts.brought.allSatisfy({ $0.productId != order.productId }) { return .unpaid(.productMismatch, first) }
@@ -173,9 +174,13 @@ extension OrderFacts {
     return units >= Int64(order.quantity) ? .inFull : (units > 0 ? .partly : .none)
   }
 
-  /// Units delivered and not taken back. Access that was taken back once its subscription period was over was delivered.
+  /// Units that are with a user now.
+  package var heldUnits: Int64 { soundDeliveries.reduce(0) { $0 + ($1.stands ? Int64($1.quantity) : 0) } }
+
+  /// Units delivered and not taken back. Access to a subscription that was taken back once the period paid for was over
+  /// was delivered; after a refund only what the user still holds counts.
   package var deliveredUnits: Int64 {
-    let periodEnd = claims.owned.first?.expiresDate
+    let periodEnd = claims.owned.first.flatMap { $0.isLive ? $0.expiresDate : nil }
     return soundDeliveries.reduce(0) { units, delivery in
       var isDelivered = delivery.stands
       if let end = periodEnd, let revoked = delivery.revokedAt, revoked >= end { isDelivered = true }

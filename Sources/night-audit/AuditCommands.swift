@@ -104,7 +104,8 @@ struct Reconcile: AsyncParsableCommand {
       let signals = Signals(stop)
       defer { withExtendedLifetime(signals) {} }
       let progress = Progress(logger: logger, isQuiet: common.quiet)
-      let outcome = try await NightRun(settings: settings, logger: logger, stop: stop, progress: progress).reconcile(request)
+      let outcome = try await NightRun(settings: settings, logger: logger, stop: stop, progress: progress).reconcile(
+        request)
       return try conclude(outcome, options: options, isQuiet: common.quiet, failOnFindings: failOnFindings)
     }
   }

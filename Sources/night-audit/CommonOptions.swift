@@ -71,12 +71,15 @@ struct AuditOptions: ParsableArguments {
   @Option(help: ArgumentHelp("List orders of this product only.", valueName: "product-id"))
   var product: String?
 
-  @Option(help: ArgumentHelp("List orders of this app only: its name in the configuration, or its bundle id.", valueName: "app"))
+  @Option(
+    help: ArgumentHelp(
+      "List orders of this app only: its name in the configuration, or its bundle id.", valueName: "app"))
   var app: String?
 
   @Option(
     name: .customLong("as-of"),
-    help: ArgumentHelp("The instant that the audit is made for, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"))
+    help: ArgumentHelp(
+      "The instant that the audit is made for, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"))
   var asOf: String?
 
   @Option(help: ArgumentHelp("Write the report into this directory.", valueName: "dir"))
@@ -89,7 +92,8 @@ struct AuditOptions: ParsableArguments {
   var offline = false
 
   @Option(
-    name: .customLong("max-duration"), help: ArgumentHelp("Stop asking Apple after this long, such as 30m.", valueName: "duration"))
+    name: .customLong("max-duration"),
+    help: ArgumentHelp("Stop asking Apple after this long, such as 30m.", valueName: "duration"))
   var maxDuration: String?
 
   @Flag(help: "Print the summary as JSON.")
@@ -100,7 +104,8 @@ struct AuditOptions: ParsableArguments {
       throw ValidationError("--date is one day; give either --date or --since and --until.")
     }
     if let maxDuration, DurationText.parse(maxDuration) == nil {
-      throw ValidationError("--max-duration \(maxDuration) is no duration; write a number and s, m, h or d, such as 30m.")
+      throw ValidationError(
+        "--max-duration \(maxDuration) is no duration; write a number and s, m, h or d, such as 30m.")
     }
     if let asOf, AuditOptions.instant(asOf) == nil {
       throw ValidationError("--as-of \(asOf) is no instant; write 2026-11-20T03:00:00Z.")
@@ -117,7 +122,8 @@ struct AuditOptions: ParsableArguments {
     } else if since != nil || until != nil {
       // One end alone: the other one is the business day before the as-of.
       let usual = Period.dayBefore(request.asOf, in: zone)
-      request.period = try Period(since: since ?? min(usual.since, until ?? usual.since), until: until ?? usual.until, in: zone)
+      request.period = try Period(
+        since: since ?? min(usual.since, until ?? usual.since), until: until ?? usual.until, in: zone)
     }
     request.selection.orderId = order.map { Identifier($0) }
     request.selection.userId = user.map { Identifier($0) }

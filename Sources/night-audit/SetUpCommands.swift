@@ -28,7 +28,8 @@ struct Init: AsyncParsableCommand {
       }
       await session.close()
       if !common.quiet {
-        print(applied.isEmpty ? "The schema night_audit is up to date." : "Applied: \(applied.joined(separator: ", ")).")
+        print(
+          applied.isEmpty ? "The schema night_audit is up to date." : "Applied: \(applied.joined(separator: ", ")).")
         if withSalesSchema { print("The schema \(settings.salesSchema) has orders, receipts and deliveries.") }
       }
       return .complete

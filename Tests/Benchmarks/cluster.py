@@ -16,11 +16,18 @@ PR_SET_PDEATHSIG = 1
 TICKS = os.sysconf("SC_CLK_TCK")
 
 # Nothing here changes how a query is answered, beyond the usual advice for a small server with SSDs: a quarter of a few
-# gigabytes for shared buffers, and random pages that cost little more than sequential ones. Safety against crashes is off
-# because the data is thrown away, autovacuum because it would run during some measurements and not during others.
+# gigabytes for shared buffers, and random pages that cost little more than sequential ones. Safety against crashes is
+# off because the data is thrown away, autovacuum because it would run during some measurements and not during others.
 SETTINGS = {
-    "listen_addresses": "", "shared_buffers": "1GB", "effective_cache_size": "4GB", "random_page_cost": "1.1",
-    "max_wal_size": "8GB", "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off",
+    "listen_addresses": "",
+    "shared_buffers": "1GB",
+    "effective_cache_size": "4GB",
+    "random_page_cost": "1.1",
+    "max_wal_size": "8GB",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
 }
 
 
@@ -31,8 +38,11 @@ def die_with_parent(sent):
 
 
 def server_programs():
-    found = [os.environ["PGBIN"]] if "PGBIN" in os.environ else sorted(
-        glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: float(path.split("/")[-2]))
+    found = (
+        [os.environ["PGBIN"]]
+        if "PGBIN" in os.environ
+        else sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: float(path.split("/")[-2]))
+    )
     if not found and shutil.which("initdb"):
         found = [os.path.dirname(shutil.which("initdb"))]
     if not found:
@@ -62,14 +72,32 @@ class Cluster:
             os.chown(self.directory, pwd.getpwnam(self.user).pw_uid, -1)
         data = os.path.join(self.directory, "data")
         subprocess.run(
-            [f"{self.programs}/initdb", "--no-sync", "--auth=trust", "--username=benchmark", "--encoding=UTF8",
-             "--locale=C.UTF-8", "--pgdata", data],
-            check=True, stdout=subprocess.DEVNULL, user=self.user, cwd="/")
+            [
+                f"{self.programs}/initdb",
+                "--no-sync",
+                "--auth=trust",
+                "--username=benchmark",
+                "--encoding=UTF8",
+                "--locale=C.UTF-8",
+                "--pgdata",
+                data,
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            user=self.user,
+            cwd="/",
+        )
         settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
         with open(os.path.join(self.directory, "log"), "w") as log:
             self.process = subprocess.Popen(
-                [f"{self.programs}/postgres", "-D", data, "-k", self.directory, *settings], stdout=log, stderr=log,
-                user=self.user, cwd="/", start_new_session=True, preexec_fn=die_with_parent(signal.SIGQUIT))
+                [f"{self.programs}/postgres", "-D", data, "-k", self.directory, *settings],
+                stdout=log,
+                stderr=log,
+                user=self.user,
+                cwd="/",
+                start_new_session=True,
+                preexec_fn=die_with_parent(signal.SIGQUIT),
+            )
         while subprocess.run([f"{self.programs}/pg_isready", "--quiet"], env=self.environment("postgres")).returncode:
             if self.process.poll() is not None:
                 raise SystemExit(open(log.name).read())
@@ -91,8 +119,12 @@ class Cluster:
 
     def psql(self, database, *arguments, script=None):
         subprocess.run(
-            [f"{self.programs}/psql", "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", *arguments], check=True,
-            input=script, text=True, env={**self.environment(database), "PGOPTIONS": "-c client_min_messages=warning"})
+            [f"{self.programs}/psql", "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", *arguments],
+            check=True,
+            input=script,
+            text=True,
+            env={**self.environment(database), "PGOPTIONS": "-c client_min_messages=warning"},
+        )
 
     def create_database(self, name):
         self.psql("postgres", script=f"DROP DATABASE IF EXISTS {name}; CREATE DATABASE {name};")

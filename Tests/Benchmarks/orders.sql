@@ -23,8 +23,8 @@
 --   15 refunded_still_delivered 30 environment_mislabelled
 --
 -- Ids are hashes of the number, so that the order on disk is not the order of the ids, as in a shop that is years old.
--- Payloads are never read for a report; in a real table they are too large for the row and are kept outside it. The short
--- ones here leave rows as wide as rows with a pointer to such a payload.
+-- Payloads are never read for a report; in a real table they are too large for the row and are kept outside it. The
+-- short ones here leave rows as wide as rows with a pointer to such a payload.
 \set ON_ERROR_STOP on
 \set as_of '''2026-11-20 02:00:00+00'''
 SET synchronous_commit = off;
@@ -90,13 +90,17 @@ SELECT
     WHEN story = 38 THEN 'not_found'
     ELSE 'verified'
   END AS outcome,
-  -- The night in which Apple was asked last, not more than a week ago.
-  :as_of::timestamptz - interval '1 day' * (1 + benchmark.mix(number, 6) % 6) AS checked_at
+  -- When Apple was asked last: one of the last three nights, all of them after the order, or at once.
+  CASE WHEN story = 37 THEN created_at + interval '5 seconds'
+    ELSE :as_of::timestamptz - interval '1 day' * (1 + benchmark.mix(number, 6) % 3)
+  END AS checked_at
 FROM (
   SELECT
     number, story, variant, owner,
     benchmark.mix(owner, 4) % :users AS buyer,
-    CASE WHEN story = 1 THEN 3 ELSE (ARRAY[1, 1, 1, 1, 1, 1, 1, 1, 2, 3])[1 + benchmark.mix(owner, 7) % 10] END AS quantity,
+    CASE WHEN story = 1 THEN 3
+      ELSE (ARRAY[1, 1, 1, 1, 1, 1, 1, 1, 2, 3])[1 + benchmark.mix(owner, 7) % 10]
+    END AS quantity,
     (benchmark.mix(owner, 8) % 12)::integer AS product,
     CASE
       WHEN story = 36 THEN :as_of::timestamptz - interval '3 hours' - interval '1 microsecond' * (drift % 144000000000)
@@ -159,7 +163,10 @@ FROM benchmark.sales WHERE story = 21;
 INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, environment, status, checked_at, received_at)
 SELECT benchmark.id(number, 15), order_id, user_id, substr(md5(number::text), 1, 18),
   CASE WHEN story = 30 THEN 'Sandbox' ELSE environment END,
-  CASE outcome WHEN 'rejected' THEN 'rejected' WHEN 'unanswered' THEN 'timeout' WHEN 'pending' THEN 'unverified' ELSE 'verified' END,
+  CASE outcome
+    WHEN 'rejected' THEN 'rejected' WHEN 'unanswered' THEN 'timeout' WHEN 'pending' THEN 'unverified'
+    ELSE 'verified'
+  END,
   created_at + interval '4 seconds', created_at + interval '3 seconds'
 FROM benchmark.sales WHERE has_receipt
 UNION ALL
@@ -168,11 +175,12 @@ SELECT benchmark.id(number, 16), NULL, user_id, substr(md5(number::text), 1, 18)
   created_at + interval '1 day', created_at + interval '1 day'
 FROM benchmark.sales WHERE story IN (4, 28);
 
-INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, app, payload_kind, outcome, reason,
-  channel, environment, bundle_id, apple_status, attempts, last_attempt, next_attempt, answered_at,
+INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, app, payload_kind, outcome,
+  reason, channel, environment, bundle_id, apple_status, attempts, last_attempt, next_attempt, answered_at,
   signed_transaction_id, brought_count, is_urgent)
 SELECT CASE WHEN has_receipt THEN 'receipt' ELSE 'lookup' END,
-  CASE WHEN has_receipt THEN benchmark.id(number, 15) ELSE transaction_id END, order_id, created_at + interval '3 seconds',
+  CASE WHEN has_receipt THEN benchmark.id(number, 15) ELSE transaction_id END, order_id,
+  created_at + interval '3 seconds',
   'game',
   CASE WHEN NOT has_receipt THEN NULL WHEN story = 48 THEN 'malformed' WHEN is_app_receipt THEN 'app' ELSE 'signed' END,
   outcome,
@@ -196,11 +204,11 @@ SELECT 'receipt', benchmark.id(number, 16), NULL, created_at + interval '1 day',
   'verifyReceipt', 'Production', 'com.example.game', 0, 1, checked_at, NULL, checked_at, NULL, 1, false
 FROM benchmark.sales WHERE story IN (4, 28);
 
-INSERT INTO night_audit.transactions (environment, transaction_id, order_id, original_transaction_id, bundle_id, product_id,
-  product_type, quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at,
-  revocation_percentage, revocation_type, revocation_reason, revocation_withdrawn_at, price_milliunits, currency,
-  tells_revocation, tells_account_token, app_account_token, ownership, is_renewal, has_offer, is_upgraded, is_contradictory, channel,
-  signed_at, checked_at)
+INSERT INTO night_audit.transactions (environment, transaction_id, order_id, original_transaction_id, bundle_id,
+  product_id, product_type, quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at,
+  revoked_at, revocation_percentage, revocation_type, revocation_reason, revocation_withdrawn_at, price_milliunits, currency,
+  tells_revocation, tells_account_token, app_account_token, ownership, is_renewal, has_offer, is_upgraded,
+  is_contradictory, channel, signed_at, checked_at)
 SELECT environment, transaction_id, order_id, transaction_id,
   CASE WHEN story = 9 THEN 'com.example.other' ELSE 'com.example.game' END,
   CASE WHEN story = 8 THEN 'com.example.game.gift' ELSE product_id END,
@@ -227,8 +235,9 @@ FROM benchmark.sales WHERE has_transaction
 UNION ALL
 -- The second charge for one order, in the same app receipt.
 SELECT environment, benchmark.id(number, 17), order_id, benchmark.id(number, 17), 'com.example.game', product_id,
-  'Consumable', quantity, purchased_at + interval '1 minute', purchased_at + interval '1 minute', NULL, NULL, NULL, NULL,
-  NULL, NULL, NULL, NULL, NULL, false, false, NULL, 'PURCHASED', false, false, false, false, 'verifyReceipt', checked_at, checked_at
+  'Consumable', quantity, purchased_at + interval '1 minute', purchased_at + interval '1 minute', NULL, NULL,
+  NULL, NULL, NULL, NULL, NULL, NULL, NULL, false, false, NULL, 'PURCHASED', false, false, false, false,
+  'verifyReceipt', checked_at, checked_at
 FROM benchmark.sales WHERE story = 6
 UNION ALL
 -- What a restore brought: a purchase, or the renewal of a subscription, without an order.
@@ -244,9 +253,11 @@ SELECT 'Production', benchmark.id(number, 18), NULL,
   'serverApi', checked_at, checked_at
 FROM benchmark.sales WHERE story IN (4, 28);
 
-INSERT INTO night_audit.receipt_transactions (subject_kind, subject_id, environment, transaction_id, order_id, is_detour)
+INSERT INTO night_audit.receipt_transactions (subject_kind, subject_id, environment, transaction_id, order_id,
+  is_detour)
 SELECT CASE WHEN has_receipt THEN 'receipt' ELSE 'lookup' END,
-  CASE WHEN has_receipt THEN benchmark.id(number, 15) ELSE transaction_id END, environment, transaction_id, order_id, story = 5
+  CASE WHEN has_receipt THEN benchmark.id(number, 15) ELSE transaction_id END, environment, transaction_id, order_id,
+  story = 5
 FROM benchmark.sales WHERE has_transaction OR story = 5
 UNION ALL
 SELECT 'receipt', benchmark.id(number, 15), environment, benchmark.id(number, 17), order_id, false

@@ -6,8 +6,10 @@ import TestSupport
 /// What cron and operators see when something is not right: the status, and a sentence with the remedy.
 @Suite struct ExitStatusTests {
   @Test(arguments: [
-    ["run", "--dat", "2026-11-19"], ["run", "--date", "2026-02-30"], ["run", "--date", "2026-11-19", "--since", "2026-11-01"],
-    ["run", "--as-of", "yesterday"], ["run", "--max-duration", "soon"], ["frobnicate"], ["run", "--quiet", "--verbose"],
+    ["run", "--dat", "2026-11-19"], ["run", "--date", "2026-02-30"],
+    ["run", "--date", "2026-11-19", "--since", "2026-11-01"],
+    ["run", "--as-of", "yesterday"], ["run", "--max-duration", "soon"], ["frobnicate"],
+    ["run", "--quiet", "--verbose"],
     ["run", "--since", "2026-11-02", "--until", "2026-11-01"],
   ])
   func usageIs64(_ arguments: [String]) async throws {
@@ -108,7 +110,8 @@ import TestSupport
     #expect(result.errors.contains("21004"))
     #expect(FileManager.default.fileExists(atPath: shop.reports + "/2026-11-19/summary.json"))
     #expect(
-      try await shop.value("SELECT count(*) FROM night_audit.receipt_checks WHERE outcome NOT IN ('pending', 'rejected')") == "0")
+      try await shop.value(
+        "SELECT count(*) FROM night_audit.receipt_checks WHERE outcome NOT IN ('pending', 'rejected')") == "0")
   }
 
   @Test func initIsSafeTwiceAtOnceAndAgain() async throws {

@@ -12,7 +12,8 @@ import Testing
 
   @Test func aNightIsWhatItWasExpectedToBe() async throws {
     let shop = try await Rehearsal.sampleShop()
-    let first = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20")
+    let first = try await shop.nightAudit(
+      "run", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20")
     #expect(first.status == 3, "\(first.errors)")
     let folder = shop.reports + "/ad-hoc/20261120T030000Z-1"
     let files = try shop.files(folder)
@@ -31,7 +32,8 @@ import Testing
       #expect(content == wanted, "\(name) is not what Expected/\(name) holds")
     }
 
-    let again = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20")
+    let again = try await shop.nightAudit(
+      "run", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20")
     #expect(again.status == 3, "\(again.errors)")
     var second = try shop.files(shop.reports + "/ad-hoc/20261120T030000Z-2")
     var once = files
@@ -40,14 +42,17 @@ import Testing
       second[name] = nil
     }
     #expect(once.keys.sorted() == second.keys.sorted())
-    for (name, content) in once { #expect(second[name] == content, "\(name) differs between two runs of the same facts") }
+    for (name, content) in once {
+      #expect(second[name] == content, "\(name) differs between two runs of the same facts")
+    }
   }
 
   /// The sample shop says for every order what the audit ought to find; nothing of that was computed by the audit.
   @Test func everyOrderIsJudgedAsTheShopWasMade() async throws {
     let shop = try await Rehearsal.sampleShop()
     let result = try await shop.nightAudit(
-      "run", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20", "--out", shop.directory.file("out"))
+      "run", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20", "--out",
+      shop.directory.file("out"))
     #expect(result.status == 3, "\(result.errors)")
     let orders = rows(try shop.files(shop.directory.file("out"))["orders.csv"] ?? Data())
     let text = try Data(contentsOf: URL(fileURLWithPath: shop.directory.file("shop") + "/expected.json"))
@@ -66,7 +71,8 @@ import Testing
   @Test func withAppleDownNobodyIsAccused() async throws {
     let shop = try await Rehearsal.sampleShop(simulator: ["--outage"])
     let result = try await shop.nightAudit(
-      "run", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20", "--out", shop.directory.file("out"),
+      "run", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20", "--out",
+      shop.directory.file("out"),
       "--max-duration", "3s")
     #expect(result.status == 3, "\(result.errors)")
     let orders = rows(try shop.files(shop.directory.file("out"))["orders.csv"] ?? Data())
@@ -104,7 +110,8 @@ import Testing
       ["run", "--config", shop.directory.file("night-audit.yaml"), "--out", shop.directory.file("out")] + arguments)
     #expect(second.status == 3, "\(second.errors)")
     let askedTwice = try await shop.value(
-      "SELECT count(*) FROM (SELECT 1 FROM night_audit.answers WHERE outcome <> 'unanswered' GROUP BY subject_id HAVING count(*) > 1) t")
+      "SELECT count(*) FROM (SELECT 1 FROM night_audit.answers WHERE outcome <> 'unanswered' GROUP BY subject_id HAVING count(*) > 1) t"
+    )
     #expect(askedTwice == "0")
     let calm = try await Program.nightAudit.run(
       ["run", "--config", undisturbed.directory.file("night-audit.yaml"), "--out", undisturbed.directory.file("out")]
@@ -113,7 +120,9 @@ import Testing
     let (left, right) = (
       try shop.files(shop.directory.file("out")), try undisturbed.files(undisturbed.directory.file("out"))
     )
-    for name in ["orders.csv", "users.csv", "amounts.csv", "findings.csv", "refunds.csv", "receipts.csv", "summary.json"] {
+    for name in [
+      "orders.csv", "users.csv", "amounts.csv", "findings.csv", "refunds.csv", "receipts.csv", "summary.json",
+    ] {
       #expect(left[name] == right[name], "\(name)")
     }
   }
@@ -122,7 +131,8 @@ import Testing
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
     let folder = shop.reports + "/2026-11-19"
-    let result = try await shop.nightAudit("reconcile", "--as-of", Rehearsal.asOf, "--out", shop.directory.file("again"))
+    let result = try await shop.nightAudit(
+      "reconcile", "--as-of", Rehearsal.asOf, "--out", shop.directory.file("again"))
     #expect(result.status == 3, "\(result.errors)")
     let (ran, reconciled) = (try shop.files(folder), try shop.files(shop.directory.file("again")))
     for (name, content) in ran where name != "run.json" { #expect(reconciled[name] == content, "\(name)") }
@@ -131,7 +141,8 @@ import Testing
 
   @Test func aDryRunLeavesNoTrace() async throws {
     let shop = try await Rehearsal.sampleShop()
-    let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--dry-run", "--out", shop.directory.file("out"))
+    let result = try await shop.nightAudit(
+      "run", "--as-of", Rehearsal.asOf, "--dry-run", "--out", shop.directory.file("out"))
     #expect(result.status == 3, "\(result.errors)")
     #expect(result.output.contains("Orders read"))
     #expect(!FileManager.default.fileExists(atPath: shop.reports))
@@ -148,7 +159,8 @@ import Testing
     let duplicate = try await shop.value(
       "SELECT order_id FROM night_audit.findings WHERE kind = 'duplicate_claim' ORDER BY 1 LIMIT 1")
     let open = try await shop.value("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL")
-    let day = try await shop.value("SELECT (created_at AT TIME ZONE 'UTC')::date FROM sales.orders WHERE order_id = '\(duplicate)'")
+    let day = try await shop.value(
+      "SELECT (created_at AT TIME ZONE 'UTC')::date FROM sales.orders WHERE order_id = '\(duplicate)'")
     let result = try await shop.nightAudit(
       "run", "--as-of", Rehearsal.asOf, "--date", day, "--order", duplicate, "--out", shop.directory.file("out"))
     #expect(result.status == 0, "\(result.errors)")

@@ -33,7 +33,9 @@ import Testing
       """, [.timestamp((asOf - .hours(1)).microseconds), .int(Int64(count))])
   }
 
-  private func queue(_ session: PostgresSession, _ settings: Settings, runId: String? = nil, asOf: Instant? = nil) throws -> CheckQueue {
+  private func queue(_ session: PostgresSession, _ settings: Settings, runId: String? = nil, asOf: Instant? = nil)
+    throws -> CheckQueue
+  {
     try CheckQueue(
       session: session, settings: settings, asOf: asOf ?? self.asOf, runId: runId ?? self.runId, selection: Selection())
   }
@@ -70,7 +72,8 @@ import Testing
       let writer = AnswerWriter(session: session, asOf: asOf, runId: runId)
       for index in order { try await writer.write([result("r1", [facts[index]])]) }
       let row = try await session.execute(
-        "SELECT revoked_at IS NULL, revocation_withdrawn_at, order_id FROM night_audit.transactions").single()
+        "SELECT revoked_at IS NULL, revocation_withdrawn_at, order_id FROM night_audit.transactions"
+      ).single()
       #expect(try row.bool(0))
       #expect(try row.optionalTimestamp(1) == (asOf - .days(1)).microseconds)
       #expect(try row.text(2) == "o1")
@@ -86,7 +89,8 @@ import Testing
       odd.expiresDate = Instant(microseconds: .max)
       try await AnswerWriter(session: session, asOf: asOf, runId: runId).write([result("r1", [odd])])
       let row = try await session.execute(
-        "SELECT transaction_id, expires_at IS NULL, revoked_at IS NOT NULL FROM night_audit.transactions").single()
+        "SELECT transaction_id, expires_at IS NULL, revoked_at IS NOT NULL FROM night_audit.transactions"
+      ).single()
       #expect(try row.text(0) == "t\u{FFFD} 1")
       #expect(try row.bool(1))
       #expect(try row.bool(2))
@@ -98,18 +102,23 @@ import Testing
       try await addReceipts(2, session)
       let waits: [Reconciliation.Span] = [.minutes(5), .hours(1), .hours(6), .hours(20), .hours(20)]
       try await queue(session, settings).enqueue()
-      try await AnswerWriter(session: session, asOf: asOf, runId: runId).write([result("r2", [fact("t2", signed: asOf)])])
+      try await AnswerWriter(session: session, asOf: asOf, runId: runId).write([
+        result("r2", [fact("t2", signed: asOf)])
+      ])
       var now = asOf
       for wait in waits {
-        try await AnswerWriter(session: session, asOf: now, runId: runId).write([result("r1", [], outcome: .unanswered)])
+        try await AnswerWriter(session: session, asOf: now, runId: runId).write([result("r1", [], outcome: .unanswered)]
+        )
         let next = try await session.execute(
-          "SELECT next_attempt FROM night_audit.receipt_checks WHERE subject_id = 'r1'").single().timestamp(0)
+          "SELECT next_attempt FROM night_audit.receipt_checks WHERE subject_id = 'r1'"
+        ).single().timestamp(0)
         #expect(next == (now + wait).microseconds)
         now = Instant(microseconds: next)
       }
       try await AnswerWriter(session: session, asOf: now, runId: runId).write([result("r2", [], outcome: .unanswered)])
       let row = try await session.execute(
-        "SELECT outcome, reason, next_attempt FROM night_audit.receipt_checks WHERE subject_id = 'r2'").single()
+        "SELECT outcome, reason, next_attempt FROM night_audit.receipt_checks WHERE subject_id = 'r2'"
+      ).single()
       #expect(try row.text(0) == "verified")
       #expect(try row.optionalText(1) == nil)
       #expect(try row.timestamp(2) == (now + .minutes(5)).microseconds)
@@ -145,7 +154,9 @@ import Testing
     try await withDatabase { session, settings in
       try await addReceipts(1, session)
       try await queue(session, settings).enqueue()
-      try await AnswerWriter(session: session, asOf: asOf, runId: runId).write([result("r1", [fact("t1", signed: asOf)])])
+      try await AnswerWriter(session: session, asOf: asOf, runId: runId).write([
+        result("r1", [fact("t1", signed: asOf)])
+      ])
       for (later, isDue) in [
         (Reconciliation.Span.days(6), false), (.days(7), true), (.days(119), true), (.days(121), false),
       ] {
@@ -159,7 +170,9 @@ import Testing
     try await withDatabase { session, settings in
       try await addReceipts(1, session)
       try await queue(session, settings).enqueue()
-      try await AnswerWriter(session: session, asOf: asOf, runId: runId).write([result("r1", [fact("t1", signed: asOf)])])
+      try await AnswerWriter(session: session, asOf: asOf, runId: runId).write([
+        result("r1", [fact("t1", signed: asOf)])
+      ])
       try await session.execute("UPDATE sales.receipts SET order_id = 'o9'")
       #expect(try await queue(session, settings).enqueue() == 1)
       let row = try await session.execute("SELECT order_id, is_detour FROM night_audit.receipt_transactions").single()

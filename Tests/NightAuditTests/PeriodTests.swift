@@ -22,7 +22,8 @@ import Testing
     ("UTC", "2028-03-01T01:00:00Z", "2028-02-29", "2028-02-29T00:00:00Z", "2028-03-01T00:00:00Z"),
     ("Pacific/Kiritimati", "2026-01-01T03:00:00Z", "2025-12-31", "2025-12-30T10:00:00Z", "2025-12-31T10:00:00Z"),
   ])
-  func theBusinessDayBeforeTheRun(_ name: String, _ asOf: String, _ day: String, _ start: String, _ end: String) throws {
+  func theBusinessDayBeforeTheRun(_ name: String, _ asOf: String, _ day: String, _ start: String, _ end: String) throws
+  {
     let period = Period.dayBefore(try instant(asOf), in: try zone(name))
     #expect(period.since == day)
     #expect(period.until == day)
@@ -45,7 +46,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("90s", Reconciliation.Span.seconds(90)), ("15m", .minutes(15)), ("1h", .hours(1)), ("7d", .days(7)), ("0s", .seconds(0)),
+    ("90s", Reconciliation.Span.seconds(90)), ("15m", .minutes(15)), ("1h", .hours(1)), ("7d", .days(7)),
+    ("0s", .seconds(0)),
   ])
   func durationsAreNumbersWithUnits(_ text: String, _ span: Reconciliation.Span) {
     #expect(DurationText.parse(text) == span)

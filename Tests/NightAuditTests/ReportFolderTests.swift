@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test func theSameNightIsReplacedAndLatestFollows() throws {
-    try inTemporaryDirectory { directory in
+    try inTemporaryDirectory { directory throws in
       let night = ReportFolder.Destination.nightly(directory: directory, date: "2026-11-19")
       #expect(try publish("first", night) == directory + "/2026-11-19")
       #expect(try publish("second", night) == directory + "/2026-11-19")
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test func adHocReportsAreNumberedAndLatestStays() throws {
-    try inTemporaryDirectory { directory in
+    try inTemporaryDirectory { directory throws in
       let adHoc = ReportFolder.Destination.adHoc(directory: directory, asOf: "20261120T030000Z")
       #expect(try publish("a", adHoc) == directory + "/ad-hoc/20261120T030000Z-1")
       #expect(try publish("b", adHoc) == directory + "/ad-hoc/20261120T030000Z-2")
@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test func anExactFolderBecomesTheReport() throws {
-    try inTemporaryDirectory { directory in
+    try inTemporaryDirectory { directory throws in
       #expect(try publish("a", .exact(directory + "/out")) == directory + "/out")
       #expect(try publish("b", .exact(directory + "/out/")) == directory + "/out")
       #expect(try String(contentsOfFile: directory + "/out/report", encoding: .utf8) == "b")
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test func whatWasGivenUpLeavesNothing() throws {
-    try inTemporaryDirectory { directory in
+    try inTemporaryDirectory { directory throws in
       let folder = try ReportFolder(.nightly(directory: directory, date: "2026-11-19"), token: "x")
       try folder.write(Data("half".utf8), as: "report")
       folder.discard()
@@ -62,7 +62,7 @@ import Testing
   }
 
   @Test func stagingOfDeadProcessesIsRemovedAndOfLiveOnesKept() throws {
-    try inTemporaryDirectory { directory in
+    try inTemporaryDirectory { directory throws in
       // No process has the largest id: the kernel counts to 2^22.
       for name in [".partial-4194999-x", ".partial-1-x"] {
         try FileManager.default.createDirectory(atPath: directory + "/" + name, withIntermediateDirectories: false)
@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test func aFileInTheWayIsAnErrorThatNamesIt() throws {
-    try inTemporaryDirectory { directory in
+    try inTemporaryDirectory { directory throws in
       try Data().write(to: URL(fileURLWithPath: directory + "/reports"))
       let error = #expect(throws: ReportFolder.Failure.self) {
         try ReportFolder(.nightly(directory: directory + "/reports", date: "2026-11-19"), token: "x")

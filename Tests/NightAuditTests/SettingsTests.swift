@@ -1,5 +1,6 @@
 import Foundation
 import Reconciliation
+import Reporting
 import Testing
 
 @testable import NightAudit
@@ -54,7 +55,8 @@ import Testing
 
   @Test(arguments: [
     ("unknown: 1", "unknown"), ("audit: {lookback: 3}", "audit.lookback"), ("audit: {lookback: -3d}", "audit.lookback"),
-    ("audit: {amountTolerance: '-1'}", "audit.amountTolerance"), ("audit: {amountTolerance: 1.2345678}", "audit.amountTolerance"),
+    ("audit: {amountTolerance: '-1'}", "audit.amountTolerance"),
+    ("audit: {amountTolerance: 1.2345678}", "audit.amountTolerance"),
     ("report: {formats: [pdf]}", "report.formats"), ("report: {timeZone: Nowhere}", "report.timeZone"),
     ("appstore: {concurrency: 0}", "appstore.concurrency"), ("appstore: {pinRoots: perhaps}", "appstore.pinRoots"),
     ("appstore: {channel: pigeon}", "appstore.channel"), ("app.game.colour: blue", "app.game.colour"),
@@ -70,7 +72,8 @@ import Testing
     let both = "app: {a: {bundleId: x}, b: {bundleId: y}}\n"
     let error = #expect(throws: ConfigurationError.self) { try load(both) }
     #expect(error?.key == "appstore.apps")
-    #expect(try load(both + "appstore: {apps: [a, b]}").apps.map(\.bundleId) == ["x", "y"])
+    let settings = try load(both + "appstore: {apps: [a, b]}")
+    #expect(settings.apps.map(\.bundleId) == ["x", "y"])
   }
 
   @Test func theDigestIsOfWhatReportsSayAndNotOfWhereThingsLie() throws {

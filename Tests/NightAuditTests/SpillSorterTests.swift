@@ -28,7 +28,9 @@ import Testing
     var records = (0..<count).map { _ in
       (
         key: (0..<Int.random(in: 0...6, using: &generator)).map { _ in UInt8.random(in: 0...3, using: &generator) },
-        content: (0..<Int.random(in: 0...40, using: &generator)).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        content: (0..<Int.random(in: 0...40, using: &generator)).map { _ in
+          UInt8.random(in: .min ... .max, using: &generator)
+        }
       )
     }
     let inMemory = try sorted(records, budget: 1 << 30)

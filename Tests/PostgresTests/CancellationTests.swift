@@ -23,7 +23,8 @@ struct CancellationTests {
     for round in 0..<100 {
       let cancelled = Task { try await session.execute("SELECT pg_sleep(3600)") }
       // Some run long enough to be hit by requests that are repeated for the statement before.
-      async let other = session.execute("SELECT pg_sleep_for($1 * interval '1 ms'), 7", [.int(round % 10 == 0 ? 100 : 0)])
+      async let other = session.execute(
+        "SELECT pg_sleep_for($1 * interval '1 ms'), 7", [.int(round % 10 == 0 ? 100 : 0)])
       for _ in 0..<round { await Task.yield() }
       cancelled.cancel()
       let error = try await postgresError { _ = try await cancelled.value }

@@ -94,5 +94,7 @@ private struct Graph: CustomStringConvertible {
     return best?.partners ?? []
   }
 
-  var description: String { "\(orders)x\(transactions) " + edges.map { "\($0.order)-\($0.transaction):\($0.distance)" }.joined(separator: " ") }
+  var description: String {
+    "\(orders)x\(transactions) " + edges.map { "\($0.order)-\($0.transaction):\($0.distance)" }.joined(separator: " ")
+  }
 }

@@ -66,9 +66,12 @@ import Testing
       scene.transaction("T9")
       scene.signedProof(for: order, of: scene.transaction("T1"))
     },
-    Case("what is brought but not named is not claimed by a mismatch", [
-      "orphan_payment on T1", "product_mismatch on order",
-    ]) { scene in
+    Case(
+      "what is brought but not named is not claimed by a mismatch",
+      [
+        "orphan_payment on T1", "product_mismatch on order",
+      ]
+    ) { scene in
       let record = scene.transaction()
       let order = scene.order { order in
         order.productId = "gems.500"
@@ -102,9 +105,12 @@ import Testing
           record.quantity = 5
         })
     },
-    Case("comparison for a duplicate that names its payment", [
-      "amount_mismatch on later", "duplicate_claim on later", "quantity_mismatch on later",
-    ]) { scene in
+    Case(
+      "comparison for a duplicate that names its payment",
+      [
+        "amount_mismatch on later", "duplicate_claim on later", "quantity_mismatch on later",
+      ]
+    ) { scene in
       scene.delivery(of: scene.paidOrder())
       scene.order("later") { order in
         order.transactionId = "T1"
@@ -116,7 +122,8 @@ import Testing
     },
   ]
 
-  @Test("The reason of a duplicate tells whose the owner is", arguments: [("user", "same user"), ("else", "another user")])
+  @Test(
+    "The reason of a duplicate tells whose the owner is", arguments: [("user", "same user"), ("else", "another user")])
   func whose(user: String, words: String) {
     var scene = Scene()
     scene.paidOrder()
@@ -129,10 +136,12 @@ import Testing
     #expect(finding?.transactionId == "T1")
   }
 
-  @Test("At stake in a partial refund: amount times percentage, rounded half up", arguments: [
-    (990, "USD", 33_333, 330), (1, "USD", 50_000, 1), (1, "USD", 49_999, 0), (300, "JPY", 33_333, 100),
-    (1_250, "KWD", 10_000, 125), (5, "KWD", 10_000, 1), (990, "USD", 0, 0),
-  ] as [(Int64, String, Int32, Int64)])
+  @Test(
+    "At stake in a partial refund: amount times percentage, rounded half up",
+    arguments: [
+      (990, "USD", 33_333, 330), (1, "USD", 50_000, 1), (1, "USD", 49_999, 0), (300, "JPY", 33_333, 100),
+      (1_250, "KWD", 10_000, 125), (5, "KWD", 10_000, 1), (990, "USD", 0, 0),
+    ] as [(Int64, String, Int32, Int64)])
   func partialRefund(minorUnits: Int64, code: String, percentage: Int32, expected: Int64) {
     var scene = Scene()
     scene.amount = .of(minorUnits, code)

@@ -84,6 +84,14 @@ import Testing
     #expect(record?.signedDate == Instant(seconds: 2))
   }
 
+  @Test("Whether any channel could tell of a refund is remembered")
+  func tells() {
+    let silent = TransactionFact.told(at: 2, by: .verifyReceipt, .silent)
+    #expect(TransactionRecord.folding([silent])?.tellsRevocation == false)
+    let spoken = TransactionRecord.folding([silent, .told(at: 1, by: .offline, .says(nil))])
+    #expect(spoken?.tellsRevocation == true)
+  }
+
   @Test("A cancellation that verifyReceipt showed and shows no more is gone")
   func cancellationGone() {
     let record = TransactionRecord.folding([

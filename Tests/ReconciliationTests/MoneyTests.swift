@@ -4,35 +4,43 @@ import Testing
 
 /// Amounts, currencies, times and ids.
 @Suite struct MoneyTests {
-  @Test("Milliunits are thousandths of the major unit in every currency", arguments: [
-    ("JPY", 300_000, 300), ("USD", 1_990, 199), ("KWD", 1_250, 1_250), ("CLF", 1_250, 12_500), ("USD", 0, 0),
-    ("USD", -1_990, -199), ("IQD", 1, 1),
-  ] as [(String, Int64, Int64)])
+  @Test(
+    "Milliunits are thousandths of the major unit in every currency",
+    arguments: [
+      ("JPY", 300_000, 300), ("USD", 1_990, 199), ("KWD", 1_250, 1_250), ("CLF", 1_250, 12_500), ("USD", 0, 0),
+      ("USD", -1_990, -199), ("IQD", 1, 1),
+    ] as [(String, Int64, Int64)])
   func milliunits(code: String, milliunits: Int64, expected: Int64) throws {
     #expect(Money(milliunits: milliunits, currency: Money.of(0, code).currency) == .of(expected, code))
   }
 
-  @Test("What is no whole number of minor units is none, never rounded", arguments: [
-    ("JPY", 300_500), ("JPY", 1), ("USD", 1_995), ("USD", -5), ("CLF", Int64.max), ("CLF", .min),
-  ] as [(String, Int64)])
+  @Test(
+    "What is no whole number of minor units is none, never rounded",
+    arguments: [
+      ("JPY", 300_500), ("JPY", 1), ("USD", 1_995), ("USD", -5), ("CLF", Int64.max), ("CLF", .min),
+    ] as [(String, Int64)])
   func noRounding(code: String, milliunits: Int64) {
     #expect(Money(milliunits: milliunits, currency: Money.of(0, code).currency) == nil)
   }
 
-  @Test("Shares are rounded half up, and a negative amount mirrors the positive one", arguments: [
-    (1, 1, 2, 1), (3, 1, 2, 2), (1, 49, 100, 0), (1, 51, 100, 1), (-1, 1, 2, -1), (-3, 1, 2, -2), (-1, 49, 100, 0),
-    (990, 2, 3, 660), (100, 1, 3, 33), (200, 1, 3, 67), (7, 0, 1, 0), (.max, 1, 1, .max), (.min, 1, 1, .min),
-    (.max, 2, 1, .max), (.min, 2, 1, .min),
-  ] as [(Int64, Int64, Int64, Int64)])
+  @Test(
+    "Shares are rounded half up, and a negative amount mirrors the positive one",
+    arguments: [
+      (1, 1, 2, 1), (3, 1, 2, 2), (1, 49, 100, 0), (1, 51, 100, 1), (-1, 1, 2, -1), (-3, 1, 2, -2), (-1, 49, 100, 0),
+      (990, 2, 3, 660), (100, 1, 3, 33), (200, 1, 3, 67), (7, 0, 1, 0), (.max, 1, 1, .max), (.min, 1, 1, .min),
+      (.max, 2, 1, .max), (.min, 2, 1, .min),
+    ] as [(Int64, Int64, Int64, Int64)])
   func share(minorUnits: Int64, part: Int64, whole: Int64, expected: Int64) {
     #expect(Money.of(minorUnits).share(part, of: whole) == .of(expected))
   }
 
-  @Test("Decimal text has exactly the digits of the currency", arguments: [
-    (199, "USD", "1.99"), (5, "USD", "0.05"), (0, "USD", "0.00"), (-5, "USD", "-0.05"), (300, "JPY", "300"),
-    (0, "JPY", "0"), (-1_500, "KWD", "-1.500"), (12_500, "CLF", "1.2500"), (.min, "USD", "-92233720368547758.08"),
-    (.max, "JPY", "9223372036854775807"),
-  ] as [(Int64, String, String)])
+  @Test(
+    "Decimal text has exactly the digits of the currency",
+    arguments: [
+      (199, "USD", "1.99"), (5, "USD", "0.05"), (0, "USD", "0.00"), (-5, "USD", "-0.05"), (300, "JPY", "300"),
+      (0, "JPY", "0"), (-1_500, "KWD", "-1.500"), (12_500, "CLF", "1.2500"), (.min, "USD", "-92233720368547758.08"),
+      (.max, "JPY", "9223372036854775807"),
+    ] as [(Int64, String, String)])
   func text(minorUnits: Int64, code: String, expected: String) {
     #expect(Money.of(minorUnits, code).decimalText == expected)
   }
@@ -46,9 +54,12 @@ import Testing
     #expect(sum.sorted.map(\.minorUnits) == [7, 3 * Int128(Int64.max)])
   }
 
-  @Test("Digits are those of ISO 4217", arguments: [
-    ("JPY", 0), ("KRW", 0), ("VND", 0), ("USD", 2), ("LBP", 2), ("MGA", 2), ("IQD", 3), ("KWD", 3), ("TND", 3), ("CLF", 4),
-  ] as [(String, UInt8)])
+  @Test(
+    "Digits are those of ISO 4217",
+    arguments: [
+      ("JPY", 0), ("KRW", 0), ("VND", 0), ("USD", 2), ("LBP", 2), ("MGA", 2), ("IQD", 3), ("KWD", 3), ("TND", 3),
+      ("CLF", 4),
+    ] as [(String, UInt8)])
   func digits(code: String, expected: UInt8) {
     #expect(Currency(code: code)?.digits == expected)
     #expect(Currency(code: code)?.code == code)
@@ -67,9 +78,11 @@ import Testing
 }
 
 @Suite struct InstantTests {
-  @Test("Apple's milliseconds are clamped, never trapped on", arguments: [
-    (0, 0), (1, 1_000), (-1, -1_000), (-62_135_769_600_000, -62_135_769_600_000_000), (.max, .max), (.min, .min),
-  ] as [(Int64, Int64)])
+  @Test(
+    "Apple's milliseconds are clamped, never trapped on",
+    arguments: [
+      (0, 0), (1, 1_000), (-1, -1_000), (-62_135_769_600_000, -62_135_769_600_000_000), (.max, .max), (.min, .min),
+    ] as [(Int64, Int64)])
   func milliseconds(milliseconds: Int64, microseconds: Int64) {
     #expect(Instant(milliseconds: milliseconds).microseconds == microseconds)
   }

@@ -67,9 +67,12 @@ import Testing
         $0.createdAt = ordered + .hours(1)
       }
     },
-    Case("one payment for three orders: every claimant", [
-      "duplicate_claim on o2", "duplicate_claim on o3",
-    ]) { scene in
+    Case(
+      "one payment for three orders: every claimant",
+      [
+        "duplicate_claim on o2", "duplicate_claim on o3",
+      ]
+    ) { scene in
       scene.delivery(of: scene.paidOrder())
       for (id, hours) in [("o2", 1), ("o3", 2)] as [(String, Int64)] {
         scene.order(id) { order in
@@ -114,6 +117,12 @@ import Testing
       let order = scene.order { $0.transactionId = "T1" }
       let refunded = scene.transaction("T2") { $0.revocation = Revocation(date: ordered + .hours(1)) }
       scene.receipt(for: order, .verified(.app), bringing: [scene.transaction("T1"), refunded])
+      scene.delivery(of: order)
+    },
+    Case("one order, two payments, the named one refunded", []) { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      let refunded = scene.transaction("T1") { $0.revocation = Revocation(date: ordered + .hours(1)) }
+      scene.receipt(for: order, .verified(.app), bringing: [refunded, scene.transaction("T2")])
       scene.delivery(of: order)
     },
     Case("one payment proven by two receipts", []) { scene in
@@ -225,9 +234,15 @@ import Testing
     Case("refunded in the shop only", ["refund_only_here on order"]) { scene in
       scene.delivery(of: scene.paidOrder({ $0.status = .refunded }))
     },
-    Case("the refund was reversed, the goods are gone", [
-      "paid_not_delivered on order", "refund_reversed_not_reinstated on order",
-    ]) { scene in
+    Case("refunded in the shop, and the channel cannot tell", []) { scene in
+      scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: { $0.tellsRevocation = false }))
+    },
+    Case(
+      "the refund was reversed, the goods are gone",
+      [
+        "paid_not_delivered on order", "refund_reversed_not_reinstated on order",
+      ]
+    ) { scene in
       let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = Scene.asOf - .hours(3) })
       scene.delivery(of: order) { $0.revokedAt = Scene.asOf - .hours(9) }
     },

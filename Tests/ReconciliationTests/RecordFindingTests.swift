@@ -102,10 +102,11 @@ import Testing
       scene.delivery(of: scene.paidOrder(transaction: { $0.currency = "EUR" }))
     },
     Case("no currency told", []) { scene in
-      scene.delivery(of: scene.paidOrder(transaction: { record in
-        record.currency = nil
-        record.priceMilliunits = nil
-      }))
+      scene.delivery(
+        of: scene.paidOrder(transaction: { record in
+          record.currency = nil
+          record.priceMilliunits = nil
+        }))
     },
     Case("access past the grace", ["lapsed_still_served on order"]) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = Scene.asOf - .days(16) - .microsecond }))
@@ -113,10 +114,27 @@ import Testing
     Case("access within the grace", []) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = Scene.asOf - .days(16) }))
     },
-    Case("lapsed and taken back", ["paid_not_delivered on order"]) { scene in
-      scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = Scene.asOf - .days(30) })) {
-        $0.revokedAt = Scene.asOf
+    Case("lapsed and taken back", []) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = ended })) { $0.revokedAt = ended }
+    },
+    Case("taken back before the period was over", ["paid_not_delivered on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = ended })) {
+        $0.revokedAt = ended - .microsecond
       }
+    },
+    Case("taken back at its end, and given again", []) { scene in
+      let order = scene.paidOrder(transaction: { $0.expiresDate = ended })
+      scene.delivery("d1", of: order) { $0.revokedAt = ended }
+      scene.delivery("d2", of: order)
+    },
+    Case("refunded, and taken back after the end", []) { scene in
+      let order = scene.paidOrder(
+        { $0.status = .refunded },
+        transaction: { record in
+          record.expiresDate = ended
+          record.revocation = Revocation(date: ordered + .hours(1))
+        })
+      scene.delivery(of: order) { $0.revokedAt = Scene.asOf }
     },
     Case("renewed by a later period", ["renewal_without_order on T2"]) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = Scene.asOf - .days(30) }))
@@ -151,9 +169,12 @@ import Testing
     Case("delivered in the future; it counts all the same", ["future_dated on order"]) { scene in
       scene.delivery(of: scene.paidOrder()) { $0.deliveredAt = late }
     },
-    Case("taken back in the future; it counts all the same", [
-      "future_dated on order", "paid_not_delivered on order",
-    ]) { scene in
+    Case(
+      "taken back in the future; it counts all the same",
+      [
+        "future_dated on order", "paid_not_delivered on order",
+      ]
+    ) { scene in
       scene.delivery(of: scene.paidOrder()) { $0.revokedAt = late }
     },
     Case("bought in the future", ["delivered_before_paid on order", "future_dated on order"]) { scene in
@@ -226,9 +247,12 @@ import Testing
       scene.transaction()
       scene.world.orders = [.bad(.broken("order"))]
     },
-    Case("broken receipt and delivery rows of an order", [
-      "bad_row on delivery", "bad_row on r1", "bad_row on r2", "status_mismatch on order",
-    ]) { scene in
+    Case(
+      "broken receipt and delivery rows of an order",
+      [
+        "bad_row on delivery", "bad_row on r1", "bad_row on r2", "status_mismatch on order",
+      ]
+    ) { scene in
       let order = scene.order()
       scene.receipt("r1", for: order, .rejected(.signatureInvalid)) { $0.defect = "no such status" }
       scene.receipt("r2", for: order, .rejected(.signatureInvalid)) { $0.defect = "no such status" }
@@ -243,6 +267,7 @@ import Testing
   ]
 
   private static let ordered = Scene.asOf - .days(2)
+  private static let ended = Scene.asOf - .days(1)
   private static let late = Scene.asOf + .minutes(5) + .microsecond
   private static let token = "7e3fb204-2d3a-4c5b-9f60-0a1b2c3d4e5f"
   private static let otherToken = "11111111-2d3a-4c5b-9f60-0a1b2c3d4e5f"

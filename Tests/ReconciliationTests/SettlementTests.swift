@@ -52,7 +52,8 @@ import Testing
     let first = scene.transaction("T1")
     let second = scene.transaction("T2") { $0.purchaseDate = ordered + .hours(10) }
     scene.receipt("r1", for: scene.order("o1"), .verified(.app), bringing: [first, second])
-    scene.receipt("r2", for: scene.order("o2") { $0.createdAt = ordered - .hours(1) }, .verified(.app), bringing: [first])
+    scene.receipt(
+      "r2", for: scene.order("o2") { $0.createdAt = ordered - .hours(1) }, .verified(.app), bringing: [first])
     #expect(scene.world.ownedBy("o1") == ["T2"])
     #expect(scene.world.ownedBy("o2") == ["T1"])
   }
@@ -95,6 +96,20 @@ import Testing
     let facts = scene.world.settledFacts()
     #expect(facts.orders["order"]?.claims.owned.map(\.environment) == [.production])
     #expect(facts.claimed == [TransactionKey(environment: .production, transactionId: "T1")])
+  }
+
+  @Test("What is lost is listed by id, in whatever order it was brought")
+  func lostInOrder() {
+    var scene = Scene()
+    let records = ["T2", "T1", "T3"].map { scene.transaction($0) }
+    let owners = records.map { record in
+      Claimant(
+        order: scene.order("owner of " + record.transactionId.text) { $0.transactionId = record.transactionId },
+        brought: [record])
+    }
+    let loser = Claimant(order: scene.order("loser"), brought: records)
+    let settlement = Settlement(settling: owners + [loser], rules: scene.world.rules)
+    #expect(settlement.claims["loser"]?.lost.map(\.transaction.transactionId) == ["T1", "T2", "T3"])
   }
 
   @Test("A transaction never has two owners, and input order never matters", arguments: Effort.blocks)

@@ -11,7 +11,9 @@ import Testing
       let (silent, silenced) = random.withholding(using: &generator)
       let before = random.world.audited().judgements
       for (orderId, judgement) in silent.audited().judgements {
-        guard case .unpaid(let reason, _) = judgement.verdict, before[orderId]?.verdict?.name != "unpaid" else { continue }
+        guard case .unpaid(let reason, _) = judgement.verdict, before[orderId]?.verdict?.name != "unpaid" else {
+          continue
+        }
         // Its own proofs were answered, and prove it; what paid it was evidence of somebody else about the id it names.
         let hasLostRecord = random.world.namesKnown(orderId) && !silent.namesKnown(orderId)
         #expect(hasLostRecord && !silenced.contains(orderId), "\(orderId) \(reason), world \(number)")

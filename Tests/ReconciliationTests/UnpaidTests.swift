@@ -205,6 +205,14 @@ import Testing
       scene.receipt("r2", for: nearer, .verified(.app), bringing: [record])
       scene.receipt("r3", for: nearer, .neverChecked)
     },
+    Case("the owner's own payload may turn out to hold another id", "unconfirmed awaiting_evidence") { scene in
+      scene.paidOrder()
+      let earlier = scene.order("earlier") {
+        $0.transactionId = "T1"
+        $0.createdAt = ordered - .hours(1)
+      }
+      scene.receipt("silent", for: earlier, .unanswered(.unreachable))
+    },
     Case("the owner's proof of this one purchase waits for news only", "unpaid duplicate") { scene in
       let record = scene.transaction()
       scene.signedProof(for: scene.order { $0.createdAt = ordered - .hours(1) }, of: record)

@@ -49,7 +49,8 @@ import Testing
     }
   }
 
-  @Test("A finding named after a disposition stands on every order that has it, and on no other", arguments: Effort.blocks)
+  @Test(
+    "A finding named after a disposition stands on every order that has it, and on no other", arguments: Effort.blocks)
   func namedFindings(block: UInt64) {
     let named: [Disposition: FindingKind] = [
       .paidNotDelivered: .paidNotDelivered, .partlyDelivered: .partlyDelivered, .deliveredNotPaid: .deliveredNotPaid,
@@ -73,7 +74,8 @@ import Testing
     }
   }
 
-  @Test("Money at stake on one order is counted once, a second charge apart; sandbox money never", arguments: Effort.blocks)
+  @Test(
+    "Money at stake on one order is counted once, a second charge apart; sandbox money never", arguments: Effort.blocks)
   func stakes(block: UInt64) {
     forEachWorld(block) { random, _ in
       for judgement in random.world.audited().judgements.values {

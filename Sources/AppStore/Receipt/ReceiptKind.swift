@@ -1,19 +1,11 @@
 import Foundation
+import Reconciliation
 
-/// What a payload that a client sent us is, told by its content alone.
+/// Telling what a payload that a client sent us is, by its content alone.
 ///
 /// Time and memory are proportional to the payload, and a payload longer than `maximumPayloadBytes` is not looked into.
 /// The kind says nothing about whether the payload is genuine.
-package enum ReceiptKind: String, Hashable, CaseIterable, Sendable {
-  /// A base64 app receipt: PKCS#7 SignedData in DER, or in BER with indefinite lengths.
-  case appReceipt = "app_receipt"
-  /// A base64 receipt of one transaction, as iOS 6 gave it: a text property list with `purchase-info`.
-  case transactionReceipt = "transaction_receipt"
-  /// A transaction that Apple signed as a JWS (RFC 7515, compact form).
-  case signedTransaction = "signed_transaction"
-  /// None of these.
-  case malformed
-
+extension ReceiptKind {
   /// Longer payloads are malformed: 10 MiB. Apple's receipts have some 5 KB and 350 bytes a purchase.
   package static let maximumPayloadBytes = 10 << 20
 
@@ -21,10 +13,10 @@ package enum ReceiptKind: String, Hashable, CaseIterable, Sendable {
   package static func detect(payload: String) -> ReceiptKind {
     let characters = Array(payload.utf8.prefix(maximumPayloadBytes + 1))
     guard characters.count <= maximumPayloadBytes else { return .malformed }
-    if isSignedTransaction(trimmed(characters[...])) { return .signedTransaction }
+    if isSignedTransaction(trimmed(characters[...])) { return .signed }
     guard let bytes = Base64Text.decodeReceipt(payload) else { return .malformed }
-    if isSignedData(bytes) { return .appReceipt }
-    return isPropertyList(bytes) ? .transactionReceipt : .malformed
+    if isSignedData(bytes) { return .app }
+    return isPropertyList(bytes) ? .transaction : .malformed
   }
 
   // MARK: JWS

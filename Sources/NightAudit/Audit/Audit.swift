@@ -31,12 +31,13 @@ struct Audit {
       testUsers: plan.rules.testUsers)
     progress.begin("auditing orders", total: 0)
     try AuditPass(
-      plan: plan, sales: sales, collector: collector, temporaryDirectory: temporary, stop: stop, progress: progress)
-      .run(coordinator) {
-        let connection = try connect(scope)
-        try connection.begin(.importedSnapshot(snapshot))
-        return connection
-      }
+      plan: plan, sales: sales, collector: collector, temporaryDirectory: temporary, stop: stop, progress: progress
+    )
+    .run(coordinator) {
+      let connection = try connect(scope)
+      try connection.begin(.importedSnapshot(snapshot))
+      return connection
+    }
     progress.end()
     try collector.writeRemainder()
 

@@ -154,13 +154,15 @@ struct AuditPass {
       } else {
         if order.transactionId != nil, !facts.brought.isEmpty, facts.claimant.named == nil {
           // The id in a proof's own payload decides here, and sound receipts were not put aside.
-          facts.receipts = try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
+          facts.receipts =
+            try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
         }
         facts.claims = Settlement.alone(facts.claimant, rules: plan.rules)
       }
       facts.accountTokenUser = tokens.isEmpty ? nil : tokens[order.orderId]
       let judgement = Judgement(judging: facts, rules: plan.rules)
-      try collector.addRefunds(of: facts.claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
+      try collector.addRefunds(
+        of: facts.claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
       if isJudged, isListed { try collector.add(judgement, plan: plan) }
       try file(group.transactions, facts.claims, order, contested)
     }
@@ -207,7 +209,8 @@ struct AuditPass {
   /// Handles everything filed under ids before this one, for which there is no order.
   private func passBefore(
     _ orderId: Identifier?, _ deliveries: inout OrderedStream<Delivery>,
-    _ transactions: inout OrderedStream<FiledTransaction>, _ receipts: inout SortedReceipts, _ contested: ContestedClaims
+    _ transactions: inout OrderedStream<FiledTransaction>, _ receipts: inout SortedReceipts,
+    _ contested: ContestedClaims
   ) throws {
     func isBefore(_ other: Identifier?) -> Bool {
       guard let orderId else { return true }
@@ -216,7 +219,9 @@ struct AuditPass {
       return other < orderId
     }
     while let delivery = deliveries.head, isBefore(delivery.orderId) {
-      if delivery.deliveredAt >= plan.rules.lookbackStart { try collector.add(Unowned.finding(on: delivery), plan: plan) }
+      if delivery.deliveredAt >= plan.rules.lookbackStart {
+        try collector.add(Unowned.finding(on: delivery), plan: plan)
+      }
       try deliveries.advance()
     }
     while let transaction = transactions.head, isBefore(transaction.orderId) {

@@ -136,7 +136,8 @@ struct ContestedClaims {
   ) throws -> [Identifier: [Receipt]] {
     var found: [Identifier: [Receipt]] = [:]
     for list in try literals(Array(ids)) {
-      var reader = try connection.copyOut(ReceiptRow.query(sales, condition: "TRUE", where: "r.order_id::text = ANY (\(list))"))
+      var reader = try connection.copyOut(
+        ReceiptRow.query(sales, condition: "TRUE", where: "r.order_id::text = ANY (\(list))"))
       while try reader.advance() {
         let receipt = try ReceiptRow(reader, asOf: asOf).receipt
         if let orderId = receipt.orderId { found[orderId, default: []].append(receipt) }

@@ -14,12 +14,7 @@ final class SpillSorter {
     }
   }
 
-  /// One run of sorted records, from memory or from a file.
-  private struct Run {
-    var file: UnsafeMutablePointer<FILE>
-    var head: Record?
-  }
-
+  /// A key and what belongs to it.
   struct Record {
     var key: [UInt8]
     var content: [UInt8]
@@ -30,10 +25,24 @@ final class SpillSorter {
     }
   }
 
+  /// Where a record lies in the arena: its key, then its content.
+  private struct Entry {
+    var start: Int
+    var keyLength: Int
+    var contentLength: Int
+  }
+
+  /// One run of sorted records in a file.
+  private struct Run {
+    var file: UnsafeMutablePointer<FILE>
+    var head: Record?
+  }
+
   private let directory: String
   private let budget: Int
-  private var waiting: [Record] = []
-  private var size = 0
+  /// All waiting records end to end: one allocation instead of two for each.
+  private var arena: [UInt8] = []
+  private var entries: [Entry] = []
   private var runs: [Run] = []
   private var position = 0
   private var isSorted = false
@@ -52,20 +61,23 @@ final class SpillSorter {
   /// Adds a record. Not after the first `next`.
   func add(key: [UInt8], content: [UInt8]) throws(Failure) {
     precondition(!isSorted, "records are added before they are read")
-    waiting.append(Record(key: key, content: content))
+    entries.append(Entry(start: arena.count, keyLength: key.count, contentLength: content.count))
+    arena += key
+    arena += content
     count += 1
-    // Two arrays with their headers, beside the bytes themselves.
-    size += key.count + content.count + 96
-    if size > budget { try spill() }
+    if arena.count + entries.count * MemoryLayout<Entry>.stride > budget { try spill() }
   }
 
   /// The next record in order; nil after the last.
   func next() throws(Failure) -> Record? {
     if !isSorted { try sort() }
     if runs.isEmpty {
-      guard position < waiting.count else { return nil }
+      guard position < entries.count else { return nil }
       defer { position += 1 }
-      return waiting[position]
+      let entry = entries[position]
+      let middle = entry.start + entry.keyLength
+      return Record(
+        key: Array(arena[entry.start..<middle]), content: Array(arena[middle..<middle + entry.contentLength]))
     }
     var least: Int?
     for (index, run) in runs.enumerated() {
@@ -81,56 +93,71 @@ final class SpillSorter {
   private func sort() throws(Failure) {
     isSorted = true
     if runs.isEmpty {
-      waiting.sort(by: Record.precedes)
+      sortEntries()
       return
     }
-    if !waiting.isEmpty { try spill() }
+    if !entries.isEmpty { try spill() }
     for index in runs.indices {
       rewind(runs[index].file)
       runs[index].head = try read(runs[index].file)
     }
   }
 
+  private func sortEntries() {
+    arena.withUnsafeBytes { arena in
+      func compare(_ left: Int, _ leftLength: Int, _ right: Int, _ rightLength: Int) -> Int {
+        guard let base = arena.baseAddress, min(leftLength, rightLength) > 0 else { return leftLength - rightLength }
+        let order = memcmp(base + left, base + right, min(leftLength, rightLength))
+        return order == 0 ? leftLength - rightLength : Int(order)
+      }
+      entries.sort { left, right in
+        let order = compare(left.start, left.keyLength, right.start, right.keyLength)
+        if order != 0 { return order < 0 }
+        return compare(
+          left.start + left.keyLength, left.contentLength, right.start + right.keyLength, right.contentLength) < 0
+      }
+    }
+  }
+
   private func spill() throws(Failure) {
-    waiting.sort(by: Record.precedes)
+    sortEntries()
     var path = Array((directory + "/night-audit-XXXXXX").utf8CString)
     let descriptor = mkstemp(&path)
     guard descriptor >= 0, let file = fdopen(descriptor, "w+") else { throw failure() }
     // Nameless from here on: it is gone with the process, however that ends.
     unlink(path)
     runs.append(Run(file: file, head: nil))
-    for record in waiting {
-      for part in [record.key, record.content] {
-        var length = UInt32(part.count)
-        guard fwrite(&length, 4, 1, file) == 1, part.isEmpty || fwrite(part, part.count, 1, file) == 1 else {
-          throw failure()
-        }
+    for entry in entries {
+      var lengths = (UInt32(entry.keyLength), UInt32(entry.contentLength))
+      let length = entry.keyLength + entry.contentLength
+      let isWritten = arena.withUnsafeBytes { arena in
+        fwrite(&lengths, 8, 1, file) == 1
+          && (length == 0 || arena.baseAddress.map { fwrite($0 + entry.start, length, 1, file) == 1 } ?? false)
       }
+      guard isWritten else { throw failure() }
     }
     guard fflush(file) == 0 else { throw failure() }
-    waiting.removeAll(keepingCapacity: true)
-    size = 0
+    entries.removeAll(keepingCapacity: true)
+    arena.removeAll(keepingCapacity: true)
   }
 
   private func read(_ file: UnsafeMutablePointer<FILE>) throws(Failure) -> Record? {
-    guard let key = try readPart(file, mayEnd: true) else { return nil }
-    guard let content = try readPart(file, mayEnd: false) else { throw failure() }
-    return Record(key: key, content: content)
-  }
-
-  private func readPart(_ file: UnsafeMutablePointer<FILE>, mayEnd: Bool) throws(Failure) -> [UInt8]? {
-    var length: UInt32 = 0
-    guard fread(&length, 4, 1, file) == 1 else {
-      if mayEnd, feof(file) != 0 { return nil }
+    var lengths: (UInt32, UInt32) = (0, 0)
+    guard fread(&lengths, 8, 1, file) == 1 else {
+      if feof(file) != 0 { return nil }
       throw failure()
     }
+    return Record(key: try bytes(Int(lengths.0), from: file), content: try bytes(Int(lengths.1), from: file))
+  }
+
+  private func bytes(_ length: Int, from file: UnsafeMutablePointer<FILE>) throws(Failure) -> [UInt8] {
     var isShort = false
-    let part = [UInt8](unsafeUninitializedCapacity: Int(length)) { buffer, count in
-      count = fread(buffer.baseAddress, 1, Int(length), file)
-      isShort = count < Int(length)
+    let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
+      count = fread(buffer.baseAddress, 1, length, file)
+      isShort = count < length
     }
     if isShort { throw failure() }
-    return part
+    return bytes
   }
 
   private func failure() -> Failure { Failure(directory: directory, code: errno) }

@@ -149,7 +149,8 @@ struct SchemaExamination {
         "orders",
         [
           ("order_id", text, true), ("user_id", text, true), ("bundle_id", word, false), ("product_id", text, true),
-          ("quantity", count, true), ("amount", money, true), ("currency", word, true), ("status", word + ["enum"], true),
+          ("quantity", count, true), ("amount", money, true), ("currency", word, true),
+          ("status", word + ["enum"], true),
           ("transaction_id", text, false), ("app_account_token", text, false), ("created_at", instant, true),
           ("verified_at", instant, false), ("updated_at", instant, true),
         ]
@@ -246,7 +247,9 @@ struct SchemaExamination {
       let table = try row.text(0)
       return Diagnosis(
         subject: "night_audit.\(table)",
-        problem: "may not be written; run: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA night_audit TO \(role)")
+        problem:
+          "may not be written; run: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA night_audit TO \(role)"
+      )
     }
   }
 

@@ -22,16 +22,20 @@ package struct OutcomeText {
       if orders == 0 { continue }
       let money = outcome.totals.amountByDisposition[disposition.index].sorted
         .map { "\(Money.decimalText($0.minorUnits, digits: $0.currency.digits)) \($0.currency)" }
-      lines.append("  \(padded(disposition.rawValue, 26))\(leftPadded(String(orders), 9))  \(money.joined(separator: ", "))")
+      lines.append(
+        "  \(padded(disposition.rawValue, 26))\(leftPadded(String(orders), 9))  \(money.joined(separator: ", "))")
     }
     lines.append("")
     let findings = summary.findings
     lines.append(
-      "Findings: \(findings.opening) open before, \(findings.new) new, \(findings.closed) closed, \(findings.closing) open now")
+      "Findings: \(findings.opening) open before, \(findings.new) new, \(findings.closed) closed, \(findings.closing) open now"
+    )
     for (kind, count) in findings.openByKind.sorted(by: { $0.key.index < $1.key.index }) {
       lines.append("  \(padded(kind.rawValue, 32))\(leftPadded(String(count), 7))  \(kind.severity.rawValue)")
     }
-    let stake = findings.atStake.sorted.map { "\(Money.decimalText($0.minorUnits, digits: $0.currency.digits)) \($0.currency)" }
+    let stake = findings.atStake.sorted.map {
+      "\(Money.decimalText($0.minorUnits, digits: $0.currency.digits)) \($0.currency)"
+    }
     if !stake.isEmpty { lines.append("At stake: \(stake.joined(separator: ", "))") }
     lines.append("Control totals: balanced")
     if let directory = outcome.directory { lines.append("Report: \(directory)") }

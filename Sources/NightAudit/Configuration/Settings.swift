@@ -98,7 +98,9 @@ package struct Settings: Sendable {
       ("audit.subscriptionGrace", subscriptionGrace), ("audit.clockSkew", clockSkew),
     ]
     var lines = durations.map { "\($0)=\($1.wholeSeconds)" }
-    lines += apps.sorted { $0.name < $1.name }.map { "app.\($0.name)=\($0.bundleId) \(effectiveChannel(of: $0).rawValue)" }
+    lines += apps.sorted { $0.name < $1.name }.map {
+      "app.\($0.name)=\($0.bundleId) \(effectiveChannel(of: $0).rawValue)"
+    }
     lines.append("audit.amountTolerance=\(amountToleranceMillionths)")
     lines.append("audit.testUsers=\(testUsers.sorted().joined(separator: ","))")
     lines.append("report.timeZone=\(timeZoneName)")

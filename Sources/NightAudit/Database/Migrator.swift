@@ -67,7 +67,8 @@ package struct Migrator {
 
   /// Throws `SchemaError` unless the schema is the one that this program was built for.
   package static func requireCurrent(_ connection: borrowing BlockingConnection) throws {
-    let exists = try connection.execute("SELECT to_regclass('night_audit.schema_migrations') IS NOT NULL").single().bool(0)
+    let exists = try connection.execute("SELECT to_regclass('night_audit.schema_migrations') IS NOT NULL").single()
+      .bool(0)
     guard exists else { throw SchemaError.missing }
     let present = try versions(connection)
     if let newest = present.keys.max(), newest > migrations.map(\.version).max() ?? 0 {

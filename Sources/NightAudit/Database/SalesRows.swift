@@ -55,9 +55,12 @@ package struct SalesRows: Sendable {
     if orderId.text.isEmpty { defects.append("order_id is missing") }
     if userId.text.isEmpty { defects.append("user_id is missing") }
     if productId.text.isEmpty { defects.append("product_id is missing") }
-    if quantity < 1 || quantity > Int64(Int32.max) { defects.append("quantity \(quantity) is not from 1 to \(Int32.max)") }
+    if quantity < 1 || quantity > Int64(Int32.max) {
+      defects.append("quantity \(quantity) is not from 1 to \(Int32.max)")
+    }
     if status == nil {
-      defects.append("status '\(statusText)' is not one of \(OrderStatus.allCases.map(\.rawValue).joined(separator: ", "))")
+      defects.append(
+        "status '\(statusText)' is not one of \(OrderStatus.allCases.map(\.rawValue).joined(separator: ", "))")
     }
     if let currency {
       if let defect = defect(of: amount, in: currency) { defects.append(defect) }
@@ -69,7 +72,8 @@ package struct SalesRows: Sendable {
     return .bad(
       BadOrder(
         orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: Int32(clamping: quantity),
-        amountText: amount?.text ?? "", currencyText: currencyText, statusText: statusText, transactionId: transactionId,
+        amountText: amount?.text ?? "", currencyText: currencyText, statusText: statusText,
+        transactionId: transactionId,
         createdAt: created.instant ?? asOf, defect: defects.joined(separator: "; ")))
   }
 
@@ -109,7 +113,9 @@ package struct SalesRows: Sendable {
     var defects: [String] = []
     if delivery.deliveryId.text.isEmpty { defects.append("delivery_id is missing") }
     if delivery.userId.text.isEmpty { defects.append("user_id is missing") }
-    if quantity < 1 || quantity > Int64(Int32.max) { defects.append("quantity \(quantity) is not from 1 to \(Int32.max)") }
+    if quantity < 1 || quantity > Int64(Int32.max) {
+      defects.append("quantity \(quantity) is not from 1 to \(Int32.max)")
+    }
     if delivered.instant == nil { defects.append("delivered_at is missing or infinite") }
     if revoked == .infinite { defects.append("revoked_at is infinite") }
     if !defects.isEmpty { delivery.defect = defects.joined(separator: "; ") }

@@ -30,7 +30,8 @@ package enum TransactionTable {
     record.expiresDate = try instant(row, 10)
     record.subscriptionExpiresDate = try instant(row, 11)
     if let date = try instant(row, 12) {
-      record.revocation = Revocation(date: date, percentage: try row.optionalInt32(13), type: try row.optionalText(14),
+      record.revocation = Revocation(
+        date: date, percentage: try row.optionalInt32(13), type: try row.optionalText(14),
         reason: try row.optionalInt32(28))
     }
     record.revocationWithdrawnDate = try instant(row, 15)

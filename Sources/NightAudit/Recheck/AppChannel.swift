@@ -17,7 +17,9 @@ package struct AppChannel: Sendable {
     now: @escaping @Sendable () -> Instant
   ) throws {
     self.app = app
-    sharedSecret = try app.sharedSecretFile.map { try AppChannel.secret(in: $0, key: "app.\(app.name).sharedSecretFile") }
+    sharedSecret = try app.sharedSecretFile.map {
+      try AppChannel.secret(in: $0, key: "app.\(app.name).sharedSecretFile")
+    }
     signed = roots.map { JWSVerifier(roots: $0) }
     let rate = settings.requestsPerSecond > 0 ? settings.requestsPerSecond : nil
     client = VerifyReceiptClient(
@@ -49,18 +51,9 @@ package struct AppChannel: Sendable {
     }
   }
 
-  private static func kind(of payload: String) -> Reconciliation.ReceiptKind {
-    switch AppStore.ReceiptKind.detect(payload: payload) {
-    case .appReceipt: .app
-    case .transactionReceipt: .transaction
-    case .signedTransaction: .signed
-    case .malformed: .malformed
-    }
-  }
-
   /// What is known about a proof without asking anybody; nil when Apple must be asked.
   package func judgeOffline(_ due: DueCheck) -> CheckResult? {
-    let kind = AppChannel.kind(of: due.payload)
+    let kind = ReceiptKind.detect(payload: due.payload)
     var result = CheckResult(
       subject: due.subject, orderId: due.orderId, kind: kind, outcome: .rejected, reason: .malformed, channel: .offline)
     switch kind {
@@ -107,7 +100,7 @@ package struct AppChannel: Sendable {
 
   /// What an answer means for the proof; nil for a fault of ours, from which nothing follows about any proof.
   package func result(of answer: ReceiptAnswer, for due: DueCheck) -> CheckResult? {
-    let kind = AppChannel.kind(of: due.payload)
+    let kind = ReceiptKind.detect(payload: due.payload)
     var result = CheckResult(
       subject: due.subject, orderId: due.orderId, kind: kind, outcome: .unanswered, channel: .verifyReceipt)
     result.appleStatus = answer.appleStatus

@@ -15,7 +15,8 @@ package struct CheckResult: Sendable {
   package var facts: [TransactionFact] = []
 
   package init(
-    subject: CheckSubject, orderId: Identifier?, kind: ReceiptKind?, outcome: CheckOutcome, reason: PaymentReason? = nil,
+    subject: CheckSubject, orderId: Identifier?, kind: ReceiptKind?, outcome: CheckOutcome,
+    reason: PaymentReason? = nil,
     channel: EvidenceChannel
   ) {
     self.subject = subject

@@ -167,7 +167,8 @@ package struct RecheckStage: Sendable {
       note(answer, permit: permit, app: channel.app.name)
       guard let result = channel.result(of: answer, for: due) else { return }
       if attempt < Self.tries, isWorthAnotherTry(answer), reasonToEnd(deadline) == nil {
-        let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(attempt: attempt, random: .random(in: 0..<1))
+        let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
+          attempt: attempt, random: .random(in: 0..<1))
         if (try? await Task.sleep(for: pause)) != nil { continue }
       }
       finish(result, sink: sink)

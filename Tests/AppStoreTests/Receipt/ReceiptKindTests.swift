@@ -1,5 +1,6 @@
 import AppStore
 import Foundation
+import Reconciliation
 import Testing
 
 struct ReceiptKindTests {
@@ -25,10 +26,10 @@ struct ReceiptKindTests {
     ] as [[UInt8]])
   func appReceipts(bytes: [UInt8]) {
     let payload = Data(bytes).base64EncodedString()
-    #expect(ReceiptKind.detect(payload: payload) == .appReceipt)
-    #expect(ReceiptKind.detect(payload: " \n\t\(payload)\r\n") == .appReceipt)
-    #expect(ReceiptKind.detect(payload: payload.prefix(4) + "\r\n" + payload.dropFirst(4)) == .appReceipt)
-    #expect(ReceiptKind.detect(payload: payload.filter { $0 != "=" }) == .appReceipt)
+    #expect(ReceiptKind.detect(payload: payload) == .app)
+    #expect(ReceiptKind.detect(payload: " \n\t\(payload)\r\n") == .app)
+    #expect(ReceiptKind.detect(payload: payload.prefix(4) + "\r\n" + payload.dropFirst(4)) == .app)
+    #expect(ReceiptKind.detect(payload: payload.filter { $0 != "=" }) == .app)
   }
 
   @Test(
@@ -48,9 +49,9 @@ struct ReceiptKindTests {
     oldReceipt, "\n" + oldReceipt + "\n", #"{"purchase-info"="QQ==";}"#, #"{ "purchase-info"  =  "" }"#,
   ])
   func transactionReceipts(text: String) {
-    #expect(ReceiptKind.detect(payload: Data(text.utf8).base64EncodedString()) == .transactionReceipt)
+    #expect(ReceiptKind.detect(payload: Data(text.utf8).base64EncodedString()) == .transaction)
     let wrapped = Data(text.utf8).base64EncodedString(options: [.lineLength64Characters])
-    #expect(ReceiptKind.detect(payload: wrapped) == .transactionReceipt)
+    #expect(ReceiptKind.detect(payload: wrapped) == .transaction)
   }
 
   @Test(arguments: [
@@ -67,7 +68,7 @@ struct ReceiptKindTests {
     jws(header: #"{"alg":"none"}"#), jws(header: #"{"kid":"Apple_Xcode_Key","alg":"ES256"}"#),
   ])
   func signedTransactions(payload: String) {
-    #expect(ReceiptKind.detect(payload: payload) == .signedTransaction)
+    #expect(ReceiptKind.detect(payload: payload) == .signed)
   }
 
   @Test(arguments: [
@@ -86,7 +87,7 @@ struct ReceiptKindTests {
 
   @Test func longPayloadsAreNotLookedInto() {
     let padding = String(repeating: " ", count: ReceiptKind.maximumPayloadBytes - Self.jws.utf8.count)
-    #expect(ReceiptKind.detect(payload: padding + Self.jws) == .signedTransaction)
+    #expect(ReceiptKind.detect(payload: padding + Self.jws) == .signed)
     #expect(ReceiptKind.detect(payload: " " + padding + Self.jws) == .malformed)
     let dots = String(repeating: ".", count: 5_000_000)
     #expect(ReceiptKind.detect(payload: dots) == .malformed)

@@ -13,36 +13,37 @@
 #define NONE INT64_MIN
 
 typedef struct {
-  const char *data;
+  const char* data;
   int length;  // -1: NULL
 } Field;
 
 typedef struct {
-  PGconn *connection;
-  char *message;
+  PGconn* connection;
+  char* message;
   bool started;
   bool ended;
   Field field[MAX_FIELDS];
 } Stream;
 
-// Opens a connection of its own and reads in the snapshot; NULL takes a new one. The environment says where the server is.
-PGconn *connect_reader(const char *snapshot);
-void stream_open(Stream *stream, const char *snapshot, const char *query);
+// Opens a connection of its own and reads in the snapshot; NULL takes a new one. The environment says where the server
+// is.
+PGconn* connect_reader(const char* snapshot);
+void stream_open(Stream* stream, const char* snapshot, const char* query);
 // Moves to the next row; false at the end, when the connection is closed as well.
-bool stream_next(Stream *stream);
+bool stream_next(Stream* stream);
 
-void copy_text(const Stream *stream, int column, char *target, int size);
-int compare_text(const Stream *stream, int column, const char *other);
-static inline bool is_null(const Stream *stream, int column) { return stream->field[column].length < 0; }
-bool text_is(const Stream *stream, int column, const char *word);
-bool boolean(const Stream *stream, int column);
+void copy_text(const Stream* stream, int column, char* target, int size);
+int compare_text(const Stream* stream, int column, const char* other);
+static inline bool is_null(const Stream* stream, int column) { return stream->field[column].length < 0; }
+bool text_is(const Stream* stream, int column, const char* word);
+bool boolean(const Stream* stream, int column);
 // Integers of any width; NONE for NULL.
-int64_t integer(const Stream *stream, int column);
+int64_t integer(const Stream* stream, int column);
 // Microseconds since 1970; NONE for NULL.
-int64_t instant(const Stream *stream, int column);
+int64_t instant(const Stream* stream, int column);
 // A numeric in units of 10^-digits; false when that is not a whole number of them.
-bool minor_units(const Stream *stream, int column, int digits, int64_t *result);
+bool minor_units(const Stream* stream, int column, int digits, int64_t* result);
 
-_Noreturn void fail(const char *what, const char *why);
+_Noreturn void fail(const char* what, const char* why);
 
 #endif

@@ -14,24 +14,24 @@ static const int64_t power[] = {1, 10, 100, 1000, 10000};
 
 // MARK: The workbook
 
-void book_open(Book *book, const char *directory) {
+void book_open(Book* book, const char* directory) {
   char path[4096];
   snprintf(path, sizeof path, "%s/night-audit.xlsx", directory);
-  lxw_workbook_options options = {.constant_memory = LXW_TRUE, .tmpdir = (char *)directory, .use_zip64 = LXW_TRUE};
+  lxw_workbook_options options = {.constant_memory = LXW_TRUE, .tmpdir = (char*)directory, .use_zip64 = LXW_TRUE};
   book->workbook = workbook_new_opt(path, &options);
   if (!book->workbook) fail(path, "cannot be written");
   book->header = workbook_add_format(book->workbook);
   format_set_bold(book->header);
   book->time = workbook_add_format(book->workbook);
   format_set_num_format(book->time, "yyyy-mm-dd hh:mm:ss");
-  const char *patterns[] = {"#,##0", "#,##0.0", "#,##0.00", "#,##0.000", "#,##0.0000"};
+  const char* patterns[] = {"#,##0", "#,##0.0", "#,##0.00", "#,##0.000", "#,##0.0000"};
   for (int digits = 0; digits <= MAX_DIGITS; digits++) {
     book->money[digits] = workbook_add_format(book->workbook);
     format_set_num_format(book->money[digits], patterns[digits]);
   }
 }
 
-void book_close(Book *book) {
+void book_close(Book* book) {
   lxw_error error = workbook_close(book->workbook);
   if (error) fail("night-audit.xlsx", lxw_strerror(error));
 }
@@ -42,7 +42,7 @@ static void check(lxw_error error) {
 
 // MARK: Bytes
 
-static void write_all(int file, const char *bytes, size_t length) {
+static void write_all(int file, const char* bytes, size_t length) {
   while (length > 0) {
     ssize_t written = write(file, bytes, length);
     if (written < 0) fail("writing", strerror(errno));
@@ -52,7 +52,7 @@ static void write_all(int file, const char *bytes, size_t length) {
 }
 
 // Room for at least `more` bytes, given that the buffer may be grown.
-static char *reserve(Buffer *buffer, size_t more) {
+static char* reserve(Buffer* buffer, size_t more) {
   if (buffer->used + more > buffer->capacity) {
     buffer->capacity = (buffer->used + more) * 2;
     buffer->bytes = realloc(buffer->bytes, buffer->capacity);
@@ -61,14 +61,14 @@ static char *reserve(Buffer *buffer, size_t more) {
   return buffer->bytes + buffer->used;
 }
 
-static void append(Buffer *buffer, const void *bytes, size_t length) {
+static void append(Buffer* buffer, const void* bytes, size_t length) {
   memcpy(reserve(buffer, length), bytes, length);
   buffer->used += length;
 }
 
 // MARK: Cells as text
 
-int print_money(char *target, int64_t minor_units, int digits) {
+int print_money(char* target, int64_t minor_units, int digits) {
   char reversed[32];
   int length = 0, at = 0;
   uint64_t rest = minor_units < 0 ? 0 - (uint64_t)minor_units : (uint64_t)minor_units;
@@ -82,13 +82,13 @@ int print_money(char *target, int64_t minor_units, int digits) {
   return at;
 }
 
-static void print_two(char *target, int64_t number) {
+static void print_two(char* target, int64_t number) {
   target[0] = (char)('0' + number / 10);
   target[1] = (char)('0' + number % 10);
 }
 
 // The civil date of a count of days since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
-static void print_date(char *target, int64_t days) {
+static void print_date(char* target, int64_t days) {
   days += 719468;
   int64_t era = days / 146097, day_of_era = days - era * 146097;
   int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
@@ -103,7 +103,7 @@ static void print_date(char *target, int64_t days) {
   print_two(target + 8, day_of_year - (153 * shifted + 2) / 5 + 1);
 }
 
-static void print_instant(char *target, int64_t instant) {
+static void print_instant(char* target, int64_t instant) {
   int64_t seconds = instant / 1000000, of_day = seconds % 86400;
   print_date(target, seconds / 86400);
   target[10] = 'T';
@@ -116,7 +116,7 @@ static void print_instant(char *target, int64_t instant) {
 }
 
 // RFC 4180, and no cell that a spreadsheet would run as a formula.
-static void append_quoted(Buffer *csv, const char *text, size_t length) {
+static void append_quoted(Buffer* csv, const char* text, size_t length) {
   bool is_formula = length > 0 && strchr("=+-@\t\r", text[0]);
   bool needs_quotes = false;
   for (size_t index = 0; index < length && !needs_quotes; index++) {
@@ -140,12 +140,12 @@ static void append_quoted(Buffer *csv, const char *text, size_t length) {
 
 // MARK: Cells
 
-static void next_cell(Table *table) {
+static void next_cell(Table* table) {
   if (!table->is_first_cell) append(&table->csv, ",", 1);
   table->is_first_cell = false;
 }
 
-void put_text(Table *table, const char *text) {
+void put_text(Table* table, const char* text) {
   size_t length = strlen(text);
   if (table->is_sorted_later) {
     append(&table->packed, "t", 1);
@@ -158,12 +158,12 @@ void put_text(Table *table, const char *text) {
   table->column++;
 }
 
-static void pack_number(Table *table, char tag, int64_t number) {
+static void pack_number(Table* table, char tag, int64_t number) {
   append(&table->packed, &tag, 1);
   append(&table->packed, &number, 8);
 }
 
-void put_count(Table *table, int64_t number) {
+void put_count(Table* table, int64_t number) {
   if (table->is_sorted_later) return pack_number(table, 'c', number);
   next_cell(table);
   table->csv.used += (size_t)print_money(reserve(&table->csv, 24), number, 0);
@@ -171,7 +171,7 @@ void put_count(Table *table, int64_t number) {
   table->column++;
 }
 
-void put_money(Table *table, int64_t minor_units, int digits) {
+void put_money(Table* table, int64_t minor_units, int digits) {
   if (table->is_sorted_later) return pack_number(table, (char)('0' + digits), minor_units);
   next_cell(table);
   table->csv.used += (size_t)print_money(reserve(&table->csv, 24), minor_units, digits);
@@ -182,7 +182,7 @@ void put_money(Table *table, int64_t minor_units, int digits) {
   table->column++;
 }
 
-void put_time(Table *table, int64_t instant) {
+void put_time(Table* table, int64_t instant) {
   if (instant == NONE) return put_nothing(table);
   if (table->is_sorted_later) return pack_number(table, 'i', instant);
   next_cell(table);
@@ -196,19 +196,19 @@ void put_time(Table *table, int64_t instant) {
   table->column++;
 }
 
-void put_nothing(Table *table) {
+void put_nothing(Table* table) {
   if (table->is_sorted_later) return append(&table->packed, "n", 1);
   next_cell(table);
   table->column++;
 }
 
-static void spool_row(Table *table) {
+static void spool_row(Table* table) {
   if (table->count == table->capacity) {
     table->capacity = table->capacity ? table->capacity * 2 : 1024;
     table->places = realloc(table->places, table->capacity * sizeof *table->places);
     if (!table->places) fail("memory", "there is none left");
   }
-  Place *place = &table->places[table->count++];
+  Place* place = &table->places[table->count++];
   place->offset = table->spooled;
   // The row begins with the tag and text of its key.
   memset(place->key, 0, sizeof place->key);
@@ -219,7 +219,7 @@ static void spool_row(Table *table) {
   table->packed.used = 0;
 }
 
-void end_row(Table *table) {
+void end_row(Table* table) {
   if (table->is_sorted_later) return spool_row(table);
   append(&table->csv, "\r\n", 2);
   table->is_first_cell = true;
@@ -233,7 +233,8 @@ void end_row(Table *table) {
 
 // MARK: Tables
 
-void table_open(Table *table, const Book *book, const char *directory, const char *file, const char *sheet, const char *header) {
+void table_open(Table* table, const Book* book, const char* directory, const char* file, const char* sheet,
+                const char* header) {
   memset(table, 0, sizeof *table);
   char path[4096];
   snprintf(path, sizeof path, "%s/%s", directory, file);
@@ -248,9 +249,9 @@ void table_open(Table *table, const Book *book, const char *directory, const cha
   if (!table->sheet) fail(sheet, "cannot be added");
   char names[1024], *rest = NULL;
   snprintf(names, sizeof names, "%s", header);
-  for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+  for (char* name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
     name[0] = (char)toupper(name[0]);
-    for (char *at = name; *at; at++) *at = *at == '_' ? ' ' : *at;
+    for (char* at = name; *at; at++) *at = *at == '_' ? ' ' : *at;
     check(worksheet_write_string(table->sheet, 0, table->column++, name, book->header));
   }
   check(worksheet_set_column(table->sheet, 0, (lxw_col_t)(table->column - 1), 20, NULL));
@@ -259,7 +260,7 @@ void table_open(Table *table, const Book *book, const char *directory, const cha
   table->column = 0;
 }
 
-void table_sort_later(Table *table, const char *directory) {
+void table_sort_later(Table* table, const char* directory) {
   char path[4096];
   snprintf(path, sizeof path, "%s/spool-XXXXXX", directory);
   table->spool = mkstemp(path);
@@ -267,11 +268,11 @@ void table_sort_later(Table *table, const char *directory) {
   table->is_sorted_later = true;
 }
 
-static int compare_places(const void *left, const void *right) {
-  return strncmp(((const Place *)left)->key, ((const Place *)right)->key, sizeof((const Place *)left)->key);
+static int compare_places(const void* left, const void* right) {
+  return strncmp(((const Place*)left)->key, ((const Place*)right)->key, sizeof((const Place*)left)->key);
 }
 
-static void replay(Table *table, const char *at) {
+static void replay(Table* table, const char* at) {
   for (;;) {
     int64_t number = 0;
     char tag = *at++;
@@ -297,7 +298,7 @@ static void replay(Table *table, const char *at) {
   }
 }
 
-void table_close(Table *table) {
+void table_close(Table* table) {
   if (table->is_sorted_later) {
     table->is_sorted_later = false;
     qsort(table->places, table->count, sizeof *table->places, compare_places);

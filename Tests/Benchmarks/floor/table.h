@@ -8,12 +8,12 @@
 #include <xlsxwriter.h>
 
 typedef struct {
-  lxw_workbook *workbook;  // NULL: CSV only
+  lxw_workbook* workbook;  // NULL: CSV only
   lxw_format *header, *time, *money[5];
 } Book;
 
 typedef struct {
-  char *bytes;
+  char* bytes;
   size_t used, capacity;
 } Buffer;
 
@@ -26,8 +26,8 @@ typedef struct {
   int file;
   Buffer csv;
   bool is_first_cell;
-  const Book *book;
-  lxw_worksheet *sheet;
+  const Book* book;
+  lxw_worksheet* sheet;
   uint32_t row;
   uint16_t column;
   // Rows that come in another order than they are written in wait in a temporary file.
@@ -35,26 +35,27 @@ typedef struct {
   int spool;
   Buffer packed;
   uint64_t spooled;
-  Place *places;
+  Place* places;
   size_t count, capacity;
 } Table;
 
-void book_open(Book *book, const char *directory);
-void book_close(Book *book);
+void book_open(Book* book, const char* directory);
+void book_close(Book* book);
 // The header is the comma-separated names of the columns.
-void table_open(Table *table, const Book *book, const char *directory, const char *file, const char *sheet, const char *header);
+void table_open(Table* table, const Book* book, const char* directory, const char* file, const char* sheet,
+                const char* header);
 // Lets rows wait until `table_close`, which writes them in the order of their first cell.
-void table_sort_later(Table *table, const char *directory);
-void table_close(Table *table);
+void table_sort_later(Table* table, const char* directory);
+void table_close(Table* table);
 
-void put_text(Table *table, const char *text);
-void put_count(Table *table, int64_t number);
-void put_money(Table *table, int64_t minor_units, int digits);
+void put_text(Table* table, const char* text);
+void put_count(Table* table, int64_t number);
+void put_money(Table* table, int64_t minor_units, int digits);
 // Microseconds since 1970; NONE leaves the cell empty.
-void put_time(Table *table, int64_t instant);
-void put_nothing(Table *table);
-void end_row(Table *table);
+void put_time(Table* table, int64_t instant);
+void put_nothing(Table* table);
+void end_row(Table* table);
 
-int print_money(char *target, int64_t minor_units, int digits);
+int print_money(char* target, int64_t minor_units, int digits);
 
 #endif

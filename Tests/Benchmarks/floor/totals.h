@@ -15,18 +15,18 @@ typedef struct {
 } Line;
 
 typedef struct {
-  Line *lines;
+  Line* lines;
   size_t count, capacity;
-  char *keys;
+  char* keys;
   size_t key_bytes, key_capacity;
-  uint32_t *slots;  // Line number plus one; 0 is free.
+  uint32_t* slots;  // Line number plus one; 0 is free.
   size_t slot_count;
 } Totals;
 
 // The line with this key, made when there is none. It stays where it is until the next call.
-Line *totals_line(Totals *totals, const char *key, size_t length);
+Line* totals_line(Totals* totals, const char* key, size_t length);
 // Sorts the lines by their keys' bytes; no line can be looked up afterwards.
-void totals_sort(Totals *totals);
-void totals_free(Totals *totals);
+void totals_sort(Totals* totals);
+void totals_free(Totals* totals);
 
 #endif

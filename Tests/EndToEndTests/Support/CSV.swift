@@ -21,5 +21,7 @@ func rows(_ data: Data) -> [[String: String]] {
     }
   }
   let header = records[0]
-  return records.dropFirst().filter { $0.count == header.count }.map { Dictionary(uniqueKeysWithValues: zip(header, $0)) }
+  return records.dropFirst().filter { $0.count == header.count }.map {
+    Dictionary(uniqueKeysWithValues: zip(header, $0))
+  }
 }

@@ -95,6 +95,7 @@ struct RandomWorld: Sendable {
     record.currency = random.pick(nil, "USD", "USD", "EUR")
     record.hasOffer = random.pick(nil, false, true)
     record.appAccountToken = random.pick(.silent, .says(nil), .says("A"), .says("b"))
+    record.tellsRevocation = random.oneIn(2)
     switch random.number(0...5) {
     case 0: record.revocation = Revocation(date: time(using: &random))
     case 1: record.revocation = Revocation(date: time(using: &random), percentage: 50_000, type: "REFUND_PRORATED")

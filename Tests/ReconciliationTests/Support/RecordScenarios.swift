@@ -11,7 +11,8 @@ extension Scenario {
     },
     Scenario("a stranger's account token") { story in
       let tokens = (story.token("0"), story.token("1"))
-      let order = story.sell(order: { $0.appAccountToken = tokens.0 }, transaction: { $0.appAccountToken = .says(tokens.1) })
+      let order = story.sell(
+        order: { $0.appAccountToken = tokens.0 }, transaction: { $0.appAccountToken = .says(tokens.1) })
       story.expect(order, .settled, .wrongUser)
     },
     Scenario("no account token, and Apple's is a stranger's") { story in

@@ -50,6 +50,7 @@ struct Scene: Sendable {
     record.originalTransactionId = id(text)
     record.priceMilliunits = amount.milliunits
     record.currency = amount.currency.code
+    record.tellsRevocation = true
     record.channel = .serverApi
     record.signedDate = Self.asOf - .hours(1)
     change(&record)

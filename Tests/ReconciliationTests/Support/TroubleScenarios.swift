@@ -128,10 +128,12 @@ extension Scenario {
       story.expect(order, .settled, .chargedTwice)
     },
     Scenario("another product, named") { story in
-      let order = story.buy(mustName: true, order: { order in
-        order.productId = "another"
-        order.status = .failed
-      })
+      let order = story.buy(
+        mustName: true,
+        order: { order in
+          order.productId = "another"
+          order.status = .failed
+        })
       story.expect(order, .void, .productMismatch)
     },
     Scenario("another product, brought") { story in

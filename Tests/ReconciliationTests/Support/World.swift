@@ -32,7 +32,8 @@ struct World: Sendable {
       let judgement =
         switch row {
         case .bad(let bad): Judgement(reporting: bad)
-        case .valid(let order): Judgement(judging: facts.orders[order.orderId] ?? OrderFacts(order: order), rules: rules)
+        case .valid(let order):
+          Judgement(judging: facts.orders[order.orderId] ?? OrderFacts(order: order), rules: rules)
         }
       outcome.totals.add(judgement)
       outcome.findings += judgement.findings
