@@ -12,6 +12,8 @@ package struct NightRequest: Sendable {
   package var asOf: Instant
   /// nil: the business day before the as-of.
   package var period: Period?
+  /// Whether the period is one night, by default or by `--date`, rather than a range of days.
+  package var isOneNight = true
   package var selection = Selection()
   /// `--out`: the folder that the report becomes.
   package var out: String?
@@ -146,6 +148,13 @@ package struct NightRun: Sendable {
   }
 
   private func openChannels() throws -> Channels {
+    if let app = settings.apps.first(where: { settings.effectiveChannel(of: $0) == .serverApi }) {
+      throw ConfigurationError(
+        key: "appstore.channel",
+        problem: """
+          this release cannot ask the App Store Server API (app \(app.name)); set appstore.channel to verifyReceipt
+          """)
+    }
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: settings.concurrency)
     do {
       let roots = try trustedRoots()
@@ -214,8 +223,8 @@ package struct NightRun: Sendable {
   }
 
   private func isNightly(_ request: NightRequest, _ plan: AuditPlan) -> Bool {
-    let isOneNight = request.period == nil || plan.period.since == plan.period.until
-    return isOneNight && !request.selection.isNarrowing && request.out == nil
+    let isUsual = plan.period == Period.dayBefore(request.asOf, in: settings.timeZone)
+    return (request.isOneNight || isUsual) && !request.selection.isNarrowing && request.out == nil
   }
 
   private func destination(_ request: NightRequest, _ plan: AuditPlan) -> ReportFolder.Destination {

@@ -15,25 +15,24 @@ struct FindingRules {
 
   /// All findings, worst first. The money at stake stands on the first one that puts it there, so that a column of
   /// amounts can be added up; a second charge is money of its own.
-  func findings() -> [Finding] {
-    var copy = self
-    copy.considerDisposition()
-    copy.considerClaims()
-    copy.considerProofs()
-    copy.considerRefunds()
-    copy.considerDeliveries()
-    copy.considerComparison()
-    copy.considerDates()
+  mutating func findings() -> [Finding] {
+    considerDisposition()
+    considerClaims()
+    considerProofs()
+    considerRefunds()
+    considerDeliveries()
+    considerComparison()
+    considerDates()
     // Money of the sandbox is in no total, that of findings included.
-    if judgement.disposition == .sandbox { for index in copy.found.indices { copy.found[index].atStake = nil } }
-    guard copy.found.count > 1 else { return copy.found }
-    copy.found.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
+    if judgement.disposition == .sandbox { for index in found.indices { found[index].atStake = nil } }
+    guard found.count > 1 else { return found }
+    found.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
     var isMoneyPlaced = false
-    for index in copy.found.indices where copy.found[index].atStake != nil && copy.found[index].kind != .chargedTwice {
-      if isMoneyPlaced { copy.found[index].atStake = nil }
+    for index in found.indices where found[index].atStake != nil && found[index].kind != .chargedTwice {
+      if isMoneyPlaced { found[index].atStake = nil }
       isMoneyPlaced = true
     }
-    return copy.found
+    return found
   }
 
   private mutating func add(

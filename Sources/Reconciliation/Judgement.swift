@@ -35,7 +35,8 @@ package struct Judgement: Sendable {
     environment = transaction?.environment
     transactionId = facts.claims.owned.first?.transactionId ?? facts.order.transactionId ?? transaction?.transactionId
     findings = []
-    findings = FindingRules(facts: facts, rules: rules, judgement: self).findings()
+    var conditions = FindingRules(facts: facts, rules: rules, judgement: self)
+    findings = conditions.findings()
   }
 
   /// Reports a row that breaks the sales schema's contract.

@@ -120,6 +120,7 @@ struct AuditOptions: ParsableArguments {
     if let date {
       request.period = try Period(since: date, until: date, in: zone)
     } else if since != nil || until != nil {
+      request.isOneNight = false
       // One end alone: the other one is the business day before the as-of.
       let usual = Period.dayBefore(request.asOf, in: zone)
       request.period = try Period(

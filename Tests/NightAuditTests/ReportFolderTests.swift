@@ -30,6 +30,8 @@ import Testing
       #expect(try String(contentsOfFile: directory + "/latest/report", encoding: .utf8) == "second")
       _ = try publish("next", .nightly(directory: directory, date: "2026-11-20"))
       #expect(try String(contentsOfFile: directory + "/latest/report", encoding: .utf8) == "next")
+      _ = try publish("older again", night)
+      #expect(try String(contentsOfFile: directory + "/latest/report", encoding: .utf8) == "next")
       #expect(try entries(directory) == ["2026-11-19", "2026-11-20", "latest"])
     }
   }

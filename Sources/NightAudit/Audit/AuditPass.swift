@@ -41,25 +41,26 @@ struct AuditPass {
     let asOf = plan.asOf
     var orders = try OrderedStream(
       orderConnection.copyOut(
-        "SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o ORDER BY o.order_id::text COLLATE \"C\"")
+        "SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o ORDER BY o.order_id::text COLLATE \"C\""),
+      key: { $0.orderId }
     ) { try SalesRows.order($0, asOf: asOf) }
     var deliveries = try OrderedStream(
       deliveryConnection.copyOut(
         """
         SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
         ORDER BY d.order_id::text COLLATE "C"
-        """)
+        """), key: { $0.orderId }
     ) { try SalesRows.delivery($0, asOf: asOf) }
     var transactions = try OrderedStream(
       transactionConnection.copyOut(
-        "SELECT \(TransactionTable.columns) FROM night_audit.transactions t ORDER BY t.order_id")
+        "SELECT \(TransactionTable.columns) FROM night_audit.transactions t ORDER BY t.order_id"),
+      key: { $0.orderId }
     ) { try FiledTransaction($0) }
     var receipts = try SortedReceipts(attention)
     var last: Identifier?
     var count = 0
 
-    while let row = orders.head {
-      try orders.advance()
+    while let row = try orders.next() {
       let orderId = row.orderId
       try passBefore(orderId, &deliveries, &transactions, &receipts, contested)
       if orderId == last {
@@ -68,13 +69,9 @@ struct AuditPass {
       }
       last = orderId
       var group = Group(row: row)
-      while let delivery = deliveries.head, delivery.orderId == orderId {
-        group.deliveries.append(delivery)
-        try deliveries.advance()
-      }
-      while let transaction = transactions.head, transaction.orderId == orderId {
+      while deliveries.nextKey == orderId, let delivery = try deliveries.next() { group.deliveries.append(delivery) }
+      while transactions.nextKey == orderId, let transaction = try transactions.next() {
         group.transactions.append(transaction)
-        try transactions.advance()
       }
       while let receipt = receipts.head, receipt.orderId == orderId {
         group.receipts.append(receipt)
@@ -138,6 +135,14 @@ struct AuditPass {
     switch group.row {
     case .bad(let bad):
       if plan.judges(bad.createdAt), isListed { try collector.add(Judgement(reporting: bad), plan: plan) }
+      if isListed {
+        for delivery in group.deliveries where delivery.defect != nil {
+          try collector.add(Unowned.finding(on: delivery), plan: plan)
+        }
+        for receipt in group.receipts where receipt.defect != nil {
+          for finding in Unowned.findings(on: receipt) { try collector.add(finding, plan: plan) }
+        }
+      }
       // Its transactions are nobody's now.
       for transaction in group.transactions { try leftOver(transaction, userId: bad.userId, contested) }
     case .valid(let order):
@@ -152,10 +157,10 @@ struct AuditPass {
         facts.receipts = contested.receipts[order.orderId] ?? []
         facts.claims = contested.settlement.claims[order.orderId] ?? OrderClaims()
       } else {
-        if order.transactionId != nil, !facts.brought.isEmpty, facts.claimant.named == nil {
-          // The id in a proof's own payload decides here, and sound receipts were not put aside.
-          facts.receipts =
-            try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
+        if dependsOnSoundReceipts(facts) {
+          // The ids in its proofs' own payloads decide here, and sound receipts were not put aside.
+          let all = try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)
+          facts.receipts = all[order.orderId] ?? []
         }
         facts.claims = Settlement.alone(facts.claimant, rules: plan.rules)
       }
@@ -166,6 +171,13 @@ struct AuditPass {
       if isJudged, isListed { try collector.add(judgement, plan: plan) }
       try file(group.transactions, facts.claims, order, contested)
     }
+  }
+
+  /// Whether the id that an order names must be held against every one of its proofs.
+  private func dependsOnSoundReceipts(_ facts: OrderFacts) -> Bool {
+    guard facts.order.transactionId != nil, !facts.brought.isEmpty else { return false }
+    return facts.brought.count > 1 || facts.claimant.named == nil
+      || facts.receipts.contains { $0.state.signedTransactionId != nil }
   }
 
   /// What of an order's transactions is whose, for the next night's streams and for payments without an owner.
@@ -218,18 +230,16 @@ struct AuditPass {
       guard let other else { return false }
       return other < orderId
     }
-    while let delivery = deliveries.head, isBefore(delivery.orderId) {
+    while !deliveries.isAtEnd, isBefore(deliveries.nextKey), let delivery = try deliveries.next() {
       if delivery.deliveredAt >= plan.rules.lookbackStart {
         try collector.add(Unowned.finding(on: delivery), plan: plan)
       }
-      try deliveries.advance()
     }
-    while let transaction = transactions.head, isBefore(transaction.orderId) {
+    while !transactions.isAtEnd, isBefore(transactions.nextKey), let transaction = try transactions.next() {
       try leftOver(transaction, userId: nil, contested)
       if !contested.settlement.claimed.contains(transaction.record.key) {
         try collector.addRefund(of: transaction.record, order: nil, judgement: nil, plan: plan)
       }
-      try transactions.advance()
     }
     while let receipt = receipts.head, isBefore(receipt.orderId) {
       if receipt.receivedAt >= plan.rules.lookbackStart {
@@ -263,15 +273,15 @@ struct AuditPass {
     var reader = try connection.copyOut(
       """
       WITH bare AS (
-        SELECT o.order_id::text AS order_id, o.user_id::text AS user_id, lower(t.app_account_token) AS token
+        SELECT o.order_id::text AS order_id, o.user_id::text AS user_id, replace(lower(t.app_account_token), '-', '') AS token
         FROM night_audit.transactions t JOIN \(sales.schema).orders o ON o.order_id::text = t.order_id
         WHERE t.app_account_token IS NOT NULL AND o.app_account_token IS NULL
         UNION
-        SELECT o.order_id::text, o.user_id::text, lower(t.app_account_token)
+        SELECT o.order_id::text, o.user_id::text, replace(lower(t.app_account_token), '-', '')
         FROM night_audit.transactions t JOIN \(sales.schema).orders o ON o.transaction_id::text = t.transaction_id
         WHERE t.app_account_token IS NOT NULL AND o.app_account_token IS NULL)
       SELECT bare.order_id, min(other.user_id::text COLLATE "C")
-      FROM bare JOIN \(sales.schema).orders other ON lower(other.app_account_token::text) = bare.token
+      FROM bare JOIN \(sales.schema).orders other ON replace(lower(other.app_account_token::text), '-', '') = bare.token
       GROUP BY bare.order_id, bare.user_id
       HAVING NOT bool_or(other.user_id::text = bare.user_id)
       """)

@@ -8,7 +8,7 @@ import Reporting
 struct FindingsLedger {
   /// A finding as the nights before left it.
   private struct Known {
-    var id: [UInt8]
+    var id: Identifier
     var firstSeen: Instant
     var wasOpen: Bool
     var isListed: Bool
@@ -39,28 +39,27 @@ struct FindingsLedger {
         """
         SELECT finding_id, first_seen, opened_at, closed_at, status, owner, remark, order_id, user_id, product_id, bundle_id
         FROM night_audit.findings ORDER BY finding_id
-        """)
+        """), key: { $0.id }
     ) { try FindingsLedger.known($0, asOf: asOf, selection: selection) }
     var last: [UInt8]?
     while let record = try sorter.next() {
       // Two rows that say the same about the same thing are one finding.
       if record.key == last { continue }
       last = record.key
-      while let head = known.head, head.id.lexicographicallyPrecedes(record.key) {
+      let id = Identifier(String(decoding: record.key, as: UTF8.self))
+      while let next = known.nextKey, next < id, let head = try known.next() {
         FindingsLedger.count(gone: head, &summary)
-        try known.advance()
       }
       var reader = RecordReader(record.content[...])
       let finding = try Finding(from: &reader)
       var reported = ReportedFinding(finding, firstSeen: asOf)
-      if let head = known.head, head.id == record.key {
+      if known.nextKey == id, let head = try known.next() {
         reported.firstSeen = min(head.firstSeen, asOf)
         reported.status = head.status
         reported.owner = head.owner
         reported.remark = head.remark
         summary.opening += head.wasOpen ? 1 : 0
         summary.new += head.wasOpen ? 0 : 1
-        try known.advance()
       } else {
         summary.new += 1
       }
@@ -70,10 +69,7 @@ struct FindingsLedger {
       if let money = finding.atStake { summary.atStake.add(money) }
       try each(reported)
     }
-    while let head = known.head {
-      FindingsLedger.count(gone: head, &summary)
-      try known.advance()
-    }
+    while let head = try known.next() { FindingsLedger.count(gone: head, &summary) }
     return summary
   }
 
@@ -95,7 +91,7 @@ struct FindingsLedger {
     // A finding that was closed and stands again starts over with people as well.
     let isReopened = closedAt.map { $0 < asOf } ?? false
     return Known(
-      id: Array(try row.text(0).utf8), firstSeen: Instant(microseconds: try row.timestamp(1)), wasOpen: wasOpen,
+      id: Identifier(try row.text(0)), firstSeen: Instant(microseconds: try row.timestamp(1)), wasOpen: wasOpen,
       isListed: isListed, status: isReopened ? "open" : try row.text(4), owner: try row.optionalText(5),
       remark: try row.optionalText(6))
   }

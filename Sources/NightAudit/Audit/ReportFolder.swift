@@ -132,6 +132,9 @@ package struct ReportFolder: Sendable {
   }
 
   private func pointLatest(in directory: String, to name: String) throws(Failure) {
+    let current = try? FileManager.default.destinationOfSymbolicLink(atPath: directory + "/latest")
+    // An older night made again is not what people expect to open in the morning.
+    if let current, current > name, FileManager.default.fileExists(atPath: directory + "/" + current) { return }
     let temporary = "\(directory)/.latest-\(getpid())"
     unlink(temporary)
     guard symlink(name, temporary) == 0, rename(temporary, "\(directory)/latest") == 0 else {

@@ -23,6 +23,12 @@ package struct Doctor: Sendable {
     var found = settings.warnings.map { Diagnosis(subject: "environment", problem: $0) }
     found += keyFiles()
     found += endpoints()
+    for app in settings.apps where settings.effectiveChannel(of: app) == .serverApi {
+      found.append(
+        Diagnosis(
+          subject: "appstore.channel",
+          problem: "this release cannot ask the App Store Server API (app \(app.name)); set it to verifyReceipt"))
+    }
     found.append(roots())
     found.append(reportDirectory())
     found += await database()
