@@ -173,11 +173,11 @@ struct AuditPass {
     }
   }
 
-  /// Whether the id that an order names must be held against every one of its proofs.
+  /// Whether the id that an order names must be held against every one of its proofs: nobody's transaction, or a proof
+  /// with an id of its own. A named transaction that is filed here was brought by a proof of this order.
   private func dependsOnSoundReceipts(_ facts: OrderFacts) -> Bool {
     guard facts.order.transactionId != nil, !facts.brought.isEmpty else { return false }
-    return facts.brought.count > 1 || facts.claimant.named == nil
-      || facts.receipts.contains { $0.state.signedTransactionId != nil }
+    return facts.claimant.named == nil || facts.receipts.contains { $0.state.signedTransactionId != nil }
   }
 
   /// What of an order's transactions is whose, for the next night's streams and for payments without an owner.
