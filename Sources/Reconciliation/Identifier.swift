@@ -20,20 +20,28 @@ package struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLi
   }
 
   package func hash(into hasher: inout Hasher) {
-    var copy = text
-    copy.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    let isHashed: Void? = text.utf8.withContiguousStorageIfAvailable {
+      hasher.combine(bytes: UnsafeRawBufferPointer($0))
+    }
+    // Strings that were read from bytes are stored as bytes; any other one hashes the same, only slower.
+    if isHashed == nil { Array(text.utf8).withUnsafeBytes { hasher.combine(bytes: $0) } }
   }
 
   /// Negative, zero or positive as this id sorts before, equal to or after the other in byte order.
   package func compareBytes(_ other: Identifier) -> Int {
-    var (left, right) = (text, other.text)
-    return left.withUTF8 { leftBytes in
-      right.withUTF8 { rightBytes in
-        for index in 0..<min(leftBytes.count, rightBytes.count) where leftBytes[index] != rightBytes[index] {
-          return Int(leftBytes[index]) - Int(rightBytes[index])
-        }
-        return leftBytes.count - rightBytes.count
-      }
+    // No copies of the strings: a comparison that counts references costs twice as much.
+    let order = text.utf8.withContiguousStorageIfAvailable { left in
+      other.text.utf8.withContiguousStorageIfAvailable { right in Identifier.order(left, right) }
     }
+    if let order, let order { return order }
+    return Identifier.order(Array(text.utf8), Array(other.text.utf8))
+  }
+
+  private static func order<Bytes: RandomAccessCollection<UInt8>>(_ left: Bytes, _ right: Bytes) -> Int
+  where Bytes.Index == Int {
+    for index in 0..<min(left.count, right.count) where left[index] != right[index] {
+      return Int(left[index]) - Int(right[index])
+    }
+    return left.count - right.count
   }
 }

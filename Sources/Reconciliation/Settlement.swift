@@ -34,7 +34,7 @@ package struct Settlement: Sendable {
   package private(set) var claimed: Set<TransactionKey> = []
 
   private let rules: Rules
-  private let claimants: [Claimant]
+  private var claimants: [Claimant]
   /// Owner by transaction, as an index into `claimants`.
   private var owners: [TransactionKey: Int] = [:]
   /// Every transaction that some order names.
@@ -58,6 +58,11 @@ package struct Settlement: Sendable {
       // A live payment outweighs one that Apple took back.
       claims[orderId]?.owned = own.owned.filter(\.isLive) + own.owned.filter { !$0.isLive }
     }
+    // What settling needed is not kept for the whole night.
+    claimants = []
+    owners = [:]
+    named = []
+    provisional = []
   }
 
   /// The claims of an order whose transactions nobody else names or brings: the same as settling it alone, at a fraction
