@@ -67,7 +67,10 @@ struct Audit {
   }
 
   private func connect(_ scope: BlockingScope) throws -> BlockingConnection {
-    try scope.connect(settings.databaseURL, applicationName: "night-audit")
+    let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit")
+    // Few large sorts and no expressions worth compiling: the defaults of a web shop's server cost a third more.
+    try connection.executeScript("SET jit = off; SET work_mem = '64MB'")
+    return connection
   }
 
   // MARK: - The report

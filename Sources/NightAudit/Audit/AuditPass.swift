@@ -177,7 +177,10 @@ struct AuditPass {
   /// with an id of its own. A named transaction that is filed here was brought by a proof of this order.
   private func dependsOnSoundReceipts(_ facts: OrderFacts) -> Bool {
     guard facts.order.transactionId != nil, !facts.brought.isEmpty else { return false }
-    return facts.claimant.named == nil || facts.receipts.contains { $0.state.signedTransactionId != nil }
+    if facts.claimant.named == nil { return true }
+    return facts.receipts.contains { receipt in
+      receipt.state.signedTransactionId.map { $0 != facts.order.transactionId } ?? false
+    }
   }
 
   /// What of an order's transactions is whose, for the next night's streams and for payments without an owner.

@@ -13,21 +13,23 @@ struct ReceiptRow {
   ///
   /// - Parameters:
   ///   - condition: what the filters list, on receipts aliased `r`.
-  ///   - restriction: which receipts are read at all.
-  static func query(_ sales: SalesRows, condition: String, where restriction: String = "TRUE") -> String {
-    """
-    SELECT r.receipt_id::text, r.order_id::text, r.user_id::text, r.environment::text, r.status::text,
-      r.received_at::timestamptz, c.payload_kind, c.outcome, c.reason, c.channel, c.environment, c.bundle_id,
-      c.apple_status, c.attempts, c.last_attempt, c.next_attempt, c.answered_at, c.signed_transaction_id, c.brought_count,
-      (\(condition)) AS listed, d.subject_id IS NOT NULL AS has_detour
-    FROM \(sales.schema).receipts r
-    LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id::text
-    LEFT JOIN (
-      SELECT DISTINCT subject_id FROM night_audit.receipt_transactions WHERE is_detour AND subject_kind = 'receipt'
-    ) d ON d.subject_id = c.subject_id
-    WHERE \(restriction)
-    ORDER BY r.receipt_id::text COLLATE "C"
-    """
+  ///   - restriction: which receipts are read; nil reads all, and only then are detours looked up.
+  static func query(_ sales: SalesRows, condition: String, where restriction: String? = nil) -> String {
+    let detours =
+      restriction == nil
+      ? "SELECT DISTINCT subject_id FROM night_audit.receipt_transactions WHERE is_detour AND subject_kind = 'receipt'"
+      : "SELECT NULL::text AS subject_id WHERE FALSE"
+    return """
+      SELECT r.receipt_id::text, r.order_id::text, r.user_id::text, r.environment::text, r.status::text,
+        r.received_at::timestamptz, c.payload_kind, c.outcome, c.reason, c.channel, c.environment, c.bundle_id,
+        c.apple_status, c.attempts, c.last_attempt, c.next_attempt, c.answered_at, c.signed_transaction_id, c.brought_count,
+        (\(condition)) AS listed, d.subject_id IS NOT NULL AS has_detour
+      FROM \(sales.schema).receipts r
+      LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id::text
+      LEFT JOIN (\(detours)) d ON d.subject_id = c.subject_id
+      WHERE \(restriction ?? "TRUE")
+      ORDER BY r.receipt_id::text COLLATE "C"
+      """
   }
 
   init(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) {
