@@ -37,9 +37,12 @@ struct Answer: Sendable {
       if let isRetryable = disturbance.isRetryable { fields["is_retryable"] = isRetryable }
       answer = .json(fields)
     }
-    if let httpStatus = disturbance.httpStatus {
+    if let errorCode = disturbance.errorCode {
+      answer = ServerAPIError.answer(code: errorCode, httpStatus: disturbance.httpStatus)
+    } else if let httpStatus = disturbance.httpStatus {
       answer = httpStatus == 200 ? answer : .page(httpStatus: httpStatus)
     }
+    if disturbance.badSignature == true { answer = answer.withSpoiltSignatures() }
     if let damage = disturbance.body { answer = answer.damaged(damage) }
     answer.headers.merge(disturbance.headers ?? [:]) { $1 }
     return answer

@@ -6,7 +6,7 @@ import Foundation
 struct AppStoreSimulator: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "app-store-simulator",
-    abstract: "Apple's receipt interface on loopback, for rehearsals and tests.",
+    abstract: "Apple's server interfaces on loopback, for rehearsals and tests.",
     subcommands: [Serve.self, SampleShopCommand.self], defaultSubcommand: Serve.self)
 }
 
@@ -18,7 +18,27 @@ struct Serve: AsyncParsableCommand {
     discussion: """
       Serves /production/verifyReceipt and /sandbox/verifyReceipt from the receipts and transactions of a world file, \
       and answers like Apple's servers, troubles included. Under /simulator: POST faults and POST world change both at \
-      run time, GET requests tells what was asked, GET health says that it is there.
+      run time, POST clock ({"now":MS}, {"advance":MS} or {} for the machine's clock) sets the time of day, GET requests \
+      tells what was asked, GET health says that it is there.
+
+      The App Store Server API is under /production/inApps and /sandbox/inApps: v1/transactions, v2/history, \
+      v1/subscriptions, v2/refund/lookup and v1/notifications/history. It signs with certificates of its own, made anew at \
+      each start; --root-certificate writes the root. Tokens are checked when there is a key to check them with.
+
+      What the world file may have for it, dates in milliseconds since the epoch:
+        now            the time of day; what is later has not happened yet
+        errors         {"ID": {"errorCode": 4040002, "httpStatus": 404}}
+        notifications  [{"type", "subtype", "uuid", "transactionId",
+                       "environment", "bundleId", "signedDate"}], beside those
+                       that follow from purchases, refunds and reversals
+        apps           issuerId, keyId, publicKey (PEM), publicKeyFile
+        transactions   revocationType, revocationPercentage,
+                       refundReversedDate, price, currency, storefront,
+                       transactionReason, subscriptionGroupIdentifier,
+                       gracePeriodExpiresDate, isInBillingRetryPeriod, and
+                       customer: whose history it is in, else that of its
+                       appAccountToken, else of its originalTransactionId
+      A fault that is forced may have errorCode and badSignature besides.
       """)
 
   @Option(help: ArgumentHelp("The world: apps, transactions and receipts, as JSON.", valueName: "file"))
@@ -48,11 +68,23 @@ struct Serve: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Append one JSON line for each request to this file.", valueName: "file"))
   var log: String?
 
+  @Option(help: ArgumentHelp("Write the root certificate of what is signed to this file, as PEM.", valueName: "file"))
+  var rootCertificate: String?
+
+  @Option(help: ArgumentHelp("A P-256 public key as PEM to check tokens with; may be repeated.", valueName: "file"))
+  var publicKey: [String] = []
+
+  @Option(help: ArgumentHelp("Answer 429 beyond so many requests a second and interface.", valueName: "rate"))
+  var enforceLimits: Double?
+
   @Option(help: "What the faults are drawn from: with the same seed the same receipt meets the same faults.")
   var seed: UInt64 = 1
 
   func validate() throws {
     guard (0...65_535).contains(port) else { throw ValidationError("--port must be between 0 and 65535.") }
+    if let enforceLimits, !(enforceLimits > 0 && enforceLimits <= 1e6) {
+      throw ValidationError("--enforce-limits must be above 0.")
+    }
     for (name, share) in [
       ("--latency-jitter", latencyJitter), ("--error-rate", errorRate), ("--garbage-rate", garbageRate),
     ] where !(0...1).contains(share) {
@@ -64,13 +96,30 @@ struct Serve: AsyncParsableCommand {
     let settings = FaultSettings(
       latency: latency, latencyJitter: latencyJitter, errorRate: errorRate, garbageRate: garbageRate, outage: outage)
     let simulator = Simulator(
-      world: try readWorld(), faults: Faults(settings: settings, seed: seed), log: try RequestLog(path: log))
+      world: try readWorld(), faults: Faults(settings: settings, seed: seed), log: try RequestLog(path: log),
+      serverAPI: try serverAPI())
     try await SimulatorServer(simulator: simulator, port: port).run { port in
       if let portFile {
         try Data("\(port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)
       }
       try FileHandle.standardOutput.write(contentsOf: Data("listening on http://127.0.0.1:\(port)\n".utf8))
     }
+  }
+
+  private func serverAPI() throws -> ServerAPIInterface {
+    let authority = try SigningAuthority()
+    if let rootCertificate {
+      try Data(authority.rootPEM.utf8).write(to: URL(fileURLWithPath: rootCertificate), options: .atomic)
+    }
+    var keys = ClientToken.Keys()
+    for file in publicKey {
+      do {
+        try keys.add(pem: String(contentsOfFile: file, encoding: .utf8))
+      } catch {
+        throw ValidationError("\(file) cannot be read as a P-256 public key in PEM: \(error)")
+      }
+    }
+    return ServerAPIInterface(authority: authority, limits: RateLimits(rate: enforceLimits), keys: keys)
   }
 
   private func readWorld() throws -> World {

@@ -15,6 +15,10 @@ struct ControlInterface: Sendable {
       case (true, "/faults"):
         simulator.faults.apply(try JSONDecoder().decode(FaultChange.self, from: body))
         return .json(["changed": true])
+      case (false, "/clock"): return .json(["now": simulator.clock.reading.now])
+      case (true, "/clock"):
+        simulator.clock.apply(try JSONDecoder().decode(SimulatedClock.Change.self, from: body))
+        return .json(["now": simulator.clock.reading.now])
       case (true, "/world"):
         let world = try World(json: body)
         simulator.replaceWorld(world)

@@ -52,6 +52,10 @@ struct Disturbance: Decodable, Sendable {
   var status: Int?
   /// Goes with a status from 21100 on.
   var isRetryable: Bool?
+  /// An error of the App Store Server API instead of the answer; the HTTP status follows from it.
+  var errorCode: Int?
+  /// Whether the signatures in the answer are spoilt.
+  var badSignature: Bool?
 }
 
 /// The knobs that can be turned, at the start and at run time.
@@ -129,7 +133,10 @@ final class Faults: Sendable {
         return Fate(latency: latency, disturbance: forced)
       }
       if settings.outage { return Fate(latency: .zero, disturbance: Disturbance(httpStatus: 503)) }
-      if hasError { return Fate(latency: latency, disturbance: Self.errors[choice % Self.errors.count]) }
+      if hasError {
+        let errors = path.contains("/inApps/") ? Self.serverAPIErrors : Self.errors
+        return Fate(latency: latency, disturbance: errors[choice % errors.count])
+      }
       if isDamaged {
         return Fate(latency: latency, disturbance: Disturbance(body: Self.damages[choice % Self.damages.count]))
       }
@@ -150,6 +157,10 @@ final class Faults: Sendable {
   private static let errors = [
     Disturbance(httpStatus: 500), Disturbance(httpStatus: 503), Disturbance(status: 21_002),
     Disturbance(status: 21_005), Disturbance(status: 21_009), Disturbance(status: 21_104, isRetryable: true),
+  ]
+  private static let serverAPIErrors = [
+    Disturbance(httpStatus: 500), Disturbance(httpStatus: 503), Disturbance(errorCode: 5_000_000),
+    Disturbance(errorCode: 5_000_001), Disturbance(errorCode: 4_040_004), Disturbance(errorCode: 4_290_000),
   ]
   private static let damages: [Damage] = [.empty, .html, .truncated, .wrongType, .closed]
 }

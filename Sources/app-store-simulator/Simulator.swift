@@ -5,17 +5,26 @@ import Synchronization
 final class Simulator: Sendable {
   let faults: Faults
   let log: RequestLog
+  let clock: SimulatedClock
+  let serverAPI: ServerAPIInterface
   private let current: Mutex<World>
 
-  init(world: World, faults: Faults, log: RequestLog) {
+  init(world: World, faults: Faults, log: RequestLog, serverAPI: ServerAPIInterface) {
     current = Mutex(world)
     self.faults = faults
     self.log = log
+    self.serverAPI = serverAPI
+    clock = SimulatedClock(now: world.now)
   }
 
   var world: World { current.withLock { $0 } }
 
-  func replaceWorld(_ world: World) { current.withLock { $0 = world } }
+  /// A world that names no time leaves the clock as it is.
+  func replaceWorld(_ world: World) {
+    if let now = world.now { clock.apply(SimulatedClock.Change(now: now)) }
+    let moment = clock.reading.now
+    current.withLock { $0 = world.following($0, at: moment) }
+  }
 
   /// Takes a request to one of Apple's interfaces through its fate: counted, delayed, answered, perhaps disturbed.
   /// - Parameters:
@@ -26,13 +35,11 @@ final class Simulator: Sendable {
     let fate = faults.fate(path: path, subject: subject)
     // Without a latency no clock is needed, and thousands of answers a second are asked for in stress tests.
     if fate.latency > .zero { try await Task.sleep(for: fate.latency) }
-    let now = Date.now
-    let milliseconds = Int64(now.timeIntervalSince1970 * 1_000)
-    var answer = respond(world, milliseconds)
+    var answer = respond(world, clock.reading.now)
     if let disturbance = fate.disturbance { answer = answer.disturbed(by: disturbance) }
     log.answered(
       RequestLog.Entry(
-        time: now.formatted(.iso8601), path: path, subject: subject, http: answer.httpStatus,
+        time: Date.now.formatted(.iso8601), path: path, subject: subject, http: answer.httpStatus,
         status: answer.appleStatus, latencyMilliseconds: Int(fate.latency / .milliseconds(1))))
     return answer
   }

@@ -68,6 +68,8 @@ struct SimulatorServer: Sendable {
       return try await verifyReceipt(.production, path: path, isPost: request.method == .post, body: body)
     case "/sandbox/verifyReceipt":
       return try await verifyReceipt(.sandbox, path: path, isPost: request.method == .post, body: body)
+    case let path where path.hasPrefix("/production/inApps/") || path.hasPrefix("/sandbox/inApps/"):
+      return try await serverAPI(request, path: path, body: body)
     case let path where path.hasPrefix("/simulator/"):
       let last = request.uri.queryParameters["last"].flatMap { Int($0) } ?? 20
       return ControlInterface(simulator: simulator).answer(
@@ -82,6 +84,21 @@ struct SimulatorServer: Sendable {
     let query = isPost ? VerifyReceiptInterface.Query(body: body) : nil
     return try await simulator.serve(path: path, subject: query?.subject ?? "none") { world, now in
       VerifyReceiptInterface(environment: environment).answer(query, world: world, now: now)
+    }
+  }
+
+  private func serverAPI(_ request: Request, path: String, body: Data) async throws -> Answer {
+    let parameters = request.uri.queryParameters
+    guard
+      let query = ServerAPIRequest(
+        path: path, isPost: request.method == .post, query: { parameters[$0[...]].map(String.init) },
+        authorization: request.headers[.authorization], body: body)
+    else { return .page(httpStatus: 404) }
+    let interface = simulator.serverAPI
+    let token = interface.token(of: query, world: simulator.world)
+    let refusal = token.flatMap { interface.limits.refusal(query, bundleId: $0.bundleId) }
+    return try await simulator.serve(path: query.path, subject: query.subject) { world, _ in
+      interface.answer(query, token: token, refusal: refusal, world: world, time: simulator.clock.reading)
     }
   }
 

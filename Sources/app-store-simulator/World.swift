@@ -8,9 +8,25 @@ struct World: Sendable {
     var appAppleId: Int64?
     /// When present, requests must carry it.
     var sharedSecret: String?
+    /// When present, tokens for the App Store Server API must name them.
+    var issuerId: String?
+    var keyId: String?
+    /// A P-256 public key in PEM, and a file with one, that tokens are checked against.
+    var publicKey: String?
+    var publicKeyFile: String?
+    private(set) var keys = ClientToken.Keys()
+
+    private enum CodingKeys: CodingKey {
+      case bundleId, appAppleId, sharedSecret, issuerId, keyId, publicKey, publicKeyFile
+    }
+
+    fileprivate mutating func readKeys() throws {
+      if let publicKey { try keys.add(pem: publicKey) }
+      if let publicKeyFile { try keys.add(pem: String(contentsOfFile: publicKeyFile, encoding: .utf8)) }
+    }
   }
 
-  struct Transaction: Decodable, Sendable {
+  struct Transaction: Decodable, Hashable, Sendable {
     enum Kind: String, Decodable, Sendable {
       case consumable = "Consumable"
       case nonConsumable = "Non-Consumable"
@@ -30,6 +46,23 @@ struct World: Sendable {
     var expiresDate: Int64?
     var revocationDate: Int64?
     var revocationReason: Int?
+    /// `REFUND_FULL`, `REFUND_PRORATED` or `FAMILY_REVOKE`.
+    var revocationType: String?
+    /// Milli-percent.
+    var revocationPercentage: Int?
+    /// When Apple took the refund back.
+    var refundReversedDate: Int64?
+    /// Milliunits of the currency, for the whole quantity.
+    var price: Int64?
+    var currency: String?
+    var storefront: String?
+    /// `PURCHASE` or `RENEWAL`.
+    var transactionReason: String?
+    var subscriptionGroupIdentifier: String?
+    var gracePeriodExpiresDate: Int64?
+    var isInBillingRetryPeriod: Bool?
+    /// Names who bought it; else the account token does, else the original transaction.
+    var customer: String?
     var appAccountToken: String?
     var inAppOwnershipType: String?
     var webOrderLineItemId: String?
@@ -63,10 +96,20 @@ struct World: Sendable {
     case sandbox = "Sandbox"
   }
 
+  /// What the App Store Server API answers about an id instead of the truth.
+  struct ForcedError: Decodable, Sendable {
+    var errorCode: Int
+    /// The first three digits of the code unless told otherwise.
+    var httpStatus: Int?
+  }
+
   private struct File: Decodable {
     var apps: [App]
     var transactions: [Transaction]
     var receipts: [Receipt]
+    var notifications: [NotificationFeed.Entry]?
+    var errors: [String: ForcedError]?
+    var now: Int64?
   }
 
   private struct Key: Hashable {
@@ -74,11 +117,35 @@ struct World: Sendable {
     var id: String
   }
 
+  private struct Customer: Hashable {
+    var environment: Environment
+    var bundleId: String
+    var name: String
+
+    init(_ transaction: Transaction) {
+      environment = transaction.environment
+      bundleId = transaction.bundleId
+      name = transaction.customer ?? transaction.appAccountToken?.lowercased() ?? transaction.originalId
+    }
+  }
+
   private let apps: [String: App]
   private let transactions: [Key: Transaction]
   /// By original transaction id, in the order of the file.
   private let families: [Key: [Transaction]]
   private let receipts: [String: Receipt]
+  private let customers: [Customer: [Transaction]]
+  /// When transactions changed because the world was replaced.
+  private var changes: [Key: Int64] = [:]
+  /// What Apple would have notified the apps of.
+  let feed: NotificationFeed
+  /// By transaction id.
+  let errors: [String: ForcedError]
+  /// The time of day in this world; nil: the machine's.
+  let now: Int64?
+
+  /// Whether any app brings a key to check tokens with.
+  var hasKeys: Bool { apps.values.contains { !$0.keys.isEmpty } }
 
   /// How much there is, for people.
   var summary: [String: Int] {
@@ -88,11 +155,45 @@ struct World: Sendable {
   /// Throws a decoding error that names the place when the JSON is not a world.
   init(json: Data) throws {
     let file = try JSONDecoder().decode(File.self, from: json)
-    apps = Dictionary(file.apps.map { ($0.bundleId, $0) }) { $1 }
+    let apps = try file.apps.map { app in
+      var app = app
+      try app.readKeys()
+      return (app.bundleId, app)
+    }
+    self.apps = Dictionary(apps) { $1 }
     let keyed = file.transactions.map { (Key(environment: $0.environment, id: $0.transactionId), $0) }
     transactions = Dictionary(keyed) { $1 }
     families = Dictionary(grouping: file.transactions) { Key(environment: $0.environment, id: $0.originalId) }
     receipts = Dictionary(file.receipts.map { (Self.canonical($0.payload), $0) }) { $1 }
+    customers = Dictionary(grouping: file.transactions) { Customer($0) }
+    feed = NotificationFeed(file.notifications ?? [], transactions: file.transactions)
+    errors = file.errors ?? [:]
+    now = file.now
+  }
+
+  /// This world as what becomes of the older one at that moment: what is new or different is changed then.
+  func following(_ older: World, at moment: Int64) -> World {
+    var world = self
+    world.changes = older.changes
+    let latest = older.transactions.values.map { older.lastModified($0, by: .max) }.max() ?? 0
+    let changeDate = max(moment, latest + 1)
+    for (key, transaction) in transactions where older.transactions[key] != transaction {
+      world.changes[key] = changeDate
+    }
+    return world
+  }
+
+  func transaction(id: String, environment: Environment) -> Transaction? {
+    transactions[Key(environment: environment, id: id)]
+  }
+
+  /// Everything that the customer of a transaction has in the same app.
+  func customer(of transaction: Transaction) -> [Transaction] { customers[Customer(transaction)] ?? [transaction] }
+
+  /// When Apple's record of a transaction last changed, in milliseconds since the epoch.
+  func lastModified(_ transaction: Transaction, by horizon: Int64) -> Int64 {
+    let change = changes[Key(environment: transaction.environment, id: transaction.transactionId)] ?? 0
+    return max(transaction.lastModified(by: horizon), change)
   }
 
   func app(bundleId: String) -> App? { apps[bundleId] }

@@ -62,6 +62,14 @@ struct JSONFields {
     }
   }
 
+  /// A signed document, whatever its length.
+  func document(_ key: String) -> String? { fields[key] as? String }
+
+  /// The signed documents listed under the key; an empty one in the place of what is no text, so that it can be counted.
+  func documents(_ key: String) -> [String] {
+    (fields[key] as? [Any] ?? []).map { $0 as? String ?? "" }
+  }
+
   /// The object under the key.
   func object(_ key: String) -> JSONFields? { (fields[key] as? [String: Any]).map(JSONFields.init) }
 

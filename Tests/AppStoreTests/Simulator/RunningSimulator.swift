@@ -13,11 +13,21 @@ struct RunningSimulator {
 
   let port: Int
   let process: Process
+  /// Ends when the process does.
+  private let exit: AsyncStream<Never>
   let transport: HTTPTransport
 
   /// Starts it with the world, and stops it when the body is done.
   static func run<Result>(
     world: String, _ arguments: String..., isolation: isolated (any Actor)? = #isolation,
+    body: (RunningSimulator) async throws -> Result
+  ) async throws -> Result {
+    try await run(world: world, arguments: arguments, body: body)
+  }
+
+  /// As above, with the arguments in a list.
+  static func run<Result>(
+    world: String, arguments: [String], isolation: isolated (any Actor)? = #isolation,
     body: (RunningSimulator) async throws -> Result
   ) async throws -> Result {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("simulator-\(UUID().uuidString)")
@@ -47,6 +57,8 @@ struct RunningSimulator {
     process.arguments = arguments
     let output = Pipe()
     process.standardOutput = output
+    let (exit, end) = AsyncStream.makeStream(of: Never.self)
+    process.terminationHandler = { _ in end.finish() }
     try process.run()
     var line = ""
     while !line.hasSuffix("\n") {
@@ -57,13 +69,20 @@ struct RunningSimulator {
     guard let port = line.trimmingCharacters(in: .newlines).split(separator: ":").last.flatMap({ Int($0) }) else {
       throw Failure(description: "no port in: \(line)")
     }
-    return RunningSimulator(port: port, process: process, transport: HTTPTransport())
+    return RunningSimulator(port: port, process: process, exit: exit, transport: HTTPTransport())
   }
 
   private func stop() async {
     await transport.shutdown()
+    await terminate()
+  }
+
+  /// Stops the process, and returns when it has ended.
+  func terminate() async {
     process.terminate()
-    process.waitUntilExit()
+    // `waitUntilExit` would hold one of the few threads, and a simulator that started at the same time inherits the socket
+    // that tells of this one's end: with all threads held nobody would be left to stop that one.
+    for await _ in exit {}
   }
 
   func client(now: Instant = Instant(seconds: 1_795_212_000)) throws -> VerifyReceiptClient {

@@ -177,8 +177,7 @@ struct SimulatorTests {
     try await RunningSimulator.run(world: SimulatedWorld.json(), "--latency", "1000s") { simulator in
       async let answer = simulator.verify(SimulatedWorld.game)
       while try await simulator.control("requests")["inFlight"] as? Int == 0 { await Task.yield() }
-      simulator.process.terminate()
-      simulator.process.waitUntilExit()
+      await simulator.terminate()
       #expect(simulator.process.terminationReason == .exit && simulator.process.terminationStatus == 0)
       guard case .unanswered(let silence) = try await answer.outcome else {
         Issue.record("an answer from a stopped simulator")

@@ -1,0 +1,81 @@
+import Reconciliation
+
+/// Follows the pages of a history: each page goes in, what to do next comes out. It asks nobody and knows no clock.
+struct HistoryReading {
+  enum Step: Hashable {
+    /// Ask for the page after this revision; nil: for the first page.
+    case ask(revision: String?)
+    case finish
+  }
+
+  private(set) var answer: HistoryAnswer
+  private let verifier: AnswerVerifier
+  private let host: AppleHost
+  /// What Apple gets, which runs ahead of the answer's revision once something was not believed.
+  private var position: String?
+  private var seen: Set<String> = []
+  private var pagesLeft: Int
+  private var mayRestart: Bool
+
+  /// - Parameters:
+  ///   - revision: where an earlier reading ended; nil to read all.
+  ///   - pages: how many to read at most, at least one.
+  init(verifier: AnswerVerifier, host: AppleHost, revision: String?, pages: Int) {
+    self.verifier = verifier
+    self.host = host
+    answer = HistoryAnswer(revision: revision, end: .complete)
+    position = revision
+    if let revision { seen = [revision] }
+    pagesLeft = max(1, pages)
+    mayRestart = revision != nil
+  }
+
+  mutating func note(_ exchange: ServerAPIReading) { answer.trail.note(exchange, from: host) }
+
+  mutating func received(_ page: Result<JSONFields, ServerAPIRefusal>) -> Step {
+    switch page {
+    case .success(let fields): return read(fields)
+    case .failure(.revisionRefused) where mayRestart:
+      mayRestart = false
+      answer.trail.warn("Apple does not know the stored revision any more; the history is read from its start")
+      answer.revision = nil
+      answer.transactions = []
+      answer.refused = 0
+      position = nil
+      seen = []
+      return .ask(revision: nil)
+    case .failure(let refusal): return finish(HistoryAnswer.End(refusal))
+    }
+  }
+
+  private mutating func read(_ page: JSONFields) -> Step {
+    let refusedBefore = answer.refused
+    for jws in page.documents("signedTransactions") {
+      switch verifier.verify(jws, host: host) {
+      case .success(let transaction): answer.transactions.append(transaction)
+      case .failure(let refusal):
+        answer.refused += 1
+        answer.trail.warn("a transaction in Apple's history is not believed: \(refusal)")
+      }
+    }
+    guard let next = page.cursor("revision") else {
+      return page.flag("hasMore") == true ? fail("more pages without a revision") : finish(.complete)
+    }
+    if answer.refused == refusedBefore, answer.revision == position { answer.revision = next }
+    position = next
+    guard page.flag("hasMore") == true else { return finish(.complete) }
+    // Apple's own end condition is hasMore; a revision that comes again would never get there.
+    guard seen.insert(next).inserted else { return fail("the same revision came twice") }
+    pagesLeft -= 1
+    return pagesLeft > 0 ? .ask(revision: next) : finish(.pageLimit)
+  }
+
+  private mutating func fail(_ detail: String) -> Step {
+    finish(.unanswered(Silence(reason: .appleError, detail: detail)))
+  }
+
+  private mutating func finish(_ end: HistoryAnswer.End) -> Step {
+    answer.end = end
+    return .finish
+  }
+}

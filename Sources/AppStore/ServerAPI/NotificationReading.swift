@@ -1,0 +1,88 @@
+import Reconciliation
+
+/// Follows the pages of a window of notifications: each page goes in, what to do next comes out.
+struct NotificationReading {
+  enum Step: Hashable {
+    /// Ask for the page that this token stands for; nil: for the first page.
+    case ask(paginationToken: String?)
+    case finish
+  }
+
+  private(set) var answer: NotificationAnswer
+  private let verifier: AnswerVerifier
+  private let host: AppleHost
+  private var seenTokens: Set<String> = []
+  private var seenNotifications: Set<String> = []
+  private var pagesLeft: Int
+
+  /// - Parameters:
+  ///   - paginationToken: where an earlier reading of the same window ended; nil to begin with it.
+  ///   - pages: how many to read at most, at least one.
+  init(verifier: AnswerVerifier, host: AppleHost, paginationToken: String?, pages: Int) {
+    self.verifier = verifier
+    self.host = host
+    answer = NotificationAnswer(paginationToken: paginationToken, end: .complete)
+    if let paginationToken { seenTokens = [paginationToken] }
+    pagesLeft = max(1, pages)
+  }
+
+  mutating func note(_ exchange: ServerAPIReading) { answer.trail.note(exchange, from: host) }
+
+  mutating func received(_ page: Result<JSONFields, ServerAPIRefusal>) -> Step {
+    switch page {
+    case .success(let fields): return read(fields)
+    case .failure(let refusal):
+      if case .windowExpired = refusal { answer.paginationToken = nil }
+      return finish(NotificationAnswer.End(refusal))
+    }
+  }
+
+  private mutating func read(_ page: JSONFields) -> Step {
+    for item in page.objects("notificationHistory") {
+      let jws = item.document("signedPayload") ?? ""
+      switch verifier.verifier.verifyNotification(jws) {
+      case .failure(let refusal): refuse("\(refusal)")
+      case .success(let notification): take(notification, jws: jws)
+      }
+    }
+    guard page.flag("hasMore") == true else { return finish(.complete) }
+    guard let next = page.cursor("paginationToken") else { return fail("more pages without a token") }
+    guard seenTokens.insert(next).inserted else { return fail("the same pagination token came twice") }
+    answer.paginationToken = next
+    pagesLeft -= 1
+    return pagesLeft > 0 ? .ask(paginationToken: next) : finish(.pageLimit)
+  }
+
+  private mutating func take(_ notification: SignedNotification, jws: String) {
+    // Summaries and other shapes have no data, and so neither of the two.
+    guard notification.bundleId == nil || notification.bundleId == verifier.bundleId else {
+      return refuse("\(AnswerRefusal.otherBundle)")
+    }
+    if let environment = notification.environment, environment != host.environment {
+      return refuse("\(AnswerRefusal.otherEnvironment(environment))")
+    }
+    guard seenNotifications.insert(notification.notificationUUID).inserted else { return }
+    let transaction = notification.transaction.map { result in
+      result.mapError(AnswerRefusal.signature).flatMap { verifier.check($0, host: host) }
+    }
+    if case .failure(let refusal) = transaction { refuse("\(refusal)") }
+    answer.notifications.append(
+      AppleNotification(
+        uuid: notification.notificationUUID, type: notification.notificationType, subtype: notification.subtype,
+        signedDate: notification.signedDate, transaction: transaction, jws: jws))
+  }
+
+  private mutating func refuse(_ reason: String) {
+    answer.refused += 1
+    answer.trail.warn("a notification in Apple's history is not believed: \(reason)")
+  }
+
+  private mutating func fail(_ detail: String) -> Step {
+    finish(.unanswered(Silence(reason: .appleError, detail: detail)))
+  }
+
+  private mutating func finish(_ end: NotificationAnswer.End) -> Step {
+    answer.end = end
+    return .finish
+  }
+}

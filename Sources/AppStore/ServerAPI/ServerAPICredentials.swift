@@ -1,0 +1,37 @@
+/// What the App Store Server API knows us by: an In-App Purchase key of App Store Connect (Apple: "Creating API keys to
+/// authorize API requests"), and the app that is asked about.
+package struct ServerAPICredentials: Hashable, Sendable {
+  /// The UUID above the list of keys in App Store Connect.
+  package var issuerId: String
+  /// The ten characters beside the key.
+  package var keyId: String
+  /// The content of the `.p8` file: a P-256 key in PEM.
+  package var privateKeyPEM: Secret
+  /// The app. One key serves all apps of the account; the token names the app.
+  package var bundleId: String
+
+  package init(issuerId: String, keyId: String, privateKeyPEM: Secret, bundleId: String) {
+    self.issuerId = issuerId
+    self.keyId = keyId
+    self.privateKeyPEM = privateKeyPEM
+    self.bundleId = bundleId
+  }
+}
+
+/// Why credentials are refused before anything is asked: a matter of configuration. No text shows any of the key.
+package enum ServerAPICredentialsError: Error, Hashable, CaseIterable, Sendable, CustomStringConvertible {
+  case issuerIdMissing
+  case keyIdMissing
+  case bundleIdMissing
+  case privateKeyUnreadable
+
+  package var description: String {
+    switch self {
+    case .issuerIdMissing: "the issuer id is empty; App Store Connect shows it above the list of In-App Purchase keys"
+    case .keyIdMissing: "the key id is empty; App Store Connect shows it beside the key"
+    case .bundleIdMissing: "the bundle id is empty"
+    case .privateKeyUnreadable:
+      "the private key is no P-256 key in PEM; use the .p8 file of an In-App Purchase key as it was downloaded"
+    }
+  }
+}

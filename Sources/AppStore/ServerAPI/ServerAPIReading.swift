@@ -1,0 +1,111 @@
+import NIOCore
+import NIOHTTP1
+import Reconciliation
+
+/// What one exchange with the App Store Server API means. Pure: a reply goes in, its meaning comes out.
+struct ServerAPIReading {
+  enum Meaning {
+    /// HTTP 200 with an object.
+    case answer(JSONFields)
+    case refused(ServerAPIErrorClass)
+    /// Nothing was asked, for want of a token.
+    case unsigned
+    /// No reply, or none that can be read.
+    case silent(Silence)
+  }
+
+  /// The longest answer that is read: what Apple's own Swift client takes. Twenty transactions are some 150 KB.
+  static let maximumBodyBytes = 1 << 20
+
+  var meaning: Meaning
+  var httpStatus: Int?
+  var errorCode: Int?
+  var errorMessage: String?
+  var retryAfter: Instant?
+
+  static func read(_ result: Result<HTTPReply, HTTPFailure>, receivedAt: Instant) -> ServerAPIReading {
+    switch result {
+    case .failure(.unreachable(let detail)): silent(.unreachable, detail)
+    case .failure(.unreadable(let detail)): silent(.appleError, detail)
+    case .success(let reply): read(reply, receivedAt: receivedAt)
+    }
+  }
+
+  static var unsigned: Self { Self(meaning: .unsigned) }
+
+  private static func silent(_ reason: Silence.Reason, _ detail: String, httpStatus: Int? = nil) -> Self {
+    Self(meaning: .silent(Silence(reason: reason, detail: detail)), httpStatus: httpStatus)
+  }
+
+  private static func read(_ reply: HTTPReply, receivedAt: Instant) -> Self {
+    let isReadable = reply.body.readableBytes <= maximumBodyBytes
+    // A refused token is answered in plain text.
+    let fields = isReadable ? JSONFields(reply.body.readableBytesView) : nil
+    guard reply.status != 200 else {
+      guard isReadable else { return silent(.appleError, "answer longer than 1 MiB", httpStatus: 200) }
+      guard let fields else { return silent(.appleError, "answer is no JSON object", httpStatus: 200) }
+      return Self(meaning: .answer(fields), httpStatus: 200)
+    }
+    let errorCode = fields?.integer("errorCode").flatMap(Int.init(exactly:))
+    return Self(
+      meaning: .refused(.classify(httpStatus: reply.status, errorCode: errorCode)), httpStatus: reply.status,
+      errorCode: errorCode, errorMessage: fields?.text("errorMessage"),
+      retryAfter: reply.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: receivedAt) })
+  }
+
+  /// The silence that a refusal amounts to when it says nothing about what was asked.
+  func silence(_ reason: Silence.Reason) -> Silence {
+    let status = "HTTP \(httpStatus.map(String.init) ?? "none")"
+    return Silence(
+      reason: reason, detail: errorCode.map { "\(status), error \($0)" } ?? status, retryAfter: retryAfter)
+  }
+}
+
+/// Why there is no answer about an id, sorted by what may be concluded.
+enum ServerAPIRefusal: Error, Hashable {
+  case notFound
+  case accountGone
+  case malformedId
+  case revisionRefused
+  case windowExpired
+  case unanswered(Silence)
+  case systemicFault(ServerAPIFault)
+}
+
+extension ServerAPIReading {
+  /// The answer, or what follows from there being none.
+  func resolved(from host: AppleHost, bundleId: String) -> Result<JSONFields, ServerAPIRefusal> {
+    switch meaning {
+    case .answer(let fields): .success(fields)
+    case .silent(let silence): .failure(.unanswered(silence))
+    case .unsigned: .failure(.systemicFault(.tokenNotSigned))
+    case .refused(let errorClass): .failure(refusal(errorClass, from: host, bundleId: bundleId))
+    }
+  }
+
+  private func refusal(_ errorClass: ServerAPIErrorClass, from host: AppleHost, bundleId: String) -> ServerAPIRefusal {
+    switch errorClass {
+    case .transactionNotFound: .notFound
+    case .accountGone: .accountGone
+    case .badIdentifier: .malformedId
+    case .revisionRefused: .revisionRefused
+    case .windowExpired: .windowExpired
+    case .rateLimited: .unanswered(silence(.rateLimited))
+    case .retry: .unanswered(silence(.appleError))
+    case .tokenRefused: .systemicFault(.tokenRefused(host))
+    case .accessRefused: .systemicFault(.accessRefused)
+    case .appUnknown: .systemicFault(.appUnknown(bundleId: bundleId))
+    case .requestRefused: .systemicFault(.requestRefused(errorCode: errorCode))
+    }
+  }
+}
+
+extension JSONFields {
+  /// A `revision` or `paginationToken`: opaque, so anything that a URL and a table can carry, up to 8 KiB.
+  func cursor(_ key: String) -> String? {
+    guard let text = document(key), !text.isEmpty, text.utf8.count <= 8_192,
+      text.utf8.allSatisfy({ 0x20..<0x7F ~= $0 })
+    else { return nil }
+    return text
+  }
+}

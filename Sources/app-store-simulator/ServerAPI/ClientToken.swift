@@ -1,0 +1,68 @@
+import Crypto
+import Foundation
+
+/// The token that a client authorizes itself with (Apple: "Generating JSON Web Tokens for API requests"), checked with
+/// nothing of the code that makes it.
+struct ClientToken: Sendable {
+  /// What tokens are checked against.
+  struct Keys: Sendable {
+    private var keys: [P256.Signing.PublicKey] = []
+
+    /// Throws for a PEM that is no P-256 public key.
+    mutating func add(pem: String) throws { keys.append(try P256.Signing.PublicKey(pemRepresentation: pem)) }
+
+    var isEmpty: Bool { keys.isEmpty }
+
+    fileprivate func verify(_ signature: P256.Signing.ECDSASignature, of content: Data) -> Bool {
+      keys.contains { $0.isValidSignature(signature, for: content) }
+    }
+  }
+
+  /// The app that the request is about; nil when no token tells.
+  var bundleId: String?
+
+  /// A request's token without any check, for a simulator that has no keys.
+  static func unchecked(authorization: String?) -> ClientToken {
+    ClientToken(bundleId: parts(authorization)?.claims["bid"] as? String)
+  }
+
+  /// A request's token; nil when Apple would answer 401.
+  /// - Parameter now: seconds since the epoch by the wall clock, which the client's token has too.
+  static func checked(authorization: String?, keys: Keys, world: World, now: Int64) -> ClientToken? {
+    guard let parts = parts(authorization), parts.header["alg"] as? String == "ES256",
+      let keyId = parts.header["kid"] as? String, !keyId.isEmpty,
+      let signature = try? P256.Signing.ECDSASignature(rawRepresentation: parts.signature),
+      let bundleId = parts.claims["bid"] as? String, let app = world.app(bundleId: bundleId),
+      let issuer = parts.claims["iss"] as? String, let issuedAt = parts.claims["iat"] as? Int64,
+      let expiresAt = parts.claims["exp"] as? Int64
+    else { return nil }
+    let keys = app.keys.isEmpty ? keys : app.keys
+    guard keys.verify(signature, of: parts.content), app.issuerId == nil || app.issuerId == issuer,
+      app.keyId == nil || app.keyId == keyId, parts.claims["aud"] as? String == "appstoreconnect-v1",
+      // A minute for clocks that differ; an hour is the longest that Apple allows.
+      issuedAt <= now + 60, now < expiresAt, expiresAt - issuedAt <= 3_600
+    else { return nil }
+    return ClientToken(bundleId: bundleId)
+  }
+
+  private struct Parts {
+    var header: [String: Any]
+    var claims: [String: Any]
+    var signature: Data
+    var content: Data
+  }
+
+  private static func parts(_ authorization: String?) -> Parts? {
+    guard let authorization, authorization.hasPrefix("Bearer ") else { return nil }
+    let parts = authorization.dropFirst("Bearer ".count).split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 3, let header = fields(parts[0]), let claims = fields(parts[1]),
+      let signature = Data(base64URL: parts[2])
+    else { return nil }
+    return Parts(
+      header: header, claims: claims, signature: signature, content: Data("\(parts[0]).\(parts[1])".utf8))
+  }
+
+  private static func fields(_ part: Substring) -> [String: Any]? {
+    Data(base64URL: part).flatMap { try? JSONSerialization.jsonObject(with: $0) as? [String: Any] }
+  }
+}

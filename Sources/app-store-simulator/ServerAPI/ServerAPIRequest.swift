@@ -1,0 +1,75 @@
+import Foundation
+
+/// One request to the App Store Server API, taken apart.
+struct ServerAPIRequest: Sendable {
+  enum Endpoint: String, CaseIterable, Sendable {
+    case transaction = "/inApps/v1/transactions"
+    case history = "/inApps/v2/history"
+    case subscriptions = "/inApps/v1/subscriptions"
+    case refunds = "/inApps/v2/refund/lookup"
+    case notifications = "/inApps/v1/notifications/history"
+  }
+
+  var environment: World.Environment
+  var endpoint: Endpoint
+  /// The path without the id, for faults and counts.
+  var path: String
+  /// Empty for notifications.
+  var id: String
+  var isPost: Bool
+  var revision: String?
+  var paginationToken: String?
+  var authorization: String?
+  var body: Data
+
+  /// Nil for a path of none of the interfaces.
+  init?(
+    path: String, isPost: Bool, query: (String) -> String?, authorization: String?, body: Data
+  ) {
+    let sides: [(String, World.Environment)] = [("/production", .production), ("/sandbox", .sandbox)]
+    guard let (side, environment) = sides.first(where: { path.hasPrefix($0.0 + "/inApps/") }) else { return nil }
+    let rest = path.dropFirst(side.count)
+    guard let endpoint = Endpoint.allCases.first(where: { rest.hasPrefix($0.rawValue) }) else { return nil }
+    let tail = rest.dropFirst(endpoint.rawValue.count)
+    guard endpoint == .notifications ? tail.isEmpty : tail.hasPrefix("/") && tail.count > 1 else { return nil }
+    self.environment = environment
+    self.endpoint = endpoint
+    self.path = side + endpoint.rawValue
+    id = String(tail.dropFirst())
+    self.isPost = isPost
+    revision = query("revision")
+    paginationToken = query("paginationToken")
+    self.authorization = authorization
+    self.body = body
+  }
+
+  /// What the log and the faults call the request.
+  var subject: String { id.isEmpty ? paginationToken ?? "first page" : id + (revision.map { "@\($0)" } ?? "") }
+}
+
+/// Apple's error answers ("Error codes").
+enum ServerAPIError: Int, Sendable {
+  case requestInvalid = 4_000_000
+  case revisionInvalid = 4_000_005
+  case transactionIdInvalid = 4_000_006
+  case startDateTooOld = 4_000_012
+  case startDateAfterEnd = 4_000_013
+  case paginationTokenInvalid = 4_000_014
+  case startDateInvalid = 4_000_015
+  case endDateInvalid = 4_000_016
+  case severalFilters = 4_000_019
+  case appNotFound = 4_040_003
+  case originalTransactionNotFound = 4_040_005
+  case transactionNotFound = 4_040_010
+  case rateLimitExceeded = 4_290_000
+
+  var answer: Answer { Self.answer(code: rawValue) }
+
+  /// Any code; the HTTP status is its first three digits unless told otherwise.
+  static func answer(code: Int, httpStatus: Int? = nil) -> Answer {
+    var answer = Answer.json(
+      ["errorCode": code, "errorMessage": "Simulated error \(code)."], httpStatus: httpStatus ?? code / 10_000)
+    answer.appleStatus = code
+    return answer
+  }
+}

@@ -1,0 +1,92 @@
+/// The payloads that Apple signs, from what the world knows. Dates are milliseconds since the epoch.
+struct SignedPayloads: Sendable {
+  var authority: SigningAuthority
+  /// When it is signed.
+  var signedDate: Int64
+  /// What happened later is not in it.
+  var horizon: Int64
+
+  /// Apple's "JWSTransactionDecodedPayload", signed.
+  func transaction(_ transaction: World.Transaction) throws -> String {
+    var payload: [String: Any] = [
+      "transactionId": transaction.transactionId, "originalTransactionId": transaction.originalId,
+      "bundleId": transaction.bundleId, "productId": transaction.productId, "type": transaction.type.rawValue,
+      "quantity": transaction.quantity ?? 1, "purchaseDate": transaction.purchaseDate,
+      "originalPurchaseDate": transaction.originalPurchaseDate ?? transaction.purchaseDate, "signedDate": signedDate,
+      "environment": transaction.environment.rawValue,
+      "inAppOwnershipType": transaction.inAppOwnershipType ?? "PURCHASED",
+      "transactionReason": transaction.isRenewal ? "RENEWAL" : "PURCHASE",
+      "storefront": transaction.storefront ?? "USA", "storefrontId": "143441",
+    ]
+    payload["expiresDate"] = transaction.expiresDate
+    payload["webOrderLineItemId"] = transaction.webOrderLineItemId
+    payload["appAccountToken"] = transaction.appAccountToken
+    payload["price"] = transaction.price
+    payload["currency"] = transaction.currency
+    if transaction.type == .autoRenewable {
+      payload["subscriptionGroupIdentifier"] = transaction.groupIdentifier
+    }
+    if let offer = offer(transaction) {
+      payload["offerType"] = offer
+      if transaction.isTrialPeriod == true { payload["offerDiscountType"] = "FREE_TRIAL" }
+    }
+    if transaction.isRevoked(by: horizon) {
+      payload["revocationDate"] = transaction.revocationDate
+      payload["revocationReason"] = transaction.revocationReason ?? 0
+      payload["revocationType"] = transaction.revocationType
+      payload["revocationPercentage"] = transaction.revocationPercentage
+    }
+    return try authority.sign(payload)
+  }
+
+  /// Apple's "JWSRenewalInfoDecodedPayload", signed.
+  func renewalInfo(_ transaction: World.Transaction) throws -> String {
+    var payload: [String: Any] = [
+      "originalTransactionId": transaction.originalId, "productId": transaction.productId,
+      "autoRenewProductId": transaction.productId, "environment": transaction.environment.rawValue,
+      "signedDate": signedDate, "autoRenewStatus": transaction.state(at: signedDate) == 1 ? 1 : 0,
+    ]
+    payload["renewalDate"] = transaction.expiresDate
+    payload["isInBillingRetryPeriod"] = transaction.isInBillingRetryPeriod
+    payload["gracePeriodExpiresDate"] = transaction.gracePeriodExpiresDate
+    return try authority.sign(payload)
+  }
+
+  /// Apple's "responseBodyV2DecodedPayload", signed: the state at the time of the notification.
+  func notification(_ item: NotificationFeed.Item, appAppleId: Int64?) throws -> String {
+    var data: [String: Any] = ["bundleVersion": "1", "environment": item.environment.rawValue]
+    data["bundleId"] = item.bundleId
+    if item.environment == .production { data["appAppleId"] = appAppleId }
+    if let transaction = item.transaction {
+      data["signedTransactionInfo"] = try self.transaction(transaction)
+      if transaction.type == .autoRenewable {
+        data["status"] = transaction.state(at: signedDate)
+        data["signedRenewalInfo"] = try renewalInfo(transaction)
+      }
+    }
+    var payload: [String: Any] = [
+      "notificationType": item.type, "notificationUUID": item.uuid, "version": "2.0", "signedDate": signedDate,
+      "data": data,
+    ]
+    payload["subtype"] = item.subtype
+    return try authority.sign(payload)
+  }
+
+  private func offer(_ transaction: World.Transaction) -> Int? {
+    let isIntroductory = transaction.isTrialPeriod == true || transaction.isInIntroOfferPeriod == true
+    return transaction.offerType ?? (isIntroductory ? 1 : nil)
+  }
+}
+
+extension World.Transaction {
+  /// The world's, or one group for each product.
+  var groupIdentifier: String { subscriptionGroupIdentifier ?? productId }
+
+  /// Apple's `status` of a subscription: 1 active, 2 expired, 3 billing retry, 4 grace period, 5 revoked.
+  func state(at moment: Int64) -> Int {
+    if isRevoked(by: moment) { return 5 }
+    if let expiresDate, expiresDate > moment { return 1 }
+    if let gracePeriodExpiresDate, gracePeriodExpiresDate > moment { return 4 }
+    return isInBillingRetryPeriod == true ? 3 : 2
+  }
+}

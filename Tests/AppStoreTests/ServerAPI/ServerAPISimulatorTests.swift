@@ -1,0 +1,274 @@
+import AppStore
+import AsyncHTTPClient
+import Crypto
+import Foundation
+import NIOHTTP1
+import Reconciliation
+import Testing
+
+/// The client and the simulator, each the other's test.
+@Suite(.timeLimit(.minutes(1)))
+struct ServerAPISimulatorTests {
+  private static let day: Int64 = 86_400_000
+  /// 2026-11-18T00:00:00Z.
+  private static let start: Int64 = 1_795_017_600_000
+  private static let token = "7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11"
+
+  private struct Setting {
+    var client: ServerAPIClient
+    var simulator: RunningSimulator
+
+    func setClock(_ milliseconds: Int64) async throws {
+      try await simulator.control("clock", #"{"now":\#(milliseconds)}"#)
+    }
+  }
+
+  private func run<Result>(
+    _ world: String, key: P256.Signing.PrivateKey = .init(), bundleId: String = "com.example.game",
+    clockError: Span = .seconds(0), arguments: [String] = [], isolation: isolated (any Actor)? = #isolation,
+    body: (Setting) async throws -> Result
+  ) async throws -> Result {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("roots-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let root = directory.appendingPathComponent("root.pem")
+    return try await RunningSimulator.run(world: world, arguments: ["--root-certificate", root.path] + arguments) {
+      simulator in
+      let roots = try TrustedRoots(directory: directory.path, pinned: false)
+      let side = { (name: String) in
+        ServerAPIHost(url: try EndpointURL("http://127.0.0.1:\(simulator.port)/\(name)"), requestsPerSecond: nil)
+      }
+      let client = try ServerAPIClient(
+        transport: simulator.transport, production: side("production"), sandbox: side("sandbox"),
+        credentials: .test(key: key, bundleId: bundleId), verifier: JWSVerifier(roots: roots), version: "test",
+        now: { Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000)) + clockError })
+      return try await body(Setting(client: client, simulator: simulator))
+    }
+  }
+
+  /// - Parameters:
+  ///   - count: consumables of one customer, one an hour, the second of which is refunded after one day, and whose refund
+  ///     is taken back after two.
+  private func world(count: Int = 3, apps: String = "", more: String = "") -> String {
+    let gems = (1...count).map { number in
+      let refund =
+        number == 2
+        ? #","revocationDate":\#(Self.start + Self.day),"revocationReason":1,"revocationType":"REFUND_FULL","#
+          + #""refundReversedDate":\#(Self.start + 2 * Self.day)"# : ""
+      return #"{"transactionId":"\#(1_000 + number)","environment":"Production","bundleId":"com.example.game","#
+        + #""productId":"gems.100","type":"Consumable","purchaseDate":\#(Self.start - Int64(count - number) * 3_600_000),"#
+        + #""price":1990,"currency":"USD","appAccountToken":"\#(Self.token)","finished":true\#(refund)}"#
+    }
+    return """
+      {"apps":[{"bundleId":"com.example.game","appAppleId":1234567890\(apps)}],"receipts":[],"now":\(Self.start),
+       "transactions":[\(gems.joined(separator: ",")),
+       {"transactionId":"5","environment":"Sandbox","bundleId":"com.example.game","productId":"gems.100",
+        "type":"Consumable","purchaseDate":\(Self.start)},
+       {"transactionId":"6","environment":"Production","bundleId":"com.example.other","productId":"gems.100",
+        "type":"Consumable","purchaseDate":\(Self.start)}]\(more)}
+      """
+  }
+
+  @Test func aTransactionIsFoundWhereItIs() async throws {
+    try await run(world()) { setting in
+      let answer = try await setting.client.transactionInfo("1001")
+      let fact = try #require(answer.fact, "\(answer)")
+      #expect(fact.bundleId == "com.example.game" && fact.productId == "gems.100" && fact.productType == .consumable)
+      #expect(fact.priceMilliunits == 1_990 && fact.currency == "USD" && fact.quantity == 1)
+      #expect(fact.appAccountToken == .says(Self.token) && fact.revocation == .says(nil) && fact.isRenewal == false)
+      #expect(fact.signedDate == Instant(milliseconds: Self.start))
+      #expect(try await setting.client.transactionInfo("5").fact?.environment == .sandbox)
+      #expect(try await setting.client.transactionInfo("5", first: .sandbox).trail.asked == [.sandbox])
+      // Apple says the same of another app's transaction as of none at all.
+      #expect(try await setting.client.transactionInfo("6").outcome == .notFound)
+      #expect(try await setting.client.transactionInfo("404").outcome == .notFound)
+      #expect(try await setting.client.transactionInfo("GPA-1").outcome == .malformedId)
+    }
+  }
+
+  @Test func refundsAndReversalsHappenOverDays() async throws {
+    try await run(world()) { setting in
+      let first = try await setting.client.transactionHistory("1001", on: .production)
+      #expect(first.transactions.map(\.fact.transactionId) == ["1001", "1002", "1003"] && first.end == .complete)
+      #expect(try await setting.client.refundHistory("1001", on: .production).transactions.isEmpty)
+
+      try await setting.setClock(Self.start + Self.day)
+      let second = try await setting.client.transactionHistory("1001", on: .production, revision: first.revision)
+      #expect(second.transactions.map(\.fact.transactionId) == ["1002"])
+      let refunded = try #require(second.transactions.first?.fact)
+      #expect(
+        refunded.revocation
+          == .says(Revocation(date: Instant(milliseconds: Self.start + Self.day), type: "REFUND_FULL", reason: 1)))
+      #expect(refunded.signedDate > Instant(milliseconds: Self.start))
+      let refunds = try await setting.client.refundHistory("1003", on: .production)
+      #expect(refunds.transactions.map(\.fact) == [refunded])
+
+      try await setting.setClock(Self.start + 2 * Self.day)
+      let third = try await setting.client.transactionHistory("1001", on: .production, revision: second.revision)
+      #expect(third.transactions.map(\.fact.revocation) == [.says(nil)])
+      let fourth = try await setting.client.transactionHistory("1001", on: .production, revision: third.revision)
+      #expect(fourth.transactions.isEmpty && fourth.end == .complete && fourth.revision == third.revision)
+    }
+  }
+
+  @Test func aWorldThatIsReplacedComesAgainWhereItDiffers() async throws {
+    try await run(world()) { setting in
+      let first = try await setting.client.transactionHistory("1001", on: .production)
+      try await setting.simulator.control("world", world().replacing("\"price\":1990", with: "\"price\":990"))
+      let second = try await setting.client.transactionHistory("1001", on: .production, revision: first.revision)
+      #expect(second.transactions.map(\.fact.priceMilliunits) == [990, 990, 990])
+    }
+  }
+
+  @Test func longHistoriesComeInPagesOfTwenty() async throws {
+    try await run(world(count: 45)) { setting in
+      let whole = try await setting.client.transactionHistory("1001", on: .production)
+      #expect(whole.transactions.map(\.fact.transactionId) == (1_001...1_045).map(String.init))
+      #expect(whole.trail.asked.count == 3 && whole.refused == 0)
+      let part = try await setting.client.transactionHistory("1001", on: .production, pages: 1)
+      #expect(part.end == .pageLimit && part.transactions.count == 20)
+      let rest = try await setting.client.transactionHistory("1001", on: .production, revision: part.revision)
+      #expect(
+        (part.transactions + rest.transactions).map(\.fact) == whole.transactions.map(\.fact)
+          && rest.revision == whole.revision)
+      let forgotten = try await setting.client.transactionHistory("1001", on: .production, revision: "!")
+      #expect(
+        forgotten.transactions.map(\.fact) == whole.transactions.map(\.fact) && forgotten.trail.errorCode == 4_000_005)
+    }
+  }
+
+  @Test func notificationsAreSweptByType() async throws {
+    let extra =
+      #","notifications":[{"type":"TEST","uuid":"u-1","bundleId":"com.example.game","#
+      + #""signedDate":\#(Self.start)}]"#
+    try await run(world(count: 45, more: extra)) { setting in
+      let start = Instant(milliseconds: Self.start)
+      let sweep = { (type: String?, now: Instant) in
+        try await setting.client.notificationHistory(
+          NotificationQuery(start: start - .days(30), end: now + .seconds(1), type: type, now: now), on: .production)
+      }
+      let charges = try await sweep("ONE_TIME_CHARGE", start)
+      #expect(charges.notifications.count == 45 && charges.trail.asked.count == 3 && charges.end == .complete)
+      #expect(charges.refused == 0)
+      #expect(Set(charges.notifications.map(\.uuid)).count == 45)
+      let fact = try #require(try charges.notifications.last?.transaction?.get().fact)
+      #expect(fact.transactionId == "1045" && fact.channel == .notification)
+      #expect(try await sweep("REFUND", start).notifications.isEmpty)
+      #expect(try await sweep(nil, start).notifications.contains { $0.uuid == "u-1" && $0.transaction == nil })
+
+      try await setting.setClock(Self.start + 3 * Self.day)
+      let refund = try #require(try await sweep("REFUND", start + .days(3)).notifications.first)
+      #expect(try refund.transaction?.get().fact.revocation != .says(nil))
+      let reversal = try #require(try await sweep("REFUND_REVERSED", start + .days(3)).notifications.first)
+      #expect(try reversal.transaction?.get().fact.revocation == .says(nil))
+      #expect(reversal.signedDate == start + .days(2))
+    }
+  }
+
+  @Test func subscriptionsHaveTheirState() async throws {
+    let subscription =
+      #"{"transactionId":"71","environment":"Production","bundleId":"com.example.game","#
+      + #""productId":"gold","type":"Auto-Renewable Subscription","purchaseDate":\#(Self.start - 9 * Self.day),"#
+      + #""expiresDate":\#(Self.start + Self.day),"gracePeriodExpiresDate":\#(Self.start + 2 * Self.day),"#
+      + #""isInBillingRetryPeriod":true,"isTrialPeriod":true}"#
+    let json = world().replacing("\"transactions\":[", with: "\"transactions\":[\(subscription),")
+    try await run(json) { setting in
+      for (days, state) in [(0, SubscriptionStatus.State.active), (1, .gracePeriod), (2, .billingRetry)] {
+        try await setting.setClock(Self.start + Int64(days) * Self.day)
+        let answer = try await setting.client.subscriptionStatuses("71", on: .production)
+        guard case .found(let statuses) = answer.outcome, let status = statuses.first else {
+          Issue.record("\(answer)")
+          return
+        }
+        #expect(status.state == state && statuses.count == 1)
+        #expect(status.transaction.fact.hasOffer == true)
+        #expect(
+          status.transaction.fact.gracePeriodExpiresDate == Instant(milliseconds: Self.start + 2 * Self.day))
+      }
+      #expect(try await setting.client.subscriptionStatuses("72", on: .production).outcome == .notFound)
+    }
+  }
+
+  @Test func tokensAreChecked() async throws {
+    let key = P256.Signing.PrivateKey()
+    let pem = key.publicKey.pemRepresentation.replacing("\n", with: "\\n")
+    let app = #","publicKey":"\#(pem)","issuerId":"57246542-96fe-1a63-e053-0824d011072a","keyId":"2X9R4HXF34""#
+    let good = try await run(world(apps: app), key: key) { try await $0.client.transactionInfo("1001") }
+    #expect(good.fact != nil)
+    let refused = TransactionAnswer.Outcome.systemicFault(.tokenRefused(.production))
+    let otherKey = try await run(world(apps: app)) { try await $0.client.transactionInfo("1001") }
+    #expect(otherKey.outcome == refused && otherKey.trail.httpStatus == 401)
+    let otherBundle = try await run(world(apps: app), key: key, bundleId: "com.example.unknown") {
+      try await $0.client.transactionInfo("1001")
+    }
+    #expect(otherBundle.outcome == refused)
+    let otherIssuer = try await run(world(apps: app.replacing("57246542", with: "00000000")), key: key) {
+      try await $0.client.transactionInfo("1001")
+    }
+    #expect(otherIssuer.outcome == refused)
+    for clockError in [Span.minutes(-6), .minutes(6)] {
+      let untimely = try await run(world(apps: app), key: key, clockError: clockError) {
+        try await $0.client.transactionInfo("1001")
+      }
+      #expect(untimely.outcome == refused)
+    }
+    let unknownApp = try await run(world(), bundleId: "com.example.unknown") {
+      try await $0.client.transactionInfo("1001")
+    }
+    #expect(unknownApp.outcome == .systemicFault(.appUnknown(bundleId: "com.example.unknown")))
+  }
+
+  @Test func theLimitIsKeptWithAnInstantInMilliseconds() async throws {
+    try await run(world(), arguments: ["--enforce-limits", "1"]) { setting in
+      #expect(try await setting.client.transactionInfo("1001").fact != nil)
+      let refused = try await setting.simulator.transport.send(
+        .init(url: "http://127.0.0.1:\(setting.simulator.port)/production/inApps/v1/transactions/1001")
+      ).get()
+      // Without a token it is another app, with a limit of its own.
+      #expect(refused.status == 200)
+      let again = try await setting.simulator.transport.send(
+        .init(url: "http://127.0.0.1:\(setting.simulator.port)/production/inApps/v1/transactions/1001")
+      ).get()
+      #expect(again.status == 429)
+      #expect(again.headers.first(name: "Retry-After").flatMap { Int64($0) }.map { $0 > 1_000_000_000_000 } == true)
+    }
+  }
+
+  @Test func faultsAreMetAsValues() async throws {
+    let errors = #","errors":{"1003":{"errorCode":4040001},"1002":{"errorCode":4040002,"httpStatus":404}}"#
+    try await run(world(more: errors)) { setting in
+      let client = setting.client
+      #expect(try await client.transactionInfo("1003").outcome == .accountGone)
+      #expect(try await client.transactionInfo("1002").reason == .appleError)
+
+      try await setting.simulator.control("faults", #"{"force":[{"badSignature":true}]}"#)
+      let spoilt = try await client.transactionInfo("1001")
+      #expect(spoilt.reason == .appleError && spoilt.trail.warnings.count == 1)
+      let history = try await client.transactionHistory("1001", on: .production)
+      #expect(history.refused == 3 && history.transactions.isEmpty && history.revision == nil)
+
+      for (fault, reason) in [
+        (#"{"errorCode":4290000,"headers":{"Retry-After":"0"}}"#, Silence.Reason.rateLimited),
+        (#"{"errorCode":5000001}"#, .appleError), (#"{"httpStatus":503}"#, .appleError),
+        (#"{"body":"truncated"}"#, .appleError), (#"{"body":"closed"}"#, .unreachable),
+        (#"{"body":"huge"}"#, .appleError), (#"{"body":"empty"}"#, .appleError),
+      ] {
+        try await setting.simulator.control("faults", #"{"force":[\#(fault)]}"#)
+        #expect(try await client.transactionInfo("1001").reason == reason, "\(fault)")
+      }
+      try await setting.simulator.control("faults", #"{"force":[]}"#)
+      #expect(try await client.transactionInfo("1001").fact != nil)
+    }
+  }
+
+  @Test func aPageThatFailsIsAskedForAgain() async throws {
+    try await run(world(count: 45)) { setting in
+      let first = try await setting.client.transactionHistory("1001", on: .production, pages: 1)
+      try await setting.simulator.control("faults", #"{"force":[{"errorCode":5000001,"next":1}]}"#)
+      let failed = try await setting.client.transactionHistory("1001", on: .production, revision: first.revision)
+      #expect(failed.health == .failure && failed.revision == first.revision)
+      let rest = try await setting.client.transactionHistory("1001", on: .production, revision: failed.revision)
+      #expect(rest.transactions.count == 25 && rest.end == .complete)
+    }
+  }
+}

@@ -1,0 +1,96 @@
+import AppStore
+import Crypto
+import Foundation
+import Reconciliation
+import Testing
+
+struct ServerAPITokenTests {
+  private static let now = Instant(seconds: 1_795_212_000)
+
+  @Test func aTokenIsWhatAppleAsksFor() async throws {
+    let key = P256.Signing.PrivateKey()
+    let source = try ServerAPIToken(.test(key: key))
+    let parts = try #require(await source.token(now: Self.now)).reveal().split(separator: ".").map(String.init)
+    #expect(parts.count == 3)
+    let header = try fields(parts[0])
+    #expect(header as? [String: String] == ["alg": "ES256", "kid": "2X9R4HXF34", "typ": "JWT"])
+    let claims = try fields(parts[1])
+    #expect(claims["iss"] as? String == "57246542-96fe-1a63-e053-0824d011072a")
+    #expect(claims["aud"] as? String == "appstoreconnect-v1" && claims["bid"] as? String == "com.example.game")
+    #expect(claims["iat"] as? Int64 == 1_795_212_000 && claims["exp"] as? Int64 == 1_795_212_300)
+    #expect(claims.count == 5)
+    // The raw form: DER would be answered with 401.
+    let signature = try P256.Signing.ECDSASignature(rawRepresentation: bytes(parts[2]))
+    #expect(key.publicKey.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8)))
+  }
+
+  @Test func aTokenServesUntilShortlyBeforeItExpires() async throws {
+    let source = try ServerAPIToken(.test())
+    let first = try #require(await source.token(now: Self.now))
+    #expect(await source.token(now: Self.now + .seconds(1)) == first)
+    #expect(await source.token(now: Self.now + .seconds(239)) == first)
+    let second = try #require(await source.token(now: Self.now + .seconds(240)))
+    #expect(second != first)
+    #expect(await source.token(now: Self.now + .seconds(300)) == second)
+  }
+
+  @Test func aClockThatWasSetBackGetsANewToken() async throws {
+    let source = try ServerAPIToken(.test())
+    let first = await source.token(now: Self.now)
+    #expect(await source.token(now: Self.now - .seconds(1)) != first)
+  }
+
+  @Test func requestsThatStartTogetherShareOne() async throws {
+    let source = try ServerAPIToken(.test())
+    let tokens = await withTaskGroup(of: Secret?.self) { group in
+      for _ in 0..<100 { group.addTask { await source.token(now: Self.now) } }
+      return await group.reduce(into: Set()) { $0.insert($1) }
+    }
+    #expect(tokens.count == 1 && tokens.first != .some(nil))
+  }
+
+  @Test func whatIsMissingIsToldAtOnce() {
+    var credentials = ServerAPICredentials.test()
+    credentials.bundleId = ""
+    #expect(throws: ServerAPICredentialsError.bundleIdMissing) { try ServerAPIToken(credentials) }
+    credentials.keyId = ""
+    #expect(throws: ServerAPICredentialsError.keyIdMissing) { try ServerAPIToken(credentials) }
+    credentials.issuerId = ""
+    #expect(throws: ServerAPICredentialsError.issuerIdMissing) { try ServerAPIToken(credentials) }
+  }
+
+  @Test(arguments: [
+    "", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
+    P384.Signing.PrivateKey().pemRepresentation, P256.Signing.PrivateKey().publicKey.pemRepresentation,
+  ])
+  func otherKeysAreRefusedAtOnce(pem: String) {
+    var credentials = ServerAPICredentials.test()
+    credentials.privateKeyPEM = Secret(pem)
+    #expect(throws: ServerAPICredentialsError.privateKeyUnreadable) { try ServerAPIToken(credentials) }
+  }
+
+  @Test func theKeyIsNeverPrinted() {
+    let credentials = ServerAPICredentials.test()
+    #expect(!String(reflecting: credentials).contains("PRIVATE KEY"))
+  }
+
+  private func fields(_ part: String) throws -> [String: Any] {
+    try #require(try JSONSerialization.jsonObject(with: bytes(part)) as? [String: Any])
+  }
+
+  private func bytes(_ part: String) throws -> Data {
+    let standard = part.replacing("-", with: "+").replacing("_", with: "/")
+    return try #require(Data(base64Encoded: standard + String(repeating: "=", count: (4 - standard.count % 4) % 4)))
+  }
+}
+
+extension ServerAPICredentials {
+  /// Credentials of the test app.
+  static func test(
+    key: P256.Signing.PrivateKey = .init(), bundleId: String = "com.example.game"
+  ) -> ServerAPICredentials {
+    ServerAPICredentials(
+      issuerId: "57246542-96fe-1a63-e053-0824d011072a", keyId: "2X9R4HXF34",
+      privateKeyPEM: Secret(key.pemRepresentation), bundleId: bundleId)
+  }
+}

@@ -1,0 +1,237 @@
+import AppStore
+import Foundation
+import NIOHTTP1
+import Reconciliation
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct TransactionInfoTests {
+  typealias Script = ServerAPIScript
+
+  private func ask(
+    _ script: [String: [ScriptedServer.Reply]], id: String = Script.id, first: AppleHost = .production,
+    roots: TrustedRoots? = nil
+  ) async throws -> (TransactionAnswer, ScriptedServer) {
+    try await Script.ask(script, roots: roots) { try await $0.transactionInfo(id, first: first) }
+  }
+
+  @Test func theRequestIsAppleS() async throws {
+    let (_, server) = try await ask([Script.production: [try Script.info()]])
+    let request = try #require(server.requests.first)
+    #expect(request.method == "GET" && request.path == Script.production && request.body.isEmpty)
+    #expect(request.headers["Accept"] == ["application/json"] && request.headers["User-Agent"] == ["night-audit/9.9"])
+    let authorization = try #require(request.headers.first(name: "Authorization"))
+    #expect(authorization.hasPrefix("Bearer ey") && authorization.split(separator: ".").count == 3)
+  }
+
+  @Test func aTransactionIsFound() async throws {
+    let payload = TestJWS.transaction { $0["offerDiscountType"] = "FUTURE_WORD" }
+    let (answer, _) = try await ask([Script.production: [try Script.info(payload)]])
+    guard case .found(let transaction) = answer.outcome else {
+      Issue.record("\(answer)")
+      return
+    }
+    #expect(transaction.fact.transactionId == Script.id && transaction.fact.environment == .production)
+    #expect(transaction.fact.channel == .serverApi && transaction.fact.revocation == .says(nil))
+    #expect(transaction.signed.offerDiscountType == "FUTURE_WORD")
+    #expect(transaction.jws.split(separator: ".").count == 3)
+    #expect(answer.trail.asked == [.production] && answer.trail.httpStatus == 200 && answer.trail.errorCode == nil)
+    #expect(answer.trail.warnings.isEmpty && answer.health == .success)
+  }
+
+  // MARK: Which side is asked
+
+  @Test(arguments: [4_040_010, 4_040_005])
+  func theSandboxIsAskedWhenProductionDoesNotKnowIt(code: Int) async throws {
+    let payload = TestJWS.transaction { $0["environment"] = "Sandbox" }
+    let (answer, _) = try await ask([
+      Script.production: [Script.error(code)], Script.sandbox: [try Script.info(payload)],
+    ])
+    #expect(answer.fact?.environment == .sandbox)
+    #expect(answer.trail.asked == [.production, .sandbox] && answer.trail.errorCode == code)
+  }
+
+  @Test(arguments: [AppleHost.production, .sandbox])
+  func whatNeitherSideKnowsIsNotFound(first: AppleHost) async throws {
+    let notFound = Script.error(4_040_010)
+    let (answer, server) = try await ask([Script.production: [notFound], Script.sandbox: [notFound]], first: first)
+    #expect(answer.outcome == .notFound)
+    #expect(answer.trail.asked == [first, first.other] && server.requests.count == 2)
+    #expect(answer.trail.errorMessage == "Message 4040010.")
+  }
+
+  /// One side's "no" and the other's silence is no "not found".
+  @Test func aSilentSandboxLeavesTheQuestionOpen() async throws {
+    let (answer, _) = try await ask([
+      Script.production: [Script.error(4_040_010)], Script.sandbox: [.http(503, [])],
+    ])
+    #expect(answer.outcome == .unanswered(Silence(reason: .appleError, detail: "HTTP 503")))
+    #expect(answer.health == .failure)
+  }
+
+  // MARK: Every outcome
+
+  @Test(arguments: [
+    (Script.error(4_000_006), TransactionAnswer.Outcome.malformedId), (Script.error(4_000_048), .malformedId),
+    (Script.error(4_040_001), .accountGone),
+    (.http(401, "Unauthenticated\n".utf8), .systemicFault(.tokenRefused(.production))),
+    (.http(403, []), .systemicFault(.accessRefused)),
+    (Script.error(4_040_003), .systemicFault(.appUnknown(bundleId: "com.example.game"))),
+    (Script.error(4_000_000), .systemicFault(.requestRefused(errorCode: 4_000_000))),
+    (Script.error(5_000_001), .unanswered(Silence(reason: .appleError, detail: "HTTP 500, error 5000001"))),
+    (Script.error(4_040_002), .unanswered(Silence(reason: .appleError, detail: "HTTP 404, error 4040002"))),
+    (Script.error(4_049_999), .unanswered(Silence(reason: .appleError, detail: "HTTP 404, error 4049999"))),
+    (.http(404, "<html></html>".utf8), .unanswered(Silence(reason: .appleError, detail: "HTTP 404"))),
+    (Script.error(5_000_017), .unanswered(Silence(reason: .appleError, detail: "HTTP 500, error 5000017"))),
+    (Script.error(4_290_000), .unanswered(Silence(reason: .rateLimited, detail: "HTTP 429, error 4290000"))),
+    (.http(200, []), .unanswered(Silence(reason: .appleError, detail: "answer is no JSON object"))),
+    (.http(200, "<html></html>".utf8), .unanswered(Silence(reason: .appleError, detail: "answer is no JSON object"))),
+    (.json("[]"), .unanswered(Silence(reason: .appleError, detail: "answer is no JSON object"))),
+  ])
+  func answersThatAreNone(reply: ScriptedServer.Reply, outcome: TransactionAnswer.Outcome) async throws {
+    let (answer, server) = try await ask([Script.production: [reply], Script.sandbox: [try Script.info()]])
+    #expect(answer.outcome == outcome)
+    // Above all a refused token: the sandbox would say "not found" to everything.
+    #expect(server.requests.count == 1)
+  }
+
+  @Test(arguments: [
+    "", "..", "a/b", "1/../../v2/history/1", "1?revision=2", "1#", "1 2", "1\n", "1%2F2", "١٢", "é", "1\u{0}",
+    String(repeating: "1", count: 65),
+  ])
+  func whatCannotBeAnIdIsNotAsked(id: String) async throws {
+    let (answer, server) = try await ask([:], id: id)
+    #expect(answer.outcome == .malformedId && server.requests.isEmpty)
+  }
+
+  // MARK: What is believed
+
+  @Test(
+    arguments: [
+      ("bundleId", "com.example.other", "it is about another app"),
+      ("bundleId", nil, "it is about another app"),
+      ("environment", "Sandbox", "it is from the environment Sandbox"),
+      ("environment", "Xcode", "made by Xcode, not signed by Apple"),
+      ("environment", "Moon", "from an unknown environment (Moon)"),
+      ("transactionId", "2000000123456788", "it is about another transaction"),
+      ("transactionId", nil, "authentic, but without transactionId"),
+      ("productId", nil, "authentic, but without productId"),
+    ] as [(String, String?, String)])
+  func authenticAnswersAboutSomethingElseAreNone(field: String, value: String?, detail: String) async throws {
+    let payload = TestJWS.transaction { $0[field] = value }
+    let (answer, _) = try await ask([Script.production: [try Script.info(payload)]])
+    let text = "Apple's answer is not believed: \(detail)"
+    #expect(answer.outcome == .unanswered(Silence(reason: .appleError, detail: text)))
+    #expect(answer.trail.warnings == [text] && answer.health == .failure)
+  }
+
+  @Test func badlySignedAnswersAreNone() async throws {
+    let jws = try TestJWS().text
+    for document in ["", "a.b.c", Script.spoilt(jws), String(jws.dropLast(8))] {
+      let (answer, _) = try await ask([Script.production: [.json(#"{"signedTransactionInfo":"\#(document)"}"#)]])
+      #expect(answer.reason == .appleError && answer.trail.warnings.count == 1)
+    }
+    let (answer, _) = try await ask([Script.production: [.json("{}")]])
+    #expect(answer.reason == .appleError)
+  }
+
+  @Test func withoutOurRootNothingIsBelieved() async throws {
+    let other = try TestCertificateAuthority().roots
+    let (answer, _) = try await ask([Script.production: [try Script.info()]], roots: other)
+    #expect(answer.reason == .appleError)
+  }
+
+  @Test func moreThanOneMebibyteIsNotRead() async throws {
+    let body = Array(#"{"signedTransactionInfo":"\#(try TestJWS().text)"}"#.utf8)
+    let long = body + [UInt8](repeating: 0x20, count: 1 << 20)
+    let (answer, _) = try await ask([Script.production: [.http(200, long)]])
+    #expect(answer.outcome == .unanswered(Silence(reason: .appleError, detail: "answer longer than 1 MiB")))
+  }
+
+  @Test func theTokenStaysOutOfTheAnswer() async throws {
+    let (first, server) = try await ask([Script.production: [.http(401, [])]])
+    let token = try #require(server.requests.first?.headers.first(name: "Authorization")).dropFirst("Bearer ".count)
+    #expect(!String(reflecting: first).contains(token))
+  }
+
+  // MARK: Manners
+
+  @Test(arguments: [
+    ("1795212120000", 120), ("1795212120", 120), ("120", 120), ("Fri, 20 Nov 2026 22:02:00 GMT", 120),
+    ("9999999999999", 3_600),
+  ])
+  func retryAfterShutsEveryInterfaceOfThatSide(header: String, seconds: Int64) async throws {
+    let clock = StoppedClock()
+    let script = [
+      Script.production: [Script.error(4_290_000, headers: ["Retry-After": header])],
+      "/production/inApps/v2/refund/lookup/\(Script.id)": [.json("{}")],
+      Script.sandbox: [Script.error(4_000_006)],
+    ]
+    let (answer, _) = try await Script.ask(script, clock: clock.gateClock) { client in
+      let answer = try await client.transactionInfo(Script.id)
+      _ = try await client.transactionInfo(Script.id, first: .sandbox)
+      #expect(clock.slept == .zero)
+      _ = try await client.refundHistory(Script.id, on: .production)
+      return answer
+    }
+    #expect(
+      answer.outcome
+        == .unanswered(
+          Silence(
+            reason: .rateLimited, detail: "HTTP 429, error 4290000", retryAfter: Script.now + .seconds(seconds))))
+    #expect(answer.health == .abandoned)
+    #expect(clock.slept == .seconds(seconds))
+  }
+
+  @Test(arguments: ["soon", "", "-1", "1e9"])
+  func anUnreadableRetryAfterIsNone(header: String) async throws {
+    let reply = Script.error(4_290_000, headers: ["Retry-After": header])
+    let (answer, _) = try await ask([Script.production: [reply]])
+    #expect(answer.outcome == .unanswered(Silence(reason: .rateLimited, detail: "HTTP 429, error 4290000")))
+  }
+
+  @Test func noSecondHasMoreRequestsThanAllowed() async throws {
+    let clock = StoppedClock()
+    let refunds = "/production/inApps/v2/refund/lookup/\(Script.id)"
+    let script = [Script.production: [try Script.info()], refunds: [.json("{}")]]
+    let (times, server) = try await Script.ask(script, rate: 20, clock: clock.gateClock) { client in
+      var times: (info: [Duration], refunds: [Duration]) = ([], [])
+      for _ in 0..<60 {
+        _ = try await client.transactionInfo(Script.id)
+        times.info.append(clock.slept)
+      }
+      for _ in 0..<12 {
+        _ = try await client.refundHistory(Script.id, on: .production)
+        times.refunds.append(clock.slept)
+      }
+      return times
+    }
+    #expect(server.requests.count == 72)
+    #expect(most(in: times.info) <= 20 && most(in: times.refunds) <= 4)
+    // As fast as allowed, too: three seconds each, but for the bursts at the start.
+    #expect((.milliseconds(5_400)...(.milliseconds(5_950))).contains(clock.slept))
+  }
+
+  private func most(in times: [Duration]) -> Int {
+    times.map { start in times.count { $0 >= start && $0 < start + .seconds(1) } }.max() ?? 0
+  }
+
+  @Test func cancellationIsTheOnlyThingThrown() async throws {
+    _ = try await Script.ask([Script.production: [.silence]]) { client in
+      let task = Task { try await client.transactionInfo(Script.id) }
+      await Task.yield()
+      task.cancel()
+      await #expect(throws: CancellationError.self) { try await task.value }
+    }
+  }
+}
+
+extension TransactionAnswer {
+  var fact: TransactionFact? {
+    if case .found(let transaction) = outcome { transaction.fact } else { nil }
+  }
+
+  var reason: Silence.Reason? {
+    if case .unanswered(let silence) = outcome { silence.reason } else { nil }
+  }
+}
