@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import Logging
 import NightAudit
 
 /// `night-audit run`
@@ -25,13 +24,8 @@ struct Run: AsyncParsableCommand {
   var failOnFindings = false
 
   func run() async throws {
-    try await common.reporting { settings, logger in
+    try await common.listening { settings, night in
       let request = try options.request(settings, command: "run")
-      let stop = StopSignal()
-      let signals = Signals(stop)
-      defer { withExtendedLifetime(signals) {} }
-      let progress = Progress(logger: logger, isQuiet: common.quiet)
-      let night = NightRun(settings: settings, logger: logger, stop: stop, progress: progress)
       let outcome: NightOutcome
       if options.dryRun {
         var dry = request
@@ -61,13 +55,8 @@ struct Recheck: AsyncParsableCommand {
   @OptionGroup var options: AuditOptions
 
   func run() async throws {
-    try await common.reporting { settings, logger in
+    try await common.listening { settings, night in
       let request = try options.request(settings, command: "recheck")
-      let stop = StopSignal()
-      let signals = Signals(stop)
-      defer { withExtendedLifetime(signals) {} }
-      let progress = Progress(logger: logger, isQuiet: common.quiet)
-      let night = NightRun(settings: settings, logger: logger, stop: stop, progress: progress)
       let summary = options.dryRun ? try await night.dueOnly(request) : try await night.recheck(request)
       if options.json {
         print(try RecheckText(summary).json)
@@ -97,15 +86,10 @@ struct Reconcile: AsyncParsableCommand {
   var failOnFindings = false
 
   func run() async throws {
-    try await common.reporting { settings, logger in
+    try await common.listening { settings, night in
       var request = try options.request(settings, command: "reconcile")
       if options.dryRun { request.out = nil }
-      let stop = StopSignal()
-      let signals = Signals(stop)
-      defer { withExtendedLifetime(signals) {} }
-      let progress = Progress(logger: logger, isQuiet: common.quiet)
-      let outcome = try await NightRun(settings: settings, logger: logger, stop: stop, progress: progress).reconcile(
-        request)
+      let outcome = try await night.reconcile(request)
       return try conclude(outcome, options: options, isQuiet: common.quiet, failOnFindings: failOnFindings)
     }
   }

@@ -51,6 +51,19 @@ struct CommonOptions: ParsableArguments {
   }
 }
 
+extension CommonOptions {
+  /// As `reporting`, with a night that stops at SIGINT and SIGTERM and shows its progress.
+  func listening(_ body: (Settings, NightRun) async throws -> ExitStatus) async throws {
+    try await reporting { settings, logger in
+      let stop = StopSignal()
+      let signals = Signals(stop)
+      defer { withExtendedLifetime(signals) {} }
+      let progress = Progress(logger: logger, isQuiet: quiet)
+      return try await body(settings, NightRun(settings: settings, logger: logger, stop: stop, progress: progress))
+    }
+  }
+}
+
 /// Filters and ways of running, shared by run, recheck and reconcile.
 struct AuditOptions: ParsableArguments {
   @Option(help: ArgumentHelp("One day, in report.timeZone.", valueName: "day"))

@@ -94,7 +94,11 @@ import Testing
     let running = try Program.nightAudit.start(
       ["run", "--config", shop.directory.file("night-audit.yaml"), "--out", shop.directory.file("out")] + arguments,
       environment: ["NIGHT_AUDIT_APPSTORE_CONCURRENCY": "4"])
-    while running.process.isRunning, (Int(try await shop.value("SELECT count(*) FROM night_audit.answers")) ?? 0) < 40 {
+    while running.process.isRunning,
+      (Int(
+        try await shop.value("SELECT count(DISTINCT subject_id) FROM night_audit.answers WHERE outcome <> 'unanswered'")
+      ) ?? 0) < 40
+    {
       await Task.yield()
     }
     kill(running.process.processIdentifier, SIGKILL)

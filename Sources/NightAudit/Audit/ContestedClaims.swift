@@ -38,8 +38,7 @@ struct ContestedClaims {
           if let record = collected.records[key], !brought.contains(where: { $0.key == key }) { brought.append(record) }
         }
       }
-      var facts = OrderFacts(order: order, receipts: receipts[order.orderId] ?? [], brought: brought)
-      facts.deliveries = []
+      let facts = OrderFacts(order: order, receipts: receipts[order.orderId] ?? [], brought: brought)
       claimants[order.orderId] = facts.claimant
     }
     settlement = Settlement(settling: Array(claimants.values), rules: rules)
