@@ -117,11 +117,19 @@ let package = Package(
       name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet"], swiftSettings: strict),
     .testTarget(
       name: "NightAuditTests",
-      dependencies: ["NightAudit", "AppStore", "Postgres", "Reconciliation", "Reporting", "TestSupport"],
-      swiftSettings: strict),
+      dependencies: [
+        "NightAudit", "AppStore", "Postgres", "Reconciliation", "Reporting", "TestSupport",
+        .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: strict),
     .testTarget(
-      name: "EndToEndTests", dependencies: ["TestSupport", "Postgres", "night-audit", "app-store-simulator"],
-      swiftSettings: strict),
+      name: "EndToEndTests",
+      dependencies: [
+        "AppStore", "Reconciliation", "TestSupport", "Postgres", "night-audit", "app-store-simulator",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+      ], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )
