@@ -71,7 +71,10 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Yams", package: "Yams"),
       ],
-      resources: [.embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/sales.sql")],
+      resources: [
+        .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0002_sweep.sql"),
+        .embedInCode("Migrations/sales.sql"),
+      ],
       swiftSettings: strict),
     .executableTarget(
       name: "night-audit",

@@ -41,10 +41,10 @@ package struct NightOutcome: Sendable {
 
 /// The shell: connects, asks Apple, reads, decides, writes, publishes. Every decision is made elsewhere.
 package struct NightRun: Sendable {
-  private let settings: Settings
-  private let logger: Logger
-  private let stop: StopSignal
-  private let progress: Progress
+  let settings: Settings
+  let logger: Logger
+  let stop: StopSignal
+  let progress: Progress
 
   package init(settings: Settings, logger: Logger, stop: StopSignal, progress: Progress) {
     self.settings = settings
@@ -140,6 +140,8 @@ package struct NightRun: Sendable {
   private struct Channels: Sendable {
     var transport: HTTPTransport
     var channels: [AppChannel]
+    /// Those that Apple tells about unasked.
+    var swept: [SweptApp]
 
     func close() {
       let transport = transport
@@ -148,20 +150,20 @@ package struct NightRun: Sendable {
   }
 
   private func openChannels() throws -> Channels {
-    if let app = settings.apps.first(where: { settings.effectiveChannel(of: $0) == .serverApi }) {
-      throw ConfigurationError(
-        key: "appstore.channel",
-        problem: """
-          this release cannot ask the App Store Server API (app \(app.name)); set appstore.channel to verifyReceipt
-          """)
-    }
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: settings.concurrency)
     do {
       let roots = try trustedRoots()
       let channels = try settings.apps.map { app in
         try AppChannel(app: app, settings: settings, transport: transport, roots: roots, now: { Instant.now })
       }
-      return Channels(transport: transport, channels: channels)
+      let swept = try settings.sweptApps.compactMap { app in
+        try roots.map { roots in
+          let client = try AppleClients.serverAPI(
+            of: app, settings: settings, transport: transport, roots: roots, now: { Instant.now })
+          return SweptApp(app, client: client)
+        }
+      }
+      return Channels(transport: transport, channels: channels, swept: swept)
     } catch {
       Task { await transport.shutdown() }
       throw error
@@ -191,7 +193,11 @@ package struct NightRun: Sendable {
       channels: channels.channels, settings: settings, logger: logger, stop: stop, progress: progress,
       isOffline: request.isOffline)
     let limit = request.maxDuration ?? settings.maxDuration
-    let summary = try await stage.run(deadline: .now + .microseconds(limit.microseconds))
+    let deadline = ContinuousClock.now + .microseconds(limit.microseconds)
+    // First, so that what Apple tells unasked need not be asked for.
+    let swept = try await sweep(request, channels.swept, runId: runId, session: writing, deadline: deadline)
+    var summary = try await stage.run(deadline: deadline)
+    summary.add(swept)
     await writing.close()
     for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {
       logger.error("\(remedy)", metadata: ["app": "\(app)"])
