@@ -211,7 +211,7 @@ package struct SweepStage: Sendable {
 
   private func note(_ trail: ServerAPITrail, of app: SweptApp) {
     let news = shared.values.withLock { values -> [String] in
-      values.summary.pages += trail.asked.count
+      values.summary.pages += 1
       if !trail.asked.isEmpty { values.summary.httpStatuses[trail.httpStatus ?? 0, default: 0] += trail.asked.count }
       return trail.warnings.filter { values.warned.insert($0).inserted }
     }
