@@ -17,7 +17,8 @@ struct SweepCoverage {
           let reason = cursor.lastAttempt == plan.asOf ? cursor.shortfall : nil
           return "\(cursor.type.rawValue): \(reason?.rawValue ?? "not swept")"
         }
-        reasons.append("Apple's notifications of \(app.name) are not known up to this night (\(types.joined(separator: ", "))).")
+        reasons.append(
+          "Apple's notifications of \(app.name) are not known up to this night (\(types.joined(separator: ", "))).")
       }
       let customers = try CustomerHistories(bundleId: app.bundleId).shortCount(asOf: plan.asOf, connection)
       if customers > 0 {

@@ -137,7 +137,8 @@ extension TransactionFact {
         "transactionId": transactionId, "originalTransactionId": originalTransactionId ?? transactionId,
         "productId": productId, "bundleId": bundleId ?? "", "environment": environment.rawValue,
         "type": "Consumable", "quantity": 1, "signedDate": signedDate.milliseconds,
-        "purchaseDate": purchaseDate?.milliseconds ?? 0, "transactionReason": isRenewal == true ? "RENEWAL" : "PURCHASE",
+        "purchaseDate": purchaseDate?.milliseconds ?? 0,
+        "transactionReason": isRenewal == true ? "RENEWAL" : "PURCHASE",
       ]
       if case .says(.some(let revocation)) = revocation { fields["revocationDate"] = revocation.date.milliseconds }
       guard let json = SignedJSON(Array(try JSONSerialization.data(withJSONObject: fields))) else { throw Unreadable() }
