@@ -72,7 +72,8 @@ let package = Package(
         .product(name: "Yams", package: "Yams"),
       ],
       resources: [
-        .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0003_lookups.sql"),
+        .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0002_sweep.sql"),
+        .embedInCode("Migrations/0003_lookups.sql"),
         .embedInCode("Migrations/sales.sql"),
       ],
       swiftSettings: strict),
@@ -117,11 +118,16 @@ let package = Package(
       name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet"], swiftSettings: strict),
     .testTarget(
       name: "NightAuditTests",
-      dependencies: ["NightAudit", "AppStore", "Postgres", "Reconciliation", "Reporting", "TestSupport"],
-      swiftSettings: strict),
+      dependencies: [
+        "NightAudit", "AppStore", "Postgres", "Reconciliation", "Reporting", "TestSupport",
+        .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: strict),
     .testTarget(
-      name: "EndToEndTests", dependencies: ["TestSupport", "Postgres", "night-audit", "app-store-simulator"],
-      swiftSettings: strict),
+      name: "EndToEndTests",
+      dependencies: [
+        "TestSupport", "Postgres", "night-audit", "app-store-simulator",
+        .product(name: "Crypto", package: "swift-crypto"),
+      ], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )
