@@ -125,8 +125,11 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "TestSupport", "Postgres", "night-audit", "app-store-simulator",
+        "AppStore", "Reconciliation", "TestSupport", "Postgres", "night-audit", "app-store-simulator",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
       ], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

@@ -75,10 +75,11 @@ package struct JudgedCheck: Sendable {
 
   /// A result with what is known without anybody's answer. Facts are evidence once: they come along only until they were
   /// stored.
-  package func result(_ outcome: CheckOutcome, _ reason: PaymentReason? = nil, channel: EvidenceChannel) -> CheckResult {
+  package func result(
+    _ outcome: CheckOutcome, _ reason: PaymentReason? = nil, channel: EvidenceChannel
+  ) -> CheckResult {
     var result = CheckResult(
       subject: due.subject, orderId: due.orderId, kind: kind, outcome: outcome, reason: reason, channel: channel)
-    if outcome == .unanswered { result.next = .bySchedule }
     guard let genuine else { return result }
     result.environment = genuine.environment
     result.bundleId = genuine.bundleId

@@ -35,22 +35,35 @@ package struct GenuineProof: Hashable, Sendable {
   }
 }
 
-/// Judges receipts against Apple's root certificates alone. Works while Apple is down.
+/// Judges receipts without asking anybody. Works while Apple is down.
 package struct OfflineJudge: Sendable {
-  private let transactions: JWSVerifier?
-  private let receipts: AppReceiptVerifier?
+  /// Whether any signature can be checked.
+  package let hasRoots: Bool
+  /// What a payload is, and what it says by itself.
+  package let judge: @Sendable (_ payload: String) -> (kind: ReceiptKind, judgement: OfflineJudgement)
 
-  /// - Parameter roots: nil where none are installed: nothing signed can be judged then.
-  package init(roots: TrustedRoots?) {
-    transactions = roots.map { JWSVerifier(roots: $0) }
-    receipts = roots.map { AppReceiptVerifier(roots: $0) }
+  package init(
+    hasRoots: Bool, judge: @escaping @Sendable (String) -> (kind: ReceiptKind, judgement: OfflineJudgement)
+  ) {
+    self.hasRoots = hasRoots
+    self.judge = judge
   }
 
-  /// Whether any signature can be checked.
-  package var hasRoots: Bool { transactions != nil }
+  /// Judges against Apple's root certificates.
+  ///
+  /// - Parameter roots: nil where none are installed: nothing signed can be judged then.
+  package init(roots: TrustedRoots?) {
+    let verifiers = Verifiers(
+      transactions: roots.map { JWSVerifier(roots: $0) }, receipts: roots.map { AppReceiptVerifier(roots: $0) })
+    self.init(hasRoots: roots != nil) { verifiers.judge($0) }
+  }
+}
 
-  /// What a payload is, and what it says by itself.
-  package func judge(_ payload: String) -> (kind: ReceiptKind, judgement: OfflineJudgement) {
+private struct Verifiers: Sendable {
+  let transactions: JWSVerifier?
+  let receipts: AppReceiptVerifier?
+
+  func judge(_ payload: String) -> (kind: ReceiptKind, judgement: OfflineJudgement) {
     let kind = ReceiptKind.detect(payload: payload)
     let judgement: OfflineJudgement =
       switch kind {
