@@ -114,8 +114,10 @@ let package = Package(
       name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet"], swiftSettings: strict),
     .testTarget(
       name: "NightAuditTests",
-      dependencies: ["NightAudit", "AppStore", "Postgres", "Reconciliation", "Reporting", "TestSupport"],
-      swiftSettings: strict),
+      dependencies: [
+        "NightAudit", "AppStore", "Postgres", "Reconciliation", "Reporting", "TestSupport",
+        .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests", dependencies: ["TestSupport", "Postgres", "night-audit", "app-store-simulator"],
       swiftSettings: strict),

@@ -34,7 +34,9 @@ struct FindingRules {
     considerDeliveries()
     considerComparison()
     considerDates()
-    decline([.orphanPayment, .renewalWithoutOrder, .orphanDelivery], "It is about things that no order stands behind.")
+    decline(
+      [.orphanPayment, .renewalWithoutOrder, .orphanDelivery],
+      "It stands on things that no order stands behind, never on an order.")
     // Money of the sandbox is in no total, that of findings included.
     if judgement.disposition == .sandbox { for index in found.indices { found[index].atStake = nil } }
     guard found.count > 1 else { return found }
@@ -102,8 +104,8 @@ struct FindingRules {
     switch judgement.verdict {
     case .paid: "it is paid"
     case .reversed: "Apple has refunded it in full"
-    case .unpaid(let reason, _): "it is unpaid: \(reason.explanation)"
-    case .unconfirmed(let reason): "whether it is paid is not known: \(reason.explanation)"
+    case .unpaid(let reason, _): "it is unpaid, because \(reason.explanation)"
+    case .unconfirmed(let reason): "whether it is paid is not known, because \(reason.explanation)"
     case .none: "nothing is said about its payment"
     }
   }
@@ -236,7 +238,7 @@ struct FindingRules {
     declineOthers(
       [.productMismatch, .wrongBundle, .familySharedSale],
       order.amount.minorUnits == 0 && judgement.verdict?.reason == .familyShared
-        ? "The order is for nothing, so no sale was booked." : "That is not what decided about the payment: \(payment)."
+        ? "The order is for nothing, so no sale was booked." : "The payment was decided otherwise: \(payment)."
     )
   }
 
@@ -266,9 +268,8 @@ struct FindingRules {
       guard let defect = delivery.defect else { continue }
       add(.badRow, delivery: delivery, subject: delivery.deliveryId, "The delivery row breaks the contract: \(defect).")
     }
-    declineOthers(
-      [.signatureInvalid, .environmentMislabelled],
-      facts.receipts.isEmpty ? "It has no receipt." : "Nothing of that kind is wrong with its receipts.")
+    declineOthers([.signatureInvalid], "No proof of it was refused for its signature.")
+    declineOthers([.environmentMislabelled], "No receipt of it was called by another environment than Apple's.")
     declineOthers([.badRow], "Its rows keep the contract of the sales schema.")
   }
 
@@ -325,7 +326,7 @@ struct FindingRules {
     case .unpaid, .unconfirmed, .none:
       decline(
         [.refundNotBooked, .deliveredAfterRefund, .partialRefund, .refundOnlyHere, .refundReversedNotReinstated],
-        "There is no payment of it that could be refunded: \(payment).")
+        "It has no payment that could be refunded: \(payment).")
     }
   }
 

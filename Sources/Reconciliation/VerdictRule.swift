@@ -1,15 +1,15 @@
 /// The rules of the verdict on payment, in the order in which they are considered. The first that holds decides.
-package enum VerdictRule: CaseIterable, Sendable {
-  case ownsTransaction
-  case claimRefuted
-  case recordsContradict
-  case claimsOwnedByOthers
-  case lookedUp
-  case broughtOthers
-  case proofsOpen
-  case notInReceipt
-  case proofsFalse
-  case nothingToGoBy
+package enum VerdictRule: String, CaseIterable, Sendable {
+  case ownsTransaction = "owns_transaction"
+  case claimRefuted = "claim_refuted"
+  case recordsContradict = "records_contradict"
+  case claimsOwnedByOthers = "claims_owned_by_others"
+  case lookedUp = "looked_up"
+  case broughtOthers = "brought_others"
+  case proofsOpen = "proofs_open"
+  case notInReceipt = "not_in_receipt"
+  case proofsFalse = "proofs_false"
+  case nothingToGoBy = "nothing_to_go_by"
 
   /// What the rule asks, for people.
   package var question: String {
