@@ -11,9 +11,11 @@ extension OrderFacts {
   ///   - everyReceipt: reads all of its receipts, sound ones too.
   static func assembled(
     _ order: Order, deliveries: [Delivery], transactions: [TransactionRecord], receipts: [Receipt],
-    lookup: ProofState?, contested: ContestedClaims, tokenUser: Identifier?, rules: Rules, everyReceipt: () throws -> [Receipt]
+    lookup: ProofState?, contested: ContestedClaims, tokenUser: Identifier?, rules: Rules,
+    everyReceipt: () throws -> [Receipt]
   ) rethrows -> OrderFacts {
-    var facts = OrderFacts(order: order, deliveries: deliveries, receipts: receipts, lookup: lookup, brought: transactions)
+    var facts = OrderFacts(
+      order: order, deliveries: deliveries, receipts: receipts, lookup: lookup, brought: transactions)
     if let claimant = contested.claimants[order.orderId] {
       facts.brought = claimant.brought
       facts.receipts = contested.receipts[order.orderId] ?? []

@@ -39,7 +39,8 @@ struct DossierReader: ~Copyable {
               $0.isDetour && $0.subject.kind == .receipt && $0.subject.id == receipt.receiptId
             })
         },
-        lookup: lookups.first?.state, contested: contested, tokenUser: tokenUser, rules: rules, everyReceipt: { receipts })
+        lookup: lookups.first?.state, contested: contested, tokenUser: tokenUser, rules: rules,
+        everyReceipt: { receipts })
       facts = assembled
       let (judgement, reasoning) = Judgement.explained(assembled, rules: rules)
       dossier = OrderDossier(rules, lookback, judgement, reasoning)
