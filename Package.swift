@@ -72,7 +72,8 @@ let package = Package(
         .product(name: "Yams", package: "Yams"),
       ],
       resources: [
-        .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0003_lookups.sql"),
+        .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0002_sweep.sql"),
+        .embedInCode("Migrations/0003_lookups.sql"),
         .embedInCode("Migrations/sales.sql"),
       ],
       swiftSettings: strict),

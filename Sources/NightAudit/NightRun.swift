@@ -41,10 +41,10 @@ package struct NightOutcome: Sendable {
 
 /// The shell: connects, asks Apple, reads, decides, writes, publishes. Every decision is made elsewhere.
 package struct NightRun: Sendable {
-  private let settings: Settings
-  private let logger: Logger
-  private let stop: StopSignal
-  private let progress: Progress
+  let settings: Settings
+  let logger: Logger
+  let stop: StopSignal
+  let progress: Progress
 
   package init(settings: Settings, logger: Logger, stop: StopSignal, progress: Progress) {
     self.settings = settings
@@ -142,6 +142,11 @@ package struct NightRun: Sendable {
     var judge: OfflineJudge
     var channels: [any AppleChannel]
 
+    /// Those that Apple tells about unasked. They share the client, and with it the rate limit, of their channel.
+    var swept: [SweptApp] {
+      channels.compactMap { $0 as? ServerAPIChannel }.map { SweptApp($0.app, client: $0.client) }
+    }
+
     func close() {
       let transport = transport
       Task { await transport.shutdown() }
@@ -190,7 +195,11 @@ package struct NightRun: Sendable {
       judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
       progress: progress, isOffline: request.isOffline)
     let limit = request.maxDuration ?? settings.maxDuration
-    let summary = try await stage.run(deadline: .now + .microseconds(limit.microseconds))
+    let deadline = ContinuousClock.now + .microseconds(limit.microseconds)
+    // First, so that what Apple tells unasked need not be asked for.
+    let swept = try await sweep(request, channels.swept, runId: runId, session: writing, deadline: deadline)
+    var summary = try await stage.run(deadline: deadline)
+    summary.add(swept)
     await writing.close()
     for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {
       logger.error("\(remedy)", metadata: ["app": "\(app)"])

@@ -34,7 +34,7 @@ struct AuditPass {
   func run(_ coordinator: borrowing BlockingConnection, connect: Connect) throws {
     let attention = try readReceipts(coordinator)
     let contested = try ContestedClaims(coordinator, sales: sales, rules: plan.rules)
-    let tokens = try accountTokenUsers(coordinator)
+    let tokens = try AccountTokens.users(coordinator, sales: sales)
     let orderConnection = try connect()
     let deliveryConnection = try connect()
     let transactionConnection = try connect()
@@ -159,37 +159,18 @@ struct AuditPass {
       {
         collector.countOutstanding(lookup)
       }
-      var facts = OrderFacts(
-        order: order, deliveries: group.deliveries, receipts: group.receipts, lookup: group.lookup,
-        brought: group.transactions.map(\.record))
-      if let claimant = contested.claimants[order.orderId] {
-        facts.brought = claimant.brought
-        facts.receipts = contested.receipts[order.orderId] ?? []
-        facts.claims = contested.settlement.claims[order.orderId] ?? OrderClaims()
-      } else {
-        if dependsOnSoundReceipts(facts) {
-          // The ids in its proofs' own payloads decide here, and sound receipts were not put aside.
-          let all = try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)
-          facts.receipts = all[order.orderId] ?? []
-        }
-        facts.claims = Settlement.alone(facts.claimant, rules: plan.rules)
+      let facts = try OrderFacts.assembled(
+        order, deliveries: group.deliveries, transactions: group.transactions.map(\.record), receipts: group.receipts,
+        lookup: group.lookup, contested: contested, tokenUser: tokens.isEmpty ? nil : tokens[order.orderId],
+        rules: plan.rules
+      ) {
+        try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
       }
-      facts.accountTokenUser = tokens.isEmpty ? nil : tokens[order.orderId]
       let judgement = Judgement(judging: facts, rules: plan.rules)
       try collector.addRefunds(
         of: facts.claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
       if isJudged, isListed { try collector.add(judgement, plan: plan) }
       try file(group.transactions, facts.claims, order, contested)
-    }
-  }
-
-  /// Whether the id that an order names must be held against every one of its proofs: nobody's transaction, or a proof
-  /// with an id of its own. A named transaction that is filed here was brought by a proof of this order.
-  private func dependsOnSoundReceipts(_ facts: OrderFacts) -> Bool {
-    guard facts.order.transactionId != nil, !facts.brought.isEmpty else { return false }
-    if facts.claimant.named == nil { return true }
-    return facts.receipts.contains { receipt in
-      receipt.state.signedTransactionId.map { $0 != facts.order.transactionId } ?? false
     }
   }
 
@@ -199,12 +180,7 @@ struct AuditPass {
   ) throws {
     for transaction in transactions {
       let key = transaction.record.key
-      let isClaimed =
-        contested.contains(key)
-        ? contested.settlement.claimed.contains(key)
-        : claims.owned.contains { $0.key == key } || claims.refused?.transaction.key == key
-          || claims.contradictory?.key == key || claims.lost.contains { $0.transaction.key == key }
-      if isClaimed {
+      if contested.isClaimed(key, own: claims) {
         if transaction.isUnclaimed { collector.refile(key, isUnclaimed: false) }
       } else {
         try leftOver(transaction, userId: order.userId, contested)
@@ -273,34 +249,6 @@ struct AuditPass {
     if let finding = Unowned.finding(on: transaction.record, userId: userId, receiptId: nil, rules: plan.rules) {
       try collector.add(finding, plan: plan)
     }
-  }
-
-  // MARK: - Account tokens
-
-  /// For orders without a token whose transaction carries one: another user that the shop has this token for.
-  private func accountTokenUsers(_ connection: borrowing BlockingConnection) throws -> [Identifier: Identifier] {
-    let hasTokens = try connection.execute(
-      "SELECT EXISTS (SELECT 1 FROM night_audit.transactions WHERE app_account_token IS NOT NULL)"
-    ).single().bool(0)
-    guard hasTokens else { return [:] }
-    var reader = try connection.copyOut(
-      """
-      WITH bare AS (
-        SELECT o.order_id::text AS order_id, o.user_id::text AS user_id, replace(lower(t.app_account_token), '-', '') AS token
-        FROM night_audit.transactions t JOIN \(sales.schema).orders o ON o.order_id::text = t.order_id
-        WHERE t.app_account_token IS NOT NULL AND o.app_account_token IS NULL
-        UNION
-        SELECT o.order_id::text, o.user_id::text, replace(lower(t.app_account_token), '-', '')
-        FROM night_audit.transactions t JOIN \(sales.schema).orders o ON o.transaction_id::text = t.transaction_id
-        WHERE t.app_account_token IS NOT NULL AND o.app_account_token IS NULL)
-      SELECT bare.order_id, min(other.user_id::text COLLATE "C")
-      FROM bare JOIN \(sales.schema).orders other ON replace(lower(other.app_account_token::text), '-', '') = bare.token
-      GROUP BY bare.order_id, bare.user_id
-      HAVING NOT bool_or(other.user_id::text = bare.user_id)
-      """)
-    var users: [Identifier: Identifier] = [:]
-    while try reader.advance() { users[Identifier(try reader.text(0))] = Identifier(try reader.text(1)) }
-    return users
   }
 }
 

@@ -23,7 +23,7 @@ package struct ServerAPIChannel: AppleChannel {
   }
 
   package let app: Settings.App
-  private let client: ServerAPIClient
+  let client: ServerAPIClient
   private let policy: Policy
 
   package init(app: Settings.App, client: ServerAPIClient, policy: Policy) {
