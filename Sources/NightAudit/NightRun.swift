@@ -190,14 +190,14 @@ package struct NightRun: Sendable {
     let writing = try await connect()
     let queue = try CheckQueue(
       session: session, settings: settings, asOf: request.asOf, runId: runId, selection: request.selection)
-    let stage = RecheckStage(
-      queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId),
-      judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
-      progress: progress, isOffline: request.isOffline)
     let limit = request.maxDuration ?? settings.maxDuration
     let deadline = ContinuousClock.now + .microseconds(limit.microseconds)
     // First, so that what Apple tells unasked need not be asked for.
     let swept = try await sweep(request, channels.swept, runId: runId, session: writing, deadline: deadline)
+    let stage = RecheckStage(
+      queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId),
+      judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
+      progress: progress, faults: swept?.faults ?? [:], isOffline: request.isOffline)
     var summary = try await stage.run(deadline: deadline)
     summary.add(swept)
     await writing.close()
