@@ -45,6 +45,7 @@ struct SummaryPage {
     try writeScope(totals, facts)
     try writeControl(control, besideChart: !facts.findings.openKinds.isEmpty)
     try writeMoney(totals, users: sheets.first { $0.table == .users })
+    try writeAdjustments(facts.adjustments)
     try writeContents(sheets)
     try writeFindings(facts.findings, in: workbook)
     try writeSignatures()
