@@ -36,11 +36,15 @@ let package = Package(
     .systemLibrary(
       name: "CXLSXWriter", pkgConfig: "xlsxwriter",
       providers: [.apt(["libxlsxwriter-dev"]), .brew(["libxlsxwriter"])]),
+    // How workbooks that come back are read: the archive by libxlsxwriter's own ZIP library, the XML by expat.
+    .systemLibrary(
+      name: "CMiniZip", pkgConfig: "minizip", providers: [.apt(["libminizip-dev"]), .brew(["minizip"])]),
+    .systemLibrary(name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"]), .brew(["expat"])]),
     .target(name: "CFileExchange"),
     .target(
       name: "Postgres", dependencies: ["CLibPQ"], swiftSettings: strict + [.strictMemorySafety()]),
     .target(
-      name: "Spreadsheet", dependencies: ["CXLSXWriter"],
+      name: "Spreadsheet", dependencies: ["CExpat", "CMiniZip", "CXLSXWriter"],
       swiftSettings: strict + [.strictMemorySafety()]),
     .target(name: "Reconciliation", swiftSettings: strict),
     .target(
@@ -65,7 +69,7 @@ let package = Package(
     .target(
       name: "NightAudit",
       dependencies: [
-        "AppStore", "CFileExchange", "Postgres", "Reconciliation", "Reporting",
+        "AppStore", "CFileExchange", "Postgres", "Reconciliation", "Reporting", "Spreadsheet",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
@@ -74,6 +78,7 @@ let package = Package(
       resources: [
         .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0002_sweep.sql"),
         .embedInCode("Migrations/0003_lookups.sql"),
+        .embedInCode("Migrations/0005_people_and_adjustments.sql"),
         .embedInCode("Migrations/sales.sql"),
       ],
       swiftSettings: strict),
