@@ -74,7 +74,7 @@ package struct ServerAPIChannel: AppleChannel {
       return leftDate == rightDate ? left.transactionId < right.transactionId : leftDate > rightDate
     }
     var seen: Set<String> = []
-    return Array(sorted.lazy.map(\.transactionId).filter { seen.insert($0).inserted }.prefix(mostQuestions))
+    return Array(sorted.map(\.transactionId).filter { seen.insert($0).inserted }.prefix(mostQuestions))
   }
 
   /// What Apple's answers mean for a check: answered is what has every one of its questions answered.
