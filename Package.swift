@@ -73,6 +73,7 @@ let package = Package(
       ],
       resources: [
         .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0002_sweep.sql"),
+        .embedInCode("Migrations/0003_lookups.sql"),
         .embedInCode("Migrations/sales.sql"),
       ],
       swiftSettings: strict),

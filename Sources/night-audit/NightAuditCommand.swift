@@ -21,5 +21,5 @@ struct NightAuditCommand: AsyncParsableCommand {
       130 and 143 stopped by a signal.
       """,
     version: Version.current,
-    subcommands: [Run.self, Recheck.self, Reconcile.self, Init.self, DoctorCommand.self])
+    subcommands: [Run.self, Recheck.self, Reconcile.self, Init.self, DoctorCommand.self, Trust.self])
 }

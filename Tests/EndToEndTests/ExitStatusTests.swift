@@ -32,7 +32,7 @@ import TestSupport
       "appstore.verifyReceiptUrl"
     ),
     ("app: {a: {bundleId: x}, b: {bundleId: y}}", "appstore.apps"),
-    ("app: {game: {bundleId: com.example.game}}\nappstore: {channel: serverApi}", "appstore.rootCertificates"),
+    ("app: {game: {bundleId: com.example.game}}\nappstore: {channel: serverApi}", "appstore.channel"),
   ])
   func brokenConfigurationIs78(_ yaml: String, _ key: String) async throws {
     let directory = try TemporaryDirectory()

@@ -21,8 +21,7 @@ struct ReceiptRow {
       : "SELECT NULL::text AS subject_id WHERE FALSE"
     return """
       SELECT r.receipt_id::text, r.order_id::text, r.user_id::text, r.environment::text, r.status::text,
-        r.received_at::timestamptz, c.payload_kind, c.outcome, c.reason, c.channel, c.environment, c.bundle_id,
-        c.apple_status, c.attempts, c.last_attempt, c.next_attempt, c.answered_at, c.signed_transaction_id, c.brought_count,
+        r.received_at::timestamptz, \(ProofState.columns),
         (\(condition)) AS listed, d.subject_id IS NOT NULL AS has_detour
       FROM \(sales.schema).receipts r
       LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id::text
@@ -41,30 +40,7 @@ struct ReceiptRow {
     receipt.defect = SalesRows.receiptDefect(status: try row.optionalText(4), receivedAt: received)
     isListed = try row.optionalBool(19) ?? false
     hasDetour = try row.bool(20)
-    if let outcome = try row.optionalText(7).flatMap(CheckOutcome.init) {
-      receipt.state = try ReceiptRow.state(row, outcome: outcome)
-    }
-  }
-
-  private static func state(_ row: borrowing CopyReader, outcome: CheckOutcome) throws(PostgresError) -> ProofState {
-    func instant(_ column: Int) throws(PostgresError) -> Instant? {
-      try row.optionalTimestamp(column).map { Instant(microseconds: $0) }
-    }
-    var state = ProofState()
-    state.kind = try row.optionalText(6).flatMap(ReceiptKind.init)
-    state.outcome = outcome
-    state.reason = try row.optionalText(8).flatMap(PaymentReason.init)
-    state.channel = try row.optionalText(9).flatMap(EvidenceChannel.init)
-    state.environment = try row.optionalText(10).flatMap(AppleEnvironment.init)
-    state.bundleId = try row.optionalText(11)
-    state.appleStatus = try row.optionalInt32(12)
-    state.attempts = try row.int32(13)
-    state.lastAttempt = try instant(14)
-    state.nextAttempt = try instant(15)
-    state.answeredAt = try instant(16)
-    state.signedTransactionId = try row.optionalText(17).map { Identifier($0) }
-    state.broughtCount = try row.int32(18)
-    return state
+    receipt.state = try ProofState(row, from: 6) ?? .neverChecked
   }
 }
 
