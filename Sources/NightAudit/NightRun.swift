@@ -192,10 +192,12 @@ package struct NightRun: Sendable {
       judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
       progress: progress, isOffline: request.isOffline)
     let limit = request.maxDuration ?? settings.maxDuration
-    let deadline = ContinuousClock.now + .microseconds(limit.microseconds)
-    // First, so that what Apple tells unasked need not be asked for.
-    let swept = try await sweep(request, channels.swept, runId: runId, session: writing, deadline: deadline)
-    var summary = try await stage.run(deadline: deadline)
+    let began = ContinuousClock.now
+    let duration = Duration.microseconds(limit.microseconds)
+    // First, so that what Apple tells unasked need not be asked for; but a first sweep of months must leave time to ask.
+    let swept = try await sweep(
+      request, channels.swept, runId: runId, session: writing, deadline: began + duration / 2)
+    var summary = try await stage.run(deadline: began + duration)
     summary.add(swept)
     await writing.close()
     for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {
