@@ -141,11 +141,8 @@ package struct NightRun: Sendable {
     var transport: HTTPTransport
     var judge: OfflineJudge
     var channels: [any AppleChannel]
-
-    /// Those that Apple tells about unasked. They share the client, and with it the rate limit, of their channel.
-    var swept: [SweptApp] {
-      channels.compactMap { $0 as? ServerAPIChannel }.map { SweptApp($0.app, client: $0.client) }
-    }
+    /// Those that Apple tells about unasked.
+    var swept: [SweptApp] { channels.compactMap { ($0 as? ServerAPIChannel)?.swept } }
 
     func close() {
       let transport = transport
@@ -195,10 +192,12 @@ package struct NightRun: Sendable {
       judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
       progress: progress, isOffline: request.isOffline)
     let limit = request.maxDuration ?? settings.maxDuration
-    let deadline = ContinuousClock.now + .microseconds(limit.microseconds)
-    // First, so that what Apple tells unasked need not be asked for.
-    let swept = try await sweep(request, channels.swept, runId: runId, session: writing, deadline: deadline)
-    var summary = try await stage.run(deadline: deadline)
+    let began = ContinuousClock.now
+    let duration = Duration.microseconds(limit.microseconds)
+    // First, so that what Apple tells unasked need not be asked for; but a first sweep of months must leave time to ask.
+    let swept = try await sweep(
+      request, channels.swept, runId: runId, session: writing, deadline: began + duration / 2)
+    var summary = try await stage.run(deadline: began + duration)
     summary.add(swept)
     await writing.close()
     for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {
