@@ -71,7 +71,10 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Yams", package: "Yams"),
       ],
-      resources: [.embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/sales.sql")],
+      resources: [
+        .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0003_lookups.sql"),
+        .embedInCode("Migrations/sales.sql"),
+      ],
       swiftSettings: strict),
     .executableTarget(
       name: "night-audit",
@@ -119,8 +122,14 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .testTarget(
-      name: "EndToEndTests", dependencies: ["TestSupport", "Postgres", "night-audit", "app-store-simulator"],
-      swiftSettings: strict),
+      name: "EndToEndTests",
+      dependencies: [
+        "AppStore", "Reconciliation", "TestSupport", "Postgres", "night-audit", "app-store-simulator",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+      ], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

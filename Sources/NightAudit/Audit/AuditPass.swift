@@ -30,7 +30,7 @@ struct AuditPass {
   ///
   /// - Parameters:
   ///   - coordinator: the connection that exported the snapshot.
-  ///   - connect: further connections in that snapshot; the streams need three at once.
+  ///   - connect: further connections in that snapshot; the streams need four at once.
   func run(_ coordinator: borrowing BlockingConnection, connect: Connect) throws {
     let attention = try readReceipts(coordinator)
     let contested = try ContestedClaims(coordinator, sales: sales, rules: plan.rules)
@@ -38,6 +38,7 @@ struct AuditPass {
     let orderConnection = try connect()
     let deliveryConnection = try connect()
     let transactionConnection = try connect()
+    let lookupConnection = try connect()
     let asOf = plan.asOf
     var orders = try OrderedStream(
       orderConnection.copyOut(
@@ -56,6 +57,9 @@ struct AuditPass {
         "SELECT \(TransactionTable.columns) FROM night_audit.transactions t ORDER BY t.order_id"),
       key: { $0.orderId }
     ) { try FiledTransaction($0) }
+    var lookups = try OrderedStream(
+      lookupConnection.copyOut(LookupRow.query()), key: { $0.orderId }
+    ) { try LookupRow($0) }
     var receipts = try SortedReceipts(attention)
     var last: Identifier?
     var count = 0
@@ -77,6 +81,9 @@ struct AuditPass {
         group.receipts.append(receipt)
         try receipts.advance()
       }
+      while let next = lookups.nextKey, next <= orderId, let lookup = try lookups.next() {
+        if next == orderId { group.lookup = lookup.state }
+      }
       try judge(&group, contested, tokens, coordinator)
       count += 1
       if count % 4_096 == 0 {
@@ -93,6 +100,7 @@ struct AuditPass {
     var deliveries: [Delivery] = []
     var transactions: [FiledTransaction] = []
     var receipts: [Receipt] = []
+    var lookup: ProofState?
   }
 
   // MARK: - Receipts
@@ -108,7 +116,9 @@ struct AuditPass {
       let row = try ReceiptRow(reader, asOf: plan.asOf)
       let receipt = row.receipt
       if row.isListed, receipt.receivedAt >= plan.judgedFrom {
-        if receipt.defect == nil, isOutstanding(receipt) { collector.countOutstanding(receipt.state) }
+        if receipt.defect == nil, plan.isOutstanding(receipt.state, from: receipt.receivedAt) {
+          collector.countOutstanding(receipt.state)
+        }
         try collector.list(receipt)
       }
       guard row.needsAttention else { continue }
@@ -118,11 +128,6 @@ struct AuditPass {
       try attention.add(key: receipt.orderId.map { [0] + Array($0.text.utf8) } ?? [1], content: record.bytes)
     }
     return attention
-  }
-
-  private func isOutstanding(_ receipt: Receipt) -> Bool {
-    guard plan.isOutstanding(receipt.state) else { return false }
-    return receipt.state.outcome != .verified || receipt.receivedAt > plan.asOf - plan.refundWindow
   }
 
   // MARK: - Orders
@@ -149,9 +154,15 @@ struct AuditPass {
       let isJudged = plan.judges(order.createdAt)
       // An older order matters for what happened lately: a refund in the period, a payment nobody claims.
       if !isJudged, group.transactions.isEmpty { return }
+      if isListed, order.createdAt >= plan.judgedFrom, let lookup = group.lookup,
+        plan.isOutstanding(lookup, from: order.createdAt)
+      {
+        collector.countOutstanding(lookup)
+      }
       let facts = try OrderFacts.assembled(
         order, deliveries: group.deliveries, transactions: group.transactions.map(\.record), receipts: group.receipts,
-        contested: contested, tokenUser: tokens.isEmpty ? nil : tokens[order.orderId], rules: plan.rules
+        lookup: group.lookup, contested: contested, tokenUser: tokens.isEmpty ? nil : tokens[order.orderId],
+        rules: plan.rules
       ) {
         try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
       }

@@ -6,13 +6,16 @@ extension OrderFacts {
   /// - Parameters:
   ///   - transactions: those that are filed under the order.
   ///   - receipts: those of its receipts that have something to say beside the transactions that they brought.
+  ///   - lookup: what became of asking about the id that it names.
   ///   - tokenUser: another user for whom the shop has the account token on its transaction.
   ///   - everyReceipt: reads all of its receipts, sound ones too.
   static func assembled(
     _ order: Order, deliveries: [Delivery], transactions: [TransactionRecord], receipts: [Receipt],
-    contested: ContestedClaims, tokenUser: Identifier?, rules: Rules, everyReceipt: () throws -> [Receipt]
+    lookup: ProofState?, contested: ContestedClaims, tokenUser: Identifier?, rules: Rules,
+    everyReceipt: () throws -> [Receipt]
   ) rethrows -> OrderFacts {
-    var facts = OrderFacts(order: order, deliveries: deliveries, receipts: receipts, brought: transactions)
+    var facts = OrderFacts(
+      order: order, deliveries: deliveries, receipts: receipts, lookup: lookup, brought: transactions)
     if let claimant = contested.claimants[order.orderId] {
       facts.brought = claimant.brought
       facts.receipts = contested.receipts[order.orderId] ?? []

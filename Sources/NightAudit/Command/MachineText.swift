@@ -78,13 +78,19 @@ package enum DiagnosisText {
     let subject: String
     let ok: Bool
     let problem: String?
+    let warning: String?
   }
 
   package static func line(_ diagnosis: Diagnosis) -> String {
-    diagnosis.problem.map { "PROBLEM  \(diagnosis.subject): \($0)" } ?? "ok       \(diagnosis.subject)"
+    if let problem = diagnosis.problem { return "PROBLEM  \(diagnosis.subject): \(problem)" }
+    if let warning = diagnosis.warning { return "warning  \(diagnosis.subject): \(warning)" }
+    return "ok       \(diagnosis.subject)"
   }
 
   package static func json(_ diagnoses: [Diagnosis]) throws -> String {
-    try MachineText.json(diagnoses.map { Document(subject: $0.subject, ok: $0.problem == nil, problem: $0.problem) })
+    try MachineText.json(
+      diagnoses.map {
+        Document(subject: $0.subject, ok: $0.problem == nil, problem: $0.problem, warning: $0.warning)
+      })
   }
 }
