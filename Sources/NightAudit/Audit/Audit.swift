@@ -12,8 +12,15 @@ struct Audit {
   let stop: StopSignal
   let progress: Progress
 
+  /// Critical findings rest on answers older than the audit: nothing was written, and Apple is to be asked about these.
+  struct AsksFirst: Error {
+    var critical: Set<CheckSubject>
+  }
+
+  /// - Parameter mayAsk: whether Apple can still be asked.
+  /// - Throws: `AsksFirst`, when Apple can be asked and has to be.
   func run(
-    _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
+    _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?, mayAsk: Bool,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> NightOutcome {
     let sales = try SalesRows(schema: settings.salesSchema)
@@ -39,6 +46,11 @@ struct Audit {
       return connection
     }
     progress.end()
+    let aged = try CriticalEvidence.due(
+      behind: collector.agedCriticals, settings: settings, asOf: plan.asOf, on: coordinator)
+    let askable = Set(aged.filter(\.isAskable).map(\.subject))
+    if mayAsk, !askable.isEmpty { throw AsksFirst(critical: askable) }
+    collector.countOutstanding(behindCriticals: aged.count { $0.isOwed(beside: plan) })
     try collector.writeRemainder()
 
     // What is kept of a run is written on a connection of its own and committed just before the report appears.
