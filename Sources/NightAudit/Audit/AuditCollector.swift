@@ -15,7 +15,7 @@ final class AuditCollector {
   /// The report that is being written; nil when only the table is wanted.
   private var report: ReportWriter?
   private(set) var totals = Totals()
-  /// Findings by their stable id.
+  /// Findings by the bytes of their stable id.
   let findings: SpillSorter
   private let refunds: SpillSorter
   private var sandbox: [SandboxKey: (orders: Int, minorUnits: Int128)] = [:]
@@ -80,7 +80,7 @@ final class AuditCollector {
   private func keep(_ finding: Finding) throws {
     record.clear()
     finding.write(to: &record)
-    try findings.add(key: Array(finding.findingId.utf8), content: record.bytes)
+    try findings.add(key: finding.digest, content: record.bytes)
   }
 
   // MARK: - Refunds
@@ -108,7 +108,7 @@ final class AuditCollector {
     guard let row = RefundRow(transaction, order: order, disposition: judgement?.disposition) else { return }
     record.clear()
     row.write(to: &record)
-    try refunds.add(key: Array(transaction.transactionId.text.utf8), content: record.bytes)
+    try refunds.add(key: transaction.transactionId.bytes, content: record.bytes)
   }
 
   // MARK: - Filing
@@ -122,7 +122,7 @@ final class AuditCollector {
   /// Writes what could only be ordered at the end: refunds and the sandbox.
   func writeRemainder() throws {
     while let refund = try refunds.next() {
-      var reader = RecordReader(refund.content[...])
+      var reader = RecordReader(refund.content)
       try report?.write(refund: try RefundRow(from: &reader))
     }
     for (key, sum) in sandbox.sorted(by: { $0.key < $1.key }) {
@@ -137,5 +137,6 @@ final class AuditCollector {
 
   func writeToSheet(finding: ReportedFinding) throws { try report?.writeToSheet(finding: finding) }
 
-  var hasReport: Bool { report != nil }
+  /// Whether findings are wanted worst first, too.
+  var hasSheets: Bool { report?.hasSheets ?? false }
 }

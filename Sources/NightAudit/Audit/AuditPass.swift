@@ -32,9 +32,9 @@ struct AuditPass {
   ///   - coordinator: the connection that exported the snapshot.
   ///   - connect: further connections in that snapshot; the streams need three at once.
   func run(_ coordinator: borrowing BlockingConnection, connect: Connect) throws {
-    let attention = try readReceipts(coordinator)
+    let attention = try readReceipts(coordinator, connect: connect)
     let contested = try ContestedClaims(coordinator, sales: sales, rules: plan.rules)
-    let tokens = try accountTokenUsers(coordinator)
+    let tokens = AccountTokens(sales)
     let orderConnection = try connect()
     let deliveryConnection = try connect()
     let transactionConnection = try connect()
@@ -98,14 +98,14 @@ struct AuditPass {
   // MARK: - Receipts
 
   /// Writes the receipts' file and puts aside those that an order's judgement needs.
-  private func readReceipts(_ connection: borrowing BlockingConnection) throws -> SpillSorter {
+  private func readReceipts(_ connection: borrowing BlockingConnection, connect: Connect) throws -> SpillSorter {
     let attention = SpillSorter(directory: temporaryDirectory)
     let onlyBundle = plan.rules.bundleIds.count == 1 ? plan.rules.bundleIds[0] : nil
     let condition = try plan.selection.receiptCondition(sales, onlyBundleId: onlyBundle)
-    var reader = try connection.copyOut(ReceiptRow.query(sales, condition: condition))
+    let other = try connect()
+    var receipts = try ReceiptStream(connection, other, sales, condition: condition, asOf: plan.asOf)
     var record = RecordBytes()
-    while try reader.advance() {
-      let row = try ReceiptRow(reader, asOf: plan.asOf)
+    while let row = try receipts.next() {
       let receipt = row.receipt
       if row.isListed, receipt.receivedAt >= plan.judgedFrom {
         if receipt.defect == nil, isOutstanding(receipt) { collector.countOutstanding(receipt.state) }
@@ -115,7 +115,7 @@ struct AuditPass {
       record.clear()
       receipt.write(to: &record)
       // Receipts without an order come last, like NULLs in the other streams.
-      try attention.add(key: receipt.orderId.map { [0] + Array($0.text.utf8) } ?? [1], content: record.bytes)
+      try attention.add(key: receipt.orderId.map { [0] + $0.bytes } ?? [1], content: record.bytes)
     }
     return attention
   }
@@ -128,7 +128,7 @@ struct AuditPass {
   // MARK: - Orders
 
   private func judge(
-    _ group: inout Group, _ contested: ContestedClaims, _ tokens: [Identifier: Identifier],
+    _ group: inout Group, _ contested: ContestedClaims, _ tokens: AccountTokens,
     _ coordinator: borrowing BlockingConnection
   ) throws {
     let isListed = plan.lists(group.row)
@@ -164,7 +164,7 @@ struct AuditPass {
         }
         facts.claims = Settlement.alone(facts.claimant, rules: plan.rules)
       }
-      facts.accountTokenUser = tokens.isEmpty ? nil : tokens[order.orderId]
+      facts.accountTokenUser = try tokens.otherUser(for: facts, coordinator)
       let judgement = Judgement(judging: facts, rules: plan.rules)
       try collector.addRefunds(
         of: facts.claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
@@ -264,34 +264,6 @@ struct AuditPass {
       try collector.add(finding, plan: plan)
     }
   }
-
-  // MARK: - Account tokens
-
-  /// For orders without a token whose transaction carries one: another user that the shop has this token for.
-  private func accountTokenUsers(_ connection: borrowing BlockingConnection) throws -> [Identifier: Identifier] {
-    let hasTokens = try connection.execute(
-      "SELECT EXISTS (SELECT 1 FROM night_audit.transactions WHERE app_account_token IS NOT NULL)"
-    ).single().bool(0)
-    guard hasTokens else { return [:] }
-    var reader = try connection.copyOut(
-      """
-      WITH bare AS (
-        SELECT o.order_id::text AS order_id, o.user_id::text AS user_id, replace(lower(t.app_account_token), '-', '') AS token
-        FROM night_audit.transactions t JOIN \(sales.schema).orders o ON o.order_id::text = t.order_id
-        WHERE t.app_account_token IS NOT NULL AND o.app_account_token IS NULL
-        UNION
-        SELECT o.order_id::text, o.user_id::text, replace(lower(t.app_account_token), '-', '')
-        FROM night_audit.transactions t JOIN \(sales.schema).orders o ON o.transaction_id::text = t.transaction_id
-        WHERE t.app_account_token IS NOT NULL AND o.app_account_token IS NULL)
-      SELECT bare.order_id, min(other.user_id::text COLLATE "C")
-      FROM bare JOIN \(sales.schema).orders other ON replace(lower(other.app_account_token::text), '-', '') = bare.token
-      GROUP BY bare.order_id, bare.user_id
-      HAVING NOT bool_or(other.user_id::text = bare.user_id)
-      """)
-    var users: [Identifier: Identifier] = [:]
-    while try reader.advance() { users[Identifier(try reader.text(0))] = Identifier(try reader.text(1)) }
-    return users
-  }
 }
 
 /// Receipts that were put aside, in the order of their order ids.
@@ -309,7 +281,7 @@ struct SortedReceipts {
       head = nil
       return
     }
-    var reader = RecordReader(record.content[...])
+    var reader = RecordReader(record.content)
     head = try Receipt(from: &reader)
   }
 }

@@ -64,7 +64,7 @@ struct ContestedClaims {
       WHERE t.order_id IS DISTINCT FROM o.order_id::text
       """)
     while try named.advance() {
-      collected.orderIds.insert(Identifier(try named.text(0)))
+      collected.orderIds.insert(try named.id(0))
       collected.keys.insert(try key(named, 1))
     }
     // Whoever names a transaction claims no other one that is named: such a detour contests nothing.
@@ -78,7 +78,7 @@ struct ContestedClaims {
         AND (o.transaction_id IS NULL OR filed.transaction_id::text IS DISTINCT FROM l.transaction_id)
       """)
     while try detours.advance() {
-      let orderId = Identifier(try detours.text(0))
+      let orderId = try detours.id(0)
       let key = try key(detours, 1)
       collected.orderIds.insert(orderId)
       collected.keys.insert(key)
@@ -99,8 +99,8 @@ struct ContestedClaims {
 
   private static func key(_ row: borrowing CopyReader, _ column: Int) throws -> TransactionKey {
     TransactionKey(
-      environment: AppleEnvironment(rawValue: try row.text(column)) ?? .localTesting,
-      transactionId: Identifier(try row.text(column + 1)))
+      environment: try row.word(column, of: Vocabularies.environment) ?? .localTesting,
+      transactionId: try row.id(column + 1))
   }
 
   private static func transactions(
@@ -136,9 +136,9 @@ struct ContestedClaims {
     var found: [Identifier: [Receipt]] = [:]
     for list in try literals(Array(ids)) {
       var reader = try connection.copyOut(
-        ReceiptRow.query(sales, condition: "TRUE", where: "r.order_id::text = ANY (\(list))"))
+        ReceiptRow.joined(sales, where: "r.order_id::text = ANY (\(list))"))
       while try reader.advance() {
-        let receipt = try ReceiptRow(reader, asOf: asOf).receipt
+        let receipt = try ReceiptRow(joined: reader, asOf: asOf).receipt
         if let orderId = receipt.orderId { found[orderId, default: []].append(receipt) }
       }
     }
