@@ -41,10 +41,10 @@ package struct NightOutcome: Sendable {
 
 /// The shell: connects, asks Apple, reads, decides, writes, publishes. Every decision is made elsewhere.
 package struct NightRun: Sendable {
-  private let settings: Settings
-  private let logger: Logger
-  private let stop: StopSignal
-  private let progress: Progress
+  let settings: Settings
+  let logger: Logger
+  let stop: StopSignal
+  let progress: Progress
 
   package init(settings: Settings, logger: Logger, stop: StopSignal, progress: Progress) {
     self.settings = settings
@@ -150,6 +150,8 @@ package struct NightRun: Sendable {
     var transport: HTTPTransport
     var judge: OfflineJudge
     var channels: [any AppleChannel]
+    /// Those that Apple tells about unasked.
+    var swept: [SweptApp] { channels.compactMap { ($0 as? ServerAPIChannel)?.swept } }
 
     func close() {
       let transport = transport
@@ -210,8 +212,15 @@ package struct NightRun: Sendable {
     deadline: ContinuousClock.Instant, critical: Set<CheckSubject>? = nil
   ) async throws -> RecheckSummary {
     let writing = try await connect()
+    var swept: SweepSummary?
     var aged = critical
-    if aged == nil { aged = try await openCriticals(request, session) }
+    if aged == nil {
+      // First, so that what Apple tells unasked need not be asked for; but a first sweep of months must leave time to ask.
+      let now = ContinuousClock.now
+      swept = try await sweep(
+        request, channels.swept, runId: runId, session: writing, deadline: now + (deadline - now) / 2)
+      aged = try await openCriticals(request, session)
+    }
     let queue = try CheckQueue(
       session: session, settings: settings, asOf: request.asOf, runId: runId, selection: request.selection,
       critical: aged ?? [])
@@ -219,7 +228,8 @@ package struct NightRun: Sendable {
       queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId),
       judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
       progress: progress, isOffline: request.isOffline)
-    let summary = try await stage.run(deadline: deadline)
+    var summary = try await stage.run(deadline: deadline)
+    summary.add(swept)
     await writing.close()
     for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {
       logger.error("\(remedy)", metadata: ["app": "\(app)"])

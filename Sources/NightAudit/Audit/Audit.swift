@@ -35,7 +35,7 @@ struct Audit {
     let temporary = folder?.staging ?? NSTemporaryDirectory()
     let collector = AuditCollector(
       report: try folder.map { try ReportWriter(options($0, coordinator, sales)) }, temporaryDirectory: temporary,
-      testUsers: plan.rules.testUsers)
+      testUsers: plan.rules.testUsers, days: ReportedDays.days(plan, in: settings.timeZone))
     progress.begin("auditing orders", total: 0)
     try AuditPass(
       plan: plan, sales: sales, collector: collector, temporaryDirectory: temporary, stop: stop, progress: progress
@@ -58,10 +58,13 @@ struct Audit {
     try beginSaving(ledger)
     let findings = try reportFindings(collector, coordinator, ledger)
     let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: coordinator)
+    let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(coordinator)
+    let adjustments = try adjustments(collector, coordinator)
     coordinator.rollback()
 
     let totals = collector.totals
-    let summary = summary(collector, findings: findings, history: history)
+    var summary = summary(collector, findings: findings, history: history, unswept: unswept)
+    summary.adjustments = adjustments
     let status = exitStatus(summary)
     var outcome = NightOutcome(asOf: plan.asOf, totals: totals, summary: summary, exitStatus: status)
     guard let folder else {
@@ -104,8 +107,11 @@ struct Audit {
       receiptsInScope: Int(receipts), workbookOrders: settings.workbookOrders)
   }
 
-  private func summary(_ collector: AuditCollector, findings: FindingsSummary, history: [Night]) -> SummaryFacts {
+  private func summary(
+    _ collector: AuditCollector, findings: FindingsSummary, history: [Night], unswept: [String]
+  ) -> SummaryFacts {
     var reasons = faults.sorted { $0.key < $1.key }.map { "The re-check of \($0.key) was ended: \($0.value)" }
+    reasons += unswept
     for (reason, count) in collector.outstanding.sorted(by: { $0.key < $1.key }) {
       reasons.append("\(count) receipts were due and Apple has not answered for them (\(reason)).")
     }
@@ -113,6 +119,18 @@ struct Audit {
     return SummaryFacts(
       isComplete: reasons.isEmpty, incompleteReasons: reasons, since: plan.period.since, until: plan.period.until,
       timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: history + [tonight])
+  }
+
+  /// How tonight's picture of earlier days differs from what the nights before said about them.
+  private func adjustments(
+    _ collector: AuditCollector, _ coordinator: borrowing BlockingConnection
+  ) throws(PostgresError) -> [Adjustment] {
+    if collector.days.days.isEmpty { return [] }
+    let statements = try ReportedDays.statements(
+      before: plan.period.until, asOf: plan.asOf, timeZone: settings.timeZoneName, on: coordinator)
+    let days = collector.days
+    let now = statements.keys.reduce(into: [:]) { $0[$1] = days.sums(of: $1) }
+    return Adjustment.between(statements, now)
   }
 
   private func exitStatus(_ summary: SummaryFacts) -> ExitStatus {
@@ -186,6 +204,9 @@ struct Audit {
       try FindingsLedger.apply(asOf: plan.asOf, runId: record.runId, on: ledger)
     }
     try refile(collector.filings, on: ledger)
+    if record.isNightly {
+      try ReportedDays.save(collector.days, adjustments: summary.adjustments, record: record, on: ledger)
+    }
     try record.complete(
       totals: collector.totals, summary: summary, directory: folder.finalPath, exitStatus: status.rawValue, on: ledger)
     try ledger.commit()

@@ -15,6 +15,8 @@ final class AuditCollector {
   /// The report that is being written; nil when only the table is wanted.
   private var report: ReportWriter?
   private(set) var totals = Totals()
+  /// By the day of the orders, for comparing with what earlier nights reported.
+  private(set) var days: DayTotals
   /// Findings by their stable id.
   let findings: SpillSorter
   private let refunds: SpillSorter
@@ -37,8 +39,11 @@ final class AuditCollector {
     }
   }
 
-  init(report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>) {
+  init(
+    report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>, days: [DayTotals.Day]
+  ) {
     self.report = report
+    self.days = DayTotals(days: days)
     self.temporaryDirectory = temporaryDirectory
     findings = SpillSorter(directory: temporaryDirectory)
     refunds = SpillSorter(directory: temporaryDirectory)
@@ -68,6 +73,7 @@ final class AuditCollector {
   /// Adds a judged and listed order: to the totals and files when it is of the period, its findings always.
   func add(_ judgement: Judgement, plan: AuditPlan) throws {
     for finding in judgement.findings { try keep(finding, asOf: plan.asOf) }
+    days.add(judgement)
     guard plan.period.contains(judgement.row.createdAt) else { return }
     totals.read(judgement.row)
     totals.add(judgement)

@@ -6,7 +6,7 @@ extension OrderFacts {
   /// - Parameters:
   ///   - transactions: those that are filed under the order.
   ///   - receipts: those of its receipts that have something to say beside the transactions that they brought.
-  ///   - lookup: what became of asking about the id that it names.
+  ///   - lookup: what became of asking Apple about the transaction id that it names; nil where nobody asks.
   ///   - tokenUser: another user for whom the shop has the account token on its transaction.
   ///   - everyReceipt: reads all of its receipts, sound ones too.
   static func assembled(

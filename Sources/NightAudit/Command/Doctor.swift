@@ -103,7 +103,7 @@ package struct Doctor: Sendable {
     } catch {
       if case .noRoots = error, settings.apps.allSatisfy({ settings.effectiveChannel(of: $0) == .verifyReceipt }) {
         return Diagnosis(
-          subject: "appstore.rootCertificates (none: signed transactions stay unconfirmed with the reason no_roots)")
+          subject: "appstore.rootCertificates (none: signed transactions stay unconfirmed; run: night-audit trust)")
       }
       return Diagnosis(subject: "appstore.rootCertificates", problem: "\(error)")
     }

@@ -58,7 +58,8 @@ package struct RecheckText {
       summary.outcomes[outcome].map { "\($0) \(outcome.rawValue)" }
     }
     let told = outcomes.isEmpty ? "nobody was asked" : outcomes.joined(separator: ", ")
-    return "\(summary.due) due: \(told).\(summary.endedEarly.map { " Ended early: \($0)." } ?? "")"
+    let swept = summary.sweep.map { " \($0.notifications) notifications swept, \($0.facts) new facts." } ?? ""
+    return "\(summary.due) due: \(told).\(swept)\(summary.endedEarly.map { " Ended early: \($0)." } ?? "")"
   }
 
   package var json: String {

@@ -19,9 +19,8 @@ struct DossierReader: ~Copyable {
     let deliveries = try deliveries(orderId)
     let filed = try ContestedClaims.transactions("t.order_id", [orderId], connection)
     let receipts = try ContestedClaims.receipts([orderId], connection, sales, asOf: rules.asOf)[orderId] ?? []
-    let lookup = try lookup(orderId)
-    let links = try links(
-      receipts.map { CheckSubject(kind: .receipt, id: $0.receiptId) } + (lookup.map { [$0.subject] } ?? []))
+    let lookups = try lookups(orderId)
+    let links = try links(receipts.map { CheckSubject(kind: .receipt, id: $0.receiptId) } + lookups.map(\.subject))
 
     var dossier: OrderDossier
     var facts: OrderFacts?
@@ -40,7 +39,8 @@ struct DossierReader: ~Copyable {
               $0.isDetour && $0.subject.kind == .receipt && $0.subject.id == receipt.receiptId
             })
         },
-        lookup: lookup?.state, contested: contested, tokenUser: tokenUser, rules: rules, everyReceipt: { receipts })
+        lookup: lookups.first?.state, contested: contested, tokenUser: tokenUser, rules: rules,
+        everyReceipt: { receipts })
       facts = assembled
       let (judgement, reasoning) = Judgement.explained(assembled, rules: rules)
       dossier = OrderDossier(rules, lookback, judgement, reasoning)
@@ -49,7 +49,7 @@ struct DossierReader: ~Copyable {
     dossier.deliveries = deliveries.sorted { ($0.deliveredAt, $0.deliveryId) < ($1.deliveredAt, $1.deliveryId) }
     dossier.transactions = try transactions(row, facts, filed, links, contested)
     dossier.findings += dossier.transactions.compactMap(\.leftOver)
-    dossier.proofs = try proofs(receipts, lookup, links)
+    dossier.proofs = try proofs(receipts, lookups, links)
     dossier.known = try knownFindings(dossier)
     return dossier
   }
@@ -104,25 +104,20 @@ struct DossierReader: ~Copyable {
     }
   }
 
-  /// The look-up that the order waits for, or that was made for it.
-  private func lookup(_ orderId: Identifier) throws -> OrderDossier.Proof? {
+  /// The question about the transaction id that the order names, where it is asked.
+  private func lookups(_ orderId: Identifier) throws -> [OrderDossier.Proof] {
     var reader = try connection.copyOut(
-      """
-      SELECT l.subject_id, \(ProofState.columns) FROM night_audit.lookups l
-      JOIN night_audit.receipt_checks c ON c.subject_kind = 'lookup' AND c.subject_id = l.subject_id
-      WHERE l.order_id = \(try PostgresLiteral.text(orderId.text))
-      """)
-    var found: OrderDossier.Proof?
+      LookupRow.query(where: "l.order_id = \(try PostgresLiteral.text(orderId.text))"))
+    var found: [OrderDossier.Proof] = []
     while try reader.advance() {
-      found = OrderDossier.Proof(
-        subject: CheckSubject(kind: .lookup, id: Identifier(try reader.text(0))), receipt: nil,
-        state: try ProofState(reader, from: 1) ?? .neverChecked)
+      let row = try LookupRow(reader)
+      found.append(OrderDossier.Proof(subject: CheckSubject(kind: .lookup, id: row.subjectId), state: row.state))
     }
     return found
   }
 
   private func proofs(
-    _ receipts: [Receipt], _ lookup: OrderDossier.Proof?, _ links: [Link]
+    _ receipts: [Receipt], _ lookups: [OrderDossier.Proof], _ links: [Link]
   ) throws -> [OrderDossier.Proof] {
     var proofs = receipts.map { receipt in
       OrderDossier.Proof(
@@ -131,7 +126,7 @@ struct DossierReader: ~Copyable {
     proofs.sort {
       ($0.receipt?.receivedAt ?? rules.asOf, $0.subject.id) < ($1.receipt?.receivedAt ?? rules.asOf, $1.subject.id)
     }
-    if let lookup { proofs.append(lookup) }
+    proofs += lookups
     let answers = try answers(proofs.map(\.subject))
     for index in proofs.indices {
       proofs[index].answers = answers[proofs[index].subject] ?? []

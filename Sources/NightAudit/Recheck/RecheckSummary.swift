@@ -10,6 +10,8 @@ package struct RecheckSummary: Sendable {
   package var faults: [String: String] = [:]
   /// Why the re-check ended before everything due was asked; nil when it did not.
   package var endedEarly: String?
+  /// What sweeping Apple's side has come to; nil when nothing was swept.
+  package private(set) var sweep: SweepSummary?
 
   package init() {}
 
@@ -25,6 +27,14 @@ package struct RecheckSummary: Sendable {
   /// What a command that only asks ends with.
   package var exitStatus: ExitStatus {
     if !faults.isEmpty { return .configuration }
-    return endedEarly != nil || outcomes[.unanswered] ?? 0 > 0 ? .incomplete : .complete
+    let isShort = endedEarly != nil || outcomes[.unanswered] ?? 0 > 0 || sweep?.isShort ?? false
+    return isShort ? .incomplete : .complete
+  }
+
+  /// Takes in what the sweep before it has come to.
+  package mutating func add(_ swept: SweepSummary?) {
+    sweep = swept
+    httpStatuses.merge(swept?.httpStatuses ?? [:]) { $0 + $1 }
+    faults.merge(swept?.faults ?? [:]) { own, _ in own }
   }
 }
