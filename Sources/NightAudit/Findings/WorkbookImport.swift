@@ -65,9 +65,7 @@ package struct WorkbookImport: Sendable {
       var merge = RowMerge(written: written)
       merge.outcome.writtenFor = written?.asOf
       var columns: Set<String> = []
-      let present = Set(reader.sheetNames)
-      // The first one must be there; the others carry on where it is full.
-      for (index, sheet) in FindingsSheet.names.enumerated() where index == 0 || present.contains(sheet) {
+      for sheet in [FindingsSheet.name] + reader.sheetNames.filter(FindingsSheet.isContinuation) {
         columns.formUnion(
           try reader.rows(
             of: sheet, columns: [FindingsSheet.key, FindingsSheet.status, FindingsSheet.owner, FindingsSheet.remark],
