@@ -109,6 +109,19 @@ struct CSVText: RowSink {
     }
   }
 
+  /// A number, which is never defused; the two infinities are spelt as Table Schema does.
+  mutating func figure(_ text: String) {
+    switch text {
+    case "Infinity": bytes.append(contentsOf: "INF".utf8)
+    case "-Infinity": bytes.append(contentsOf: "-INF".utf8)
+    default:
+      let digits = text.utf8.drop { $0 == UInt8(ascii: "-") }
+      guard digits.allSatisfy({ (48...57).contains($0) || $0 == UInt8(ascii: ".") }) else { return self.text(text) }
+      bytes.append(contentsOf: text.utf8)
+    }
+    bytes.append(Self.comma)
+  }
+
   /// RFC 3339 in UTC, whole seconds toward the past: `2026-11-19T22:14:03Z`.
   mutating func instant(_ instant: Instant) {
     let time = CivilTime(seconds: instant.seconds)

@@ -54,7 +54,7 @@ package struct SummaryDocument: Encodable {
   var dispositions: [String: Bucket]
   var findings: Findings
   var control: [Control]
-  /// Left out when there are none, as in most nights.
+  /// nil, and then absent, when earlier days are what they were.
   var adjustments: [AdjustmentLine]?
 
   enum CodingKeys: String, CodingKey {
@@ -81,7 +81,7 @@ package struct SummaryDocument: Encodable {
       open: Dictionary(uniqueKeysWithValues: open.map { ($0.key.rawValue, $0.value) }),
       opening: summary.findings.opening, new: summary.findings.new, closed: summary.findings.closed,
       closing: summary.findings.closing, atStake: summary.findings.atStake.texts)
-    if !summary.adjustments.isEmpty { adjustments = summary.adjustments.map { AdjustmentLine($0) } }
+    adjustments = summary.adjustments.isEmpty ? nil : summary.adjustments.map { AdjustmentLine($0) }
     self.control = control.map { Control(name: $0.name, left: $0.left, right: $0.right) }
   }
 

@@ -15,6 +15,7 @@ struct NightAuditCommand: AsyncParsableCommand {
         night-audit run --since 2026-11-01 --until 2026-11-30
         night-audit run --order 4711                 one order, into reports/ad-hoc
         night-audit reconcile --user 800 --json      decide from what is stored, ask nobody
+        night-audit explain 4711                     one order: facts, evidence, rule by rule, why
         night-audit findings list --severity critical
         night-audit runs diff 2026-11-18 latest      what changed between two nights, and why
 
@@ -23,5 +24,8 @@ struct NightAuditCommand: AsyncParsableCommand {
       130 and 143 stopped by a signal.
       """,
     version: Version.current,
-    subcommands: [Run.self, Recheck.self, Reconcile.self, Findings.self, Runs.self, Init.self, DoctorCommand.self])
+    subcommands: [
+      Run.self, Recheck.self, Reconcile.self, ExplainCommand.self, Findings.self, Runs.self, Init.self,
+      DoctorCommand.self, Trust.self,
+    ])
 }

@@ -70,10 +70,16 @@ struct ReceiptRow {
 
 extension ReceiptRow {
   /// Whether its order cannot be judged from the transactions alone: the receipt itself has something to say.
-  var needsAttention: Bool {
-    let state = receipt.state
-    if receipt.defect != nil || state.outcome != .verified || state.broughtCount == 0 || hasDetour { return true }
-    guard let claimed = receipt.claimedEnvironment, let signed = state.environment else { return false }
+  var needsAttention: Bool { receipt.needsAttention(hasDetour: hasDetour) }
+}
+
+extension Receipt {
+  /// Whether its order cannot be judged from the transactions alone.
+  ///
+  /// - Parameter hasDetour: whether it brought a transaction that is filed under another order.
+  func needsAttention(hasDetour: Bool) -> Bool {
+    if defect != nil || state.outcome != .verified || state.broughtCount == 0 || hasDetour { return true }
+    guard let claimed = claimedEnvironment, let signed = state.environment else { return false }
     return claimed != signed.rawValue
   }
 }
