@@ -32,6 +32,9 @@ package struct ServerAPIChannel: AppleChannel {
     self.policy = policy
   }
 
+  /// The same app for the sweep: one client holds its token and keeps its limits.
+  package var swept: SweptApp { SweptApp(app, client: client) }
+
   package func questions(about check: JudgedCheck) -> [Question] {
     Self.questions(about: check, bundleId: app.bundleId, policy: policy)
   }
