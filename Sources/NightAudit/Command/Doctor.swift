@@ -14,7 +14,7 @@ package struct Diagnosis: Sendable {
 
 /// Checks everything that a night needs, and says how to mend what is not right.
 package struct Doctor: Sendable {
-  private let settings: Settings
+  let settings: Settings
 
   package init(settings: Settings) { self.settings = settings }
 
@@ -31,6 +31,7 @@ package struct Doctor: Sendable {
     }
     found.append(roots())
     found.append(reportDirectory())
+    found += await dispatches()
     found += await database()
     return found
   }
@@ -50,7 +51,7 @@ package struct Doctor: Sendable {
     }
   }
 
-  private func keyFile(_ path: String, key: String) -> Diagnosis {
+  func keyFile(_ path: String, key: String) -> Diagnosis {
     var diagnosis = Diagnosis(subject: "\(key) \(path)")
     let attributes = try? FileManager.default.attributesOfItem(atPath: path)
     let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue ?? 0

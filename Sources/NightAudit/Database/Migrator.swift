@@ -13,7 +13,9 @@ package struct Migrator {
 
   /// All migrations, oldest first. A migration that was released never changes.
   package static let migrations = [
-    Migration(version: 1, name: "ground", sql: String(decoding: PackageResources._001_ground_sql, as: UTF8.self))
+    Migration(version: 1, name: "ground", sql: String(decoding: PackageResources._001_ground_sql, as: UTF8.self)),
+    Migration(
+      version: 6, name: "dispatches", sql: String(decoding: PackageResources._006_dispatches_sql, as: UTF8.self)),
   ]
 
   /// Any two numbers that no other program of the database is likely to use as an advisory lock.
