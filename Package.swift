@@ -8,6 +8,12 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
+let fuzzedModules: [Target.Dependency] = [
+  "AppStore", "Reconciliation",
+  .product(name: "NIOCore", package: "swift-nio"),
+  .product(name: "NIOHTTP1", package: "swift-nio"),
+]
+
 let package = Package(
   name: "night-audit",
   products: [
@@ -38,11 +44,15 @@ let package = Package(
     .systemLibrary(
       name: "CXLSXWriter", pkgConfig: "xlsxwriter",
       providers: [.apt(["libxlsxwriter-dev"]), .brew(["libxlsxwriter"])]),
+    // How workbooks that come back are read: the archive by libxlsxwriter's own ZIP library, the XML by expat.
+    .systemLibrary(
+      name: "CMiniZip", pkgConfig: "minizip", providers: [.apt(["libminizip-dev"]), .brew(["minizip"])]),
+    .systemLibrary(name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"]), .brew(["expat"])]),
     .target(name: "CFileExchange"),
     .target(
       name: "Postgres", dependencies: ["CLibPQ"], swiftSettings: strict + [.strictMemorySafety()]),
     .target(
-      name: "Spreadsheet", dependencies: ["CXLSXWriter"],
+      name: "Spreadsheet", dependencies: ["CExpat", "CMiniZip", "CXLSXWriter"],
       swiftSettings: strict + [.strictMemorySafety()]),
     .target(name: "Reconciliation", swiftSettings: strict),
     .target(
@@ -67,7 +77,7 @@ let package = Package(
     .target(
       name: "NightAudit",
       dependencies: [
-        "AppStore", "CFileExchange", "Postgres", "Reconciliation", "Reporting",
+        "AppStore", "CFileExchange", "Postgres", "Reconciliation", "Reporting", "Spreadsheet",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
@@ -76,7 +86,9 @@ let package = Package(
         .product(name: "Yams", package: "Yams"),
       ],
       resources: [
-        .embedInCode("Migrations/0001_ground.sql"),
+        .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0002_sweep.sql"),
+        .embedInCode("Migrations/0003_lookups.sql"),
+        .embedInCode("Migrations/0005_people_and_adjustments.sql"),
         .embedInCode("Migrations/0006_dispatches.sql"),
         .embedInCode("Migrations/sales.sql"),
       ],
@@ -119,14 +131,38 @@ let package = Package(
         .product(name: "X509", package: "swift-certificates"),
       ], swiftSettings: strict),
     .testTarget(
+      name: "FuzzTests", dependencies: fuzzedModules, path: "Tests/Fuzz", exclude: ["Corpus", "Program", "README.md"],
+      swiftSettings: strict),
+    .testTarget(
       name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet"], swiftSettings: strict),
     .testTarget(
       name: "NightAuditTests",
-      dependencies: ["NightAudit", "AppStore", "Postgres", "Reconciliation", "Reporting", "TestSupport"],
-      swiftSettings: strict),
+      dependencies: [
+        "NightAudit", "AppStore", "Postgres", "Reconciliation", "Reporting", "TestSupport",
+        .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: strict),
     .testTarget(
-      name: "EndToEndTests", dependencies: ["TestSupport", "Postgres", "night-audit", "app-store-simulator"],
-      swiftSettings: strict),
+      name: "EndToEndTests",
+      dependencies: [
+        "AppStore", "Reconciliation", "TestSupport", "Postgres", "night-audit", "app-store-simulator",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+      ], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )
+
+// Programs for those who work on this one, which nobody else should wait for. The fuzzer and its test share their files, and a
+// file belongs to one target. With DEVELOPER_TOOLS=libfuzzer LLVM's libFuzzer brings its own main function.
+if let tools = Context.environment["DEVELOPER_TOOLS"] {
+  package.targets.removeAll { $0.name == "FuzzTests" }
+  package.targets.append(
+    .executableTarget(
+      name: "fuzz",
+      dependencies: fuzzedModules + [.product(name: "ArgumentParser", package: "swift-argument-parser")],
+      path: "Tests/Fuzz", exclude: ["Corpus", "FuzzTests.swift", "README.md"],
+      swiftSettings: strict
+        + (tools == "libfuzzer" ? [.define("LIBFUZZER"), .unsafeFlags(["-parse-as-library"])] : [])))
+}
