@@ -232,7 +232,7 @@ package struct NightRun: Sendable {
     let stage = RecheckStage(
       queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId),
       judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
-      progress: progress, isOffline: request.isOffline)
+      progress: progress, faults: swept?.faults ?? [:], isOffline: request.isOffline)
     var summary = try await stage.run(deadline: deadline)
     summary.add(swept)
     await writing.close()
@@ -283,10 +283,12 @@ package struct NightRun: Sendable {
   // MARK: - Deciding
 
   private func plan(_ request: NightRequest) throws -> AuditPlan {
-    AuditPlan(
+    var plan = AuditPlan(
       rules: settings.rules(asOf: request.asOf),
       period: request.period ?? Period.dayBefore(request.asOf, in: settings.timeZone), selection: request.selection,
       staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
+    plan.lookedUpApps = Set(settings.serverAPIApps)
+    return plan
   }
 
   private func record(_ request: NightRequest, _ plan: AuditPlan, runId: String) -> RunRecord {

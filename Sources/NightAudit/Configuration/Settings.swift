@@ -74,6 +74,9 @@ package struct Settings: Sendable {
     }
   }
 
+  /// The bundle ids of the apps that are asked through the App Store Server API.
+  package var serverAPIApps: [String] { apps.filter { effectiveChannel(of: $0) == .serverApi }.map(\.bundleId) }
+
   /// The rules of the decision for an as-of.
   package func rules(asOf: Instant) -> Rules {
     var rules = Rules(asOf: asOf, bundleIds: apps.map(\.bundleId), lookbackStart: asOf - lookback)
