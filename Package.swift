@@ -110,7 +110,7 @@ let package = Package(
       ], swiftSettings: strict),
     .target(name: "TestSupport", dependencies: ["Postgres"], path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
-    .testTarget(name: "SpreadsheetTests", dependencies: ["Spreadsheet"], swiftSettings: strict),
+    .testTarget(name: "SpreadsheetTests", dependencies: ["Spreadsheet", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "ReconciliationTests", dependencies: ["Reconciliation"], swiftSettings: strict),
     .testTarget(
       name: "AppStoreTests",
@@ -129,7 +129,8 @@ let package = Package(
       name: "FuzzTests", dependencies: fuzzedModules, path: "Tests/Fuzz", exclude: ["Corpus", "Program", "README.md"],
       swiftSettings: strict),
     .testTarget(
-      name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet"], swiftSettings: strict),
+      name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(
       name: "NightAuditTests",
       dependencies: [

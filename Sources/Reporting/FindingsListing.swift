@@ -1,8 +1,7 @@
 import Reconciliation
-import Spreadsheet
 
 /// The table of `findings.csv` outside of a report: the same columns in the same dialect.
-package struct FindingsListing: Sendable {
+package struct FindingsListing: ~Copyable {
   private var text = CSVText(capacity: 1 << 14)
   private let asOf: Instant
 
@@ -27,8 +26,14 @@ package struct FindingsListing: Sendable {
 
 /// What people fill in on the workbook's sheet of findings, for those who read it back.
 package enum FindingsSheet {
-  /// Its name for part 1, and the names of the sheets that carry it on.
-  package static func name(part: Int) -> String { ReportTable.findings.sheetName(part: part).description }
+  /// Its name. Sheets that carry it on have it with a number behind: `Findings 2`.
+  package static let name = "Findings"
+
+  /// Whether a sheet is one of those that carry the first one on.
+  package static func isContinuation(_ sheet: String) -> Bool {
+    sheet.hasPrefix(name + " ") && Int(sheet.dropFirst(name.count + 1)) != nil
+  }
+
   /// The heading of the ids.
   package static let key = "finding_id".asWords
   /// The headings of people's columns.

@@ -57,10 +57,14 @@ struct FindingsFilterOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Findings of exactly this amount, in major units such as 4.99.", valueName: "amount"))
   var amount: String?
 
-  @Option(name: .customLong("min-amount"), help: ArgumentHelp("Of this amount or more.", valueName: "amount"))
+  @Option(
+    name: .customLong("min-amount"),
+    help: ArgumentHelp("Of this amount or more; with --currency.", valueName: "amount"))
   var minAmount: String?
 
-  @Option(name: .customLong("max-amount"), help: ArgumentHelp("Of this amount or less.", valueName: "amount"))
+  @Option(
+    name: .customLong("max-amount"),
+    help: ArgumentHelp("Of this amount or less; with --currency.", valueName: "amount"))
   var maxAmount: String?
 
   @Option(
@@ -84,6 +88,9 @@ struct FindingsFilterOptions: ParsableArguments {
     }
     if let currency, Currency(code: currency.uppercased()) == nil {
       throw ValidationError("--currency \(currency) is no currency of ISO 4217; write a code such as USD.")
+    }
+    if currency == nil, minAmount != nil || maxAmount != nil {
+      throw ValidationError("Amounts of different currencies are never compared; give --currency too.")
     }
     if owner != nil, unassigned { throw ValidationError("--owner and --unassigned exclude each other.") }
   }
@@ -253,7 +260,7 @@ struct CloseFindings: AsyncParsableCommand {
 
       Examples:
         night-audit findings close 4f2a91c3
-        night-audit findings close --all --kind account_token_missing --max-amount 1
+        night-audit findings close --all --kind account_token_missing --currency USD --max-amount 1
       """)
 
   @OptionGroup var options: DecisionOptions

@@ -17,7 +17,7 @@ final class AuditCollector {
   private(set) var totals = Totals()
   /// By the day of the orders, for comparing with what earlier nights reported.
   private(set) var days: DayTotals
-  /// Findings by their stable id.
+  /// Findings by the bytes of their stable id.
   let findings: SpillSorter
   private let refunds: SpillSorter
   private var sandbox: [SandboxKey: (orders: Int, minorUnits: Int128)] = [:]
@@ -94,7 +94,7 @@ final class AuditCollector {
     if let basis = CriticalEvidence.Basis(agedBehind: finding, asOf: asOf) { agedCriticals.append(basis) }
     record.clear()
     finding.write(to: &record)
-    try findings.add(key: Array(finding.findingId.utf8), content: record.bytes)
+    try findings.add(key: finding.digest, content: record.bytes)
   }
 
   // MARK: - Refunds
@@ -122,7 +122,7 @@ final class AuditCollector {
     guard let row = RefundRow(transaction, order: order, disposition: judgement?.disposition) else { return }
     record.clear()
     row.write(to: &record)
-    try refunds.add(key: Array(transaction.transactionId.text.utf8), content: record.bytes)
+    try refunds.add(key: transaction.transactionId.bytes, content: record.bytes)
   }
 
   // MARK: - Filing
@@ -136,7 +136,7 @@ final class AuditCollector {
   /// Writes what could only be ordered at the end: refunds and the sandbox.
   func writeRemainder() throws {
     while let refund = try refunds.next() {
-      var reader = RecordReader(refund.content[...])
+      var reader = RecordReader(refund.content)
       try report?.write(refund: try RefundRow(from: &reader))
     }
     for (key, sum) in sandbox.sorted(by: { $0.key < $1.key }) {
@@ -151,5 +151,6 @@ final class AuditCollector {
 
   func writeToSheet(finding: ReportedFinding) throws { try report?.writeToSheet(finding: finding) }
 
-  var hasReport: Bool { report != nil }
+  /// Whether findings are wanted worst first, too.
+  var hasSheets: Bool { report?.hasSheets ?? false }
 }

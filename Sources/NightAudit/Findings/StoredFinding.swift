@@ -61,6 +61,7 @@ package struct StoredFinding: Sendable {
     reported = ReportedFinding(
       finding, firstSeen: Instant(microseconds: try row.timestamp("first_seen")), status: try row.text("status"),
       owner: try row.optionalText("owner"), remark: try row.optionalText("remark"))
+    reported.findingId = try row.text("finding_id")
     lastSeen = Instant(microseconds: try row.timestamp("last_seen"))
     closedAt = try instant("closed_at")
   }

@@ -65,11 +65,7 @@ package struct WorkbookImport: Sendable {
       var merge = RowMerge(written: written)
       merge.outcome.writtenFor = written?.asOf
       var columns: Set<String> = []
-      let present = Set(reader.sheetNames)
-      // The first one must be there; the others carry on where it is full.
-      for part in 1... {
-        let sheet = FindingsSheet.name(part: part)
-        if part > 1, !present.contains(sheet) { break }
+      for sheet in [FindingsSheet.name] + reader.sheetNames.filter(FindingsSheet.isContinuation) {
         columns.formUnion(
           try reader.rows(
             of: sheet, columns: [FindingsSheet.key, FindingsSheet.status, FindingsSheet.owner, FindingsSheet.remark],

@@ -11,11 +11,16 @@ package enum ReadCell: Hashable, Sendable {
 }
 
 /// A row below the header: the wanted columns' cells that hold anything.
-package struct ReadRow: Sendable {
+package struct ReadRow: Hashable, Sendable {
   /// As people see it, from 1.
   package var number: Int
   /// By the wanted name.
   package var cells: [String: ReadCell]
+
+  package init(number: Int, cells: [String: ReadCell]) {
+    self.number = number
+    self.cells = cells
+  }
 }
 
 /// Turns the XML of a sheet into rows (ECMA-376 part 1, 18.3.1). Only wanted columns are kept.
