@@ -8,6 +8,12 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
+let fuzzedModules: [Target.Dependency] = [
+  "AppStore", "Reconciliation",
+  .product(name: "NIOCore", package: "swift-nio"),
+  .product(name: "NIOHTTP1", package: "swift-nio"),
+]
+
 let package = Package(
   name: "night-audit",
   products: [
@@ -120,6 +126,9 @@ let package = Package(
         .product(name: "X509", package: "swift-certificates"),
       ], swiftSettings: strict),
     .testTarget(
+      name: "FuzzTests", dependencies: fuzzedModules, path: "Tests/Fuzz", exclude: ["Corpus", "Program", "README.md"],
+      swiftSettings: strict),
+    .testTarget(
       name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
@@ -140,3 +149,16 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6]
 )
+
+// Programs for those who work on this one, which nobody else should wait for. The fuzzer and its test share their files, and a
+// file belongs to one target. With DEVELOPER_TOOLS=libfuzzer LLVM's libFuzzer brings its own main function.
+if let tools = Context.environment["DEVELOPER_TOOLS"] {
+  package.targets.removeAll { $0.name == "FuzzTests" }
+  package.targets.append(
+    .executableTarget(
+      name: "fuzz",
+      dependencies: fuzzedModules + [.product(name: "ArgumentParser", package: "swift-argument-parser")],
+      path: "Tests/Fuzz", exclude: ["Corpus", "FuzzTests.swift", "README.md"],
+      swiftSettings: strict
+        + (tools == "libfuzzer" ? [.define("LIBFUZZER"), .unsafeFlags(["-parse-as-library"])] : [])))
+}

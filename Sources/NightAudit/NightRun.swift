@@ -73,15 +73,20 @@ package struct NightRun: Sendable {
     let record = record(request, plan, runId: runId)
     try await record.begin(session)
     do {
-      let recheck = try await recheck(request, channels, runId: runId, session: session)
+      let deadline = deadline(request)
+      var recheck = try await recheck(request, channels, runId: runId, session: session, deadline: deadline)
       if let reason = stop.stopped { throw Stopped(reason: reason) }
-      var outcome = try await audit(
-        plan, destination: destination(request, plan), faults: recheck.faults, saving: record
-      ) {
-        status, folder in
-        try folder.write(
-          RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).encoded(),
-          as: "run.json")
+      var outcome: NightOutcome
+      do {
+        let mayAsk = !request.isOffline && recheck.endedEarly == nil && .now < deadline
+        outcome = try await audit(plan, request, recheck, saving: record, since: began, mayAsk: mayAsk)
+      } catch let first as Audit.AsksFirst {
+        // Whatever settled meanwhile alarms nobody.
+        recheck.add(
+          try await self.recheck(
+            request, channels, runId: runId, session: session, deadline: deadline, critical: first.critical))
+        if let reason = stop.stopped { throw Stopped(reason: reason) }
+        outcome = try await audit(plan, request, recheck, saving: record, since: began, mayAsk: false)
       }
       outcome.recheck = recheck
       await session.close()
@@ -100,7 +105,8 @@ package struct NightRun: Sendable {
     defer { channels.close() }
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
-    let summary = try await recheck(request, channels, runId: UUID().uuidString.lowercased(), session: session)
+    let summary = try await recheck(
+      request, channels, runId: UUID().uuidString.lowercased(), session: session, deadline: deadline(request))
     await session.close()
     if let reason = stop.stopped { throw Stopped(reason: reason) }
     return summary
@@ -111,7 +117,8 @@ package struct NightRun: Sendable {
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
     let queue = try CheckQueue(
-      session: session, settings: settings, asOf: request.asOf, runId: UUID().uuidString, selection: request.selection)
+      session: session, settings: settings, asOf: request.asOf, runId: UUID().uuidString, selection: request.selection,
+      critical: try await openCriticals(request, session))
     var summary = RecheckSummary()
     summary.due = try await queue.dueCount() + queue.unknownCount()
     await session.close()
@@ -123,7 +130,9 @@ package struct NightRun: Sendable {
     let plan = try plan(request)
     let began = ContinuousClock.now
     let record = record(request, plan, runId: UUID().uuidString.lowercased())
-    return try await audit(plan, destination: request.out.map { .exact($0) }, faults: [:], saving: nil) {
+    return try await audit(
+      plan, destination: request.out.map { .exact($0) }, faults: [:], saving: nil, mayAsk: false
+    ) {
       status, folder in
       try folder.write(
         RunDocument(record: record, recheck: nil, duration: .now - began, exitStatus: status).encoded(), as: "run.json")
@@ -181,23 +190,45 @@ package struct NightRun: Sendable {
     }
   }
 
+  /// Until when Apple is asked.
+  private func deadline(_ request: NightRequest) -> ContinuousClock.Instant {
+    .now + .microseconds((request.maxDuration ?? settings.maxDuration).microseconds)
+  }
+
+  /// What the critical findings rest on that the last night left open: they would be reported again.
+  private func openCriticals(_ request: NightRequest, _ session: PostgresSession) async throws -> Set<CheckSubject> {
+    let settings = settings
+    let proofs = try await session.withConnection { connection in
+      try CriticalEvidence.due(
+        behind: try CriticalEvidence.open(request.selection, on: connection), settings: settings, asOf: request.asOf,
+        on: connection)
+    }
+    return Set(proofs.map(\.subject))
+  }
+
+  /// - Parameter critical: what critical findings rest on; nil for those that are open.
   private func recheck(
-    _ request: NightRequest, _ channels: Channels, runId: String, session: PostgresSession
+    _ request: NightRequest, _ channels: Channels, runId: String, session: PostgresSession,
+    deadline: ContinuousClock.Instant, critical: Set<CheckSubject>? = nil
   ) async throws -> RecheckSummary {
     let writing = try await connect()
+    var swept: SweepSummary?
+    var aged = critical
+    if aged == nil {
+      // First, so that what Apple tells unasked need not be asked for; but a first sweep of months must leave time to ask.
+      let now = ContinuousClock.now
+      swept = try await sweep(
+        request, channels.swept, runId: runId, session: writing, deadline: now + (deadline - now) / 2)
+      aged = try await openCriticals(request, session)
+    }
     let queue = try CheckQueue(
-      session: session, settings: settings, asOf: request.asOf, runId: runId, selection: request.selection)
+      session: session, settings: settings, asOf: request.asOf, runId: runId, selection: request.selection,
+      critical: aged ?? [])
     let stage = RecheckStage(
       queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId),
       judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
       progress: progress, isOffline: request.isOffline)
-    let limit = request.maxDuration ?? settings.maxDuration
-    let began = ContinuousClock.now
-    let duration = Duration.microseconds(limit.microseconds)
-    // First, so that what Apple tells unasked need not be asked for; but a first sweep of months must leave time to ask.
-    let swept = try await sweep(
-      request, channels.swept, runId: runId, session: writing, deadline: began + duration / 2)
-    var summary = try await stage.run(deadline: began + duration)
+    var summary = try await stage.run(deadline: deadline)
     summary.add(swept)
     await writing.close()
     for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {
@@ -245,17 +276,33 @@ package struct NightRun: Sendable {
   /// - Parameters:
   ///   - destination: nil writes no files.
   ///   - record: the run to save; nil leaves the database as it is.
+  ///   - mayAsk: whether Apple can still be asked.
   ///   - finishing: adds files to the folder just before it is published.
+  /// - Throws: `Audit.AsksFirst`, when Apple can be asked and has to be.
   private func audit(
     _ plan: AuditPlan, destination: ReportFolder.Destination?, faults: [String: String], saving record: RunRecord?,
-    finishing: @escaping @Sendable (ExitStatus, ReportFolder) throws -> Void
+    mayAsk: Bool, finishing: @escaping @Sendable (ExitStatus, ReportFolder) throws -> Void
   ) async throws -> NightOutcome {
     let settings = settings
     let stop = stop
     let progress = progress
     return try await withBlockingThread { scope in
       let audit = Audit(settings: settings, plan: plan, faults: faults, stop: stop, progress: progress)
-      return try audit.run(scope, destination: destination, saving: record, finishing: finishing)
+      return try audit.run(scope, destination: destination, saving: record, mayAsk: mayAsk, finishing: finishing)
+    }
+  }
+
+  /// The audit of a night.
+  private func audit(
+    _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, saving record: RunRecord,
+    since began: ContinuousClock.Instant, mayAsk: Bool
+  ) async throws -> NightOutcome {
+    try await audit(
+      plan, destination: destination(request, plan), faults: recheck.faults, saving: record, mayAsk: mayAsk
+    ) { status, folder in
+      try folder.write(
+        RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).encoded(),
+        as: "run.json")
     }
   }
 }

@@ -136,6 +136,8 @@ struct DataSheet: RowSink {
     }
   }
 
+  mutating func id(_ id: Identifier) throws(SpreadsheetError) { try text(id.text) }
+
   mutating func count(_ number: Int64) throws(SpreadsheetError) {
     let position = next()
     let format = columns[position].kind == .code ? formats.code : formats.count

@@ -1,7 +1,7 @@
 import Reconciliation
 
 /// The table of `findings.csv` outside of a report: the same columns in the same dialect.
-package struct FindingsListing: Sendable {
+package struct FindingsListing: ~Copyable {
   private var text = CSVText(capacity: 1 << 14)
   private let asOf: Instant
 

@@ -1,6 +1,6 @@
 import Reconciliation
 
-extension RowSink {
+extension RowSink where Self: ~Copyable {
   /// The cells of ``ReportTable/orders``.
   mutating func order(_ judgement: borrowing Judgement) throws(Failure) {
     let createdAt: Instant

@@ -24,6 +24,9 @@ package struct ReportWriter: ~Copyable {
       ? try inWorkbook { () throws(SpreadsheetError) in try ReportBook(options, rowsPerSheet: rowsPerSheet) } : nil
   }
 
+  /// Whether there is a workbook besides the files.
+  package var hasSheets: Bool { book != nil }
+
   /// Adds an order of the period; they come in ascending byte order of their ids.
   package mutating func write(order judgement: borrowing Judgement) throws(ReportError) {
     try csv?.orders.row { $0.order(judgement) }

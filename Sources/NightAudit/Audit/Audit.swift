@@ -12,8 +12,15 @@ struct Audit {
   let stop: StopSignal
   let progress: Progress
 
+  /// Critical findings rest on answers older than the audit: nothing was written, and Apple is to be asked about these.
+  struct AsksFirst: Error {
+    var critical: Set<CheckSubject>
+  }
+
+  /// - Parameter mayAsk: whether Apple can still be asked.
+  /// - Throws: `AsksFirst`, when Apple can be asked and has to be.
   func run(
-    _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
+    _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?, mayAsk: Bool,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> NightOutcome {
     let sales = try SalesRows(schema: settings.salesSchema)
@@ -39,6 +46,11 @@ struct Audit {
       return connection
     }
     progress.end()
+    let aged = try CriticalEvidence.due(
+      behind: collector.agedCriticals, settings: settings, asOf: plan.asOf, on: coordinator)
+    let askable = Set(aged.filter(\.isAskable).map(\.subject))
+    if mayAsk, !askable.isEmpty { throw AsksFirst(critical: askable) }
+    collector.countOutstanding(behindCriticals: aged.count { $0.isOwed(beside: plan) })
     try collector.writeRemainder()
 
     // What is kept of a run is written on a connection of its own and committed just before the report appears.
@@ -134,9 +146,15 @@ struct Audit {
     // The file is in the order of ids, the sheet is worst first.
     let worst = SpillSorter(directory: collector.temporaryDirectory)
     let comparison = FindingsLedger(plan: plan)
+    let hasSheets = collector.hasSheets
+    var record = RecordBytes()
     func keep(_ reported: ReportedFinding) throws {
       try collector.write(finding: reported)
-      if collector.hasReport { try worst.add(key: reported.urgency, content: reported.recordBytes) }
+      if hasSheets {
+        record.clear()
+        reported.write(to: &record)
+        try worst.add(key: reported.urgency, content: record.bytes)
+      }
     }
     let summary: FindingsSummary
     switch ledger {
@@ -153,8 +171,9 @@ struct Audit {
     case .none:
       summary = try comparison.compare(collector.findings, on: coordinator, each: keep)
     }
-    while let record = try worst.next() {
-      try collector.writeToSheet(finding: try ReportedFinding(recordBytes: record.content))
+    while let next = try worst.next() {
+      var reader = RecordReader(next.content)
+      try collector.writeToSheet(finding: try ReportedFinding(from: &reader))
     }
     return summary
   }
@@ -240,26 +259,28 @@ extension ReportedFinding {
       }
     // Flipping the sign bit makes the bytes of a signed number sort like the number.
     let age = UInt64(bitPattern: firstSeen.microseconds) ^ (1 << 63)
-    return [severity, UInt8(clamping: finding.kind.index)]
-      + (0..<8).reversed().map { UInt8(truncatingIfNeeded: age >> (8 * UInt64($0))) } + Array(findingId.utf8)
+    var key = [severity, UInt8(clamping: finding.kind.index)]
+    key.reserveCapacity(10 + findingId.utf8.count)
+    withUnsafeBytes(of: age.bigEndian) { key.append(contentsOf: $0) }
+    key.append(contentsOf: findingId.utf8)
+    return key
   }
 
-  fileprivate var recordBytes: [UInt8] {
-    var record = RecordBytes()
+  fileprivate func write(to record: inout RecordBytes) {
+    record.put(findingId)
     finding.write(to: &record)
     record.put(Optional(firstSeen))
     record.put(status)
     record.put(owner)
     record.put(remark)
-    return record.bytes
   }
 
-  fileprivate init(recordBytes: [UInt8]) throws(RecordReader.Mismatch) {
-    var reader = RecordReader(recordBytes[...])
-    let finding = try Finding(from: &reader)
-    let firstSeen = try reader.optionalInstant() ?? Instant(microseconds: 0)
+  fileprivate init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    let findingId = try record.text()
+    let finding = try Finding(from: &record)
+    let firstSeen = try record.optionalInstant() ?? Instant(microseconds: 0)
     self.init(
-      finding, firstSeen: firstSeen, status: try reader.text(), owner: try reader.optionalText(),
-      remark: try reader.optionalText())
+      finding, findingId: findingId, firstSeen: firstSeen, status: try record.text(), owner: try record.optionalText(),
+      remark: try record.optionalText())
   }
 }

@@ -32,9 +32,9 @@ struct AuditPass {
   ///   - coordinator: the connection that exported the snapshot.
   ///   - connect: further connections in that snapshot; the streams need four at once.
   func run(_ coordinator: borrowing BlockingConnection, connect: Connect) throws {
-    let attention = try readReceipts(coordinator)
+    let attention = try readReceipts(coordinator, connect: connect)
     let contested = try ContestedClaims(coordinator, sales: sales, rules: plan.rules)
-    let tokens = try AccountTokens.users(coordinator, sales: sales)
+    let tokens = AccountTokens(sales)
     let orderConnection = try connect()
     let deliveryConnection = try connect()
     let transactionConnection = try connect()
@@ -106,14 +106,14 @@ struct AuditPass {
   // MARK: - Receipts
 
   /// Writes the receipts' file and puts aside those that an order's judgement needs.
-  private func readReceipts(_ connection: borrowing BlockingConnection) throws -> SpillSorter {
+  private func readReceipts(_ connection: borrowing BlockingConnection, connect: Connect) throws -> SpillSorter {
     let attention = SpillSorter(directory: temporaryDirectory)
     let onlyBundle = plan.rules.bundleIds.count == 1 ? plan.rules.bundleIds[0] : nil
     let condition = try plan.selection.receiptCondition(sales, onlyBundleId: onlyBundle)
-    var reader = try connection.copyOut(ReceiptRow.query(sales, condition: condition))
+    let other = try connect()
+    var receipts = try ReceiptStream(connection, other, sales, condition: condition, asOf: plan.asOf)
     var record = RecordBytes()
-    while try reader.advance() {
-      let row = try ReceiptRow(reader, asOf: plan.asOf)
+    while let row = try receipts.next() {
       let receipt = row.receipt
       if row.isListed, receipt.receivedAt >= plan.judgedFrom {
         if receipt.defect == nil, plan.isOutstanding(receipt.state, from: receipt.receivedAt) {
@@ -125,7 +125,7 @@ struct AuditPass {
       record.clear()
       receipt.write(to: &record)
       // Receipts without an order come last, like NULLs in the other streams.
-      try attention.add(key: receipt.orderId.map { [0] + Array($0.text.utf8) } ?? [1], content: record.bytes)
+      try attention.add(key: receipt.orderId.map { [0] + $0.bytes } ?? [1], content: record.bytes)
     }
     return attention
   }
@@ -133,7 +133,7 @@ struct AuditPass {
   // MARK: - Orders
 
   private func judge(
-    _ group: inout Group, _ contested: ContestedClaims, _ tokens: [Identifier: Identifier],
+    _ group: inout Group, _ contested: ContestedClaims, _ tokens: AccountTokens,
     _ coordinator: borrowing BlockingConnection
   ) throws {
     let isListed = plan.lists(group.row)
@@ -159,13 +159,13 @@ struct AuditPass {
       {
         collector.countOutstanding(lookup)
       }
-      let facts = try OrderFacts.assembled(
+      var facts = try OrderFacts.assembled(
         order, deliveries: group.deliveries, transactions: group.transactions.map(\.record), receipts: group.receipts,
-        lookup: group.lookup, contested: contested, tokenUser: tokens.isEmpty ? nil : tokens[order.orderId],
-        rules: plan.rules
+        lookup: group.lookup, contested: contested, rules: plan.rules
       ) {
         try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
       }
+      facts.accountTokenUser = try tokens.otherUser(for: facts, coordinator)
       let judgement = Judgement(judging: facts, rules: plan.rules)
       try collector.addRefunds(
         of: facts.claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
@@ -267,7 +267,7 @@ struct SortedReceipts {
       head = nil
       return
     }
-    var reader = RecordReader(record.content[...])
+    var reader = RecordReader(record.content)
     head = try Receipt(from: &reader)
   }
 }

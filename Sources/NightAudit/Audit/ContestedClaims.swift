@@ -90,7 +90,7 @@ struct ContestedClaims {
       WHERE t.order_id IS DISTINCT FROM o.order_id::text AND \(restriction)
       """)
     while try named.advance() {
-      collected.orderIds.insert(Identifier(try named.text(0)))
+      collected.orderIds.insert(try named.id(0))
       collected.keys.insert(try key(named, 1))
     }
     // Whoever names a transaction claims no other one that is named: such a detour contests nothing.
@@ -105,7 +105,7 @@ struct ContestedClaims {
         AND \(restriction)
       """)
     while try detours.advance() {
-      let orderId = Identifier(try detours.text(0))
+      let orderId = try detours.id(0)
       let key = try key(detours, 1)
       collected.orderIds.insert(orderId)
       collected.keys.insert(key)
@@ -115,8 +115,8 @@ struct ContestedClaims {
 
   private static func key(_ row: borrowing CopyReader, _ column: Int) throws -> TransactionKey {
     TransactionKey(
-      environment: AppleEnvironment(rawValue: try row.text(column)) ?? .localTesting,
-      transactionId: Identifier(try row.text(column + 1)))
+      environment: try row.word(column, of: Vocabularies.environment) ?? .localTesting,
+      transactionId: try row.id(column + 1))
   }
 
   /// Transactions by the values of one column.
@@ -156,9 +156,9 @@ struct ContestedClaims {
     var found: [Identifier: [Receipt]] = [:]
     for list in try literals(Array(ids)) {
       var reader = try connection.copyOut(
-        ReceiptRow.query(sales, condition: "TRUE", where: "r.order_id::text COLLATE \"C\" = ANY (\(list))"))
+        ReceiptRow.joined(sales, where: "r.order_id::text COLLATE \"C\" = ANY (\(list))"))
       while try reader.advance() {
-        let receipt = try ReceiptRow(reader, asOf: asOf).receipt
+        let receipt = try ReceiptRow(joined: reader, asOf: asOf).receipt
         if let orderId = receipt.orderId { found[orderId, default: []].append(receipt) }
       }
     }

@@ -46,13 +46,14 @@ struct FindingsLedger {
       // Two rows that say the same about the same thing are one finding.
       if record.key == last { continue }
       last = record.key
-      let id = Identifier(String(decoding: record.key, as: UTF8.self))
+      let findingId = Finding.id(ofDigest: record.key)
+      let id = Identifier(findingId)
       while let next = known.nextKey, next < id, let head = try known.next() {
         FindingsLedger.count(gone: head, &summary)
       }
-      var reader = RecordReader(record.content[...])
+      var reader = RecordReader(record.content)
       let finding = try Finding(from: &reader)
-      var reported = ReportedFinding(finding, firstSeen: asOf)
+      var reported = ReportedFinding(finding, findingId: findingId, firstSeen: asOf)
       if known.nextKey == id, let head = try known.next() {
         reported.firstSeen = min(head.firstSeen, asOf)
         reported.status = head.status
@@ -86,12 +87,12 @@ struct FindingsLedger {
     let closedAt = try row.optionalTimestamp(3).map { Instant(microseconds: $0) }
     let wasOpen = openedAt < asOf && (closedAt.map { $0 >= asOf } ?? true)
     let isListed = selection.includes(
-      orderId: try row.optionalText(7).map { Identifier($0) }, userId: try row.optionalText(8).map { Identifier($0) },
-      productId: try row.optionalText(9).map { Identifier($0) }, bundleId: try row.optionalText(10))
+      orderId: try row.optionalId(7), userId: try row.optionalId(8),
+      productId: try row.optionalId(9), bundleId: try row.optionalText(10))
     // A finding that was closed and stands again starts over with people as well.
     let isReopened = closedAt.map { $0 < asOf } ?? false
     return Known(
-      id: Identifier(try row.text(0)), firstSeen: Instant(microseconds: try row.timestamp(1)), wasOpen: wasOpen,
+      id: try row.id(0), firstSeen: Instant(microseconds: try row.timestamp(1)), wasOpen: wasOpen,
       isListed: isListed, status: isReopened ? "open" : try row.text(4), owner: try row.optionalText(5),
       remark: try row.optionalText(6))
   }

@@ -30,8 +30,7 @@ struct DossierReader: ~Copyable {
       dossier.findings += deliveries.filter { $0.defect != nil }.map { Unowned.finding(on: $0) }
       dossier.findings += receipts.filter { $0.defect != nil }.flatMap { Unowned.findings(on: $0) }
     case .valid(let order):
-      let tokenUser = try AccountTokens.users(connection, sales: sales, only: orderId)[orderId]
-      let assembled = OrderFacts.assembled(
+      var assembled = OrderFacts.assembled(
         order, deliveries: deliveries, transactions: filed.map(\.record),
         receipts: receipts.filter { receipt in
           receipt.needsAttention(
@@ -39,8 +38,9 @@ struct DossierReader: ~Copyable {
               $0.isDetour && $0.subject.kind == .receipt && $0.subject.id == receipt.receiptId
             })
         },
-        lookup: lookups.first?.state, contested: contested, tokenUser: tokenUser, rules: rules,
+        lookup: lookups.first?.state, contested: contested, rules: rules,
         everyReceipt: { receipts })
+      assembled.accountTokenUser = try AccountTokens(sales).otherUser(forOnly: assembled, connection)
       facts = assembled
       let (judgement, reasoning) = Judgement.explained(assembled, rules: rules)
       dossier = OrderDossier(rules, lookback, judgement, reasoning)

@@ -155,7 +155,11 @@ package struct RecheckStage: Sendable {
       }
     }
     let told = try await queue.told(about: ids.sorted())
-    if !told.isEmpty { for index in inquiries.indices { inquiries[index].told = told } }
+    if !told.isEmpty {
+      for index in inquiries.indices {
+        inquiries[index].told = queue.usable(told, for: inquiries[index].check.due.subject)
+      }
+    }
     return inquiries
   }
 

@@ -210,7 +210,9 @@ final class SignedShop {
 
   // MARK: Nights
 
-  func nightAudit(_ arguments: String...) async throws -> Program.Result {
+  func nightAudit(_ arguments: String...) async throws -> Program.Result { try await nightAudit(arguments) }
+
+  func nightAudit(_ arguments: [String]) async throws -> Program.Result {
     try await Program.nightAudit.run(arguments + ["--config", directory.file("night-audit.yaml")])
   }
 
