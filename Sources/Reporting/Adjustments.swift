@@ -2,8 +2,8 @@ import Reconciliation
 import Spreadsheet
 
 /// An adjustment as `summary.json` has it.
-struct AdjustmentLine: Encodable {
-  struct Sum: Encodable {
+struct AdjustmentLine: Codable {
+  struct Sum: Codable {
     let orders: Int
     let amount: String
 

@@ -154,9 +154,7 @@ struct AuditPass {
       let isJudged = plan.judges(order.createdAt)
       // An older order matters for what happened lately: a refund in the period, a payment nobody claims.
       if !isJudged, group.transactions.isEmpty { return }
-      if isListed, order.createdAt >= plan.judgedFrom, let lookup = group.lookup,
-        plan.isOutstanding(lookup, from: order.createdAt)
-      {
+      if isListed, let lookup = group.lookup, plan.isOutstanding(lookup, of: order) {
         collector.countOutstanding(lookup)
       }
       var facts = try OrderFacts.assembled(

@@ -14,10 +14,7 @@ struct ReceiptRow {
     r.received_at::timestamptz
     """
 
-  private static let checkColumns = """
-    c.subject_id, c.payload_kind, c.outcome, c.reason, c.channel, c.environment, c.bundle_id, c.apple_status, \
-    c.attempts, c.last_attempt, c.next_attempt, c.answered_at, c.signed_transaction_id, c.brought_count
-    """
+  private static let checkColumns = "c.subject_id, \(ProofState.columns)"
 
   /// All receipts in the byte order of their ids, without their checks: two single streams cost less than a join.
   ///
@@ -63,22 +60,7 @@ struct ReceiptRow {
 
   /// Takes in the state of its check, from the columns of `checks`.
   mutating func take(_ row: borrowing CopyReader, from first: Int = 0) throws(PostgresError) {
-    guard let outcome = try row.word(first + 2, of: Vocabularies.outcome) else { return }
-    var state = ProofState()
-    state.kind = try row.word(first + 1, of: Vocabularies.receiptKind)
-    state.outcome = outcome
-    state.reason = try row.word(first + 3, of: Vocabularies.reason)
-    state.channel = try row.word(first + 4, of: Vocabularies.channel)
-    state.environment = try row.word(first + 5, of: Vocabularies.environment)
-    state.bundleId = try row.optionalText(first + 6)
-    state.appleStatus = try row.optionalInt32(first + 7)
-    state.attempts = try row.int32(first + 8)
-    state.lastAttempt = try row.optionalInstant(first + 9)
-    state.nextAttempt = try row.optionalInstant(first + 10)
-    state.answeredAt = try row.optionalInstant(first + 11)
-    state.signedTransactionId = try row.optionalId(first + 12)
-    state.broughtCount = try row.int32(first + 13)
-    receipt.state = state
+    if let state = try ProofState(row, from: first + 1) { receipt.state = state }
   }
 }
 
