@@ -42,11 +42,15 @@ let package = Package(
     .systemLibrary(
       name: "CXLSXWriter", pkgConfig: "xlsxwriter",
       providers: [.apt(["libxlsxwriter-dev"]), .brew(["libxlsxwriter"])]),
+    // How workbooks that come back are read: the archive by libxlsxwriter's own ZIP library, the XML by expat.
+    .systemLibrary(
+      name: "CMiniZip", pkgConfig: "minizip", providers: [.apt(["libminizip-dev"]), .brew(["minizip"])]),
+    .systemLibrary(name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"]), .brew(["expat"])]),
     .target(name: "CFileExchange"),
     .target(
       name: "Postgres", dependencies: ["CLibPQ"], swiftSettings: strict + [.strictMemorySafety()]),
     .target(
-      name: "Spreadsheet", dependencies: ["CXLSXWriter"],
+      name: "Spreadsheet", dependencies: ["CExpat", "CMiniZip", "CXLSXWriter"],
       swiftSettings: strict + [.strictMemorySafety()]),
     .target(name: "Reconciliation", swiftSettings: strict),
     .target(
@@ -71,13 +75,18 @@ let package = Package(
     .target(
       name: "NightAudit",
       dependencies: [
-        "AppStore", "CFileExchange", "Postgres", "Reconciliation", "Reporting",
+        "AppStore", "CFileExchange", "Postgres", "Reconciliation", "Reporting", "Spreadsheet",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Yams", package: "Yams"),
       ],
-      resources: [.embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/sales.sql")],
+      resources: [
+        .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0002_sweep.sql"),
+        .embedInCode("Migrations/0003_lookups.sql"),
+        .embedInCode("Migrations/0005_people_and_adjustments.sql"),
+        .embedInCode("Migrations/sales.sql"),
+      ],
       swiftSettings: strict),
     .executableTarget(
       name: "night-audit",
@@ -101,7 +110,7 @@ let package = Package(
       ], swiftSettings: strict),
     .target(name: "TestSupport", dependencies: ["Postgres"], path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
-    .testTarget(name: "SpreadsheetTests", dependencies: ["Spreadsheet"], swiftSettings: strict),
+    .testTarget(name: "SpreadsheetTests", dependencies: ["Spreadsheet", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "ReconciliationTests", dependencies: ["Reconciliation"], swiftSettings: strict),
     .testTarget(
       name: "AppStoreTests",
@@ -120,14 +129,23 @@ let package = Package(
       name: "FuzzTests", dependencies: fuzzedModules, path: "Tests/Fuzz", exclude: ["Corpus", "Program", "README.md"],
       swiftSettings: strict),
     .testTarget(
-      name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet"], swiftSettings: strict),
+      name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(
       name: "NightAuditTests",
-      dependencies: ["NightAudit", "AppStore", "Postgres", "Reconciliation", "Reporting", "TestSupport"],
-      swiftSettings: strict),
+      dependencies: [
+        "NightAudit", "AppStore", "Postgres", "Reconciliation", "Reporting", "TestSupport",
+        .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: strict),
     .testTarget(
-      name: "EndToEndTests", dependencies: ["TestSupport", "Postgres", "night-audit", "app-store-simulator"],
-      swiftSettings: strict),
+      name: "EndToEndTests",
+      dependencies: [
+        "AppStore", "Reconciliation", "TestSupport", "Postgres", "night-audit", "app-store-simulator",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+      ], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -41,10 +41,10 @@ package struct NightOutcome: Sendable {
 
 /// The shell: connects, asks Apple, reads, decides, writes, publishes. Every decision is made elsewhere.
 package struct NightRun: Sendable {
-  private let settings: Settings
-  private let logger: Logger
-  private let stop: StopSignal
-  private let progress: Progress
+  let settings: Settings
+  let logger: Logger
+  let stop: StopSignal
+  let progress: Progress
 
   package init(settings: Settings, logger: Logger, stop: StopSignal, progress: Progress) {
     self.settings = settings
@@ -64,7 +64,7 @@ package struct NightRun: Sendable {
   package func run(_ request: NightRequest) async throws -> NightOutcome {
     let runId = UUID().uuidString.lowercased()
     let began = ContinuousClock.now
-    let channels = try openChannels()
+    let channels = try openChannels(asOf: request.asOf)
     defer { channels.close() }
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
@@ -73,15 +73,20 @@ package struct NightRun: Sendable {
     let record = record(request, plan, runId: runId)
     try await record.begin(session)
     do {
-      let recheck = try await recheck(request, channels, runId: runId, session: session)
+      let deadline = deadline(request)
+      var recheck = try await recheck(request, channels, runId: runId, session: session, deadline: deadline)
       if let reason = stop.stopped { throw Stopped(reason: reason) }
-      var outcome = try await audit(
-        plan, destination: destination(request, plan), faults: recheck.faults, saving: record
-      ) {
-        status, folder in
-        try folder.write(
-          RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).encoded(),
-          as: "run.json")
+      var outcome: NightOutcome
+      do {
+        let mayAsk = !request.isOffline && recheck.endedEarly == nil && .now < deadline
+        outcome = try await audit(plan, request, recheck, saving: record, since: began, mayAsk: mayAsk)
+      } catch let first as Audit.AsksFirst {
+        // Whatever settled meanwhile alarms nobody.
+        recheck.add(
+          try await self.recheck(
+            request, channels, runId: runId, session: session, deadline: deadline, critical: first.critical))
+        if let reason = stop.stopped { throw Stopped(reason: reason) }
+        outcome = try await audit(plan, request, recheck, saving: record, since: began, mayAsk: false)
       }
       outcome.recheck = recheck
       await session.close()
@@ -96,11 +101,12 @@ package struct NightRun: Sendable {
 
   /// Only asks Apple. Several of these may share a database.
   package func recheck(_ request: NightRequest) async throws -> RecheckSummary {
-    let channels = try openChannels()
+    let channels = try openChannels(asOf: request.asOf)
     defer { channels.close() }
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
-    let summary = try await recheck(request, channels, runId: UUID().uuidString.lowercased(), session: session)
+    let summary = try await recheck(
+      request, channels, runId: UUID().uuidString.lowercased(), session: session, deadline: deadline(request))
     await session.close()
     if let reason = stop.stopped { throw Stopped(reason: reason) }
     return summary
@@ -111,7 +117,8 @@ package struct NightRun: Sendable {
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
     let queue = try CheckQueue(
-      session: session, settings: settings, asOf: request.asOf, runId: UUID().uuidString, selection: request.selection)
+      session: session, settings: settings, asOf: request.asOf, runId: UUID().uuidString, selection: request.selection,
+      critical: try await openCriticals(request, session))
     var summary = RecheckSummary()
     summary.due = try await queue.dueCount() + queue.unknownCount()
     await session.close()
@@ -123,7 +130,9 @@ package struct NightRun: Sendable {
     let plan = try plan(request)
     let began = ContinuousClock.now
     let record = record(request, plan, runId: UUID().uuidString.lowercased())
-    return try await audit(plan, destination: request.out.map { .exact($0) }, faults: [:], saving: nil) {
+    return try await audit(
+      plan, destination: request.out.map { .exact($0) }, faults: [:], saving: nil, mayAsk: false
+    ) {
       status, folder in
       try folder.write(
         RunDocument(record: record, recheck: nil, duration: .now - began, exitStatus: status).encoded(), as: "run.json")
@@ -136,10 +145,13 @@ package struct NightRun: Sendable {
     try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit")
   }
 
-  /// The apps' channels and the connections that they share.
+  /// The apps' channels, the connections that they share, and who judges receipts without them.
   private struct Channels: Sendable {
     var transport: HTTPTransport
-    var channels: [AppChannel]
+    var judge: OfflineJudge
+    var channels: [any AppleChannel]
+    /// Those that Apple tells about unasked.
+    var swept: [SweptApp] { channels.compactMap { ($0 as? ServerAPIChannel)?.swept } }
 
     func close() {
       let transport = transport
@@ -147,21 +159,19 @@ package struct NightRun: Sendable {
     }
   }
 
-  private func openChannels() throws -> Channels {
-    if let app = settings.apps.first(where: { settings.effectiveChannel(of: $0) == .serverApi }) {
-      throw ConfigurationError(
-        key: "appstore.channel",
-        problem: """
-          this release cannot ask the App Store Server API (app \(app.name)); set appstore.channel to verifyReceipt
-          """)
+  private func openChannels(asOf: Instant) throws -> Channels {
+    // A key that is missing explains more than roots that are: it comes first.
+    for app in settings.apps where settings.effectiveChannel(of: app) == .serverApi {
+      _ = try AppleClients.credentials(of: app)
     }
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: settings.concurrency)
     do {
       let roots = try trustedRoots()
       let channels = try settings.apps.map { app in
-        try AppChannel(app: app, settings: settings, transport: transport, roots: roots, now: { Instant.now })
+        try AppleClients.channel(
+          of: app, settings: settings, transport: transport, roots: roots, asOf: asOf, now: { Instant.now })
       }
-      return Channels(transport: transport, channels: channels)
+      return Channels(transport: transport, judge: OfflineJudge(roots: roots), channels: channels)
     } catch {
       Task { await transport.shutdown() }
       throw error
@@ -180,18 +190,46 @@ package struct NightRun: Sendable {
     }
   }
 
+  /// Until when Apple is asked.
+  private func deadline(_ request: NightRequest) -> ContinuousClock.Instant {
+    .now + .microseconds((request.maxDuration ?? settings.maxDuration).microseconds)
+  }
+
+  /// What the critical findings rest on that the last night left open: they would be reported again.
+  private func openCriticals(_ request: NightRequest, _ session: PostgresSession) async throws -> Set<CheckSubject> {
+    let settings = settings
+    let proofs = try await session.withConnection { connection in
+      try CriticalEvidence.due(
+        behind: try CriticalEvidence.open(request.selection, on: connection), settings: settings, asOf: request.asOf,
+        on: connection)
+    }
+    return Set(proofs.map(\.subject))
+  }
+
+  /// - Parameter critical: what critical findings rest on; nil for those that are open.
   private func recheck(
-    _ request: NightRequest, _ channels: Channels, runId: String, session: PostgresSession
+    _ request: NightRequest, _ channels: Channels, runId: String, session: PostgresSession,
+    deadline: ContinuousClock.Instant, critical: Set<CheckSubject>? = nil
   ) async throws -> RecheckSummary {
     let writing = try await connect()
+    var swept: SweepSummary?
+    var aged = critical
+    if aged == nil {
+      // First, so that what Apple tells unasked need not be asked for; but a first sweep of months must leave time to ask.
+      let now = ContinuousClock.now
+      swept = try await sweep(
+        request, channels.swept, runId: runId, session: writing, deadline: now + (deadline - now) / 2)
+      aged = try await openCriticals(request, session)
+    }
     let queue = try CheckQueue(
-      session: session, settings: settings, asOf: request.asOf, runId: runId, selection: request.selection)
+      session: session, settings: settings, asOf: request.asOf, runId: runId, selection: request.selection,
+      critical: aged ?? [])
     let stage = RecheckStage(
       queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId),
-      channels: channels.channels, settings: settings, logger: logger, stop: stop, progress: progress,
-      isOffline: request.isOffline)
-    let limit = request.maxDuration ?? settings.maxDuration
-    let summary = try await stage.run(deadline: .now + .microseconds(limit.microseconds))
+      judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
+      progress: progress, isOffline: request.isOffline)
+    var summary = try await stage.run(deadline: deadline)
+    summary.add(swept)
     await writing.close()
     for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {
       logger.error("\(remedy)", metadata: ["app": "\(app)"])
@@ -202,7 +240,7 @@ package struct NightRun: Sendable {
       metadata: [
         "due": "\(summary.due)", "verified": "\(summary.outcomes[.verified] ?? 0)",
         "rejected": "\(summary.outcomes[.rejected] ?? 0)", "unanswered": "\(summary.outcomes[.unanswered] ?? 0)",
-        "review": "\(summary.outcomes[.review] ?? 0)",
+        "review": "\(summary.outcomes[.review] ?? 0)", "not_found": "\(summary.outcomes[.notFound] ?? 0)",
       ])
     return summary
   }
@@ -238,17 +276,33 @@ package struct NightRun: Sendable {
   /// - Parameters:
   ///   - destination: nil writes no files.
   ///   - record: the run to save; nil leaves the database as it is.
+  ///   - mayAsk: whether Apple can still be asked.
   ///   - finishing: adds files to the folder just before it is published.
+  /// - Throws: `Audit.AsksFirst`, when Apple can be asked and has to be.
   private func audit(
     _ plan: AuditPlan, destination: ReportFolder.Destination?, faults: [String: String], saving record: RunRecord?,
-    finishing: @escaping @Sendable (ExitStatus, ReportFolder) throws -> Void
+    mayAsk: Bool, finishing: @escaping @Sendable (ExitStatus, ReportFolder) throws -> Void
   ) async throws -> NightOutcome {
     let settings = settings
     let stop = stop
     let progress = progress
     return try await withBlockingThread { scope in
       let audit = Audit(settings: settings, plan: plan, faults: faults, stop: stop, progress: progress)
-      return try audit.run(scope, destination: destination, saving: record, finishing: finishing)
+      return try audit.run(scope, destination: destination, saving: record, mayAsk: mayAsk, finishing: finishing)
+    }
+  }
+
+  /// The audit of a night.
+  private func audit(
+    _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, saving record: RunRecord,
+    since began: ContinuousClock.Instant, mayAsk: Bool
+  ) async throws -> NightOutcome {
+    try await audit(
+      plan, destination: destination(request, plan), faults: recheck.faults, saving: record, mayAsk: mayAsk
+    ) { status, folder in
+      try folder.write(
+        RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).encoded(),
+        as: "run.json")
     }
   }
 }

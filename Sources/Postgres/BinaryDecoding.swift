@@ -6,7 +6,28 @@ extension BinaryFormat {
   }
 
   static func text(_ bytes: UnsafeRawBufferPointer) -> String? {
-    unsafe String(validating: bytes.assumingMemoryBound(to: UInt8.self), as: UTF8.self)
+    let characters = unsafe bytes.assumingMemoryBound(to: UInt8.self).span
+    guard let text = try? UTF8Span(validating: characters) else { return nil }
+    return String(copying: text)
+  }
+
+  /// Whether the bytes are valid UTF-8.
+  static func isText(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    unsafe isASCII(bytes) || (try? UTF8Span(validating: bytes.assumingMemoryBound(to: UInt8.self).span)) != nil
+  }
+
+  private static func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    var seen: UInt64 = 0
+    var position = 0
+    while bytes.count - position >= 8 {
+      unsafe seen |= bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self)
+      position += 8
+    }
+    while position < bytes.count {
+      unsafe seen |= UInt64(bytes[position])
+      position += 1
+    }
+    return seen & 0x8080_8080_8080_8080 == 0
   }
 
   static func integer(_ bytes: UnsafeRawBufferPointer) -> Int64? {

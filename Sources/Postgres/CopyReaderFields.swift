@@ -20,6 +20,16 @@ extension CopyReader {
     try isNull(column) ? nil : text(column)
   }
 
+  /// The characters of a `text` as they lie in the server's message, valid UTF-8; `body` gets them for its own duration
+  /// only. For values that are made from characters without a `String` between.
+  package func withText(_ column: Int, _ body: (Span<UInt8>) -> Void) throws(PostgresError) {
+    let bytes = try unsafe present(column)
+    guard columns[column].type.isText, unsafe BinaryFormat.isText(bytes) else {
+      throw .mismatch(columns[column], expected: "text")
+    }
+    body(unsafe bytes.assumingMemoryBound(to: UInt8.self).span)
+  }
+
   /// `smallint`, `integer` or `bigint`.
   package func int64(_ column: Int) throws(PostgresError) -> Int64 {
     let bytes = try unsafe present(column)

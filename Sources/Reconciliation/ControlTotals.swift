@@ -19,16 +19,37 @@ package struct ControlTotal: Hashable, Sendable {
 /// points, not with orders.
 package struct Totals: Sendable {
   /// Amounts of one user or price point in one currency, by disposition.
-  package struct Line: Hashable, Sendable {
-    package var orders: Int = 0
-    package var ordered: Int128 = 0
+  ///
+  /// There is one for every user: what fits into 64 bits, as nearly every sum does, takes no more.
+  package struct Line: Sendable {
+    package private(set) var orders: Int = 0
+    /// The lower halves of sums of 128 bits: minor units by `Disposition.index`, those in money totals only, and of all.
+    private var lower: InlineArray<10, UInt64> = InlineArray(repeating: 0)
+    /// Their upper halves; nil while all of them are 0.
+    private var upper: [Int64]?
+
+    private static let all = 9
+
+    package var ordered: Int128 { sum(Line.all) }
+
     /// Minor units by `Disposition.index`, those in money totals only.
-    package private(set) var byDisposition: [Int128] = Array(repeating: 0, count: Disposition.inMoneyTotals.count)
+    package var byDisposition: [Int128] { Disposition.inMoneyTotals.map { sum($0.index) } }
+
+    private func sum(_ place: Int) -> Int128 { Int128(upper?[place] ?? 0) << 64 | Int128(lower[place]) }
 
     mutating func add(_ minorUnits: Int64, _ disposition: Disposition) {
       orders += 1
-      ordered += Int128(minorUnits)
-      byDisposition[disposition.index] += Int128(minorUnits)
+      add(minorUnits, at: Line.all)
+      add(minorUnits, at: disposition.index)
+    }
+
+    private mutating func add(_ minorUnits: Int64, at place: Int) {
+      let (sum, isCarried) = lower[place].addingReportingOverflow(UInt64(bitPattern: minorUnits))
+      lower[place] = sum
+      let carried: Int64 = (isCarried ? 1 : 0) - (minorUnits < 0 ? 1 : 0)
+      guard carried != 0 else { return }
+      if upper == nil { upper = Array(repeating: 0, count: Line.all + 1) }
+      upper?[place] += carried
     }
   }
 

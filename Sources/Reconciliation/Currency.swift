@@ -6,22 +6,25 @@ package struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible
   package let digits: UInt8
 
   /// The currency with this code, or nil when the table of ISO 4217 does not have it. Codes are upper case.
-  package init?(code: String) {
+  package init?(code: String) { self.init(Identifier(code)) }
+
+  /// As `init(code:)`.
+  package init?(_ code: Identifier) {
     var packed: UInt32 = 0
-    var length = 0
-    for byte in code.utf8 {
-      guard length < 3, byte >= 0x41, byte <= 0x5A else { return nil }
-      packed = packed << 8 | UInt32(byte)
-      length += 1
+    code.withUTF8 { code in
+      if code.count == 3 { packed = UInt32(code[0]) << 16 | UInt32(code[1]) << 8 | UInt32(code[2]) }
     }
-    guard length == 3, let digits = Currency.digitsByCode[packed] else { return nil }
+    guard let digits = Currency.digitsByCode[packed] else { return nil }
     self.packed = packed
     self.digits = digits
   }
 
   /// The three-letter code.
   package var code: String {
-    String(decoding: [UInt8(packed >> 16 & 0xFF), UInt8(packed >> 8 & 0xFF), UInt8(packed & 0xFF)], as: UTF8.self)
+    String(unsafeUninitializedCapacity: 3) { code in
+      for place in 0..<3 { code[place] = UInt8(truncatingIfNeeded: packed >> UInt32(16 - 8 * place)) }
+      return 3
+    }
   }
 
   package var description: String { code }

@@ -2,46 +2,103 @@
 ///
 /// `String` treats canonically equivalent spellings as equal and sorts by Unicode rules; ids that differ in their bytes
 /// are different ids, and reports are sorted in byte order.
+///
+/// Ids of up to 23 bytes, as nearly all are, lie in the value itself: to read, copy, compare and hash one allocates nothing
+/// and counts no references, and a night does little else. Inlinable, because modules are optimised one by one.
 package struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
-  /// The id as it was read.
-  package let text: String
+  // The first 23 bytes, the first of them in the most significant place, zeros behind; then how many they are. So the
+  // order of the numbers is the order of the bytes, an id comes before those that it begins, and NUL is a byte like others.
+  @usableFromInline let first: UInt64
+  @usableFromInline let second: UInt64
+  @usableFromInline let third: UInt64
+  /// The bytes after the first 23; nil for an id that has none.
+  @usableFromInline let rest: [UInt8]?
 
-  package init(_ text: String) { self.text = text }
-  package init(stringLiteral value: String) { text = value }
+  @usableFromInline static let inlineCount = 23
+  /// Stands in the place of the number of bytes where there are more; more than any number that stands there.
+  @usableFromInline static let isLonger: UInt64 = 0xFF
+
+  package init(_ text: String) {
+    var text = text
+    self = text.withUTF8 { Identifier(utf8: UnsafeRawBufferPointer($0)) }
+  }
+
+  package init(stringLiteral value: String) { self.init(value) }
+
+  /// From bytes that are valid UTF-8.
+  @inlinable package init(utf8 bytes: UnsafeRawBufferPointer) {
+    let count = min(bytes.count, Identifier.inlineCount)
+    var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
+    withUnsafeMutableBytes(of: &words) { words in
+      words.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+    }
+    first = words.0.bigEndian
+    second = words.1.bigEndian
+    if bytes.count <= Identifier.inlineCount {
+      third = words.2.bigEndian | UInt64(truncatingIfNeeded: count)
+      rest = nil
+    } else {
+      third = words.2.bigEndian | Identifier.isLonger
+      rest = [UInt8](bytes[count...])
+    }
+  }
+
+  /// The id as it was read.
+  package var text: String {
+    var text = ""
+    withUTF8 { text = String(decoding: $0, as: UTF8.self) }
+    return text
+  }
+
+  /// The bytes of the id.
+  package var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    withUTF8 { bytes = [UInt8]($0) }
+    return bytes
+  }
 
   package var description: String { text }
 
-  package static func == (left: Identifier, right: Identifier) -> Bool {
-    left.compareBytes(right) == 0
+  package var isEmpty: Bool { third & 0xFF == 0 }
+
+  /// Lends the bytes of the id to `body` for its own duration.
+  package func withUTF8(_ body: (UnsafeRawBufferPointer) -> Void) {
+    let words = (first.bigEndian, second.bigEndian, third.bigEndian)
+    withUnsafeBytes(of: words) { words in
+      guard let rest else {
+        return body(UnsafeRawBufferPointer(rebasing: words[..<Int(truncatingIfNeeded: third & 0xFF)]))
+      }
+      withUnsafeTemporaryAllocation(byteCount: Identifier.inlineCount + rest.count, alignment: 1) { bytes in
+        bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: words[..<Identifier.inlineCount]))
+        let tail = UnsafeMutableRawBufferPointer(rebasing: bytes[Identifier.inlineCount...])
+        rest.withUnsafeBytes { tail.copyMemory(from: $0) }
+        body(UnsafeRawBufferPointer(bytes))
+      }
+    }
   }
 
-  package static func < (left: Identifier, right: Identifier) -> Bool {
+  @inlinable package static func == (left: Identifier, right: Identifier) -> Bool {
+    left.first == right.first && left.second == right.second && left.third == right.third
+      && (left.rest == nil || left.rest == right.rest)
+  }
+
+  @inlinable package static func < (left: Identifier, right: Identifier) -> Bool {
     left.compareBytes(right) < 0
   }
 
-  package func hash(into hasher: inout Hasher) {
-    let isHashed: Void? = text.utf8.withContiguousStorageIfAvailable {
-      hasher.combine(bytes: UnsafeRawBufferPointer($0))
-    }
-    // Strings that were read from bytes are stored as bytes; any other one hashes the same, only slower.
-    if isHashed == nil { Array(text.utf8).withUnsafeBytes { hasher.combine(bytes: $0) } }
+  @inlinable package func hash(into hasher: inout Hasher) {
+    hasher.combine(first)
+    hasher.combine(second)
+    hasher.combine(third)
+    if let rest { hasher.combine(rest) }
   }
 
   /// Negative, zero or positive as this id sorts before, equal to or after the other in byte order.
-  package func compareBytes(_ other: Identifier) -> Int {
-    // No copies of the strings: a comparison that counts references costs twice as much.
-    let order = text.utf8.withContiguousStorageIfAvailable { left in
-      other.text.utf8.withContiguousStorageIfAvailable { right in Identifier.order(left, right) }
-    }
-    if let order, let order { return order }
-    return Identifier.order(Array(text.utf8), Array(other.text.utf8))
-  }
-
-  private static func order<Bytes: RandomAccessCollection<UInt8>>(_ left: Bytes, _ right: Bytes) -> Int
-  where Bytes.Index == Int {
-    for index in 0..<min(left.count, right.count) where left[index] != right[index] {
-      return Int(left[index]) - Int(right[index])
-    }
-    return left.count - right.count
+  @inlinable package func compareBytes(_ other: Identifier) -> Int {
+    if first != other.first { return first < other.first ? -1 : 1 }
+    if second != other.second { return second < other.second ? -1 : 1 }
+    if third != other.third { return third < other.third ? -1 : 1 }
+    guard let rest, let otherRest = other.rest, rest != otherRest else { return 0 }
+    return rest.lexicographicallyPrecedes(otherRest) ? -1 : 1
   }
 }

@@ -57,4 +57,10 @@ package struct OrderFacts: Sendable {
   var comparable: TransactionRecord? {
     claims.owned.first ?? claims.lost.first { $0.transaction.transactionId == order.transactionId }?.transaction
   }
+
+  /// The account token of that transaction.
+  package var comparableToken: String? {
+    guard case .says(let token) = comparable?.appAccountToken else { return nil }
+    return token
+  }
 }

@@ -44,14 +44,14 @@ package enum Statement<Value: Hashable & Sendable>: Hashable, Sendable {
 }
 
 /// How a customer came to hold a transaction.
-package enum Ownership: String, Hashable, Sendable {
+package enum Ownership: String, Hashable, CaseIterable, Sendable {
   case purchased = "PURCHASED"
   /// Access through a family member's purchase: this user paid nothing.
   case familyShared = "FAMILY_SHARED"
 }
 
 /// The product type that Apple names in signed transactions.
-package enum ProductType: String, Hashable, Sendable {
+package enum ProductType: String, Hashable, CaseIterable, Sendable {
   case autoRenewable = "Auto-Renewable Subscription"
   case nonConsumable = "Non-Consumable"
   case consumable = "Consumable"

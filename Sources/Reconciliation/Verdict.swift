@@ -39,7 +39,9 @@ package enum PaymentReason: String, Hashable, CaseIterable, Sendable {
 }
 
 /// The verdict on payment: three-valued truth, with `reversed` for a payment that Apple took back in full.
-package enum Verdict: Hashable, Sendable {
+///
+/// Indirect, because judgements are handed from rule to rule: a transaction is large to copy.
+package indirect enum Verdict: Hashable, Sendable {
   case paid(TransactionRecord)
   case reversed(TransactionRecord)
   /// Proven unpaid. The transaction is the one that proves it, where there is one.

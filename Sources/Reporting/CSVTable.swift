@@ -18,11 +18,11 @@ struct CSVTable: ~Copyable {
     cells(&text)
     text.endRow()
     rows += 1
-    if text.bytes.count >= CSVTable.blockSize { try flush() }
+    if text.count >= CSVTable.blockSize { try flush() }
   }
 
   private mutating func flush() throws(ReportError) {
-    try file.write(text.bytes)
+    try file.write(text)
     text.removeAll()
   }
 

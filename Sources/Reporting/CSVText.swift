@@ -2,48 +2,72 @@ import Reconciliation
 
 /// Rows of comma-separated values in the making (RFC 4180: comma, CRLF, quotes doubled), as UTF-8.
 ///
-/// A row costs no allocation: a million of them are written every night.
-struct CSVText: RowSink {
+/// A row costs no allocation: millions of them are written every night.
+struct CSVText: RowSink, ~Copyable {
   typealias Failure = Never
 
-  private(set) var bytes: [UInt8] = []
-  /// The day that was printed last, in days since 1970, and how it is printed.
-  private var day: Int64?
-  private var dayText: [UInt8] = []
+  private var storage: UnsafeMutableBufferPointer<UInt8>
+  /// How many bytes were written.
+  private(set) var count = 0
 
   private static let comma = UInt8(ascii: ",")
   private static let quote = UInt8(ascii: "\"")
 
-  init(capacity: Int) { bytes.reserveCapacity(capacity) }
+  init(capacity: Int) { storage = .allocate(capacity: max(capacity, 64)) }
 
-  mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
+  deinit { storage.deallocate() }
 
-  mutating func blank() { bytes.append(Self.comma) }
+  /// What was written.
+  var bytes: [UInt8] { withBytes { [UInt8]($0) } }
+
+  /// Lends what was written.
+  borrowing func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(storage)[..<count]))
+  }
+
+  mutating func removeAll() { count = 0 }
+
+  // MARK: - Cells
+
+  mutating func blank() {
+    reserve(1)
+    put(Self.comma)
+  }
 
   /// Ends the row. Every cell has put a comma behind itself.
   mutating func endRow() {
-    bytes[bytes.count - 1] = 0x0D
-    bytes.append(0x0A)
+    reserve(1)
+    storage[count - 1] = 0x0D
+    put(0x0A)
   }
 
   /// Text; such as a spreadsheet would run as a formula is defused with an apostrophe before it.
   mutating func text(_ text: String) {
     var text = text
-    text.withUTF8 { content in
-      if Self.isPlain(content) {
-        bytes.append(contentsOf: content)
-      } else {
-        appendCarefully(content)
-      }
-    }
-    bytes.append(Self.comma)
+    text.withUTF8 { self.text(UnsafeRawBufferPointer($0)) }
   }
 
-  private static func isPlain(_ content: UnsafeBufferPointer<UInt8>) -> Bool {
+  mutating func id(_ id: Identifier) { id.withUTF8 { text($0) } }
+
+  private mutating func text(_ content: UnsafeRawBufferPointer) {
+    // Every byte doubled, both quotes, the apostrophe and the comma.
+    reserve(2 * content.count + 4)
+    if Self.isPlain(content) {
+      let target = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(storage)[count...])
+      target.copyMemory(from: content)
+      count += content.count
+    } else {
+      putCarefully(content)
+    }
+    put(Self.comma)
+  }
+
+  private static func isPlain(_ content: UnsafeRawBufferPointer) -> Bool {
     guard let first = content.first else { return true }
     if isFormulaStart(first) { return false }
-    for byte in content where byte <= comma && isSpecial(byte) { return false }
-    return true
+    var hasSpecial = false
+    for byte in content { hasSpecial = hasSpecial || isSpecial(byte) }
+    return !hasSpecial
   }
 
   /// What makes a spreadsheet take text for a formula (OWASP, CSV injection).
@@ -58,36 +82,104 @@ struct CSVText: RowSink {
     byte == comma || byte == quote || byte == 0x0D || byte == 0x0A
   }
 
-  private mutating func appendCarefully(_ content: UnsafeBufferPointer<UInt8>) {
+  private mutating func putCarefully(_ content: UnsafeRawBufferPointer) {
     let isQuoted = content.contains(where: Self.isSpecial)
-    if isQuoted { bytes.append(Self.quote) }
-    if let first = content.first, Self.isFormulaStart(first) { bytes.append(UInt8(ascii: "'")) }
+    if isQuoted { put(Self.quote) }
+    if let first = content.first, Self.isFormulaStart(first) { put(UInt8(ascii: "'")) }
     for byte in content {
-      if byte == Self.quote { bytes.append(Self.quote) }
-      bytes.append(byte)
+      if byte == Self.quote { put(Self.quote) }
+      put(byte)
     }
-    if isQuoted { bytes.append(Self.quote) }
+    if isQuoted { put(Self.quote) }
   }
 
   mutating func count(_ number: Int64) { decimal(Int128(number), digits: 0) }
 
   mutating func decimal(_ units: Int128, digits: UInt8) {
     guard let small = Int64(exactly: units) else {
-      bytes.append(contentsOf: Money.decimalText(units, digits: digits).utf8)
-      bytes.append(Self.comma)
-      return
+      // The longest number of 128 bits has 39 places, and more zeros are not put before a point than a currency has.
+      reserve(64)
+      for byte in Money.decimalText(units, digits: digits).utf8 { put(byte) }
+      return put(Self.comma)
     }
-    if small < 0 { bytes.append(UInt8(ascii: "-")) }
+    reserve(32)
+    if small < 0 { put(UInt8(ascii: "-")) }
     let magnitude = small.magnitude
     if digits == 0 {
-      append(magnitude, places: Self.places(magnitude))
+      put(magnitude, places: Self.places(magnitude))
     } else {
       let (whole, fraction) = magnitude.quotientAndRemainder(dividingBy: Money.powersOfTen[Int(digits)].magnitude)
-      append(whole, places: Self.places(whole))
-      bytes.append(UInt8(ascii: "."))
-      append(fraction, places: Int(digits))
+      put(whole, places: Self.places(whole))
+      put(UInt8(ascii: "."))
+      put(fraction, places: Int(digits))
     }
-    bytes.append(Self.comma)
+    put(Self.comma)
+  }
+
+  /// A number, which is never defused; the two infinities are spelt as Table Schema does.
+  mutating func figure(_ text: String) {
+    let number =
+      switch text {
+      case "Infinity": "INF"
+      case "-Infinity": "-INF"
+      default: text
+      }
+    let digits = text.utf8.drop { $0 == UInt8(ascii: "-") }
+    guard number != text || digits.allSatisfy({ (48...57).contains($0) || $0 == UInt8(ascii: ".") }) else {
+      return self.text(text)
+    }
+    reserve(number.utf8.count + 1)
+    for byte in number.utf8 { put(byte) }
+    put(Self.comma)
+  }
+
+  /// RFC 3339 in UTC, whole seconds toward the past: `2026-11-19T22:14:03Z`.
+  mutating func instant(_ instant: Instant) {
+    let time = CivilTime(seconds: instant.seconds)
+    let date = CivilDate(daysSince1970: time.day)
+    reserve(32)
+    if date.year < 0 { put(UInt8(ascii: "-")) }
+    let year = date.year.magnitude
+    put(year, places: max(4, Self.places(year)))
+    put(UInt8(ascii: "-"), date.month)
+    put(UInt8(ascii: "-"), date.day)
+    put(UInt8(ascii: "T"), time.hour)
+    put(UInt8(ascii: ":"), time.minute)
+    put(UInt8(ascii: ":"), time.second)
+    put(UInt8(ascii: "Z"))
+    put(Self.comma)
+  }
+
+  // MARK: - Bytes
+
+  /// Makes room for so many bytes more; what is put afterwards goes without a look.
+  private mutating func reserve(_ more: Int) {
+    guard storage.count - count < more else { return }
+    let larger = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: 2 * storage.count + more)
+    _ = larger.update(fromContentsOf: storage[..<count])
+    storage.deallocate()
+    storage = larger
+  }
+
+  private mutating func put(_ byte: UInt8) {
+    storage[count] = byte
+    count += 1
+  }
+
+  /// The last so many decimal places of a number, zeros in front.
+  private mutating func put(_ number: UInt64, places: Int) {
+    var rest = number
+    for index in stride(from: count + places - 1, through: count, by: -1) {
+      storage[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+      rest /= 10
+    }
+    count += places
+  }
+
+  private mutating func put(_ mark: UInt8, _ number: UInt8) {
+    put(mark)
+    put(UInt8(ascii: "0") + number / 10)
+    put(UInt8(ascii: "0") + number % 10)
   }
 
   private static func places(_ number: UInt64) -> Int {
@@ -97,44 +189,5 @@ struct CSVText: RowSink {
       places += 1
     }
     return places
-  }
-
-  /// The last so many decimal places of a number, zeros in front.
-  private mutating func append(_ number: UInt64, places: Int) {
-    var rest = number
-    bytes.append(contentsOf: repeatElement(0, count: places))
-    for index in stride(from: bytes.count - 1, through: bytes.count - places, by: -1) {
-      bytes[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-      rest /= 10
-    }
-  }
-
-  /// RFC 3339 in UTC, whole seconds toward the past: `2026-11-19T22:14:03Z`.
-  mutating func instant(_ instant: Instant) {
-    let time = CivilTime(seconds: instant.seconds)
-    if time.day != day { change(to: time.day) }
-    bytes.append(contentsOf: dayText)
-    append(UInt8(ascii: "T"), time.hour)
-    append(UInt8(ascii: ":"), time.minute)
-    append(UInt8(ascii: ":"), time.second)
-    bytes.append(UInt8(ascii: "Z"))
-    bytes.append(Self.comma)
-  }
-
-  /// Nearly all instants of a report lie in a few days.
-  private mutating func change(to day: Int64) {
-    let date = CivilDate(daysSince1970: day)
-    let year = String(date.year.magnitude)
-    let text =
-      (date.year < 0 ? "-" : "") + String(repeating: "0", count: max(0, 4 - year.utf8.count)) + year
-      + (date.month < 10 ? "-0" : "-") + String(date.month) + (date.day < 10 ? "-0" : "-") + String(date.day)
-    self.day = day
-    dayText = Array(text.utf8)
-  }
-
-  private mutating func append(_ mark: UInt8, _ number: UInt8) {
-    bytes.append(mark)
-    bytes.append(UInt8(ascii: "0") + number / 10)
-    bytes.append(UInt8(ascii: "0") + number % 10)
   }
 }

@@ -1,6 +1,6 @@
 import Reconciliation
 
-extension RowSink {
+extension RowSink where Self: ~Copyable {
   /// The cells of ``ReportTable/orders``.
   mutating func order(_ judgement: borrowing Judgement) throws(Failure) {
     let createdAt: Instant
@@ -22,7 +22,7 @@ extension RowSink {
       // As the database prints them: what is wrong with the row may be any of these.
       try count(bad.quantity)
       try text(bad.currencyText)
-      try text(bad.amountText)
+      try figure(bad.amountText)
       try text(bad.statusText)
     }
     try text(judgement.disposition.rawValue)

@@ -32,27 +32,37 @@ struct OutputFile: ~Copyable {
   }
 
   mutating func write(_ content: [UInt8]) throws(ReportError) {
-    let failure = content.withUnsafeBytes { content -> Int32? in
-      hash.update(bufferPointer: content)
-      var rest = content
-      while !rest.isEmpty {
-        let written = Glibc.write(descriptor, rest.baseAddress, rest.count)
-        if written < 0 {
-          if errno == EINTR { continue }
-          return errno
-        }
-        rest = UnsafeRawBufferPointer(rebasing: rest[written...])
-      }
-      return nil
+    if let failure = content.withUnsafeBytes({ append($0) }) {
+      throw ReportError.cannotWrite(file: name, systemError: failure)
     }
-    if let failure { throw ReportError.cannotWrite(file: name, systemError: failure) }
+  }
+
+  mutating func write(_ text: borrowing CSVText) throws(ReportError) {
+    if let failure = text.withBytes({ append($0) }) {
+      throw ReportError.cannotWrite(file: name, systemError: failure)
+    }
+  }
+
+  /// The system's error number; nil when everything was written.
+  private mutating func append(_ content: UnsafeRawBufferPointer) -> Int32? {
+    hash.update(bufferPointer: content)
+    var rest = content
+    while !rest.isEmpty {
+      let written = Glibc.write(descriptor, rest.baseAddress, rest.count)
+      if written < 0 {
+        if errno == EINTR { continue }
+        return errno
+      }
+      rest = UnsafeRawBufferPointer(rebasing: rest[written...])
+    }
     bytes += content.count
+    return nil
   }
 
   /// Brings the file to disk. A disk may fill up only here.
   consuming func finish(rows: Int? = nil) throws(ReportError) -> ReportFile {
     guard fsync(descriptor) == 0 else { throw ReportError.cannotWrite(file: name, systemError: errno) }
-    return ReportFile(name: name, bytes: bytes, sha256: hexadecimal(hash.finalize()), rows: rows)
+    return ReportFile(name: name, bytes: bytes, sha256: hexadecimal(Array(hash.finalize())), rows: rows)
   }
 
   /// Size and hash of a file that somebody else wrote.
@@ -65,7 +75,7 @@ struct OutputFile: ~Copyable {
     var buffer = [UInt8](repeating: 0, count: 1 << 18)
     while true {
       let count = read(descriptor, &buffer, buffer.count)
-      if count == 0 { return ReportFile(name: name, bytes: bytes, sha256: hexadecimal(hash.finalize())) }
+      if count == 0 { return ReportFile(name: name, bytes: bytes, sha256: hexadecimal(Array(hash.finalize()))) }
       if count < 0 {
         if errno == EINTR { continue }
         throw ReportError.cannotWrite(file: name, systemError: errno)
@@ -85,12 +95,18 @@ struct OutputFile: ~Copyable {
 }
 
 /// Bytes as lower-case hexadecimal digits.
-func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-  var digits: [UInt8] = []
-  for byte in bytes {
-    for nibble in [byte >> 4, byte & 0xF] {
-      digits.append(nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "a") + nibble - 10)
+func hexadecimal(_ bytes: some Collection<UInt8>) -> String {
+  String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
+    var position = 0
+    for byte in bytes {
+      text[position] = digit(byte >> 4)
+      text[position + 1] = digit(byte & 0xF)
+      position += 2
     }
+    return position
   }
-  return String(decoding: digits, as: UTF8.self)
+}
+
+private func digit(_ nibble: UInt8) -> UInt8 {
+  nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "a") + nibble - 10
 }

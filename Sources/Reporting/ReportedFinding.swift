@@ -4,8 +4,17 @@ import Reconciliation
 extension Finding {
   /// The stable id: the first 32 hexadecimal digits of the SHA-256 of kind and subject. The same discrepancy has the same
   /// id every night.
-  package var findingId: String {
-    hexadecimal(SHA256.hash(data: Array(identity.utf8)).prefix(16))
+  package var findingId: String { hexadecimal(digest) }
+
+  /// The stable id of a finding with this digest.
+  package static func id(ofDigest digest: [UInt8]) -> String { hexadecimal(digest) }
+
+  /// The stable id as 16 bytes, which sort like its digits.
+  package var digest: [UInt8] {
+    var hash = SHA256()
+    var text = identity
+    text.withUTF8 { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }
+    return Array(hash.finalize().prefix(16))
   }
 }
 
@@ -25,10 +34,13 @@ package struct ReportedFinding: Sendable {
   package var remark: String?
 
   /// A finding whose id is that of its kind and subject.
+  ///
+  /// - Parameter findingId: ``Finding/findingId``, where it is known already.
   package init(
-    _ finding: Finding, firstSeen: Instant, status: String = "open", owner: String? = nil, remark: String? = nil
+    _ finding: Finding, findingId: String? = nil, firstSeen: Instant, status: String = "open", owner: String? = nil,
+    remark: String? = nil
   ) {
-    findingId = finding.findingId
+    self.findingId = findingId ?? finding.findingId
     self.finding = finding
     self.firstSeen = firstSeen
     self.status = status

@@ -1,6 +1,6 @@
 import Reconciliation
 
-extension RowSink {
+extension RowSink where Self: ~Copyable {
   /// The cells of ``ReportTable/findings``.
   mutating func finding(_ reported: ReportedFinding, asOf: Instant) throws(Failure) {
     let finding = reported.finding

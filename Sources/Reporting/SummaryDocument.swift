@@ -54,9 +54,11 @@ package struct SummaryDocument: Encodable {
   var dispositions: [String: Bucket]
   var findings: Findings
   var control: [Control]
+  /// nil, and then absent, when earlier days are what they were.
+  var adjustments: [AdjustmentLine]?
 
   enum CodingKeys: String, CodingKey {
-    case complete, period, configuration, orders, dispositions, findings, control
+    case complete, period, configuration, orders, dispositions, findings, control, adjustments
     case incompleteReasons = "incomplete_reasons"
     case asOf = "as_of"
   }
@@ -79,6 +81,7 @@ package struct SummaryDocument: Encodable {
       open: Dictionary(uniqueKeysWithValues: open.map { ($0.key.rawValue, $0.value) }),
       opening: summary.findings.opening, new: summary.findings.new, closed: summary.findings.closed,
       closing: summary.findings.closing, atStake: summary.findings.atStake.texts)
+    adjustments = summary.adjustments.isEmpty ? nil : summary.adjustments.map { AdjustmentLine($0) }
     self.control = control.map { Control(name: $0.name, left: $0.left, right: $0.right) }
   }
 
@@ -107,7 +110,7 @@ extension MoneyByCurrency {
 
 extension Instant {
   /// RFC 3339 in UTC, as CSV prints it.
-  var text: String {
+  package var text: String {
     var text = CSVText(capacity: 32)
     text.instant(self)
     return String(decoding: text.bytes.dropLast(), as: UTF8.self)

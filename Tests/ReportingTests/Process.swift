@@ -1,30 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
-
-struct ProcessFailure: Error, CustomStringConvertible {
-  let description: String
-}
 
 /// Runs a program to its end and returns what it printed.
 func run(_ program: String, _ arguments: [String], input: String = "") throws -> Data {
-  try withTemporaryDirectory { directory in
-    let files = ["in", "out", "err"].map { URL(filePath: "\(directory)/\($0)") }
-    try Data(input.utf8).write(to: files[0])
-    for file in files[1...] { try Data().write(to: file) }
-    let process = Process()
-    process.executableURL = URL(filePath: program)
-    process.arguments = arguments
-    process.standardInput = try FileHandle(forReadingFrom: files[0])
-    process.standardOutput = try FileHandle(forWritingTo: files[1])
-    process.standardError = try FileHandle(forWritingTo: files[2])
-    try process.run()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
-      let message = String(decoding: try Data(contentsOf: files[2]), as: UTF8.self)
-      throw ProcessFailure(description: "\(program) ended with \(process.terminationStatus): \(message)")
-    }
-    return try Data(contentsOf: files[1])
-  }
+  try Command.run([program] + arguments, input: input)
 }
 
 /// A workbook as openpyxl reads it: a reader that knows nothing of ours.
@@ -52,6 +32,8 @@ struct ReadBook: Decodable {
     let charts: Int
     let landscape: Bool
     let titleRows: String?
+    /// By cell.
+    let notes: [String: String]
 
     /// A row as plain texts, from column A on.
     func texts(_ row: Int) -> [String] {
@@ -89,7 +71,7 @@ struct ReadBook: Decodable {
   }
 
   /// The first Python that has openpyxl: Debian installs it for its own, which need not be the first on the path.
-  private static func python() throws -> String {
+  static func python() throws -> String {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     let candidates = ["/usr/bin/python3"] + path.split(separator: ":").map { "\($0)/python3" }
     let found = candidates.first { (try? run($0, ["-c", "import openpyxl"])) != nil }
@@ -127,6 +109,7 @@ struct ReadBook: Decodable {
                                   for r in sheet.conditional_formatting for x in r.rules),
             "charts": len(sheet._charts), "landscape": sheet.page_setup.orientation == "landscape",
             "titleRows": sheet.print_title_rows,
+            "notes": {c.coordinate: c.comment.text for row in sheet.iter_rows() for c in row if c.comment},
         }
 
     json.dump({"sheets": [sheet(s) for s in formulas.worksheets], "title": formulas.properties.title,

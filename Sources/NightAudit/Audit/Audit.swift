@@ -12,8 +12,15 @@ struct Audit {
   let stop: StopSignal
   let progress: Progress
 
+  /// Critical findings rest on answers older than the audit: nothing was written, and Apple is to be asked about these.
+  struct AsksFirst: Error {
+    var critical: Set<CheckSubject>
+  }
+
+  /// - Parameter mayAsk: whether Apple can still be asked.
+  /// - Throws: `AsksFirst`, when Apple can be asked and has to be.
   func run(
-    _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
+    _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?, mayAsk: Bool,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> NightOutcome {
     let sales = try SalesRows(schema: settings.salesSchema)
@@ -28,7 +35,7 @@ struct Audit {
     let temporary = folder?.staging ?? NSTemporaryDirectory()
     let collector = AuditCollector(
       report: try folder.map { try ReportWriter(options($0, coordinator, sales)) }, temporaryDirectory: temporary,
-      testUsers: plan.rules.testUsers)
+      testUsers: plan.rules.testUsers, days: ReportedDays.days(plan, in: settings.timeZone))
     progress.begin("auditing orders", total: 0)
     try AuditPass(
       plan: plan, sales: sales, collector: collector, temporaryDirectory: temporary, stop: stop, progress: progress
@@ -39,6 +46,11 @@ struct Audit {
       return connection
     }
     progress.end()
+    let aged = try CriticalEvidence.due(
+      behind: collector.agedCriticals, settings: settings, asOf: plan.asOf, on: coordinator)
+    let askable = Set(aged.filter(\.isAskable).map(\.subject))
+    if mayAsk, !askable.isEmpty { throw AsksFirst(critical: askable) }
+    collector.countOutstanding(behindCriticals: aged.count { $0.isOwed(beside: plan) })
     try collector.writeRemainder()
 
     // What is kept of a run is written on a connection of its own and committed just before the report appears.
@@ -46,10 +58,13 @@ struct Audit {
     try beginSaving(ledger)
     let findings = try reportFindings(collector, coordinator, ledger)
     let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: coordinator)
+    let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(coordinator)
+    let adjustments = try adjustments(collector, coordinator)
     coordinator.rollback()
 
     let totals = collector.totals
-    let summary = summary(collector, findings: findings, history: history)
+    var summary = summary(collector, findings: findings, history: history, unswept: unswept)
+    summary.adjustments = adjustments
     let status = exitStatus(summary)
     var outcome = NightOutcome(asOf: plan.asOf, totals: totals, summary: summary, exitStatus: status)
     guard let folder else {
@@ -92,8 +107,11 @@ struct Audit {
       receiptsInScope: Int(receipts), workbookOrders: settings.workbookOrders)
   }
 
-  private func summary(_ collector: AuditCollector, findings: FindingsSummary, history: [Night]) -> SummaryFacts {
+  private func summary(
+    _ collector: AuditCollector, findings: FindingsSummary, history: [Night], unswept: [String]
+  ) -> SummaryFacts {
     var reasons = faults.sorted { $0.key < $1.key }.map { "The re-check of \($0.key) was ended: \($0.value)" }
+    reasons += unswept
     for (reason, count) in collector.outstanding.sorted(by: { $0.key < $1.key }) {
       reasons.append("\(count) receipts were due and Apple has not answered for them (\(reason)).")
     }
@@ -101,6 +119,18 @@ struct Audit {
     return SummaryFacts(
       isComplete: reasons.isEmpty, incompleteReasons: reasons, since: plan.period.since, until: plan.period.until,
       timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: history + [tonight])
+  }
+
+  /// How tonight's picture of earlier days differs from what the nights before said about them.
+  private func adjustments(
+    _ collector: AuditCollector, _ coordinator: borrowing BlockingConnection
+  ) throws(PostgresError) -> [Adjustment] {
+    if collector.days.days.isEmpty { return [] }
+    let statements = try ReportedDays.statements(
+      before: plan.period.until, asOf: plan.asOf, timeZone: settings.timeZoneName, on: coordinator)
+    let days = collector.days
+    let now = statements.keys.reduce(into: [:]) { $0[$1] = days.sums(of: $1) }
+    return Adjustment.between(statements, now)
   }
 
   private func exitStatus(_ summary: SummaryFacts) -> ExitStatus {
@@ -116,9 +146,15 @@ struct Audit {
     // The file is in the order of ids, the sheet is worst first.
     let worst = SpillSorter(directory: collector.temporaryDirectory)
     let comparison = FindingsLedger(plan: plan)
+    let hasSheets = collector.hasSheets
+    var record = RecordBytes()
     func keep(_ reported: ReportedFinding) throws {
       try collector.write(finding: reported)
-      if collector.hasReport { try worst.add(key: reported.urgency, content: reported.recordBytes) }
+      if hasSheets {
+        record.clear()
+        reported.write(to: &record)
+        try worst.add(key: reported.urgency, content: record.bytes)
+      }
     }
     let summary: FindingsSummary
     switch ledger {
@@ -135,8 +171,9 @@ struct Audit {
     case .none:
       summary = try comparison.compare(collector.findings, on: coordinator, each: keep)
     }
-    while let record = try worst.next() {
-      try collector.writeToSheet(finding: try ReportedFinding(recordBytes: record.content))
+    while let next = try worst.next() {
+      var reader = RecordReader(next.content)
+      try collector.writeToSheet(finding: try ReportedFinding(from: &reader))
     }
     return summary
   }
@@ -174,6 +211,9 @@ struct Audit {
       try FindingsLedger.apply(asOf: plan.asOf, runId: record.runId, on: ledger)
     }
     try refile(collector.filings, on: ledger)
+    if record.isNightly {
+      try ReportedDays.save(collector.days, adjustments: summary.adjustments, record: record, on: ledger)
+    }
     try record.complete(
       totals: collector.totals, summary: summary, directory: folder.finalPath, exitStatus: status.rawValue, on: ledger)
     try ledger.commit()
@@ -219,26 +259,28 @@ extension ReportedFinding {
       }
     // Flipping the sign bit makes the bytes of a signed number sort like the number.
     let age = UInt64(bitPattern: firstSeen.microseconds) ^ (1 << 63)
-    return [severity, UInt8(clamping: finding.kind.index)]
-      + (0..<8).reversed().map { UInt8(truncatingIfNeeded: age >> (8 * UInt64($0))) } + Array(findingId.utf8)
+    var key = [severity, UInt8(clamping: finding.kind.index)]
+    key.reserveCapacity(10 + findingId.utf8.count)
+    withUnsafeBytes(of: age.bigEndian) { key.append(contentsOf: $0) }
+    key.append(contentsOf: findingId.utf8)
+    return key
   }
 
-  fileprivate var recordBytes: [UInt8] {
-    var record = RecordBytes()
+  fileprivate func write(to record: inout RecordBytes) {
+    record.put(findingId)
     finding.write(to: &record)
     record.put(Optional(firstSeen))
     record.put(status)
     record.put(owner)
     record.put(remark)
-    return record.bytes
   }
 
-  fileprivate init(recordBytes: [UInt8]) throws(RecordReader.Mismatch) {
-    var reader = RecordReader(recordBytes[...])
-    let finding = try Finding(from: &reader)
-    let firstSeen = try reader.optionalInstant() ?? Instant(microseconds: 0)
+  fileprivate init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    let findingId = try record.text()
+    let finding = try Finding(from: &record)
+    let firstSeen = try record.optionalInstant() ?? Instant(microseconds: 0)
     self.init(
-      finding, firstSeen: firstSeen, status: try reader.text(), owner: try reader.optionalText(),
-      remark: try reader.optionalText())
+      finding, findingId: findingId, firstSeen: firstSeen, status: try record.text(), owner: try record.optionalText(),
+      remark: try record.optionalText())
   }
 }

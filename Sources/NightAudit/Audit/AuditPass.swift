@@ -30,14 +30,15 @@ struct AuditPass {
   ///
   /// - Parameters:
   ///   - coordinator: the connection that exported the snapshot.
-  ///   - connect: further connections in that snapshot; the streams need three at once.
+  ///   - connect: further connections in that snapshot; the streams need four at once.
   func run(_ coordinator: borrowing BlockingConnection, connect: Connect) throws {
-    let attention = try readReceipts(coordinator)
+    let attention = try readReceipts(coordinator, connect: connect)
     let contested = try ContestedClaims(coordinator, sales: sales, rules: plan.rules)
-    let tokens = try accountTokenUsers(coordinator)
+    let tokens = AccountTokens(sales)
     let orderConnection = try connect()
     let deliveryConnection = try connect()
     let transactionConnection = try connect()
+    let lookupConnection = try connect()
     let asOf = plan.asOf
     var orders = try OrderedStream(
       orderConnection.copyOut(
@@ -56,6 +57,9 @@ struct AuditPass {
         "SELECT \(TransactionTable.columns) FROM night_audit.transactions t ORDER BY t.order_id"),
       key: { $0.orderId }
     ) { try FiledTransaction($0) }
+    var lookups = try OrderedStream(
+      lookupConnection.copyOut(LookupRow.query()), key: { $0.orderId }
+    ) { try LookupRow($0) }
     var receipts = try SortedReceipts(attention)
     var last: Identifier?
     var count = 0
@@ -77,6 +81,9 @@ struct AuditPass {
         group.receipts.append(receipt)
         try receipts.advance()
       }
+      while let next = lookups.nextKey, next <= orderId, let lookup = try lookups.next() {
+        if next == orderId { group.lookup = lookup.state }
+      }
       try judge(&group, contested, tokens, coordinator)
       count += 1
       if count % 4_096 == 0 {
@@ -93,42 +100,40 @@ struct AuditPass {
     var deliveries: [Delivery] = []
     var transactions: [FiledTransaction] = []
     var receipts: [Receipt] = []
+    var lookup: ProofState?
   }
 
   // MARK: - Receipts
 
   /// Writes the receipts' file and puts aside those that an order's judgement needs.
-  private func readReceipts(_ connection: borrowing BlockingConnection) throws -> SpillSorter {
+  private func readReceipts(_ connection: borrowing BlockingConnection, connect: Connect) throws -> SpillSorter {
     let attention = SpillSorter(directory: temporaryDirectory)
     let onlyBundle = plan.rules.bundleIds.count == 1 ? plan.rules.bundleIds[0] : nil
     let condition = try plan.selection.receiptCondition(sales, onlyBundleId: onlyBundle)
-    var reader = try connection.copyOut(ReceiptRow.query(sales, condition: condition))
+    let other = try connect()
+    var receipts = try ReceiptStream(connection, other, sales, condition: condition, asOf: plan.asOf)
     var record = RecordBytes()
-    while try reader.advance() {
-      let row = try ReceiptRow(reader, asOf: plan.asOf)
+    while let row = try receipts.next() {
       let receipt = row.receipt
       if row.isListed, receipt.receivedAt >= plan.judgedFrom {
-        if receipt.defect == nil, isOutstanding(receipt) { collector.countOutstanding(receipt.state) }
+        if receipt.defect == nil, plan.isOutstanding(receipt.state, from: receipt.receivedAt) {
+          collector.countOutstanding(receipt.state)
+        }
         try collector.list(receipt)
       }
       guard row.needsAttention else { continue }
       record.clear()
       receipt.write(to: &record)
       // Receipts without an order come last, like NULLs in the other streams.
-      try attention.add(key: receipt.orderId.map { [0] + Array($0.text.utf8) } ?? [1], content: record.bytes)
+      try attention.add(key: receipt.orderId.map { [0] + $0.bytes } ?? [1], content: record.bytes)
     }
     return attention
-  }
-
-  private func isOutstanding(_ receipt: Receipt) -> Bool {
-    guard plan.isOutstanding(receipt.state) else { return false }
-    return receipt.state.outcome != .verified || receipt.receivedAt > plan.asOf - plan.refundWindow
   }
 
   // MARK: - Orders
 
   private func judge(
-    _ group: inout Group, _ contested: ContestedClaims, _ tokens: [Identifier: Identifier],
+    _ group: inout Group, _ contested: ContestedClaims, _ tokens: AccountTokens,
     _ coordinator: borrowing BlockingConnection
   ) throws {
     let isListed = plan.lists(group.row)
@@ -149,37 +154,23 @@ struct AuditPass {
       let isJudged = plan.judges(order.createdAt)
       // An older order matters for what happened lately: a refund in the period, a payment nobody claims.
       if !isJudged, group.transactions.isEmpty { return }
-      var facts = OrderFacts(
-        order: order, deliveries: group.deliveries, receipts: group.receipts,
-        brought: group.transactions.map(\.record))
-      if let claimant = contested.claimants[order.orderId] {
-        facts.brought = claimant.brought
-        facts.receipts = contested.receipts[order.orderId] ?? []
-        facts.claims = contested.settlement.claims[order.orderId] ?? OrderClaims()
-      } else {
-        if dependsOnSoundReceipts(facts) {
-          // The ids in its proofs' own payloads decide here, and sound receipts were not put aside.
-          let all = try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)
-          facts.receipts = all[order.orderId] ?? []
-        }
-        facts.claims = Settlement.alone(facts.claimant, rules: plan.rules)
+      if isListed, order.createdAt >= plan.judgedFrom, let lookup = group.lookup,
+        plan.isOutstanding(lookup, from: order.createdAt)
+      {
+        collector.countOutstanding(lookup)
       }
-      facts.accountTokenUser = tokens.isEmpty ? nil : tokens[order.orderId]
+      var facts = try OrderFacts.assembled(
+        order, deliveries: group.deliveries, transactions: group.transactions.map(\.record), receipts: group.receipts,
+        lookup: group.lookup, contested: contested, rules: plan.rules
+      ) {
+        try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
+      }
+      facts.accountTokenUser = try tokens.otherUser(for: facts, coordinator)
       let judgement = Judgement(judging: facts, rules: plan.rules)
       try collector.addRefunds(
         of: facts.claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
       if isJudged, isListed { try collector.add(judgement, plan: plan) }
       try file(group.transactions, facts.claims, order, contested)
-    }
-  }
-
-  /// Whether the id that an order names must be held against every one of its proofs: nobody's transaction, or a proof
-  /// with an id of its own. A named transaction that is filed here was brought by a proof of this order.
-  private func dependsOnSoundReceipts(_ facts: OrderFacts) -> Bool {
-    guard facts.order.transactionId != nil, !facts.brought.isEmpty else { return false }
-    if facts.claimant.named == nil { return true }
-    return facts.receipts.contains { receipt in
-      receipt.state.signedTransactionId.map { $0 != facts.order.transactionId } ?? false
     }
   }
 
@@ -189,12 +180,7 @@ struct AuditPass {
   ) throws {
     for transaction in transactions {
       let key = transaction.record.key
-      let isClaimed =
-        contested.contains(key)
-        ? contested.settlement.claimed.contains(key)
-        : claims.owned.contains { $0.key == key } || claims.refused?.transaction.key == key
-          || claims.contradictory?.key == key || claims.lost.contains { $0.transaction.key == key }
-      if isClaimed {
+      if contested.isClaimed(key, own: claims) {
         if transaction.isUnclaimed { collector.refile(key, isUnclaimed: false) }
       } else {
         try leftOver(transaction, userId: order.userId, contested)
@@ -264,34 +250,6 @@ struct AuditPass {
       try collector.add(finding, plan: plan)
     }
   }
-
-  // MARK: - Account tokens
-
-  /// For orders without a token whose transaction carries one: another user that the shop has this token for.
-  private func accountTokenUsers(_ connection: borrowing BlockingConnection) throws -> [Identifier: Identifier] {
-    let hasTokens = try connection.execute(
-      "SELECT EXISTS (SELECT 1 FROM night_audit.transactions WHERE app_account_token IS NOT NULL)"
-    ).single().bool(0)
-    guard hasTokens else { return [:] }
-    var reader = try connection.copyOut(
-      """
-      WITH bare AS (
-        SELECT o.order_id::text AS order_id, o.user_id::text AS user_id, replace(lower(t.app_account_token), '-', '') AS token
-        FROM night_audit.transactions t JOIN \(sales.schema).orders o ON o.order_id::text = t.order_id
-        WHERE t.app_account_token IS NOT NULL AND o.app_account_token IS NULL
-        UNION
-        SELECT o.order_id::text, o.user_id::text, replace(lower(t.app_account_token), '-', '')
-        FROM night_audit.transactions t JOIN \(sales.schema).orders o ON o.transaction_id::text = t.transaction_id
-        WHERE t.app_account_token IS NOT NULL AND o.app_account_token IS NULL)
-      SELECT bare.order_id, min(other.user_id::text COLLATE "C")
-      FROM bare JOIN \(sales.schema).orders other ON replace(lower(other.app_account_token::text), '-', '') = bare.token
-      GROUP BY bare.order_id, bare.user_id
-      HAVING NOT bool_or(other.user_id::text = bare.user_id)
-      """)
-    var users: [Identifier: Identifier] = [:]
-    while try reader.advance() { users[Identifier(try reader.text(0))] = Identifier(try reader.text(1)) }
-    return users
-  }
 }
 
 /// Receipts that were put aside, in the order of their order ids.
@@ -309,7 +267,7 @@ struct SortedReceipts {
       head = nil
       return
     }
-    var reader = RecordReader(record.content[...])
+    var reader = RecordReader(record.content)
     head = try Receipt(from: &reader)
   }
 }

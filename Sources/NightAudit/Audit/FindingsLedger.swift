@@ -46,13 +46,14 @@ struct FindingsLedger {
       // Two rows that say the same about the same thing are one finding.
       if record.key == last { continue }
       last = record.key
-      let id = Identifier(String(decoding: record.key, as: UTF8.self))
+      let findingId = Finding.id(ofDigest: record.key)
+      let id = Identifier(findingId)
       while let next = known.nextKey, next < id, let head = try known.next() {
         FindingsLedger.count(gone: head, &summary)
       }
-      var reader = RecordReader(record.content[...])
+      var reader = RecordReader(record.content)
       let finding = try Finding(from: &reader)
-      var reported = ReportedFinding(finding, firstSeen: asOf)
+      var reported = ReportedFinding(finding, findingId: findingId, firstSeen: asOf)
       if known.nextKey == id, let head = try known.next() {
         reported.firstSeen = min(head.firstSeen, asOf)
         reported.status = head.status
@@ -86,12 +87,12 @@ struct FindingsLedger {
     let closedAt = try row.optionalTimestamp(3).map { Instant(microseconds: $0) }
     let wasOpen = openedAt < asOf && (closedAt.map { $0 >= asOf } ?? true)
     let isListed = selection.includes(
-      orderId: try row.optionalText(7).map { Identifier($0) }, userId: try row.optionalText(8).map { Identifier($0) },
-      productId: try row.optionalText(9).map { Identifier($0) }, bundleId: try row.optionalText(10))
+      orderId: try row.optionalId(7), userId: try row.optionalId(8),
+      productId: try row.optionalId(9), bundleId: try row.optionalText(10))
     // A finding that was closed and stands again starts over with people as well.
     let isReopened = closedAt.map { $0 < asOf } ?? false
     return Known(
-      id: Identifier(try row.text(0)), firstSeen: Instant(microseconds: try row.timestamp(1)), wasOpen: wasOpen,
+      id: try row.id(0), firstSeen: Instant(microseconds: try row.timestamp(1)), wasOpen: wasOpen,
       isListed: isListed, status: isReopened ? "open" : try row.text(4), owner: try row.optionalText(5),
       remark: try row.optionalText(6))
   }
@@ -100,7 +101,8 @@ struct FindingsLedger {
 
   static let tonightColumns = [
     "finding_id", "kind", "severity", "subject", "order_id", "user_id", "product_id", "bundle_id", "transaction_id",
-    "receipt_id", "delivery_id", "environment", "currency", "amount", "at_stake", "reason",
+    "receipt_id", "delivery_id", "environment", "currency", "amount", "at_stake", "reason", "paid_at",
+    "delivered_at",
   ]
 
   /// Where tonight's findings wait until the run is published.
@@ -108,11 +110,14 @@ struct FindingsLedger {
     CREATE TEMPORARY TABLE tonight (
       finding_id text COLLATE "C" PRIMARY KEY, kind text NOT NULL, severity text NOT NULL, subject text NOT NULL,
       order_id text, user_id text, product_id text, bundle_id text, transaction_id text, receipt_id text, delivery_id text,
-      environment text, currency text, amount numeric, at_stake numeric, reason text NOT NULL) ON COMMIT DROP
+      environment text, currency text, amount numeric, at_stake numeric, reason text NOT NULL,
+      paid_at timestamptz, delivered_at timestamptz) ON COMMIT DROP
     """
 
   static func write(_ reported: ReportedFinding, to writer: inout CopyWriter) throws(PostgresError) {
     let finding = reported.finding
+    // As in findings.csv: one currency for both amounts, that of what is at stake.
+    let currency = (finding.atStake ?? finding.amount)?.currency
     try writer.row { row throws(PostgresError) in
       try row.text(reported.findingId)
       try row.text(finding.kind.rawValue)
@@ -126,10 +131,12 @@ struct FindingsLedger {
       try row.text(finding.receiptId?.text)
       try row.text(finding.deliveryId?.text)
       try row.text(finding.environment?.rawValue)
-      try row.text((finding.amount ?? finding.atStake)?.currency.code)
-      try row.numeric(finding.amount?.numeric)
+      try row.text(currency?.code)
+      try row.numeric(finding.amount?.currency == currency ? finding.amount?.numeric : nil)
       try row.numeric(finding.atStake?.numeric)
       try row.text(finding.reason)
+      try row.timestamp(finding.paidAt?.microseconds)
+      try row.timestamp(finding.deliveredAt?.microseconds)
     }
   }
 

@@ -45,7 +45,7 @@ struct FiledTransaction {
   var isUnclaimed: Bool
 
   init(_ row: borrowing CopyReader) throws(PostgresError) {
-    orderId = try row.optionalText(0).map { Identifier($0) }
+    orderId = try row.optionalId(0)
     record = try TransactionTable.record(row)
     isUnclaimed = try row.bool(TransactionTable.unclaimedColumn)
   }

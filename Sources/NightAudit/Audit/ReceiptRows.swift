@@ -7,73 +7,145 @@ struct ReceiptRow {
   /// Whether the filters list it.
   var isListed: Bool
   /// Whether it brought a transaction that is filed under another order.
-  var hasDetour: Bool
+  var hasDetour = false
 
-  /// All receipts with their checks, in the byte order of their ids.
+  private static let receiptColumns = """
+    r.receipt_id::text, r.order_id::text, r.user_id::text, r.environment::text, r.status::text, \
+    r.received_at::timestamptz
+    """
+
+  private static let checkColumns = """
+    c.subject_id, c.payload_kind, c.outcome, c.reason, c.channel, c.environment, c.bundle_id, c.apple_status, \
+    c.attempts, c.last_attempt, c.next_attempt, c.answered_at, c.signed_transaction_id, c.brought_count
+    """
+
+  /// All receipts in the byte order of their ids, without their checks: two single streams cost less than a join.
   ///
-  /// - Parameters:
-  ///   - condition: what the filters list, on receipts aliased `r`.
-  ///   - restriction: which receipts are read; nil reads all, and only then are detours looked up.
-  static func query(_ sales: SalesRows, condition: String, where restriction: String? = nil) -> String {
-    let detours =
-      restriction == nil
-      ? "SELECT DISTINCT subject_id FROM night_audit.receipt_transactions WHERE is_detour AND subject_kind = 'receipt'"
-      : "SELECT NULL::text AS subject_id WHERE FALSE"
-    return """
-      SELECT r.receipt_id::text, r.order_id::text, r.user_id::text, r.environment::text, r.status::text,
-        r.received_at::timestamptz, c.payload_kind, c.outcome, c.reason, c.channel, c.environment, c.bundle_id,
-        c.apple_status, c.attempts, c.last_attempt, c.next_attempt, c.answered_at, c.signed_transaction_id, c.brought_count,
-        (\(condition)) AS listed, d.subject_id IS NOT NULL AS has_detour
-      FROM \(sales.schema).receipts r
-      LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id::text
-      LEFT JOIN (\(detours)) d ON d.subject_id = c.subject_id
-      WHERE \(restriction ?? "TRUE")
-      ORDER BY r.receipt_id::text COLLATE "C"
-      """
+  /// - Parameter condition: what the filters list, on receipts aliased `r`.
+  static func receipts(_ sales: SalesRows, condition: String) -> String {
+    """
+    SELECT \(receiptColumns), (\(condition)) AS listed FROM \(sales.schema).receipts r
+    ORDER BY r.receipt_id::text COLLATE "C"
+    """
   }
 
+  /// The checks of all receipts, in the byte order of their ids.
+  static let checks = """
+    SELECT \(checkColumns) FROM night_audit.receipt_checks c WHERE c.subject_kind = 'receipt' ORDER BY c.subject_id
+    """
+
+  /// Some receipts with their checks, in the byte order of their ids: the columns of both, one after the other.
+  static func joined(_ sales: SalesRows, where restriction: String) -> String {
+    """
+    SELECT \(receiptColumns), TRUE AS listed, \(checkColumns)
+    FROM \(sales.schema).receipts r
+    LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id::text
+    WHERE \(restriction)
+    ORDER BY r.receipt_id::text COLLATE "C"
+    """
+  }
+
+  /// A row of `receipts`.
   init(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) {
     let received = try SalesRows.timestamp(row, 5)
     receipt = Receipt(
-      receiptId: Identifier(try row.optionalText(0) ?? ""), orderId: try row.optionalText(1).map { Identifier($0) },
-      userId: try row.optionalText(2).map { Identifier($0) }, claimedEnvironment: try row.optionalText(3),
-      receivedAt: received.instant ?? asOf, state: .neverChecked)
+      receiptId: try row.optionalId(0) ?? "", orderId: try row.optionalId(1), userId: try row.optionalId(2),
+      claimedEnvironment: try row.optionalText(3), receivedAt: received.instant ?? asOf, state: .neverChecked)
     receipt.defect = SalesRows.receiptDefect(status: try row.optionalText(4), receivedAt: received)
-    isListed = try row.optionalBool(19) ?? false
-    hasDetour = try row.bool(20)
-    if let outcome = try row.optionalText(7).flatMap(CheckOutcome.init) {
-      receipt.state = try ReceiptRow.state(row, outcome: outcome)
-    }
+    isListed = try row.optionalBool(6) ?? false
   }
 
-  private static func state(_ row: borrowing CopyReader, outcome: CheckOutcome) throws(PostgresError) -> ProofState {
-    func instant(_ column: Int) throws(PostgresError) -> Instant? {
-      try row.optionalTimestamp(column).map { Instant(microseconds: $0) }
-    }
+  /// A row of `joined`.
+  init(joined row: borrowing CopyReader, asOf: Instant) throws(PostgresError) {
+    try self.init(row, asOf: asOf)
+    if try !row.isNull(7) { try take(row, from: 7) }
+  }
+
+  /// Takes in the state of its check, from the columns of `checks`.
+  mutating func take(_ row: borrowing CopyReader, from first: Int = 0) throws(PostgresError) {
+    guard let outcome = try row.word(first + 2, of: Vocabularies.outcome) else { return }
     var state = ProofState()
-    state.kind = try row.optionalText(6).flatMap(ReceiptKind.init)
+    state.kind = try row.word(first + 1, of: Vocabularies.receiptKind)
     state.outcome = outcome
-    state.reason = try row.optionalText(8).flatMap(PaymentReason.init)
-    state.channel = try row.optionalText(9).flatMap(EvidenceChannel.init)
-    state.environment = try row.optionalText(10).flatMap(AppleEnvironment.init)
-    state.bundleId = try row.optionalText(11)
-    state.appleStatus = try row.optionalInt32(12)
-    state.attempts = try row.int32(13)
-    state.lastAttempt = try instant(14)
-    state.nextAttempt = try instant(15)
-    state.answeredAt = try instant(16)
-    state.signedTransactionId = try row.optionalText(17).map { Identifier($0) }
-    state.broughtCount = try row.int32(18)
-    return state
+    state.reason = try row.word(first + 3, of: Vocabularies.reason)
+    state.channel = try row.word(first + 4, of: Vocabularies.channel)
+    state.environment = try row.word(first + 5, of: Vocabularies.environment)
+    state.bundleId = try row.optionalText(first + 6)
+    state.appleStatus = try row.optionalInt32(first + 7)
+    state.attempts = try row.int32(first + 8)
+    state.lastAttempt = try row.optionalInstant(first + 9)
+    state.nextAttempt = try row.optionalInstant(first + 10)
+    state.answeredAt = try row.optionalInstant(first + 11)
+    state.signedTransactionId = try row.optionalId(first + 12)
+    state.broughtCount = try row.int32(first + 13)
+    receipt.state = state
   }
 }
 
 extension ReceiptRow {
   /// Whether its order cannot be judged from the transactions alone: the receipt itself has something to say.
-  var needsAttention: Bool {
-    let state = receipt.state
-    if receipt.defect != nil || state.outcome != .verified || state.broughtCount == 0 || hasDetour { return true }
-    guard let claimed = receipt.claimedEnvironment, let signed = state.environment else { return false }
+  var needsAttention: Bool { receipt.needsAttention(hasDetour: hasDetour) }
+}
+
+extension Receipt {
+  /// Whether its order cannot be judged from the transactions alone.
+  ///
+  /// - Parameter hasDetour: whether it brought a transaction that is filed under another order.
+  func needsAttention(hasDetour: Bool) -> Bool {
+    if defect != nil || state.outcome != .verified || state.broughtCount == 0 || hasDetour { return true }
+    guard let claimed = claimedEnvironment, let signed = state.environment else { return false }
     return claimed != signed.rawValue
+  }
+}
+
+/// All receipts with their checks, in the byte order of their ids: two ordered streams, merged.
+struct ReceiptStream: ~Copyable {
+  private var receipts: CopyReader
+  private var checks: CopyReader
+  private var hasCheck: Bool
+  /// Receipts that brought a transaction filed under another order.
+  private let detours: Set<Identifier>
+  private let asOf: Instant
+
+  /// - Parameters:
+  ///   - connection: reads the receipts.
+  ///   - other: reads the checks, in the same snapshot.
+  ///   - condition: what the filters list, on receipts aliased `r`.
+  init(
+    _ connection: borrowing BlockingConnection, _ other: borrowing BlockingConnection, _ sales: SalesRows,
+    condition: String, asOf: Instant
+  ) throws(PostgresError) {
+    var reader = try connection.copyOut(
+      "SELECT subject_id FROM night_audit.receipt_transactions WHERE is_detour AND subject_kind = 'receipt'")
+    var detours: Set<Identifier> = []
+    while try reader.advance() { detours.insert(try reader.id(0)) }
+    let receipts = try connection.copyOut(ReceiptRow.receipts(sales, condition: condition))
+    var checks = try other.copyOut(ReceiptRow.checks)
+    hasCheck = try checks.advance()
+    self.receipts = receipts
+    self.checks = checks
+    self.detours = detours
+    self.asOf = asOf
+  }
+
+  /// The next receipt; nil after the last.
+  mutating func next() throws(PostgresError) -> ReceiptRow? {
+    guard try receipts.advance() else { return nil }
+    var row = try ReceiptRow(receipts, asOf: asOf)
+    // A view may give a receipt without an id: it comes last, is reported, and has no check.
+    if try receipts.isNull(0) { return row }
+    while hasCheck {
+      let order = try checks.compareBytes(0, to: receipts, 0)
+      if order < 0 {
+        hasCheck = try checks.advance()
+        continue
+      }
+      if order == 0 {
+        try row.take(checks)
+        row.hasDetour = !detours.isEmpty && detours.contains(row.receipt.receiptId)
+      }
+      break
+    }
+    return row
   }
 }

@@ -16,12 +16,16 @@ struct RecordBytes {
     if let value { put(value) }
   }
 
+  mutating func put(_ byte: UInt8) { bytes.append(byte) }
+
   mutating func put(_ text: String) {
     var text = text
-    text.withUTF8 {
-      put(Int64($0.count))
-      bytes.append(contentsOf: $0)
-    }
+    text.withUTF8 { put(UnsafeRawBufferPointer($0)) }
+  }
+
+  private mutating func put(_ text: UnsafeRawBufferPointer) {
+    withUnsafeBytes(of: UInt32(clamping: text.count).littleEndian) { bytes.append(contentsOf: $0) }
+    bytes.append(contentsOf: text)
   }
 
   mutating func put(_ text: String?) {
@@ -29,8 +33,13 @@ struct RecordBytes {
     if let text { put(text) }
   }
 
-  mutating func put(_ id: Identifier) { put(id.text) }
-  mutating func put(_ id: Identifier?) { put(id?.text) }
+  mutating func put(_ id: Identifier) { id.withUTF8 { put($0) } }
+
+  mutating func put(_ id: Identifier?) {
+    bytes.append(id == nil ? 0 : 1)
+    if let id { put(id) }
+  }
+
   mutating func put(_ instant: Instant?) { put(instant?.microseconds) }
 
   mutating func put(_ money: Money?) {
@@ -44,52 +53,62 @@ struct RecordReader {
   /// The record was written by another order of calls.
   struct Mismatch: Error {}
 
-  private let bytes: ArraySlice<UInt8>
-  private var position: Int
+  private let bytes: [UInt8]
+  private var position = 0
 
-  init(_ bytes: ArraySlice<UInt8>) {
-    self.bytes = bytes
-    position = bytes.startIndex
-  }
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  mutating func int() throws(Mismatch) -> Int64 {
-    guard bytes.endIndex - position >= 8 else { throw Mismatch() }
-    var value: UInt64 = 0
-    for index in (position..<position + 8).reversed() { value = value << 8 | UInt64(bytes[index]) }
-    position += 8
-    return Int64(bitPattern: value)
+  mutating func byte() throws(Mismatch) -> UInt8 { try number() }
+
+  mutating func int() throws(Mismatch) -> Int64 { try number() }
+
+  private mutating func number<Number: FixedWidthInteger>() throws(Mismatch) -> Number {
+    let size = MemoryLayout<Number>.size
+    guard bytes.count - position >= size else { throw Mismatch() }
+    defer { position += size }
+    return bytes.withUnsafeBytes {
+      Number(littleEndian: $0.loadUnaligned(fromByteOffset: position, as: Number.self))
+    }
   }
 
   mutating func optionalInt() throws(Mismatch) -> Int64? { try isPresent() ? int() : nil }
 
   mutating func text() throws(Mismatch) -> String {
-    let count = Int(try int())
-    guard count >= 0, bytes.endIndex - position >= count else { throw Mismatch() }
+    let range = try nextText()
+    return bytes.withUnsafeBytes { String(decoding: $0[range], as: UTF8.self) }
+  }
+
+  mutating func id() throws(Mismatch) -> Identifier {
+    let range = try nextText()
+    return bytes.withUnsafeBytes { Identifier(utf8: UnsafeRawBufferPointer(rebasing: $0[range])) }
+  }
+
+  /// Where the next text lies.
+  private mutating func nextText() throws(Mismatch) -> Range<Int> {
+    let count = Int(try number() as UInt32)
+    guard bytes.count - position >= count else { throw Mismatch() }
     defer { position += count }
-    return String(decoding: bytes[position..<position + count], as: UTF8.self)
+    return position..<position + count
   }
 
   mutating func optionalText() throws(Mismatch) -> String? { try isPresent() ? text() : nil }
-  mutating func id() throws(Mismatch) -> Identifier { Identifier(try text()) }
   mutating func optionalId() throws(Mismatch) -> Identifier? { try isPresent() ? id() : nil }
   mutating func optionalInstant() throws(Mismatch) -> Instant? { try optionalInt().map { Instant(microseconds: $0) } }
 
   mutating func optionalMoney() throws(Mismatch) -> Money? {
     guard let minorUnits = try optionalInt() else { return nil }
-    guard let currency = Currency(code: try text()) else { throw Mismatch() }
+    guard let currency = Currency(try id()) else { throw Mismatch() }
     return Money(minorUnits: minorUnits, currency: currency)
   }
 
   private mutating func isPresent() throws(Mismatch) -> Bool {
-    guard position < bytes.endIndex else { throw Mismatch() }
-    defer { position += 1 }
-    return bytes[position] == 1
+    try byte() == 1
   }
 }
 
 extension Finding {
   func write(to record: inout RecordBytes) {
-    record.put(kind.rawValue)
+    record.put(UInt8(clamping: kind.index))
     record.put(subject)
     record.put(orderId)
     record.put(userId)
@@ -108,8 +127,9 @@ extension Finding {
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    guard let kind = FindingKind(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
-    self.init(kind: kind, subject: try record.id(), reason: "")
+    let index = Int(try record.byte())
+    guard FindingKind.allCases.indices.contains(index) else { throw RecordReader.Mismatch() }
+    self.init(kind: FindingKind.allCases[index], subject: try record.id(), reason: "")
     orderId = try record.optionalId()
     userId = try record.optionalId()
     productId = try record.optionalId()

@@ -27,15 +27,23 @@ final class SpillSorter {
 
   /// Where a record lies in the arena: its key, then its content.
   private struct Entry {
+    /// The key's first bytes, which nearly always decide.
+    var prefix: UInt64
     var start: Int
-    var keyLength: Int
-    var contentLength: Int
+    var keyLength: UInt32
+    var contentLength: UInt32
+
+    var key: Range<Int> { start..<start + Int(keyLength) }
+    var content: Range<Int> { key.upperBound..<key.upperBound + Int(contentLength) }
+    var all: Range<Int> { start..<content.upperBound }
   }
 
   /// One run of sorted records in a file.
   private struct Run {
     var file: UnsafeMutablePointer<FILE>
     var head: Record?
+    /// Of the head's key.
+    var prefix: UInt64 = 0
   }
 
   private let directory: String
@@ -61,11 +69,21 @@ final class SpillSorter {
   /// Adds a record. Not after the first `next`.
   func add(key: [UInt8], content: [UInt8]) throws(Failure) {
     precondition(!isSorted, "records are added before they are read")
-    entries.append(Entry(start: arena.count, keyLength: key.count, contentLength: content.count))
+    entries.append(
+      Entry(
+        prefix: SpillSorter.prefix(key), start: arena.count, keyLength: UInt32(key.count),
+        contentLength: UInt32(content.count)))
     arena += key
     arena += content
     count += 1
     if arena.count + entries.count * MemoryLayout<Entry>.stride > budget { try spill() }
+  }
+
+  /// The first eight bytes as a number that sorts like them, zeros behind a shorter key.
+  private static func prefix(_ key: [UInt8]) -> UInt64 {
+    var prefix: UInt64 = 0
+    withUnsafeMutableBytes(of: &prefix) { $0.copyBytes(from: key.prefix(8)) }
+    return prefix.bigEndian
   }
 
   /// The next record in order; nil after the last.
@@ -75,19 +93,28 @@ final class SpillSorter {
       guard position < entries.count else { return nil }
       defer { position += 1 }
       let entry = entries[position]
-      let middle = entry.start + entry.keyLength
-      return Record(
-        key: Array(arena[entry.start..<middle]), content: Array(arena[middle..<middle + entry.contentLength]))
+      return Record(key: Array(arena[entry.key]), content: Array(arena[entry.content]))
     }
     var least: Int?
-    for (index, run) in runs.enumerated() {
-      guard let head = run.head else { continue }
-      if let found = least, let best = runs[found].head, !Record.precedes(head, best) { continue }
+    for index in runs.indices where runs[index].head != nil {
+      if let found = least, !isBefore(index, found) { continue }
       least = index
     }
-    guard let least, let record = runs[least].head else { return nil }
-    runs[least].head = try read(runs[least].file)
+    guard let least, let record = runs[least].head.take() else { return nil }
+    try advance(least)
     return record
+  }
+
+  private func isBefore(_ one: Int, _ other: Int) -> Bool {
+    if runs[one].prefix != runs[other].prefix { return runs[one].prefix < runs[other].prefix }
+    guard let left = runs[one].head, let right = runs[other].head else { return false }
+    return Record.precedes(left, right)
+  }
+
+  private func advance(_ run: Int) throws(Failure) {
+    let head = try read(runs[run].file)
+    if let head { runs[run].prefix = SpillSorter.prefix(head.key) }
+    runs[run].head = head
   }
 
   private func sort() throws(Failure) {
@@ -99,22 +126,21 @@ final class SpillSorter {
     if !entries.isEmpty { try spill() }
     for index in runs.indices {
       rewind(runs[index].file)
-      runs[index].head = try read(runs[index].file)
+      try advance(index)
     }
   }
 
   private func sortEntries() {
     arena.withUnsafeBytes { arena in
-      func compare(_ left: Int, _ leftLength: Int, _ right: Int, _ rightLength: Int) -> Int {
-        guard let base = arena.baseAddress, min(leftLength, rightLength) > 0 else { return leftLength - rightLength }
-        let order = memcmp(base + left, base + right, min(leftLength, rightLength))
-        return order == 0 ? leftLength - rightLength : Int(order)
+      func compare(_ left: Range<Int>, _ right: Range<Int>) -> Int {
+        guard let base = arena.baseAddress, !left.isEmpty, !right.isEmpty else { return left.count - right.count }
+        let order = memcmp(base + left.lowerBound, base + right.lowerBound, min(left.count, right.count))
+        return order == 0 ? left.count - right.count : Int(order)
       }
       entries.sort { left, right in
-        let order = compare(left.start, left.keyLength, right.start, right.keyLength)
-        if order != 0 { return order < 0 }
-        return compare(
-          left.start + left.keyLength, left.contentLength, right.start + right.keyLength, right.contentLength) < 0
+        if left.prefix != right.prefix { return left.prefix < right.prefix }
+        let order = compare(left.key, right.key)
+        return order == 0 ? compare(left.content, right.content) < 0 : order < 0
       }
     }
   }
@@ -128,8 +154,8 @@ final class SpillSorter {
     unlink(path)
     runs.append(Run(file: file, head: nil))
     for entry in entries {
-      var lengths = (UInt32(entry.keyLength), UInt32(entry.contentLength))
-      let length = entry.keyLength + entry.contentLength
+      var lengths = (entry.keyLength, entry.contentLength)
+      let length = entry.all.count
       let isWritten = arena.withUnsafeBytes { arena in
         fwrite(&lengths, 8, 1, file) == 1
           && (length == 0 || arena.baseAddress.map { fwrite($0 + entry.start, length, 1, file) == 1 } ?? false)

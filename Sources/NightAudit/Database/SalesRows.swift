@@ -24,23 +24,22 @@ package struct SalesRows: Sendable {
   ///
   /// - Parameter asOf: stands in for a creation date that is missing or infinite, so that the bad row is still reported.
   package static func order(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> OrderRow {
-    let orderId = Identifier(try row.optionalText(0) ?? "")
-    let userId = Identifier(try row.optionalText(1) ?? "")
+    let orderId = try row.optionalId(0) ?? ""
+    let userId = try row.optionalId(1) ?? ""
     let bundleId = try row.optionalText(2)
-    let productId = Identifier(try row.optionalText(3) ?? "")
+    let productId = try row.optionalId(3) ?? ""
     let quantity = try row.optionalInt64(4) ?? 0
     let amount = try row.optionalNumeric(5)
-    let currencyText = try row.optionalText(6) ?? ""
-    let statusText = try row.optionalText(7) ?? ""
-    let transactionId = try row.optionalText(8).flatMap { $0.isEmpty ? nil : Identifier($0) }
+    let currencyText = try row.optionalId(6) ?? ""
+    let statusText = try row.optionalId(7) ?? ""
+    let transactionId = try row.optionalId(8).flatMap { $0.isEmpty ? nil : $0 }
     let created = try timestamp(row, 10)
     let verified = try timestamp(row, 11)
-    let currency = Currency(code: currencyText)
-    let status = OrderStatus(rawValue: statusText)
+    let currency = Currency(currencyText)
+    let status = Vocabularies.orderStatus.word(statusText)
     if let status, let currency, let amount, case .finite(let createdAt) = created, verified != .infinite,
       let minorUnits = try? amount.scaledInt64(decimals: Int(currency.digits)), minorUnits >= 0,
-      quantity >= 1, let units = Int32(exactly: quantity), !orderId.text.isEmpty, !userId.text.isEmpty,
-      !productId.text.isEmpty
+      quantity >= 1, let units = Int32(exactly: quantity), !orderId.isEmpty, !userId.isEmpty, !productId.isEmpty
     {
       var order = Order(
         orderId: orderId, userId: userId, productId: productId, quantity: units,
@@ -52,9 +51,9 @@ package struct SalesRows: Sendable {
       return .valid(order)
     }
     var defects: [String] = []
-    if orderId.text.isEmpty { defects.append("order_id is missing") }
-    if userId.text.isEmpty { defects.append("user_id is missing") }
-    if productId.text.isEmpty { defects.append("product_id is missing") }
+    if orderId.isEmpty { defects.append("order_id is missing") }
+    if userId.isEmpty { defects.append("user_id is missing") }
+    if productId.isEmpty { defects.append("product_id is missing") }
     if quantity < 1 || quantity > Int64(Int32.max) {
       defects.append("quantity \(quantity) is not from 1 to \(Int32.max)")
     }
@@ -72,7 +71,8 @@ package struct SalesRows: Sendable {
     return .bad(
       BadOrder(
         orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: Int32(clamping: quantity),
-        amountText: amount?.text ?? "", currencyText: currencyText, statusText: statusText,
+        amountText: amount?.text ?? "", currencyText: currencyText.text,
+        statusText: statusText.text,
         transactionId: transactionId,
         createdAt: created.instant ?? asOf, defect: defects.joined(separator: "; ")))
   }
@@ -106,13 +106,12 @@ package struct SalesRows: Sendable {
     let delivered = try timestamp(row, 5)
     let revoked = try timestamp(row, 6)
     var delivery = Delivery(
-      deliveryId: Identifier(try row.optionalText(1) ?? ""),
-      orderId: try row.optionalText(0).map { Identifier($0) }, userId: Identifier(try row.optionalText(2) ?? ""),
-      productId: Identifier(try row.optionalText(3) ?? ""), quantity: Int32(clamping: quantity),
+      deliveryId: try row.optionalId(1) ?? "", orderId: try row.optionalId(0), userId: try row.optionalId(2) ?? "",
+      productId: try row.optionalId(3) ?? "", quantity: Int32(clamping: quantity),
       deliveredAt: delivered.instant ?? asOf, revokedAt: revoked.instant)
     var defects: [String] = []
-    if delivery.deliveryId.text.isEmpty { defects.append("delivery_id is missing") }
-    if delivery.userId.text.isEmpty { defects.append("user_id is missing") }
+    if delivery.deliveryId.isEmpty { defects.append("delivery_id is missing") }
+    if delivery.userId.isEmpty { defects.append("user_id is missing") }
     if quantity < 1 || quantity > Int64(Int32.max) {
       defects.append("quantity \(quantity) is not from 1 to \(Int32.max)")
     }

@@ -19,38 +19,34 @@ package enum TransactionTable {
   /// The transaction in the reader's current row.
   package static func record(_ row: borrowing CopyReader) throws(PostgresError) -> TransactionRecord {
     var record = TransactionRecord(
-      environment: AppleEnvironment(rawValue: try row.text(1)) ?? .localTesting,
-      transactionId: Identifier(try row.text(2)), productId: Identifier(try row.text(3)))
+      environment: try row.word(1, of: Vocabularies.environment) ?? .localTesting, transactionId: try row.id(2),
+      productId: try row.id(3))
     record.bundleId = try row.optionalText(4)
-    record.originalTransactionId = try row.optionalText(5).map { Identifier($0) }
-    record.productType = try row.optionalText(6).flatMap(ProductType.init)
+    record.originalTransactionId = try row.optionalId(5)
+    record.productType = try row.word(6, of: Vocabularies.productType)
     record.quantity = try row.optionalInt32(7)
-    record.purchaseDate = try instant(row, 8)
-    record.originalPurchaseDate = try instant(row, 9)
-    record.expiresDate = try instant(row, 10)
-    record.subscriptionExpiresDate = try instant(row, 11)
-    if let date = try instant(row, 12) {
+    record.purchaseDate = try row.optionalInstant(8)
+    record.originalPurchaseDate = try row.optionalInstant(9)
+    record.expiresDate = try row.optionalInstant(10)
+    record.subscriptionExpiresDate = try row.optionalInstant(11)
+    if let date = try row.optionalInstant(12) {
       record.revocation = Revocation(
         date: date, percentage: try row.optionalInt32(13), type: try row.optionalText(14),
         reason: try row.optionalInt32(28))
     }
-    record.revocationWithdrawnDate = try instant(row, 15)
+    record.revocationWithdrawnDate = try row.optionalInstant(15)
     record.tellsRevocation = try row.bool(29)
     record.priceMilliunits = try row.optionalInt64(16)
     record.currency = try row.optionalText(17)
     record.appAccountToken = try row.bool(18) ? .says(try row.optionalText(19)) : .silent
-    record.ownership = try row.optionalText(20).flatMap(Ownership.init)
+    record.ownership = try row.word(20, of: Vocabularies.ownership)
     record.isRenewal = try row.optionalBool(21)
     record.hasOffer = try row.optionalBool(22)
     record.isContradictory = try row.bool(23)
-    record.channel = EvidenceChannel(rawValue: try row.text(24)) ?? .verifyReceipt
+    record.channel = try row.word(24, of: Vocabularies.channel) ?? .verifyReceipt
     record.signedDate = Instant(microseconds: try row.timestamp(25))
-    record.checkedAt = try instant(row, 26)
+    record.checkedAt = try row.optionalInstant(26)
     return record
-  }
-
-  private static func instant(_ row: borrowing CopyReader, _ column: Int) throws(PostgresError) -> Instant? {
-    try row.optionalTimestamp(column).map { Instant(microseconds: $0) }
   }
 
   /// Writes folded records over what is there. Which order a row is filed under is kept once it is known.

@@ -42,7 +42,7 @@ final class Rehearsal {
   deinit { appStore.process.terminate() }
 
   /// The file appears in one piece when the simulator listens.
-  private static func port(in file: String, of program: Program.Running) async throws -> Int {
+  static func port(in file: String, of program: Program.Running) async throws -> Int {
     while program.process.isRunning {
       if let text = try? String(contentsOfFile: file, encoding: .utf8),
         let port = Int(text.trimmingCharacters(in: .whitespacesAndNewlines))
@@ -83,9 +83,11 @@ final class Rehearsal {
   }
 
   /// Runs night-audit with this shop's configuration.
-  func nightAudit(_ arguments: String..., environment: [String: String] = [:]) async throws -> Program.Result {
+  func nightAudit(
+    _ arguments: String..., more: [String] = [], environment: [String: String] = [:]
+  ) async throws -> Program.Result {
     try await Program.nightAudit.run(
-      arguments + ["--config", directory.file("night-audit.yaml")], environment: environment)
+      arguments + more + ["--config", directory.file("night-audit.yaml")], environment: environment)
   }
 
   /// Starts a night without waiting for its end.

@@ -1,0 +1,50 @@
+import Reconciliation
+
+extension OrderFacts {
+  /// Puts together what an order is judged by: in the audit of all orders, and where one of them is explained.
+  ///
+  /// - Parameters:
+  ///   - transactions: those that are filed under the order.
+  ///   - receipts: those of its receipts that have something to say beside the transactions that they brought.
+  ///   - lookup: what became of asking Apple about the transaction id that it names; nil where nobody asks.
+  ///   - everyReceipt: reads all of its receipts, sound ones too.
+  static func assembled(
+    _ order: Order, deliveries: [Delivery], transactions: [TransactionRecord], receipts: [Receipt],
+    lookup: ProofState?, contested: ContestedClaims, rules: Rules,
+    everyReceipt: () throws -> [Receipt]
+  ) rethrows -> OrderFacts {
+    var facts = OrderFacts(
+      order: order, deliveries: deliveries, receipts: receipts, lookup: lookup, brought: transactions)
+    if let claimant = contested.claimants[order.orderId] {
+      facts.brought = claimant.brought
+      facts.receipts = contested.receipts[order.orderId] ?? []
+      facts.claims = contested.settlement.claims[order.orderId] ?? OrderClaims()
+    } else {
+      // The ids in its proofs' own payloads decide here, and sound receipts were not put aside.
+      if facts.dependsOnSoundReceipts { facts.receipts = try everyReceipt() }
+      facts.claims = Settlement.alone(facts.claimant, rules: rules)
+    }
+    return facts
+  }
+
+  /// Whether the id that an order names must be held against every one of its proofs: nobody's transaction, or a proof
+  /// with an id of its own. A named transaction that is filed here was brought by a proof of this order.
+  private var dependsOnSoundReceipts: Bool {
+    guard order.transactionId != nil, !brought.isEmpty else { return false }
+    if claimant.named == nil { return true }
+    return receipts.contains { receipt in
+      receipt.state.signedTransactionId.map { $0 != order.transactionId } ?? false
+    }
+  }
+}
+
+extension ContestedClaims {
+  /// Whether some order claims, names or owns a transaction.
+  ///
+  /// - Parameter own: the claims of the order that it is filed under.
+  func isClaimed(_ key: TransactionKey, own: OrderClaims) -> Bool {
+    if contains(key) { return settlement.claimed.contains(key) }
+    return own.owned.contains { $0.key == key } || own.refused?.transaction.key == key
+      || own.contradictory?.key == key || own.lost.contains { $0.transaction.key == key }
+  }
+}
