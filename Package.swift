@@ -71,7 +71,11 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Yams", package: "Yams"),
       ],
-      resources: [.embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/sales.sql")],
+      resources: [
+        .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0002_sweep.sql"),
+        .embedInCode("Migrations/0003_lookups.sql"),
+        .embedInCode("Migrations/sales.sql"),
+      ],
       swiftSettings: strict),
     .executableTarget(
       name: "night-audit",
@@ -114,11 +118,19 @@ let package = Package(
       name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet"], swiftSettings: strict),
     .testTarget(
       name: "NightAuditTests",
-      dependencies: ["NightAudit", "AppStore", "Postgres", "Reconciliation", "Reporting", "TestSupport"],
-      swiftSettings: strict),
+      dependencies: [
+        "NightAudit", "AppStore", "Postgres", "Reconciliation", "Reporting", "TestSupport",
+        .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: strict),
     .testTarget(
-      name: "EndToEndTests", dependencies: ["TestSupport", "Postgres", "night-audit", "app-store-simulator"],
-      swiftSettings: strict),
+      name: "EndToEndTests",
+      dependencies: [
+        "AppStore", "Reconciliation", "TestSupport", "Postgres", "night-audit", "app-store-simulator",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+      ], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

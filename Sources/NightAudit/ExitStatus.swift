@@ -21,6 +21,8 @@ package enum ExitStatus: Int32, Sendable {
     switch error {
     case is ConfigurationError, is SchemaError: self = .configuration
     case is PeriodError: self = .usage
+    case let error as RootInstallationError: self = error.exitStatus
+    case is Explain.Missing: self = .nothingThere
     case is RunLock.Held: self = .locked
     case is ReportFolder.Failure, is SpillSorter.Failure: self = .cannotWrite
     case let error as ReportError:

@@ -41,10 +41,10 @@ package struct NightOutcome: Sendable {
 
 /// The shell: connects, asks Apple, reads, decides, writes, publishes. Every decision is made elsewhere.
 package struct NightRun: Sendable {
-  private let settings: Settings
-  private let logger: Logger
-  private let stop: StopSignal
-  private let progress: Progress
+  let settings: Settings
+  let logger: Logger
+  let stop: StopSignal
+  let progress: Progress
 
   package init(settings: Settings, logger: Logger, stop: StopSignal, progress: Progress) {
     self.settings = settings
@@ -64,7 +64,7 @@ package struct NightRun: Sendable {
   package func run(_ request: NightRequest) async throws -> NightOutcome {
     let runId = UUID().uuidString.lowercased()
     let began = ContinuousClock.now
-    let channels = try openChannels()
+    let channels = try openChannels(asOf: request.asOf)
     defer { channels.close() }
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
@@ -96,7 +96,7 @@ package struct NightRun: Sendable {
 
   /// Only asks Apple. Several of these may share a database.
   package func recheck(_ request: NightRequest) async throws -> RecheckSummary {
-    let channels = try openChannels()
+    let channels = try openChannels(asOf: request.asOf)
     defer { channels.close() }
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
@@ -136,10 +136,16 @@ package struct NightRun: Sendable {
     try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit")
   }
 
-  /// The apps' channels and the connections that they share.
+  /// The apps' channels, the connections that they share, and who judges receipts without them.
   private struct Channels: Sendable {
     var transport: HTTPTransport
-    var channels: [AppChannel]
+    var judge: OfflineJudge
+    var channels: [any AppleChannel]
+
+    /// Those that Apple tells about unasked. They share the client, and with it the rate limit, of their channel.
+    var swept: [SweptApp] {
+      channels.compactMap { $0 as? ServerAPIChannel }.map { SweptApp($0.app, client: $0.client) }
+    }
 
     func close() {
       let transport = transport
@@ -147,21 +153,19 @@ package struct NightRun: Sendable {
     }
   }
 
-  private func openChannels() throws -> Channels {
-    if let app = settings.apps.first(where: { settings.effectiveChannel(of: $0) == .serverApi }) {
-      throw ConfigurationError(
-        key: "appstore.channel",
-        problem: """
-          this release cannot ask the App Store Server API (app \(app.name)); set appstore.channel to verifyReceipt
-          """)
+  private func openChannels(asOf: Instant) throws -> Channels {
+    // A key that is missing explains more than roots that are: it comes first.
+    for app in settings.apps where settings.effectiveChannel(of: app) == .serverApi {
+      _ = try AppleClients.credentials(of: app)
     }
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: settings.concurrency)
     do {
       let roots = try trustedRoots()
       let channels = try settings.apps.map { app in
-        try AppChannel(app: app, settings: settings, transport: transport, roots: roots, now: { Instant.now })
+        try AppleClients.channel(
+          of: app, settings: settings, transport: transport, roots: roots, asOf: asOf, now: { Instant.now })
       }
-      return Channels(transport: transport, channels: channels)
+      return Channels(transport: transport, judge: OfflineJudge(roots: roots), channels: channels)
     } catch {
       Task { await transport.shutdown() }
       throw error
@@ -188,10 +192,14 @@ package struct NightRun: Sendable {
       session: session, settings: settings, asOf: request.asOf, runId: runId, selection: request.selection)
     let stage = RecheckStage(
       queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId),
-      channels: channels.channels, settings: settings, logger: logger, stop: stop, progress: progress,
-      isOffline: request.isOffline)
+      judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
+      progress: progress, isOffline: request.isOffline)
     let limit = request.maxDuration ?? settings.maxDuration
-    let summary = try await stage.run(deadline: .now + .microseconds(limit.microseconds))
+    let deadline = ContinuousClock.now + .microseconds(limit.microseconds)
+    // First, so that what Apple tells unasked need not be asked for.
+    let swept = try await sweep(request, channels.swept, runId: runId, session: writing, deadline: deadline)
+    var summary = try await stage.run(deadline: deadline)
+    summary.add(swept)
     await writing.close()
     for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {
       logger.error("\(remedy)", metadata: ["app": "\(app)"])
@@ -202,7 +210,7 @@ package struct NightRun: Sendable {
       metadata: [
         "due": "\(summary.due)", "verified": "\(summary.outcomes[.verified] ?? 0)",
         "rejected": "\(summary.outcomes[.rejected] ?? 0)", "unanswered": "\(summary.outcomes[.unanswered] ?? 0)",
-        "review": "\(summary.outcomes[.review] ?? 0)",
+        "review": "\(summary.outcomes[.review] ?? 0)", "not_found": "\(summary.outcomes[.notFound] ?? 0)",
       ])
     return summary
   }

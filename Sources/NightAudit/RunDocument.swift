@@ -18,6 +18,14 @@ struct RunDocument: Encodable {
     let httpStatuses: [String: Int]
     let faults: [String: String]
     let endedEarly: String?
+    let sweep: Sweep?
+  }
+
+  private struct Sweep: Encodable {
+    let pages: Int
+    let notifications: Int
+    let histories: Int
+    let newFacts: Int
   }
 
   init(record: RunRecord, recheck: RecheckSummary?, duration: Duration, exitStatus: ExitStatus) {
@@ -35,7 +43,10 @@ struct RunDocument: Encodable {
         outcomes: Dictionary(uniqueKeysWithValues: summary.outcomes.map { ($0.key.rawValue, $0.value) }),
         httpStatuses: Dictionary(
           uniqueKeysWithValues: summary.httpStatuses.map { ($0.key == 0 ? "none" : String($0.key), $0.value) }),
-        faults: summary.faults, endedEarly: summary.endedEarly)
+        faults: summary.faults, endedEarly: summary.endedEarly,
+        sweep: summary.sweep.map {
+          Sweep(pages: $0.pages, notifications: $0.notifications, histories: $0.histories, newFacts: $0.facts)
+        })
     }
   }
 

@@ -73,9 +73,44 @@ package struct Claimant: Sendable {
   /// Whether the order claims this transaction without naming it: the ordered product, bought near the order's time, and
   /// neither a renewal (claimed only when named) nor a restore (no new sale).
   package func claimsUnnamed(_ transaction: TransactionRecord, rules: Rules) -> Bool {
-    guard fitness(of: transaction, rules: rules) == .eligible, transaction.isRenewal != true, !transaction.isRestore
-    else { return false }
-    return isInWindow(transaction, rules: rules)
+    var because = Because(isWanted: false)
+    return claimsUnnamed(transaction, rules, &because)
+  }
+
+  /// Why the order claims this transaction without naming it, or does not.
+  package func reasonAboutUnnamed(_ transaction: TransactionRecord, rules: Rules) -> String {
+    var because = Because(isWanted: true)
+    _ = claimsUnnamed(transaction, rules, &because)
+    return because.text
+  }
+
+  private func claimsUnnamed(_ transaction: TransactionRecord, _ rules: Rules, _ because: inout Because) -> Bool {
+    switch fitness(of: transaction, rules: rules) {
+    case .contradictory: return because.noting(false, "Apple's records about it contradict each other.")
+    case .refused(let reason): return because.noting(false, "It could not pay this order: \(reason.explanation).")
+    case .eligible: break
+    }
+    if transaction.isRenewal == true { return because.noting(false, "It is a renewal, claimed only by who names it.") }
+    if transaction.isRestore { return because.noting(false, "It restores an earlier purchase; no money moved for it.") }
+    guard isInWindow(transaction, rules: rules) else {
+      return because.noting(
+        false, "It was not bought within \(rules.matchWindow.words) of the order, so it may be another purchase.")
+    }
+    return because.noting(true, "The ordered product, bought within \(rules.matchWindow.words) of the order.")
+  }
+
+  /// Of the transactions in an environment that the order claims without naming them the one nearest in time, then with
+  /// the smallest id.
+  func nearest(in environment: AppleEnvironment, rules: Rules) -> TransactionRecord? {
+    var nearest: (place: Int, distance: Span)?
+    for place in brought.indices where brought[place].environment == environment {
+      guard claimsUnnamed(brought[place], rules: rules), let date = brought[place].purchaseDate else { continue }
+      let distance = (date - order.createdAt).magnitude
+      // They come by id, so a tie stays with the smaller one.
+      if let known = nearest, known.distance <= distance { continue }
+      nearest = (place, distance)
+    }
+    return nearest.map { brought[$0.place] }
   }
 
   /// Whether the purchase was made within the match window of the order.

@@ -3,26 +3,42 @@ struct FindingRules {
   private let facts: OrderFacts
   private let rules: Rules
   private let judgement: Judgement
-  private let order: Order
+  private var order: Order { facts.order }
+  /// `OrderFacts.comparable`, looked for once.
+  private let comparable: TransactionRecord?
   private var found: [Finding] = []
+  /// nil: nobody asked why the kinds that were not found do not hold.
+  private let declined: Declined?
 
-  init(facts: OrderFacts, rules: Rules, judgement: Judgement) {
+  /// Why kinds do not stand on the order. A class, so that a reason may look at the facts while it is noted.
+  private final class Declined {
+    var reasons: [FindingKind: String] = [:]
+  }
+
+  init(facts: OrderFacts, rules: Rules, judgement: Judgement, isExplaining: Bool) {
+    declined = isExplaining ? Declined() : nil
     self.facts = facts
     self.rules = rules
     self.judgement = judgement
-    order = facts.order
+    comparable = facts.comparable
   }
 
   /// All findings, worst first. The money at stake stands on the first one that puts it there, so that a column of
   /// amounts can be added up; a second charge is money of its own.
   mutating func findings() -> [Finding] {
     considerDisposition()
+    considerStatus()
+    considerStuck()
+    considerUnits()
     considerClaims()
     considerProofs()
     considerRefunds()
     considerDeliveries()
     considerComparison()
     considerDates()
+    decline(
+      [.orphanPayment, .renewalWithoutOrder, .orphanDelivery],
+      "It stands on things that no order stands behind, never on an order.")
     // Money of the sandbox is in no total, that of findings included.
     if judgement.disposition == .sandbox { for index in found.indices { found[index].atStake = nil } }
     guard found.count > 1 else { return found }
@@ -52,22 +68,59 @@ struct FindingRules {
     finding.atStake = atStake
     finding.paidAt = judgement.paidAt
     finding.deliveredAt = judgement.deliveredAt
-    finding.evidenceCheckedAt = judgement.checkedAt
+    finding.evidenceCheckedAt = evidenceCheckedAt(transaction, receipt)
     found.append(finding)
+  }
+
+  /// When Apple was last asked about what a finding rests on: a receipt, a transaction, or else every proof there is.
+  private func evidenceCheckedAt(_ transaction: TransactionRecord?, _ receipt: Receipt?) -> Instant? {
+    if let receipt { return receipt.state.lastAttempt }
+    if let transaction = transaction ?? facts.claims.owned.first ?? judgement.verdict?.transaction {
+      return transaction.checkedAt
+    }
+    var oldest = facts.lookup?.lastAttempt
+    for receipt in facts.soundReceipts {
+      guard let attempt = receipt.state.lastAttempt else { return nil }
+      oldest = oldest.map { min($0, attempt) } ?? attempt
+    }
+    return oldest
+  }
+
+  /// Why each kind that was not found does not stand on the order; empty unless asked for.
+  var reasonsAgainst: [FindingKind: String] { declined?.reasons ?? [:] }
+
+  /// Notes why kinds do not stand on the order.
+  private func decline(_ kinds: @autoclosure () -> [FindingKind], _ because: @autoclosure () -> String) {
+    guard let declined else { return }
+    for kind in kinds() { declined.reasons[kind] = because() }
+  }
+
+  /// The same for those of the kinds that were not found.
+  private func declineOthers(_ kinds: @autoclosure () -> [FindingKind], _ because: @autoclosure () -> String) {
+    guard let declined else { return }
+    for kind in kinds() where !found.contains(where: { $0.kind == kind }) { declined.reasons[kind] = because() }
+  }
+
+  /// The verdict as a clause.
+  private var payment: String {
+    switch judgement.verdict {
+    case .paid: "it is paid"
+    case .reversed: "Apple has refunded it in full"
+    case .unpaid(let reason, _): "it is unpaid, because \(reason.explanation)"
+    case .unconfirmed(let reason): "whether it is paid is not known, because \(reason.explanation)"
+    case .none: "nothing is said about its payment"
+    }
   }
 
   // MARK: - Payment against goods
 
   private mutating func considerDisposition() {
-    let units = facts.deliveredUnits
-    switch judgement.disposition {
-    case .settled:
-      if order.status == .pending {
-        add(.statusMismatch, "Paid and delivered, but the shop still says pending.")
-      }
+    let disposition = judgement.disposition
+    switch disposition {
     case .paidNotDelivered:
       add(.paidNotDelivered, atStake: order.amount, "Apple confirms the payment, but the user does not hold the goods.")
     case .partlyDelivered:
+      let units = facts.deliveredUnits
       add(
         .partlyDelivered, atStake: order.amount.share(Int64(order.quantity) - units, of: Int64(order.quantity)),
         "Paid for \(order.quantity), delivered \(units).")
@@ -83,56 +136,91 @@ struct FindingRules {
       add(
         .refundedStillDelivered, atStake: order.amount,
         "Apple refunded the purchase and the user still holds the goods.")
-    case .void:
-      if order.status == .verified || order.status == .refunded {
-        add(.statusMismatch, "Neither paid nor delivered, but the shop says \(order.status.rawValue).")
-      }
-    case .refunded:
-      if order.status == .pending {
-        add(.statusMismatch, "Refunded and taken back, but the shop still says pending.")
-      }
-    case .unconfirmed:
-      considerStuck()
-    case .inFlight, .sandbox, .badRow: break
+    case .settled, .void, .refunded, .unconfirmed, .inFlight, .sandbox, .badRow: break
     }
+    declineOthers(
+      [.paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered],
+      "The order is \(disposition.rawValue).")
+    declineOthers([.sandboxDelivered], "The order is \(disposition.rawValue), and \(payment).")
     if case .paid = judgement.verdict, order.status == .failed || order.status == .cancelled {
       add(
         .cancelledButPaid, atStake: order.amount,
         "Apple confirms the payment, but the shop says \(order.status.rawValue).")
+    } else {
+      decline([.cancelledButPaid], "The shop says \(order.status.rawValue), and \(payment).")
     }
+  }
+
+  private mutating func considerStatus() {
+    let status = order.status
+    switch judgement.disposition {
+    case .settled where status == .pending:
+      add(.statusMismatch, "Paid and delivered, but the shop still says pending.")
+    case .void where status == .verified || status == .refunded:
+      add(.statusMismatch, "Neither paid nor delivered, but the shop says \(status.rawValue).")
+    case .refunded where status == .pending:
+      add(.statusMismatch, "Refunded and taken back, but the shop still says pending.")
+    case .settled, .void, .refunded:
+      decline([.statusMismatch], "The shop says \(status.rawValue), which does not contradict what happened.")
+    case .paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered, .inFlight, .unconfirmed,
+      .sandbox, .badRow:
+      decline([.statusMismatch], "The order is \(judgement.disposition.rawValue), and no status would mend that.")
+    }
+  }
+
+  private mutating func considerStuck() {
+    let age = rules.asOf - order.createdAt
+    guard judgement.disposition == .unconfirmed, let reason = judgement.verdict?.reason else {
+      decline([.stuckUnconfirmed], "The order is \(judgement.disposition.rawValue).")
+      return
+    }
+    guard age > rules.stuckAfter else {
+      decline([.stuckUnconfirmed], "Unconfirmed, but not yet for longer than \(rules.stuckAfter.words).")
+      return
+    }
+    let attempts = facts.receipts.map { Int64($0.state.attempts) }.reduce(Int64(facts.lookup?.attempts ?? 0), +)
+    add(
+      .stuckUnconfirmed, atStake: order.amount,
+      "Unconfirmed for \(age.wholeDays) days after \(attempts) attempts: \(reason.explanation).")
+  }
+
+  private mutating func considerUnits() {
     let held = facts.heldUnits
     if held > Int64(order.quantity) {
       add(
         .deliveredTwice, atStake: order.amount.share(held - Int64(order.quantity), of: Int64(order.quantity)),
         "Ordered \(order.quantity), delivered \(held).")
+    } else {
+      decline([.deliveredTwice], "Ordered \(order.quantity), and \(held) are with a user.")
     }
-  }
-
-  private mutating func considerStuck() {
-    guard rules.asOf - order.createdAt > rules.stuckAfter, let reason = judgement.verdict?.reason else { return }
-    let attempts = facts.receipts.map { Int64($0.state.attempts) }.reduce(Int64(facts.lookup?.attempts ?? 0), +)
-    add(
-      .stuckUnconfirmed, atStake: order.amount,
-      "Unconfirmed for \((rules.asOf - order.createdAt).wholeDays) days after \(attempts) attempts: \(reason.explanation)."
-    )
   }
 
   // MARK: - Claims
 
   private mutating func considerClaims() {
-    if facts.claims.owned.isEmpty, facts.claims.refused == nil, let lost = facts.claims.lost.first {
+    let claims = facts.claims
+    if let lost = claims.lost.first, claims.owned.isEmpty, claims.refused == nil {
       let whose = lost.ownerUserId == order.userId ? "the same user" : "another user (\(lost.ownerUserId))"
       add(
         .duplicateClaim, atStake: order.amount, on: lost.transaction,
         "The payment \(lost.transaction.transactionId) belongs to order \(lost.ownerOrderId) of \(whose).")
+    } else {
+      decline(
+        [.duplicateClaim],
+        claims.lost.isEmpty
+          ? "No other order owns a transaction that this one claims."
+          : claims.owned.isEmpty
+            ? "The transaction that it names could not pay it anyway." : "It owns a transaction of its own.")
     }
-    let live = facts.claims.owned.filter(\.isLive)
+    let live = claims.liveOwned
     if live.count > 1 {
       let second = live[1]
       let others = live.dropFirst().map(\.transactionId.text).joined(separator: ", ")
       add(
         .chargedTwice, atStake: second.price ?? order.amount, on: second,
         "Apple charged \(live.count) times for one order; besides \(live[0].transactionId): \(others).")
+    } else {
+      decline([.chargedTwice], live.isEmpty ? "It owns no payment that stands." : "It owns one payment that stands.")
     }
     switch judgement.verdict {
     case .unpaid(.productMismatch, let transaction):
@@ -149,6 +237,11 @@ struct FindingRules {
       }
     case .paid, .reversed, .unpaid, .unconfirmed, .none: break
     }
+    declineOthers(
+      [.productMismatch, .wrongBundle, .familySharedSale],
+      order.amount.minorUnits == 0 && judgement.verdict?.reason == .familyShared
+        ? "The order is for nothing, so no sale was booked." : "The payment was decided otherwise: \(payment)."
+    )
   }
 
   // MARK: - Proofs
@@ -177,6 +270,9 @@ struct FindingRules {
       guard let defect = delivery.defect else { continue }
       add(.badRow, delivery: delivery, subject: delivery.deliveryId, "The delivery row breaks the contract: \(defect).")
     }
+    declineOthers([.signatureInvalid], "No proof of it was refused for its signature.")
+    declineOthers([.environmentMislabelled], "No receipt of it was called by another environment than Apple's.")
+    declineOthers([.badRow], "Its rows keep the contract of the sales schema.")
   }
 
   // MARK: - Refunds
@@ -186,19 +282,35 @@ struct FindingRules {
     case .reversed(let transaction):
       if order.status == .verified {
         add(.refundNotBooked, atStake: order.amount, "Apple refunded the purchase, but the shop still says verified.")
+      } else {
+        decline([.refundNotBooked], "Apple refunded the purchase, and the shop says \(order.status.rawValue).")
       }
       if let date = transaction.revocation?.date,
         let late = facts.soundDeliveries.first(where: { $0.stands && $0.deliveredAt > date })
       {
         add(.deliveredAfterRefund, atStake: order.amount, delivery: late, "Goods were delivered after Apple's refund.")
+      } else {
+        decline([.deliveredAfterRefund], "No goods that are with a user were delivered after Apple's refund.")
       }
+      decline([.partialRefund, .refundOnlyHere, .refundReversedNotReinstated], "Apple's refund is full and in force.")
     case .paid(let transaction):
       if let revocation = transaction.revocation {
         let part = revocation.percentage.map { order.amount.share(milliPercent: $0) }
         let words = part.map { "\($0.decimalText) \($0.currency)" } ?? "a part that Apple does not name"
         add(.partialRefund, atStake: part, "Apple refunded \(words) of this order.")
-      } else if order.status == .refunded, transaction.tellsRevocation {
-        add(.refundOnlyHere, atStake: order.amount, "The shop says refunded, but Apple has not refunded the purchase.")
+        decline([.refundOnlyHere], "Apple refunded a part of it.")
+      } else {
+        decline([.partialRefund], "Apple told of no refund.")
+        if order.status == .refunded, transaction.tellsRevocation {
+          add(
+            .refundOnlyHere, atStake: order.amount, "The shop says refunded, but Apple has not refunded the purchase.")
+        } else {
+          decline(
+            [.refundOnlyHere],
+            order.status == .refunded
+              ? "The shop says refunded, and whoever was asked could not have told of a refund."
+              : "The shop says \(order.status.rawValue).")
+        }
       }
       if transaction.revocationWithdrawnDate != nil, facts.goods == .none,
         facts.soundDeliveries.contains(where: { !$0.stands })
@@ -206,20 +318,29 @@ struct FindingRules {
         add(
           .refundReversedNotReinstated, atStake: order.amount,
           "Apple took its refund back, so the order is paid again, but the goods are still taken back.")
+      } else {
+        decline(
+          [.refundReversedNotReinstated],
+          transaction.revocationWithdrawnDate == nil
+            ? "Apple took no refund back." : "Apple took a refund back, and no goods are still taken back for it.")
       }
-    case .unpaid, .unconfirmed, .none: break
+      decline([.refundNotBooked, .deliveredAfterRefund], "Apple has not refunded the purchase in full.")
+    case .unpaid, .unconfirmed, .none:
+      decline(
+        [.refundNotBooked, .deliveredAfterRefund, .partialRefund, .refundOnlyHere, .refundReversedNotReinstated],
+        "It has no payment that could be refunded: \(payment).")
     }
   }
 
   // MARK: - Deliveries
 
   private mutating func considerDeliveries() {
-    let standing = facts.soundDeliveries.filter(\.stands)
+    let standing = facts.standingDeliveries
     if let astray = standing.first(where: { $0.userId != order.userId }) {
       add(
         .wrongUser, atStake: order.amount, delivery: astray,
         "User \(order.userId) ordered, user \(astray.userId) got the goods.")
-    } else if let transaction = facts.comparable, case .says(.some(let token)) = transaction.appAccountToken {
+    } else if let transaction = comparable, case .says(.some(let token)) = transaction.appAccountToken {
       if let own = order.appAccountToken {
         if !FindingRules.isSameToken(own, token) {
           add(
@@ -230,11 +351,20 @@ struct FindingRules {
         add(.wrongUser, atStake: order.amount, on: transaction, "Apple's account token belongs to user \(other).")
       }
     }
-    guard let transaction = facts.claims.owned.first else { return }
+    declineOthers(
+      [.wrongUser], "Its goods are with nobody else, and no account token that both sides have says otherwise.")
+    guard let transaction = facts.claims.owned.first else {
+      decline([.deliveredBeforePaid, .lapsedStillServed], "It owns no transaction with a date to compare with.")
+      return
+    }
     if let first = standing.min(by: { $0.deliveredAt < $1.deliveredAt }), let paid = transaction.purchaseDate,
       first.deliveredAt < paid - rules.clockSkew
     {
       add(.deliveredBeforePaid, delivery: first, "The goods were delivered before Apple's purchase date.")
+    } else {
+      decline(
+        [.deliveredBeforePaid],
+        "No goods that are with a user left more than \(rules.clockSkew.words) before Apple's purchase date.")
     }
     if case .paid = judgement.verdict, !standing.isEmpty, transaction.expiresDate != nil,
       let newest = transaction.subscriptionExpiresDate ?? transaction.expiresDate,
@@ -243,6 +373,12 @@ struct FindingRules {
       add(
         .lapsedStillServed, atStake: order.amount,
         "The subscription ended \((rules.asOf - newest).wholeDays) days ago and access was not taken back.")
+    } else {
+      decline(
+        [.lapsedStillServed],
+        transaction.expiresDate == nil
+          ? "It is no subscription."
+          : "No access is left \(rules.subscriptionGrace.words) after the newest period's end.")
     }
   }
 
@@ -255,24 +391,51 @@ struct FindingRules {
   // MARK: - The order against Apple's record
 
   private mutating func considerComparison() {
-    guard let transaction = facts.comparable else { return }
+    guard let transaction = comparable else {
+      decline(
+        [.quantityMismatch, .accountTokenMissing, .currencyMismatch, .amountMismatch],
+        "There is no transaction of its own to compare with.")
+      return
+    }
     if let quantity = transaction.quantity, quantity != order.quantity {
       add(.quantityMismatch, on: transaction, "Ordered \(order.quantity), Apple's transaction is for \(quantity).")
+    } else {
+      decline(
+        [.quantityMismatch],
+        transaction.quantity == nil ? "Apple told no quantity." : "Ordered and charged \(order.quantity).")
     }
     if order.appAccountToken != nil, case .says(.none) = transaction.appAccountToken {
       add(.accountTokenMissing, on: transaction, "The order has an account token, Apple's transaction has none.")
+    } else {
+      decline(
+        [.accountTokenMissing],
+        order.appAccountToken == nil
+          ? "The order has no account token." : "Apple did not say that the transaction has none.")
     }
-    guard let code = transaction.currency else { return }
+    guard let code = transaction.currency else {
+      decline([.currencyMismatch, .amountMismatch], "Apple told no price: this way of asking cannot.")
+      return
+    }
     guard code == order.amount.currency.code else {
+      decline([.amountMismatch], "Amounts of two currencies are not compared.")
       add(
         .currencyMismatch, atStake: order.amount, on: transaction,
         "Ordered in \(order.amount.currency), charged in \(code).")
       return
     }
-    guard let milliunits = transaction.priceMilliunits, transaction.hasOffer != true else { return }
+    decline([.currencyMismatch], "Ordered and charged in \(code).")
+    guard let milliunits = transaction.priceMilliunits, transaction.hasOffer != true else {
+      decline(
+        [.amountMismatch],
+        transaction.priceMilliunits == nil ? "Apple told no price." : "An offer or a trial explains another price.")
+      return
+    }
     let ours = Int128(order.amount.minorUnits) * Int128(Money.millionthsPerMinorUnit(order.amount.currency))
     let theirs = Int128(milliunits) * 1_000
-    guard (ours - theirs).magnitude > UInt128(max(rules.amountToleranceMillionths, 0)) else { return }
+    guard (ours - theirs).magnitude > UInt128(max(rules.amountToleranceMillionths, 0)) else {
+      decline([.amountMismatch], "Apple's price is the order's amount, or within the tolerance.")
+      return
+    }
     let difference = transaction.price.map {
       let gap = (Int128($0.minorUnits) - Int128(order.amount.minorUnits)).magnitude
       return Money(minorUnits: Int64(clamping: gap), currency: $0.currency)
@@ -298,7 +461,11 @@ struct FindingRules {
     if let date = facts.claims.owned.first?.purchaseDate, rules.isInFuture(date) {
       late.append("Apple's purchase date")
     }
-    if !late.isEmpty { add(.futureDated, "Dated later than the audit: \(late.joined(separator: ", ")).") }
+    if late.isEmpty {
+      decline([.futureDated], "No date of it lies more than \(rules.clockSkew.words) after the audit.")
+    } else {
+      add(.futureDated, "Dated later than the audit: \(late.joined(separator: ", ")).")
+    }
   }
 }
 

@@ -20,23 +20,42 @@ package struct Judgement: Sendable {
 
   /// Judges one order. No clock, no database, no network.
   package init(judging facts: OrderFacts, rules: Rules) {
-    let verdict = facts.verdict(rules: rules)
+    var reasoning = Reasoning(isWanted: false)
+    self.init(judging: facts, rules: rules, reasoning: &reasoning)
+  }
+
+  /// Judges one order and tells what was considered on the way.
+  package static func explained(_ facts: OrderFacts, rules: Rules) -> (judgement: Judgement, reasoning: Reasoning) {
+    var reasoning = Reasoning(isWanted: true)
+    let judgement = Judgement(judging: facts, rules: rules, reasoning: &reasoning)
+    return (judgement, reasoning)
+  }
+
+  private init(judging facts: OrderFacts, rules: Rules, reasoning: inout Reasoning) {
+    let verdict = facts.verdict(rules: rules, &reasoning)
     let transaction = facts.claims.owned.first ?? verdict.transaction
     row = .valid(facts.order)
     self.verdict = verdict
-    disposition = facts.disposition(of: verdict, rules: rules)
+    var because = Because(isWanted: reasoning.isWanted)
+    disposition = facts.disposition(of: verdict, rules, &because)
+    reasoning.tellDisposition(because)
     paidAt = facts.claims.owned.first?.purchaseDate
     refundedAt = facts.claims.owned.first?.revocation?.date
     deliveredAt = facts.soundDeliveries.lazy.filter(\.stands).map(\.deliveredAt).max()
-    checkedAt = [transaction?.checkedAt, facts.lookup?.lastAttempt].compactMap { $0 }.max()
-    for receipt in facts.receipts {
-      if let attempt = receipt.state.lastAttempt, checkedAt.map({ $0 < attempt }) ?? true { checkedAt = attempt }
-    }
+    checkedAt = transaction?.checkedAt
     environment = transaction?.environment
     transactionId = facts.claims.owned.first?.transactionId ?? facts.order.transactionId ?? transaction?.transactionId
     findings = []
-    var conditions = FindingRules(facts: facts, rules: rules, judgement: self)
+    take(attempt: facts.lookup?.lastAttempt)
+    for receipt in facts.receipts { take(attempt: receipt.state.lastAttempt) }
+    var conditions = FindingRules(facts: facts, rules: rules, judgement: self, isExplaining: reasoning.isWanted)
     findings = conditions.findings()
+    reasoning.take(conditions.reasonsAgainst)
+  }
+
+  /// The latest attempt is when Apple was last asked.
+  private mutating func take(attempt: Instant?) {
+    if let attempt, checkedAt.map({ $0 < attempt }) ?? true { checkedAt = attempt }
   }
 
   /// Reports a row that breaks the sales schema's contract.

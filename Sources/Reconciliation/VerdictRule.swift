@@ -1,15 +1,15 @@
 /// The rules of the verdict on payment, in the order in which they are considered. The first that holds decides.
-package enum VerdictRule: CaseIterable, Sendable {
-  case ownsTransaction
-  case claimRefuted
-  case recordsContradict
-  case claimsOwnedByOthers
-  case lookedUp
-  case broughtOthers
-  case proofsOpen
-  case notInReceipt
-  case proofsFalse
-  case nothingToGoBy
+package enum VerdictRule: String, CaseIterable, Sendable {
+  case ownsTransaction = "owns_transaction"
+  case claimRefuted = "claim_refuted"
+  case recordsContradict = "records_contradict"
+  case claimsOwnedByOthers = "claims_owned_by_others"
+  case lookedUp = "looked_up"
+  case broughtOthers = "brought_others"
+  case proofsOpen = "proofs_open"
+  case notInReceipt = "not_in_receipt"
+  case proofsFalse = "proofs_false"
+  case nothingToGoBy = "nothing_to_go_by"
 
   /// What the rule asks, for people.
   package var question: String {
@@ -29,52 +29,104 @@ package enum VerdictRule: CaseIterable, Sendable {
 
   /// The verdict, if this rule holds.
   package func verdict(_ facts: OrderFacts, rules: Rules) -> Verdict? {
+    var because = Because(isWanted: false)
+    return verdict(facts, rules, &because)
+  }
+
+  /// The verdict, if this rule holds, and why it holds or does not.
+  func verdict(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     switch self {
-    case .ownsTransaction: ownsTransaction(facts)
-    case .claimRefuted: facts.claims.refused.map { .unpaid($0.reason, $0.transaction) }
-    case .recordsContradict: recordsContradict(facts)
-    case .claimsOwnedByOthers: claimsOwnedByOthers(facts)
-    case .lookedUp: lookedUp(facts, rules)
-    case .proofsOpen: proofsOpen(facts, rules)
-    case .broughtOthers: broughtOthers(facts, rules)
-    case .notInReceipt: notInReceipt(facts, rules)
-    case .proofsFalse: proofsFalse(facts)
-    case .nothingToGoBy: nothingToGoBy(facts, rules)
+    case .ownsTransaction: ownsTransaction(facts, &because)
+    case .claimRefuted: claimRefuted(facts, &because)
+    case .recordsContradict: recordsContradict(facts, &because)
+    case .claimsOwnedByOthers: claimsOwnedByOthers(facts, &because)
+    case .lookedUp: lookedUp(facts, rules, &because)
+    case .proofsOpen: proofsOpen(facts, rules, &because)
+    case .broughtOthers: broughtOthers(facts, rules, &because)
+    case .notInReceipt: notInReceipt(facts, rules, &because)
+    case .proofsFalse: proofsFalse(facts, &because)
+    case .nothingToGoBy: nothingToGoBy(facts, rules, &because)
     }
   }
 
-  private func ownsTransaction(_ facts: OrderFacts) -> Verdict? {
-    guard let transaction = facts.claims.owned.first else { return nil }
+  private func ownsTransaction(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
+    guard let transaction = facts.claims.owned.first else {
+      return because.noting(nil, "It owns none of the \(facts.brought.count) transactions that are known for it.")
+    }
+    let id = transaction.transactionId
     switch transaction.environment {
-    case .production: return transaction.isReversed ? .reversed(transaction) : .paid(transaction)
+    case .production:
+      if transaction.isReversed {
+        return because.noting(.reversed(transaction), "It owns \(id), which Apple has refunded in full.")
+      }
+      return because.noting(
+        .paid(transaction),
+        transaction.revocation == nil
+          ? "It owns \(id), a genuine purchase that Apple has not refunded as far as it told."
+          : "It owns \(id), a genuine purchase of which Apple has refunded a part only.")
     case .sandbox:
       // A production payment may still come to light; until then the sandbox proves nothing.
       let mayBePaid = facts.hasOpenProofs || facts.claims.lost.contains { !$0.isFinal }
-      return mayBePaid ? nil : .unpaid(.sandbox, transaction)
-    case .xcode, .localTesting: return .unpaid(.xcode, transaction)
+      return mayBePaid
+        ? because.noting(nil, "It owns \(id) from the sandbox; an answer that is missing could still bring a payment.")
+        : because.noting(.unpaid(.sandbox, transaction), "It owns \(id), a test purchase in the sandbox.")
+    case .xcode, .localTesting:
+      return because.noting(.unpaid(.xcode, transaction), "It owns \(id), which was made in Xcode and not by Apple.")
     }
   }
 
-  private func recordsContradict(_ facts: OrderFacts) -> Verdict? {
+  private func claimRefuted(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
+    if let refused = facts.claims.refused {
+      return because.noting(
+        .unpaid(refused.reason, refused.transaction),
+        "It names \(refused.transaction.transactionId), but \(refused.reason.explanation).")
+    }
+    return because.noting(
+      nil,
+      facts.order.transactionId.map { "Nothing that is known of \($0), which it names, refutes it." }
+        ?? "It names no transaction.")
+  }
+
+  private func recordsContradict(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
     let isAmongUnnamed = facts.order.transactionId == nil && facts.brought.contains(where: \.isContradictory)
-    return facts.claims.contradictory != nil || isAmongUnnamed ? .unconfirmed(.contradiction) : nil
+    return facts.claims.contradictory != nil || isAmongUnnamed
+      ? because.noting(.unconfirmed(.contradiction), "Under one transaction id Apple named two products or apps.")
+      : because.noting(nil, "No two records disagree about what was bought.")
   }
 
-  private func claimsOwnedByOthers(_ facts: OrderFacts) -> Verdict? {
+  private func claimsOwnedByOthers(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
+    guard let lost = facts.claims.lost.first else {
+      return because.noting(nil, "No other order owns a transaction that it claims.")
+    }
+    let whose = "\(lost.transaction.transactionId) belongs to order \(lost.ownerOrderId)"
     // With a proof unanswered nobody knows every transaction that the order could claim; that rule says why.
-    guard let lost = facts.claims.lost.first, !facts.hasOpenProofs else { return nil }
+    if facts.hasOpenProofs {
+      return because.noting(nil, "\(whose), but a proof that is not answered yet could bring it one of its own.")
+    }
     return facts.claims.lost.allSatisfy(\.isFinal)
-      ? .unpaid(.duplicate, lost.transaction) : .unconfirmed(.awaitingEvidence)
+      ? because.noting(.unpaid(.duplicate, lost.transaction), "\(whose), and it has no other to claim.")
+      : because.noting(
+        .unconfirmed(.awaitingEvidence), "\(whose) for now; an answer that is missing could still change that.")
   }
 
-  private func lookedUp(_ facts: OrderFacts, _ rules: Rules) -> Verdict? {
-    guard let lookup = facts.lookup else { return nil }
+  private func lookedUp(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
+    guard let lookup = facts.lookup else {
+      return because.noting(nil, "No transaction id was to be looked up by itself.")
+    }
     switch lookup.outcome {
-    case .pending: return .unconfirmed(.neverChecked)
+    case .pending: return because.noting(.unconfirmed(.neverChecked), "Apple has not been asked about the id yet.")
     case .notFound:
-      return isTooOldToBeUnknown(facts, lookup, rules) ? .unpaid(.notFound, nil) : .unconfirmed(.notFoundYet)
-    case .rejected, .unanswered, .review: return .unconfirmed(lookup.reason.flatMap(asSilence) ?? .appleError)
-    case .verified: return nil
+      return isTooOldToBeUnknown(facts, lookup, rules)
+        ? because.noting(
+          .unpaid(.notFound, nil),
+          "Apple knows the id neither in production nor in the sandbox, longer than \(rules.notFoundGrace.words) on.")
+        : because.noting(
+          .unconfirmed(.notFoundYet),
+          "Apple does not know the id, but did not yet have \(rules.notFoundGrace.words) to learn of it.")
+    case .rejected, .unanswered, .review:
+      let reason = lookup.reason.flatMap(asSilence) ?? .appleError
+      return because.noting(.unconfirmed(reason), "The look-up has no usable answer: \(reason.explanation).")
+    case .verified: return because.noting(nil, "Apple knows the id; other rules say what follows.")
     }
   }
 
@@ -84,8 +136,8 @@ package enum VerdictRule: CaseIterable, Sendable {
     min(proof.answeredAt ?? rules.asOf, rules.asOf) - facts.order.createdAt > rules.notFoundGrace
   }
 
-  private func proofsOpen(_ facts: OrderFacts, _ rules: Rules) -> Verdict? {
-    if facts.receipts.isEmpty { return nil }
+  private func proofsOpen(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
+    if facts.receipts.isEmpty { return because.noting(nil, "There is no receipt that could be unanswered.") }
     let reasons = facts.soundReceipts.compactMap { receipt -> PaymentReason? in
       switch receipt.state.outcome {
       case .pending: .neverChecked
@@ -98,72 +150,111 @@ package enum VerdictRule: CaseIterable, Sendable {
     let telling: [PaymentReason] = [
       .contradiction, .accountGone, .noRoots, .appleError, .rateLimited, .unreachable, .neverChecked,
     ]
-    return (telling.first(where: reasons.contains) ?? reasons.first).map { .unconfirmed($0) }
+    guard let reason = telling.first(where: reasons.contains) ?? reasons.first else {
+      return because.noting(nil, "Every receipt has its answer.")
+    }
+    return because.noting(.unconfirmed(reason), "A receipt is open: \(reason.explanation).")
   }
 
   /// A reason that proves something has no place in `unconfirmed`.
   private func asSilence(_ reason: PaymentReason) -> PaymentReason? { reason.provesUnpaid ? nil : reason }
 
-  private func broughtOthers(_ facts: OrderFacts, _ rules: Rules) -> Verdict? {
+  private func broughtOthers(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     // What is signed speaks before Apple answers; what could still bring a payment has to speak first.
     let isComplete = facts.soundReceipts.allSatisfy {
       !$0.state.mayBringPayment
         && ($0.state.outcome != .notFound || isTooOldToBeUnknown(facts, $0.state, rules))
     }
-    guard isComplete else { return nil }
+    guard isComplete else { return because.noting(nil, "A receipt that is not answered yet could still bring it.") }
     let order = facts.order
-    if order.transactionId != nil {
+    if let named = order.transactionId {
       let claimant = facts.claimant
-      guard claimant.contradictsOwnPayload else { return nil }
-      return .unpaid(.idMismatch, facts.brought.first { claimant.signedIds.contains($0.transactionId) })
+      guard claimant.contradictsOwnPayload else {
+        return because.noting(nil, "The id that it names is not contradicted by the ids inside its proofs.")
+      }
+      return because.noting(
+        .unpaid(.idMismatch, facts.brought.first { claimant.signedIds.contains($0.transactionId) }),
+        "It names \(named), but its own signed proof holds another id.")
     }
-    guard let first = facts.brought.first else { return nil }
+    guard let first = facts.brought.first else { return because.noting(nil, "Its receipts bring no purchase at all.") }
     if let wanted = rules.bundleId(of: order), facts.brought.allSatisfy({ $0.bundleId != nil && $0.bundleId != wanted })
     {
-      return .unpaid(.wrongBundle, first)
+      return because.noting(.unpaid(.wrongBundle, first), "Every purchase that they bring was made in another app.")
     }
-    if facts.brought.allSatisfy({ $0.productId != order.productId }) { return .unpaid(.productMismatch, first) }
+    if facts.brought.allSatisfy({ $0.productId != order.productId }) {
+      return because.noting(.unpaid(.productMismatch, first), "Every purchase that they bring is of another product.")
+    }
     if facts.brought.allSatisfy({ $0.environment == .xcode || $0.environment == .localTesting }) {
-      return .unpaid(.xcode, first)
+      return because.noting(.unpaid(.xcode, first), "Every purchase that they bring was made in Xcode.")
     }
     let claimant = facts.claimant
     let shared = facts.brought.first {
       $0.isFamilyShared && $0.productId == order.productId && claimant.isInWindow($0, rules: rules)
     }
-    return shared.map { .unpaid(.familyShared, $0) }
+    guard let shared else {
+      return because.noting(nil, "They bring the ordered product, though no purchase that this order owns.")
+    }
+    return because.noting(
+      .unpaid(.familyShared, shared), "What they bring is access through a family member's purchase.")
   }
 
-  private func notInReceipt(_ facts: OrderFacts, _ rules: Rules) -> Verdict? {
+  private func notInReceipt(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     let genuine = facts.soundReceipts.filter { $0.state.outcome == .verified }
-    guard !genuine.isEmpty || !facts.brought.isEmpty else { return nil }
+    guard !genuine.isEmpty || !facts.brought.isEmpty else {
+      return because.noting(nil, "No receipt of it is known to be genuine.")
+    }
     if !genuine.isEmpty, let wanted = rules.bundleId(of: facts.order),
       genuine.allSatisfy({ $0.state.bundleId != nil && $0.state.bundleId != wanted }),
       facts.brought.allSatisfy({ $0.bundleId != nil && $0.bundleId != wanted })
     {
-      return .unpaid(.wrongBundle, facts.brought.first)
+      return because.noting(.unpaid(.wrongBundle, facts.brought.first), "Its receipts are genuine, but of another app.")
     }
-    return .unconfirmed(.notInReceipt)
+    return because.noting(
+      .unconfirmed(.notInReceipt),
+      "What is genuine does not list the purchase. Finished and refunded purchases leave receipts, so that proves nothing."
+    )
   }
 
-  private func proofsFalse(_ facts: OrderFacts) -> Verdict? {
+  private func proofsFalse(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
     let reasons = facts.soundReceipts.compactMap(\.state.reason)
     let proven: [PaymentReason] = [.signatureInvalid, .idMismatch, .xcode, .wrongBundle, .malformed]
-    if let reason = proven.first(where: reasons.contains) { return .unpaid(reason, nil) }
-    return facts.soundReceipts.contains { $0.state.outcome == .notFound } ? .unpaid(.notFound, nil) : nil
+    if let reason = proven.first(where: reasons.contains) {
+      return because.noting(.unpaid(reason, nil), "No proof holds: \(reason.explanation).")
+    }
+    return facts.soundReceipts.contains { $0.state.outcome == .notFound }
+      ? because.noting(.unpaid(.notFound, nil), "Apple does not know the purchase that its proof names.")
+      : because.noting(nil, "No proof of it was refused.")
   }
 
-  private func nothingToGoBy(_ facts: OrderFacts, _ rules: Rules) -> Verdict? {
-    if facts.order.transactionId != nil || !facts.soundReceipts.isEmpty { return .unconfirmed(.neverChecked) }
-    if rules.asOf - facts.order.createdAt <= rules.evidenceGrace { return .unconfirmed(.awaitingEvidence) }
-    return .unpaid(facts.order.status == .verified ? .noEvidence : .neverPaid, nil)
+  private func nothingToGoBy(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
+    if facts.order.transactionId != nil || !facts.soundReceipts.isEmpty {
+      return because.noting(.unconfirmed(.neverChecked), "There is something to ask Apple about, and nobody asked yet.")
+    }
+    let age = rules.asOf - facts.order.createdAt
+    if age <= rules.evidenceGrace {
+      return because.noting(
+        .unconfirmed(.awaitingEvidence),
+        "Neither receipt nor transaction id, but the order is not yet older than \(rules.evidenceGrace.words).")
+    }
+    return because.noting(
+      .unpaid(facts.order.status == .verified ? .noEvidence : .neverPaid, nil),
+      "Neither receipt nor transaction id came within \(rules.evidenceGrace.words) of the order.")
   }
 }
 
 extension OrderFacts {
   /// The verdict on payment: the first rule that holds. The last rule always does.
   package func verdict(rules: Rules) -> Verdict {
+    var reasoning = Reasoning(isWanted: false)
+    return verdict(rules: rules, &reasoning)
+  }
+
+  func verdict(rules: Rules, _ reasoning: inout Reasoning) -> Verdict {
     for rule in VerdictRule.allCases {
-      if let verdict = rule.verdict(self, rules: rules) { return verdict }
+      var because = Because(isWanted: reasoning.isWanted)
+      let verdict = rule.verdict(self, rules, &because)
+      reasoning.take(rule, verdict, because)
+      if let verdict { return verdict }
     }
     return .unconfirmed(.neverChecked)
   }
@@ -180,7 +271,7 @@ extension OrderFacts {
   /// Units delivered and not taken back. Access to a subscription that was taken back once the period paid for was over
   /// was delivered; after a refund only what the user still holds counts.
   package var deliveredUnits: Int64 {
-    let periodEnd = claims.owned.first.flatMap { $0.isLive ? $0.expiresDate : nil }
+    let periodEnd = claims.owned.isEmpty || !claims.owned[0].isLive ? nil : claims.owned[0].expiresDate
     return soundDeliveries.reduce(0) { units, delivery in
       var isDelivered = delivery.stands
       if let end = periodEnd, let revoked = delivery.revokedAt, revoked >= end { isDelivered = true }
@@ -190,19 +281,33 @@ extension OrderFacts {
 
   /// The bucket that payment and goods put the order in.
   package func disposition(of verdict: Verdict, rules: Rules) -> Disposition {
+    var because = Because(isWanted: false)
+    return disposition(of: verdict, rules, &because)
+  }
+
+  func disposition(of verdict: Verdict, _ rules: Rules, _ because: inout Because) -> Disposition {
     switch (verdict, goods) {
-    case (.paid, .inFull): return .settled
-    case (.paid, .partly): return .partlyDelivered
+    case (.paid, .inFull): return because.noting(.settled, "Paid, and the goods were delivered in full.")
+    case (.paid, .partly):
+      return because.noting(.partlyDelivered, "Paid, and \(deliveredUnits) of \(order.quantity) were delivered.")
     case (.paid(let transaction), .none):
       let paidAt = transaction.purchaseDate ?? order.verifiedAt ?? order.createdAt
-      return rules.asOf - paidAt <= rules.deliveryGrace ? .inFlight : .paidNotDelivered
-    case (.reversed, .inFull), (.reversed, .partly): return .refundedStillDelivered
-    case (.reversed, .none): return .refunded
-    case (.unpaid(.familyShared, _), _): return .void
-    case (.unpaid(.sandbox, _), _) where rules.testUsers.contains(order.userId): return .sandbox
-    case (.unpaid, .inFull), (.unpaid, .partly): return .deliveredNotPaid
-    case (.unpaid, .none): return .void
-    case (.unconfirmed, _): return .unconfirmed
+      return rules.asOf - paidAt <= rules.deliveryGrace
+        ? because.noting(.inFlight, "Paid within the last \(rules.deliveryGrace.words); the goods may be on their way.")
+        : because.noting(
+          .paidNotDelivered, "Paid more than \(rules.deliveryGrace.words) ago, and no user has the goods.")
+    case (.reversed, .inFull), (.reversed, .partly):
+      return because.noting(.refundedStillDelivered, "Refunded in full, and the goods were not taken back.")
+    case (.reversed, .none): return because.noting(.refunded, "Refunded in full, and no goods are with a user.")
+    case (.unpaid(.familyShared, _), _):
+      return because.noting(.void, "Access through Family Sharing is no sale, whatever was delivered.")
+    case (.unpaid(.sandbox, _), _) where rules.testUsers.contains(order.userId):
+      return because.noting(.sandbox, "A test purchase by a user who is on the list of test users.")
+    case (.unpaid, .inFull), (.unpaid, .partly):
+      return because.noting(.deliveredNotPaid, "Proven unpaid, and goods are with a user.")
+    case (.unpaid, .none): return because.noting(.void, "Proven unpaid, and no goods are with a user.")
+    case (.unconfirmed, _):
+      return because.noting(.unconfirmed, "Whether it is paid is not known; silence is not a no.")
     }
   }
 }

@@ -116,6 +116,22 @@ struct CSVText: RowSink, ~Copyable {
     put(Self.comma)
   }
 
+  /// A number, which is never defused; the two infinities are spelt as Table Schema does.
+  mutating func figure(_ text: String) {
+    let digits = text.utf8.drop { $0 == UInt8(ascii: "-") }
+    switch text {
+    case "Infinity": return self.text("INF")
+    case "-Infinity":
+      reserve(8)
+      for byte in "-INF".utf8 { put(byte) }
+    case _ where digits.allSatisfy({ (48...57).contains($0) || $0 == UInt8(ascii: ".") }):
+      reserve(text.utf8.count + 1)
+      for byte in text.utf8 { put(byte) }
+    default: return self.text(text)
+    }
+    put(Self.comma)
+  }
+
   /// RFC 3339 in UTC, whole seconds toward the past: `2026-11-19T22:14:03Z`.
   mutating func instant(_ instant: Instant) {
     let time = CivilTime(seconds: instant.seconds)

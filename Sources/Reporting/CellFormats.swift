@@ -6,6 +6,7 @@ enum Palette {
   static let navy = Colour(0x1F3864)
   static let blue = Colour(0x2F5597)
   static let paleBlue = Colour(0xDCE6F1)
+  static let tile = Colour(0xF3F6FA)
   static let grey = Colour(0x7F7F7F)
   static let line = Colour(0xBFBFBF)
   static let white = Colour(0xFFFFFF)
@@ -41,6 +42,7 @@ struct CellFormats {
   let totalCount: CellFormat
   /// Indexed by decimal digits.
   private let amounts: [CellFormat]
+  private let shares: [CellFormat]
   private let totals: [CellFormat]
 
   init(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
@@ -73,18 +75,24 @@ struct CellFormats {
     totalLabel = try workbook.addFormat(.total("@"))
     totalCount = try workbook.addFormat(.total("#,##0"))
     var amounts: [CellFormat] = []
+    var shares: [CellFormat] = []
     var totals: [CellFormat] = []
     for digits in 0...Money.powersOfTen.count - 1 {
       let format = CellStyle.amountFormat(digits: digits)
       amounts.append(try workbook.addFormat(.cell(format)))
+      shares.append(try workbook.addFormat(.cell(CellStyle.shareFormat(digits: digits))))
       totals.append(try workbook.addFormat(.total(format)))
     }
     self.amounts = amounts
+    self.shares = shares
     self.totals = totals
   }
 
   /// A number with exactly this many decimals.
   func amount(digits: UInt8) -> CellFormat { amounts[min(Int(digits), amounts.count - 1)] }
+
+  /// The same, none of it as a dash.
+  func share(digits: UInt8) -> CellFormat { shares[min(Int(digits), shares.count - 1)] }
 
   /// The same in a line of sums.
   func total(digits: UInt8) -> CellFormat { totals[min(Int(digits), totals.count - 1)] }
@@ -96,6 +104,9 @@ extension CellStyle {
     let number = digits == 0 ? "#,##0" : "#,##0." + String(repeating: "0", count: digits)
     return "\(number);[Red]-\(number)"
   }
+
+  /// The same, and a dash for zero: in a row of mostly nothing the amounts stand out.
+  static func shareFormat(digits: Int) -> String { amountFormat(digits: digits) + ";\"–\"" }
 
   static func header(_ alignment: HorizontalAlignment, indent: Int = 0) -> CellStyle {
     CellStyle {

@@ -10,6 +10,12 @@ struct RowPlace {
 
 /// A table as a sheet: typed cells below the header in row 1, and more sheets of the same kind when one is full.
 struct DataSheet: RowSink {
+  /// One sheet of several.
+  struct Part {
+    var name: SheetName
+    var rows = 0
+  }
+
   let table: ReportTable
   private let columns: [Column]
   /// Where a row says what money it is in.
@@ -18,17 +24,18 @@ struct DataSheet: RowSink {
   private let rowsPerSheet: Int
   private var clock: LocalClock
   private var sheet: Sheet
-  private var part = 0
+  /// The sheets that rows went to, the last one being written.
+  private(set) var parts: [Part] = []
   /// The row to be written, counted from zero; the header is row 0.
   private var row = 1
   private var column = 0
   /// Of the row, in points.
   private var height = DataSheet.lineHeight
   private var totals = SheetTotals()
+  /// Of the sheets before this one.
+  private var totalsBefore = SheetTotals()
   /// Rows written, all sheets together.
-  private(set) var rowCount = 0
-  /// Whether rows were left out because even the last sheet is full.
-  private(set) var isCut = false
+  var rowCount: Int { parts.reduce(0) { $0 + $1.rows } }
   /// Where the rows of orders are, for links.
   private var orderPlaces: [Identifier: RowPlace] = [:]
 
@@ -45,7 +52,9 @@ struct DataSheet: RowSink {
     clock = LocalClock(timeZone: timeZone)
     // Lines with sums, one for each currency of the world, need room below the rows.
     self.rowsPerSheet = rowsPerSheet ?? CellRange.maximumRows - 1 - (table.hasTotals ? Currency.all.count + 1 : 0)
-    sheet = try workbook.addSheet(named: table.sheetNames[0], storage: .streamed)
+    let name = table.sheetName(part: 1)
+    sheet = try workbook.addSheet(named: name, storage: .streamed)
+    parts = [Part(name: name)]
     try prepare()
   }
 
@@ -55,7 +64,6 @@ struct DataSheet: RowSink {
   ) throws(ReportError) {
     do {
       if row > rowsPerSheet { try turnPage(workbook) }
-      guard !isCut else { return }
       column = 0
       height = DataSheet.lineHeight
       totals.startRow()
@@ -65,18 +73,15 @@ struct DataSheet: RowSink {
       throw ReportError.workbook(error)
     }
     row += 1
-    rowCount += 1
+    parts[parts.count - 1].rows += 1
   }
 
   private mutating func turnPage(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
-    guard part + 1 < table.sheetNames.count else {
-      isCut = true
-      return
-    }
-    try finish()
-    part += 1
+    try finish(isLast: false)
+    let name = table.sheetName(part: parts.count + 1)
+    sheet = try workbook.addSheet(named: name, storage: .streamed)
+    parts.append(Part(name: name))
     row = 1
-    sheet = try workbook.addSheet(named: table.sheetNames[part], storage: .streamed)
     try prepare()
   }
 
@@ -88,10 +93,19 @@ struct DataSheet: RowSink {
     if orderPlaces.count < Sheet.maximumLinks { orderPlaces[orderId] = place }
   }
 
-  /// The rows of one column, for formulas; nil when they are none or on several sheets.
-  func range(ofColumn name: String) -> SheetRange? {
-    guard part == 0, row > 1, let index = columns.firstIndex(where: { $0.name == name }) else { return nil }
-    return SheetRange(sheet: sheet.name, range: CellRange(rows: 1...row - 1, columns: index...index))
+  /// The sums of one column over the rows of a currency, whose code stands in a cell, on all sheets that have rows.
+  func sums(of column: String, whereCurrencyIs code: CellReference) -> [Formula] {
+    guard let currencyColumn, let position = columns.firstIndex(where: { $0.name == column }) else { return [] }
+    return sums(position, currencyColumn, code)
+  }
+
+  private func sums(_ position: Int, _ currencyColumn: Int, _ code: CellReference) -> [Formula] {
+    parts.filter { $0.rows > 0 }.map { part in
+      let codes = SheetRange(
+        sheet: part.name, range: CellRange(rows: 1...part.rows, columns: currencyColumn...currencyColumn))
+      let cells = SheetRange(sheet: part.name, range: CellRange(rows: 1...part.rows, columns: position...position))
+      return "SUMIF(\(codes),\(code),\(cells))"
+    }
   }
 
   // MARK: - Cells
@@ -116,7 +130,7 @@ struct DataSheet: RowSink {
       let lines = (Double(text.count) / (1.1 * columns[position].width)).rounded(.up)
       height = max(height, min(lines, 10) * DataSheet.lineHeight)
       try write(text, position, formats.prose)
-    case .text, .count, .tally, .code, .amount, .price, .percentage, .instant:
+    case .text, .count, .tally, .code, .amount, .share, .price, .percentage, .instant:
       if position == currencyColumn { totals.select(text) }
       try write(text, position, isBesideNumber(position) ? formats.indented : formats.text)
     }
@@ -133,10 +147,14 @@ struct DataSheet: RowSink {
 
   mutating func decimal(_ units: Int128, digits: UInt8) throws(SpreadsheetError) {
     let position = next()
-    if columns[position].kind == .amount { totals.add(units, digits: digits, column: position) }
+    let kind = columns[position].kind
+    if kind == .amount || kind == .share { totals.add(units, digits: digits, column: position) }
     try sheet.writeNumber(
-      Money.number(units, digits: digits), row: row, column: position, format: formats.amount(digits: digits))
+      Money.number(units, digits: digits), row: row, column: position,
+      format: kind == .share ? formats.share(digits: digits) : formats.amount(digits: digits))
   }
+
+  mutating func figure(_ text: String) throws(SpreadsheetError) { try self.text(text) }
 
   mutating func instant(_ instant: Instant) throws(SpreadsheetError) {
     let position = next()
@@ -154,7 +172,7 @@ struct DataSheet: RowSink {
     let position = next()
     switch columns[position].kind {
     case .people, .status: try sheet.writeBlank(row: row, column: position, format: formats.entry)
-    case .text, .word, .orderLink, .prose, .count, .tally, .code, .amount, .price, .percentage, .instant: break
+    case .text, .word, .orderLink, .prose, .count, .tally, .code, .amount, .share, .price, .percentage, .instant: break
     }
   }
 
@@ -179,18 +197,22 @@ struct DataSheet: RowSink {
     try sheet.setUpPrinting(
       PrintSetup {
         $0.isLandscape = true
-        $0.fitsToOnePageWide = true
+        $0.pagesWide = table.pagesWide
         $0.repeatedRows = 0...0
+        if table.pagesWide > 1 { $0.repeatedColumns = 0...table.frozenColumns - 1 }
         $0.header = "&L&A&R&F"
         $0.footer = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
       })
     try sheet.setRow(0, height: 32)
     try sheet.writeHeader(of: excelTable, row: 0, firstColumn: 0)
+    for (position, column) in columns.enumerated() where column.kind.isMoney {
+      try sheet.addNote(table.moneyNote, row: 0, column: position)
+    }
   }
 
   private var excelTable: ExcelTable {
     ExcelTable(
-      name: table.tableName,
+      name: table.tableName, part: parts.count,
       columns: columns.indices.map { ExcelTable.Column(header: columns[$0].title, headerFormat: header($0)) },
       style: .medium(2))
   }
@@ -204,16 +226,15 @@ struct DataSheet: RowSink {
 
   private func isBesideNumber(_ position: Int) -> Bool { position > 0 && columns[position - 1].kind.isNumber }
 
+  /// Ends the table.
+  mutating func finish() throws(SpreadsheetError) { try finish(isLast: true) }
+
   /// Ends the sheet that rows go to now: sums below the rows, the table, what colours cells and helps people.
-  mutating func finish() throws(SpreadsheetError) {
+  private mutating func finish(isLast: Bool) throws(SpreadsheetError) {
     let lastRow = row - 1
     guard lastRow > 0 else { return try sheet.setAutofilter(area(rows: 0...0)) }
-    try writeTotals(lastRow: lastRow)
-    if part == 0 {
-      try sheet.addTable(excelTable, firstRow: 0, firstColumn: 0, rowCount: lastRow)
-    } else {
-      try sheet.setAutofilter(area(rows: 0...lastRow))
-    }
+    if table.hasTotals { try writeTotals(lastRow: lastRow, isLast: isLast) }
+    try sheet.addTable(excelTable, firstRow: 0, firstColumn: 0, rowCount: lastRow)
     for (position, column) in columns.enumerated() {
       let cells = CellRange(rows: 1...lastRow, columns: position...position)
       if column.kind == .status { try sheet.addChoice(of: ["open", "acknowledged", "closed"], in: cells) }
@@ -248,30 +269,47 @@ struct DataSheet: RowSink {
     }
   }
 
-  /// One line for each currency, below an empty row that keeps them out of the table.
-  private mutating func writeTotals(lastRow: Int) throws(SpreadsheetError) {
-    defer { totals = SheetTotals() }
-    guard table.hasTotals, let currencyColumn else { return }
-    let currencies = CellRange(rows: 1...lastRow, columns: currencyColumn...currencyColumn)
-    for (offset, line) in totals.sorted.enumerated() {
+  /// One line for each currency, below an empty row that keeps them out of the table. Those of the last sheet are the sums
+  /// of all sheets.
+  private mutating func writeTotals(lastRow: Int, isLast: Bool) throws(SpreadsheetError) {
+    guard let currencyColumn else { return }
+    totalsBefore.add(totals)
+    let lines = isLast ? totalsBefore : totals
+    totals = SheetTotals()
+    let label =
+      switch (parts.count, isLast) {
+      case (1, true): "Total"
+      case (_, true): "Total of all sheets"
+      case (_, false): "Total of this sheet"
+      }
+    for (offset, line) in lines.sorted.enumerated() {
       let totalRow = lastRow + 2 + offset
+      let name = CellReference(row: totalRow, column: currencyColumn)
       for (position, column) in columns.enumerated() {
         if position == currencyColumn {
           try sheet.writeText(line.currency, row: totalRow, column: position, format: formats.totalLabel)
         } else if let sum = line.sums[position] {
-          let cells = CellRange(rows: 1...lastRow, columns: position...position)
-          let name = CellReference(row: totalRow, column: currencyColumn)
           try sheet.writeFormula(
-            "SUMIF(\(absolute: currencies),\(name),\(absolute: cells))",
+            isLast && parts.count > 1
+              ? .sum(of: sums(position, currencyColumn, name))
+              : sumOfThisSheet(position, currencyColumn, name, lastRow: lastRow),
             result: Money.number(sum.units, digits: sum.digits ?? 0), row: totalRow, column: position,
             format: sum.digits.map { formats.total(digits: $0) } ?? formats.totalCount)
         } else if column.name == table.totalLabelColumn {
-          try sheet.writeText("Total", row: totalRow, column: position, format: formats.totalLabel)
+          try sheet.writeText(label, row: totalRow, column: position, format: formats.totalLabel)
         } else {
           try sheet.writeBlank(row: totalRow, column: position, format: formats.totalLabel)
         }
       }
     }
+  }
+
+  private func sumOfThisSheet(
+    _ position: Int, _ currencyColumn: Int, _ code: CellReference, lastRow: Int
+  ) -> Formula {
+    let codes = CellRange(rows: 1...lastRow, columns: currencyColumn...currencyColumn)
+    let cells = CellRange(rows: 1...lastRow, columns: position...position)
+    return "SUMIF(\(absolute: codes),\(code),\(absolute: cells))"
   }
 }
 

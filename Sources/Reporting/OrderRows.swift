@@ -22,7 +22,7 @@ extension RowSink where Self: ~Copyable {
       // As the database prints them: what is wrong with the row may be any of these.
       try count(bad.quantity)
       try text(bad.currencyText)
-      try text(bad.amountText)
+      try figure(bad.amountText)
       try text(bad.statusText)
     }
     try text(judgement.disposition.rawValue)

@@ -32,7 +32,7 @@ struct ReportBook: ~Copyable {
   mutating func write(order judgement: borrowing Judgement) throws(ReportError) {
     guard options.listsAllOrders || !judgement.findings.isEmpty else { return }
     try sheets.orders.row(in: workbook) { (row) throws(SpreadsheetError) in try row.order(judgement) }
-    if !judgement.findings.isEmpty, !sheets.orders.isCut {
+    if !judgement.findings.isEmpty {
       sheets.findings.link(judgement.row.orderId, to: sheets.orders.lastPlace)
     }
   }
@@ -67,13 +67,15 @@ struct ReportBook: ~Copyable {
   }
 
   /// Writes what is left, ends every sheet and brings the workbook to disk.
-  consuming func finish(totals: Totals, summary facts: SummaryFacts, control: [ControlTotal]) throws(ReportError) {
+  consuming func finish(
+    totals: Totals, summary facts: SummaryFacts, control: [ControlTotal], summaryDigest: String
+  ) throws(ReportError) {
     for refund in refundRows.sorted(by: { ($0.refundedAt, $0.transactionId) < ($1.refundedAt, $1.transactionId) }) {
       try sheets.refunds.row(in: workbook) { (row) throws(SpreadsheetError) in try row.refund(refund) }
     }
     do {
       try sheets.finish()
-      let page = try SummaryPage(summary, in: workbook, options: options)
+      let page = try SummaryPage(summary, in: workbook, options: options, summaryDigest: summaryDigest)
       try page.write(totals: totals, facts: facts, control: control, sheets: sheets.all, in: workbook)
       try workbook.close()
     } catch {

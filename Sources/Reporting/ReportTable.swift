@@ -21,14 +21,23 @@ enum ColumnKind {
   case code
   /// Money, added up below a sheet by currency.
   case amount
+  /// The part of such money that one disposition has: mostly none of it.
+  case share
   /// Money that means nothing added up.
   case price
   case percentage
   case instant
 
+  var isMoney: Bool {
+    switch self {
+    case .amount, .share, .price: true
+    case .text, .word, .orderLink, .people, .status, .prose, .count, .tally, .code, .percentage, .instant: false
+    }
+  }
+
   var isNumber: Bool {
     switch self {
-    case .count, .tally, .code, .amount, .price, .percentage: true
+    case .count, .tally, .code, .amount, .share, .price, .percentage: true
     case .text, .word, .orderLink, .people, .status, .prose, .instant: false
     }
   }
@@ -72,7 +81,7 @@ enum ReportTable: CaseIterable {
     case .findings:
       [
         Column("finding_id", .text, 12), Column("kind", .word, 24), Column("severity", .text, 10),
-        Column("order_id", .orderLink, 20), Column("user_id", .text, 16), Column("product_id", .text, 18),
+        Column("order_id", .orderLink, 21), Column("user_id", .text, 19), Column("product_id", .text, 18),
         Column("transaction_id", .text, 20), Column("receipt_id", .text, 16), Column("delivery_id", .text, 16),
         Column("environment", .text, 13), Column("currency", .text, 10), Column("amount", .price, 14),
         Column("at_stake", .amount, 14), Column("paid_at", .instant, 20), Column("delivered_at", .instant, 20),
@@ -85,7 +94,7 @@ enum ReportTable: CaseIterable {
       [Column("currency", .text, 10), Column("amount", .price, 14), Column("product_id", .text, 24)] + ReportTable.money
     case .refunds:
       [
-        Column("transaction_id", .text, 20), Column("order_id", .text, 20), Column("user_id", .text, 16),
+        Column("transaction_id", .text, 20), Column("order_id", .text, 21), Column("user_id", .text, 19),
         Column("product_id", .text, 18), Column("currency", .text, 10), Column("amount", .amount, 14),
         Column("percentage", .percentage, 12), Column("purchased_at", .instant, 20),
         Column("refunded_at", .instant, 20),
@@ -98,7 +107,7 @@ enum ReportTable: CaseIterable {
       ]
     case .receipts:
       [
-        Column("receipt_id", .text, 18), Column("order_id", .text, 20), Column("user_id", .text, 16),
+        Column("receipt_id", .text, 18), Column("order_id", .text, 21), Column("user_id", .text, 19),
         Column("kind", .text, 12), Column("channel", .text, 14), Column("environment", .text, 13),
         Column("outcome", .text, 12), Column("apple_status", .code, 13), Column("attempts", .count, 10),
         Column("last_attempt", .instant, 20), Column("next_attempt", .instant, 20), Column("age_days", .count, 10),
@@ -106,7 +115,7 @@ enum ReportTable: CaseIterable {
       ]
     case .orders:
       [
-        Column("order_id", .text, 20), Column("user_id", .text, 16), Column("product_id", .text, 18),
+        Column("order_id", .text, 21), Column("user_id", .text, 19), Column("product_id", .text, 18),
         Column("quantity", .count, 10), Column("currency", .text, 10), Column("amount", .amount, 14),
         Column("status", .text, 11), Column("disposition", .text, 24), Column("payment", .text, 13),
         Column("payment_reason", .text, 18), Column("transaction_id", .text, 20), Column("environment", .text, 13),
@@ -116,21 +125,22 @@ enum ReportTable: CaseIterable {
     }
   }
 
-  /// The sheet of this table and those that carry it on, each when the one before is full. That is more than Excel opens;
-  /// whatever is beyond is in the CSV file alone.
-  var sheetNames: [SheetName] {
+  /// The sheet of this table, part 1, and those that carry it on, each when the one before is full.
+  func sheetName(part: Int) -> SheetName { SheetName(title, part: part) }
+
+  private var title: StaticString {
     switch self {
-    case .findings: ["Findings", "Findings 2", "Findings 3", "Findings 4"]
-    case .users: ["Users", "Users 2", "Users 3", "Users 4"]
-    case .amounts: ["Amounts", "Amounts 2", "Amounts 3", "Amounts 4"]
-    case .refunds: ["Refunds", "Refunds 2", "Refunds 3", "Refunds 4"]
-    case .sandbox: ["Sandbox", "Sandbox 2", "Sandbox 3", "Sandbox 4"]
-    case .receipts: ["Receipts", "Receipts 2", "Receipts 3", "Receipts 4"]
-    case .orders: ["Orders", "Orders 2", "Orders 3", "Orders 4"]
+    case .findings: "Findings"
+    case .users: "Users"
+    case .amounts: "Amounts"
+    case .refunds: "Refunds"
+    case .sandbox: "Sandbox"
+    case .receipts: "Receipts"
+    case .orders: "Orders"
     }
   }
 
-  /// The name by which formulas call the table on its first sheet.
+  /// The name by which formulas call the table on its first sheet; the next ones have a number behind it.
   var tableName: StaticString {
     switch self {
     case .findings: "FindingsTable"
@@ -170,6 +180,14 @@ enum ReportTable: CaseIterable {
     }
   }
 
+  /// How many pages of paper the columns are spread over. At one page, some twenty columns would be too small to read.
+  var pagesWide: Int {
+    switch self {
+    case .findings, .orders: 2
+    case .users, .amounts, .refunds, .sandbox, .receipts: 1
+    }
+  }
+
   /// The column that says what a line of sums is.
   var totalLabelColumn: String? {
     switch self {
@@ -177,6 +195,19 @@ enum ReportTable: CaseIterable {
     case .amounts: "product_id"
     case .refunds: "transaction_id"
     case .findings, .sandbox, .receipts, .orders: nil
+    }
+  }
+
+  /// What a reader of its amounts must not take them for.
+  var moneyNote: String {
+    let rule =
+      "Customer amount as the shop recorded it, in the currency of the row. "
+      + "Not Apple's proceeds, and not for revenue recognition."
+    return switch self {
+    case .findings, .users, .amounts, .orders: rule
+    case .refunds: rule + " Negative: the share of it that Apple gave back."
+    case .sandbox: rule + " Sandbox purchases are play money and in no total."
+    case .receipts: rule
     }
   }
 
@@ -191,5 +222,5 @@ enum ReportTable: CaseIterable {
   /// How many orders, what they come to, and that sum by disposition.
   private static let money =
     [Column("orders", .tally, 10), Column("ordered", .amount, 14)]
-    + Disposition.inMoneyTotals.map { Column($0.rawValue, .amount, 14) }
+    + Disposition.inMoneyTotals.map { Column($0.rawValue, .share, 14) }
 }

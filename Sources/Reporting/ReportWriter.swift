@@ -72,13 +72,19 @@ package struct ReportWriter: ~Copyable {
     try writeSums(totals)
     let options = options
     var files: [ReportFile] = []
-    if let csv = csv.take() { files += try csv.finish() }
-    files.append(
-      try ReportWriter.write(
-        SummaryDocument(totals: totals, summary: summary, control: control, asOf: options.asOf).encoded(),
-        as: "summary.json", in: options.directory))
+    if let csv = csv.take() {
+      files += try csv.finish()
+      files.append(
+        try ReportWriter.write(
+          DataPackage(options, summary: summary, files: files).encoded(), as: DataPackage.fileName,
+          in: options.directory))
+    }
+    let document = try ReportWriter.write(
+      SummaryDocument(totals: totals, summary: summary, control: control, asOf: options.asOf).encoded(),
+      as: "summary.json", in: options.directory)
+    files.append(document)
     if let book = book.take() {
-      try book.finish(totals: totals, summary: summary, control: control)
+      try book.finish(totals: totals, summary: summary, control: control, summaryDigest: document.sha256)
       files.append(try OutputFile.describe(directory: options.directory, name: ReportBook.fileName(options)))
     }
     files.sort { Identifier($0.name) < Identifier($1.name) }

@@ -9,6 +9,8 @@ protocol RowSink: ~Copyable {
   mutating func count(_ number: Int64) throws(Failure)
   /// A decimal number: this many units of its last digit, and so many digits after the point.
   mutating func decimal(_ units: Int128, digits: UInt8) throws(Failure)
+  /// A number as the database prints it, which may be one that no currency has.
+  mutating func figure(_ text: String) throws(Failure)
   mutating func instant(_ instant: Instant) throws(Failure)
   mutating func blank() throws(Failure)
 }

@@ -35,6 +35,14 @@ struct SheetTotals {
     lines[current].sums[column, default: Sum(digits: digits)].units += units
   }
 
+  /// Adds the sums of another sheet.
+  mutating func add(_ other: SheetTotals) {
+    for line in other.lines {
+      select(line.currency)
+      for (column, sum) in line.sums { add(sum.units, digits: sum.digits, column: column) }
+    }
+  }
+
   /// In alphabetical order.
   var sorted: [Line] { lines.sorted { $0.currency < $1.currency } }
 }

@@ -22,13 +22,9 @@ extension SummaryPage {
       for (offset, disposition) in dispositions.enumerated() {
         let units = totals.amountByDisposition[disposition.index].minorUnits[currency] ?? 0
         let amount = Money.number(units, digits: currency.digits)
-        if let codes = users?.range(ofColumn: "currency"), let cells = users?.range(ofColumn: disposition.rawValue) {
-          let name = CellReference(row: row, column: 0)
-          try sheet.writeFormula(
-            "SUMIF(\(codes),\(name),\(cells))", result: amount, row: row, column: 2 + offset, format: format)
-        } else {
-          try sheet.writeNumber(amount, row: row, column: 2 + offset, format: format)
-        }
+        let sums =
+          users?.sums(of: disposition.rawValue, whereCurrencyIs: CellReference(row: row, column: 0)) ?? []
+        try writeSum(sums, result: amount, column: 2 + offset, format: formats.share(digits: currency.digits))
       }
       try writeRowSum(
         of: 2...1 + dispositions.count, result: Money.number(ordered, digits: currency.digits), format: format)
@@ -36,6 +32,17 @@ extension SummaryPage {
     try writeApart(.sandbox, "Sandbox, in no total", totals)
     try writeApart(.badRow, "Rows that break the contract", totals)
     row += 1
+  }
+
+  /// A number, by formulas where there are any.
+  private func writeSum(
+    _ sums: [Formula], result: Double, column: Int, format: CellFormat
+  ) throws(SpreadsheetError) {
+    if sums.isEmpty {
+      try sheet.writeNumber(result, row: row, column: column, format: format)
+    } else {
+      try sheet.writeFormula(.sum(of: sums), result: result, row: row, column: column, format: format)
+    }
   }
 
   /// The sum of this row's cells in its second column; ends the row.
@@ -61,7 +68,9 @@ extension SummaryPage {
 
   // MARK: - Findings
 
-  mutating func writeFindings(_ findings: FindingsSummary, in workbook: borrowing Workbook) throws(SpreadsheetError) {
+  mutating func writeFindings(
+    _ findings: FindingsSummary, sheet data: DataSheet?, in workbook: borrowing Workbook
+  ) throws(SpreadsheetError) {
     try heading("Findings")
     try header(["", "Opening", "New", "Closed", "Closing"])
     row -= 1
@@ -81,12 +90,12 @@ extension SummaryPage {
       try sheet.writeInteger(number, row: row, column: 6 + offset, format: formats.figure)
     }
     row += 2
-    try writeKinds(findings, in: workbook)
+    try writeKinds(findings, sheet: data, in: workbook)
   }
 
-  /// Open findings by kind on the left, money at stake on the right; the chart is higher up.
+  /// Open findings by kind on the left, money at stake beside them, and the chart of the kinds on the right.
   private mutating func writeKinds(
-    _ findings: FindingsSummary, in workbook: borrowing Workbook
+    _ findings: FindingsSummary, sheet data: DataSheet?, in workbook: borrowing Workbook
   ) throws(SpreadsheetError) {
     let top = row
     let kinds = findings.openKinds
@@ -104,16 +113,19 @@ extension SummaryPage {
     try header(["Currency", "At stake"], from: 4)
     for (currency, units) in findings.atStake.sorted {
       try sheet.writeText(currency.code, row: row, column: 4, format: formats.tableText)
-      try sheet.writeNumber(
-        Money.number(units, digits: currency.digits), row: row, column: 5,
+      let sums = data?.sums(of: "at_stake", whereCurrencyIs: CellReference(row: row, column: 4)) ?? []
+      try writeSum(
+        sums, result: Money.number(units, digits: currency.digits), column: 5,
         format: formats.amount(digits: currency.digits))
       row += 1
     }
-    row = max(row, bottom) + 1
+    // The chart is as high as the table of kinds, at least as a few bars need.
+    let chartRows = max(kinds.count + 1, 6)
+    row = max(row, kinds.isEmpty ? bottom : top + chartRows, bottom) + 1
     guard !kinds.isEmpty else { return }
     let rows = top + 1...bottom - 1
     var chart = Chart(
-      .column,
+      .bar,
       series: [
         Chart.Series(
           name: "Open findings", categories: place(rows, column: 0), values: place(rows, column: 2),
@@ -121,9 +133,9 @@ extension SummaryPage {
       ])
     chart.title = "Open findings by kind"
     chart.legend = .none
-    (chart.width, chart.height) = (530, 290)
-    chart.description = "Columns: how many findings of each kind are open."
-    try workbook.addChart(chart, to: sheet, row: chartRow, column: 6)
+    (chart.width, chart.height) = (425, chartRows * SummaryPage.pixelsPerRow)
+    chart.description = "Bars: how many findings of each kind are open."
+    try workbook.addChart(chart, to: sheet, row: top, column: 7)
   }
 
   // MARK: - The last nights
@@ -145,7 +157,8 @@ extension SummaryPage {
     _ history: [Night], currencies: [Currency], in workbook: borrowing Workbook
   ) throws(SpreadsheetError) {
     guard !history.isEmpty, !currencies.isEmpty else { return }
-    try heading("The last \(history.count) nights")
+    try heading(history.count == 1 ? "The last night" : "The last \(history.count) nights")
+    try gap()
     let top = row
     row += SummaryPage.chartHeight * ((currencies.count + 1) / 2)
     try header(["Night"] + currencies.flatMap { ["\($0) paid", "\($0) delivered", "\($0) at stake"] })
@@ -171,7 +184,8 @@ extension SummaryPage {
   private func historyChart(_ currency: Currency, rows: ClosedRange<Int>, firstColumn: Int) -> Chart {
     let lines = [("Paid", Palette.green), ("Delivered", Palette.blue), ("At stake", Palette.red)]
     var chart = Chart(
-      .line,
+      // One or two nights are no line yet.
+      rows.count < 3 ? .column : .line,
       series: lines.enumerated().map { offset, line in
         Chart.Series(
           name: line.0, categories: place(rows, column: 0), values: place(rows, column: firstColumn + offset),
@@ -181,7 +195,7 @@ extension SummaryPage {
     chart.valueFormat = "#,##0"
     chart.legend = .bottom
     (chart.width, chart.height) = (640, 290)
-    chart.description = "Lines: paid, delivered and at stake in \(currency), night by night."
+    chart.description = "Paid, delivered and at stake in \(currency), night by night."
     return chart
   }
 

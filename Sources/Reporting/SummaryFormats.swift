@@ -18,12 +18,18 @@ struct SummaryFormats {
   let tableText: CellFormat
   let tableCount: CellFormat
   let figure: CellFormat
+  let tileLabel: CellFormat
+  let tile: CellFormat
+  let tileBad: CellFormat
+  let tileGood: CellFormat
+  let navigation: CellFormat
   let balanced: CellFormat
   let signature: CellFormat
   let good: CellFormat
   let bad: CellFormat
   /// Indexed by decimal digits.
   private let amounts: [CellFormat]
+  private let shares: [CellFormat]
 
   init(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
     title = try workbook.addFormat(
@@ -86,6 +92,32 @@ struct SummaryFormats {
         $0.horizontal = .right
         $0.vertical = .centre
       })
+    tileLabel = try workbook.addFormat(.tile { $0.fontColour = Palette.grey })
+    let figure: (inout CellStyle) -> Void = {
+      $0.isBold = true
+      $0.fontSize = 20
+    }
+    tile = try workbook.addFormat(
+      .tile {
+        figure(&$0)
+        $0.fontColour = Palette.navy
+      })
+    tileBad = try workbook.addFormat(
+      .tile {
+        figure(&$0)
+        $0.fontColour = Palette.red
+      })
+    tileGood = try workbook.addFormat(
+      .tile {
+        figure(&$0)
+        $0.fontColour = Palette.green
+      })
+    navigation = try workbook.addFormat(
+      CellStyle {
+        $0.isHyperlink = true
+        $0.horizontal = .centre
+        $0.vertical = .centre
+      })
     balanced = try workbook.addFormat(
       .line("@") {
         $0.isBold = true
@@ -98,15 +130,20 @@ struct SummaryFormats {
       })
     good = try workbook.addFormat(.signal(Palette.green, on: Palette.paleGreen))
     bad = try workbook.addFormat(.signal(Palette.red, on: Palette.paleRed))
-    var amounts: [CellFormat] = []
+    var (amounts, shares): ([CellFormat], [CellFormat]) = ([], [])
     for digits in Money.powersOfTen.indices {
       amounts.append(try workbook.addFormat(.line(CellStyle.amountFormat(digits: digits)) { _ in }))
+      shares.append(try workbook.addFormat(.line(CellStyle.shareFormat(digits: digits)) { _ in }))
     }
     self.amounts = amounts
+    self.shares = shares
   }
 
   /// A number with exactly this many decimals.
   func amount(digits: UInt8) -> CellFormat { amounts[min(Int(digits), amounts.count - 1)] }
+
+  /// The same, none of it as a dash.
+  func share(digits: UInt8) -> CellFormat { shares[min(Int(digits), shares.count - 1)] }
 }
 
 extension CellStyle {
@@ -118,6 +155,17 @@ extension CellStyle {
       $0.background = background
       $0.vertical = .centre
       $0.indent = 1
+    }
+  }
+
+  /// A part of the row of large figures.
+  fileprivate static func tile(_ change: (inout CellStyle) -> Void) -> CellStyle {
+    CellStyle {
+      $0.numberFormat = "#,##0"
+      $0.background = Palette.tile
+      $0.horizontal = .centre
+      $0.vertical = .centre
+      change(&$0)
     }
   }
 

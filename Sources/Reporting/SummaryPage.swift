@@ -7,20 +7,31 @@ struct SummaryPage {
   let sheet: Sheet
   let formats: SummaryFormats
   let options: ReportOptions
+  /// Of `summary.json`: 64 hexadecimal digits.
+  let summaryDigest: String
   /// The row to be written, counted from zero.
   var row = 0
 
-  /// Where the chart of findings is, beside the control totals.
-  var chartRow = 0
+  /// Where the row of large figures is; it is written when it is known where the control totals are.
+  private var tileRow = 0
+  /// The cells that say whether a control total balances.
+  private var results: CellRange?
+  private var rowsThatBeginPages: [Int] = []
 
   /// In rows.
   static let chartHeight = 15
 
+  /// Of a row that is not set: 15 points.
+  static let pixelsPerRow = 20
+
   /// The first column holds names, the others one number each.
   static let lastColumn = 10
 
-  init(_ sheet: Sheet, in workbook: borrowing Workbook, options: ReportOptions) throws(SpreadsheetError) {
+  init(
+    _ sheet: Sheet, in workbook: borrowing Workbook, options: ReportOptions, summaryDigest: String
+  ) throws(SpreadsheetError) {
     self.sheet = sheet
+    self.summaryDigest = summaryDigest
     self.options = options
     formats = try SummaryFormats(workbook)
     try sheet.setColumns(0...0, width: 38)
@@ -28,13 +39,6 @@ struct SummaryPage {
     try sheet.hideGridlines()
     try sheet.setTabColour(Palette.navy)
     try sheet.activate()
-    try sheet.setUpPrinting(
-      PrintSetup {
-        $0.isLandscape = true
-        $0.fitsToOnePageWide = true
-        $0.header = "&L&A&R&F"
-        $0.footer = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
-      })
   }
 
   /// - Parameter sheets: the data sheets, ended, in the order of their tabs.
@@ -42,14 +46,29 @@ struct SummaryPage {
     totals: Totals, facts: SummaryFacts, control: [ControlTotal], sheets: [DataSheet], in workbook: borrowing Workbook
   ) throws(SpreadsheetError) {
     try writeTitle(facts)
+    try writeNavigation(sheets)
     try writeScope(totals, facts)
-    try writeControl(control, besideChart: !facts.findings.openKinds.isEmpty)
+    try writeControl(control)
+    try writeTiles(totals, facts.findings, control)
     try writeMoney(totals, users: sheets.first { $0.table == .users })
+    beginPage()
+    try writeFindings(facts.findings, sheet: sheets.first { $0.table == .findings }, in: workbook)
     try writeContents(sheets)
-    try writeFindings(facts.findings, in: workbook)
     try writeSignatures()
+    beginPage()
     try writeHistory(facts.history, currencies: chartedCurrencies(totals, facts.history), in: workbook)
+    let rows = rowsThatBeginPages
+    try sheet.setUpPrinting(
+      PrintSetup {
+        $0.isLandscape = true
+        $0.pagesWide = 1
+        $0.rowsThatBeginPages = rows
+        $0.header = "&L&A&R&F"
+        $0.footer = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
+      })
   }
+
+  private mutating func beginPage() { rowsThatBeginPages.append(row) }
 
   // MARK: - What was audited
 
@@ -62,7 +81,56 @@ struct SummaryPage {
         : "INCOMPLETE: the report is right as far as it goes, but something is missing.",
       facts.isComplete ? formats.complete : formats.incomplete, height: 26)
     for reason in facts.incompleteReasons { try line("•  \(reason)", formats.value, height: nil) }
-    row += 1
+    try gap()
+    tileRow = row
+    row += 2
+    try gap()
+  }
+
+  /// What a reader wants to know before anything else.
+  private func writeTiles(
+    _ totals: Totals, _ findings: FindingsSummary, _ control: [ControlTotal]
+  ) throws(SpreadsheetError) {
+    try sheet.setRow(tileRow, height: 20)
+    try sheet.setRow(tileRow + 1, height: 32)
+    try sheet.writeText("Control totals", row: tileRow, column: 0, format: formats.tileLabel)
+    if let results {
+      let count = results.rows.count
+      try sheet.writeFormula(
+        "IF(COUNTIF(\(results),\"balanced\")=\(count),\"balanced\",\"NOT BALANCED\")", result: "balanced",
+        row: tileRow + 1, column: 0, format: formats.tileGood)
+      let cell = CellRange(rows: tileRow + 1...tileRow + 1, columns: 0...0)
+      try sheet.addConditionalFormat(.text(equals: "NOT BALANCED", formats.bad), in: cell)
+    }
+    let critical = findings.openByKind.reduce(0) { $0 + ($1.key.severity == .critical ? $1.value : 0) }
+    let tiles = [
+      ("Orders read", totals.ordersRead, formats.tile),
+      ("Open findings", findings.closing, formats.tile),
+      ("Critical", critical, critical > 0 ? formats.tileBad : formats.tile),
+      ("New since the run before", findings.new, formats.tile),
+      ("Open for 7 days or more", findings.ageing.overSevenDays, formats.tile),
+    ]
+    for (position, (label, number, format)) in tiles.enumerated() {
+      let columns = 1 + 2 * position...2 + 2 * position
+      try sheet.mergeCells(
+        CellRange(rows: tileRow...tileRow, columns: columns), text: label, format: formats.tileLabel)
+      try sheet.mergeCells(
+        CellRange(rows: tileRow + 1...tileRow + 1, columns: columns), text: "", format: format)
+      try sheet.writeInteger(number, row: tileRow + 1, column: columns.lowerBound, format: format)
+    }
+  }
+
+  /// One line of links, so that no sheet is further than a click from the first screen.
+  private mutating func writeNavigation(_ sheets: [DataSheet]) throws(SpreadsheetError) {
+    try sheet.setRow(row, height: 20)
+    try sheet.writeText("Go to", row: row, column: 0, format: formats.label)
+    for (position, data) in sheets.enumerated() {
+      let name = data.table.sheetName(part: 1)
+      try sheet.writeLink(
+        to: CellReference(row: 0, column: 0), on: name, text: name.description, row: row, column: 1 + position,
+        format: formats.navigation)
+    }
+    row += 2
   }
 
   private mutating func writeScope(_ totals: Totals, _ facts: SummaryFacts) throws(SpreadsheetError) {
@@ -80,11 +148,13 @@ struct SummaryPage {
       try sheet.writeText(options.asOf.text, row: row, column: 1, format: formats.value)
     }
     row += 1
-    try fact("Times in sheets", "\(options.timeZone.identifier); in CSV files UTC")
+    try fact("Times in sheets", "\(facts.timeZone); in CSV files UTC")
     try sheet.writeText("Orders read", row: row, column: 0, format: formats.label)
     try sheet.writeInteger(totals.ordersRead, row: row, column: 1, format: formats.value)
     row += 1
     try fact("Configuration", facts.configuration)
+    try fact(
+      "Run", "summary.json has the SHA-256 \(summaryDigest.prefix(16))…; run.json beside it names the run that made it")
     try fact(
       "Amounts",
       "Customer amounts as the shop recorded them: not Apple's proceeds, and not for revenue recognition. "
@@ -94,9 +164,8 @@ struct SummaryPage {
 
   // MARK: - Control totals
 
-  private mutating func writeControl(_ control: [ControlTotal], besideChart: Bool) throws(SpreadsheetError) {
+  private mutating func writeControl(_ control: [ControlTotal]) throws(SpreadsheetError) {
     try heading("Control totals")
-    chartRow = row
     try header(["Two ways to the same sum", "Left", "Right", "Difference"])
     try sheet.writeText("Result", row: row - 1, column: 4, format: formats.tableHeaderCentre)
     let first = row
@@ -118,7 +187,7 @@ struct SummaryPage {
     let results = CellRange(rows: first...max(first, row - 1), columns: 4...4)
     try sheet.addConditionalFormat(.text(equals: "balanced", formats.good), in: results)
     try sheet.addConditionalFormat(.text(equals: "NOT BALANCED", formats.bad), in: results)
-    if besideChart { row = max(row, chartRow + SummaryPage.chartHeight) }
+    self.results = results
     row += 1
   }
 
@@ -133,39 +202,39 @@ struct SummaryPage {
       format: formats.tableHeader)
     row += 1
     for data in sheets {
-      let name = data.table.sheetNames[0]
-      try sheet.writeLink(
-        to: CellReference(row: 0, column: 0), on: name, text: name.description, row: row, column: 0,
-        format: formats.link)
-      try sheet.writeInteger(data.rowCount, row: row, column: 1, format: formats.tableCount)
-      try sheet.mergeCells(
-        CellRange(rows: row...row, columns: 2...SummaryPage.lastColumn), text: note(on: data),
-        format: formats.tableText)
-      row += 1
+      for (position, part) in data.parts.enumerated() {
+        try sheet.writeLink(
+          to: CellReference(row: 0, column: 0), on: part.name, text: part.name.description, row: row, column: 0,
+          format: formats.link)
+        try sheet.writeInteger(part.rows, row: row, column: 1, format: formats.tableCount)
+        try sheet.mergeCells(
+          CellRange(rows: row...row, columns: 2...SummaryPage.lastColumn),
+          text: position == 0 ? note(on: data) : "Continues \(data.parts[position - 1].name).",
+          format: formats.tableText)
+        row += 1
+      }
     }
     row += 1
   }
 
   private func note(on data: DataSheet) -> String {
     let all = options.formats.contains(.csv) ? "; all are in \(data.table.fileName) beside this workbook." : "."
-    let note =
-      switch data.table {
-      case .findings:
-        "Everything open, worst first. Status, owner and remark are for you to fill in."
-      case .users: "Orders of the period by user and currency, with the sums below."
-      case .amounts: "Orders of the period by price and product, with the sums below."
-      case .refunds: "What Apple took back in the period, whenever the order was, as negative amounts."
-      case .sandbox: "Test purchases: who bought what. They are in no total."
-      case .receipts:
-        options.listsAllReceipts
-          ? "Every proof of purchase in scope and what came of asking Apple about it."
-          : "Only those of the \(grouped(options.receiptsInScope)) receipts that are not verified\(all)"
-      case .orders:
-        options.listsAllOrders
-          ? "Every order of the period."
-          : "Only those of the \(grouped(options.ordersInPeriod)) orders with findings\(all)"
-      }
-    return data.isCut ? "\(note) The sheet is full\(all)" : note
+    return switch data.table {
+    case .findings:
+      "Everything open, worst first. Status, owner and remark are for you to fill in."
+    case .users: "Orders of the period by user and currency, with the sums below."
+    case .amounts: "Orders of the period by price and product, with the sums below."
+    case .refunds: "What Apple took back in the period, whenever the order was, as negative amounts."
+    case .sandbox: "Test purchases: who bought what. They are in no total."
+    case .receipts:
+      options.listsAllReceipts
+        ? "Every proof of purchase in scope and what came of asking Apple about it."
+        : "Only those of the \(grouped(options.receiptsInScope)) receipts that are not verified\(all)"
+    case .orders:
+      options.listsAllOrders
+        ? "Every order of the period."
+        : "Only those of the \(grouped(options.ordersInPeriod)) orders with findings\(all)"
+    }
   }
 
   private func grouped(_ number: Int) -> String {
@@ -206,6 +275,12 @@ extension SummaryPage {
     if let height { try sheet.setRow(row, height: height) }
     try sheet.mergeCells(
       CellRange(rows: row...row, columns: 0...SummaryPage.lastColumn), text: CellText.fitting(text), format: format)
+    row += 1
+  }
+
+  /// A little room.
+  mutating func gap() throws(SpreadsheetError) {
+    try sheet.setRow(row, height: 8)
     row += 1
   }
 

@@ -4,7 +4,8 @@ import CXLSXWriter
 package struct Chart: Sendable {
   /// The charts that reports use.
   package enum Kind: Sendable {
-    case column, stackedColumn, line, pie
+    /// `bar` lies on its side, its first category on top, each number written at its end.
+    case column, stackedColumn, bar, line, pie
   }
 
   /// Where the names of the series stand.
@@ -98,13 +99,31 @@ extension Chart {
       }
       unsafe fill(pointer, from: item)
     }
-    if let title { unsafe chart_title_set_name(chart, title) } else { unsafe chart_title_off(chart) }
-    if kind != .pie {
+    if let title {
+      var font = unsafe lxw_chart_font()
+      unsafe font.size = 12
+      unsafe font.bold = 1
+      unsafe chart_title_set_name(chart, title)
+      unsafe chart_title_set_name_font(chart, &font)
+    } else {
+      unsafe chart_title_off(chart)
+    }
+    switch kind {
+    case .pie: break
+    case .bar:
+      // The library has turned the axes of a bar chart round: its y is that of the categories.
+      if let categoryAxis { unsafe chart_axis_set_name(chart.pointee.y_axis, categoryAxis) }
+      unsafe chart_axis_set_reverse(chart.pointee.y_axis)
+      // The numbers at the bars say more than an axis and its lines.
+      unsafe chart_axis_off(chart.pointee.x_axis)
+      unsafe chart_axis_major_gridlines_set_visible(chart.pointee.x_axis, 0)
+    case .column, .stackedColumn, .line:
       if let categoryAxis { unsafe chart_axis_set_name(chart.pointee.x_axis, categoryAxis) }
       if let valueAxis { unsafe chart_axis_set_name(chart.pointee.y_axis, valueAxis) }
       if let valueFormat { unsafe chart_axis_set_num_format(chart.pointee.y_axis, valueFormat) }
     }
     unsafe chart_legend_set_position(chart, legend.position)
+    if kind == .bar { unsafe chart_set_series_gap(chart, 40) }
   }
 
   private func fill(_ pointer: UnsafeMutablePointer<lxw_chart_series>, from item: Series) {
@@ -119,13 +138,26 @@ extension Chart {
       pointer, item.values.sheet.description,
       lxw_row_t(values.rows.lowerBound), lxw_col_t(values.columns.lowerBound),
       lxw_row_t(values.rows.upperBound), lxw_col_t(values.columns.upperBound))
+    if kind == .bar {
+      unsafe chart_series_set_labels(pointer)
+    }
+    // A line of a single point would be nothing to see.
+    if kind == .line {
+      unsafe chart_series_set_marker_type(pointer, UInt8(LXW_CHART_MARKER_CIRCLE.rawValue))
+      unsafe chart_series_set_marker_size(pointer, 5)
+    }
     guard let colour = item.colour else { return }
     switch kind {
     case .line:
       var line = lxw_chart_line()
       line.color = colour.value
+      line.width = 2
       unsafe chart_series_set_line(pointer, &line)
-    case .column, .stackedColumn, .pie:
+      var fill = lxw_chart_fill()
+      fill.color = colour.value
+      unsafe chart_series_set_marker_fill(pointer, &fill)
+      unsafe chart_series_set_marker_line(pointer, &line)
+    case .column, .stackedColumn, .bar, .pie:
       var fill = lxw_chart_fill()
       fill.color = colour.value
       unsafe chart_series_set_fill(pointer, &fill)
@@ -139,6 +171,7 @@ extension Chart.Kind {
       switch self {
       case .column: LXW_CHART_COLUMN
       case .stackedColumn: LXW_CHART_COLUMN_STACKED
+      case .bar: LXW_CHART_BAR
       case .line: LXW_CHART_LINE
       case .pie: LXW_CHART_PIE
       }

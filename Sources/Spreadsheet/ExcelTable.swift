@@ -48,15 +48,16 @@ package struct ExcelTable {
   }
 
   /// As formulas call it; unique in the workbook.
-  package let name: StaticString
+  package let name: String
   /// From left to right.
   package let columns: [Column]
   /// The table's colours.
   package let style: Style
 
   /// A table without a place yet.
-  package init(name: StaticString, columns: [Column], style: Style = .medium(2)) {
-    self.name = name
+  /// - Parameter part: tells tables apart that carry one another on; the first has the bare name.
+  package init(name: StaticString, part: Int = 1, columns: [Column], style: Style = .medium(2)) {
+    self.name = part == 1 ? name.description : "\(name)\(part)"
     self.columns = columns
     self.style = style
   }
@@ -113,7 +114,7 @@ extension Sheet {
       }
       return unsafe pointers.withUnsafeMutableBufferPointer { list in
         var options = unsafe lxw_table_options()
-        unsafe options.name = strings.copy(table.name.description)
+        unsafe options.name = strings.copy(table.name)
         unsafe options.style_type = table.style.type
         unsafe options.style_type_number = table.style.number
         unsafe options.total_row = table.hasTotals ? 1 : 0
@@ -139,7 +140,7 @@ extension Sheet {
         try located { () throws(SpreadsheetError) in try OwnText.check(text, limit: 255, operation) }
       }
     }
-    guard DefinedName.isAllowed(table.name.description) else { throw failure(.nameNotAllowed, operation) }
+    guard DefinedName.isAllowed(table.name) else { throw failure(.nameNotAllowed, operation) }
   }
 
   private func description(
@@ -176,12 +177,12 @@ extension Sheet {
 
 extension Formula {
   /// `SUBTOTAL(109,Orders[Amount])`; the characters that mean something in such a reference are marked by an apostrophe.
-  fileprivate init(subtotal function: Int, of header: String, in table: StaticString) {
+  fileprivate init(subtotal function: Int, of header: String, in table: String) {
     let escaped = header.reduce(into: "") { text, character in
       if "'#[]".contains(character) { text.append("'") }
       text.append(character)
     }
-    text = "SUBTOTAL(\(function),\(table)[\(escaped)])"
+    self.init(text: "SUBTOTAL(\(function),\(table)[\(escaped)])")
   }
 }
 

@@ -15,6 +15,13 @@ package struct Formula: Hashable, Sendable, ExpressibleByStringInterpolation {
     text = stringInterpolation.text
   }
 
+  /// The formulas added up.
+  package static func sum(of formulas: [Formula]) -> Formula {
+    Formula(text: formulas.map(\.text).joined(separator: "+"))
+  }
+
+  init(text: String) { self.text = text }
+
   /// Collects the parts of an interpolated literal.
   package struct Interpolation: StringInterpolationProtocol {
     fileprivate var text = ""

@@ -9,9 +9,9 @@ package struct SheetName: Hashable, Sendable, ExpressibleByStringLiteral, Custom
     description = value.description
   }
 
-  /// One of several sheets that carry on where the one before is full: `Orders (2 of 3)`.
-  package init(_ title: StaticString, part: Int, of count: Int) {
-    description = "\(title) (\(part) of \(count))"
+  /// One of several sheets that carry on where the one before is full: `Orders`, `Orders 2`, `Orders 3`.
+  package init(_ title: StaticString, part: Int) {
+    description = part == 1 ? title.description : "\(title) \(part)"
   }
 
   /// The name as formulas and links need it.

@@ -11,10 +11,14 @@ package struct PrintSetup: Sendable {
   package var paper = Paper.a4
   /// Wider than high.
   package var isLandscape = false
-  /// Shrinks the sheet to one page's width, on as many pages as it takes.
-  package var fitsToOnePageWide = false
+  /// Shrinks the sheet to so many pages' width, on as many pages down as it takes; nil prints it at its size.
+  package var pagesWide: Int?
+  /// Rows that begin a page, as far as a program does not pass over them where `pagesWide` is set.
+  package var rowsThatBeginPages: [Int] = []
   /// Rows printed again on top of every page.
   package var repeatedRows: ClosedRange<Int>?
+  /// Columns printed again on the left of every page.
+  package var repeatedColumns: ClosedRange<Int>?
   /// nil: all cells.
   package var area: CellRange?
   /// With Excel's codes: `&L`, `&C`, `&R` for the parts, `&P` for the page, `&N` for the pages, `&A` for the sheet.
@@ -40,10 +44,25 @@ extension Sheet {
     try ensureOpen(operation)
     unsafe worksheet_set_paper(worksheet, setup.paper.code)
     if setup.isLandscape { unsafe worksheet_set_landscape(worksheet) }
-    if setup.fitsToOnePageWide { unsafe worksheet_fit_to_pages(worksheet, 1, 0) }
+    if let pages = setup.pagesWide {
+      guard (1...100).contains(pages) else { throw failure(.parameterNotAllowed, operation) }
+      unsafe worksheet_fit_to_pages(worksheet, UInt16(pages), 0)
+    }
+    if !setup.rowsThatBeginPages.isEmpty {
+      // The list ends with a zero; Excel takes 1,023 at most.
+      guard setup.rowsThatBeginPages.allSatisfy((1..<CellRange.maximumRows).contains),
+        setup.rowsThatBeginPages.count <= 1_023
+      else { throw failure(.outOfRange, operation) }
+      var rows = setup.rowsThatBeginPages.map { lxw_row_t($0) } + [0]
+      try check(unsafe worksheet_set_h_pagebreaks(worksheet, &rows), operation)
+    }
     if let rows = setup.repeatedRows {
       let area = try area(CellRange(rows: rows, columns: 0...0), operation)
       try check(unsafe worksheet_repeat_rows(worksheet, area.firstRow, area.lastRow), operation)
+    }
+    if let columns = setup.repeatedColumns {
+      let area = try area(CellRange(rows: 0...0, columns: columns), operation)
+      try check(unsafe worksheet_repeat_columns(worksheet, area.firstColumn, area.lastColumn), operation)
     }
     if let range = setup.area {
       let area = try area(range, operation)

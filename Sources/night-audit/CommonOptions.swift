@@ -156,7 +156,7 @@ struct AuditOptions: ParsableArguments {
   }
 
   /// RFC 3339, such as `2026-11-20T03:00:00Z` or with an offset.
-  private static func instant(_ text: String) -> Instant? {
+  static func instant(_ text: String) -> Instant? {
     guard let date = try? Date(text, strategy: .iso8601) else { return nil }
     return Instant(seconds: Int64(date.timeIntervalSince1970.rounded(.down)))
   }

@@ -15,11 +15,14 @@ struct NightAuditCommand: AsyncParsableCommand {
         night-audit run --since 2026-11-01 --until 2026-11-30
         night-audit run --order 4711                 one order, into reports/ad-hoc
         night-audit reconcile --user 800 --json      decide from what is stored, ask nobody
+        night-audit explain 4711                     one order: facts, evidence, rule by rule, why
 
       Exit status: 0 complete, 1 nothing by that name, 2 critical findings (--fail-on-findings), 3 incomplete, 64 usage,
       69 database unreachable, 70 internal error, 73 cannot write, 75 another run, 78 configuration or credentials,
       130 and 143 stopped by a signal.
       """,
     version: Version.current,
-    subcommands: [Run.self, Recheck.self, Reconcile.self, Init.self, DoctorCommand.self])
+    subcommands: [
+      Run.self, Recheck.self, Reconcile.self, ExplainCommand.self, Init.self, DoctorCommand.self, Trust.self,
+    ])
 }

@@ -59,7 +59,7 @@ struct DoctorCommand: AsyncParsableCommand {
       if json {
         print(try DiagnosisText.json(found))
       } else {
-        for diagnosis in found where diagnosis.problem != nil || !common.quiet { print(DiagnosisText.line(diagnosis)) }
+        for diagnosis in found where !common.quiet || !diagnosis.isFine { print(DiagnosisText.line(diagnosis)) }
       }
       return found.first { $0.problem != nil }?.status ?? .complete
     }

@@ -39,6 +39,9 @@ case $purpose in
     need postgresql-client command -v psql
     need python3 test -x /usr/bin/python3
     need python3-openpyxl has_openpyxl
+    need python3-venv /usr/bin/python3 -c 'import ensurepip'
+    need curl command -v curl
+    need openssl command -v openssl
     ;;
   *)
     echo "unknown purpose: $purpose" >&2
@@ -46,21 +49,40 @@ case $purpose in
     ;;
 esac
 
-[ ${#missing[@]} -eq 0 ] && exit 0
-echo "Missing: ${missing[*]}"
-if ! command -v apt-get >/dev/null; then
-  echo "There is no apt-get here. Install the equivalents of these Debian packages, then run this again." >&2
-  exit 69
-fi
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null; then
-    echo "Ask an administrator for: apt-get install ${missing[*]}" >&2
-    exit 77
+install_missing() {
+  [ ${#missing[@]} -eq 0 ] && return
+  echo "Missing: ${missing[*]}"
+  if ! command -v apt-get >/dev/null; then
+    echo "There is no apt-get here. Install the equivalents of these Debian packages, then run this again." >&2
+    exit 69
   fi
-  as_root=(sudo)
-fi
-# A mirror that is half down is no reason to stop: the packages may well be there.
-"${as_root[@]}" apt-get update --quiet --quiet || echo "apt-get update failed; trying with the lists that are here." >&2
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-  apt-get install --quiet --quiet --yes --no-install-recommends "${missing[@]}"
+  as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+      echo "Ask an administrator for: apt-get install ${missing[*]}" >&2
+      exit 77
+    fi
+    as_root=(sudo)
+  fi
+  # A mirror that is half down is no reason to stop: the packages may well be there.
+  "${as_root[@]}" apt-get update --quiet --quiet || echo "apt-get update failed; trying with the lists that are here." >&2
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install --quiet --quiet --yes --no-install-recommends "${missing[@]}"
+}
+
+# Independent judges of what we write: a mail server, an SFTP server, the validator of data packages.
+install_test_tools() {
+  local root tools
+  root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+  tools=$root/.build/test-tools
+  cmp --quiet "$root/Tests/requirements.txt" "$tools/installed.txt" && return
+  if /usr/bin/python3 -m venv "$tools" && "$tools/bin/pip" install --quiet --requirement "$root/Tests/requirements.txt"
+  then
+    cp "$root/Tests/requirements.txt" "$tools/installed.txt"
+  else
+    echo "PyPI was not to be had: the tests that need Tests/requirements.txt are left out." >&2
+  fi
+}
+
+install_missing
+if [ "$purpose" = test ]; then install_test_tools; fi

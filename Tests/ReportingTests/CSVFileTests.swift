@@ -35,7 +35,7 @@ struct CSVFileTests {
             + ",2026-11-19T10:00:21Z,,,delivered_not_paid",
           "o4,tester,gems.100,1,USD,1.99,verified,sandbox,unpaid,sandbox,T-o4,Sandbox,2026-11-19T10:00:00Z,"
             + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,,2026-11-19T23:00:00Z,",
-          "o5,\"u,5\",gems,-2,usd,'-1.999,'@paid,bad_row,,,T9,,2026-11-19T11:00:00Z,,,,,bad_row"))
+          "o5,\"u,5\",gems,-2,usd,-1.999,'@paid,bad_row,,,T9,,2026-11-19T11:00:00Z,,,,,bad_row"))
   }
 
   @Test("Several findings of one order are words in one cell, each once")

@@ -42,6 +42,16 @@ struct CSVTextTests {
   }
 
   @Test(
+    "Numbers of the database stay numbers, in the spelling of Table Schema; anything else is text",
+    arguments: [
+      ("1.999", "1.999"), ("-1.999", "-1.999"), ("-0", "-0"), ("NaN", "NaN"), ("Infinity", "INF"),
+      ("-Infinity", "-INF"), ("-1e5", "'-1e5"), ("=1", "'=1"), ("", ""),
+    ])
+  func figure(_ raw: String, _ expected: String) {
+    #expect(cell { $0.figure(raw) } == expected)
+  }
+
+  @Test(
     "Instants are whole seconds of UTC",
     arguments: [
       (0, "1970-01-01T00:00:00Z"), (-1, "1969-12-31T23:59:59Z"), (1_000_001, "1970-01-01T00:00:01Z"),

@@ -52,6 +52,8 @@ struct ReadBook: Decodable {
     let charts: Int
     let landscape: Bool
     let titleRows: String?
+    /// By cell.
+    let notes: [String: String]
 
     /// A row as plain texts, from column A on.
     func texts(_ row: Int) -> [String] {
@@ -89,7 +91,7 @@ struct ReadBook: Decodable {
   }
 
   /// The first Python that has openpyxl: Debian installs it for its own, which need not be the first on the path.
-  private static func python() throws -> String {
+  static func python() throws -> String {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     let candidates = ["/usr/bin/python3"] + path.split(separator: ":").map { "\($0)/python3" }
     let found = candidates.first { (try? run($0, ["-c", "import openpyxl"])) != nil }
@@ -127,6 +129,7 @@ struct ReadBook: Decodable {
                                   for r in sheet.conditional_formatting for x in r.rules),
             "charts": len(sheet._charts), "landscape": sheet.page_setup.orientation == "landscape",
             "titleRows": sheet.print_title_rows,
+            "notes": {c.coordinate: c.comment.text for row in sheet.iter_rows() for c in row if c.comment},
         }
 
     json.dump({"sheets": [sheet(s) for s in formulas.worksheets], "title": formulas.properties.title,

@@ -125,6 +125,22 @@ struct WorkbookTests {
     #expect(sheet.conditional.contains("Q2:Q5 greaterThan 7"))
   }
 
+  @Test("Headers of amounts say what the amounts are not")
+  func notes() throws {
+    let book = try book(sample())
+    for table in ReportTable.allCases {
+      let notes = try book.sheet(table.fileName.dropLast(4).capitalized).notes
+      let headers = table.columns.indices.filter { table.columns[$0].kind.isMoney }
+      #expect(notes.count == headers.count)
+      for note in notes.values {
+        #expect(note.contains("as the shop recorded it"))
+        #expect(note.contains("Not Apple's proceeds, and not for revenue recognition."))
+      }
+    }
+    #expect(try book.sheet("Orders").notes.keys.sorted() == ["F1"])
+    #expect(try book.sheet("Findings").notes.keys.sorted() == ["L1", "M1"])
+  }
+
   @Test("Refunds stand by the time of the refund, negative")
   func refunds() throws {
     var report = try SampleReport()
@@ -208,27 +224,37 @@ struct WorkbookTests {
     }
   }
 
-  @Test("A full sheet goes on on the next, with its own header, filter and sums; beyond the last the file has them")
+  @Test("A full sheet goes on on the next, as often as it takes, each with its header, table and sums")
   func parts() throws {
     var report = try SampleReport()
-    for number in 0..<9 {
+    for number in 0..<13 {
       report.add(
         try OrderStory(userId: Identifier("u\(number)"), amount: money(100, "USD"), isDelivered: number != 2)
           .judgement(Identifier("o\(number)")))
     }
     let book = try book(report, rowsPerSheet: 2)
     let names = book.sheets.map(\.name).filter { $0.hasPrefix("Orders") }
-    #expect(names == ["Orders", "Orders 2", "Orders 3", "Orders 4"])
+    #expect(names == ["Orders", "Orders 2", "Orders 3", "Orders 4", "Orders 5", "Orders 6", "Orders 7"])
     let second = try book.sheet("Orders 2")
     #expect(second.texts(0).first == "Order id")
     #expect(try second.column("A", 2...3) == ["o2", "o3"])
-    #expect(second.filter == "A1:R3")
+    #expect(second.tables == ["OrdersTable2 A1:R3"])
     #expect(try book.sheet("Findings").row(2)["D"]?.link == "'Orders 2'!A2")
     #expect(try book.sheet("Users 2").rows.last?["D"]?.number == 2)
     #expect(try book.sheet("Users 2").rows.last?["D"]?.formula == "=SUMIF($B$2:$B$3,B5,$D$2:$D$3)")
-    #expect(try book.sheet("Orders 4").rows.count == 3)
-    #expect(try book.sheet("Summary").row(named: "Orders")?["B"]?.number == 8)
-    #expect(try book.sheet("Summary").row(named: "Orders")?["C"]?.text?.hasSuffix("The sheet is full.") == true)
+    #expect(try book.sheet("Users 2").rows.last?["A"]?.text == "Total of this sheet")
+    #expect(try book.sheet("Orders 7").rows.count == 2)
+    let last = try #require(try book.sheet("Users 7").rows.last)
+    #expect(last["A"]?.text == "Total of all sheets")
+    #expect(last["D"]?.number == 13)
+    #expect(last["D"]?.formula?.hasPrefix("=SUMIF('Users'!$B$2:$B$3,B4,'Users'!$D$2:$D$3)+SUMIF('Users 2'!") == true)
+    let summary = try book.sheet("Summary")
+    #expect(summary.row(named: "Orders")?["B"]?.number == 2)
+    #expect(summary.row(named: "Orders 7")?["B"]?.number == 1)
+    #expect(summary.row(named: "Orders 7")?["A"]?.link == "'Orders 7'!A1")
+    #expect(summary.row(named: "Orders 7")?["C"]?.text == "Continues Orders 6.")
+    #expect(summary.row(named: "USD")?["C"]?.formula?.contains("+SUMIF('Users 7'!") == true)
+    #expect(summary.row(named: "USD")?["C"]?.number == 12)
   }
 
   @Test("Dates that Excel does not have are text; summer and winter have their offsets")

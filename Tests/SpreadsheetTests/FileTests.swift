@@ -7,7 +7,7 @@ struct FileTests {
   /// A bit of everything.
   private func write(to workbook: borrowing Workbook) throws {
     let sheet = try workbook.addSheet(named: "Summary", storage: .inMemory)
-    let orders = try workbook.addSheet(named: SheetName("Orders", part: 1, of: 2), storage: .streamed)
+    let orders = try workbook.addSheet(named: SheetName("Orders", part: 2), storage: .streamed)
     let bold = try workbook.addFormat(CellStyle { $0.isBold = true })
     for row in 0..<500 {
       try sheet.writeText("text \(row % 7)", row: row, column: 0, format: bold)

@@ -29,7 +29,7 @@ struct SheetFeatureTests {
       try sheet.setUpPrinting(
         PrintSetup {
           $0.isLandscape = true
-          $0.fitsToOnePageWide = true
+          $0.pagesWide = 1
           $0.repeatedRows = 0...0
           $0.area = Self.all
           $0.header = "&CNight audit"

@@ -8,24 +8,6 @@ import X509
 /// What travels with the signed data is never trusted; only what an operator installed is, and unless `pinned` is
 /// given up for a rehearsal only Apple's own two roots are, by their SHA-256 fingerprints.
 package struct TrustedRoots: Sendable {
-  /// One of Apple's roots, known by the fingerprint of its DER form (https://www.apple.com/certificateauthority/).
-  package struct Pin: Hashable, Sendable {
-    /// The certificate's common name.
-    package let name: String
-    /// SHA-256 of the DER form, 64 lower-case hexadecimal digits.
-    package let fingerprint: String
-  }
-
-  /// The roots that Apple signs with: G3 for signed transactions, the older RSA root for app receipts.
-  package static let applePins = [
-    Pin(
-      name: "Apple Root CA - G3",
-      fingerprint: "63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179"),
-    Pin(
-      name: "Apple Root CA",
-      fingerprint: "b0b1730ecbc7ff4505142c49f1295e6eda6bcaed7e2c68c5be91b5a11001f024"),
-  ]
-
   /// No roots at all: nothing can be judged, every verifier answers `noRoots`.
   package static let none = TrustedRoots(unchecked: [])
 
@@ -68,7 +50,7 @@ package struct TrustedRoots: Sendable {
       guard case .isCertificateAuthority = try? root.extensions.basicConstraints else {
         throw .notAuthority(file: origin)
       }
-      let fingerprint = SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+      let fingerprint = Self.fingerprint(bytes)
       guard !pinned || Self.applePins.contains(where: { $0.fingerprint == fingerprint }) else {
         throw .notPinned(file: origin, fingerprint: fingerprint)
       }
@@ -104,12 +86,25 @@ package struct TrustedRoots: Sendable {
       throw .unreadable(file: path, reason: "the file cannot be read")
     }
     guard content.count <= longest else { throw .unreadable(file: path, reason: "it is too large for a certificate") }
-    guard content.first != 0x30 else { return [DERBytes(content)] }
+    guard let certificates = certificates(in: DERBytes(content)) else {
+      throw .unreadable(file: path, reason: "it is neither DER nor PEM")
+    }
+    return certificates
+  }
+
+  /// What looks like DER as it is, or the certificates of a PEM text; nil for anything else.
+  static func certificates(in content: [UInt8]) -> [[UInt8]]? {
+    guard content.first != 0x30 else { return [content] }
     guard let text = String(validating: content, as: UTF8.self),
       let documents = try? PEMDocument.parseMultiple(pemString: text), !documents.isEmpty,
       documents.allSatisfy({ $0.discriminator == Certificate.defaultPEMDiscriminator })
-    else { throw .unreadable(file: path, reason: "it is neither DER nor PEM") }
+    else { return nil }
     return documents.map(\.derBytes)
+  }
+
+  /// SHA-256 as 64 lower-case hexadecimal digits.
+  static func fingerprint(_ certificate: [UInt8]) -> String {
+    SHA256.hash(data: certificate).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 }
 

@@ -46,10 +46,11 @@ struct Audit {
     try beginSaving(ledger)
     let findings = try reportFindings(collector, coordinator, ledger)
     let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: coordinator)
+    let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(coordinator)
     coordinator.rollback()
 
     let totals = collector.totals
-    let summary = summary(collector, findings: findings, history: history)
+    let summary = summary(collector, findings: findings, history: history, unswept: unswept)
     let status = exitStatus(summary)
     var outcome = NightOutcome(asOf: plan.asOf, totals: totals, summary: summary, exitStatus: status)
     guard let folder else {
@@ -92,8 +93,11 @@ struct Audit {
       receiptsInScope: Int(receipts), workbookOrders: settings.workbookOrders)
   }
 
-  private func summary(_ collector: AuditCollector, findings: FindingsSummary, history: [Night]) -> SummaryFacts {
+  private func summary(
+    _ collector: AuditCollector, findings: FindingsSummary, history: [Night], unswept: [String]
+  ) -> SummaryFacts {
     var reasons = faults.sorted { $0.key < $1.key }.map { "The re-check of \($0.key) was ended: \($0.value)" }
+    reasons += unswept
     for (reason, count) in collector.outstanding.sorted(by: { $0.key < $1.key }) {
       reasons.append("\(count) receipts were due and Apple has not answered for them (\(reason)).")
     }

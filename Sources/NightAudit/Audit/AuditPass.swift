@@ -30,7 +30,7 @@ struct AuditPass {
   ///
   /// - Parameters:
   ///   - coordinator: the connection that exported the snapshot.
-  ///   - connect: further connections in that snapshot; the streams need three at once.
+  ///   - connect: further connections in that snapshot; the streams need four at once.
   func run(_ coordinator: borrowing BlockingConnection, connect: Connect) throws {
     let attention = try readReceipts(coordinator, connect: connect)
     let contested = try ContestedClaims(coordinator, sales: sales, rules: plan.rules)
@@ -38,24 +38,26 @@ struct AuditPass {
     let orderConnection = try connect()
     let deliveryConnection = try connect()
     let transactionConnection = try connect()
+    let lookupConnection = try connect()
     let asOf = plan.asOf
     var orders = try OrderedStream(
       orderConnection.copyOut(
-        "SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o ORDER BY o.order_id::text COLLATE \"C\""),
-      key: { $0.orderId }
+        "SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o ORDER BY o.order_id::text COLLATE \"C\"")
     ) { try SalesRows.order($0, asOf: asOf) }
     var deliveries = try OrderedStream(
       deliveryConnection.copyOut(
         """
         SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
         ORDER BY d.order_id::text COLLATE "C"
-        """), key: { $0.orderId }
+        """)
     ) { try SalesRows.delivery($0, asOf: asOf) }
     var transactions = try OrderedStream(
       transactionConnection.copyOut(
-        "SELECT \(TransactionTable.columns) FROM night_audit.transactions t ORDER BY t.order_id"),
-      key: { $0.orderId }
+        "SELECT \(TransactionTable.columns) FROM night_audit.transactions t ORDER BY t.order_id")
     ) { try FiledTransaction($0) }
+    var lookups = try OrderedStream(
+      lookupConnection.copyOut(LookupRow.query())
+    ) { try LookupRow($0) }
     var receipts = try SortedReceipts(attention)
     var last: Identifier?
     var count = 0
@@ -71,11 +73,15 @@ struct AuditPass {
       var group = Group(row: row)
       while deliveries.nextKey == orderId, let delivery = try deliveries.next() { group.deliveries.append(delivery) }
       while transactions.nextKey == orderId, let transaction = try transactions.next() {
-        group.transactions.append(transaction)
+        group.transactions.append(transaction.record)
+        group.unclaimed.append(transaction.isUnclaimed)
       }
       while let receipt = receipts.head, receipt.orderId == orderId {
         group.receipts.append(receipt)
         try receipts.advance()
+      }
+      while let next = lookups.nextKey, next <= orderId, let lookup = try lookups.next() {
+        if next == orderId { group.lookup = lookup.state }
       }
       try judge(&group, contested, tokens, coordinator)
       count += 1
@@ -91,8 +97,12 @@ struct AuditPass {
   private struct Group {
     var row: OrderRow
     var deliveries: [Delivery] = []
-    var transactions: [FiledTransaction] = []
+    /// Those that are filed under it.
+    var transactions: [TransactionRecord] = []
+    /// Of each of them what the last run decided.
+    var unclaimed: [Bool] = []
     var receipts: [Receipt] = []
+    var lookup: ProofState?
   }
 
   // MARK: - Receipts
@@ -108,7 +118,9 @@ struct AuditPass {
     while let row = try receipts.next() {
       let receipt = row.receipt
       if row.isListed, receipt.receivedAt >= plan.judgedFrom {
-        if receipt.defect == nil, isOutstanding(receipt) { collector.countOutstanding(receipt.state) }
+        if receipt.defect == nil, plan.isOutstanding(receipt.state, from: receipt.receivedAt) {
+          collector.countOutstanding(receipt.state)
+        }
         try collector.list(receipt)
       }
       guard row.needsAttention else { continue }
@@ -118,11 +130,6 @@ struct AuditPass {
       try attention.add(key: receipt.orderId.map { [0] + $0.bytes } ?? [1], content: record.bytes)
     }
     return attention
-  }
-
-  private func isOutstanding(_ receipt: Receipt) -> Bool {
-    guard plan.isOutstanding(receipt.state) else { return false }
-    return receipt.state.outcome != .verified || receipt.receivedAt > plan.asOf - plan.refundWindow
   }
 
   // MARK: - Orders
@@ -144,60 +151,41 @@ struct AuditPass {
         }
       }
       // Its transactions are nobody's now.
-      for transaction in group.transactions { try leftOver(transaction, userId: bad.userId, contested) }
+      for place in group.transactions.indices { try leftOver(place, of: group, userId: bad.userId, contested) }
     case .valid(let order):
       let isJudged = plan.judges(order.createdAt)
       // An older order matters for what happened lately: a refund in the period, a payment nobody claims.
       if !isJudged, group.transactions.isEmpty { return }
-      var facts = OrderFacts(
-        order: order, deliveries: group.deliveries, receipts: group.receipts,
-        brought: group.transactions.map(\.record))
-      if let claimant = contested.claimants[order.orderId] {
-        facts.brought = claimant.brought
-        facts.receipts = contested.receipts[order.orderId] ?? []
-        facts.claims = contested.settlement.claims[order.orderId] ?? OrderClaims()
-      } else {
-        if dependsOnSoundReceipts(facts) {
-          // The ids in its proofs' own payloads decide here, and sound receipts were not put aside.
-          let all = try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)
-          facts.receipts = all[order.orderId] ?? []
-        }
-        facts.claims = Settlement.alone(facts.claimant, rules: plan.rules)
+      if isListed, order.createdAt >= plan.judgedFrom, let lookup = group.lookup,
+        plan.isOutstanding(lookup, from: order.createdAt)
+      {
+        collector.countOutstanding(lookup)
       }
-      facts.accountTokenUser = try tokens.otherUser(for: facts, coordinator)
+      let facts = try OrderFacts.assembled(
+        order, deliveries: group.deliveries, transactions: group.transactions, receipts: group.receipts,
+        lookup: group.lookup, contested: contested, rules: plan.rules,
+        tokenUser: { try tokens.user(for: order.orderId, coordinator) },
+        everyReceipt: {
+          try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
+        })
       let judgement = Judgement(judging: facts, rules: plan.rules)
       try collector.addRefunds(
         of: facts.claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
       if isJudged, isListed { try collector.add(judgement, plan: plan) }
-      try file(group.transactions, facts.claims, order, contested)
-    }
-  }
-
-  /// Whether the id that an order names must be held against every one of its proofs: nobody's transaction, or a proof
-  /// with an id of its own. A named transaction that is filed here was brought by a proof of this order.
-  private func dependsOnSoundReceipts(_ facts: OrderFacts) -> Bool {
-    guard facts.order.transactionId != nil, !facts.brought.isEmpty else { return false }
-    if facts.claimant.named == nil { return true }
-    return facts.receipts.contains { receipt in
-      receipt.state.signedTransactionId.map { $0 != facts.order.transactionId } ?? false
+      try file(group, facts.claims, order, contested)
     }
   }
 
   /// What of an order's transactions is whose, for the next night's streams and for payments without an owner.
   private func file(
-    _ transactions: [FiledTransaction], _ claims: OrderClaims, _ order: Order, _ contested: ContestedClaims
+    _ group: Group, _ claims: OrderClaims, _ order: Order, _ contested: ContestedClaims
   ) throws {
-    for transaction in transactions {
-      let key = transaction.record.key
-      let isClaimed =
-        contested.contains(key)
-        ? contested.settlement.claimed.contains(key)
-        : claims.owned.contains { $0.key == key } || claims.refused?.transaction.key == key
-          || claims.contradictory?.key == key || claims.lost.contains { $0.transaction.key == key }
-      if isClaimed {
-        if transaction.isUnclaimed { collector.refile(key, isUnclaimed: false) }
+    for place in group.transactions.indices {
+      let key = group.transactions[place].key
+      if contested.isClaimed(key, own: claims) {
+        if group.unclaimed[place] { collector.refile(key, isUnclaimed: false) }
       } else {
-        try leftOver(transaction, userId: order.userId, contested)
+        try leftOver(place, of: group, userId: order.userId, contested)
       }
     }
     for owned in claims.owned where contested.contains(owned.key) {
@@ -239,7 +227,7 @@ struct AuditPass {
       }
     }
     while !transactions.isAtEnd, isBefore(transactions.nextKey), let transaction = try transactions.next() {
-      try leftOver(transaction, userId: nil, contested)
+      try leftOver(transaction.record, transaction.isUnclaimed, userId: nil, contested)
       if !contested.settlement.claimed.contains(transaction.record.key) {
         try collector.addRefund(of: transaction.record, order: nil, judgement: nil, plan: plan)
       }
@@ -252,15 +240,20 @@ struct AuditPass {
     }
   }
 
+  private func leftOver(_ place: Int, of group: Group, userId: Identifier, _ contested: ContestedClaims) throws {
+    try leftOver(group.transactions[place], group.unclaimed[place], userId: userId, contested)
+  }
+
   /// A transaction that the order it is filed under does not claim.
-  private func leftOver(_ transaction: FiledTransaction, userId: Identifier?, _ contested: ContestedClaims) throws {
-    let key = transaction.record.key
-    if contested.settlement.claimed.contains(key) {
-      if transaction.isUnclaimed { collector.refile(key, isUnclaimed: false) }
+  private func leftOver(
+    _ record: TransactionRecord, _ isUnclaimed: Bool, userId: Identifier?, _ contested: ContestedClaims
+  ) throws {
+    if contested.settlement.claimed.contains(record.key) {
+      if isUnclaimed { collector.refile(record.key, isUnclaimed: false) }
       return
     }
-    if !transaction.isUnclaimed { collector.refile(key, isUnclaimed: true) }
-    if let finding = Unowned.finding(on: transaction.record, userId: userId, receiptId: nil, rules: plan.rules) {
+    if !isUnclaimed { collector.refile(record.key, isUnclaimed: true) }
+    if let finding = Unowned.finding(on: record, userId: userId, receiptId: nil, rules: plan.rules) {
       try collector.add(finding, plan: plan)
     }
   }

@@ -50,7 +50,16 @@ package struct AuditPlan: Sendable {
     case .verified:
       guard let answered = state.answeredAt, answered <= asOf - staleAfter else { return false }
       return wasTriedNow || state.nextAttempt.map { $0 <= asOf } ?? true
-    case .rejected, .review, .notFound: return false
+    case .review, .notFound:
+      // Answered, unless it was asked again in vain: what can still change is asked on a later night.
+      if wasTriedNow { return state.answeredAt != asOf }
+      return state.nextAttempt.map { $0 <= asOf } ?? false
+    case .rejected: return false
     }
+  }
+
+  /// The same for a proof of that time: an answer is stale only while a refund is likely.
+  package func isOutstanding(_ state: ProofState, from time: Instant) -> Bool {
+    isOutstanding(state) && (state.outcome != .verified || time > asOf - refundWindow)
   }
 }

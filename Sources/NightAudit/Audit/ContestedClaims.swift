@@ -19,9 +19,13 @@ struct ContestedClaims {
 
   /// Reads what is contested and settles it.
   ///
-  /// - Parameter connection: in the run's snapshot.
-  init(_ connection: borrowing BlockingConnection, sales: SalesRows, rules: Rules) throws {
-    let collected = try ContestedClaims.collect(connection, sales)
+  /// - Parameters:
+  ///   - connection: in the run's snapshot.
+  ///   - circle: the only orders that are looked at; whoever else could contest their claims must be among them.
+  init(
+    _ connection: borrowing BlockingConnection, sales: SalesRows, rules: Rules, among circle: Set<Identifier>? = nil
+  ) throws {
+    let collected = try ContestedClaims.collect(connection, sales, among: circle)
     keys = collected.keys
     if collected.keys.isEmpty {
       settlement = Settlement(settling: [], rules: rules)
@@ -54,14 +58,36 @@ struct ContestedClaims {
     var detours: [Identifier: [TransactionKey]] = [:]
   }
 
-  private static func collect(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> Collected {
+  private static func collect(
+    _ connection: borrowing BlockingConnection, _ sales: SalesRows, among circle: Set<Identifier>?
+  ) throws -> Collected {
     var collected = Collected()
+    let restrictions =
+      try circle.map { try literals(Array($0)).map { "o.order_id::text COLLATE \"C\" = ANY (\($0))" } } ?? ["TRUE"]
+    for restriction in restrictions { try collect(&collected, connection, sales, restriction) }
+    if collected.keys.isEmpty { return collected }
+    // The orders that contested transactions are filed under take part with everything that is theirs.
+    for record in try transactions("t.transaction_id", collected.keys.map(\.transactionId), connection) {
+      guard collected.keys.contains(record.record.key) else { continue }
+      collected.records[record.record.key] = record.record
+      if let orderId = record.orderId { collected.orderIds.insert(orderId) }
+    }
+    for record in try transactions("t.order_id", Array(collected.orderIds), connection) {
+      if let orderId = record.orderId { collected.filed[orderId, default: []].append(record.record) }
+    }
+    return collected
+  }
+
+  /// - Parameter restriction: a condition on orders aliased `o`.
+  private static func collect(
+    _ collected: inout Collected, _ connection: borrowing BlockingConnection, _ sales: SalesRows, _ restriction: String
+  ) throws {
     var named = try connection.copyOut(
       """
       SELECT o.order_id::text, t.environment, t.transaction_id
       FROM \(sales.schema).orders o
       JOIN night_audit.transactions t ON t.transaction_id = o.transaction_id::text
-      WHERE t.order_id IS DISTINCT FROM o.order_id::text
+      WHERE t.order_id IS DISTINCT FROM o.order_id::text AND \(restriction)
       """)
     while try named.advance() {
       collected.orderIds.insert(try named.id(0))
@@ -76,6 +102,7 @@ struct ContestedClaims {
       LEFT JOIN \(sales.schema).orders filed ON filed.order_id::text = t.order_id
       WHERE l.is_detour
         AND (o.transaction_id IS NULL OR filed.transaction_id::text IS DISTINCT FROM l.transaction_id)
+        AND \(restriction)
       """)
     while try detours.advance() {
       let orderId = try detours.id(0)
@@ -84,17 +111,6 @@ struct ContestedClaims {
       collected.keys.insert(key)
       collected.detours[orderId, default: []].append(key)
     }
-    if collected.keys.isEmpty { return collected }
-    // The orders that contested transactions are filed under take part with everything that is theirs.
-    for record in try transactions("t.transaction_id", collected.keys.map(\.transactionId), connection) {
-      guard collected.keys.contains(record.record.key) else { continue }
-      collected.records[record.record.key] = record.record
-      if let orderId = record.orderId { collected.orderIds.insert(orderId) }
-    }
-    for record in try transactions("t.order_id", Array(collected.orderIds), connection) {
-      if let orderId = record.orderId { collected.filed[orderId, default: []].append(record.record) }
-    }
-    return collected
   }
 
   private static func key(_ row: borrowing CopyReader, _ column: Int) throws -> TransactionKey {
@@ -103,7 +119,8 @@ struct ContestedClaims {
       transactionId: try row.id(column + 1))
   }
 
-  private static func transactions(
+  /// Transactions by the values of one column.
+  static func transactions(
     _ column: String, _ ids: [Identifier], _ connection: borrowing BlockingConnection
   ) throws -> [FiledTransaction] {
     var found: [FiledTransaction] = []
@@ -121,7 +138,10 @@ struct ContestedClaims {
     var found: [Order] = []
     for list in try literals(Array(ids)) {
       var reader = try connection.copyOut(
-        "SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o WHERE o.order_id::text = ANY (\(list))")
+        """
+        SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
+        WHERE o.order_id::text COLLATE "C" = ANY (\(list))
+        """)
       while try reader.advance() {
         if case .valid(let order) = try SalesRows.order(reader, asOf: asOf) { found.append(order) }
       }
@@ -136,7 +156,7 @@ struct ContestedClaims {
     var found: [Identifier: [Receipt]] = [:]
     for list in try literals(Array(ids)) {
       var reader = try connection.copyOut(
-        ReceiptRow.joined(sales, where: "r.order_id::text = ANY (\(list))"))
+        ReceiptRow.joined(sales, where: "r.order_id::text COLLATE \"C\" = ANY (\(list))"))
       while try reader.advance() {
         let receipt = try ReceiptRow(joined: reader, asOf: asOf).receipt
         if let orderId = receipt.orderId { found[orderId, default: []].append(receipt) }

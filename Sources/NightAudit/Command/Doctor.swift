@@ -8,8 +8,13 @@ package struct Diagnosis: Sendable {
   package var subject: String
   /// What is wrong and how to mend it; nil when all is well.
   package var problem: String?
+  /// What is not as it should be although a night can live with it, and how to mend it.
+  package var warning: String?
   /// The exit status that the problem would end a run with.
   package var status: ExitStatus = .configuration
+
+  /// Whether there is nothing to be mended.
+  package var isFine: Bool { problem == nil && warning == nil }
 }
 
 /// Checks everything that a night needs, and says how to mend what is not right.
@@ -23,12 +28,6 @@ package struct Doctor: Sendable {
     var found = settings.warnings.map { Diagnosis(subject: "environment", problem: $0) }
     found += keyFiles()
     found += endpoints()
-    for app in settings.apps where settings.effectiveChannel(of: app) == .serverApi {
-      found.append(
-        Diagnosis(
-          subject: "appstore.channel",
-          problem: "this release cannot ask the App Store Server API (app \(app.name)); set it to verifyReceipt"))
-    }
     found.append(roots())
     found.append(reportDirectory())
     found += await database()
@@ -40,28 +39,45 @@ package struct Doctor: Sendable {
   private func keyFiles() -> [Diagnosis] {
     settings.apps.flatMap { app -> [Diagnosis] in
       let files = [("sharedSecretFile", app.sharedSecretFile), ("privateKeyFile", app.privateKeyFile)]
-      var found = files.compactMap { field, path in path.map { keyFile($0, key: "app.\(app.name).\(field)") } }
-      if settings.effectiveChannel(of: app) == .verifyReceipt, app.sharedSecretFile == nil {
-        found.append(
-          Diagnosis(
-            subject: "app.\(app.name).sharedSecretFile (none: receipts with subscriptions will be refused with 21004)"))
+      var found = files.flatMap { field, path in path.map { keyFile($0, key: "app.\(app.name).\(field)") } ?? [] }
+      switch settings.effectiveChannel(of: app) {
+      case .serverApi:
+        do throws(ConfigurationError) {
+          let credentials = try AppleClients.credentials(of: app)
+          found.append(Diagnosis(subject: "app.\(app.name) (App Store Server API, key \(credentials.keyId))"))
+        } catch {
+          // A file that cannot be read was named above.
+          if !found.contains(where: { $0.problem != nil }) {
+            found.append(Diagnosis(subject: error.key, problem: error.problem))
+          }
+        }
+      case .auto, .verifyReceipt:
+        if app.sharedSecretFile == nil {
+          found.append(
+            Diagnosis(
+              subject:
+                "app.\(app.name).sharedSecretFile (none: receipts with subscriptions will be refused with 21004)"))
+        }
       }
       return found
     }
   }
 
-  private func keyFile(_ path: String, key: String) -> Diagnosis {
-    var diagnosis = Diagnosis(subject: "\(key) \(path)")
+  private func keyFile(_ path: String, key: String) -> [Diagnosis] {
+    let subject = "\(key) \(path)"
     let attributes = try? FileManager.default.attributesOfItem(atPath: path)
     let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue ?? 0
     if attributes == nil || !FileManager.default.isReadableFile(atPath: path) {
-      diagnosis.problem = "cannot be read; create it, owned by the user that runs night-audit, mode 0600"
-    } else if (attributes?[.size] as? NSNumber)?.intValue == 0 {
-      diagnosis.problem = "is empty; put the key into it"
-    } else if mode & 0o077 != 0 {
-      diagnosis.problem = "can be read by others; run: chmod 600 \(path)"
+      return [
+        Diagnosis(
+          subject: subject, problem: "cannot be read; create it, owned by the user that runs night-audit, mode 0600")
+      ]
     }
-    return diagnosis
+    if (attributes?[.size] as? NSNumber)?.intValue == 0 {
+      return [Diagnosis(subject: subject, problem: "is empty; put the key into it")]
+    }
+    guard mode & 0o077 != 0 else { return [Diagnosis(subject: subject)] }
+    return [Diagnosis(subject: subject, warning: "can be read by others; run: chmod 600 \(path)")]
   }
 
   private func endpoints() -> [Diagnosis] {
@@ -87,7 +103,7 @@ package struct Doctor: Sendable {
     } catch {
       if case .noRoots = error, settings.apps.allSatisfy({ settings.effectiveChannel(of: $0) == .verifyReceipt }) {
         return Diagnosis(
-          subject: "appstore.rootCertificates (none: signed transactions stay unconfirmed with the reason no_roots)")
+          subject: "appstore.rootCertificates (none: signed transactions stay unconfirmed; run: night-audit trust)")
       }
       return Diagnosis(subject: "appstore.rootCertificates", problem: "\(error)")
     }

@@ -58,7 +58,8 @@ package struct RecheckText {
       summary.outcomes[outcome].map { "\($0) \(outcome.rawValue)" }
     }
     let told = outcomes.isEmpty ? "nobody was asked" : outcomes.joined(separator: ", ")
-    return "\(summary.due) due: \(told).\(summary.endedEarly.map { " Ended early: \($0)." } ?? "")"
+    let swept = summary.sweep.map { " \($0.notifications) notifications swept, \($0.facts) new facts." } ?? ""
+    return "\(summary.due) due: \(told).\(swept)\(summary.endedEarly.map { " Ended early: \($0)." } ?? "")"
   }
 
   package var json: String {
@@ -78,13 +79,19 @@ package enum DiagnosisText {
     let subject: String
     let ok: Bool
     let problem: String?
+    let warning: String?
   }
 
   package static func line(_ diagnosis: Diagnosis) -> String {
-    diagnosis.problem.map { "PROBLEM  \(diagnosis.subject): \($0)" } ?? "ok       \(diagnosis.subject)"
+    if let problem = diagnosis.problem { return "PROBLEM  \(diagnosis.subject): \(problem)" }
+    if let warning = diagnosis.warning { return "warning  \(diagnosis.subject): \(warning)" }
+    return "ok       \(diagnosis.subject)"
   }
 
   package static func json(_ diagnoses: [Diagnosis]) throws -> String {
-    try MachineText.json(diagnoses.map { Document(subject: $0.subject, ok: $0.problem == nil, problem: $0.problem) })
+    try MachineText.json(
+      diagnoses.map {
+        Document(subject: $0.subject, ok: $0.problem == nil, problem: $0.problem, warning: $0.warning)
+      })
   }
 }

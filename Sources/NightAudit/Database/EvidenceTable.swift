@@ -3,7 +3,7 @@ import Reconciliation
 
 /// `night_audit.evidence`: append-only facts, and the fold of all facts about the transactions that they are about.
 package enum EvidenceTable {
-  private static let columns = [
+  static let columns = [
     "run_id", "as_of", "subject_kind", "subject_id", "channel", "signed_at", "environment", "transaction_id",
     "original_transaction_id", "web_order_line_item_id", "bundle_id", "product_id", "product_type", "quantity",
     "purchased_at", "original_purchased_at", "expires_at", "grace_expires_at", "tells_revocation", "revoked_at",
@@ -86,7 +86,7 @@ package enum EvidenceTable {
   }
 
   /// The fact in a row of `columns` without its first four.
-  private static func fact(_ row: PostgresRow) throws(PostgresError) -> TransactionFact {
+  static func fact(_ row: PostgresRow) throws(PostgresError) -> TransactionFact {
     func instant(_ column: String) throws(PostgresError) -> Instant? {
       try row.optionalTimestamp(column).map { Instant(microseconds: $0) }
     }

@@ -13,7 +13,9 @@ package struct Migrator {
 
   /// All migrations, oldest first. A migration that was released never changes.
   package static let migrations = [
-    Migration(version: 1, name: "ground", sql: String(decoding: PackageResources._001_ground_sql, as: UTF8.self))
+    Migration(version: 1, name: "ground", sql: String(decoding: PackageResources._001_ground_sql, as: UTF8.self)),
+    Migration(version: 2, name: "sweep", sql: String(decoding: PackageResources._002_sweep_sql, as: UTF8.self)),
+    Migration(version: 3, name: "lookups", sql: String(decoding: PackageResources._003_lookups_sql, as: UTF8.self)),
   ]
 
   /// Any two numbers that no other program of the database is likely to use as an advisory lock.

@@ -43,11 +43,14 @@ package struct AnswerWriter: Sendable {
     try TransactionTable.upsert(
       records.map { (record: $0, orderId: orderByKey[$0.key], checkedAt: asOf) }, on: connection)
     try TransactionLink.write(links, on: connection)
-    try recordAnswers(results, on: connection)
-    try updateChecks(results, on: connection)
+    try noteFacts(results.filter { $0.outcome == .pending }, on: connection)
+    let answered = results.filter { $0.outcome != .pending }
+    try recordAnswers(answered, on: connection)
+    try updateChecks(answered, on: connection)
   }
 
   private func recordAnswers(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws {
+    if results.isEmpty { return }
     try connection.execute(
       """
       INSERT INTO night_audit.answers
@@ -64,27 +67,56 @@ package struct AnswerWriter: Sendable {
       ])
   }
 
-  /// The schedule counts failures in a row. What was verified stays verified while Apple is silent.
+  /// What came before the answer is complete leaves the check as due as it was, and its lease where it is.
+  private func noteFacts(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws {
+    if results.isEmpty { return }
+    try connection.execute(
+      """
+      UPDATE night_audit.receipt_checks c SET
+        payload_kind = coalesce(told.payload_kind, c.payload_kind), environment = coalesce(told.environment, c.environment),
+        channel = coalesce(c.channel, told.channel), bundle_id = coalesce(told.bundle_id, c.bundle_id),
+        signed_transaction_id = coalesce(told.signed_transaction_id, c.signed_transaction_id),
+        brought_count = greatest(c.brought_count, told.brought_count)
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[])
+        AS told (subject_kind, subject_id, payload_kind, channel, environment, bundle_id, signed_transaction_id, brought_count)
+      WHERE c.subject_kind = told.subject_kind AND c.subject_id = told.subject_id
+      """,
+      [
+        .textArray(results.map(\.subject.kind.rawValue)), .textArray(results.map(\.subject.id.text)),
+        .textArray(results.map { $0.kind?.rawValue }), .textArray(results.map(\.channel.rawValue)),
+        .textArray(results.map { $0.environment?.rawValue }), .textArray(results.map { $0.bundleId?.storable }),
+        .textArray(results.map { $0.signedTransactionId?.storable }),
+        .intArray(results.map { Int64($0.broughtCount) }),
+      ])
+  }
+
+  /// The schedule counts failures in a row. What was answered stays answered while Apple is silent.
   private func updateChecks(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws {
+    if results.isEmpty { return }
     let waits = (1...4).map { RetrySchedule.span(afterAttempt: $0).microseconds / 1_000_000 }
     try connection.execute(
       """
       UPDATE night_audit.receipt_checks c SET
-        attempts = CASE WHEN c.outcome IN ('verified', 'rejected', 'review') AND c.next_attempt IS NULL THEN 1 ELSE c.attempts + 1 END,
-        last_attempt = $1,
-        next_attempt = CASE WHEN told.outcome = 'unanswered' THEN $1 + make_interval(secs => ($2::bigint[])[
-          least(4, CASE WHEN c.outcome IN ('verified', 'rejected', 'review') AND c.next_attempt IS NULL THEN 1 ELSE c.attempts + 1 END)]) END,
-        outcome = CASE WHEN told.outcome = 'unanswered' AND c.outcome = 'verified' THEN c.outcome ELSE told.outcome END,
-        reason = CASE WHEN told.outcome = 'unanswered' AND c.outcome = 'verified' THEN c.reason ELSE told.reason END,
+        attempts = now.attempts, last_attempt = $1,
+        next_attempt = CASE told.next WHEN 'schedule' THEN $1 + make_interval(secs => ($2::bigint[])[least(4, now.attempts)])
+          WHEN 'night' THEN $1 + make_interval(secs => ($2::bigint[])[4]) END,
+        outcome = CASE WHEN now.is_kept THEN c.outcome ELSE told.outcome END,
+        reason = CASE WHEN now.is_kept THEN c.reason ELSE told.reason END,
         payload_kind = coalesce(told.payload_kind, c.payload_kind), channel = told.channel,
         environment = coalesce(told.environment, c.environment), bundle_id = coalesce(told.bundle_id, c.bundle_id),
         apple_status = told.apple_status,
-        answered_at = CASE WHEN told.outcome = 'unanswered' THEN c.answered_at ELSE $1 END,
+        answered_at = CASE WHEN told.outcome = 'unanswered' THEN c.answered_at ELSE coalesce(told.answered_at, $1) END,
         signed_transaction_id = coalesce(told.signed_transaction_id, c.signed_transaction_id),
         brought_count = greatest(c.brought_count, told.brought_count), leased_by = NULL, leased_until = NULL
       FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::int[],
-        $12::text[], $13::int[]) AS told (subject_kind, subject_id, payload_kind, outcome, reason, channel, environment,
-        bundle_id, apple_status, signed_transaction_id, brought_count)
+        $12::text[], $13::int[], $14::text[], $15::timestamptz[]) AS told (subject_kind, subject_id, payload_kind, outcome,
+        reason, channel, environment, bundle_id, apple_status, signed_transaction_id, brought_count, next, answered_at)
+      JOIN night_audit.receipt_checks before USING (subject_kind, subject_id)
+      CROSS JOIN LATERAL (
+        SELECT
+          CASE WHEN before.outcome IN ('verified', 'rejected', 'review', 'not_found') AND before.next_attempt IS NULL THEN 1
+            ELSE before.attempts + 1 END AS attempts,
+          told.outcome = 'unanswered' AND before.outcome IN ('verified', 'review', 'not_found') AS is_kept) AS now
       WHERE c.subject_kind = told.subject_kind AND c.subject_id = told.subject_id
       """,
       [
@@ -93,7 +125,8 @@ package struct AnswerWriter: Sendable {
         .textArray(results.map(\.outcome.rawValue)), .textArray(results.map { $0.reason?.rawValue }),
         .textArray(results.map(\.channel.rawValue)), .textArray(results.map { $0.environment?.rawValue }),
         .textArray(results.map { $0.bundleId?.storable }), .intArray(results.map { $0.appleStatus.map(Int64.init) }),
-        .textArray(results.map { $0.signedTransactionId?.storable }), .intArray(results.map { Int64($0.facts.count) }),
+        .textArray(results.map { $0.signedTransactionId?.storable }), .intArray(results.map { Int64($0.broughtCount) }),
+        .textArray(results.map(\.next.rawValue)), .timestampArray(results.map { $0.answeredAt?.microseconds }),
       ])
   }
 }

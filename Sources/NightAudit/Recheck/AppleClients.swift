@@ -2,10 +2,51 @@ import AppStore
 import Foundation
 import Reconciliation
 
-/// What is made of an app's configuration to speak with the App Store Server API. Made once per app and run: a client
-/// holds the token and the rate limits of its app.
+/// What is made of an app's configuration to speak with Apple. Made once per app and run: a client holds the token and the
+/// rate limits of its app.
 package enum AppleClients {
-  /// The client of one app.
+  /// The channel that an app's receipts are checked through.
+  ///
+  /// - Parameters:
+  ///   - roots: what Apple's signatures are checked against; nil where none are installed.
+  ///   - asOf: the instant of the run.
+  /// - Throws: `ConfigurationError` for what is missing, cannot be read or cannot work.
+  package static func channel(
+    of app: Settings.App, settings: Settings, transport: HTTPTransport, roots: TrustedRoots?, asOf: Instant,
+    now: @escaping @Sendable () -> Instant
+  ) throws -> any AppleChannel {
+    switch settings.effectiveChannel(of: app) {
+    case .auto, .verifyReceipt:
+      return VerifyReceiptChannel(
+        app: app, client: try verifyReceipt(settings: settings, transport: transport, now: now),
+        sharedSecret: try app.sharedSecretFile.map { try secret(in: $0, key: "app.\(app.name).sharedSecretFile") })
+    case .serverApi:
+      let client = try serverAPI(
+        of: app, settings: settings, transport: transport, roots: roots ?? TrustedRoots.none, now: now)
+      let policy = ServerAPIChannel.Policy(
+        asOf: asOf, refundWindow: settings.refundWindow, notFoundGrace: settings.notFoundGrace)
+      return ServerAPIChannel(app: app, client: client, policy: policy)
+    }
+  }
+
+  /// The client of verifyReceipt for one app.
+  ///
+  /// - Throws: `ConfigurationError` for a URL that receipts may not travel to.
+  package static func verifyReceipt(
+    settings: Settings, transport: HTTPTransport, now: @escaping @Sendable () -> Instant
+  ) throws(ConfigurationError) -> VerifyReceiptClient {
+    let rate = settings.rate
+    return VerifyReceiptClient(
+      transport: transport,
+      production: .init(
+        url: try endpoint(settings.verifyReceiptURL, "appstore.verifyReceiptUrl"), gate: RateGate(rate: rate)),
+      sandbox: .init(
+        url: try endpoint(settings.verifyReceiptSandboxURL, "appstore.verifyReceiptSandboxUrl"),
+        gate: RateGate(rate: rate.map { $0 * ServerAPIHost.sandboxShare })),
+      version: Version.current, now: now)
+  }
+
+  /// The client of the App Store Server API for one app.
   ///
   /// - Parameter roots: what Apple's signatures are checked against; without roots no answer would be believed.
   /// - Throws: `ConfigurationError` for a key that is missing, cannot be read or cannot work, or a URL that tokens may
@@ -13,32 +54,50 @@ package enum AppleClients {
   package static func serverAPI(
     of app: Settings.App, settings: Settings, transport: HTTPTransport, roots: TrustedRoots,
     now: @escaping @Sendable () -> Instant
-  ) throws -> ServerAPIClient {
-    let section = "app.\(app.name)"
-    guard let file = app.privateKeyFile else {
-      throw ConfigurationError(
-        key: "\(section).privateKeyFile", problem: "the App Store Server API needs a key; name the .p8 file")
-    }
-    let rate = settings.requestsPerSecond > 0 ? settings.requestsPerSecond : nil
+  ) throws(ConfigurationError) -> ServerAPIClient {
+    let rate = settings.rate
     let production = try endpoint(settings.productionURL, "appstore.productionUrl")
     let sandbox = try endpoint(settings.sandboxURL, "appstore.sandboxUrl")
-    let credentials = ServerAPICredentials(
-      issuerId: app.issuerId ?? "", keyId: app.keyId ?? "",
-      privateKeyPEM: try AppChannel.secret(in: file, key: "\(section).privateKeyFile"), bundleId: app.bundleId)
+    let credentials = try credentials(of: app)
     do throws(ServerAPICredentialsError) {
       return try ServerAPIClient(
         transport: transport, production: ServerAPIHost(url: production, requestsPerSecond: rate),
         sandbox: ServerAPIHost(url: sandbox, requestsPerSecond: rate.map { $0 * ServerAPIHost.sandboxShare }),
         credentials: credentials, verifier: JWSVerifier(roots: roots), version: Version.current, now: now)
     } catch {
-      let key =
-        switch error {
-        case .issuerIdMissing: "\(section).issuerId"
-        case .keyIdMissing: "\(section).keyId"
-        case .bundleIdMissing: "\(section).bundleId"
-        case .privateKeyUnreadable: "\(section).privateKeyFile"
-        }
-      throw ConfigurationError(key: key, problem: "\(error)")
+      throw ConfigurationError(key: "app.\(app.name).\(key(of: error))", problem: "\(error)")
+    }
+  }
+
+  /// What the App Store Server API knows an app by.
+  ///
+  /// - Throws: `ConfigurationError` for what is missing, cannot be read or cannot work.
+  package static func credentials(of app: Settings.App) throws(ConfigurationError) -> ServerAPICredentials {
+    let section = "app.\(app.name)"
+    guard let file = app.privateKeyFile else {
+      throw ConfigurationError(
+        key: "\(section).privateKeyFile",
+        problem: """
+          the App Store Server API needs a key; name the .p8 file, or set appstore.channel to verifyReceipt
+          """)
+    }
+    let credentials = ServerAPICredentials(
+      issuerId: app.issuerId ?? "", keyId: app.keyId ?? "",
+      privateKeyPEM: try secret(in: file, key: "\(section).privateKeyFile"), bundleId: app.bundleId)
+    do throws(ServerAPICredentialsError) {
+      _ = try ServerAPIToken(credentials)
+    } catch {
+      throw ConfigurationError(key: "\(section).\(key(of: error))", problem: "\(error)")
+    }
+    return credentials
+  }
+
+  private static func key(of error: ServerAPICredentialsError) -> String {
+    switch error {
+    case .issuerIdMissing: "issuerId"
+    case .keyIdMissing: "keyId"
+    case .bundleIdMissing: "bundleId"
+    case .privateKeyUnreadable: "privateKeyFile"
     }
   }
 
@@ -49,4 +108,19 @@ package enum AppleClients {
       throw ConfigurationError(key: key, problem: "\(error)")
     }
   }
+
+  /// What a key file holds, without the line break at its end.
+  private static func secret(in path: String, key: String) throws(ConfigurationError) -> Secret {
+    guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+      throw ConfigurationError(key: key, problem: "\(path) cannot be read; check that it exists and who may read it")
+    }
+    let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
+    guard !trimmed.isEmpty else { throw ConfigurationError(key: key, problem: "\(path) is empty") }
+    return Secret(trimmed)
+  }
+}
+
+extension Settings {
+  /// Requests a second; nil for as fast as asked.
+  fileprivate var rate: Double? { requestsPerSecond > 0 ? requestsPerSecond : nil }
 }

@@ -10,6 +10,7 @@ package struct CheckQueue: Sendable {
   private let asOf: Instant
   private let runId: String
   private let condition: String
+  private let lookups: LookupQueue
 
   /// - Parameters:
   ///   - runId: who holds the leases.
@@ -22,17 +23,21 @@ package struct CheckQueue: Sendable {
     self.asOf = asOf
     self.runId = runId
     sales = try SalesRows(schema: settings.salesSchema)
-    condition = try selection.receiptCondition(
-      sales, onlyBundleId: settings.apps.count == 1 ? settings.apps[0].bundleId : nil)
+    let onlyBundleId = settings.apps.count == 1 ? settings.apps[0].bundleId : nil
+    condition = try selection.receiptCondition(sales, onlyBundleId: onlyBundleId)
+    lookups = LookupQueue(
+      sales: sales, bundleIds: settings.apps.filter { settings.effectiveChannel(of: $0) == .serverApi }.map(\.bundleId),
+      onlyBundleId: onlyBundleId, condition: try selection.orderCondition(onlyBundleId: onlyBundleId),
+      horizon: asOf - max(settings.lookback, settings.refundWindow))
   }
 
-  /// Takes new receipts into the queue, and follows receipts that were given to another order.
+  /// Takes new receipts and look-ups into the queue, and follows receipts that were given to another order.
   ///
   /// - Returns: how many rows were new or moved.
   @discardableResult
   package func enqueue() async throws -> Int {
     let horizon = asOf - max(settings.lookback, settings.refundWindow)
-    let count = try await session.execute(
+    var count = try await session.execute(
       """
       INSERT INTO night_audit.receipt_checks AS known
         (subject_kind, subject_id, order_id, received_at, reason, next_attempt, is_urgent)
@@ -47,6 +52,7 @@ package struct CheckQueue: Sendable {
       """,
       [.timestamp(asOf.microseconds), .timestamp(horizon.microseconds)]
     ).affectedRows
+    count += try await lookups.enqueue(session, asOf: asOf)
     if count > 0 {
       try await session.execute(
         """
@@ -63,8 +69,8 @@ package struct CheckQueue: Sendable {
 
   /// What is due at the as-of, as a condition on `receipt_checks` aliased `c` with `$1` as-of, `$2` and `$3` the instants
   /// before which an answer is stale and a refund unlikely.
-  private static let due = """
-    (c.outcome IN ('pending', 'unanswered') AND c.next_attempt <= $1
+  static let due = """
+    (c.outcome IN ('pending', 'unanswered', 'review', 'not_found') AND c.next_attempt <= $1
      OR c.outcome = 'verified' AND c.answered_at <= $2 AND c.received_at > $3
         AND (c.next_attempt IS NULL OR c.next_attempt <= $1))
     """
@@ -84,10 +90,10 @@ package struct CheckQueue: Sendable {
       JOIN \(sales.schema).receipts r ON c.subject_kind = 'receipt' AND r.receipt_id::text = c.subject_id
       WHERE \(CheckQueue.due) AND (\(condition))
       """, instants)
-    return Int(try rows.single().int64(0))
+    return Int(try rows.single().int64(0)) + (try await lookups.dueCount(session, instants: instants))
   }
 
-  /// How many receipts the queue does not know yet; every one of them will be due.
+  /// How many receipts and look-ups the queue does not know yet; every one of them will be due.
   package func unknownCount() async throws -> Int {
     let horizon = asOf - max(settings.lookback, settings.refundWindow)
     let rows = try await session.execute(
@@ -97,20 +103,31 @@ package struct CheckQueue: Sendable {
         AND NOT EXISTS (
           SELECT 1 FROM night_audit.receipt_checks c WHERE c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id::text)
       """, [.timestamp(horizon.microseconds)])
-    return Int(try rows.single().int64(0))
+    return Int(try rows.single().int64(0)) + (try await lookups.unknownCount(session))
+  }
+
+  /// What a claim takes.
+  package enum Claim: Sendable {
+    /// Everything that is due.
+    case due
+    /// Receipts that are due and have brought nothing yet: what they say by themselves may be unknown.
+    case unread
   }
 
   /// Leases the next batch; empty when nothing is due that nobody else holds.
   ///
   /// First what was never answered, urgent ones ahead; then what is stale. Payloads come along: one by one they would be
   /// looked up without an index where ids are cast in a view. A lease that outlives its worker expires.
-  package func claim() async throws -> [DueCheck] {
+  package func claim(_ claim: Claim = .due) async throws -> [DueCheck] {
+    let lease: [PostgresValue] = [.int(Int64(settings.batchSize)), .text(runId), .int(leaseSeconds)]
+    let isUnread = "c.outcome IN ('pending', 'unanswered') AND c.brought_count = 0"
     let rows = try await session.execute(
       """
       WITH due AS (
         SELECT c.subject_kind, c.subject_id FROM night_audit.receipt_checks c
         JOIN \(sales.schema).receipts r ON c.subject_kind = 'receipt' AND r.receipt_id::text = c.subject_id
         WHERE \(CheckQueue.due) AND (c.leased_until IS NULL OR c.leased_until < clock_timestamp()) AND (\(condition))
+          AND (\(claim == .unread ? isUnread : "TRUE"))
         ORDER BY c.outcome = 'verified', NOT c.is_urgent, c.next_attempt, c.subject_id
         LIMIT $4 FOR UPDATE OF c SKIP LOCKED)
       UPDATE night_audit.receipt_checks c
@@ -119,15 +136,46 @@ package struct CheckQueue: Sendable {
       LEFT JOIN \(sales.schema).receipts r ON due.subject_kind = 'receipt' AND r.receipt_id::text = due.subject_id
       LEFT JOIN \(sales.schema).orders o ON o.order_id::text = r.order_id::text
       WHERE c.subject_kind = due.subject_kind AND c.subject_id = due.subject_id
-      RETURNING c.subject_id, c.order_id, o.bundle_id::text, c.environment, r.payload::text
-      """,
-      instants + [.int(Int64(settings.batchSize)), .text(runId), .int(leaseSeconds)])
-    return try rows.map { row in
-      DueCheck(
-        subject: CheckSubject(kind: .receipt, id: Identifier(try row.text(0))),
-        orderId: try row.optionalText(1).map { Identifier($0) }, bundleId: try row.optionalText(2),
-        environment: try row.optionalText(3).flatMap(AppleEnvironment.init), payload: try row.optionalText(4) ?? "")
+      RETURNING \(DueCheck.columns), o.bundle_id::text, o.transaction_id::text, r.payload::text
+      """, instants + lease)
+    let receipts = try rows.map { row in
+      let id = Identifier(try row.text(0))
+      var due = try DueCheck(
+        row, subject: CheckSubject(kind: .receipt, id: id),
+        matter: .receipt(payload: try row.optionalText("payload") ?? ""))
+      due.bundleId = try row.optionalText("bundle_id")
+      due.namedTransactionId = try row.optionalText("transaction_id")
+      return due
     }
+    return claim == .unread ? receipts : receipts + (try await lookups.claim(session, instants: instants, lease: lease))
+  }
+
+  /// What Apple has lately said about transactions, by id: what the sweep of the notifications or another question of
+  /// ours has brought since an answer would be stale need not be asked for again.
+  package func told(about ids: [String]) async throws -> [String: ToldTransaction] {
+    if ids.isEmpty { return [:] }
+    let rows = try await session.execute(
+      """
+      SELECT DISTINCT ON (transaction_id) transaction_id, environment, bundle_id, channel,
+        CASE channel WHEN 'serverApi' THEN as_of ELSE signed_at END AS told_at
+      FROM night_audit.evidence
+      WHERE transaction_id = ANY ($1)
+        AND (channel = 'serverApi' AND as_of > $2 AND as_of <= $3 OR channel = 'notification' AND signed_at > $2)
+      ORDER BY transaction_id, told_at DESC, environment
+      """,
+      [
+        .textArray(ids), .timestamp((asOf - settings.staleAfter).microseconds), .timestamp(asOf.microseconds),
+      ])
+    var told: [String: ToldTransaction] = [:]
+    for row in rows {
+      guard let environment = AppleEnvironment(rawValue: try row.text(1)),
+        let channel = EvidenceChannel(rawValue: try row.text(3))
+      else { continue }
+      told[try row.text(0)] = ToldTransaction(
+        environment: environment, bundleId: try row.optionalText(2), channel: channel,
+        at: min(Instant(microseconds: try row.timestamp(4)), asOf))
+    }
+    return told
   }
 
   /// Long enough for a whole batch at the configured rate, every answer as slow as the timeout allows.
@@ -144,5 +192,30 @@ package struct CheckQueue: Sendable {
     try await session.execute(
       "UPDATE night_audit.receipt_checks SET leased_by = NULL, leased_until = NULL WHERE leased_by = $1::uuid",
       [.text(runId)])
+  }
+}
+
+/// What Apple said about a transaction, and when.
+package struct ToldTransaction: Hashable, Sendable {
+  package var environment: AppleEnvironment
+  package var bundleId: String?
+  package var channel: EvidenceChannel
+  package var at: Instant
+}
+
+extension DueCheck {
+  /// The columns of `init(_:subject:matter:)`, for `receipt_checks` aliased `c`.
+  static let columns = """
+    c.subject_id, c.order_id, c.environment, c.received_at, c.outcome, c.attempts, c.brought_count
+    """
+
+  init(_ row: PostgresRow, subject: CheckSubject, matter: Matter) throws(PostgresError) {
+    self.init(
+      subject: subject, matter: matter, orderId: try row.optionalText(1).map { Identifier($0) },
+      receivedAt: Instant(microseconds: try row.timestamp(3)))
+    environment = try row.optionalText(2).flatMap(AppleEnvironment.init)
+    outcome = CheckOutcome(rawValue: try row.text(4)) ?? .pending
+    attempts = Int(try row.int32(5))
+    broughtCount = Int(try row.int32(6))
   }
 }

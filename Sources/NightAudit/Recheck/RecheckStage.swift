@@ -1,80 +1,52 @@
 import AppStore
 import Logging
-import Postgres
 import Reconciliation
 import Synchronization
 
-/// What a re-check has come to.
-package struct RecheckSummary: Sendable {
-  package var due = 0
-  package var outcomes: [CheckOutcome: Int] = [:]
-  /// Requests to Apple by HTTP status; 0 stands for no reply.
-  package var httpStatuses: [Int: Int] = [:]
-  /// Faults of ours by app, with the remedy. They end the app's re-check and nothing else.
-  package var faults: [String: String] = [:]
-  /// Why the re-check ended before everything due was asked; nil when it did not.
-  package var endedEarly: String?
-
-  package init() {}
-
-  /// What a command that only asks ends with.
-  package var exitStatus: ExitStatus {
-    if !faults.isEmpty { return .configuration }
-    return endedEarly != nil || outcomes[.unanswered] ?? 0 > 0 ? .incomplete : .complete
-  }
-}
-
 /// Asks Apple about everything that is due, many at a time, and stores each answer at once.
+///
+/// What receipts say by themselves is stored even when nobody may be asked any more: Apple's signature is enough for
+/// `paid`, and needs no call.
 package struct RecheckStage: Sendable {
   private let queue: CheckQueue
   private let writer: AnswerWriter
-  private let channels: [AppChannel]
+  private let judge: OfflineJudge
+  private let channels: [any AppleChannel]
   private let settings: Settings
   private let logger: Logger
   private let stop: StopSignal
   private let progress: Progress
   private let isOffline: Bool
+  private let gate: AskingGate
   private let state = SharedState()
 
   /// - Parameter isOffline: judges what can be judged without a call, and asks nobody.
   package init(
-    queue: CheckQueue, writer: AnswerWriter, channels: [AppChannel], settings: Settings, logger: Logger,
-    stop: StopSignal, progress: Progress, isOffline: Bool
+    queue: CheckQueue, writer: AnswerWriter, judge: OfflineJudge, channels: [any AppleChannel], settings: Settings,
+    logger: Logger, stop: StopSignal, progress: Progress, isOffline: Bool
   ) {
     self.isOffline = isOffline
     self.queue = queue
     self.writer = writer
+    self.judge = judge
     self.channels = channels
     self.settings = settings
     self.logger = logger
     self.stop = stop
     self.progress = progress
+    gate = AskingGate(apps: channels.map(\.app.name))
   }
 
   /// What the tasks of one re-check share.
   private final class SharedState: Sendable {
     struct Values {
       var summary = RecheckSummary()
-      var breaker: CircuitBreaker
-      /// When the breaker first opened without closing since.
-      var openSince: Duration?
-      var hasGivenUp = false
       var warned: Set<String> = []
     }
-    let values: Mutex<Values>
-
-    init() {
-      var policy = CircuitBreaker.Policy()
-      // A night has a deadline: probe soon, and give up while there is still time for the report.
-      policy.firstPause = .seconds(2)
-      policy.longestPause = .seconds(16)
-      values = Mutex(Values(breaker: CircuitBreaker(policy: policy)))
-    }
+    let values = Mutex(Values())
   }
 
-  /// An outage that lasts this long ends the re-check; what was not asked stays due.
-  private static let patience = Duration.seconds(30)
-  /// How often one receipt is tried within a run when Apple answers with trouble of its own.
+  /// How often one question is put within a run when Apple answers with trouble of its own.
   private static let tries = 3
 
   /// Runs until nothing is due, or the deadline, an outage or a signal ends it.
@@ -99,42 +71,107 @@ package struct RecheckStage: Sendable {
     try await queue.release()
     progress.end()
     try asking.get()
-    return state.values.withLock { $0.summary }
+    return state.values.withLock { values in
+      values.summary.faults = gate.faults
+      values.summary.endedEarly = values.summary.endedEarly ?? gate.outage
+      return values.summary
+    }
   }
 
+  // MARK: - Many at a time
+
+  private enum Event { case check, tick, patience }
+
   private func askAll(sink: AsyncStream<CheckResult>.Continuation, deadline: ContinuousClock.Instant) async throws {
-    enum Finished { case check, patience }
-    try await withThrowingTaskGroup(of: Finished.self) { group in
+    try await withThrowingTaskGroup(of: Event.self) { group in
+      // Without it nobody would notice a signal or the deadline while every question waits for a bucket that Apple shut.
+      let tick: @Sendable () async -> Event = {
+        try? await Task.sleep(for: .milliseconds(250))
+        return .tick
+      }
+      group.addTask(operation: tick)
       var underWay = 0
-      var waiting: [DueCheck] = []
-      var early: String?
+      var waiting: [Inquiry] = []
+      var isDrained = false
+      var hasEnded = false
       while true {
-        early = reasonToEnd(deadline)
-        if early != nil { break }
-        if waiting.isEmpty { waiting = try await queue.claim().reversed() }
-        if waiting.isEmpty || underWay >= settings.concurrency {
-          // Nothing left and nothing under way: everything that was due has been asked.
-          if underWay == 0 { break }
-          _ = try await group.next()
-          underWay -= 1
+        if !hasEnded, !(isDrained && waiting.isEmpty && underWay == 0), let reason = reasonToEnd(deadline) {
+          hasEnded = true
+          state.values.withLock { $0.summary.endedEarly = reason }
+          for inquiry in waiting { setAside(inquiry.check, sink: sink) }
+          waiting = []
+          try await readTheRest(sink: sink)
+          isDrained = true
+          // Answers that are on their way are worth waiting for, but not for ever.
+          group.addTask {
+            try? await Task.sleep(for: .seconds(10))
+            return .patience
+          }
+        }
+        if waiting.isEmpty, !isDrained {
+          let claimed = try await queue.claim()
+          isDrained = claimed.isEmpty
+          waiting = try await inquiries(about: claimed, sink: sink).reversed()
+          if waiting.isEmpty { continue }
+        }
+        if underWay < settings.concurrency, let next = waiting.popLast() {
+          underWay += 1
+          group.addTask {
+            await ask(next, sink: sink, deadline: deadline)
+            return .check
+          }
           continue
         }
-        guard let next = waiting.popLast() else { continue }
-        underWay += 1
-        group.addTask {
-          try await check(next, sink: sink, deadline: deadline)
-          return .check
+        if underWay == 0 { break }
+        switch try await group.next() {
+        case .check: underWay -= 1
+        case .tick: if !group.isCancelled { group.addTask(operation: tick) }
+        case .patience: group.cancelAll()
+        case nil: underWay = 0
         }
       }
-      if let early {
-        state.values.withLock { $0.summary.endedEarly = early }
-        // Answers that are on their way are worth waiting for, but not for ever.
-        group.addTask {
-          try? await Task.sleep(for: .seconds(10))
-          return .patience
+      group.cancelAll()
+    }
+  }
+
+  /// Judges receipts by themselves, settles those about which nobody need be asked, and gives what is to be asked about the
+  /// others.
+  private func inquiries(
+    about claimed: [DueCheck], sink: AsyncStream<CheckResult>.Continuation
+  ) async throws -> [Inquiry] {
+    var inquiries: [Inquiry] = []
+    var ids: Set<String> = []
+    for due in claimed {
+      let check = JudgedCheck(due, judge: judge)
+      guard let channel = channel(for: check) else { continue }
+      let questions = channel.questions(about: check)
+      if questions.isEmpty {
+        finish(channel.result(of: check, answers: []), sink: sink)
+      } else if isOffline {
+        setAside(check, sink: sink)
+      } else {
+        inquiries.append(Inquiry(check: check, channel: channel, questions: questions))
+        for case .transaction(let id) in questions.map(\.matter) { ids.insert(id) }
+      }
+    }
+    let told = try await queue.told(about: ids.sorted())
+    if !told.isEmpty { for index in inquiries.indices { inquiries[index].told = told } }
+    return inquiries
+  }
+
+  /// Nobody is asked any more: judges the receipts that nobody has looked at, each by itself.
+  private func readTheRest(sink: AsyncStream<CheckResult>.Continuation) async throws {
+    while judge.hasRoots, stop.stopped == nil {
+      let unread = try await queue.claim(.unread)
+      if unread.isEmpty { return }
+      for due in unread {
+        let check = JudgedCheck(due, judge: judge)
+        guard let channel = channel(for: check) else { continue }
+        if channel.questions(about: check).isEmpty {
+          finish(channel.result(of: check, answers: []), sink: sink)
+        } else {
+          setAside(check, sink: sink)
         }
-        while underWay > 0, case .check = try await group.next() { underWay -= 1 }
-        group.cancelAll()
       }
     }
   }
@@ -142,97 +179,100 @@ package struct RecheckStage: Sendable {
   private func reasonToEnd(_ deadline: ContinuousClock.Instant) -> String? {
     if stop.stopped != nil { return "stopped by a signal" }
     if ContinuousClock.now >= deadline { return "the deadline of recheck.maxDuration passed" }
-    return state.values.withLock { values in
-      if values.hasGivenUp { return "Apple did not answer for \(Self.patience.components.seconds) seconds" }
-      // With every app faulty there is nobody left to ask about.
-      return values.summary.faults.count == channels.count ? "the configuration of every app is refused by Apple" : nil
-    }
+    return gate.end
   }
 
-  private func check(
-    _ due: DueCheck, sink: AsyncStream<CheckResult>.Continuation, deadline: ContinuousClock.Instant
-  ) async throws {
-    guard let channel = channel(for: due) else { return }
-    if let known = channel.judgeOffline(due) {
-      finish(known, sink: sink)
-      return
-    }
-    if isOffline { return }
-    for attempt in 1... {
-      guard let permit = await permit(app: channel.app.name, deadline: deadline) else { return }
-      guard let answer = try? await channel.ask(due) else {
-        record(.abandoned, permit: permit)
+  /// The app that a signature or an order names, or the only one. A receipt that fits none of several apps is asked about
+  /// with the first: its bundle is in Apple's answer.
+  private func channel(for check: JudgedCheck) -> (any AppleChannel)? {
+    channels.first { $0.app.bundleId == check.bundleId } ?? channels.first { $0.app.bundleId == check.due.bundleId }
+      ?? channels.first
+  }
+
+  // MARK: - One check
+
+  private func ask(
+    _ inquiry: Inquiry, sink: AsyncStream<CheckResult>.Continuation, deadline: ContinuousClock.Instant
+  ) async {
+    let (check, channel) = (inquiry.check, inquiry.channel)
+    let isOne = inquiry.questions.count == 1
+    // What many answers are gathered for is stored as it comes: a killed run asks only for the rest.
+    if !isOne { setAside(check, sink: sink) }
+    var answers: [ChannelAnswer] = []
+    for question in inquiry.questions {
+      if let told = inquiry.answer(to: question) {
+        answers.append(told)
+        continue
+      }
+      guard let answer = await answer(to: question, from: channel, deadline: deadline) else {
+        if isOne { setAside(check, sink: sink) }
         return
       }
+      answers.append(answer)
+      if !isOne, case .genuine(_, _, let facts) = answer.meaning, !facts.isEmpty {
+        var part = check.result(.pending, .neverChecked, channel: .serverApi)
+        part.facts = facts
+        sink.yield(part)
+      }
+    }
+    var result = channel.result(of: check, answers: answers)
+    if !isOne { result.facts = [] }
+    finish(result, sink: sink)
+  }
+
+  /// Apple's answer; nil when nobody is asked any more.
+  private func answer(
+    to question: Question, from channel: any AppleChannel, deadline: ContinuousClock.Instant
+  ) async -> ChannelAnswer? {
+    let lane = AskingGate.Lane(app: channel.app.name, side: question.first)
+    for attempt in 1... {
+      guard let permit = await permit(lane, deadline: deadline) else { return nil }
+      guard let answer = try? await channel.ask(question) else {
+        gate.abandon(permit)
+        return nil
+      }
       note(answer, permit: permit, app: channel.app.name)
-      guard let result = channel.result(of: answer, for: due) else { return }
-      if attempt < Self.tries, isWorthAnotherTry(answer), reasonToEnd(deadline) == nil {
+      if case .fault = answer.meaning { return nil }
+      if attempt < Self.tries, answer.isWorthAnotherTry, reasonToEnd(deadline) == nil {
         let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
           attempt: attempt, random: .random(in: 0..<1))
         if (try? await Task.sleep(for: pause)) != nil { continue }
       }
-      finish(result, sink: sink)
-      return
+      return answer
     }
+    return nil
   }
 
-  /// The app of an order, or the only one. A receipt that fits none of several apps is asked about with the first: its
-  /// bundle is in Apple's answer.
-  private func channel(for due: DueCheck) -> AppChannel? {
-    channels.first { $0.app.bundleId == due.bundleId } ?? channels.first
-  }
-
-  /// Waits while the breaker is open; nil when the re-check ends or the app's configuration was refused.
-  private func permit(app: String, deadline: ContinuousClock.Instant) async -> CircuitBreaker.Permit? {
-    while true {
-      if reasonToEnd(deadline) != nil { return nil }
-      let now = RateGate.Clock.continuous.uptime()
-      let admission = state.values.withLock { values -> CircuitBreaker.Admission? in
-        if values.summary.faults[app] != nil { return nil }
-        if let since = values.openSince, now - since > Self.patience {
-          values.hasGivenUp = true
-          return nil
-        }
-        return values.breaker.admit(now: now)
-      }
-      switch admission {
-      case .none: return nil
-      case .some(.granted(let permit)): return permit
-      case .some(.refused(let wait)):
+  /// Waits while the breaker is open; nil when the re-check ends or the app's part of it has.
+  private func permit(_ lane: AskingGate.Lane, deadline: ContinuousClock.Instant) async -> AskingGate.Permit? {
+    while reasonToEnd(deadline) == nil {
+      switch gate.admit(lane) {
+      case .over: return nil
+      case .granted(let permit): return permit
+      case .refused(let wait):
         // Short naps: a signal or the deadline must not wait for a long pause.
         guard (try? await Task.sleep(for: min(wait, .milliseconds(500)))) != nil else { return nil }
       }
     }
+    return nil
   }
 
-  private func record(_ result: CircuitBreaker.CallResult, permit: CircuitBreaker.Permit) {
-    let now = RateGate.Clock.continuous.uptime()
-    let opened = state.values.withLock { values in
-      values.breaker.record(result, permit: permit, now: now)
-      let wasOpen = values.openSince != nil
-      values.openSince = values.breaker.isOpen ? values.openSince ?? now : nil
-      return values.breaker.isOpen && !wasOpen
+  private func note(_ answer: ChannelAnswer, permit: AskingGate.Permit, app: String) {
+    if let lane = gate.note(answer, permit) {
+      logger.warning(
+        "Apple is not answering; requests pause and probes go on",
+        metadata: ["app": "\(lane.app)", "side": "\(lane.side)"])
     }
-    if opened { logger.warning("Apple is not answering; requests pause and probes go on") }
-  }
-
-  private func note(_ answer: ReceiptAnswer, permit: CircuitBreaker.Permit, app: String) {
-    record(answer.health, permit: permit)
     let news = state.values.withLock { values -> [String] in
-      values.summary.httpStatuses[answer.httpStatus ?? 0, default: 0] += 1
-      if case .systemicFault(let fault) = answer.outcome { values.summary.faults[app] = fault.message }
+      if !answer.asked.isEmpty { values.summary.httpStatuses[answer.httpStatus ?? 0, default: 0] += 1 }
       return answer.warnings.filter { values.warned.insert($0).inserted }
     }
     for warning in news { logger.warning("\(warning)", metadata: ["app": "\(app)"]) }
   }
 
-  /// Apple's passing troubles are often gone a moment later. A timeout has already cost its time.
-  private func isWorthAnotherTry(_ answer: ReceiptAnswer) -> Bool {
-    guard case .unanswered(let silence) = answer.outcome else { return false }
-    switch silence.reason {
-    case .appleError, .rateLimited: return true
-    case .unreachable: return silence.detail != "timeout"
-    }
+  /// Stores what a receipt says by itself; the check stays due.
+  private func setAside(_ check: JudgedCheck, sink: AsyncStream<CheckResult>.Continuation) {
+    if let preliminary = check.preliminaryResult { sink.yield(preliminary) }
   }
 
   private func finish(_ result: CheckResult, sink: AsyncStream<CheckResult>.Continuation) {
@@ -240,6 +280,8 @@ package struct RecheckStage: Sendable {
     sink.yield(result)
     progress.advance()
   }
+
+  // MARK: - Storing
 
   /// Writes what has gathered while the last batch was written.
   private func store(_ answers: AsyncStream<CheckResult>) async throws {

@@ -33,6 +33,23 @@ package struct Selection: Hashable, Sendable {
         orderId: finding.orderId, userId: finding.userId, productId: finding.productId, bundleId: finding.bundleId)
   }
 
+  /// A condition on orders, aliased `o`, that are listed. `TRUE` when nothing is filtered.
+  ///
+  /// - Parameter onlyBundleId: the app of orders that name none, when there is just one.
+  package func orderCondition(onlyBundleId: String?) throws(PostgresError) -> String {
+    var conditions: [String] = []
+    if let orderId { conditions.append("o.order_id::text = \(try PostgresLiteral.text(orderId.text))") }
+    if let userId { conditions.append("o.user_id::text = \(try PostgresLiteral.text(userId.text))") }
+    if let productId { conditions.append("o.product_id::text = \(try PostgresLiteral.text(productId.text))") }
+    if let bundleId {
+      let literal = try PostgresLiteral.text(bundleId)
+      conditions.append(
+        onlyBundleId == bundleId
+          ? "(o.bundle_id IS NULL OR o.bundle_id::text = \(literal))" : "o.bundle_id::text = \(literal)")
+    }
+    return conditions.isEmpty ? "TRUE" : conditions.joined(separator: " AND ")
+  }
+
   /// A condition on receipts, aliased `r`, that belong to listed orders or users. `TRUE` when nothing is filtered.
   ///
   /// - Parameters:

@@ -42,7 +42,7 @@ final class Rehearsal {
   deinit { appStore.process.terminate() }
 
   /// The file appears in one piece when the simulator listens.
-  private static func port(in file: String, of program: Program.Running) async throws -> Int {
+  static func port(in file: String, of program: Program.Running) async throws -> Int {
     while program.process.isRunning {
       if let text = try? String(contentsOfFile: file, encoding: .utf8),
         let port = Int(text.trimmingCharacters(in: .whitespacesAndNewlines))

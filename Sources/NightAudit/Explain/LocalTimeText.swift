@@ -1,0 +1,25 @@
+import Foundation
+import Reconciliation
+
+/// Times as the report's zone shows them.
+struct LocalTimeText {
+  private let style: Date.ISO8601FormatStyle
+  /// Such as `Europe/Berlin`.
+  let zoneName: String
+
+  init(zone: TimeZone, name: String) {
+    style = Date.ISO8601FormatStyle(
+      dateSeparator: .dash, dateTimeSeparator: .space, timeSeparator: .colon, timeZoneSeparator: .colon,
+      includingFractionalSeconds: false, timeZone: zone
+    ).year().month().day().dateTimeSeparator(.space).time(includingFractionalSeconds: false)
+    zoneName = name
+  }
+
+  /// `2026-11-19 23:14:03`
+  func text(_ instant: Instant) -> String {
+    Date(timeIntervalSince1970: Double(instant.seconds)).formatted(style)
+  }
+
+  /// A dash where there is no time.
+  func text(_ instant: Instant?) -> String { instant.map { text($0) } ?? "-" }
+}

@@ -1,0 +1,110 @@
+import AppStore
+import Foundation
+
+/// Puts Apple's root certificates where `appstore.rootCertificates` says, and nothing else.
+///
+/// All of them are at hand and found to be the pinned ones before the first is written. Doing it again changes nothing.
+package struct RootInstallation: Sendable {
+  /// What became of one certificate.
+  package struct Entry: Hashable, Sendable {
+    package var pin: TrustedRoots.Pin
+    package var path: String
+    /// False when it was there already.
+    package var isNew: Bool
+  }
+
+  private let directory: String
+  private let pins: [TrustedRoots.Pin]
+  private let pinned: Bool
+
+  /// - Parameters:
+  ///   - directory: is made if it is missing.
+  ///   - pinned: whether other certificates in the directory are a fault (`appstore.pinRoots`).
+  package init(
+    directory: String, pins: [TrustedRoots.Pin] = TrustedRoots.applePins, pinned: Bool = true
+  ) {
+    self.directory = directory
+    self.pins = pins
+    self.pinned = pinned
+  }
+
+  /// Installs what is not there yet.
+  ///
+  /// - Parameter fetch: content that is said to be the certificate, and where it is from.
+  /// - Throws: `RootInstallationError`, and what `fetch` throws.
+  package func run(
+    fetch: (TrustedRoots.Pin) async throws -> (content: [UInt8], origin: String)
+  ) async throws -> [Entry] {
+    var entries: [Entry] = []
+    var missing: [(path: String, certificate: [UInt8])] = []
+    for pin in pins {
+      let path = directory + "/" + pin.fileName
+      let isThere = Self.holds(pin, path)
+      if !isThere {
+        let (content, origin) = try await fetch(pin)
+        do throws(TrustedRoots.Pin.Mismatch) {
+          missing.append((path, try pin.certificate(in: content)))
+        } catch {
+          throw RootInstallationError.refused(pin, origin: origin, error)
+        }
+      }
+      entries.append(Entry(pin: pin, path: path, isNew: !isThere))
+    }
+    if !missing.isEmpty {
+      try PublicFile.makeDirectory(directory)
+      for file in missing { try PublicFile.write(file.certificate, to: file.path) }
+    }
+    do throws(TrustedRootsError) {
+      _ = try TrustedRoots(directory: directory, pinned: pinned)
+    } catch {
+      throw RootInstallationError.directoryUnusable(error)
+    }
+    return entries
+  }
+
+  private static func holds(_ pin: TrustedRoots.Pin, _ path: String) -> Bool {
+    guard let content = FileManager.default.contents(atPath: path) else { return false }
+    return (try? pin.certificate(in: Array(content))) != nil
+  }
+}
+
+/// Why there are still no root certificates to trust. The description says what to do.
+package enum RootInstallationError: Error, CustomStringConvertible {
+  /// Nothing was brought by the address or directory.
+  case unobtainable(TrustedRoots.Pin, origin: String, reason: String)
+  /// Something was, but it is not the pinned certificate.
+  case refused(TrustedRoots.Pin, origin: String, TrustedRoots.Pin.Mismatch)
+  /// A file or directory could not be written; the system's error number.
+  case cannotWrite(path: String, code: Int32)
+  /// The certificates are there, but something else is too.
+  case directoryUnusable(TrustedRootsError)
+
+  package var description: String {
+    switch self {
+    case .unobtainable(let pin, let origin, let reason):
+      """
+      \(origin): \(pin.name) could not be had: \(reason). Without a way out, fetch \(pin.address) on another \
+      machine, and run: night-audit trust --from DIR
+      """
+    case .refused(let pin, let origin, let mismatch):
+      """
+      \(origin): expected \(pin.name), whose SHA-256 is \(pin.fingerprint), but \(mismatch). Nothing was installed. \
+      Look for a proxy that answers in Apple's place, or fetch \(pin.address) elsewhere, and run: night-audit trust --from DIR
+      """
+    case .cannotWrite(let path, let code):
+      """
+      cannot write \(path): \(String(cString: strerror(code))); run it as a user who may, such as root, or name another \
+      directory in appstore.rootCertificates
+      """
+    case .directoryUnusable(let error): "\(error)"
+    }
+  }
+
+  /// The exit status that it ends the program with.
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .unobtainable, .refused, .directoryUnusable: .configuration
+    case .cannotWrite: .cannotWrite
+    }
+  }
+}

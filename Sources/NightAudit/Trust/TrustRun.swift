@@ -1,0 +1,83 @@
+import AppStore
+import Foundation
+import Reconciliation
+
+/// `night-audit trust`: Apple's root certificates from Apple, from a mirror, or from a directory.
+package struct TrustRun: Sendable {
+  private let settings: Settings
+  private let source: String?
+
+  /// - Parameter source: a directory with files that were fetched by hand, the https address of a mirror, or nil for Apple.
+  package init(settings: Settings, source: String?) {
+    self.settings = settings
+    self.source = source
+  }
+
+  /// Installs what is missing.
+  ///
+  /// - Throws: `RootInstallationError`, `ConfigurationError` for an address that is none, `CancellationError`.
+  package func run() async throws -> [RootInstallation.Entry] {
+    let installation = RootInstallation(directory: settings.rootCertificates, pinned: settings.pinRoots)
+    guard let source else { return try await download(installation, mirror: nil) }
+    guard source.contains("://") else {
+      let files = CertificateFiles(directory: source)
+      return try await installation.run { try files.content(of: $0) }
+    }
+    let mirror: EndpointURL
+    do throws(EndpointURLError) { mirror = try EndpointURL(source) } catch {
+      throw ConfigurationError(key: "--from", problem: "\(error)")
+    }
+    return try await download(installation, mirror: mirror)
+  }
+
+  private func download(
+    _ installation: RootInstallation, mirror: EndpointURL?
+  ) async throws -> [RootInstallation.Entry] {
+    let transport = HTTPTransport(timeout: settings.timeout, concurrency: 1)
+    let download = RootCertificateDownload(transport: transport, mirror: mirror, version: Version.current)
+    let result: Result<[RootInstallation.Entry], any Error>
+    do {
+      result = .success(
+        try await installation.run { pin in
+          let origin = download.address(of: pin)
+          switch try await download.content(of: pin) {
+          case .success(let content): return (content, origin)
+          case .failure(let failure):
+            throw RootInstallationError.unobtainable(pin, origin: origin, reason: failure.description)
+          }
+        })
+    } catch {
+      result = .failure(error)
+    }
+    await transport.shutdown()
+    return try result.get()
+  }
+}
+
+/// Root certificates in a directory, under whatever names.
+struct CertificateFiles {
+  let directory: String
+
+  /// The file that is the pinned certificate.
+  func content(of pin: TrustedRoots.Pin) throws(RootInstallationError) -> (content: [UInt8], origin: String) {
+    let names: [String]
+    do {
+      names = try FileManager.default.contentsOfDirectory(atPath: directory).filter { !$0.hasPrefix(".") }.sorted()
+    } catch {
+      throw .unobtainable(pin, origin: directory, reason: "the directory cannot be listed")
+    }
+    for name in names {
+      let path = directory + "/" + name
+      guard let content = Self.content(of: path) else { continue }
+      if (try? pin.certificate(in: content)) != nil { return (content, path) }
+    }
+    throw .unobtainable(
+      pin, origin: directory, reason: "none of its \(names.count) files has the SHA-256 \(pin.fingerprint)")
+  }
+
+  /// Nil for what cannot be read. No more is read than shows that it is too long.
+  private static func content(of path: String) -> [UInt8]? {
+    guard let handle = FileHandle(forReadingAtPath: path) else { return nil }
+    return (try? handle.read(upToCount: 1 << 16)).map { Array($0) }
+  }
+}

@@ -1,0 +1,33 @@
+import AppStore
+
+/// What `night-audit trust` did, in words.
+package struct TrustText {
+  private let entries: [RootInstallation.Entry]
+
+  package init(_ entries: [RootInstallation.Entry]) { self.entries = entries }
+
+  private struct Document: Encodable {
+    let name: String
+    let file: String
+    let sha256: String
+    let state: String
+  }
+
+  /// One line for each certificate.
+  package var lines: String {
+    entries.map { entry in
+      "\(entry.isNew ? "installed     " : "already there ") \(entry.path)  \(entry.pin.name), SHA-256 \(entry.pin.fingerprint)"
+    }.joined(separator: "\n")
+  }
+
+  package var json: String {
+    get throws {
+      try MachineText.json(
+        entries.map { entry in
+          Document(
+            name: entry.pin.name, file: entry.path, sha256: entry.pin.fingerprint,
+            state: entry.isNew ? "installed" : "present")
+        })
+    }
+  }
+}

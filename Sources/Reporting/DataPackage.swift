@@ -1,0 +1,154 @@
+import Foundation
+import Glibc
+import Reconciliation
+
+/// `datapackage.json`: what the CSV files hold, for machines. A Tabular Data Package with Table Schemas
+/// (https://specs.frictionlessdata.io, version 1, which version 2 reads as well).
+struct DataPackage: Encodable {
+  struct Resource: Encodable {
+    let profile = "tabular-data-resource"
+    let name: String
+    let path: String
+    let title: String
+    let description: String
+    let format = "csv"
+    let mediatype = "text/csv"
+    let encoding = "utf-8"
+    let bytes: Int
+    let hash: String
+    let rows: Int?
+    let dialect = Dialect()
+    let schema: Schema
+  }
+
+  struct Dialect: Encodable {
+    let delimiter = ","
+    let lineTerminator = "\r\n"
+    let quoteChar = "\""
+    let doubleQuote = true
+    let skipInitialSpace = false
+    let header = true
+    let caseSensitiveHeader = true
+  }
+
+  struct Schema: Encodable {
+    let fields: [Field]
+    let missingValues = [""]
+    let primaryKey: [String]
+  }
+
+  struct Field: Encodable {
+    let name: String
+    let title: String
+    let type: String
+    let format: String?
+    let description: String
+    /// Not of the standard, which leaves room for it: what a number counts.
+    let unit: String?
+    let constraints: Constraints?
+  }
+
+  struct Constraints: Encodable {
+    var required: Bool?
+    var unique: Bool?
+    var `enum`: [String]?
+    var pattern: String?
+    var minimum: Int?
+    var maximum: Int?
+  }
+
+  let profile = "tabular-data-package"
+  let name: String
+  let title: String
+  let description: String
+  let created: String
+  let resources: [Resource]
+
+  /// - Parameter files: those of the report; the tables among them are described.
+  init(_ options: ReportOptions, summary: SummaryFacts, files: [ReportFile]) {
+    let days = summary.since == summary.until ? summary.since : "\(summary.since) to \(summary.until)"
+    name = "night-audit-\(options.date)"
+    title = "App Store night audit \(days) (\(summary.timeZone))"
+    description = """
+      Orders, payments and deliveries compared, for \(options.apps.joined(separator: ", ")), as of \(options.asOf.text). \
+      Amounts are customer amounts as the shop recorded them, in major units of the currency of their row; they are not \
+      Apple's proceeds and not for revenue recognition. Times are UTC. A text that a spreadsheet would run as a formula \
+      begins with an apostrophe. Files share ids, but no foreign key holds throughout: each file has a scope of its own.
+      """
+    created = options.asOf.text
+    resources = ReportTable.allCases.compactMap { table in
+      files.first { $0.name == table.fileName }.map { Resource(table, $0) }
+    }
+  }
+
+  /// The document as UTF-8, its keys sorted: the same facts give the same bytes.
+  func encoded() throws(ReportError) -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    do {
+      return Array(try encoder.encode(self)) + [UInt8(ascii: "\n")]
+    } catch {
+      // Text and whole numbers can always be encoded.
+      throw ReportError.cannotWrite(file: DataPackage.fileName, systemError: EINVAL)
+    }
+  }
+
+  static let fileName = "datapackage.json"
+}
+
+extension DataPackage.Resource {
+  fileprivate init(_ table: ReportTable, _ file: ReportFile) {
+    name = String(table.fileName.prefix { $0 != "." })
+    path = file.name
+    title = name.asWords
+    description = table.meaning
+    bytes = file.bytes
+    hash = "sha256:\(file.sha256)"
+    rows = file.rows
+    schema = DataPackage.Schema(
+      fields: table.columns.map { DataPackage.Field($0, of: table) }, primaryKey: table.primaryKey)
+  }
+}
+
+extension DataPackage.Field {
+  fileprivate init(_ column: Column, of table: ReportTable) {
+    name = column.name
+    title = column.title
+    description = column.meaning(in: table)
+    var constraints = DataPackage.Constraints()
+    let isKey = table.primaryKey.contains(column.name)
+    if isKey { constraints.required = true }
+    if isKey, table.primaryKey.count == 1 { constraints.unique = true }
+    constraints.enum = column.words
+    switch column.kind {
+    case .text, .word, .orderLink, .people, .status, .prose:
+      (type, format, unit) = (column.name == "allowed" ? "boolean" : "string", nil, nil)
+      if column.name == "finding_id" { constraints.pattern = "[0-9a-f]{32}" }
+    case .count, .tally, .code:
+      (type, format) = ("integer", nil)
+      unit =
+        switch column.name {
+        case "age_days": "d"
+        case "apple_status": nil
+        default: "1"
+        }
+      // Orders are printed as they are, and so is a broken quantity.
+      if column.kind != .code, column.name != "quantity" { constraints.minimum = 0 }
+    case .amount, .share, .price:
+      (type, format, unit) = ("number", nil, "major units of the currency in the field currency")
+      if table == .refunds { constraints.maximum = 0 }
+    case .percentage:
+      (type, format, unit) = ("number", nil, "%")
+      (constraints.minimum, constraints.maximum) = (0, 100)
+    case .instant:
+      (type, format, unit) = ("datetime", "%Y-%m-%dT%H:%M:%SZ", nil)
+    }
+    self.constraints = constraints.isEmpty ? nil : constraints
+  }
+}
+
+extension DataPackage.Constraints {
+  fileprivate var isEmpty: Bool {
+    required == nil && unique == nil && `enum` == nil && pattern == nil && minimum == nil && maximum == nil
+  }
+}

@@ -1,0 +1,43 @@
+import ArgumentParser
+import NightAudit
+
+/// `night-audit trust`
+struct Trust: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Fetch Apple's root certificates, which signed data is checked against. Safe to repeat.",
+    discussion: """
+      Fetches both of Apple's roots into appstore.rootCertificates (by default /etc/night-audit/apple-roots). Whatever the \
+      source, only the two certificates whose SHA-256 night-audit knows are accepted.
+
+      A machine without a way out takes them from files that were fetched elsewhere, under any names:
+        https://www.apple.com/certificateauthority/AppleRootCA-G3.cer
+        https://www.apple.com/appleca/AppleIncRootCertificate.cer
+
+      Examples:
+        sudo night-audit trust
+        sudo night-audit trust --from /media/usb
+        sudo night-audit trust --from https://mirror.example.com/apple
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  @Option(
+    help: ArgumentHelp(
+      "A directory with the certificates, or the address of a mirror. Default: Apple.", valueName: "dir-or-url"))
+  var from: String?
+
+  @Flag(help: "Print the result as JSON.")
+  var json = false
+
+  func run() async throws {
+    try await common.reporting { settings, _ in
+      let text = TrustText(try await TrustRun(settings: settings, source: from).run())
+      if json {
+        print(try text.json)
+      } else if !common.quiet {
+        print(text.lines)
+      }
+      return .complete
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import Foundation
+import NIOHTTP1
+import Reconciliation
+import SwiftASN1
+import Testing
+import X509
+
+@testable import AppStore
+
+private typealias Authority = TestCertificateAuthority
+
+/// A pin of this certificate. Nobody but Apple can make a certificate that fits one of Apple's pins.
+private func pin(_ certificate: [UInt8], address: String = "https://example.com/a/Root.cer") -> TrustedRoots.Pin {
+  TrustedRoots.Pin(name: "Test Root", fingerprint: TrustedRoots.fingerprint(certificate), address: address)
+}
+
+@Suite("A pinned root certificate")
+struct PinnedRootTests {
+  @Test("is accepted as DER and as PEM, and always given as DER")
+  func acceptsBothForms() throws {
+    let root = Authority.transactions.root
+    let pin = try pin(root.der)
+    let pem = try root.certificate.serializeAsPEM().pemString
+    #expect(try pin.certificate(in: root.der) == root.der)
+    #expect(try pin.certificate(in: Array(pem.utf8)) == root.der)
+    #expect(try pin.certificate(in: Array("subject=Test\n\(pem)\n".utf8)) == root.der)
+  }
+
+  @Test("is not mistaken for anything else")
+  func refusesOthers() throws {
+    let root = try Authority.transactions.root.der
+    let other = try Authority().root
+    let pin = pin(root)
+    typealias Mismatch = TrustedRoots.Pin.Mismatch
+    let another = Mismatch.otherCertificate(fingerprint: TrustedRoots.fingerprint(try other.der))
+    #expect(throws: another) { try pin.certificate(in: other.der) }
+    #expect(throws: another) { try pin.certificate(in: Array(other.certificate.serializeAsPEM().pemString.utf8)) }
+    let longer = Mismatch.otherCertificate(fingerprint: TrustedRoots.fingerprint(root + [0]))
+    #expect(throws: longer) { try pin.certificate(in: root + [0]) }
+    for content in ["", "<html>moved</html>", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----"] {
+      #expect(throws: Mismatch.noCertificate) { try pin.certificate(in: Array(content.utf8)) }
+    }
+    let both =
+      try Authority.transactions.root.certificate.serializeAsPEM().pemString + "\n"
+      + other.certificate.serializeAsPEM().pemString
+    #expect(throws: Mismatch.noCertificate) { try pin.certificate(in: Array(both.utf8)) }
+    #expect(throws: Mismatch.tooLong) { try pin.certificate(in: [UInt8](repeating: 0x30, count: 100_000)) }
+  }
+
+  @Test("of Apple's refuses every other root")
+  func refusesOursAsApples() throws {
+    for pin in TrustedRoots.applePins {
+      #expect(pin.fingerprint.count == 64 && pin.address.hasPrefix("https://www.apple.com/"))
+      #expect(throws: TrustedRoots.Pin.Mismatch.self) { try pin.certificate(in: Authority.transactions.root.der) }
+    }
+    #expect(TrustedRoots.applePins.map(\.fileName) == ["AppleRootCA-G3.cer", "AppleIncRootCertificate.cer"])
+  }
+}
+
+@Suite("The download of a root certificate", .timeLimit(.minutes(1)))
+struct RootCertificateDownloadTests {
+  private let pin = TrustedRoots.Pin(
+    name: "Test Root", fingerprint: "00", address: "https://example.com/certificates/Root.cer")
+
+  private func content(
+    _ reply: ScriptedServer.Reply, timeout: Span = .seconds(30)
+  ) async throws -> (Result<[UInt8], RootCertificateDownload.Failure>, [ScriptedServer.Request]) {
+    try await ScriptedServer.run(["/mirror/Root.cer": [reply]]) { server, port in
+      let transport = HTTPTransport(timeout: timeout)
+      let download = RootCertificateDownload(
+        transport: transport, mirror: try EndpointURL("http://127.0.0.1:\(port)/mirror"), version: "9.9")
+      let content = try await download.content(of: pin)
+      await transport.shutdown()
+      return (content, server.requests)
+    }
+  }
+
+  @Test("asks for the file by Apple's name, and gives what it gets")
+  func fetches() async throws {
+    let (content, requests) = try await content(.http(200, [1, 2, 3]))
+    #expect(content == .success([1, 2, 3]))
+    #expect(requests.map(\.method) == ["GET"] && requests[0].headers["User-Agent"] == ["night-audit/9.9"])
+  }
+
+  @Test("of another certificate, or of far too much, is refused by the pin")
+  func refusesOthers() async throws {
+    let root = try Authority.transactions.root.der
+    let other = try await content(.http(200, root)).0.get()
+    #expect(throws: TrustedRoots.Pin.Mismatch.otherCertificate(fingerprint: TrustedRoots.fingerprint(root))) {
+      try pin.certificate(in: other)
+    }
+    let long = try await content(.http(200, [UInt8](repeating: 0x30, count: 1 << 20))).0.get()
+    #expect(throws: TrustedRoots.Pin.Mismatch.tooLong) { try pin.certificate(in: long) }
+  }
+
+  @Test(
+    "that fails says why",
+    arguments: [
+      (ScriptedServer.Reply.http(404, []), "HTTP 404"), (.http(503, []), "HTTP 503"),
+      (.http(302, [], headers: ["Location": "http://127.0.0.1/elsewhere"]), "HTTP 302"),
+      (
+        .bytesThenEnd(Array("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort".utf8)),
+        "connection closed within the answer"
+      ),
+    ])
+  func fails(reply: ScriptedServer.Reply, reason: String) async throws {
+    #expect(try await content(reply).0 == .failure(.init(description: reason)))
+  }
+
+  @Test("from Apple goes to Apple's addresses")
+  func asksApple() async {
+    let transport = HTTPTransport()
+    let download = RootCertificateDownload(transport: transport, mirror: nil, version: "9.9")
+    #expect(TrustedRoots.applePins.map(download.address) == TrustedRoots.applePins.map(\.address))
+    await transport.shutdown()
+  }
+}

@@ -1,0 +1,161 @@
+import Crypto
+import Foundation
+import FoundationNetworking
+import Postgres
+import TestSupport
+
+/// A shop that Apple notifies: a few orders, an App Store with a clock of its own, and apps with keys.
+final class NotifiedShop {
+  /// The first night.
+  static let start: Int64 = 1_795_143_600_000
+  static let day: Int64 = 86_400_000
+
+  let directory: TemporaryDirectory
+  let conninfo: String
+  private let appStore: Program.Running
+  private let port: Int
+
+  /// - Parameters:
+  ///   - transactions: of the world; what is left out is the same for all.
+  ///   - apps: the apps' names; their bundle ids are `com.example.NAME`.
+  ///   - faulty: the app whose key Apple does not know.
+  init(transactions: [[String: Any]], apps: [String] = ["game"], faulty: String? = nil) async throws {
+    directory = try TemporaryDirectory()
+    conninfo = try await PrivatePostgres.shared().createDatabase()
+    let roots = directory.file("roots")
+    try FileManager.default.createDirectory(atPath: roots, withIntermediateDirectories: true)
+    var known: [[String: Any]] = []
+    for app in apps {
+      let key = P256.Signing.PrivateKey()
+      let other = P256.Signing.PrivateKey()
+      try key.pemRepresentation.write(toFile: directory.file("\(app).p8"), atomically: true, encoding: .utf8)
+      known.append([
+        "bundleId": "com.example.\(app)", "issuerId": "issuer", "keyId": "key",
+        "publicKey": (app == faulty ? other : key).publicKey.pemRepresentation,
+      ])
+    }
+    let world: [String: Any] = [
+      "apps": known, "receipts": [], "now": Self.start,
+      "transactions": transactions.map { transaction in
+        [
+          "environment": "Production", "bundleId": "com.example.game", "productId": "gems.100", "type": "Consumable",
+          "price": 1_990, "currency": "USD",
+        ].merging(transaction) { $1 }
+      },
+    ]
+    try JSONSerialization.data(withJSONObject: world).write(to: URL(fileURLWithPath: directory.file("world.json")))
+    appStore = try Program.simulator.start([
+      "serve", "--world", directory.file("world.json"), "--port-file", directory.file("port"), "--log",
+      directory.file("requests"), "--root-certificate", roots + "/root.pem",
+    ])
+    port = try await Rehearsal.port(in: directory.file("port"), of: appStore)
+    try configuration(apps).write(toFile: directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+    let initialised = try await nightAudit("init", "--with-sales-schema")
+    guard initialised.status == 0 else { throw Rehearsal.Failure(initialised.errors) }
+  }
+
+  deinit { appStore.process.terminate() }
+
+  private func configuration(_ apps: [String]) -> String {
+    let sections = apps.map { app in
+      """
+        \(app):
+          bundleId: com.example.\(app)
+          issuerId: issuer
+          keyId: key
+          privateKeyFile: \(directory.file("\(app).p8"))
+      """
+    }
+    return """
+      database:
+        url: "\(conninfo)"
+      app:
+      \(sections.joined(separator: "\n"))
+      appstore:
+        apps: [\(apps.joined(separator: ", "))]
+        requestsPerSecond: 0
+        productionUrl: http://127.0.0.1:\(port)/production
+        sandboxUrl: http://127.0.0.1:\(port)/sandbox
+        verifyReceiptUrl: http://127.0.0.1:\(port)/production/verifyReceipt
+        verifyReceiptSandboxUrl: http://127.0.0.1:\(port)/sandbox/verifyReceipt
+        rootCertificates: \(directory.file("roots"))
+        pinRoots: false
+      report:
+        directory: \(directory.file("reports"))
+      """
+  }
+
+  /// An order of one user that names a transaction and was delivered, both at the given time in milliseconds.
+  func sell(_ orderId: String, naming transactionId: String, at time: Int64, product: String = "gems.100") async throws
+  {
+    try await execute(
+      """
+      INSERT INTO sales.orders (order_id, user_id, bundle_id, product_id, quantity, amount, currency, status,
+        transaction_id, created_at, verified_at, updated_at)
+      SELECT '\(orderId)', 'u1', 'com.example.game', '\(product)', 1, 1.99, 'USD', 'verified', '\(transactionId)', t, t, t
+      FROM to_timestamp(\(time / 1_000)) t;
+      INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
+      VALUES ('d-\(orderId)', '\(orderId)', 'u1', '\(product)', 1, to_timestamp(\(time / 1_000)));
+      """)
+  }
+
+  /// Some nights after the first, as the command line has it.
+  static func asOf(_ nights: Int64) -> String {
+    Date(timeIntervalSince1970: Double((start + nights * day) / 1_000)).ISO8601Format()
+  }
+
+  /// Lets the App Store's clock come to a night, and runs the night.
+  func night(_ nights: Int64, _ arguments: String...) async throws -> Program.Result {
+    try await setClock(nights)
+    return try await run(["run", "--as-of", Self.asOf(nights)] + arguments)
+  }
+
+  func setClock(_ nights: Int64) async throws {
+    try await control("clock", #"{"now":\#(Self.start + nights * Self.day)}"#)
+  }
+
+  func nightAudit(_ arguments: String...) async throws -> Program.Result { try await run(arguments) }
+
+  private func run(_ arguments: [String]) async throws -> Program.Result {
+    try await Program.nightAudit.run(arguments + ["--config", directory.file("night-audit.yaml")])
+  }
+
+  /// Steers the simulator.
+  func control(_ path: String, _ body: String) async throws {
+    guard let url = URL(string: "http://127.0.0.1:\(port)/simulator/\(path)") else { return }
+    var request = URLRequest(url: url)
+    request.httpMethod = "POST"
+    request.httpBody = Data(body.utf8)
+    let (_, response) = try await URLSession.shared.data(for: request)
+    guard (response as? HTTPURLResponse)?.statusCode == 200 else { throw Rehearsal.Failure("\(path) was refused") }
+  }
+
+  /// How often Apple was asked so far, under a path.
+  func requests(_ path: String = "/") throws -> Int {
+    guard let log = try? String(contentsOfFile: directory.file("requests"), encoding: .utf8) else { return 0 }
+    return log.split(separator: "\n").count { $0.contains("\"path\":\"\(path)") }
+  }
+
+  func value(_ sql: String) async throws -> String {
+    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+    let row = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
+    await session.close()
+    return row ?? ""
+  }
+
+  func execute(_ sql: String) async throws {
+    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+    try await session.executeScript(sql)
+    await session.close()
+  }
+
+  func file(_ name: String, night: String) throws -> Data {
+    try Data(contentsOf: URL(fileURLWithPath: directory.file("reports") + "/\(night)/\(name)"))
+  }
+
+  /// A field of a night's `summary.json`.
+  func summary<Value>(_ key: String, night: String) throws -> Value? {
+    let document = try JSONSerialization.jsonObject(with: file("summary.json", night: night)) as? [String: Any]
+    return document?[key] as? Value
+  }
+}

@@ -1,0 +1,254 @@
+import AppStore
+import AsyncHTTPClient
+import Crypto
+import Foundation
+import NIOCore
+import NIOHTTP1
+import Postgres
+import Reconciliation
+import TestSupport
+
+/// A shop that sells since signed transactions exist: keys for the App Store Server API, a simulated Apple that checks
+/// them and signs with a chain of its own, and orders that a test writes one by one.
+final class SignedShop {
+  /// An app of the shop.
+  struct App {
+    var name: String
+    var bundleId: String
+    let key = P256.Signing.PrivateKey()
+    /// Whether Apple knows another key than the shop has.
+    var isKeyRevoked = false
+  }
+
+  /// The night before which everything happens.
+  static let asOf = "2026-11-20T03:00:00Z"
+  static let game = App(name: "game", bundleId: "com.example.game")
+
+  let directory: TemporaryDirectory
+  let conninfo: String
+  let apps: [App]
+  private let appStore: Program.Running
+  private let port: Int
+  /// For as long as the tests run: a client that is let go of must be shut down first.
+  private static let transport = HTTPTransport()
+
+  /// - Parameter transactions: what Apple knows, in the form of the simulator's world.
+  init(
+    apps: [App] = [game], transactions: [[String: Any]], errors: [String: Any] = [:], simulator arguments: [String] = []
+  ) async throws {
+    directory = try TemporaryDirectory()
+    self.apps = apps
+    conninfo = try await PrivatePostgres.shared().createDatabase()
+    let world: [String: Any] = [
+      "now": Self.milliseconds(Self.asOf), "transactions": transactions, "receipts": [], "errors": errors,
+      "apps": apps.map { app -> [String: Any] in
+        let known = app.isKeyRevoked ? P256.Signing.PrivateKey() : app.key
+        return ["bundleId": app.bundleId, "publicKey": known.publicKey.pemRepresentation]
+      },
+    ]
+    try JSONSerialization.data(withJSONObject: world).write(to: URL(fileURLWithPath: directory.file("world.json")))
+    try FileManager.default.createDirectory(atPath: directory.file("roots"), withIntermediateDirectories: true)
+    appStore = try Program.simulator.start(
+      [
+        "serve", "--world", directory.file("world.json"), "--port-file", directory.file("port"), "--log",
+        directory.file("requests"), "--root-certificate", directory.file("roots/root.pem"),
+      ] + arguments)
+    port = try await Rehearsal.port(in: directory.file("port"), of: appStore)
+    for app in apps {
+      let file = directory.file(app.name + ".p8")
+      try app.key.pemRepresentation.write(toFile: file, atomically: true, encoding: .utf8)
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
+    }
+    try configuration.write(toFile: directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+    let initialised = try await nightAudit("init", "--with-sales-schema")
+    guard initialised.status == 0 else { throw Rehearsal.Failure(initialised.errors) }
+  }
+
+  deinit { appStore.process.terminate() }
+
+  private var configuration: String {
+    let sections = apps.map { app in
+      """
+        \(app.name):
+          bundleId: \(app.bundleId)
+          issuerId: 57246542-96fe-1a63-e053-0824d011072a
+          keyId: 2X9R4HXF34
+          privateKeyFile: \(directory.file(app.name + ".p8"))
+      """
+    }
+    return """
+      database:
+        url: "\(conninfo)"
+      app:
+      \(sections.joined(separator: "\n"))
+      appstore:
+        apps: [\(apps.map(\.name).joined(separator: ", "))]
+        requestsPerSecond: 0
+        concurrency: 8
+        productionUrl: http://127.0.0.1:\(port)/production
+        sandboxUrl: http://127.0.0.1:\(port)/sandbox
+        rootCertificates: \(directory.file("roots"))
+        pinRoots: false
+      report:
+        directory: \(directory.file("reports"))
+        formats: [csv]
+      """
+  }
+
+  // MARK: The shop's books
+
+  /// Writes an order of one hundred gems for 9.90 USD, delivered unless told otherwise.
+  func order(
+    _ id: String, transaction: String? = nil, app: App = game, created: String = "2026-11-18T12:00:00Z",
+    isDelivered: Bool = true
+  ) async throws {
+    let named = transaction.map { "'\($0)'" } ?? "NULL"
+    try await execute(
+      """
+      INSERT INTO sales.orders VALUES ('\(id)', 'user of \(id)', '\(app.bundleId)', 'gems.100', 1, 9.90, 'USD',
+        'verified', \(named), NULL, '\(created)', '\(created)', '\(created)');
+      """)
+    guard isDelivered else { return }
+    try await execute(
+      """
+      INSERT INTO sales.deliveries VALUES ('delivery of \(id)', '\(id)', 'user of \(id)', 'gems.100', 1, '\(created)', NULL)
+      """)
+  }
+
+  /// Writes a receipt for an order.
+  func receipt(_ payload: String, for order: String, received: String = "2026-11-18T12:00:01Z") async throws {
+    try await execute(
+      """
+      INSERT INTO sales.receipts VALUES
+        ('receipt of \(order)', '\(order)', 'user of \(order)', '\(payload)', NULL, 'timeout', NULL, '\(received)')
+      """)
+  }
+
+  func execute(_ sql: String) async throws {
+    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+    try await session.executeScript(sql)
+    await session.close()
+  }
+
+  /// One value from the database; empty for NULL.
+  func value(_ sql: String) async throws -> String {
+    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+    let row = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
+    await session.close()
+    return row ?? ""
+  }
+
+  // MARK: Apple
+
+  static func milliseconds(_ time: String) -> Int64 {
+    (try? Date(time, strategy: .iso8601)).map { Int64($0.timeIntervalSince1970 * 1_000) } ?? 0
+  }
+
+  /// A consumable as the simulator's world has it.
+  static func gems(
+    _ id: String, app: App = game, environment: String = "Production", purchased: String = "2026-11-18T12:00:00Z",
+    refunded: String? = nil
+  ) -> [String: Any] {
+    var transaction: [String: Any] = [
+      "transactionId": id, "environment": environment, "bundleId": app.bundleId, "productId": "gems.100",
+      "type": "Consumable", "purchaseDate": milliseconds(purchased), "price": 9_900, "currency": "USD",
+      "finished": true,
+    ]
+    if let refunded {
+      transaction["revocationDate"] = milliseconds(refunded)
+      transaction["revocationType"] = "REFUND_FULL"
+    }
+    return transaction
+  }
+
+  /// What Apple signed at that time, as a client sends it to the shop.
+  func signed(_ id: String, app: App = game, at time: String = "2026-11-18T12:00:00Z") async throws -> String {
+    try await control("clock", #"{"now":\#(Self.milliseconds(time))}"#)
+    let side = { (name: String) in
+      ServerAPIHost(url: try EndpointURL("http://127.0.0.1:\(self.port)/\(name)"), requestsPerSecond: nil)
+    }
+    let client = try ServerAPIClient(
+      transport: Self.transport, production: side("production"), sandbox: side("sandbox"),
+      credentials: ServerAPICredentials(
+        issuerId: "issuer", keyId: "key", privateKeyPEM: Secret(app.key.pemRepresentation), bundleId: app.bundleId),
+      verifier: JWSVerifier(roots: try TrustedRoots(directory: directory.file("roots"), pinned: false)),
+      version: "test", now: { .init(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000)) })
+    let answer = try await client.transactionInfo(id)
+    try await control("clock", #"{"now":\#(Self.milliseconds(Self.asOf))}"#)
+    guard case .found(let transaction) = answer.outcome else { throw Rehearsal.Failure("\(answer)") }
+    return transaction.jws
+  }
+
+  /// Turns the simulator's knobs.
+  func control(_ path: String, _ body: String) async throws {
+    var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)/simulator/\(path)")
+    request.method = .POST
+    request.body = .bytes(ByteBuffer(string: body))
+    let reply = try await Self.transport.send(request).get()
+    guard reply.status == 200 else { throw Rehearsal.Failure("HTTP \(reply.status)") }
+  }
+
+  private var forgotten = 0
+
+  /// What was asked since it was last forgotten, one JSON line each.
+  private func requests() throws -> [Substring] {
+    let lines = try String(contentsOfFile: directory.file("requests"), encoding: .utf8).split(separator: "\n")
+    return Array(lines.dropFirst(forgotten))
+  }
+
+  /// How often each id was asked about since it was last forgotten.
+  func timesAsked() throws -> [String: Int] {
+    let subjects = try requests().compactMap { line in
+      let fields = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+      return (fields?["path"] as? String)?.hasSuffix("/transactions") == true ? fields?["subject"] as? String : nil
+    }
+    return Dictionary(subjects.map { ($0, 1) }, uniquingKeysWith: +)
+  }
+
+  /// Forgets what was asked so far.
+  func forgetRequests() throws { forgotten += try requests().count }
+
+  // MARK: Nights
+
+  func nightAudit(_ arguments: String...) async throws -> Program.Result {
+    try await Program.nightAudit.run(arguments + ["--config", directory.file("night-audit.yaml")])
+  }
+
+  /// What a night said.
+  struct Night {
+    var result: Program.Result
+    /// `payment` and, where there is one, its reason, by order.
+    var payments: [String: String]
+    /// Disposition by order.
+    var dispositions: [String: String]
+    var findings: [[String: String]]
+    var receipts: [[String: String]]
+    var summary: [String: Any]
+  }
+
+  private var nights = 0
+
+  /// A night over the orders of November 2026.
+  func night(asOf: String = asOf, _ arguments: String...) async throws -> Night {
+    nights += 1
+    let out = directory.file("night-\(nights)")
+    let result = try await Program.nightAudit.run(
+      [
+        "run", "--as-of", asOf, "--since", "2026-11-01", "--until", "2026-11-30", "--out", out, "--config",
+        directory.file("night-audit.yaml"),
+      ] + arguments)
+    func file(_ name: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: out + "/" + name)) }
+    let orders = rows(try file("orders.csv"))
+    let summary = try JSONSerialization.jsonObject(with: file("summary.json")) as? [String: Any]
+    return Night(
+      result: result,
+      payments: Dictionary(
+        uniqueKeysWithValues: orders.map { order in
+          let words = [order["payment"], order["payment_reason"]].compactMap(\.self).filter { !$0.isEmpty }
+          return (order["order_id"] ?? "", words.joined(separator: " "))
+        }),
+      dispositions: Dictionary(
+        uniqueKeysWithValues: orders.map { ($0["order_id"] ?? "", $0["disposition"] ?? "") }),
+      findings: rows(try file("findings.csv")), receipts: rows(try file("receipts.csv")), summary: summary ?? [:])
+  }
+}

@@ -1,0 +1,180 @@
+import Foundation
+import Testing
+
+/// What only Apple knows of: nights with the real program, a real database, and an App Store that notifies.
+@Suite struct SweepTests {
+  private static let start = NotifiedShop.start
+  private static let day = NotifiedShop.day
+  private static let hour: Int64 = 3_600_000
+
+  private func findings(_ shop: NotifiedShop, night: String) throws -> Set<String> {
+    Set(
+      rows(try shop.file("findings.csv", night: night)).map {
+        "\($0["kind"] ?? "") \($0["transaction_id"] ?? "") \($0["order_id"] ?? "")"
+      })
+  }
+
+  @Test func whatOnlyANotificationTellsIsFound() async throws {
+    let shop = try await NotifiedShop(transactions: [
+      [
+        "transactionId": "1001", "purchaseDate": Self.start - 5 * Self.day,
+        "revocationDate": Self.start + 12 * Self.hour, "refundReversedDate": Self.start + 36 * Self.hour,
+      ],
+      ["transactionId": "1002", "purchaseDate": Self.start - 4 * Self.day],
+      ["transactionId": "1003", "purchaseDate": Self.start + 6 * Self.hour],
+      [
+        "transactionId": "1004", "purchaseDate": Self.start - 20 * Self.day, "productId": "gold",
+        "type": "Auto-Renewable Subscription", "expiresDate": Self.start + 8 * Self.hour,
+      ],
+      [
+        "transactionId": "1005", "originalTransactionId": "1004", "purchaseDate": Self.start + 8 * Self.hour,
+        "originalPurchaseDate": Self.start - 20 * Self.day, "productId": "gold",
+        "type": "Auto-Renewable Subscription", "expiresDate": Self.start + 30 * Self.day,
+        "transactionReason": "RENEWAL",
+      ],
+      ["transactionId": "1006", "environment": "Sandbox", "purchaseDate": Self.start - 4 * Self.day],
+    ])
+    try await shop.sell("o1", naming: "1001", at: Self.start - 5 * Self.day)
+    try await shop.sell("o2", naming: "1002", at: Self.start - 4 * Self.day)
+    try await shop.sell("o4", naming: "1004", at: Self.start - 20 * Self.day, product: "gold")
+
+    let first = try await shop.night(0)
+    #expect(first.status == 0, "\(first.errors)")
+    #expect(try findings(shop, night: "2026-11-19").isEmpty)
+    // The audit has found whose they are.
+    #expect(
+      try await shop.value(
+        "SELECT string_agg(transaction_id || ' ' || order_id, ', ' ORDER BY transaction_id) FROM night_audit.transactions"
+      )
+        == "1001 o1, 1002 o2, 1004 o4")
+
+    let second = try await shop.night(1)
+    #expect(second.status == 0, "\(second.errors)")
+    #expect(
+      try findings(shop, night: "2026-11-20") == [
+        "refunded_still_delivered 1001 o1", "refund_not_booked 1001 o1", "orphan_payment 1003 ",
+        "renewal_without_order 1005 ",
+      ])
+    #expect(
+      try await shop.value(
+        """
+        SELECT string_agg(channel, ',') FROM night_audit.evidence
+        WHERE transaction_id IN ('1001', '1003', '1005') AND (revoked_at IS NOT NULL OR transaction_id > '1001')
+        """) == "notification,notification,notification")
+    let run = try #require(
+      try JSONSerialization.jsonObject(with: shop.file("run.json", night: "2026-11-20")) as? [String: Any])
+    let sweep = (run["apple"] as? [String: Any])?["sweep"] as? [String: Any]
+    #expect(sweep?["new_facts"] as? Int == 3)
+    let again = try await shop.nightAudit(
+      "reconcile", "--as-of", NotifiedShop.asOf(1), "--out", shop.directory.file("again"))
+    #expect(again.status == 0, "\(again.errors)")
+    for name in ["findings.csv", "orders.csv", "summary.json"] {
+      #expect(
+        try Data(contentsOf: URL(fileURLWithPath: shop.directory.file("again") + "/" + name))
+          == shop.file(name, night: "2026-11-20"), "\(name)")
+    }
+
+    // Apple takes the refund back, and the customer with the orphan is looked at as a whole.
+    let third = try await shop.night(2)
+    #expect(third.status == 0, "\(third.errors)")
+    #expect(try findings(shop, night: "2026-11-21") == ["orphan_payment 1003 ", "renewal_without_order 1005 "])
+    #expect(try shop.requests("/production/inApps/v2/history") == 1)
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.histories WHERE read_at IS NOT NULL") == "1")
+    #expect(try shop.requests("/sandbox/inApps/v1/notifications") == 0)
+  }
+
+  @Test func whenAppleDoesNotTellTheNightIsIncomplete() async throws {
+    let shop = try await NotifiedShop(transactions: [
+      ["transactionId": "1001", "purchaseDate": Self.start - Self.day]
+    ])
+    try await shop.control(
+      "faults", #"{"force":[{"path":"/production/inApps/v1/notifications","httpStatus":503}]}"#)
+    let silent = try await shop.night(0, "--max-duration", "1s")
+    #expect(silent.status == 3, "\(silent.errors)")
+    let reasons: [String]? = try shop.summary("incomplete_reasons", night: "2026-11-19")
+    #expect(reasons?.count == 1 && reasons?.first?.contains("REFUND: unfinished") == true, "\(reasons ?? [])")
+    let decided = try await shop.nightAudit(
+      "reconcile", "--as-of", NotifiedShop.asOf(0), "--out", shop.directory.file("again"))
+    #expect(decided.status == 3, "\(decided.errors)")
+    #expect(
+      try Data(contentsOf: URL(fileURLWithPath: shop.directory.file("again") + "/summary.json"))
+        == shop.file("summary.json", night: "2026-11-19"))
+
+    try await shop.control("faults", #"{"force":[]}"#)
+    let told = try await shop.night(0)
+    #expect(told.status == 0, "\(told.errors)")
+    #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1001 "])
+  }
+
+  @Test func onlyAWholeNightSweeps() async throws {
+    let shop = try await NotifiedShop(transactions: [])
+    try await shop.sell("o1", naming: "1001", at: Self.start - Self.day)
+    for arguments in [["--dry-run"], ["--offline"], ["--order", "o9"], ["--user", "u9"], ["--app", "game"]] {
+      _ = try await Program.nightAudit.run(
+        ["run", "--as-of", NotifiedShop.asOf(0), "--config", shop.directory.file("night-audit.yaml")] + arguments)
+      #expect(try shop.requests("/production/inApps/v1/notifications") == 0, "\(arguments)")
+      #expect(try await shop.value("SELECT count(*) FROM night_audit.sweeps") == "0", "\(arguments)")
+    }
+    let result = try await shop.nightAudit("recheck", "--as-of", NotifiedShop.asOf(0))
+    #expect(result.errors.contains("swept") && result.output.contains("0 notifications swept"), "\(result)")
+    #expect(try shop.requests("/production/inApps/v1/notifications") == 6)
+  }
+
+  @Test func aKeyThatAppleRefusesEndsTheSweepOfItsAppOnly() async throws {
+    let shop = try await NotifiedShop(
+      transactions: [["transactionId": "1001", "purchaseDate": Self.start - Self.day]], apps: ["game", "other"],
+      faulty: "other")
+    let night = try await shop.night(0)
+    #expect(night.status == 78, "\(night.errors)")
+    #expect(night.errors.contains("HTTP 401"), "\(night.errors)")
+    #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1001 "])
+    #expect(
+      try await shop.value("SELECT string_agg(DISTINCT bundle_id, ',') FROM night_audit.sweeps WHERE reason IS NULL")
+        == "com.example.game")
+  }
+
+  /// The cost of a night grows with what changed, not with how much is stored.
+  @Test func fiveHundredRefundsAmongAHundredThousandCostAtMostAHundredCalls() async throws {
+    let refunded = (1...500).map { number in
+      [
+        "transactionId": "\(number * 200)", "purchaseDate": Self.start - 60 * Self.day,
+        "revocationDate": Self.start + Int64(number) * 60_000,
+      ] as [String: Any]
+    }
+    let shop = try await NotifiedShop(transactions: refunded)
+    // Everything was asked about the night before, and each order has its receipt.
+    try await shop.execute(
+      """
+      INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id,
+        created_at, verified_at, updated_at)
+      SELECT 'o' || n, 'u' || n, 'gems.100', 1, 1.99, 'USD', 'verified', n::text, t, t, t
+      FROM generate_series(1, 100000) n, to_timestamp(\((Self.start - 60 * Self.day) / 1_000)) t;
+      INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at)
+      SELECT 'r' || n, 'o' || n, 'u' || n, 'eyJ', 'verified', to_timestamp(\((Self.start - 60 * Self.day) / 1_000))
+      FROM generate_series(1, 100000) n;
+      INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, outcome, answered_at,
+        last_attempt, attempts, brought_count, is_urgent, payload_kind, channel, environment)
+      SELECT 'receipt', receipt_id, order_id, received_at, 'verified', to_timestamp(\(Self.start / 1_000)),
+        to_timestamp(\(Self.start / 1_000)), 1, 1, false, 'app', 'serverApi', 'Production' FROM sales.receipts;
+      INSERT INTO night_audit.evidence (run_id, as_of, channel, signed_at, environment, transaction_id, bundle_id,
+        product_id, purchased_at, tells_revocation, tells_account_token)
+      SELECT gen_random_uuid(), to_timestamp(\(Self.start / 1_000)), 'serverApi', to_timestamp(\(Self.start / 1_000)),
+        'Production', n::text, 'com.example.game', 'gems.100',
+        to_timestamp(\((Self.start - 60 * Self.day) / 1_000)), true, true FROM generate_series(1, 100000) n;
+      INSERT INTO night_audit.transactions (environment, transaction_id, order_id, bundle_id, product_id, purchased_at,
+        tells_revocation, tells_account_token, is_contradictory, channel, signed_at, checked_at)
+      SELECT environment, transaction_id, 'o' || transaction_id, bundle_id, product_id, purchased_at, true, true, false,
+        channel, signed_at, as_of FROM night_audit.evidence;
+      INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt)
+      SELECT 'com.example.game', 'Production', type, to_timestamp(\(Self.start / 1_000)), to_timestamp(\(Self.start / 1_000))
+      FROM unnest(ARRAY['REFUND', 'REFUND_REVERSED', 'REVOKE', 'ONE_TIME_CHARGE', 'DID_RENEW', 'SUBSCRIBED']) type;
+      ANALYZE;
+      """)
+    try await shop.setClock(1)
+    let result = try await shop.nightAudit("recheck", "--as-of", NotifiedShop.asOf(1))
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(
+      try await shop.value("SELECT count(*) FROM night_audit.transactions WHERE revoked_at IS NOT NULL") == "500")
+    #expect(try shop.requests() == 30)
+  }
+}

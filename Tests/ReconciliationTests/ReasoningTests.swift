@@ -1,0 +1,81 @@
+import Reconciliation
+import Testing
+
+/// The reasons are told by the rules that decide: they can neither leave a kind out nor say anything else than the audit.
+@Suite struct ReasoningTests {
+  @Test("Every kind is found or has a reason against it, and never both", arguments: Effort.blocks)
+  func complete(block: UInt64) {
+    forEachOrder(block) { facts, rules in
+      let (judgement, reasoning) = Judgement.explained(facts, rules: rules)
+      let found = Set(judgement.findings.map(\.kind))
+      let declined = Set(reasoning.declined.keys)
+      #expect(found.isDisjoint(with: declined), "\(found.intersection(declined)) on \(facts.order.orderId)")
+      #expect(found.union(declined) == Set(FindingKind.allCases), "\(facts.order.orderId)")
+      #expect(reasoning.declined.values.allSatisfy { $0.hasSuffix(".") && $0.count > 10 })
+    }
+  }
+
+  @Test("Telling the reasons changes nothing", arguments: Effort.blocks)
+  func same(block: UInt64) {
+    forEachOrder(block) { facts, rules in
+      let (judgement, _) = Judgement.explained(facts, rules: rules)
+      #expect("\(judgement)" == "\(Judgement(judging: facts, rules: rules))")
+    }
+  }
+
+  @Test("The rules are told in their order, up to the one that holds", arguments: Effort.blocks)
+  func steps(block: UInt64) {
+    forEachOrder(block) { facts, rules in
+      let (judgement, reasoning) = Judgement.explained(facts, rules: rules)
+      #expect(reasoning.steps.map(\.rule) == Array(VerdictRule.allCases.prefix(reasoning.steps.count)))
+      #expect(reasoning.steps.dropLast().allSatisfy { $0.verdict == nil })
+      #expect(reasoning.steps.last?.verdict == judgement.verdict)
+      #expect(reasoning.steps.allSatisfy { $0.because.hasSuffix(".") && $0.because.count > 10 })
+      #expect(reasoning.disposition.hasSuffix("."))
+    }
+  }
+
+  @Test("Random worlds hold every rule of the verdict, and decline every one but the last")
+  func everyRule() {
+    var held: Set<VerdictRule> = []
+    var declined: Set<VerdictRule> = []
+    for seed in 0..<40 as Range<UInt64> {
+      var generator = SeededGenerator(seed: seed)
+      for _ in 0..<60 {
+        let world = RandomWorld.make(using: &generator).world
+        for facts in world.settledFacts().orders.values {
+          for step in Judgement.explained(facts, rules: world.rules).reasoning.steps {
+            if step.verdict == nil { declined.insert(step.rule) } else { held.insert(step.rule) }
+          }
+        }
+      }
+    }
+    // What Apple says in these worlds agrees with itself.
+    #expect(held == Set(VerdictRule.allCases).subtracting([.recordsContradict]))
+    #expect(declined == Set(VerdictRule.allCases.dropLast()))
+  }
+
+  @Test(
+    "A span in words",
+    arguments: [
+      (Span.seconds(1), "1 second"), (.seconds(119), "119 seconds"), (.minutes(2), "2 minutes"),
+      (.hours(1), "60 minutes"), (.hours(2), "2 hours"), (.hours(24), "24 hours"), (.hours(72), "3 days"),
+      (.days(-16), "16 days"),
+    ])
+  func words(span: Span, words: String) { #expect(span.words == words) }
+
+  /// Runs a check over the facts of every order in the block's worlds and in every scenario.
+  private func forEachOrder(_ block: UInt64, _ check: (OrderFacts, Rules) -> Void) {
+    var generator = SeededGenerator(seed: block)
+    for _ in 0..<100 {
+      let world = RandomWorld.make(using: &generator).world
+      for facts in world.settledFacts().orders.values { check(facts, world.rules) }
+    }
+    for scenario in Scenario.all {
+      var story = Story(prefix: "", seed: generator.next())
+      scenario.tell(&story)
+      let world = story.scene.world
+      for facts in world.settledFacts().orders.values { check(facts, world.rules) }
+    }
+  }
+}
