@@ -1,5 +1,7 @@
 /// The conditions of every finding that stands on an order. Each is considered by itself; none hides another.
-struct FindingRules {
+///
+/// A class, so that a reason may look at the facts while it is noted, and that nothing is copied for it.
+final class FindingRules {
   private let facts: OrderFacts
   private let rules: Rules
   private let judgement: Judgement
@@ -7,16 +9,13 @@ struct FindingRules {
   /// `OrderFacts.comparable`, looked for once.
   private let comparable: TransactionRecord?
   private var found: [Finding] = []
-  /// nil: nobody asked why the kinds that were not found do not hold.
-  private let declined: Declined?
-
-  /// Why kinds do not stand on the order. A class, so that a reason may look at the facts while it is noted.
-  private final class Declined {
-    var reasons: [FindingKind: String] = [:]
-  }
+  /// Whether somebody asks why the kinds that were not found do not hold.
+  private let isExplaining: Bool
+  /// Why each kind that was not found does not stand on the order; empty unless asked for.
+  private(set) var reasonsAgainst: [FindingKind: String] = [:]
 
   init(facts: OrderFacts, rules: Rules, judgement: Judgement, isExplaining: Bool) {
-    declined = isExplaining ? Declined() : nil
+    self.isExplaining = isExplaining
     self.facts = facts
     self.rules = rules
     self.judgement = judgement
@@ -25,7 +24,7 @@ struct FindingRules {
 
   /// All findings, worst first. The money at stake stands on the first one that puts it there, so that a column of
   /// amounts can be added up; a second charge is money of its own.
-  mutating func findings() -> [Finding] {
+  func findings() -> [Finding] {
     considerDisposition()
     considerStatus()
     considerStuck()
@@ -51,7 +50,7 @@ struct FindingRules {
     return found
   }
 
-  private mutating func add(
+  private func add(
     _ kind: FindingKind, atStake: Money? = nil, on transaction: TransactionRecord? = nil, receipt: Receipt? = nil,
     delivery: Delivery? = nil, subject: Identifier? = nil, _ reason: String
   ) {
@@ -86,19 +85,16 @@ struct FindingRules {
     return oldest
   }
 
-  /// Why each kind that was not found does not stand on the order; empty unless asked for.
-  var reasonsAgainst: [FindingKind: String] { declined?.reasons ?? [:] }
-
   /// Notes why kinds do not stand on the order.
   private func decline(_ kinds: @autoclosure () -> [FindingKind], _ because: @autoclosure () -> String) {
-    guard let declined else { return }
-    for kind in kinds() { declined.reasons[kind] = because() }
+    guard isExplaining else { return }
+    for kind in kinds() { reasonsAgainst[kind] = because() }
   }
 
   /// The same for those of the kinds that were not found.
   private func declineOthers(_ kinds: @autoclosure () -> [FindingKind], _ because: @autoclosure () -> String) {
-    guard let declined else { return }
-    for kind in kinds() where !found.contains(where: { $0.kind == kind }) { declined.reasons[kind] = because() }
+    guard isExplaining else { return }
+    for kind in kinds() where !found.contains(where: { $0.kind == kind }) { reasonsAgainst[kind] = because() }
   }
 
   /// The verdict as a clause.
@@ -114,7 +110,7 @@ struct FindingRules {
 
   // MARK: - Payment against goods
 
-  private mutating func considerDisposition() {
+  private func considerDisposition() {
     let disposition = judgement.disposition
     switch disposition {
     case .paidNotDelivered:
@@ -151,7 +147,7 @@ struct FindingRules {
     }
   }
 
-  private mutating func considerStatus() {
+  private func considerStatus() {
     let status = order.status
     switch judgement.disposition {
     case .settled where status == .pending:
@@ -168,7 +164,7 @@ struct FindingRules {
     }
   }
 
-  private mutating func considerStuck() {
+  private func considerStuck() {
     let age = rules.asOf - order.createdAt
     guard judgement.disposition == .unconfirmed, let reason = judgement.verdict?.reason else {
       decline([.stuckUnconfirmed], "The order is \(judgement.disposition.rawValue).")
@@ -184,7 +180,7 @@ struct FindingRules {
       "Unconfirmed for \(age.wholeDays) days after \(attempts) attempts: \(reason.explanation).")
   }
 
-  private mutating func considerUnits() {
+  private func considerUnits() {
     let held = facts.heldUnits
     if held > Int64(order.quantity) {
       add(
@@ -197,7 +193,7 @@ struct FindingRules {
 
   // MARK: - Claims
 
-  private mutating func considerClaims() {
+  private func considerClaims() {
     let claims = facts.claims
     if let lost = claims.lost.first, claims.owned.isEmpty, claims.refused == nil {
       let whose = lost.ownerUserId == order.userId ? "the same user" : "another user (\(lost.ownerUserId))"
@@ -246,7 +242,7 @@ struct FindingRules {
 
   // MARK: - Proofs
 
-  private mutating func considerProofs() {
+  private func considerProofs() {
     for receipt in facts.soundReceipts
     where receipt.state.reason == .signatureInvalid && receipt.state.outcome == .rejected {
       add(
@@ -277,7 +273,7 @@ struct FindingRules {
 
   // MARK: - Refunds
 
-  private mutating func considerRefunds() {
+  private func considerRefunds() {
     switch judgement.verdict {
     case .reversed(let transaction):
       if order.status == .verified {
@@ -334,7 +330,7 @@ struct FindingRules {
 
   // MARK: - Deliveries
 
-  private mutating func considerDeliveries() {
+  private func considerDeliveries() {
     let standing = facts.standingDeliveries
     if let astray = standing.first(where: { $0.userId != order.userId }) {
       add(
@@ -390,7 +386,7 @@ struct FindingRules {
 
   // MARK: - The order against Apple's record
 
-  private mutating func considerComparison() {
+  private func considerComparison() {
     guard let transaction = comparable else {
       decline(
         [.quantityMismatch, .accountTokenMissing, .currencyMismatch, .amountMismatch],
@@ -448,7 +444,7 @@ struct FindingRules {
 
   // MARK: - Dates
 
-  private mutating func considerDates() {
+  private func considerDates() {
     var late: [String] = []
     if rules.isInFuture(order.createdAt) { late.append("the order's creation") }
     if let date = order.verifiedAt, rules.isInFuture(date) { late.append("the order's verification") }

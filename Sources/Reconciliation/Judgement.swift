@@ -48,7 +48,7 @@ package struct Judgement: Sendable {
     findings = []
     take(attempt: facts.lookup?.lastAttempt)
     for receipt in facts.receipts { take(attempt: receipt.state.lastAttempt) }
-    var conditions = FindingRules(facts: facts, rules: rules, judgement: self, isExplaining: reasoning.isWanted)
+    let conditions = FindingRules(facts: facts, rules: rules, judgement: self, isExplaining: reasoning.isWanted)
     findings = conditions.findings()
     reasoning.take(conditions.reasonsAgainst)
   }

@@ -4,12 +4,27 @@ package struct OrderClaims: Hashable, Sendable {
   package var owned: [TransactionRecord] = []
   /// Transactions that it claims and that other orders own.
   package var lost: [LostClaim] = []
-  /// The named transaction that cannot pay this order, and why.
-  package var refused: RefusedClaim?
-  /// The claimed transaction about which the records contradict each other.
-  package var contradictory: TransactionRecord?
+  private var obstacle: Obstacle?
+
+  /// What stands in the way of a claim. Indirect, because few orders meet one and all would carry room for it.
+  private indirect enum Obstacle: Hashable, Sendable {
+    case refused(RefusedClaim)
+    case contradictory(TransactionRecord)
+  }
 
   package init() {}
+
+  /// The named transaction that cannot pay this order, and why.
+  package var refused: RefusedClaim? {
+    get { if case .refused(let claim) = obstacle { claim } else { nil } }
+    set { obstacle = newValue.map { .refused($0) } }
+  }
+
+  /// The claimed transaction about which the records contradict each other.
+  package var contradictory: TransactionRecord? {
+    get { if case .contradictory(let transaction) = obstacle { transaction } else { nil } }
+    set { obstacle = newValue.map { .contradictory($0) } }
+  }
 
   /// Those of its own that stand.
   var liveOwned: [TransactionRecord] { owned.allSatisfy(\.isLive) ? owned : owned.filter(\.isLive) }
