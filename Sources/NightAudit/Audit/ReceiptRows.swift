@@ -14,8 +14,6 @@ struct ReceiptRow {
     r.received_at::timestamptz
     """
 
-  private static let checkColumns = "c.subject_id, \(ProofState.columns)"
-
   /// All receipts in the byte order of their ids, without their checks: two single streams cost less than a join.
   ///
   /// - Parameter condition: what the filters list, on receipts aliased `r`.
@@ -28,13 +26,13 @@ struct ReceiptRow {
 
   /// The checks of all receipts, in the byte order of their ids.
   static let checks = """
-    SELECT \(checkColumns) FROM night_audit.receipt_checks c WHERE c.subject_kind = 'receipt' ORDER BY c.subject_id
+    SELECT c.subject_id, \(ProofState.columns) FROM night_audit.receipt_checks c WHERE c.subject_kind = 'receipt' ORDER BY c.subject_id
     """
 
   /// Some receipts with their checks, in the byte order of their ids: the columns of both, one after the other.
   static func joined(_ sales: SalesRows, where restriction: String) -> String {
     """
-    SELECT \(receiptColumns), TRUE AS listed, \(checkColumns)
+    SELECT \(receiptColumns), TRUE AS listed, \(ProofState.columns)
     FROM \(sales.schema).receipts r
     LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id::text
     WHERE \(restriction)
@@ -55,12 +53,7 @@ struct ReceiptRow {
   /// A row of `joined`.
   init(joined row: borrowing CopyReader, asOf: Instant) throws(PostgresError) {
     try self.init(row, asOf: asOf)
-    if try !row.isNull(7) { try take(row, from: 7) }
-  }
-
-  /// Takes in the state of its check, from the columns of `checks`.
-  mutating func take(_ row: borrowing CopyReader, from first: Int = 0) throws(PostgresError) {
-    if let state = try ProofState(row, from: first + 1) { receipt.state = state }
+    if let state = try ProofState(row, from: 7) { receipt.state = state }
   }
 }
 
@@ -123,7 +116,7 @@ struct ReceiptStream: ~Copyable {
         continue
       }
       if order == 0 {
-        try row.take(checks)
+        if let state = try ProofState(checks, from: 1) { row.receipt.state = state }
         row.hasDetour = !detours.isEmpty && detours.contains(row.receipt.receiptId)
       }
       break
