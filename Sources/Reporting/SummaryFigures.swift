@@ -109,6 +109,10 @@ extension SummaryPage {
       row += 1
     }
     let bottom = row
+    if !kinds.isEmpty {
+      try sheet.addConditionalFormat(
+        .text(equals: "critical", formats.bad), in: CellRange(rows: top + 1...bottom - 1, columns: 1...1))
+    }
     row = top
     try header(["Currency", "At stake"], from: 4)
     for (currency, units) in findings.atStake.sorted {
