@@ -32,6 +32,8 @@ package struct NightOutcome: Sendable {
   /// Where the report lies; nil when none was written.
   package var directory: String?
   package var recheck: RecheckSummary?
+  /// What was sent, or could not be.
+  package var dispatches: [Dispatch] = []
   package var exitStatus: ExitStatus
   /// Findings by severity, for those who only want to know whether to look.
   package var criticalFindings: Int {
@@ -64,6 +66,7 @@ package struct NightRun: Sendable {
   package func run(_ request: NightRequest) async throws -> NightOutcome {
     let runId = UUID().uuidString.lowercased()
     let began = ContinuousClock.now
+    let courier = try Courier(settings.deliver, stop: stop)
     let channels = try openChannels(asOf: request.asOf)
     defer { channels.close() }
     let session = try await connect()
@@ -89,6 +92,8 @@ package struct NightRun: Sendable {
         outcome = try await audit(plan, request, recheck, saving: record, since: began, mayAsk: false)
       }
       outcome.recheck = recheck
+      if record.isNightly { try await deliver(&outcome, courier, record: record, session: session) }
+      if request.out == nil { try await clearAway(outcome, asOf: request.asOf, session: session) }
       await session.close()
       return outcome
     } catch {
@@ -200,8 +205,8 @@ package struct NightRun: Sendable {
     let settings = settings
     let proofs = try await session.withConnection { connection in
       try CriticalEvidence.due(
-        behind: try CriticalEvidence.open(request.selection, on: connection), settings: settings, asOf: request.asOf,
-        on: connection)
+        behind: try CriticalEvidence.open(request.selection, asOf: request.asOf, on: connection), settings: settings,
+        asOf: request.asOf, on: connection)
     }
     return Set(proofs.map(\.subject))
   }
@@ -227,7 +232,7 @@ package struct NightRun: Sendable {
     let stage = RecheckStage(
       queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId),
       judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
-      progress: progress, isOffline: request.isOffline)
+      progress: progress, faults: swept?.faults ?? [:], isOffline: request.isOffline)
     var summary = try await stage.run(deadline: deadline)
     summary.add(swept)
     await writing.close()
@@ -245,13 +250,45 @@ package struct NightRun: Sendable {
     return summary
   }
 
+  // MARK: - After the report has appeared
+
+  /// Sends what is owed. The report lies where it lies whatever becomes of that.
+  private func deliver(
+    _ outcome: inout NightOutcome, _ courier: Courier, record: RunRecord, session: PostgresSession
+  ) async throws {
+    let dispatcher = Dispatcher(
+      targets: settings.deliver, courier: courier, session: session, logger: logger, stop: stop)
+    outcome.dispatches = try await dispatcher.deliverAll(runId: record.runId)
+    let hasFailed = outcome.dispatches.contains { $0.problem != nil }
+    guard hasFailed, outcome.exitStatus != .configuration else { return }
+    outcome.exitStatus = .cannotWrite
+    try await record.end(session, exitStatus: outcome.exitStatus.rawValue)
+  }
+
+  /// Removes report folders that have had their time.
+  private func clearAway(_ outcome: NightOutcome, asOf: Instant, session: PostgresSession) async throws {
+    guard let retention = settings.retention else { return }
+    let directory = ReportFolder.absolute(settings.reportDirectory)
+    let shelf = ReportShelf(directory: directory, logger: logger)
+    var kept = try await DispatchTable.owedDirectories(session)
+    if let written = outcome.directory { kept.insert(ReportFolder.absolute(written)) }
+    let prefix = directory + "/"
+    var paths = Set(kept.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) })
+    if let latest = shelf.latest { paths.insert(latest) }
+    // An as-of in the future must not make everything old.
+    let rule = ReportRetention(cutoff: min(asOf, .now) - retention, kept: paths)
+    for folder in rule.expired(shelf.folders()) { shelf.remove(folder) }
+  }
+
   // MARK: - Deciding
 
   private func plan(_ request: NightRequest) throws -> AuditPlan {
-    AuditPlan(
+    var plan = AuditPlan(
       rules: settings.rules(asOf: request.asOf),
       period: request.period ?? Period.dayBefore(request.asOf, in: settings.timeZone), selection: request.selection,
       staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
+    plan.lookedUpApps = Set(settings.serverAPIApps)
+    return plan
   }
 
   private func record(_ request: NightRequest, _ plan: AuditPlan, runId: String) -> RunRecord {

@@ -99,6 +99,20 @@ package struct Claimant: Sendable {
     return because.noting(true, "The ordered product, bought within \(rules.matchWindow.words) of the order.")
   }
 
+  /// Of the transactions in an environment that the order claims without naming them the one nearest in time, then with
+  /// the smallest id.
+  func nearest(in environment: AppleEnvironment, rules: Rules) -> TransactionRecord? {
+    var nearest: (place: Int, distance: Span)?
+    for place in brought.indices where brought[place].environment == environment {
+      guard claimsUnnamed(brought[place], rules: rules), let date = brought[place].purchaseDate else { continue }
+      let distance = (date - order.createdAt).magnitude
+      // They come by id, so a tie stays with the smaller one.
+      if let known = nearest, known.distance <= distance { continue }
+      nearest = (place, distance)
+    }
+    return nearest.map { brought[$0.place] }
+  }
+
   /// Whether the purchase was made within the match window of the order.
   package func isInWindow(_ transaction: TransactionRecord, rules: Rules) -> Bool {
     guard let purchased = transaction.purchaseDate else { return false }

@@ -21,7 +21,7 @@ package struct Totals: Sendable {
   /// Amounts of one user or price point in one currency, by disposition.
   ///
   /// There is one for every user: what fits into 64 bits, as nearly every sum does, takes no more.
-  package struct Line: Sendable {
+  package struct Line: Equatable, Sendable {
     package private(set) var orders: Int = 0
     /// The lower halves of sums of 128 bits: minor units by `Disposition.index`, those in money totals only, and of all.
     private var lower: InlineArray<10, UInt64> = InlineArray(repeating: 0)
@@ -36,6 +36,10 @@ package struct Totals: Sendable {
     package var byDisposition: [Int128] { Disposition.inMoneyTotals.map { sum($0.index) } }
 
     private func sum(_ place: Int) -> Int128 { Int128(upper?[place] ?? 0) << 64 | Int128(lower[place]) }
+
+    package static func == (left: Line, right: Line) -> Bool {
+      left.orders == right.orders && left.ordered == right.ordered && left.byDisposition == right.byDisposition
+    }
 
     mutating func add(_ minorUnits: Int64, _ disposition: Disposition) {
       orders += 1

@@ -1,29 +1,30 @@
 /// The conditions of every finding that stands on an order. Each is considered by itself; none hides another.
-struct FindingRules {
+///
+/// A class, so that a reason may look at the facts while it is noted, and that nothing is copied for it.
+final class FindingRules {
   private let facts: OrderFacts
   private let rules: Rules
   private let judgement: Judgement
-  private let order: Order
+  private var order: Order { facts.order }
+  /// `OrderFacts.comparable`, looked for once.
+  private let comparable: TransactionRecord?
   private var found: [Finding] = []
-  /// nil: nobody asked why the kinds that were not found do not hold.
-  private let declined: Declined?
-
-  /// Why kinds do not stand on the order. A class, so that a reason may look at the facts while it is noted.
-  private final class Declined {
-    var reasons: [FindingKind: String] = [:]
-  }
+  /// Whether somebody asks why the kinds that were not found do not hold.
+  private let isExplaining: Bool
+  /// Why each kind that was not found does not stand on the order; empty unless asked for.
+  private(set) var reasonsAgainst: [FindingKind: String] = [:]
 
   init(facts: OrderFacts, rules: Rules, judgement: Judgement, isExplaining: Bool) {
-    declined = isExplaining ? Declined() : nil
+    self.isExplaining = isExplaining
     self.facts = facts
     self.rules = rules
     self.judgement = judgement
-    order = facts.order
+    comparable = facts.comparable
   }
 
   /// All findings, worst first. The money at stake stands on the first one that puts it there, so that a column of
   /// amounts can be added up; a second charge is money of its own.
-  mutating func findings() -> [Finding] {
+  func findings() -> [Finding] {
     considerDisposition()
     considerStatus()
     considerStuck()
@@ -49,7 +50,7 @@ struct FindingRules {
     return found
   }
 
-  private mutating func add(
+  private func add(
     _ kind: FindingKind, atStake: Money? = nil, on transaction: TransactionRecord? = nil, receipt: Receipt? = nil,
     delivery: Delivery? = nil, subject: Identifier? = nil, _ reason: String
   ) {
@@ -84,19 +85,16 @@ struct FindingRules {
     return oldest
   }
 
-  /// Why each kind that was not found does not stand on the order; empty unless asked for.
-  var reasonsAgainst: [FindingKind: String] { declined?.reasons ?? [:] }
-
   /// Notes why kinds do not stand on the order.
   private func decline(_ kinds: @autoclosure () -> [FindingKind], _ because: @autoclosure () -> String) {
-    guard let declined else { return }
-    for kind in kinds() { declined.reasons[kind] = because() }
+    guard isExplaining else { return }
+    for kind in kinds() { reasonsAgainst[kind] = because() }
   }
 
   /// The same for those of the kinds that were not found.
   private func declineOthers(_ kinds: @autoclosure () -> [FindingKind], _ because: @autoclosure () -> String) {
-    guard let declined else { return }
-    for kind in kinds() where !found.contains(where: { $0.kind == kind }) { declined.reasons[kind] = because() }
+    guard isExplaining else { return }
+    for kind in kinds() where !found.contains(where: { $0.kind == kind }) { reasonsAgainst[kind] = because() }
   }
 
   /// The verdict as a clause.
@@ -112,7 +110,7 @@ struct FindingRules {
 
   // MARK: - Payment against goods
 
-  private mutating func considerDisposition() {
+  private func considerDisposition() {
     let disposition = judgement.disposition
     switch disposition {
     case .paidNotDelivered:
@@ -149,7 +147,7 @@ struct FindingRules {
     }
   }
 
-  private mutating func considerStatus() {
+  private func considerStatus() {
     let status = order.status
     switch judgement.disposition {
     case .settled where status == .pending:
@@ -166,7 +164,7 @@ struct FindingRules {
     }
   }
 
-  private mutating func considerStuck() {
+  private func considerStuck() {
     let age = rules.asOf - order.createdAt
     guard judgement.disposition == .unconfirmed, let reason = judgement.verdict?.reason else {
       decline([.stuckUnconfirmed], "The order is \(judgement.disposition.rawValue).")
@@ -182,7 +180,7 @@ struct FindingRules {
       "Unconfirmed for \(age.wholeDays) days after \(attempts) attempts: \(reason.explanation).")
   }
 
-  private mutating func considerUnits() {
+  private func considerUnits() {
     let held = facts.heldUnits
     if held > Int64(order.quantity) {
       add(
@@ -195,7 +193,7 @@ struct FindingRules {
 
   // MARK: - Claims
 
-  private mutating func considerClaims() {
+  private func considerClaims() {
     let claims = facts.claims
     if let lost = claims.lost.first, claims.owned.isEmpty, claims.refused == nil {
       let whose = lost.ownerUserId == order.userId ? "the same user" : "another user (\(lost.ownerUserId))"
@@ -210,7 +208,7 @@ struct FindingRules {
           : claims.owned.isEmpty
             ? "The transaction that it names could not pay it anyway." : "It owns a transaction of its own.")
     }
-    let live = claims.owned.filter(\.isLive)
+    let live = claims.liveOwned
     if live.count > 1 {
       let second = live[1]
       let others = live.dropFirst().map(\.transactionId.text).joined(separator: ", ")
@@ -244,7 +242,7 @@ struct FindingRules {
 
   // MARK: - Proofs
 
-  private mutating func considerProofs() {
+  private func considerProofs() {
     for receipt in facts.soundReceipts
     where receipt.state.reason == .signatureInvalid && receipt.state.outcome == .rejected {
       add(
@@ -275,7 +273,7 @@ struct FindingRules {
 
   // MARK: - Refunds
 
-  private mutating func considerRefunds() {
+  private func considerRefunds() {
     switch judgement.verdict {
     case .reversed(let transaction):
       if order.status == .verified {
@@ -332,13 +330,13 @@ struct FindingRules {
 
   // MARK: - Deliveries
 
-  private mutating func considerDeliveries() {
-    let standing = facts.soundDeliveries.filter(\.stands)
+  private func considerDeliveries() {
+    let standing = facts.standingDeliveries
     if let astray = standing.first(where: { $0.userId != order.userId }) {
       add(
         .wrongUser, atStake: order.amount, delivery: astray,
         "User \(order.userId) ordered, user \(astray.userId) got the goods.")
-    } else if let transaction = facts.comparable, case .says(.some(let token)) = transaction.appAccountToken {
+    } else if let transaction = comparable, case .says(.some(let token)) = transaction.appAccountToken {
       if let own = order.appAccountToken {
         if !FindingRules.isSameToken(own, token) {
           add(
@@ -388,8 +386,8 @@ struct FindingRules {
 
   // MARK: - The order against Apple's record
 
-  private mutating func considerComparison() {
-    guard let transaction = facts.comparable else {
+  private func considerComparison() {
+    guard let transaction = comparable else {
       decline(
         [.quantityMismatch, .accountTokenMissing, .currencyMismatch, .amountMismatch],
         "There is no transaction of its own to compare with.")
@@ -446,7 +444,7 @@ struct FindingRules {
 
   // MARK: - Dates
 
-  private mutating func considerDates() {
+  private func considerDates() {
     var late: [String] = []
     if rules.isInFuture(order.createdAt) { late.append("the order's creation") }
     if let date = order.verifiedAt, rules.isInFuture(date) { late.append("the order's verification") }

@@ -42,16 +42,20 @@ package struct Judgement: Sendable {
     paidAt = facts.claims.owned.first?.purchaseDate
     refundedAt = facts.claims.owned.first?.revocation?.date
     deliveredAt = facts.soundDeliveries.lazy.filter(\.stands).map(\.deliveredAt).max()
-    checkedAt = [transaction?.checkedAt, facts.lookup?.lastAttempt].compactMap { $0 }.max()
-    for receipt in facts.receipts {
-      if let attempt = receipt.state.lastAttempt, checkedAt.map({ $0 < attempt }) ?? true { checkedAt = attempt }
-    }
+    checkedAt = transaction?.checkedAt
     environment = transaction?.environment
     transactionId = facts.claims.owned.first?.transactionId ?? facts.order.transactionId ?? transaction?.transactionId
     findings = []
-    var conditions = FindingRules(facts: facts, rules: rules, judgement: self, isExplaining: reasoning.isWanted)
+    take(attempt: facts.lookup?.lastAttempt)
+    for receipt in facts.receipts { take(attempt: receipt.state.lastAttempt) }
+    let conditions = FindingRules(facts: facts, rules: rules, judgement: self, isExplaining: reasoning.isWanted)
     findings = conditions.findings()
     reasoning.take(conditions.reasonsAgainst)
+  }
+
+  /// The latest attempt is when Apple was last asked.
+  private mutating func take(attempt: Instant?) {
+    if let attempt, checkedAt.map({ $0 < attempt }) ?? true { checkedAt = attempt }
   }
 
   /// Reports a row that breaks the sales schema's contract.

@@ -52,15 +52,21 @@ package struct OrderFacts: Sendable {
     deliveries.contains { $0.defect != nil } ? deliveries.filter { $0.defect == nil } : deliveries
   }
 
+  /// Deliveries that were not taken back.
+  var standingDeliveries: [Delivery] {
+    let sound = soundDeliveries
+    return sound.allSatisfy(\.stands) ? sound : sound.filter(\.stands)
+  }
+
   /// The transaction whose price, quantity and token may be compared with the order's: the one that it owns, or the named
   /// one that another order owns.
   var comparable: TransactionRecord? {
     claims.owned.first ?? claims.lost.first { $0.transaction.transactionId == order.transactionId }?.transaction
   }
 
-  /// The account token of that transaction.
-  package var comparableToken: String? {
-    guard case .says(let token) = comparable?.appAccountToken else { return nil }
-    return token
+  /// Whether that transaction carries an account token and the order none.
+  package var lacksTokenOfTransaction: Bool {
+    guard order.appAccountToken == nil, case .says(.some) = comparable?.appAccountToken else { return false }
+    return true
   }
 }

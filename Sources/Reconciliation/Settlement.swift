@@ -4,12 +4,35 @@ package struct OrderClaims: Hashable, Sendable {
   package var owned: [TransactionRecord] = []
   /// Transactions that it claims and that other orders own.
   package var lost: [LostClaim] = []
-  /// The named transaction that cannot pay this order, and why.
-  package var refused: RefusedClaim?
-  /// The claimed transaction about which the records contradict each other.
-  package var contradictory: TransactionRecord?
+  private var obstacle: Obstacle?
+
+  /// What stands in the way of a claim. Indirect, because few orders meet one and all would carry room for it.
+  private indirect enum Obstacle: Hashable, Sendable {
+    case refused(RefusedClaim)
+    case contradictory(TransactionRecord)
+  }
 
   package init() {}
+
+  /// The named transaction that cannot pay this order, and why.
+  package var refused: RefusedClaim? {
+    get { if case .refused(let claim) = obstacle { claim } else { nil } }
+    set { obstacle = newValue.map { .refused($0) } }
+  }
+
+  /// The claimed transaction about which the records contradict each other.
+  package var contradictory: TransactionRecord? {
+    get { if case .contradictory(let transaction) = obstacle { transaction } else { nil } }
+    set { obstacle = newValue.map { .contradictory($0) } }
+  }
+
+  /// Those of its own that stand.
+  var liveOwned: [TransactionRecord] { owned.allSatisfy(\.isLive) ? owned : owned.filter(\.isLive) }
+
+  /// A live payment outweighs one that Apple took back.
+  fileprivate mutating func putLiveFirst() {
+    if owned.count > 1 { owned = owned.filter(\.isLive) + owned.filter { !$0.isLive } }
+  }
 }
 
 /// A claim that another order's claim came before.
@@ -54,10 +77,7 @@ package struct Settlement: Sendable {
     settleUnnamed(in: .production)
     settleUnnamed(in: .sandbox)
     settleFurther()
-    for (orderId, own) in claims where own.owned.count > 1 {
-      // A live payment outweighs one that Apple took back.
-      claims[orderId]?.owned = own.owned.filter(\.isLive) + own.owned.filter { !$0.isLive }
-    }
+    for orderId in claims.keys { claims[orderId]?.putLiveFirst() }
     // What settling needed is not kept for the whole night.
     claimants = []
     owners = [:]
@@ -69,16 +89,26 @@ package struct Settlement: Sendable {
   /// of the cost.
   package static func alone(_ claimant: Claimant, rules: Rules) -> OrderClaims {
     var own = OrderClaims()
-    if claimant.order.transactionId != nil, claimant.brought.count == 1, let named = claimant.named {
+    if claimant.brought.isEmpty { return own }
+    let named = claimant.named
+    if let named {
       switch claimant.standing(named: named, rules: rules) {
       case .eligible: own.owned = [named]
       case .refused(let reason): own.refused = RefusedClaim(transaction: named, reason: reason)
       case .contradictory: own.contradictory = named
       }
-      return own
+    } else if claimant.order.transactionId == nil {
+      let nearest = claimant.nearest(in: .production, rules: rules) ?? claimant.nearest(in: .sandbox, rules: rules)
+      if let nearest { own.owned = [nearest] }
     }
-    if claimant.brought.isEmpty { return own }
-    return Settlement(settling: [claimant], rules: rules).claims[claimant.order.orderId] ?? own
+    if claimant.brought.count == 1, !own.owned.isEmpty || named != nil { return own }
+    guard own.refused == nil, own.contradictory == nil, !claimant.contradictsOwnPayload else { return own }
+    let first = own.owned.first?.key
+    for further in claimant.brought where further.isLive && further.key != first {
+      if claimant.claimsUnnamed(further, rules: rules) { own.owned.append(further) }
+    }
+    own.putLiveFirst()
+    return own
   }
 
   private mutating func settleNamed() {

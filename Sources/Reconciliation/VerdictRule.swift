@@ -271,7 +271,7 @@ extension OrderFacts {
   /// Units delivered and not taken back. Access to a subscription that was taken back once the period paid for was over
   /// was delivered; after a refund only what the user still holds counts.
   package var deliveredUnits: Int64 {
-    let periodEnd = claims.owned.first.flatMap { $0.isLive ? $0.expiresDate : nil }
+    let periodEnd = claims.owned.isEmpty || !claims.owned[0].isLive ? nil : claims.owned[0].expiresDate
     return soundDeliveries.reduce(0) { units, delivery in
       var isDelivered = delivery.stands
       if let end = periodEnd, let revoked = delivery.revokedAt, revoked >= end { isDelivered = true }

@@ -2,8 +2,8 @@ import Reconciliation
 import Spreadsheet
 
 /// An adjustment as `summary.json` has it.
-struct AdjustmentLine: Encodable {
-  struct Sum: Encodable {
+struct AdjustmentLine: Codable {
+  struct Sum: Codable {
     let orders: Int
     let amount: String
 
@@ -40,6 +40,7 @@ extension SummaryPage {
     try line(
       "Facts that arrived after these days were reported. The nights' own reports stay as they were.", formats.label,
       height: nil)
+    try sheet.setRow(row, height: 32)
     try header(["Disposition", "Day", "Currency"], texts: 3)
     row -= 1
     try header(

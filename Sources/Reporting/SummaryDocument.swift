@@ -3,8 +3,8 @@ import Glibc
 import Reconciliation
 
 /// `summary.json`.
-package struct SummaryDocument: Encodable {
-  struct Period: Encodable {
+package struct SummaryDocument: Codable {
+  struct Period: Codable {
     var since: String
     var until: String
     var timeZone: String
@@ -15,17 +15,17 @@ package struct SummaryDocument: Encodable {
     }
   }
 
-  struct Orders: Encodable {
+  struct Orders: Codable {
     var read: Int
   }
 
-  struct Bucket: Encodable {
+  struct Bucket: Codable {
     var orders: Int
     /// Decimal text by currency code.
     var amount: [String: String]
   }
 
-  struct Findings: Encodable {
+  struct Findings: Codable {
     var open: [String: Int]
     var opening: Int
     var new: Int
@@ -39,7 +39,7 @@ package struct SummaryDocument: Encodable {
     }
   }
 
-  struct Control: Encodable {
+  struct Control: Codable {
     var name: String
     var left: String
     var right: String
@@ -84,6 +84,18 @@ package struct SummaryDocument: Encodable {
     adjustments = summary.adjustments.isEmpty ? nil : summary.adjustments.map { AdjustmentLine($0) }
     self.control = control.map { Control(name: $0.name, left: $0.left, right: $0.right) }
   }
+
+  /// Reads a `summary.json` back; nil for anything else.
+  package init?(json: [UInt8]) {
+    guard let document = try? JSONDecoder().decode(SummaryDocument.self, from: Data(json)) else { return nil }
+    self = document
+  }
+
+  /// Whether everything that was due was answered.
+  package var isComplete: Bool { complete }
+
+  /// As-of of the run, RFC 3339.
+  package var instant: String { asOf }
 
   /// The document as UTF-8, its keys sorted: the same facts give the same bytes.
   package func encoded() throws(ReportError) -> [UInt8] {

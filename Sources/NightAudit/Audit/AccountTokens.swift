@@ -18,7 +18,7 @@ final class AccountTokens {
   func otherUser(
     for facts: OrderFacts, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Identifier? {
-    guard facts.order.appAccountToken == nil, facts.comparableToken != nil else { return nil }
+    guard facts.lacksTokenOfTransaction else { return nil }
     if users == nil { users = try read(connection) }
     return users?[facts.order.orderId]
   }
@@ -27,7 +27,7 @@ final class AccountTokens {
   func otherUser(
     forOnly facts: OrderFacts, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Identifier? {
-    guard facts.order.appAccountToken == nil, facts.comparableToken != nil else { return nil }
+    guard facts.lacksTokenOfTransaction else { return nil }
     let literal = try PostgresLiteral.text(facts.order.orderId.text)
     return try read(connection, where: "o.order_id::text COLLATE \"C\" = \(literal)")[facts.order.orderId]
   }

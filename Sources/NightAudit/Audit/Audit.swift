@@ -216,6 +216,10 @@ struct Audit {
     }
     try record.complete(
       totals: collector.totals, summary: summary, directory: folder.finalPath, exitStatus: status.rawValue, on: ledger)
+    if record.isNightly, !settings.deliver.isEmpty {
+      let folder = ReportFolder.absolute(folder.finalPath)
+      try DispatchTable.owe(settings.deliver.map(\.name), directory: folder, runId: record.runId, on: ledger)
+    }
     try ledger.commit()
   }
 

@@ -42,23 +42,21 @@ struct AuditPass {
     let asOf = plan.asOf
     var orders = try OrderedStream(
       orderConnection.copyOut(
-        "SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o ORDER BY o.order_id::text COLLATE \"C\""),
-      key: { $0.orderId }
+        "SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o ORDER BY o.order_id::text COLLATE \"C\"")
     ) { try SalesRows.order($0, asOf: asOf) }
     var deliveries = try OrderedStream(
       deliveryConnection.copyOut(
         """
         SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
         ORDER BY d.order_id::text COLLATE "C"
-        """), key: { $0.orderId }
+        """)
     ) { try SalesRows.delivery($0, asOf: asOf) }
     var transactions = try OrderedStream(
       transactionConnection.copyOut(
-        "SELECT \(TransactionTable.columns) FROM night_audit.transactions t ORDER BY t.order_id"),
-      key: { $0.orderId }
+        "SELECT \(TransactionTable.columns) FROM night_audit.transactions t ORDER BY t.order_id")
     ) { try FiledTransaction($0) }
     var lookups = try OrderedStream(
-      lookupConnection.copyOut(LookupRow.query()), key: { $0.orderId }
+      lookupConnection.copyOut(LookupRow.query())
     ) { try LookupRow($0) }
     var receipts = try SortedReceipts(attention)
     var last: Identifier?
@@ -75,7 +73,8 @@ struct AuditPass {
       var group = Group(row: row)
       while deliveries.nextKey == orderId, let delivery = try deliveries.next() { group.deliveries.append(delivery) }
       while transactions.nextKey == orderId, let transaction = try transactions.next() {
-        group.transactions.append(transaction)
+        group.transactions.append(transaction.record)
+        group.unclaimed.append(transaction.isUnclaimed)
       }
       while let receipt = receipts.head, receipt.orderId == orderId {
         group.receipts.append(receipt)
@@ -98,7 +97,10 @@ struct AuditPass {
   private struct Group {
     var row: OrderRow
     var deliveries: [Delivery] = []
-    var transactions: [FiledTransaction] = []
+    /// Those that are filed under it.
+    var transactions: [TransactionRecord] = []
+    /// Of each of them what the last run decided.
+    var unclaimed: [Bool] = []
     var receipts: [Receipt] = []
     var lookup: ProofState?
   }
@@ -149,18 +151,16 @@ struct AuditPass {
         }
       }
       // Its transactions are nobody's now.
-      for transaction in group.transactions { try leftOver(transaction, userId: bad.userId, contested) }
+      for place in group.transactions.indices { try leftOver(place, of: group, userId: bad.userId, contested) }
     case .valid(let order):
       let isJudged = plan.judges(order.createdAt)
       // An older order matters for what happened lately: a refund in the period, a payment nobody claims.
       if !isJudged, group.transactions.isEmpty { return }
-      if isListed, order.createdAt >= plan.judgedFrom, let lookup = group.lookup,
-        plan.isOutstanding(lookup, from: order.createdAt)
-      {
+      if isListed, let lookup = group.lookup, plan.isOutstanding(lookup, of: order) {
         collector.countOutstanding(lookup)
       }
       var facts = try OrderFacts.assembled(
-        order, deliveries: group.deliveries, transactions: group.transactions.map(\.record), receipts: group.receipts,
+        order, deliveries: group.deliveries, transactions: group.transactions, receipts: group.receipts,
         lookup: group.lookup, contested: contested, rules: plan.rules
       ) {
         try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
@@ -170,20 +170,20 @@ struct AuditPass {
       try collector.addRefunds(
         of: facts.claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
       if isJudged, isListed { try collector.add(judgement, plan: plan) }
-      try file(group.transactions, facts.claims, order, contested)
+      try file(group, facts.claims, order, contested)
     }
   }
 
   /// What of an order's transactions is whose, for the next night's streams and for payments without an owner.
   private func file(
-    _ transactions: [FiledTransaction], _ claims: OrderClaims, _ order: Order, _ contested: ContestedClaims
+    _ group: Group, _ claims: OrderClaims, _ order: Order, _ contested: ContestedClaims
   ) throws {
-    for transaction in transactions {
-      let key = transaction.record.key
+    for place in group.transactions.indices {
+      let key = group.transactions[place].key
       if contested.isClaimed(key, own: claims) {
-        if transaction.isUnclaimed { collector.refile(key, isUnclaimed: false) }
+        if group.unclaimed[place] { collector.refile(key, isUnclaimed: false) }
       } else {
-        try leftOver(transaction, userId: order.userId, contested)
+        try leftOver(place, of: group, userId: order.userId, contested)
       }
     }
     for owned in claims.owned where contested.contains(owned.key) {
@@ -225,7 +225,7 @@ struct AuditPass {
       }
     }
     while !transactions.isAtEnd, isBefore(transactions.nextKey), let transaction = try transactions.next() {
-      try leftOver(transaction, userId: nil, contested)
+      try leftOver(transaction.record, transaction.isUnclaimed, userId: nil, contested)
       if !contested.settlement.claimed.contains(transaction.record.key) {
         try collector.addRefund(of: transaction.record, order: nil, judgement: nil, plan: plan)
       }
@@ -238,15 +238,20 @@ struct AuditPass {
     }
   }
 
+  private func leftOver(_ place: Int, of group: Group, userId: Identifier, _ contested: ContestedClaims) throws {
+    try leftOver(group.transactions[place], group.unclaimed[place], userId: userId, contested)
+  }
+
   /// A transaction that the order it is filed under does not claim.
-  private func leftOver(_ transaction: FiledTransaction, userId: Identifier?, _ contested: ContestedClaims) throws {
-    let key = transaction.record.key
-    if contested.settlement.claimed.contains(key) {
-      if transaction.isUnclaimed { collector.refile(key, isUnclaimed: false) }
+  private func leftOver(
+    _ record: TransactionRecord, _ isUnclaimed: Bool, userId: Identifier?, _ contested: ContestedClaims
+  ) throws {
+    if contested.settlement.claimed.contains(record.key) {
+      if isUnclaimed { collector.refile(record.key, isUnclaimed: false) }
       return
     }
-    if !transaction.isUnclaimed { collector.refile(key, isUnclaimed: true) }
-    if let finding = Unowned.finding(on: transaction.record, userId: userId, receiptId: nil, rules: plan.rules) {
+    if !isUnclaimed { collector.refile(record.key, isUnclaimed: true) }
+    if let finding = Unowned.finding(on: record, userId: userId, receiptId: nil, rules: plan.rules) {
       try collector.add(finding, plan: plan)
     }
   }

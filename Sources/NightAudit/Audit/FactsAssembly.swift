@@ -30,10 +30,10 @@ extension OrderFacts {
   /// Whether the id that an order names must be held against every one of its proofs: nobody's transaction, or a proof
   /// with an id of its own. A named transaction that is filed here was brought by a proof of this order.
   private var dependsOnSoundReceipts: Bool {
-    guard order.transactionId != nil, !brought.isEmpty else { return false }
-    if claimant.named == nil { return true }
+    guard let named = order.transactionId, !brought.isEmpty else { return false }
+    if !brought.contains(where: { $0.transactionId == named }) { return true }
     return receipts.contains { receipt in
-      receipt.state.signedTransactionId.map { $0 != order.transactionId } ?? false
+      receipt.state.signedTransactionId.map { $0 != named } ?? false
     }
   }
 }
@@ -44,7 +44,8 @@ extension ContestedClaims {
   /// - Parameter own: the claims of the order that it is filed under.
   func isClaimed(_ key: TransactionKey, own: OrderClaims) -> Bool {
     if contains(key) { return settlement.claimed.contains(key) }
-    return own.owned.contains { $0.key == key } || own.refused?.transaction.key == key
+    if own.owned.contains(where: { $0.key == key }) { return true }
+    return own.refused?.transaction.key == key
       || own.contradictory?.key == key || own.lost.contains { $0.transaction.key == key }
   }
 }

@@ -39,7 +39,7 @@ struct FindingsLedger {
         """
         SELECT finding_id, first_seen, opened_at, closed_at, status, owner, remark, order_id, user_id, product_id, bundle_id
         FROM night_audit.findings ORDER BY finding_id
-        """), key: { $0.id }
+        """)
     ) { try FindingsLedger.known($0, asOf: asOf, selection: selection) }
     var last: [UInt8]?
     while let record = try sorter.next() {

@@ -19,8 +19,8 @@ struct LookupRow {
   }
 
   init(_ row: borrowing CopyReader) throws(PostgresError) {
-    orderId = Identifier(try row.text(0))
-    subjectId = Identifier(try row.text(1))
+    orderId = try row.id(0)
+    subjectId = try row.id(1)
     state = try ProofState(row, from: 2) ?? .neverChecked
   }
 }

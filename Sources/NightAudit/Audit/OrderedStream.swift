@@ -1,39 +1,32 @@
 import Postgres
 import Reconciliation
 
-/// A COPY stream with one row of look-ahead, for merging by key.
+/// A COPY stream for merging by the id in its first column, whose rows come in the byte order of it, NULLs last.
 struct OrderedStream<Row>: ~Copyable {
   private var reader: CopyReader
   private let decode: (borrowing CopyReader) throws -> Row
-  private let key: (Row) -> Identifier?
-  private var head: Row?
   /// The key of the next row; nil when that row has none, or after the last.
   private(set) var nextKey: Identifier?
-
   /// Whether there is no row left.
-  var isAtEnd: Bool { head == nil }
+  private(set) var isAtEnd = false
 
-  init(
-    _ reader: consuming CopyReader, key: @escaping (Row) -> Identifier?,
-    decode: @escaping (borrowing CopyReader) throws -> Row
-  ) throws {
+  init(_ reader: consuming CopyReader, decode: @escaping (borrowing CopyReader) throws -> Row) throws {
     self.reader = reader
     self.decode = decode
-    self.key = key
     try advance()
   }
 
-  /// Takes the next row out; nil after the last.
+  /// The next row; nil after the last.
   mutating func next() throws -> Row? {
-    // Taken, not copied: a row is some twenty references.
-    guard let row = head.take() else { return nil }
+    if isAtEnd { return nil }
+    let row = try decode(reader)
     try advance()
     return row
   }
 
   private mutating func advance() throws {
-    head = try reader.advance() ? try decode(reader) : nil
-    nextKey = head.flatMap(key)
+    isAtEnd = try !reader.advance()
+    nextKey = isAtEnd ? nil : try reader.optionalId(0)
   }
 }
 

@@ -14,11 +14,6 @@ struct ReceiptRow {
     r.received_at::timestamptz
     """
 
-  private static let checkColumns = """
-    c.subject_id, c.payload_kind, c.outcome, c.reason, c.channel, c.environment, c.bundle_id, c.apple_status, \
-    c.attempts, c.last_attempt, c.next_attempt, c.answered_at, c.signed_transaction_id, c.brought_count
-    """
-
   /// All receipts in the byte order of their ids, without their checks: two single streams cost less than a join.
   ///
   /// - Parameter condition: what the filters list, on receipts aliased `r`.
@@ -31,13 +26,13 @@ struct ReceiptRow {
 
   /// The checks of all receipts, in the byte order of their ids.
   static let checks = """
-    SELECT \(checkColumns) FROM night_audit.receipt_checks c WHERE c.subject_kind = 'receipt' ORDER BY c.subject_id
+    SELECT c.subject_id, \(ProofState.columns) FROM night_audit.receipt_checks c WHERE c.subject_kind = 'receipt' ORDER BY c.subject_id
     """
 
   /// Some receipts with their checks, in the byte order of their ids: the columns of both, one after the other.
   static func joined(_ sales: SalesRows, where restriction: String) -> String {
     """
-    SELECT \(receiptColumns), TRUE AS listed, \(checkColumns)
+    SELECT \(receiptColumns), TRUE AS listed, \(ProofState.columns)
     FROM \(sales.schema).receipts r
     LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id::text
     WHERE \(restriction)
@@ -58,27 +53,7 @@ struct ReceiptRow {
   /// A row of `joined`.
   init(joined row: borrowing CopyReader, asOf: Instant) throws(PostgresError) {
     try self.init(row, asOf: asOf)
-    if try !row.isNull(7) { try take(row, from: 7) }
-  }
-
-  /// Takes in the state of its check, from the columns of `checks`.
-  mutating func take(_ row: borrowing CopyReader, from first: Int = 0) throws(PostgresError) {
-    guard let outcome = try row.word(first + 2, of: Vocabularies.outcome) else { return }
-    var state = ProofState()
-    state.kind = try row.word(first + 1, of: Vocabularies.receiptKind)
-    state.outcome = outcome
-    state.reason = try row.word(first + 3, of: Vocabularies.reason)
-    state.channel = try row.word(first + 4, of: Vocabularies.channel)
-    state.environment = try row.word(first + 5, of: Vocabularies.environment)
-    state.bundleId = try row.optionalText(first + 6)
-    state.appleStatus = try row.optionalInt32(first + 7)
-    state.attempts = try row.int32(first + 8)
-    state.lastAttempt = try row.optionalInstant(first + 9)
-    state.nextAttempt = try row.optionalInstant(first + 10)
-    state.answeredAt = try row.optionalInstant(first + 11)
-    state.signedTransactionId = try row.optionalId(first + 12)
-    state.broughtCount = try row.int32(first + 13)
-    receipt.state = state
+    if let state = try ProofState(row, from: 7) { receipt.state = state }
   }
 }
 
@@ -141,7 +116,7 @@ struct ReceiptStream: ~Copyable {
         continue
       }
       if order == 0 {
-        try row.take(checks)
+        if let state = try ProofState(checks, from: 1) { row.receipt.state = state }
         row.hasDetour = !detours.isEmpty && detours.contains(row.receipt.receiptId)
       }
       break

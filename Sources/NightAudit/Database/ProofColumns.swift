@@ -12,23 +12,20 @@ extension ProofState {
   ///
   /// - Parameter first: the position of the first of `columns`.
   init?(_ row: borrowing CopyReader, from first: Int) throws(PostgresError) {
-    guard let outcome = try row.optionalText(first + 1).flatMap(CheckOutcome.init) else { return nil }
-    func instant(_ column: Int) throws(PostgresError) -> Instant? {
-      try row.optionalTimestamp(first + column).map { Instant(microseconds: $0) }
-    }
+    guard let outcome = try row.word(first + 1, of: Vocabularies.outcome) else { return nil }
     self.init()
-    kind = try row.optionalText(first).flatMap(ReceiptKind.init)
+    kind = try row.word(first, of: Vocabularies.receiptKind)
     self.outcome = outcome
-    reason = try row.optionalText(first + 2).flatMap(PaymentReason.init)
-    channel = try row.optionalText(first + 3).flatMap(EvidenceChannel.init)
-    environment = try row.optionalText(first + 4).flatMap(AppleEnvironment.init)
+    reason = try row.word(first + 2, of: Vocabularies.reason)
+    channel = try row.word(first + 3, of: Vocabularies.channel)
+    environment = try row.word(first + 4, of: Vocabularies.environment)
     bundleId = try row.optionalText(first + 5)
     appleStatus = try row.optionalInt32(first + 6)
     attempts = try row.int32(first + 7)
-    lastAttempt = try instant(8)
-    nextAttempt = try instant(9)
-    answeredAt = try instant(10)
-    signedTransactionId = try row.optionalText(first + 11).map { Identifier($0) }
+    lastAttempt = try row.optionalInstant(first + 8)
+    nextAttempt = try row.optionalInstant(first + 9)
+    answeredAt = try row.optionalInstant(first + 10)
+    signedTransactionId = try row.optionalId(first + 11)
     broughtCount = try row.int32(first + 12)
   }
 }

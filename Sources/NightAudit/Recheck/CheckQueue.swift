@@ -32,8 +32,8 @@ package struct CheckQueue: Sendable {
     let onlyBundleId = settings.apps.count == 1 ? settings.apps[0].bundleId : nil
     condition = try selection.receiptCondition(sales, onlyBundleId: onlyBundleId)
     lookups = LookupQueue(
-      sales: sales, bundleIds: settings.apps.filter { settings.effectiveChannel(of: $0) == .serverApi }.map(\.bundleId),
-      onlyBundleId: onlyBundleId, condition: try selection.orderCondition(onlyBundleId: onlyBundleId),
+      sales: sales, bundleIds: settings.serverAPIApps, onlyBundleId: onlyBundleId,
+      condition: try selection.orderCondition(onlyBundleId: onlyBundleId),
       horizon: asOf - max(settings.lookback, settings.refundWindow))
     isCritical = try CriticalEvidence.condition(on: critical, of: .receipt)
     lookups.isCritical = try CriticalEvidence.condition(on: critical, of: .lookup)
@@ -132,8 +132,9 @@ package struct CheckQueue: Sendable {
 
   /// Leases the next batch; empty when nothing is due that nobody else holds.
   ///
-  /// First what was never answered, urgent ones ahead; then what critical findings rest on; then what is stale. Payloads come along: one by one they would be
-  /// looked up without an index where ids are cast in a view. A lease that outlives its worker expires.
+  /// First what was never answered, urgent ones ahead; then what critical findings rest on; then what is stale. Payloads
+  /// come along: one by one they would be looked up without an index where ids are cast in a view. A lease that outlives
+  /// its worker expires.
   package func claim(_ claim: Claim = .due) async throws -> [DueCheck] {
     let lease: [PostgresValue] = [.int(Int64(settings.batchSize)), .text(runId), .int(leaseSeconds)]
     let isUnread = "c.outcome IN ('pending', 'unanswered') AND c.brought_count = 0"

@@ -1,4 +1,5 @@
 import AppStore
+import Postgres
 import Reconciliation
 import Testing
 
@@ -96,6 +97,22 @@ import Testing
       #expect(try await shop.rows("subject_id] ) FROM night_audit.evidence ORDER BY 1") == ["r", "r"])
       #expect(try await shop.queue().dueCount() == 1)
       #expect(try await shop.rows("subject_id] ) FROM night_audit.answers") == [])
+    }
+  }
+
+  /// That Apple notified of a purchase says nothing about a refund since.
+  @Test func aNotificationDoesNotAnswerForAReceipt() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: nil)
+      try await shop.receipt("r", for: "o")
+      try await shop.session.withConnection { connection in
+        try EvidenceTable.append(
+          [(nil, .test("1", .notification)), (nil, .test("2", .serverApi))], runId: RecheckRehearsal.runId,
+          asOf: Self.asOf, on: connection)
+      }
+      let script = ScriptedChannel.Script(["1": [.found("1")]])
+      let summary = try await shop.recheck([ScriptedChannel(script)], judge: Self.device)
+      #expect(summary.outcomes == [.verified: 1] && script.asked == ["1"])
     }
   }
 
