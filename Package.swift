@@ -159,11 +159,21 @@ let package = Package(
 // file belongs to one target. With DEVELOPER_TOOLS=libfuzzer LLVM's libFuzzer brings its own main function.
 if let tools = Context.environment["DEVELOPER_TOOLS"] {
   package.targets.removeAll { $0.name == "FuzzTests" }
-  package.targets.append(
+  package.targets += [
+    .executableTarget(
+      name: "signature-benchmark",
+      dependencies: [
+        "AppStore", "Reconciliation",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "SwiftASN1", package: "swift-asn1"),
+        .product(name: "X509", package: "swift-certificates"),
+      ], path: "Tests/Benchmarks/Signatures", swiftSettings: strict),
     .executableTarget(
       name: "fuzz",
       dependencies: fuzzedModules + [.product(name: "ArgumentParser", package: "swift-argument-parser")],
       path: "Tests/Fuzz", exclude: ["Corpus", "FuzzTests.swift", "README.md"],
       swiftSettings: strict
-        + (tools == "libfuzzer" ? [.define("LIBFUZZER"), .unsafeFlags(["-parse-as-library"])] : [])))
+        + (tools == "libfuzzer" ? [.define("LIBFUZZER"), .unsafeFlags(["-parse-as-library"])] : [])),
+  ]
 }
