@@ -88,8 +88,8 @@ let package = Package(
       resources: [
         .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0002_sweep.sql"),
         .embedInCode("Migrations/0003_lookups.sql"),
-        .embedInCode("Migrations/0005_people_and_adjustments.sql"),
-        .embedInCode("Migrations/0006_dispatches.sql"),
+        .embedInCode("Migrations/0004_people_and_adjustments.sql"),
+        .embedInCode("Migrations/0005_dispatches.sql"),
         .embedInCode("Migrations/sales.sql"),
       ],
       swiftSettings: strict),
