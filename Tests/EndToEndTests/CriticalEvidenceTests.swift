@@ -53,6 +53,9 @@ import Testing
     let again = try await shop.night(asOf: Self.second)
     #expect(again.findings == night.findings && again.receipts == night.receipts)
     #expect(try shop.timesAsked() == ["201": 1])
+    // Looking at it again by day is no run: nobody was to be asked.
+    let byDay = try await shop.nightAudit(["reconcile", "--as-of", "2026-11-21T12:00:00Z"])
+    #expect(byDay.status == 0, "\(byDay.errors)")
     // What was left open is asked about before the audit, and once.
     try shop.forgetRequests()
     let next = try await shop.night(asOf: Self.third)

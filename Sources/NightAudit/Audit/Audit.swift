@@ -50,7 +50,10 @@ struct Audit {
       behind: collector.agedCriticals, settings: settings, asOf: plan.asOf, on: coordinator)
     let askable = Set(aged.filter(\.isAskable).map(\.subject))
     if mayAsk, !askable.isEmpty { throw AsksFirst(critical: askable) }
-    collector.countOutstanding(behindCriticals: aged.count { $0.isOwed(beside: plan) })
+    // Reconciling by day, at a later as-of, owes nobody a question that only a run puts.
+    let isOfRun = try RunRecord.isThere(asOf: plan.asOf, on: coordinator)
+    collector.countOutstanding(
+      behindCriticals: aged.count { (isOfRun || !$0.isAskable) && $0.isOwed(beside: plan) })
     try collector.writeRemainder()
 
     // What is kept of a run is written on a connection of its own and committed just before the report appears.

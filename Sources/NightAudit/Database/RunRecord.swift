@@ -28,6 +28,13 @@ package struct RunRecord: Sendable {
       ])
   }
 
+  /// Whether there was a run of this as-of, however it ended.
+  static func isThere(asOf: Instant, on connection: borrowing BlockingConnection) throws(PostgresError) -> Bool {
+    try connection.execute(
+      "SELECT EXISTS (SELECT 1 FROM night_audit.runs WHERE as_of = $1)", [.timestamp(asOf.microseconds)]
+    ).single().bool(0)
+  }
+
   /// Records how a run without a report ended.
   package func end(_ session: PostgresSession, exitStatus: Int32) async throws {
     try await session.execute(
