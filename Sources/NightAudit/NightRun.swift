@@ -260,7 +260,8 @@ package struct NightRun: Sendable {
       targets: settings.deliver, courier: courier, session: session, logger: logger, stop: stop)
     outcome.dispatches = try await dispatcher.deliverAll(runId: record.runId)
     let hasFailed = outcome.dispatches.contains { $0.problem != nil }
-    guard hasFailed, outcome.exitStatus != .configuration else { return }
+    // What the night itself has to say comes first.
+    guard hasFailed, outcome.exitStatus == .complete else { return }
     outcome.exitStatus = .cannotWrite
     try await record.end(session, exitStatus: outcome.exitStatus.rawValue)
   }

@@ -44,6 +44,8 @@ case $purpose in
     need python3-venv /usr/bin/python3 -c 'import ensurepip'
     need curl command -v curl
     need openssl command -v openssl
+    # The second reader of our workbooks, beside openpyxl: it calculates them anew and prints them.
+    need libreoffice-calc command -v soffice
     ;;
   *)
     echo "unknown purpose: $purpose" >&2

@@ -72,6 +72,27 @@ import Testing
     #expect(third.payments == next.payments)
   }
 
+  @Test func aGracePeriodThatAppleGivesKeepsAccessInOrder() async throws {
+    // A month that ended 19 days before the night, longer ago than audit.subscriptionGrace; Apple collects for 28 days.
+    func month(_ id: String) -> [String: Any] {
+      var month = SignedShop.gems(id, purchased: "2026-10-01T12:00:00Z")
+      month["type"] = "Auto-Renewable Subscription"
+      month["expiresDate"] = SignedShop.milliseconds("2026-11-01T12:00:00Z")
+      month["customer"] = "customer of \(id)"
+      return month
+    }
+    var collecting = month("301")
+    collecting["gracePeriodExpiresDate"] = SignedShop.milliseconds("2026-11-29T12:00:00Z")
+    collecting["isInBillingRetryPeriod"] = true
+    let shop = try await SignedShop(transactions: [collecting, month("302")])
+    for (order, id) in [("in grace", "301"), ("lapsed", "302")] {
+      try await shop.order(order, transaction: id, created: "2026-10-01T12:00:00Z")
+    }
+    let night = try await shop.night()
+    #expect(night.result.status == 0, "\(night.result.errors)")
+    #expect(night.findings.map { "\($0["order_id"] ?? "") \($0["kind"] ?? "")" } == ["lapsed lapsed_still_served"])
+  }
+
   @Test func signedDataPaysWhileAppleIsDown() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("101"), SignedShop.gems("102")])
     try await shop.order("signed")

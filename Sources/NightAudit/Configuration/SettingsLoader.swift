@@ -167,7 +167,14 @@ package struct SettingsLoader {
     }
     // With one app the section's name is free, whatever the list calls it.
     let single = names.count == 1 && sections.count == 1 ? sections : names
-    return try single.map { try app($0) }
+    let apps = try single.map { try app($0) }
+    for (index, app) in apps.enumerated() {
+      if let first = apps[..<index].first(where: { $0.bundleId == app.bundleId }) {
+        throw ConfigurationError(
+          key: "app.\(app.name).bundleId", problem: "\(app.bundleId) is that of app.\(first.name), too")
+      }
+    }
+    return apps
   }
 
   private func app(_ name: String) throws -> Settings.App {
@@ -261,10 +268,11 @@ package struct SettingsLoader {
 
   private func url(_ key: String, _ standard: String) throws -> String {
     guard let text = text(key) else { return standard }
-    guard URL(string: text)?.host != nil else {
-      throw ConfigurationError(key: key, problem: "\(text) is no URL; write https://host/path")
+    do throws(EndpointURLError) {
+      return try EndpointURL(text).text
+    } catch {
+      throw ConfigurationError(key: key, problem: "\(error)")
     }
-    return text
   }
 
   // MARK: - What the report states about its configuration

@@ -104,6 +104,22 @@ package struct ChannelAnswer: Hashable, Sendable {
     warnings = answer.trail.warnings
   }
 
+  /// Takes in what Apple says about the subscription that the transaction belongs to. Without an answer about it the
+  /// transaction is known all the same.
+  mutating func add(_ answer: SubscriptionAnswer) {
+    asked += answer.trail.asked
+    warnings += answer.trail.warnings
+    switch (answer.outcome, meaning) {
+    case (.found(let statuses), .genuine(let environment, let bundleId, let facts)):
+      let latest = statuses.map(\.transaction.fact).filter { $0.environment == environment }
+      meaning = .genuine(environment: environment, bundleId: bundleId, facts: facts + latest)
+    case (.systemicFault(let fault), _): meaning = .fault(fault.message)
+    case (.unanswered(let silence), _):
+      warnings.append("Apple did not say how a subscription stands; its grace period is unknown: \(silence.detail)")
+    case (.found, _), (.notFound, _), (.malformedId, _), (.accountGone, _): break
+    }
+  }
+
   /// What the answer says about the health of the side that was asked last. Rate limiting is not an illness: the gate
   /// deals with it.
   var health: CircuitBreaker.CallResult {

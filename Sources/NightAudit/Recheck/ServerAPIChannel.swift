@@ -41,7 +41,13 @@ package struct ServerAPIChannel: AppleChannel {
 
   package func ask(_ question: Question) async throws(CancellationError) -> ChannelAnswer {
     guard case .transaction(let id) = question.matter else { return ChannelAnswer(.review) }
-    return ChannelAnswer(try await client.transactionInfo(id, first: question.first))
+    let found = try await client.transactionInfo(id, first: question.first)
+    var answer = ChannelAnswer(found)
+    if case .found(let transaction) = found.outcome, transaction.fact.hasLapsed(by: policy.asOf) {
+      // Only there Apple tells of a newer period, and of the grace that it gives while it collects the money.
+      answer.add(try await client.subscriptionStatuses(id, on: found.trail.asked.last ?? question.first))
+    }
+    return answer
   }
 
   package func result(of check: JudgedCheck, answers: [ChannelAnswer]) -> CheckResult {
@@ -128,5 +134,13 @@ package struct ServerAPIChannel: AppleChannel {
       : check.result(.review, .contradiction, channel: .serverApi)
     if isYoung || check.due.outcome != result.outcome { result.next = .nextNight }
     return result
+  }
+}
+
+extension TransactionFact {
+  /// Whether it is a period of a subscription that has ended and was not taken back.
+  fileprivate func hasLapsed(by asOf: Instant) -> Bool {
+    guard productType == .autoRenewable, revocation == .says(nil), let expiresDate else { return false }
+    return expiresDate <= asOf
   }
 }

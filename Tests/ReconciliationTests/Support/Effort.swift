@@ -1,8 +1,8 @@
 import Foundation
 
-/// How hard random tests try: 1, or what `NIGHT_AUDIT_TEST_EFFORT` says, for a night of searching.
+/// How hard random tests try: 1, or what `TEST_EFFORT` says, for a night of searching.
 enum Effort {
-  static let factor = ProcessInfo.processInfo.environment["NIGHT_AUDIT_TEST_EFFORT"].flatMap { Int($0) } ?? 1
+  static let factor = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
 
   /// Seeds of the blocks that random tests are cut into, so that blocks run side by side.
   static let blocks = Array(0..<UInt64(4 * factor))
