@@ -4,16 +4,19 @@ SWIFT ?= swift
 PREFIX ?= /usr/local
 DESTDIR ?=
 SYSCONFDIR ?= /etc
+INPUTS ?= 1000000
+SEED ?= 1
 
 # The installed program must run where no Swift is.
 RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build install lint bench clean
+.PHONY: help demo test fuzz build install lint bench clean
 
 help:
 	@echo 'make demo      one night on a sample shop: installs what is missing, builds, runs, shows the reports'
 	@echo 'make test      installs what is missing, builds and runs all tests'
+	@echo 'make fuzz      INPUTS=1000000 mutated inputs, drawn from SEED=1, into every decoder of what others send'
 	@echo 'make build     release build; the programs are in .build/release'
 	@echo 'make install   after make build: program, cron examples and configuration, below PREFIX=$(PREFIX)'
 	@echo 'make lint      swift format, strictly'
@@ -32,6 +35,14 @@ test:
 	@Tests/Demo/requirements.sh test
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build --no-parallel
+
+# Another executable, which no other command builds. Tests/Fuzz/README.md tells how LLVM's libFuzzer drives it.
+fuzz: export DEVELOPER_TOOLS = 1
+fuzz: export SWIFT_BACKTRACE = enable=no
+fuzz:
+	@Tests/Demo/requirements.sh build
+	$(SWIFT) build --product fuzz
+	"$$($(SWIFT) build --show-bin-path)/fuzz" --inputs $(INPUTS) --seed $(SEED)
 
 build:
 	@Tests/Demo/requirements.sh build

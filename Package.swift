@@ -8,6 +8,12 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
+let fuzzedModules: [Target.Dependency] = [
+  "AppStore", "Reconciliation",
+  .product(name: "NIOCore", package: "swift-nio"),
+  .product(name: "NIOHTTP1", package: "swift-nio"),
+]
+
 let package = Package(
   name: "night-audit",
   products: [
@@ -25,9 +31,11 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
     .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
     .package(url: "https://github.com/apple/swift-nio-extras", exact: "1.35.2"),
+    .package(url: "https://github.com/apple/swift-system", exact: "1.8.1"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1", traits: []),
     .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
+    .package(url: "https://github.com/swiftlang/swift-subprocess", exact: "1.0.2", traits: []),
     .package(url: "https://github.com/vapor/jwt-kit", exact: "5.7.1"),
   ],
   targets: [
@@ -36,11 +44,15 @@ let package = Package(
     .systemLibrary(
       name: "CXLSXWriter", pkgConfig: "xlsxwriter",
       providers: [.apt(["libxlsxwriter-dev"]), .brew(["libxlsxwriter"])]),
+    // How workbooks that come back are read: the archive by libxlsxwriter's own ZIP library, the XML by expat.
+    .systemLibrary(
+      name: "CMiniZip", pkgConfig: "minizip", providers: [.apt(["libminizip-dev"]), .brew(["minizip"])]),
+    .systemLibrary(name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"]), .brew(["expat"])]),
     .target(name: "CFileExchange"),
     .target(
       name: "Postgres", dependencies: ["CLibPQ"], swiftSettings: strict + [.strictMemorySafety()]),
     .target(
-      name: "Spreadsheet", dependencies: ["CXLSXWriter"],
+      name: "Spreadsheet", dependencies: ["CExpat", "CMiniZip", "CXLSXWriter"],
       swiftSettings: strict + [.strictMemorySafety()]),
     .target(name: "Reconciliation", swiftSettings: strict),
     .target(
@@ -65,15 +77,19 @@ let package = Package(
     .target(
       name: "NightAudit",
       dependencies: [
-        "AppStore", "CFileExchange", "Postgres", "Reconciliation", "Reporting",
+        "AppStore", "CFileExchange", "Postgres", "Reconciliation", "Reporting", "Spreadsheet",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
+        .product(name: "Subprocess", package: "swift-subprocess"),
+        .product(name: "SystemPackage", package: "swift-system"),
         .product(name: "Yams", package: "Yams"),
       ],
       resources: [
         .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0002_sweep.sql"),
         .embedInCode("Migrations/0003_lookups.sql"),
+        .embedInCode("Migrations/0005_people_and_adjustments.sql"),
+        .embedInCode("Migrations/0006_dispatches.sql"),
         .embedInCode("Migrations/sales.sql"),
       ],
       swiftSettings: strict),
@@ -99,7 +115,7 @@ let package = Package(
       ], swiftSettings: strict),
     .target(name: "TestSupport", dependencies: ["Postgres"], path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
-    .testTarget(name: "SpreadsheetTests", dependencies: ["Spreadsheet"], swiftSettings: strict),
+    .testTarget(name: "SpreadsheetTests", dependencies: ["Spreadsheet", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "ReconciliationTests", dependencies: ["Reconciliation"], swiftSettings: strict),
     .testTarget(
       name: "AppStoreTests",
@@ -115,7 +131,11 @@ let package = Package(
         .product(name: "X509", package: "swift-certificates"),
       ], swiftSettings: strict),
     .testTarget(
-      name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet"], swiftSettings: strict),
+      name: "FuzzTests", dependencies: fuzzedModules, path: "Tests/Fuzz", exclude: ["Corpus", "Program", "README.md"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(
       name: "NightAuditTests",
       dependencies: [
@@ -134,3 +154,16 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6]
 )
+
+// Programs for those who work on this one, which nobody else should wait for. The fuzzer and its test share their files, and a
+// file belongs to one target. With DEVELOPER_TOOLS=libfuzzer LLVM's libFuzzer brings its own main function.
+if let tools = Context.environment["DEVELOPER_TOOLS"] {
+  package.targets.removeAll { $0.name == "FuzzTests" }
+  package.targets.append(
+    .executableTarget(
+      name: "fuzz",
+      dependencies: fuzzedModules + [.product(name: "ArgumentParser", package: "swift-argument-parser")],
+      path: "Tests/Fuzz", exclude: ["Corpus", "FuzzTests.swift", "README.md"],
+      swiftSettings: strict
+        + (tools == "libfuzzer" ? [.define("LIBFUZZER"), .unsafeFlags(["-parse-as-library"])] : [])))
+}

@@ -1,5 +1,6 @@
 import Postgres
 import Reporting
+import Spreadsheet
 
 /// The exit statuses of the program (README, "Exit codes").
 package enum ExitStatus: Int32, Sendable {
@@ -25,6 +26,17 @@ package enum ExitStatus: Int32, Sendable {
     case is Explain.Missing: self = .nothingThere
     case is RunLock.Held: self = .locked
     case is ReportFolder.Failure, is SpillSorter.Failure: self = .cannotWrite
+    case let error as FindingsError:
+      switch error {
+      case .unknown: self = .nothingThere
+      case .ambiguous: self = .usage
+      }
+    case let error as RunsError:
+      switch error {
+      case .unknown, .unfinished: self = .nothingThere
+      case .ambiguous: self = .usage
+      }
+    case is WorkbookReadError, is PeopleText.Refusal: self = .usage
     case let error as ReportError:
       switch error {
       case .cannotWrite, .workbook: self = .cannotWrite

@@ -32,6 +32,8 @@ package struct NightOutcome: Sendable {
   /// Where the report lies; nil when none was written.
   package var directory: String?
   package var recheck: RecheckSummary?
+  /// What was sent, or could not be.
+  package var dispatches: [Dispatch] = []
   package var exitStatus: ExitStatus
   /// Findings by severity, for those who only want to know whether to look.
   package var criticalFindings: Int {
@@ -64,6 +66,7 @@ package struct NightRun: Sendable {
   package func run(_ request: NightRequest) async throws -> NightOutcome {
     let runId = UUID().uuidString.lowercased()
     let began = ContinuousClock.now
+    let courier = try Courier(settings.deliver, stop: stop)
     let channels = try openChannels(asOf: request.asOf)
     defer { channels.close() }
     let session = try await connect()
@@ -73,17 +76,24 @@ package struct NightRun: Sendable {
     let record = record(request, plan, runId: runId)
     try await record.begin(session)
     do {
-      let recheck = try await recheck(request, channels, runId: runId, session: session)
+      let deadline = deadline(request)
+      var recheck = try await recheck(request, channels, runId: runId, session: session, deadline: deadline)
       if let reason = stop.stopped { throw Stopped(reason: reason) }
-      var outcome = try await audit(
-        plan, destination: destination(request, plan), faults: recheck.faults, saving: record
-      ) {
-        status, folder in
-        try folder.write(
-          RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).encoded(),
-          as: "run.json")
+      var outcome: NightOutcome
+      do {
+        let mayAsk = !request.isOffline && recheck.endedEarly == nil && .now < deadline
+        outcome = try await audit(plan, request, recheck, saving: record, since: began, mayAsk: mayAsk)
+      } catch let first as Audit.AsksFirst {
+        // Whatever settled meanwhile alarms nobody.
+        recheck.add(
+          try await self.recheck(
+            request, channels, runId: runId, session: session, deadline: deadline, critical: first.critical))
+        if let reason = stop.stopped { throw Stopped(reason: reason) }
+        outcome = try await audit(plan, request, recheck, saving: record, since: began, mayAsk: false)
       }
       outcome.recheck = recheck
+      if record.isNightly { try await deliver(&outcome, courier, record: record, session: session) }
+      if request.out == nil { try await clearAway(outcome, asOf: request.asOf, session: session) }
       await session.close()
       return outcome
     } catch {
@@ -100,7 +110,8 @@ package struct NightRun: Sendable {
     defer { channels.close() }
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
-    let summary = try await recheck(request, channels, runId: UUID().uuidString.lowercased(), session: session)
+    let summary = try await recheck(
+      request, channels, runId: UUID().uuidString.lowercased(), session: session, deadline: deadline(request))
     await session.close()
     if let reason = stop.stopped { throw Stopped(reason: reason) }
     return summary
@@ -111,7 +122,8 @@ package struct NightRun: Sendable {
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
     let queue = try CheckQueue(
-      session: session, settings: settings, asOf: request.asOf, runId: UUID().uuidString, selection: request.selection)
+      session: session, settings: settings, asOf: request.asOf, runId: UUID().uuidString, selection: request.selection,
+      critical: try await openCriticals(request, session))
     var summary = RecheckSummary()
     summary.due = try await queue.dueCount() + queue.unknownCount()
     await session.close()
@@ -123,7 +135,9 @@ package struct NightRun: Sendable {
     let plan = try plan(request)
     let began = ContinuousClock.now
     let record = record(request, plan, runId: UUID().uuidString.lowercased())
-    return try await audit(plan, destination: request.out.map { .exact($0) }, faults: [:], saving: nil) {
+    return try await audit(
+      plan, destination: request.out.map { .exact($0) }, faults: [:], saving: nil, mayAsk: false
+    ) {
       status, folder in
       try folder.write(
         RunDocument(record: record, recheck: nil, duration: .now - began, exitStatus: status).encoded(), as: "run.json")
@@ -141,11 +155,8 @@ package struct NightRun: Sendable {
     var transport: HTTPTransport
     var judge: OfflineJudge
     var channels: [any AppleChannel]
-
-    /// Those that Apple tells about unasked. They share the client, and with it the rate limit, of their channel.
-    var swept: [SweptApp] {
-      channels.compactMap { $0 as? ServerAPIChannel }.map { SweptApp($0.app, client: $0.client) }
-    }
+    /// Those that Apple tells about unasked.
+    var swept: [SweptApp] { channels.compactMap { ($0 as? ServerAPIChannel)?.swept } }
 
     func close() {
       let transport = transport
@@ -184,20 +195,44 @@ package struct NightRun: Sendable {
     }
   }
 
+  /// Until when Apple is asked.
+  private func deadline(_ request: NightRequest) -> ContinuousClock.Instant {
+    .now + .microseconds((request.maxDuration ?? settings.maxDuration).microseconds)
+  }
+
+  /// What the critical findings rest on that the last night left open: they would be reported again.
+  private func openCriticals(_ request: NightRequest, _ session: PostgresSession) async throws -> Set<CheckSubject> {
+    let settings = settings
+    let proofs = try await session.withConnection { connection in
+      try CriticalEvidence.due(
+        behind: try CriticalEvidence.open(request.selection, on: connection), settings: settings, asOf: request.asOf,
+        on: connection)
+    }
+    return Set(proofs.map(\.subject))
+  }
+
+  /// - Parameter critical: what critical findings rest on; nil for those that are open.
   private func recheck(
-    _ request: NightRequest, _ channels: Channels, runId: String, session: PostgresSession
+    _ request: NightRequest, _ channels: Channels, runId: String, session: PostgresSession,
+    deadline: ContinuousClock.Instant, critical: Set<CheckSubject>? = nil
   ) async throws -> RecheckSummary {
     let writing = try await connect()
+    var swept: SweepSummary?
+    var aged = critical
+    if aged == nil {
+      // First, so that what Apple tells unasked need not be asked for; but a first sweep of months must leave time to ask.
+      let now = ContinuousClock.now
+      swept = try await sweep(
+        request, channels.swept, runId: runId, session: writing, deadline: now + (deadline - now) / 2)
+      aged = try await openCriticals(request, session)
+    }
     let queue = try CheckQueue(
-      session: session, settings: settings, asOf: request.asOf, runId: runId, selection: request.selection)
+      session: session, settings: settings, asOf: request.asOf, runId: runId, selection: request.selection,
+      critical: aged ?? [])
     let stage = RecheckStage(
       queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId),
       judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
-      progress: progress, isOffline: request.isOffline)
-    let limit = request.maxDuration ?? settings.maxDuration
-    let deadline = ContinuousClock.now + .microseconds(limit.microseconds)
-    // First, so that what Apple tells unasked need not be asked for.
-    let swept = try await sweep(request, channels.swept, runId: runId, session: writing, deadline: deadline)
+      progress: progress, faults: swept?.faults ?? [:], isOffline: request.isOffline)
     var summary = try await stage.run(deadline: deadline)
     summary.add(swept)
     await writing.close()
@@ -215,13 +250,45 @@ package struct NightRun: Sendable {
     return summary
   }
 
+  // MARK: - After the report has appeared
+
+  /// Sends what is owed. The report lies where it lies whatever becomes of that.
+  private func deliver(
+    _ outcome: inout NightOutcome, _ courier: Courier, record: RunRecord, session: PostgresSession
+  ) async throws {
+    let dispatcher = Dispatcher(
+      targets: settings.deliver, courier: courier, session: session, logger: logger, stop: stop)
+    outcome.dispatches = try await dispatcher.deliverAll(runId: record.runId)
+    let hasFailed = outcome.dispatches.contains { $0.problem != nil }
+    guard hasFailed, outcome.exitStatus != .configuration else { return }
+    outcome.exitStatus = .cannotWrite
+    try await record.end(session, exitStatus: outcome.exitStatus.rawValue)
+  }
+
+  /// Removes report folders that have had their time.
+  private func clearAway(_ outcome: NightOutcome, asOf: Instant, session: PostgresSession) async throws {
+    guard let retention = settings.retention else { return }
+    let directory = ReportFolder.absolute(settings.reportDirectory)
+    let shelf = ReportShelf(directory: directory, logger: logger)
+    var kept = try await DispatchTable.owedDirectories(session)
+    if let written = outcome.directory { kept.insert(ReportFolder.absolute(written)) }
+    let prefix = directory + "/"
+    var paths = Set(kept.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) })
+    if let latest = shelf.latest { paths.insert(latest) }
+    // An as-of in the future must not make everything old.
+    let rule = ReportRetention(cutoff: min(asOf, .now) - retention, kept: paths)
+    for folder in rule.expired(shelf.folders()) { shelf.remove(folder) }
+  }
+
   // MARK: - Deciding
 
   private func plan(_ request: NightRequest) throws -> AuditPlan {
-    AuditPlan(
+    var plan = AuditPlan(
       rules: settings.rules(asOf: request.asOf),
       period: request.period ?? Period.dayBefore(request.asOf, in: settings.timeZone), selection: request.selection,
       staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
+    plan.lookedUpApps = Set(settings.serverAPIApps)
+    return plan
   }
 
   private func record(_ request: NightRequest, _ plan: AuditPlan, runId: String) -> RunRecord {
@@ -246,17 +313,33 @@ package struct NightRun: Sendable {
   /// - Parameters:
   ///   - destination: nil writes no files.
   ///   - record: the run to save; nil leaves the database as it is.
+  ///   - mayAsk: whether Apple can still be asked.
   ///   - finishing: adds files to the folder just before it is published.
+  /// - Throws: `Audit.AsksFirst`, when Apple can be asked and has to be.
   private func audit(
     _ plan: AuditPlan, destination: ReportFolder.Destination?, faults: [String: String], saving record: RunRecord?,
-    finishing: @escaping @Sendable (ExitStatus, ReportFolder) throws -> Void
+    mayAsk: Bool, finishing: @escaping @Sendable (ExitStatus, ReportFolder) throws -> Void
   ) async throws -> NightOutcome {
     let settings = settings
     let stop = stop
     let progress = progress
     return try await withBlockingThread { scope in
       let audit = Audit(settings: settings, plan: plan, faults: faults, stop: stop, progress: progress)
-      return try audit.run(scope, destination: destination, saving: record, finishing: finishing)
+      return try audit.run(scope, destination: destination, saving: record, mayAsk: mayAsk, finishing: finishing)
+    }
+  }
+
+  /// The audit of a night.
+  private func audit(
+    _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, saving record: RunRecord,
+    since began: ContinuousClock.Instant, mayAsk: Bool
+  ) async throws -> NightOutcome {
+    try await audit(
+      plan, destination: destination(request, plan), faults: recheck.faults, saving: record, mayAsk: mayAsk
+    ) { status, folder in
+      try folder.write(
+        RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).encoded(),
+        as: "run.json")
     }
   }
 }

@@ -118,17 +118,18 @@ struct CSVText: RowSink, ~Copyable {
 
   /// A number, which is never defused; the two infinities are spelt as Table Schema does.
   mutating func figure(_ text: String) {
+    let number =
+      switch text {
+      case "Infinity": "INF"
+      case "-Infinity": "-INF"
+      default: text
+      }
     let digits = text.utf8.drop { $0 == UInt8(ascii: "-") }
-    switch text {
-    case "Infinity": return self.text("INF")
-    case "-Infinity":
-      reserve(8)
-      for byte in "-INF".utf8 { put(byte) }
-    case _ where digits.allSatisfy({ (48...57).contains($0) || $0 == UInt8(ascii: ".") }):
-      reserve(text.utf8.count + 1)
-      for byte in text.utf8 { put(byte) }
-    default: return self.text(text)
+    guard number != text || digits.allSatisfy({ (48...57).contains($0) || $0 == UInt8(ascii: ".") }) else {
+      return self.text(text)
     }
+    reserve(number.utf8.count + 1)
+    for byte in number.utf8 { put(byte) }
     put(Self.comma)
   }
 

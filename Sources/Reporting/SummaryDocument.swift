@@ -3,8 +3,8 @@ import Glibc
 import Reconciliation
 
 /// `summary.json`.
-package struct SummaryDocument: Encodable {
-  struct Period: Encodable {
+package struct SummaryDocument: Codable {
+  struct Period: Codable {
     var since: String
     var until: String
     var timeZone: String
@@ -15,17 +15,17 @@ package struct SummaryDocument: Encodable {
     }
   }
 
-  struct Orders: Encodable {
+  struct Orders: Codable {
     var read: Int
   }
 
-  struct Bucket: Encodable {
+  struct Bucket: Codable {
     var orders: Int
     /// Decimal text by currency code.
     var amount: [String: String]
   }
 
-  struct Findings: Encodable {
+  struct Findings: Codable {
     var open: [String: Int]
     var opening: Int
     var new: Int
@@ -39,7 +39,7 @@ package struct SummaryDocument: Encodable {
     }
   }
 
-  struct Control: Encodable {
+  struct Control: Codable {
     var name: String
     var left: String
     var right: String
@@ -54,9 +54,11 @@ package struct SummaryDocument: Encodable {
   var dispositions: [String: Bucket]
   var findings: Findings
   var control: [Control]
+  /// nil, and then absent, when earlier days are what they were.
+  var adjustments: [AdjustmentLine]?
 
   enum CodingKeys: String, CodingKey {
-    case complete, period, configuration, orders, dispositions, findings, control
+    case complete, period, configuration, orders, dispositions, findings, control, adjustments
     case incompleteReasons = "incomplete_reasons"
     case asOf = "as_of"
   }
@@ -79,8 +81,21 @@ package struct SummaryDocument: Encodable {
       open: Dictionary(uniqueKeysWithValues: open.map { ($0.key.rawValue, $0.value) }),
       opening: summary.findings.opening, new: summary.findings.new, closed: summary.findings.closed,
       closing: summary.findings.closing, atStake: summary.findings.atStake.texts)
+    adjustments = summary.adjustments.isEmpty ? nil : summary.adjustments.map { AdjustmentLine($0) }
     self.control = control.map { Control(name: $0.name, left: $0.left, right: $0.right) }
   }
+
+  /// Reads a `summary.json` back; nil for anything else.
+  package init?(json: [UInt8]) {
+    guard let document = try? JSONDecoder().decode(SummaryDocument.self, from: Data(json)) else { return nil }
+    self = document
+  }
+
+  /// Whether everything that was due was answered.
+  package var isComplete: Bool { complete }
+
+  /// As-of of the run, RFC 3339.
+  package var instant: String { asOf }
 
   /// The document as UTF-8, its keys sorted: the same facts give the same bytes.
   package func encoded() throws(ReportError) -> [UInt8] {
@@ -107,7 +122,7 @@ extension MoneyByCurrency {
 
 extension Instant {
   /// RFC 3339 in UTC, as CSV prints it.
-  var text: String {
+  package var text: String {
     var text = CSVText(capacity: 32)
     text.instant(self)
     return String(decoding: text.bytes.dropLast(), as: UTF8.self)

@@ -18,6 +18,8 @@ package struct SummaryFacts: Sendable {
   package var findings: FindingsSummary
   /// Up to 30 nights for the chart, this one included, oldest first.
   package var history: [Night]
+  /// How earlier days differ from what was reported about them.
+  package var adjustments: [Adjustment] = []
 
   /// Facts of one run.
   package init(

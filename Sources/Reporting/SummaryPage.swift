@@ -51,6 +51,7 @@ struct SummaryPage {
     try writeControl(control)
     try writeTiles(totals, facts.findings, control)
     try writeMoney(totals, users: sheets.first { $0.table == .users })
+    try writeAdjustments(facts.adjustments)
     beginPage()
     try writeFindings(facts.findings, sheet: sheets.first { $0.table == .findings }, in: workbook)
     try writeContents(sheets)

@@ -16,13 +16,16 @@ struct NightAuditCommand: AsyncParsableCommand {
         night-audit run --order 4711                 one order, into reports/ad-hoc
         night-audit reconcile --user 800 --json      decide from what is stored, ask nobody
         night-audit explain 4711                     one order: facts, evidence, rule by rule, why
+        night-audit findings list --severity critical
+        night-audit runs diff 2026-11-18 latest      what changed between two nights, and why
 
       Exit status: 0 complete, 1 nothing by that name, 2 critical findings (--fail-on-findings), 3 incomplete, 64 usage,
-      69 database unreachable, 70 internal error, 73 cannot write, 75 another run, 78 configuration or credentials,
+      69 database unreachable, 70 internal error, 73 cannot write or send, 75 another run, 78 configuration or credentials,
       130 and 143 stopped by a signal.
       """,
     version: Version.current,
     subcommands: [
-      Run.self, Recheck.self, Reconcile.self, ExplainCommand.self, Init.self, DoctorCommand.self, Trust.self,
+      Run.self, Recheck.self, Reconcile.self, ExplainCommand.self, Findings.self, Runs.self, Init.self,
+      DoctorCommand.self, Trust.self,
     ])
 }

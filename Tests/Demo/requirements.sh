@@ -27,6 +27,8 @@ need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
 need pkg-config command -v pkg-config
 need libpq-dev pkg-config --exists libpq
 need libxlsxwriter-dev pkg-config --exists xlsxwriter
+need libminizip-dev pkg-config --exists minizip
+need libexpat1-dev pkg-config --exists expat
 need zlib1g-dev pkg-config --exists zlib
 case $purpose in
   build) ;;

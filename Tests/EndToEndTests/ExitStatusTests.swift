@@ -31,6 +31,13 @@ import TestSupport
       "app: {game: {bundleId: com.example.game}}\nappstore: {channel: verifyReceipt, verifyReceiptUrl: 'http://example.com/x'}",
       "appstore.verifyReceiptUrl"
     ),
+    (
+      """
+      app: {game: {bundleId: com.example.game}}
+      report: {deliver: [post]}
+      deliver: {post: {url: 'https://example.com/x', user: u, passwordFile: /nonexistent/secret}}
+      """, "deliver.post.passwordFile"
+    ),
     ("app: {a: {bundleId: x}, b: {bundleId: y}}", "appstore.apps"),
     ("app: {game: {bundleId: com.example.game}}\nappstore: {channel: serverApi}", "appstore.channel"),
   ])

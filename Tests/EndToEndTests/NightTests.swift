@@ -19,7 +19,8 @@ import Testing
     let files = try shop.files(folder)
     #expect(
       files.keys.sorted() == [
-        "SHA256SUMS", "amounts.csv", "findings.csv", "night-audit-2026-11-20.xlsx", "orders.csv", "receipts.csv",
+        "SHA256SUMS", "amounts.csv", "datapackage.json", "findings.csv", "night-audit-2026-11-20.xlsx", "orders.csv",
+        "receipts.csv",
         "refunds.csv", "run.json", "sandbox.csv", "summary.json", "users.csv",
       ])
     for (name, content) in files where name.hasSuffix(".csv") || name == "summary.json" {
@@ -30,6 +31,15 @@ import Testing
       }
       let wanted = try Data(contentsOf: expected)
       #expect(content == wanted, "\(name) is not what Expected/\(name) holds")
+    }
+
+    if TestTools.areInstalled {
+      let program =
+        "import frictionless, sys; sys.exit(str(r) if not (r := frictionless.validate(sys.argv[1])).valid else 0)"
+      let valid = try await Program(path: "/usr/bin/env").run([
+        "-C", folder, TestTools.python, "-c", program, "datapackage.json",
+      ])
+      #expect(valid.status == 0, "\(valid.errors)")
     }
 
     let again = try await shop.nightAudit(

@@ -41,6 +41,8 @@ import Testing
     let first = try await shop.night(0)
     #expect(first.status == 0, "\(first.errors)")
     #expect(try findings(shop, night: "2026-11-19").isEmpty)
+    // What was told within a week is not asked for; the subscription began before that.
+    #expect(try shop.requests("/production/inApps/v1/transactions") == 1)
     // The audit has found whose they are.
     #expect(
       try await shop.value(
@@ -104,6 +106,31 @@ import Testing
     let told = try await shop.night(0)
     #expect(told.status == 0, "\(told.errors)")
     #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1001 "])
+  }
+
+  @Test func aKilledSweepGoesOnWhereItWas() async throws {
+    let shop = try await NotifiedShop(
+      transactions: (0..<200).map { number in
+        [
+          "transactionId": "\(1_000 + number)", "purchaseDate": Self.start - 200 * Self.day,
+          "revocationDate": Self.start - 8 * Self.day + Int64(number) * 60_000,
+        ]
+      }, latency: "20ms")
+    let arguments = ["recheck", "--as-of", NotifiedShop.asOf(0), "--config", shop.directory.file("night-audit.yaml")]
+    let running = try Program.nightAudit.start(arguments)
+    while running.process.isRunning, try await shop.value("SELECT count(*) >= 100 FROM night_audit.evidence") != "true"
+    {
+      await Task.yield()
+    }
+    kill(running.process.processIdentifier, SIGKILL)
+    _ = await running.finish()
+    let stored = try #require(Int(try await shop.value("SELECT count(*) FROM night_audit.evidence")))
+    #expect(stored < 200)
+    let result = try await shop.nightAudit("recheck", "--as-of", NotifiedShop.asOf(0))
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.evidence") == "200")
+    // Ten pages of refunds and one of each other type; what was under way is asked for twice at most.
+    #expect(try shop.requests("/production/inApps/v1/notifications") <= 16)
   }
 
   @Test func onlyAWholeNightSweeps() async throws {

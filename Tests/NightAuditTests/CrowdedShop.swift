@@ -13,7 +13,7 @@ struct CrowdedShop {
   static let asOf = Instant(seconds: 1_795_132_800)
   static let bundle = "com.example.game"
 
-  let orderIds = (0..<90).map { "order-\($0)" }
+  let orderIds = (0..<60).map { "order-\($0)" }
   private let transactionIds = (0..<70).map { "t\($0)" }
   private var state: UInt64
 
@@ -34,11 +34,11 @@ struct CrowdedShop {
       _ = try Migrator.migrate(connection)
     }
     for id in orderIds { try await insert(order: id, session) }
-    for number in 0..<80 { try await insert(delivery: "d\(number)", session) }
+    for number in 0..<60 { try await insert(delivery: "d\(number)", session) }
     let queue = try CheckQueue(
       session: session, settings: settings, asOf: Self.asOf, runId: Self.runId, selection: Selection())
     var results: [CheckResult] = []
-    for number in 0..<110 { results.append(try await insert(receipt: "r\(number)", session)) }
+    for number in 0..<90 { results.append(try await insert(receipt: number, session)) }
     try await queue.enqueue()
     // What was never asked stays so.
     let writer = AnswerWriter(session: session, asOf: Self.asOf, runId: Self.runId)
@@ -52,7 +52,7 @@ struct CrowdedShop {
   // MARK: - Rows
 
   private mutating func insert(order id: String, _ session: PostgresSession) async throws {
-    let named = pick([nil, nil, nil, transactionIds.randomElement(using: &self), "unknown"])
+    let named = oneIn(2) ? nil : "t\(Int.random(in: 0..<12, using: &self))"
     try await session.execute(
       """
       INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id,
@@ -82,7 +82,8 @@ struct CrowdedShop {
   }
 
   /// Inserts a receipt and returns what asking about it came to.
-  private mutating func insert(receipt id: String, _ session: PostgresSession) async throws -> CheckResult {
+  private mutating func insert(receipt number: Int, _ session: PostgresSession) async throws -> CheckResult {
+    let id = "r\(number)"
     let order = oneIn(12) ? nil : orderIds.randomElement(using: &self)
     try await session.execute(
       """
@@ -111,17 +112,21 @@ struct CrowdedShop {
     case 3: break
     case 4, 5, 6:
       result.kind = .signed
-      let known = fact(transactionIds.randomElement(using: &self) ?? "t0")
+      let known = fact(transaction(of: number))
       result.facts = [known]
       result.signedTransactionId = known.transactionId
       result.environment = known.environment
     default:
-      let facts = (0..<Int.random(in: 1...4, using: &self)).map { _ in
-        transactionIds.randomElement(using: &self) ?? "t0"
-      }
-      result.facts = Set(facts).sorted().map { fact($0) }
+      let ids = (0..<Int.random(in: 1...4, using: &self)).map { _ in transaction(of: number) }
+      result.facts = Set(ids).sorted().map { fact($0) }
     }
+    result.broughtCount = result.facts.count
     return result
+  }
+
+  /// One that nobody else has, or one that many want.
+  private mutating func transaction(of number: Int) -> String {
+    oneIn(2) ? "t\(1_000 + number)" : transactionIds.randomElement(using: &self) ?? "t0"
   }
 
   /// What Apple says about a transaction is the same whoever asks.

@@ -68,6 +68,51 @@ import Testing
     #expect(error?.key == key)
   }
 
+  @Test(arguments: [
+    ("report: {deliver: [a]}", "deliver.a"), ("deliver: {a: {url: 'smtps://h'}}", "deliver.a"),
+    ("report: {deliver: [a, a]}\ndeliver.a.command: /bin/true", "report.deliver"),
+    ("report: {deliver: ['1']}", "report.deliver"),
+    ("report: {deliver: [a]}\ndeliver: {a: {command: [/bin/true], url: 'https://h/x'}}", "deliver.a"),
+    ("report: {deliver: [a]}\ndeliver: {a: {command: [send]}}", "deliver.a.command"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'ftp://h/x'}}", "deliver.a.url"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'http://example.com/x'}}", "deliver.a.url"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://u:p@h/x'}}", "deliver.a.url"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://h/x?y=1'}}", "deliver.a.url"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://h/x', user: u}}", "deliver.a.passwordFile"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://h/x', to: [a@b.c]}}", "deliver.a.to"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://h/x', region: eu-1}}", "deliver.a.user"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'smtps://h', to: [a@b.c]}}", "deliver.a.from"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'smtps://h', from: a@b.c}}", "deliver.a.to"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'smtps://h', from: a@b.c, to: ['A <a@b.c>']}}", "deliver.a.to"),
+    (
+      "report: {deliver: [a]}\ndeliver: {a: {url: 'smtps://h', from: \"a@b.c\\nBcc: x@y.z\", to: [a@b.c]}}",
+      "deliver.a.from"
+    ),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'sftp://h/x', user: u, passwordFile: /p}}", "deliver.a.hostKey"),
+    ("report: {deliver: [a]}\ndeliver: {a: {command: [/bin/true], attempts: 0}}", "deliver.a.attempts"),
+    ("report: {deliver: [a]}\ndeliver: {a: {command: [/bin/true], colour: blue}}", "deliver.a.colour"),
+  ])
+  func placesThatCannotBeSentToAreNamed(_ yaml: String, _ key: String) throws {
+    let error = #expect(throws: ConfigurationError.self) { try load(app + yaml) }
+    #expect(error?.key == key)
+  }
+
+  @Test func placesToSendToAreReadInTheirOrder() throws {
+    let settings = try load(
+      app + """
+        report: {deliver: [post, archive]}
+        deliver:
+          archive: {command: [/usr/local/bin/archive, --now], attempts: 1}
+          post: {url: 'smtps://mail.example.com', from: audit@example.com, to: [a@example.com, b@example.com], user: u}
+        """, ["NIGHT_AUDIT_DELIVER_POST_PASSWORD_FILE": "/run/secret"])
+    #expect(settings.deliver.map(\.name) == ["post", "archive"])
+    #expect(settings.deliver[0].secretFiles.map(\.path) == ["/run/secret"])
+    #expect(settings.deliver[1].means == .command(["/usr/local/bin/archive", "--now"]))
+    #expect(settings.deliver[1].attempts == 1)
+    #expect(settings.warnings.isEmpty)
+    #expect(settings.digest == (try load(app).digest))
+  }
+
   @Test func twoAppsNeedTheirNamesListed() throws {
     let both = "app: {a: {bundleId: x}, b: {bundleId: y}}\n"
     let error = #expect(throws: ConfigurationError.self) { try load(both) }

@@ -40,10 +40,20 @@ import Testing
   func large() {
     let size = Shop.largeSize ?? 0
     var random = SeededGenerator(seed: 7)
-    let told = (0..<size).compactMap { _ in Scenario.all.randomElement(using: &random) }
+    // Some stories have no order, some have several: one order each, more or less.
+    var told: [Scenario] = []
+    var orders = 0
+    while orders < size, let scenario = Scenario.all.randomElement(using: &random) {
+      var story = Story(prefix: "", seed: UInt64(told.count))
+      scenario.tell(&story)
+      orders += story.scene.world.orders.count
+      told.append(scenario)
+    }
+    let shop = Shop(telling: told, seed: random.next())
     var score = Score()
-    score.take(Shop(telling: told, seed: random.next()))
+    score.take(shop)
     score.check()
+    print("orders=\(shop.world.orders.count) stories=\(told.count) findings=\(shop.findings.count) \(score)")
   }
 }
 
@@ -53,8 +63,8 @@ private struct Shop {
   var dispositions: [Identifier: Disposition] = [:]
   var findings: Set<Story.Expected> = []
 
-  /// How many stories the large shop tells: `NIGHT_AUDIT_TEST_STORIES`.
-  static let largeSize = ProcessInfo.processInfo.environment["NIGHT_AUDIT_TEST_STORIES"].flatMap { Int($0) }
+  /// About how many orders the large shop has: `WORLD_ORDERS`.
+  static let largeSize = ProcessInfo.processInfo.environment["WORLD_ORDERS"].flatMap { Int($0) }
 
   init(telling scenarios: [Scenario], seed: UInt64) {
     var random = SeededGenerator(seed: seed)
@@ -77,7 +87,7 @@ private struct Shop {
 }
 
 /// How often each kind was found, missed and imagined.
-private struct Score {
+private struct Score: CustomStringConvertible {
   private var found: [FindingKind: Int] = [:]
   private var missed: [FindingKind: [Identifier]] = [:]
   private var imagined: [FindingKind: [Identifier]] = [:]
@@ -93,6 +103,13 @@ private struct Score {
       misplaced.append("\(orderId) is not \(disposition)")
     }
     if outcome.judgements.count != shop.dispositions.count || !outcome.totals.isBalanced { misplaced.append("totals") }
+  }
+
+  /// One line of counters.
+  var description: String {
+    let counts = [found.values.reduce(0, +), missed.values.joined().count, imagined.values.joined().count]
+    return
+      "kinds=\(found.count) found=\(counts[0]) missed=\(counts[1]) imagined=\(counts[2]) misplaced=\(misplaced.count)"
   }
 
   func check() {

@@ -1,30 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
-
-struct ProcessFailure: Error, CustomStringConvertible {
-  let description: String
-}
 
 /// Runs a program to its end and returns what it printed.
 func run(_ program: String, _ arguments: [String], input: String = "") throws -> Data {
-  try withTemporaryDirectory { directory in
-    let files = ["in", "out", "err"].map { URL(filePath: "\(directory)/\($0)") }
-    try Data(input.utf8).write(to: files[0])
-    for file in files[1...] { try Data().write(to: file) }
-    let process = Process()
-    process.executableURL = URL(filePath: program)
-    process.arguments = arguments
-    process.standardInput = try FileHandle(forReadingFrom: files[0])
-    process.standardOutput = try FileHandle(forWritingTo: files[1])
-    process.standardError = try FileHandle(forWritingTo: files[2])
-    try process.run()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
-      let message = String(decoding: try Data(contentsOf: files[2]), as: UTF8.self)
-      throw ProcessFailure(description: "\(program) ended with \(process.terminationStatus): \(message)")
-    }
-    return try Data(contentsOf: files[1])
-  }
+  try Command.run([program] + arguments, input: input)
 }
 
 /// A workbook as openpyxl reads it: a reader that knows nothing of ours.

@@ -1,29 +1,47 @@
 import Foundation
 
-/// Runs a program to its end.
+/// Runs programs to their end.
 ///
 /// Foundation's `Process` waits until every descendant has closed a socket that it hands down, so a program that
-/// leaves a server behind, as `pg_ctl start` does, would never end for it. Here it ends when the program does.
-enum Command {
-  /// Searches `PATH` for the first argument. Throws, with what the program printed, unless it exits with 0.
-  static func run(_ arguments: [String]) throws {
-    let output = URL(fileURLWithPath: "/tmp/output-\(UUID().uuidString)")
-    defer { try? FileManager.default.removeItem(at: output) }
-    let status = try spawn(arguments, output: output.path)
-    guard status == 0 else {
-      let text = String(decoding: (try? Data(contentsOf: output)) ?? Data(), as: UTF8.self)
-      throw PrivatePostgres.Failure(description: "\(arguments.joined(separator: " ")): \(text)")
-    }
+/// leaves a server behind, as `pg_ctl start` does, would never end for it, and neither would one that started while
+/// another did. Here a program ends when it does.
+package enum Command {
+  /// Why a program did not end with 0, with what it printed.
+  package struct Failure: Error, CustomStringConvertible {
+    package let description: String
   }
 
-  /// The status as `waitpid` gives it.
-  private static func spawn(_ arguments: [String], output: String) throws -> Int32 {
+  /// Searches `PATH` for the first argument. Throws `Failure` unless it exits with 0.
+  ///
+  /// - Parameter input: what it reads from standard input.
+  /// - Returns: what it printed to standard output.
+  @discardableResult
+  package static func run(_ arguments: [String], input: String = "") throws -> Data {
+    let directory = URL(fileURLWithPath: "/tmp/command-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let files = ["in", "out", "err"].map { directory.appendingPathComponent($0) }
+    try Data(input.utf8).write(to: files[0])
+    let status = try spawn(arguments, files: files.map(\.path))
+    let output = (try? Data(contentsOf: files[1])) ?? Data()
+    guard status == 0 else {
+      let printed = output + ((try? Data(contentsOf: files[2])) ?? Data())
+      throw Failure(description: "\(arguments.joined(separator: " ")): \(String(decoding: printed, as: UTF8.self))")
+    }
+    return output
+  }
+
+  /// - Parameter files: what becomes standard input, output and error.
+  /// - Returns: the status as `waitpid` gives it.
+  private static func spawn(_ arguments: [String], files: [String]) throws -> Int32 {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-    posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_EXCL, 0o600)
-    posix_spawn_file_actions_adddup2(&actions, 1, 2)
+    posix_spawn_file_actions_addopen(&actions, 0, files[0], O_RDONLY, 0)
+    for descriptor in [1, 2] {
+      posix_spawn_file_actions_addopen(
+        &actions, Int32(descriptor), files[descriptor], O_WRONLY | O_CREAT | O_EXCL, 0o600)
+    }
     // Threads of a dispatch queue block signals, and a program would inherit that.
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
@@ -41,7 +59,7 @@ enum Command {
     var status: Int32 = -1
     while failure == 0, waitpid(process, &status, 0) == -1, errno == EINTR {}
     guard failure == 0 else {
-      throw PrivatePostgres.Failure(description: "\(arguments[0]): \(String(cString: strerror(failure)))")
+      throw Failure(description: "\(arguments[0]): \(String(cString: strerror(failure)))")
     }
     return status
   }

@@ -25,10 +25,11 @@ extension ReceiptKind {
   /// empty: an unsigned one is a forgery of a signed transaction, not some other thing.
   private static func isSignedTransaction(_ characters: ArraySlice<UInt8>) -> Bool {
     let parts = characters.split(separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false)
-    guard parts.count == 3, !parts[1].isEmpty, let header = Base64Text.decodeURLSafe(parts[0]),
-      Base64Text.decodeURLSafe(parts[1]) != nil, Base64Text.decodeURLSafe(parts[2]) != nil
+    guard parts.count == 3, parts[0].count <= SignedDataLimits.jwsLength, !parts[1].isEmpty,
+      let header = Base64Text.decodeURLSafe(parts[0]), Base64Text.decodeURLSafe(parts[1]) != nil,
+      Base64Text.decodeURLSafe(parts[2]) != nil
     else { return false }
-    return JSONFields(header)?.text("alg") != nil
+    return SignedJSON(header)?.text("alg") != nil
   }
 
   // MARK: PKCS#7

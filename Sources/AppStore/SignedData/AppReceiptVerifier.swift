@@ -8,10 +8,10 @@ import X509
 /// What it cannot tell: on which device the receipt was made (attribute 5 needs the device's id, so that a genuine receipt
 /// of somebody else passes), and what Apple revoked since.
 package struct AppReceiptVerifier: Sendable {
-  private let roots: TrustedRoots
+  private let roots: [Certificate]
 
   /// A verifier that trusts `roots` alone.
-  package init(roots: TrustedRoots) { self.roots = roots }
+  package init(roots: TrustedRoots) { self.roots = roots.ofAppReceipts }
 
   /// Verifies a receipt as a client sends it: base64, with or without line breaks and padding.
   package func verify(base64 text: String) -> Result<AppReceipt, SignedDataRefusal> {

@@ -17,9 +17,9 @@ struct AppleCertificatePath: Sendable {
   private let notBefore: Int64
   private let notAfter: Int64
 
-  init(leaf: Certificate, intermediate: Certificate, roots: TrustedRoots) throws(SignedDataRefusal) {
+  init(leaf: Certificate, intermediate: Certificate, roots: [Certificate]) throws(SignedDataRefusal) {
     guard
-      let root = roots.certificates.first(where: { Self.issued(intermediate, by: $0) }),
+      let root = roots.first(where: { Self.issued(intermediate, by: $0) }),
       Self.issued(leaf, by: intermediate)
     else { throw .chainNotTrusted }
 

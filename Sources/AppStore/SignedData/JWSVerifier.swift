@@ -13,11 +13,11 @@ import X509
 ///
 /// The caller compares the bundle and the environment: those are verdicts about an order, not about the signature.
 package final class JWSVerifier: Sendable {
-  private let roots: TrustedRoots
+  private let roots: [Certificate]
   let remembered = Mutex(RememberedChains())
 
   /// A verifier that trusts `roots` alone.
-  package init(roots: TrustedRoots) { self.roots = roots }
+  package init(roots: TrustedRoots) { self.roots = roots.ofSignedTransactions }
 
   /// Verifies a signed transaction (Apple: `JWSTransaction`).
   ///

@@ -53,7 +53,7 @@ package struct OldTransactionReceipt: Hashable, Sendable {
 /// The text form of property lists that came before XML (Apple, Old-Style ASCII Property Lists), with texts as the only
 /// kind of value: `{ "name" = "value"; other = value; }`.
 enum OldPropertyList {
-  /// The list's entries; nil if it is none. Of a name that comes twice the last value counts.
+  /// The list's entries; nil if it is none, or longer than any of Apple's. Of a name that comes twice the last value counts.
   static func parse(_ bytes: [UInt8]) -> [String: String]? {
     var scanner = Scanner(rest: bytes[...])
     guard scanner.take("{") else { return nil }
@@ -63,6 +63,7 @@ enum OldPropertyList {
         return nil
       }
       entries[name] = value
+      guard entries.count <= SignedDataLimits.propertyListEntries else { return nil }
     }
     return scanner.isAtEnd() ? entries : nil
   }

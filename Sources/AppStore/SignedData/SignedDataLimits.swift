@@ -13,6 +13,8 @@ enum SignedDataLimits {
   static let receiptCertificates = 8
   /// Purchases in one app receipt.
   static let receiptPurchases = 20_000
+  /// Entries of an old transaction receipt's lists; Apple's have some twenty.
+  static let propertyListEntries = 256
   /// Levels of nested JSON values or ASN.1 elements.
   static let nesting = 24
   /// Bytes of a text that becomes an identifier, a name or a word of Apple's in our tables.

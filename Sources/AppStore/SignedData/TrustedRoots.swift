@@ -13,6 +13,16 @@ package struct TrustedRoots: Sendable {
 
   let certificates: [Certificate]
 
+  /// Those that transactions, renewal information and notifications may lead to. Apple signs these under G3, which has an
+  /// elliptic curve, and never under the RSA root of app receipts.
+  var ofSignedTransactions: [Certificate] { certificates.filter(Self.hasEllipticCurve) }
+  /// Those that app receipts may lead to.
+  var ofAppReceipts: [Certificate] { certificates.filter { !Self.hasEllipticCurve($0) } }
+
+  private static func hasEllipticCurve(_ certificate: Certificate) -> Bool {
+    P384.Signing.PublicKey(certificate.publicKey) != nil || P256.Signing.PublicKey(certificate.publicKey) != nil
+  }
+
   /// Whether nothing can be judged.
   package var isEmpty: Bool { certificates.isEmpty }
 

@@ -12,8 +12,15 @@ struct Audit {
   let stop: StopSignal
   let progress: Progress
 
+  /// Critical findings rest on answers older than the audit: nothing was written, and Apple is to be asked about these.
+  struct AsksFirst: Error {
+    var critical: Set<CheckSubject>
+  }
+
+  /// - Parameter mayAsk: whether Apple can still be asked.
+  /// - Throws: `AsksFirst`, when Apple can be asked and has to be.
   func run(
-    _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
+    _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?, mayAsk: Bool,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> NightOutcome {
     let sales = try SalesRows(schema: settings.salesSchema)
@@ -28,7 +35,7 @@ struct Audit {
     let temporary = folder?.staging ?? NSTemporaryDirectory()
     let collector = AuditCollector(
       report: try folder.map { try ReportWriter(options($0, coordinator, sales)) }, temporaryDirectory: temporary,
-      testUsers: plan.rules.testUsers)
+      testUsers: plan.rules.testUsers, days: ReportedDays.days(plan, in: settings.timeZone))
     progress.begin("auditing orders", total: 0)
     try AuditPass(
       plan: plan, sales: sales, collector: collector, temporaryDirectory: temporary, stop: stop, progress: progress
@@ -39,6 +46,11 @@ struct Audit {
       return connection
     }
     progress.end()
+    let aged = try CriticalEvidence.due(
+      behind: collector.agedCriticals, settings: settings, asOf: plan.asOf, on: coordinator)
+    let askable = Set(aged.filter(\.isAskable).map(\.subject))
+    if mayAsk, !askable.isEmpty { throw AsksFirst(critical: askable) }
+    collector.countOutstanding(behindCriticals: aged.count { $0.isOwed(beside: plan) })
     try collector.writeRemainder()
 
     // What is kept of a run is written on a connection of its own and committed just before the report appears.
@@ -47,10 +59,12 @@ struct Audit {
     let findings = try reportFindings(collector, coordinator, ledger)
     let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: coordinator)
     let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(coordinator)
+    let adjustments = try adjustments(collector, coordinator)
     coordinator.rollback()
 
     let totals = collector.totals
-    let summary = summary(collector, findings: findings, history: history, unswept: unswept)
+    var summary = summary(collector, findings: findings, history: history, unswept: unswept)
+    summary.adjustments = adjustments
     let status = exitStatus(summary)
     var outcome = NightOutcome(asOf: plan.asOf, totals: totals, summary: summary, exitStatus: status)
     guard let folder else {
@@ -105,6 +119,18 @@ struct Audit {
     return SummaryFacts(
       isComplete: reasons.isEmpty, incompleteReasons: reasons, since: plan.period.since, until: plan.period.until,
       timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: history + [tonight])
+  }
+
+  /// How tonight's picture of earlier days differs from what the nights before said about them.
+  private func adjustments(
+    _ collector: AuditCollector, _ coordinator: borrowing BlockingConnection
+  ) throws(PostgresError) -> [Adjustment] {
+    if collector.days.days.isEmpty { return [] }
+    let statements = try ReportedDays.statements(
+      before: plan.period.until, asOf: plan.asOf, timeZone: settings.timeZoneName, on: coordinator)
+    let days = collector.days
+    let now = statements.keys.reduce(into: [:]) { $0[$1] = days.sums(of: $1) }
+    return Adjustment.between(statements, now)
   }
 
   private func exitStatus(_ summary: SummaryFacts) -> ExitStatus {
@@ -185,8 +211,15 @@ struct Audit {
       try FindingsLedger.apply(asOf: plan.asOf, runId: record.runId, on: ledger)
     }
     try refile(collector.filings, on: ledger)
+    if record.isNightly {
+      try ReportedDays.save(collector.days, adjustments: summary.adjustments, record: record, on: ledger)
+    }
     try record.complete(
       totals: collector.totals, summary: summary, directory: folder.finalPath, exitStatus: status.rawValue, on: ledger)
+    if record.isNightly, !settings.deliver.isEmpty {
+      let folder = ReportFolder.absolute(folder.finalPath)
+      try DispatchTable.owe(settings.deliver.map(\.name), directory: folder, runId: record.runId, on: ledger)
+    }
     try ledger.commit()
   }
 

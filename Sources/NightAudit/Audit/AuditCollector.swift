@@ -15,12 +15,16 @@ final class AuditCollector {
   /// The report that is being written; nil when only the table is wanted.
   private var report: ReportWriter?
   private(set) var totals = Totals()
+  /// By the day of the orders, for comparing with what earlier nights reported.
+  private(set) var days: DayTotals
   /// Findings by the bytes of their stable id.
   let findings: SpillSorter
   private let refunds: SpillSorter
   private var sandbox: [SandboxKey: (orders: Int, minorUnits: Int128)] = [:]
   private(set) var filings: [TransactionKey: Filing] = [:]
   private(set) var outstanding: [String: Int] = [:]
+  /// What critical findings rest on whose evidence is older than the audit.
+  private(set) var agedCriticals: [CriticalEvidence.Basis] = []
   private var record = RecordBytes()
   private let testUsers: Set<Identifier>
   let temporaryDirectory: String
@@ -35,8 +39,11 @@ final class AuditCollector {
     }
   }
 
-  init(report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>) {
+  init(
+    report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>, days: [DayTotals.Day]
+  ) {
     self.report = report
+    self.days = DayTotals(days: days)
     self.temporaryDirectory = temporaryDirectory
     findings = SpillSorter(directory: temporaryDirectory)
     refunds = SpillSorter(directory: temporaryDirectory)
@@ -56,11 +63,17 @@ final class AuditCollector {
     outstanding[reason, default: 0] += 1
   }
 
+  /// Answers that are owed because critical findings rest on older ones.
+  func countOutstanding(behindCriticals count: Int) {
+    if count > 0 { outstanding["critical findings rest on older answers", default: 0] += count }
+  }
+
   // MARK: - Orders
 
   /// Adds a judged and listed order: to the totals and files when it is of the period, its findings always.
   func add(_ judgement: Judgement, plan: AuditPlan) throws {
-    for finding in judgement.findings { try keep(finding) }
+    for finding in judgement.findings { try keep(finding, asOf: plan.asOf) }
+    days.add(judgement)
     guard plan.period.contains(judgement.row.createdAt) else { return }
     totals.read(judgement.row)
     totals.add(judgement)
@@ -74,10 +87,11 @@ final class AuditCollector {
 
   /// Adds a finding that stands on no order, if the filters list it.
   func add(_ finding: Finding, plan: AuditPlan) throws {
-    if plan.selection.includes(finding) { try keep(finding) }
+    if plan.selection.includes(finding) { try keep(finding, asOf: plan.asOf) }
   }
 
-  private func keep(_ finding: Finding) throws {
+  private func keep(_ finding: Finding, asOf: Instant) throws {
+    if let basis = CriticalEvidence.Basis(agedBehind: finding, asOf: asOf) { agedCriticals.append(basis) }
     record.clear()
     finding.write(to: &record)
     try findings.add(key: finding.digest, content: record.bytes)

@@ -156,18 +156,16 @@ struct AuditPass {
       let isJudged = plan.judges(order.createdAt)
       // An older order matters for what happened lately: a refund in the period, a payment nobody claims.
       if !isJudged, group.transactions.isEmpty { return }
-      if isListed, order.createdAt >= plan.judgedFrom, let lookup = group.lookup,
-        plan.isOutstanding(lookup, from: order.createdAt)
-      {
+      if isListed, let lookup = group.lookup, plan.isOutstanding(lookup, of: order) {
         collector.countOutstanding(lookup)
       }
-      let facts = try OrderFacts.assembled(
+      var facts = try OrderFacts.assembled(
         order, deliveries: group.deliveries, transactions: group.transactions, receipts: group.receipts,
-        lookup: group.lookup, contested: contested, rules: plan.rules,
-        tokenUser: { try tokens.user(for: order.orderId, coordinator) },
-        everyReceipt: {
-          try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
-        })
+        lookup: group.lookup, contested: contested, rules: plan.rules
+      ) {
+        try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
+      }
+      facts.accountTokenUser = try tokens.otherUser(for: facts, coordinator)
       let judgement = Judgement(judging: facts, rules: plan.rules)
       try collector.addRefunds(
         of: facts.claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)

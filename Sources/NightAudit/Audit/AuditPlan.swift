@@ -8,6 +8,8 @@ package struct AuditPlan: Sendable {
   /// Age at which an answer is stale, while a refund is still likely.
   package var staleAfter: Span
   package var refundWindow: Span
+  /// The apps whose look-ups Apple can be asked for: an app without a key is owed no answer.
+  package var lookedUpApps: Set<String> = []
 
   package init(rules: Rules, period: Period, selection: Selection, staleAfter: Span, refundWindow: Span) {
     self.rules = rules
@@ -21,6 +23,12 @@ package struct AuditPlan: Sendable {
 
   /// Orders from here on are judged.
   package var judgedFrom: Instant { min(rules.lookbackStart, period.start) }
+
+  /// Whether Apple still owes an answer about the id that an order names.
+  package func isOutstanding(_ lookup: ProofState, of order: Order) -> Bool {
+    guard let bundleId = rules.bundleId(of: order), lookedUpApps.contains(bundleId) else { return false }
+    return order.createdAt >= judgedFrom && isOutstanding(lookup, from: order.createdAt)
+  }
 
   /// Whether an order of this time is judged: in the lookback, or in the period.
   package func judges(_ createdAt: Instant) -> Bool {

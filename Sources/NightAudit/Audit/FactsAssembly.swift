@@ -7,11 +7,10 @@ extension OrderFacts {
   ///   - transactions: those that are filed under the order.
   ///   - receipts: those of its receipts that have something to say beside the transactions that they brought.
   ///   - lookup: what became of asking Apple about the transaction id that it names; nil where nobody asks.
-  ///   - tokenUser: finds another user for whom the shop has the account token on its transaction.
   ///   - everyReceipt: reads all of its receipts, sound ones too.
   static func assembled(
     _ order: Order, deliveries: [Delivery], transactions: [TransactionRecord], receipts: [Receipt],
-    lookup: ProofState?, contested: ContestedClaims, rules: Rules, tokenUser: () throws -> Identifier?,
+    lookup: ProofState?, contested: ContestedClaims, rules: Rules,
     everyReceipt: () throws -> [Receipt]
   ) rethrows -> OrderFacts {
     var facts = OrderFacts(
@@ -25,7 +24,6 @@ extension OrderFacts {
       if facts.dependsOnSoundReceipts { facts.receipts = try everyReceipt() }
       facts.claims = Settlement.alone(facts.claimant, rules: rules)
     }
-    if facts.lacksTokenOfTransaction { facts.accountTokenUser = try tokenUser() }
     return facts
   }
 

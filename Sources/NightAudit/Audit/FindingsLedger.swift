@@ -101,7 +101,8 @@ struct FindingsLedger {
 
   static let tonightColumns = [
     "finding_id", "kind", "severity", "subject", "order_id", "user_id", "product_id", "bundle_id", "transaction_id",
-    "receipt_id", "delivery_id", "environment", "currency", "amount", "at_stake", "reason",
+    "receipt_id", "delivery_id", "environment", "currency", "amount", "at_stake", "reason", "paid_at",
+    "delivered_at",
   ]
 
   /// Where tonight's findings wait until the run is published.
@@ -109,11 +110,14 @@ struct FindingsLedger {
     CREATE TEMPORARY TABLE tonight (
       finding_id text COLLATE "C" PRIMARY KEY, kind text NOT NULL, severity text NOT NULL, subject text NOT NULL,
       order_id text, user_id text, product_id text, bundle_id text, transaction_id text, receipt_id text, delivery_id text,
-      environment text, currency text, amount numeric, at_stake numeric, reason text NOT NULL) ON COMMIT DROP
+      environment text, currency text, amount numeric, at_stake numeric, reason text NOT NULL,
+      paid_at timestamptz, delivered_at timestamptz) ON COMMIT DROP
     """
 
   static func write(_ reported: ReportedFinding, to writer: inout CopyWriter) throws(PostgresError) {
     let finding = reported.finding
+    // As in findings.csv: one currency for both amounts, that of what is at stake.
+    let currency = (finding.atStake ?? finding.amount)?.currency
     try writer.row { row throws(PostgresError) in
       try row.text(reported.findingId)
       try row.text(finding.kind.rawValue)
@@ -127,10 +131,12 @@ struct FindingsLedger {
       try row.text(finding.receiptId?.text)
       try row.text(finding.deliveryId?.text)
       try row.text(finding.environment?.rawValue)
-      try row.text((finding.amount ?? finding.atStake)?.currency.code)
-      try row.numeric(finding.amount?.numeric)
+      try row.text(currency?.code)
+      try row.numeric(finding.amount?.currency == currency ? finding.amount?.numeric : nil)
       try row.numeric(finding.atStake?.numeric)
       try row.text(finding.reason)
+      try row.timestamp(finding.paidAt?.microseconds)
+      try row.timestamp(finding.deliveredAt?.microseconds)
     }
   }
 

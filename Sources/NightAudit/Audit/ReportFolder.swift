@@ -47,7 +47,7 @@ package struct ReportFolder: Sendable {
     guard mkdir(staging, 0o750) == 0 else { throw Failure(path: staging, code: errno) }
   }
 
-  private static func absolute(_ path: String) -> String {
+  static func absolute(_ path: String) -> String {
     let whole = path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
     return (whole as NSString).standardizingPath
   }

@@ -19,7 +19,7 @@ package struct Diagnosis: Sendable {
 
 /// Checks everything that a night needs, and says how to mend what is not right.
 package struct Doctor: Sendable {
-  private let settings: Settings
+  let settings: Settings
 
   package init(settings: Settings) { self.settings = settings }
 
@@ -30,6 +30,7 @@ package struct Doctor: Sendable {
     found += endpoints()
     found.append(roots())
     found.append(reportDirectory())
+    found += await dispatches()
     found += await database()
     return found
   }
@@ -63,7 +64,7 @@ package struct Doctor: Sendable {
     }
   }
 
-  private func keyFile(_ path: String, key: String) -> [Diagnosis] {
+  func keyFile(_ path: String, key: String) -> [Diagnosis] {
     let subject = "\(key) \(path)"
     let attributes = try? FileManager.default.attributesOfItem(atPath: path)
     let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue ?? 0

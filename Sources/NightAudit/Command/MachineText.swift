@@ -21,21 +21,24 @@ extension OutcomeText {
       let document = SummaryDocument(
         totals: outcome.totals, summary: outcome.summary, control: control, asOf: outcome.asOf)
       guard let directory = outcome.directory else { return try MachineText.json(document, keysAsTheyAre: true) }
-      return try MachineText.json(Placed(document: document, directory: directory), keysAsTheyAre: true)
+      return try MachineText.json(
+        Placed(document: document, directory: directory, dispatches: outcome.dispatches), keysAsTheyAre: true)
     }
   }
 
-  /// A summary with one key more.
+  /// A summary with where it lies and where it was sent.
   private struct Placed: Encodable {
     var document: SummaryDocument
     var directory: String
+    var dispatches: [Dispatch]
 
-    private enum CodingKeys: String, CodingKey { case directory }
+    private enum CodingKeys: String, CodingKey { case directory, dispatches }
 
     func encode(to encoder: any Encoder) throws {
       try document.encode(to: encoder)
       var container = encoder.container(keyedBy: CodingKeys.self)
       try container.encode(directory, forKey: .directory)
+      if !dispatches.isEmpty { try container.encode(dispatches, forKey: .dispatches) }
     }
   }
 }

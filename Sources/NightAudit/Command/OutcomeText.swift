@@ -39,6 +39,11 @@ package struct OutcomeText {
     if !stake.isEmpty { lines.append("At stake: \(stake.joined(separator: ", "))") }
     lines.append("Control totals: balanced")
     if let directory = outcome.directory { lines.append("Report: \(directory)") }
+    lines += outcome.dispatches.map { dispatch in
+      let folder = (dispatch.directory as NSString).lastPathComponent
+      return dispatch.problem.map { "NOT SENT to \(dispatch.target): \(folder): \($0)" }
+        ?? "Sent to \(dispatch.target): \(folder)"
+    }
     return lines.joined(separator: "\n")
   }
 

@@ -56,6 +56,8 @@ package struct Settings: Sendable {
   /// nil: report folders are kept for ever.
   package var retention: Span?
   package var workbookOrders = 100_000
+  /// Where reports of nights are sent.
+  package var deliver: [DispatchTarget] = []
   /// What was odd but usable, for the log.
   package var warnings: [String] = []
 
@@ -71,6 +73,9 @@ package struct Settings: Sendable {
     case .serverApi, .verifyReceipt: channel
     }
   }
+
+  /// The bundle ids of the apps that are asked through the App Store Server API.
+  package var serverAPIApps: [String] { apps.filter { effectiveChannel(of: $0) == .serverApi }.map(\.bundleId) }
 
   /// The rules of the decision for an as-of.
   package func rules(asOf: Instant) -> Rules {

@@ -22,10 +22,11 @@ package struct SettingsLoader {
     "audit.lookback", "audit.deliveryGrace", "audit.evidenceGrace", "audit.notFoundGrace", "audit.matchWindow",
     "audit.stuckAfter", "audit.subscriptionGrace", "audit.clockSkew", "audit.amountTolerance", "audit.testUsers",
     "report.directory", "report.timeZone", "report.formats", "report.retention", "report.workbookOrders",
+    "report.deliver",
   ]
 
   private let reader: ConfigReader
-  private let fileValues: [String: ConfigurationFile.Value]
+  let fileValues: [String: ConfigurationFile.Value]
   private let environment: [String: String]
 
   /// Loads the settings.
@@ -67,7 +68,9 @@ package struct SettingsLoader {
     for key in fileValues.keys.sorted() where !SettingsLoader.keys.contains(key) {
       let parts = key.split(separator: ".")
       if parts.count == 3, parts[0] == "app", SettingsLoader.appFields.contains(String(parts[2])) { continue }
+      if parts.count == 3, parts[0] == "deliver", SettingsLoader.dispatchFields.contains(String(parts[2])) { continue }
       let known = SettingsLoader.keys.union(SettingsLoader.appFields.map { "app.<name>.\($0)" })
+        .union(SettingsLoader.dispatchFields.map { "deliver.<name>.\($0)" })
       let nearest = known.min { (distance($0, key), $0) < (distance($1, key), $1) }
       throw ConfigurationError(
         key: key, problem: "is no setting of night-audit (in \(name)); did you mean \(nearest ?? "another key")?")
@@ -139,6 +142,7 @@ package struct SettingsLoader {
       settings.retention = span
     }
     settings.workbookOrders = try count("report.workbookOrders", settings.workbookOrders, least: 0)
+    settings.deliver = try dispatchTargets()
     settings.warnings = unknownVariables()
     return settings
   }
@@ -188,11 +192,11 @@ package struct SettingsLoader {
 
   // MARK: - Typed reading
 
-  private func text(_ key: String) -> String? {
+  func text(_ key: String) -> String? {
     reader.string(forKey: configKey(key))
   }
 
-  private func list(_ key: String) -> [String]? {
+  func list(_ key: String) -> [String]? {
     if let values = reader.stringArray(forKey: configKey(key)) { return values }
     return reader.string(forKey: configKey(key))?.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
   }
@@ -269,6 +273,7 @@ package struct SettingsLoader {
     let known = Set(SettingsLoader.keys.map(variable))
     return environment.keys.sorted().filter {
       $0.hasPrefix("NIGHT_AUDIT_") && !known.contains($0) && !$0.hasPrefix("NIGHT_AUDIT_APP_")
+        && !$0.hasPrefix("NIGHT_AUDIT_DELIVER_")
     }.map { "The environment variable \($0) is no setting of night-audit." }
   }
 

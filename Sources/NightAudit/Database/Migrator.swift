@@ -16,6 +16,11 @@ package struct Migrator {
     Migration(version: 1, name: "ground", sql: String(decoding: PackageResources._001_ground_sql, as: UTF8.self)),
     Migration(version: 2, name: "sweep", sql: String(decoding: PackageResources._002_sweep_sql, as: UTF8.self)),
     Migration(version: 3, name: "lookups", sql: String(decoding: PackageResources._003_lookups_sql, as: UTF8.self)),
+    Migration(
+      version: 5, name: "people_and_adjustments",
+      sql: String(decoding: PackageResources._005_people_and_adjustments_sql, as: UTF8.self)),
+    Migration(
+      version: 6, name: "dispatches", sql: String(decoding: PackageResources._006_dispatches_sql, as: UTF8.self)),
   ]
 
   /// Any two numbers that no other program of the database is likely to use as an advisory lock.

@@ -30,7 +30,7 @@ struct DossierReader: ~Copyable {
       dossier.findings += deliveries.filter { $0.defect != nil }.map { Unowned.finding(on: $0) }
       dossier.findings += receipts.filter { $0.defect != nil }.flatMap { Unowned.findings(on: $0) }
     case .valid(let order):
-      let assembled = try OrderFacts.assembled(
+      var assembled = OrderFacts.assembled(
         order, deliveries: deliveries, transactions: filed.map(\.record),
         receipts: receipts.filter { receipt in
           receipt.needsAttention(
@@ -39,8 +39,8 @@ struct DossierReader: ~Copyable {
             })
         },
         lookup: lookups.first?.state, contested: contested, rules: rules,
-        tokenUser: { try AccountTokens.users(connection, sales: sales, only: orderId)[orderId] },
         everyReceipt: { receipts })
+      assembled.accountTokenUser = try AccountTokens(sales).otherUser(forOnly: assembled, connection)
       facts = assembled
       let (judgement, reasoning) = Judgement.explained(assembled, rules: rules)
       dossier = OrderDossier(rules, lookback, judgement, reasoning)

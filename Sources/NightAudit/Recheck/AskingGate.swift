@@ -34,7 +34,9 @@ final class AskingGate: Sendable {
 
   private struct State {
     private var lanes: [Lane: Health] = [:]
-    var faults: [String: String] = [:]
+    var faults: [String: String]
+
+    init(faults: [String: String]) { self.faults = faults }
 
     mutating func with<Value>(_ lane: Lane, _ body: (inout Health) -> Value) -> Value {
       var policy = CircuitBreaker.Policy()
@@ -62,12 +64,15 @@ final class AskingGate: Sendable {
 
   private let apps: [String]
   private let clock: RateGate.Clock
-  private let state = Mutex(State())
+  private let state: Mutex<State>
 
-  /// - Parameter apps: the names of all apps.
-  init(apps: [String], clock: RateGate.Clock = .continuous) {
+  /// - Parameters:
+  ///   - apps: the names of all apps.
+  ///   - faults: apps that are not asked any more, with the remedy.
+  init(apps: [String], faults: [String: String] = [:], clock: RateGate.Clock = .continuous) {
     self.apps = apps
     self.clock = clock
+    state = Mutex(State(faults: faults))
   }
 
   /// Asks for the right to put a question.

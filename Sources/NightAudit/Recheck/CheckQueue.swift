@@ -10,14 +10,20 @@ package struct CheckQueue: Sendable {
   private let asOf: Instant
   private let runId: String
   private let condition: String
-  private let lookups: LookupQueue
+  /// A condition on receipts of `receipt_checks` aliased `c`, with `$1` the as-of.
+  private let isCritical: String
+  private var lookups: LookupQueue
+  private let critical: Set<CheckSubject>
 
   /// - Parameters:
   ///   - runId: who holds the leases.
   ///   - selection: narrows what is asked about.
+  ///   - critical: what critical findings rest on; it is due once more when its answer is older than this run.
   package init(
-    session: PostgresSession, settings: Settings, asOf: Instant, runId: String, selection: Selection
+    session: PostgresSession, settings: Settings, asOf: Instant, runId: String, selection: Selection,
+    critical: Set<CheckSubject> = []
   ) throws(PostgresError) {
+    self.critical = critical
     self.session = session
     self.settings = settings
     self.asOf = asOf
@@ -26,9 +32,11 @@ package struct CheckQueue: Sendable {
     let onlyBundleId = settings.apps.count == 1 ? settings.apps[0].bundleId : nil
     condition = try selection.receiptCondition(sales, onlyBundleId: onlyBundleId)
     lookups = LookupQueue(
-      sales: sales, bundleIds: settings.apps.filter { settings.effectiveChannel(of: $0) == .serverApi }.map(\.bundleId),
-      onlyBundleId: onlyBundleId, condition: try selection.orderCondition(onlyBundleId: onlyBundleId),
+      sales: sales, bundleIds: settings.serverAPIApps, onlyBundleId: onlyBundleId,
+      condition: try selection.orderCondition(onlyBundleId: onlyBundleId),
       horizon: asOf - max(settings.lookback, settings.refundWindow))
+    isCritical = try CriticalEvidence.condition(on: critical, of: .receipt)
+    lookups.isCritical = try CriticalEvidence.condition(on: critical, of: .lookup)
   }
 
   /// Takes new receipts and look-ups into the queue, and follows receipts that were given to another order.
@@ -75,6 +83,14 @@ package struct CheckQueue: Sendable {
         AND (c.next_attempt IS NULL OR c.next_attempt <= $1))
     """
 
+  /// In which order what is due is asked about: what was never answered, what critical findings rest on, what is stale.
+  static func rank(_ isCritical: String) -> String {
+    """
+    CASE WHEN c.outcome IN ('pending', 'unanswered') THEN 0 WHEN \(isCritical) THEN 1 WHEN c.outcome <> 'verified' THEN 0
+      ELSE 2 END
+    """
+  }
+
   private var instants: [PostgresValue] {
     [
       .timestamp(asOf.microseconds), .timestamp((asOf - settings.staleAfter).microseconds),
@@ -88,7 +104,7 @@ package struct CheckQueue: Sendable {
       """
       SELECT count(*) FROM night_audit.receipt_checks c
       JOIN \(sales.schema).receipts r ON c.subject_kind = 'receipt' AND r.receipt_id::text = c.subject_id
-      WHERE \(CheckQueue.due) AND (\(condition))
+      WHERE (\(CheckQueue.due) AND (\(condition)) OR \(isCritical))
       """, instants)
     return Int(try rows.single().int64(0)) + (try await lookups.dueCount(session, instants: instants))
   }
@@ -116,8 +132,9 @@ package struct CheckQueue: Sendable {
 
   /// Leases the next batch; empty when nothing is due that nobody else holds.
   ///
-  /// First what was never answered, urgent ones ahead; then what is stale. Payloads come along: one by one they would be
-  /// looked up without an index where ids are cast in a view. A lease that outlives its worker expires.
+  /// First what was never answered, urgent ones ahead; then what critical findings rest on; then what is stale. Payloads
+  /// come along: one by one they would be looked up without an index where ids are cast in a view. A lease that outlives
+  /// its worker expires.
   package func claim(_ claim: Claim = .due) async throws -> [DueCheck] {
     let lease: [PostgresValue] = [.int(Int64(settings.batchSize)), .text(runId), .int(leaseSeconds)]
     let isUnread = "c.outcome IN ('pending', 'unanswered') AND c.brought_count = 0"
@@ -126,9 +143,10 @@ package struct CheckQueue: Sendable {
       WITH due AS (
         SELECT c.subject_kind, c.subject_id FROM night_audit.receipt_checks c
         JOIN \(sales.schema).receipts r ON c.subject_kind = 'receipt' AND r.receipt_id::text = c.subject_id
-        WHERE \(CheckQueue.due) AND (c.leased_until IS NULL OR c.leased_until < clock_timestamp()) AND (\(condition))
+        WHERE (\(CheckQueue.due) AND (\(condition)) OR \(isCritical))
+          AND (c.leased_until IS NULL OR c.leased_until < clock_timestamp())
           AND (\(claim == .unread ? isUnread : "TRUE"))
-        ORDER BY c.outcome = 'verified', NOT c.is_urgent, c.next_attempt, c.subject_id
+        ORDER BY \(CheckQueue.rank(isCritical)), NOT c.is_urgent, c.next_attempt, c.subject_id
         LIMIT $4 FOR UPDATE OF c SKIP LOCKED)
       UPDATE night_audit.receipt_checks c
       SET leased_by = $5::uuid, leased_until = clock_timestamp() + make_interval(secs => $6::int)
@@ -176,6 +194,12 @@ package struct CheckQueue: Sendable {
         at: min(Instant(microseconds: try row.timestamp(4)), asOf))
     }
     return told
+  }
+
+  /// What of it may stand for Apple's answer about a check: where a critical finding waits for the answer, only what was
+  /// told in this run.
+  package func usable(_ told: [String: ToldTransaction], for subject: CheckSubject) -> [String: ToldTransaction] {
+    critical.contains(subject) ? told.filter { $0.value.at >= asOf } : told
   }
 
   /// Long enough for a whole batch at the configured rate, every answer as slow as the timeout allows.

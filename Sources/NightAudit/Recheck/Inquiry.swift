@@ -1,4 +1,5 @@
 import AppStore
+import Reconciliation
 
 /// A check that Apple is asked about: whom, and what.
 struct Inquiry: Sendable {
@@ -9,8 +10,11 @@ struct Inquiry: Sendable {
   var told: [String: ToldTransaction] = [:]
 
   /// The answer to a question that need not be put: what Apple has lately said about the same transaction of the same app.
+  ///
+  /// A notification answers a look-up. A receipt is asked about all the same: that no refund was notified proves nothing.
   func answer(to question: Question) -> ChannelAnswer? {
     guard case .transaction(let id) = question.matter, let told = told[id],
+      told.channel == .serverApi || check.due.subject.kind == .lookup,
       told.bundleId == nil || told.bundleId == channel.app.bundleId,
       check.genuine.map({ $0.environment == told.environment }) ?? true
     else { return nil }

@@ -15,6 +15,8 @@ struct LookupQueue: Sendable {
   let condition: String
   /// Orders from here on are looked up.
   let horizon: Instant
+  /// What critical findings rest on, as `CheckQueue.due`.
+  var isCritical = "FALSE"
 
   /// Longer ids are none of Apple's. They share a question with those that begin alike, and get the same answer; an index
   /// could not hold them.
@@ -88,8 +90,9 @@ struct LookupQueue: Sendable {
   private var due: String {
     let orders = "JOIN \(sales.schema).orders o ON o.order_id::text = l.order_id AND (\(condition))"
     return """
-      c.subject_kind = 'lookup' AND \(CheckQueue.due) AND EXISTS (
+      c.subject_kind = 'lookup' AND (\(CheckQueue.due) AND EXISTS (
         SELECT 1 FROM night_audit.lookups l \(condition == "TRUE" ? "" : orders) WHERE l.subject_id = c.subject_id)
+        OR \(isCritical))
       """
   }
 
@@ -119,7 +122,7 @@ struct LookupQueue: Sendable {
         SELECT c.subject_kind, c.subject_id FROM night_audit.receipt_checks c
         WHERE \(due) AND split_part(c.subject_id, '/', 1) = ANY ($7::text[])
           AND (c.leased_until IS NULL OR c.leased_until < clock_timestamp())
-        ORDER BY c.outcome = 'verified', NOT c.is_urgent, c.next_attempt, c.subject_id
+        ORDER BY \(CheckQueue.rank(isCritical)), NOT c.is_urgent, c.next_attempt, c.subject_id
         LIMIT $4 FOR UPDATE OF c SKIP LOCKED)
       UPDATE night_audit.receipt_checks c
       SET leased_by = $5::uuid, leased_until = clock_timestamp() + make_interval(secs => $6::int)

@@ -20,10 +20,12 @@ package struct RecheckStage: Sendable {
   private let gate: AskingGate
   private let state = SharedState()
 
-  /// - Parameter isOffline: judges what can be judged without a call, and asks nobody.
+  /// - Parameters:
+  ///   - faults: apps whose configuration Apple has refused already, with the remedy; they are not asked.
+  ///   - isOffline: judges what can be judged without a call, and asks nobody.
   package init(
     queue: CheckQueue, writer: AnswerWriter, judge: OfflineJudge, channels: [any AppleChannel], settings: Settings,
-    logger: Logger, stop: StopSignal, progress: Progress, isOffline: Bool
+    logger: Logger, stop: StopSignal, progress: Progress, faults: [String: String] = [:], isOffline: Bool
   ) {
     self.isOffline = isOffline
     self.queue = queue
@@ -34,7 +36,7 @@ package struct RecheckStage: Sendable {
     self.logger = logger
     self.stop = stop
     self.progress = progress
-    gate = AskingGate(apps: channels.map(\.app.name))
+    gate = AskingGate(apps: channels.map(\.app.name), faults: faults)
   }
 
   /// What the tasks of one re-check share.
@@ -155,7 +157,11 @@ package struct RecheckStage: Sendable {
       }
     }
     let told = try await queue.told(about: ids.sorted())
-    if !told.isEmpty { for index in inquiries.indices { inquiries[index].told = told } }
+    if !told.isEmpty {
+      for index in inquiries.indices {
+        inquiries[index].told = queue.usable(told, for: inquiries[index].check.due.subject)
+      }
+    }
     return inquiries
   }
 

@@ -15,6 +15,15 @@ package struct RecheckSummary: Sendable {
 
   package init() {}
 
+  /// Adds what asking once more has come to.
+  mutating func add(_ other: RecheckSummary) {
+    due += other.due
+    outcomes.merge(other.outcomes, uniquingKeysWith: +)
+    httpStatuses.merge(other.httpStatuses, uniquingKeysWith: +)
+    faults.merge(other.faults) { first, _ in first }
+    endedEarly = endedEarly ?? other.endedEarly
+  }
+
   /// What a command that only asks ends with.
   package var exitStatus: ExitStatus {
     if !faults.isEmpty { return .configuration }

@@ -32,6 +32,9 @@ package struct ServerAPIChannel: AppleChannel {
     self.policy = policy
   }
 
+  /// The same app for the sweep: one client holds its token and keeps its limits.
+  package var swept: SweptApp { SweptApp(app, client: client) }
+
   package func questions(about check: JudgedCheck) -> [Question] {
     Self.questions(about: check, bundleId: app.bundleId, policy: policy)
   }
@@ -74,7 +77,7 @@ package struct ServerAPIChannel: AppleChannel {
       return leftDate == rightDate ? left.transactionId < right.transactionId : leftDate > rightDate
     }
     var seen: Set<String> = []
-    return Array(sorted.lazy.map(\.transactionId).filter { seen.insert($0).inserted }.prefix(mostQuestions))
+    return Array(sorted.map(\.transactionId).filter { seen.insert($0).inserted }.prefix(mostQuestions))
   }
 
   /// What Apple's answers mean for a check: answered is what has every one of its questions answered.

@@ -32,6 +32,7 @@ package struct SweepStage: Sendable {
   private let facts: SweptFacts
   private let logger: Logger
   private let stop: StopSignal
+  private let progress: Progress
   private let deadline: ContinuousClock.Instant
   private let shared = Shared()
 
@@ -53,7 +54,7 @@ package struct SweepStage: Sendable {
 
   package init(
     apps: [SweptApp], plan: Plan, session: PostgresSession, runId: String, logger: Logger, stop: StopSignal,
-    deadline: ContinuousClock.Instant
+    progress: Progress, deadline: ContinuousClock.Instant
   ) {
     self.apps = apps
     self.plan = plan
@@ -61,6 +62,7 @@ package struct SweepStage: Sendable {
     facts = SweptFacts(session: session, asOf: plan.asOf, runId: runId)
     self.logger = logger
     self.stop = stop
+    self.progress = progress
     self.deadline = deadline
   }
 
@@ -140,6 +142,7 @@ package struct SweepStage: Sendable {
       failingSince = nil
       attempt = 0
       shared.values.withLock { $0.summary.notifications += answer.notifications.count }
+      progress.advance(by: answer.notifications.count)
       // What a transaction was when Apple sent the notification is a fact; without one there is no id to ask about.
       try await store(answer.notifications.compactMap { try? $0.transaction?.get().fact }, cursor, in: table)
       step = next

@@ -37,13 +37,20 @@ package struct SweptFacts: Sendable {
     }
   }
 
+  /// The server takes a moment to notice that a worker was killed.
+  private static let lockTries = 5
+
   /// Runs `body` while no other worker sweeps the app; nil, and nothing is done, when one does.
   package func withLock<Value: Sendable>(
     bundleId: String, _ body: () async throws -> Value
   ) async throws -> Value? {
     let key = [PostgresValue.text("night_audit.sweeps \(bundleId)")]
     let lock = "(\(Migrator.lockKey.0), hashtext($1))"
-    guard try await session.execute("SELECT pg_try_advisory_lock\(lock)", key).single().bool(0) else { return nil }
+    for attempt in 1...Self.lockTries {
+      if try await session.execute("SELECT pg_try_advisory_lock\(lock)", key).single().bool(0) { break }
+      if attempt == Self.lockTries { return nil }
+      try await Task.sleep(for: .milliseconds(200))
+    }
     let result: Result<Value, any Error>
     do {
       result = .success(try await body())

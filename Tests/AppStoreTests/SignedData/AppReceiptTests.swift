@@ -9,7 +9,7 @@ import X509
 
 private typealias Authority = TestCertificateAuthority
 
-private func verifier() throws -> AppReceiptVerifier { AppReceiptVerifier(roots: try Authority.receipts.roots) }
+private func verifier() throws -> AppReceiptVerifier { AppReceiptVerifier(roots: try Authority.bothRoots) }
 
 @Suite("A genuine app receipt")
 struct AppReceiptTests {
@@ -162,9 +162,11 @@ struct AppReceiptRefusalTests {
     #expect(try verifier().verify(base64: broken.receipt()) == .failure(broken.refusal))
   }
 
-  @Test("as long as there are no roots")
+  @Test("as long as there are no roots for receipts")
   func refusesWithoutRoots() throws {
-    #expect(try AppReceiptVerifier(roots: .none).verify(base64: TestAppReceipt().base64) == .failure(.noRoots))
+    for roots in [.none, try Authority.transactions.roots] {
+      #expect(try AppReceiptVerifier(roots: roots).verify(base64: TestAppReceipt().base64) == .failure(.noRoots))
+    }
   }
 
   @Test("when it is cut, wherever that is")
@@ -246,6 +248,36 @@ private let receiptCases: [Case] = [
       $0.certificates[0] = try leaf.der
     }
   },
+  Case("leaf with the intermediate's marker", .markerMissing(.leaf)) {
+    try underIntermediate(.intermediate, leaf: .leaf.with { $0.marker = Authority.intermediateMarker })
+  },
+  Case("leaf that may not sign", .certificateNotUsable(.leaf)) {
+    try underIntermediate(.intermediate, leaf: .leaf.with { $0.usage = KeyUsage(keyEncipherment: true) })
+  },
+  Case("intermediate without Apple's marker", .markerMissing(.intermediate)) {
+    try underIntermediate(.intermediate.with { $0.marker = nil })
+  },
+  Case("intermediate with the leaf's marker", .markerMissing(.intermediate)) {
+    try underIntermediate(.intermediate.with { $0.marker = Authority.leafMarker })
+  },
+  Case("intermediate that is no authority", .intermediateNotAuthority) {
+    try underIntermediate(.intermediate.with { $0.isAuthority = false })
+  },
+  Case("intermediate that had expired", .notValidAtSignedDate) {
+    try underIntermediate(.intermediate.with { $0.notAfter = date(2026, 5) })
+  },
+  Case("leaf of the transactions' authority, which the verifier trusts for transactions", .chainNotTrusted) {
+    let leaf = try Authority.transactions.leaf(.leaf, key: Authority.rsaKey(2))
+    return try altered {
+      $0.leaf = leaf
+      $0.certificates = try [leaf.der] + Authority.transactions.chain.dropFirst()
+    }
+  },
+  Case("signer whose certificate did not come along", .chainNotTrusted) {
+    try altered { $0.leaf = try Authority.receipts.leaf(.leaf, key: Authority.rsaKey(2)) }
+  },
+  Case("two signers", .unsupported("several signers")) { try altered { $0.signers = 2 } },
+  Case("no signer", .payloadUnreadable) { try altered { $0.signers = 0 } },
   Case("signature by a leaf with an elliptic curve", .signatureMismatch) {
     let leaf = try Authority.receipts.leaf(.leaf)
     return try altered {
@@ -306,6 +338,19 @@ private let receiptCases: [Case] = [
 ]
 
 private let claim = UnverifiedClaim(transactionId: "1000000000000001", productId: "gems.100")
+
+/// A receipt by a leaf under an intermediate of this kind, under the genuine root.
+@Sendable private func underIntermediate(
+  _ template: Authority.Template, leaf leafTemplate: Authority.Template = .leaf
+) throws -> String {
+  let root = Authority.receipts.root
+  let intermediate = try Authority.issue(template, key: Authority.rsaKey(1), by: root)
+  let leaf = try Authority.issue(leafTemplate, key: Authority.rsaKey(2), by: intermediate)
+  return try altered {
+    $0.leaf = leaf
+    $0.certificates = [try leaf.der, try intermediate.der, try root.der]
+  }
+}
 
 /// An authority with the genuine one's names and other keys.
 @Sendable private func foreign() throws -> Authority {

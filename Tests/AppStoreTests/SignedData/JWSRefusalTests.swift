@@ -35,13 +35,13 @@ struct JWSRefusalTests {
     "in the same way by a verifier that already knows the genuine chain",
     arguments: headerCases + chainCases + dateCases + signatureCases)
   func refusesWithWarmCache(_ broken: JWSRefusalCase) throws {
-    let verifier = JWSVerifier(roots: try Authority.transactions.roots)
+    let verifier = JWSVerifier(roots: try Authority.bothRoots)
     #expect(throws: Never.self) { try verifier.verifyTransaction(TestJWS().text, channel: .offline).get() }
     #expect(try verifier.verifyTransaction(broken.jws(), channel: .offline) == .failure(broken.refusal))
   }
 
   private func expectRefusal(_ broken: JWSRefusalCase) throws {
-    let verifier = JWSVerifier(roots: try Authority.transactions.roots)
+    let verifier = JWSVerifier(roots: try Authority.bothRoots)
     #expect(try verifier.verifyTransaction(broken.jws(), channel: .offline) == .failure(broken.refusal))
   }
 }
@@ -193,6 +193,18 @@ private let chainCases: [Case] = [
     try withLeaf(.leaf.with { $0.criticalExtension = [1, 2, 3, 4] })
   },
   Case("leaf with a P-384 key", .leafKeyKind) { try withLeaf(.leaf, key: .init(P384.Signing.PrivateKey())) },
+  Case("leaf of the receipts' authority, which the verifier trusts for receipts", .chainNotTrusted) {
+    var jws = try TestJWS(Authority.receipts)
+    jws.key = Authority.transactions.leaf.key
+    return try jws.text
+  },
+  Case("P-256 leaf under the receipts' intermediate", .chainNotTrusted) {
+    let leaf = try Authority.receipts.leaf(.leaf)
+    return try signed {
+      $0.chain = [try leaf.der, try Authority.receipts.intermediate.der, try Authority.receipts.root.der]
+      $0.key = leaf.key
+    }
+  },
   Case("leaf with an RSA key", .leafKeyKind) { try withLeaf(.leaf, key: Authority.rsaKey(0)) },
 ]
 

@@ -71,6 +71,17 @@ struct OldTransactionReceiptTests {
     #expect(OldTransactionReceipt.parse(base64: "%%%") == .failure(.payloadUnreadable))
   }
 
+  @Test("with more entries than Apple's ever have is refused")
+  func refusesLongList() {
+    let entries = { (count: Int) in (0..<count).map { "k\($0)=1;" }.joined() }
+    let text = { (count: Int) in
+      Data("{ \"purchase-info\" = \"\(Data(Self.purchaseInfo.utf8).base64EncodedString())\"; \(entries(count)) }".utf8)
+        .base64EncodedString()
+    }
+    #expect(throws: Never.self) { try OldTransactionReceipt.parse(base64: text(255)).get() }
+    #expect(OldTransactionReceipt.parse(base64: text(256)) == .failure(.payloadUnreadable))
+  }
+
   @Test("without its inner list is incomplete")
   func refusesEmpty() {
     let encoded = Data("{ }".utf8).base64EncodedString()

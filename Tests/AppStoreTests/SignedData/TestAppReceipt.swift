@@ -59,6 +59,8 @@ struct TestAppReceipt {
   /// What is signed, when it is not the content.
   var signedInstead: [UInt8]?
   var signedAttributes: [UInt8] = []
+  /// How often the one signer is named.
+  var signers = 1
   /// The identifier of the signature algorithm: rsaEncryption, as Apple writes it.
   var signatureAlgorithm: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]
 
@@ -135,7 +137,7 @@ struct TestAppReceipt {
     let plainData = TestASN1.identifier([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x01])
     let digests = TestASN1.set([digestAlgorithm])
     let chain = TestASN1.element(0xA0, certificates.flatMap(\.self))
-    let signers = TestASN1.set([signer])
+    let signers = TestASN1.set(Array(repeating: signer, count: signers))
     guard encoding != .definite else {
       let encapsulated = TestASN1.sequence(plainData, TestASN1.element(0xA0, TestASN1.octets(content)))
       let body = TestASN1.sequence(TestASN1.integer(1), digests, encapsulated, chain, signers)

@@ -88,6 +88,11 @@ struct TestCertificateAuthority: Sendable {
     get throws { try TrustedRoots(certificates: [root.der], pinned: false) }
   }
 
+  /// The roots of both authorities, as a machine has both of Apple's.
+  static var bothRoots: TrustedRoots {
+    get throws { try TrustedRoots(certificates: [transactions.root.der, receipts.root.der], pinned: false) }
+  }
+
   /// DER of leaf, intermediate and root.
   var chain: [[UInt8]] {
     get throws { [try leaf.der, try intermediate.der, try root.der] }

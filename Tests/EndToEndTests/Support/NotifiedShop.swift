@@ -19,7 +19,10 @@ final class NotifiedShop {
   ///   - transactions: of the world; what is left out is the same for all.
   ///   - apps: the apps' names; their bundle ids are `com.example.NAME`.
   ///   - faulty: the app whose key Apple does not know.
-  init(transactions: [[String: Any]], apps: [String] = ["game"], faulty: String? = nil) async throws {
+  ///   - latency: how long each answer takes.
+  init(
+    transactions: [[String: Any]], apps: [String] = ["game"], faulty: String? = nil, latency: String = "0"
+  ) async throws {
     directory = try TemporaryDirectory()
     conninfo = try await PrivatePostgres.shared().createDatabase()
     let roots = directory.file("roots")
@@ -46,7 +49,7 @@ final class NotifiedShop {
     try JSONSerialization.data(withJSONObject: world).write(to: URL(fileURLWithPath: directory.file("world.json")))
     appStore = try Program.simulator.start([
       "serve", "--world", directory.file("world.json"), "--port-file", directory.file("port"), "--log",
-      directory.file("requests"), "--root-certificate", roots + "/root.pem",
+      directory.file("requests"), "--root-certificate", roots + "/root.pem", "--latency", latency,
     ])
     port = try await Rehearsal.port(in: directory.file("port"), of: appStore)
     try configuration(apps).write(toFile: directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)

@@ -83,9 +83,11 @@ final class Rehearsal {
   }
 
   /// Runs night-audit with this shop's configuration.
-  func nightAudit(_ arguments: String..., environment: [String: String] = [:]) async throws -> Program.Result {
+  func nightAudit(
+    _ arguments: String..., more: [String] = [], environment: [String: String] = [:]
+  ) async throws -> Program.Result {
     try await Program.nightAudit.run(
-      arguments + ["--config", directory.file("night-audit.yaml")], environment: environment)
+      arguments + more + ["--config", directory.file("night-audit.yaml")], environment: environment)
   }
 
   /// Starts a night without waiting for its end.

@@ -39,14 +39,8 @@ final class SignedShop {
     directory = try TemporaryDirectory()
     self.apps = apps
     conninfo = try await PrivatePostgres.shared().createDatabase()
-    let world: [String: Any] = [
-      "now": Self.milliseconds(Self.asOf), "transactions": transactions, "receipts": [], "errors": errors,
-      "apps": apps.map { app -> [String: Any] in
-        let known = app.isKeyRevoked ? P256.Signing.PrivateKey() : app.key
-        return ["bundleId": app.bundleId, "publicKey": known.publicKey.pemRepresentation]
-      },
-    ]
-    try JSONSerialization.data(withJSONObject: world).write(to: URL(fileURLWithPath: directory.file("world.json")))
+    try Self.world(apps: apps, transactions: transactions, errors: errors)
+      .write(toFile: directory.file("world.json"), atomically: true, encoding: .utf8)
     try FileManager.default.createDirectory(atPath: directory.file("roots"), withIntermediateDirectories: true)
     appStore = try Program.simulator.start(
       [
@@ -65,6 +59,24 @@ final class SignedShop {
   }
 
   deinit { appStore.process.terminate() }
+
+  /// The same Apple with other transactions.
+  func world(transactions: [[String: Any]]) throws -> String {
+    try Self.world(apps: apps, transactions: transactions, errors: [:])
+  }
+
+  private static func world(
+    apps: [App], transactions: [[String: Any]], errors: [String: Any]
+  ) throws -> String {
+    let world: [String: Any] = [
+      "now": milliseconds(asOf), "transactions": transactions, "receipts": [], "errors": errors,
+      "apps": apps.map { app -> [String: Any] in
+        let known = app.isKeyRevoked ? P256.Signing.PrivateKey() : app.key
+        return ["bundleId": app.bundleId, "publicKey": known.publicKey.pemRepresentation]
+      },
+    ]
+    return String(decoding: try JSONSerialization.data(withJSONObject: world), as: UTF8.self)
+  }
 
   private var configuration: String {
     let sections = apps.map { app in
@@ -210,7 +222,9 @@ final class SignedShop {
 
   // MARK: Nights
 
-  func nightAudit(_ arguments: String...) async throws -> Program.Result {
+  func nightAudit(_ arguments: String...) async throws -> Program.Result { try await nightAudit(arguments) }
+
+  func nightAudit(_ arguments: [String]) async throws -> Program.Result {
     try await Program.nightAudit.run(arguments + ["--config", directory.file("night-audit.yaml")])
   }
 

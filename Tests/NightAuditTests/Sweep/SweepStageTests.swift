@@ -28,9 +28,10 @@ import Testing
       var plan = SweepStage.Plan(asOf: asOf, refundWindow: .days(120), staleAfter: .days(7))
       plan.patience = .zero
       plan.now = { asOf }
+      let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
       return try await SweepStage(
-        apps: apps ?? [apple.app()], plan: plan, session: session, runId: UUID().uuidString,
-        logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, stop: stop, deadline: .now + .seconds(60)
+        apps: apps ?? [apple.app()], plan: plan, session: session, runId: UUID().uuidString, logger: logger,
+        stop: stop, progress: Progress(logger: logger, isQuiet: true), deadline: .now + .seconds(60)
       ).run()
     }
 

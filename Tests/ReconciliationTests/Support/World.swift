@@ -101,9 +101,15 @@ struct World: Sendable {
     let valid = Set(orders.compactMap { row in if case .valid(let order) = row { order.orderId } else { nil } })
     let known = Set(orders.map(\.orderId))
     var found: [Finding] = []
+    // A large world has many of both: who brought what is looked up, not searched for.
+    var senders: [TransactionKey: Receipt] = [:]
+    for receipt in receipts where receipt.defect == nil {
+      for key in brings[receipt.receiptId] ?? [] where senders[key].map({ receipt.receiptId < $0.receiptId }) ?? true {
+        senders[key] = receipt
+      }
+    }
     for transaction in knownTransactions() where !claimed.contains(transaction.key) {
-      let sender = receipts.filter { $0.defect == nil && brings[$0.receiptId]?.contains(transaction.key) == true }
-        .min { $0.receiptId < $1.receiptId }
+      let sender = senders[transaction.key]
       let finding = Unowned.finding(
         on: transaction, userId: sender?.userId, receiptId: sender?.receiptId, rules: rules)
       if let finding { found.append(finding) }

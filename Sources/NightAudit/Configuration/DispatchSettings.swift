@@ -1,0 +1,139 @@
+import Foundation
+
+extension SettingsLoader {
+  /// The keys of a section `deliver.<name>`.
+  static let dispatchFields = [
+    "url", "command", "from", "to", "user", "passwordFile", "privateKeyFile", "hostKey", "region", "caFile", "attempts",
+  ]
+
+  /// The places of `report.deliver`, in its order.
+  func dispatchTargets() throws -> [DispatchTarget] {
+    let names = list("report.deliver") ?? []
+    guard Set(names).count == names.count else {
+      throw ConfigurationError(key: "report.deliver", problem: "must name each place once")
+    }
+    for name in names where name.wholeMatch(of: /[A-Za-z][A-Za-z0-9_-]*/) == nil {
+      throw ConfigurationError(
+        key: "report.deliver", problem: "\(name) is no name; use letters, digits, - and _, a letter first")
+    }
+    for key in fileValues.keys.sorted() where key.hasPrefix("deliver.") {
+      let section = String(key.split(separator: ".")[1])
+      if !names.contains(section) {
+        throw ConfigurationError(key: "deliver.\(section)", problem: "is configured but not listed in report.deliver")
+      }
+    }
+    return try names.map { try DispatchSection(name: $0, loader: self).target() }
+  }
+}
+
+/// Reads one section, and refuses what does not belong together.
+private struct DispatchSection {
+  let name: String
+  let loader: SettingsLoader
+
+  func target() throws -> DispatchTarget {
+    switch (text("url"), loader.list(key("command"))) {
+    case (nil, nil), (_?, _?):
+      throw ConfigurationError(
+        key: "deliver.\(name)", problem: "needs either a url (smtps, smtp, sftp or https) or a command")
+    case (let url?, nil): return try target(url)
+    case (nil, let command?):
+      guard let program = command.first, program.hasPrefix("/") else {
+        throw error("command", "must begin with the program's whole path, such as [/usr/local/bin/send-report]")
+      }
+      try allow(["command"], for: "a command")
+      return DispatchTarget(name: name, means: .command(command), attempts: try attempts())
+    }
+  }
+
+  private func target(_ url: String) throws -> DispatchTarget {
+    guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(), let host = parts.host,
+      !host.isEmpty
+    else { throw error("url", "is no URL; write scheme://host/path") }
+    guard parts.user == nil, parts.password == nil else {
+      throw error("url", "must not carry a user name or password; use user and passwordFile")
+    }
+    guard parts.query == nil, parts.fragment == nil else {
+      throw error("url", "must end with its path: the names of folder and files are put behind it")
+    }
+    let account = DispatchTarget.Account(
+      url: url, user: text("user"), passwordFile: text("passwordFile"), caFile: text("caFile"))
+    if account.user != nil, account.passwordFile == nil, text("privateKeyFile") == nil {
+      throw error("passwordFile", "is required when there is a user")
+    }
+    return DispatchTarget(name: name, means: try means(scheme, host, account), attempts: try attempts())
+  }
+
+  private func means(
+    _ scheme: String, _ host: String, _ account: DispatchTarget.Account
+  ) throws -> DispatchTarget.Means {
+    switch scheme {
+    case "smtp", "smtps":
+      try allow(["url", "from", "to", "user", "passwordFile", "caFile"], for: scheme)
+      return .mail(try mail(account))
+    case "sftp":
+      try allow(["url", "user", "passwordFile", "privateKeyFile", "hostKey"], for: scheme)
+      return .upload(DispatchTarget.Upload(account: account, kind: try sftp(account)))
+    case "https", "http":
+      guard scheme == "https" || Loopback.contains(host) else {
+        throw error("url", "plain http would show reports to the network: use https (http is for loopback only)")
+      }
+      try allow(["url", "user", "passwordFile", "region", "caFile"], for: scheme)
+      guard let region = text("region") else {
+        return .upload(DispatchTarget.Upload(account: account, kind: .https))
+      }
+      guard account.user != nil, account.passwordFile != nil else {
+        throw error("user", "is required with a region: the access key id; its secret is in passwordFile")
+      }
+      guard region.wholeMatch(of: /[A-Za-z0-9-]+/) != nil else { throw error("region", "is no region's name") }
+      return .upload(DispatchTarget.Upload(account: account, kind: .s3(region: region)))
+    default:
+      throw error("url", "\(scheme) is not one of smtps, smtp, sftp, https")
+    }
+  }
+
+  private func mail(_ account: DispatchTarget.Account) throws -> DispatchTarget.Mail {
+    guard let from = text("from") else { throw error("from", "is required: the address that the mail comes from") }
+    guard let to = loader.list(key("to")), !to.isEmpty else {
+      throw error("to", "is required: the addresses that the mail goes to")
+    }
+    for (field, address) in [("from", from)] + to.map({ ("to", $0) }) {
+      guard address.wholeMatch(of: /[!-~&&[^<>",;:@]]+@[A-Za-z0-9.-]+/) != nil else {
+        throw error(field, "\(address) is no address; write name@example.com, without a display name")
+      }
+    }
+    return DispatchTarget.Mail(account: account, from: from, to: to)
+  }
+
+  private func sftp(_ account: DispatchTarget.Account) throws -> DispatchTarget.Upload.Kind {
+    guard account.user != nil else { throw error("user", "is required with sftp") }
+    guard let hostKey = text("hostKey"), hostKey.wholeMatch(of: /SHA256:[A-Za-z0-9+\/]{43}=?/) != nil else {
+      throw error(
+        "hostKey", "is required with sftp: the server's fingerprint, SHA256:…, as ssh-keygen -l prints it")
+    }
+    return .sftp(hostKey: hostKey, privateKeyFile: text("privateKeyFile"))
+  }
+
+  private func attempts() throws -> Int {
+    guard let text = text("attempts") else { return 3 }
+    guard let number = Int(text), (1...10).contains(number) else {
+      throw error("attempts", "\(text) is no whole number from 1 to 10")
+    }
+    return number
+  }
+
+  /// Refuses keys that would have no effect.
+  private func allow(_ fields: [String], for means: String) throws {
+    for field in SettingsLoader.dispatchFields where field != "attempts" && !fields.contains(field) {
+      if loader.list(key(field)) != nil { throw error(field, "means nothing with \(means); remove it") }
+    }
+  }
+
+  private func key(_ field: String) -> String { "deliver.\(name).\(field)" }
+
+  private func text(_ field: String) -> String? { loader.text(key(field)) }
+
+  private func error(_ field: String, _ problem: String) -> ConfigurationError {
+    ConfigurationError(key: key(field), problem: problem)
+  }
+}

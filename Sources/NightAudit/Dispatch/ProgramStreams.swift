@@ -1,0 +1,59 @@
+import Glibc
+import SystemPackage
+
+/// What a program reads and writes, as descriptors that it inherits.
+///
+/// swift-subprocess 1.0.2 ends our whole process when a program goes before it has read its input, so it is given none of
+/// ours to write.
+enum ProgramStreams {
+  /// A text that waits in a pipe, never on disk, until a program reads it. The caller hands the end over or closes it.
+  ///
+  /// - Throws: `EAGAIN` for more than a pipe holds: 1 MiB, where the system allows that much, else 64 KiB.
+  static func input(_ text: String) throws(Errno) -> Int32 {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw Errno(rawValue: errno) }
+    let (reading, writing) = (ends[0], ends[1])
+    defer { close(writing) }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    // fcntl(2); glibc hides the name from Swift. Without the right to a large pipe the usual one has to do.
+    let setPipeSize: Int32 = 1031
+    _ = fcntl(writing, setPipeSize, Int32(1 << 20))
+    _ = fcntl(writing, F_SETFL, O_NONBLOCK)
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(writing, $0.baseAddress, $0.count) }
+      if count < 0 {
+        if errno == EINTR { continue }
+        let error = Errno(rawValue: errno)
+        close(reading)
+        throw error
+      }
+      rest = rest.dropFirst(count)
+    }
+    return reading
+  }
+
+  /// An empty file without a name. The caller closes it.
+  static func errors() throws(Errno) -> Int32 {
+    var path = Array("\(temporaryDirectory)/night-audit.XXXXXX".utf8CString)
+    let descriptor = mkstemp(&path)
+    guard descriptor >= 0 else { throw Errno(rawValue: errno) }
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    unlink(path)
+    return descriptor
+  }
+
+  /// The end of what was written, at most 4 KiB.
+  static func tail(of file: Int32) -> String {
+    let size = lseek(file, 0, SEEK_END)
+    guard size > 0 else { return "" }
+    var bytes = [UInt8](repeating: 0, count: Int(min(size, 4_096)))
+    let count = pread(file, &bytes, bytes.count, size - off_t(bytes.count))
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+  }
+
+  private static var temporaryDirectory: String {
+    guard let directory = getenv("TMPDIR") else { return "/tmp" }
+    return String(cString: directory)
+  }
+}

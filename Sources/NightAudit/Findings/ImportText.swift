@@ -1,0 +1,83 @@
+import Foundation
+import Reconciliation
+import Reporting
+
+/// What an import came to, in words.
+package struct ImportText {
+  private let outcome: WorkbookImport.Outcome
+  private let isDryRun: Bool
+
+  package init(_ outcome: WorkbookImport.Outcome, isDryRun: Bool) {
+    self.outcome = outcome
+    self.isDryRun = isDryRun
+  }
+
+  /// For people: every change and every refusal on a line of its own.
+  package var lines: String {
+    var lines: [String] = []
+    if let asOf = outcome.writtenFor {
+      lines.append("This is the workbook of the report as of \(asOf.text).")
+    } else {
+      lines.append("No run of this database wrote this workbook; only filled cells are taken, and none is cleared.")
+    }
+    for column in outcome.missingColumns { lines.append("There is no column \(column); it stays as it is.") }
+    for change in outcome.changes {
+      lines.append(
+        "\(change.sheet), row \(change.row): \(change.findingId.prefix(12)) \(change.column): "
+          + "\(ImportText.quoted(change.before)) -> \(ImportText.quoted(change.after))")
+    }
+    for refusal in outcome.refusals { lines.append("REFUSED  \(refusal.sheet), row \(refusal.row): \(refusal.reason)") }
+    let findings = Set(outcome.changes.map(\.findingId)).count
+    lines.append(
+      "\(outcome.rows) findings read: \(outcome.changes.count) entries of \(findings) findings "
+        + "\(isDryRun ? "would change" : "changed"), \(outcome.refusals.count) refused.")
+    if isDryRun { lines.append("Nothing was changed.") }
+    return lines.joined(separator: "\n")
+  }
+
+  private static func quoted(_ text: String?) -> String {
+    guard let text else { return "nothing" }
+    let line = text.map { $0.isNewline || $0 == "\t" ? " " : $0 }
+    return "\"" + String(line.prefix(60)) + (line.count > 60 ? "…" : "") + "\""
+  }
+
+  private struct Document: Encodable {
+    struct Change: Encodable {
+      let sheet: String
+      let row: Int
+      let findingId: String
+      let column: String
+      let before: String?
+      let after: String?
+    }
+    struct Refusal: Encodable {
+      let sheet: String
+      let row: Int
+      let reason: String
+    }
+
+    let asOf: String?
+    let rows: Int
+    let dryRun: Bool
+    let missingColumns: [String]
+    let changes: [Change]
+    let refusals: [Refusal]
+  }
+
+  package var json: String {
+    get throws {
+      try MachineText.json(
+        Document(
+          asOf: outcome.writtenFor?.text, rows: outcome.rows, dryRun: isDryRun, missingColumns: outcome.missingColumns,
+          changes: outcome.changes.map {
+            Document.Change(
+              sheet: $0.sheet, row: $0.row, findingId: $0.findingId, column: $0.column, before: $0.before,
+              after: $0.after)
+          },
+          refusals: outcome.refusals.map { Document.Refusal(sheet: $0.sheet, row: $0.row, reason: $0.reason) }))
+    }
+  }
+
+  /// 1 when a row was refused: what it names is not there, or not as it is named.
+  package var exitStatus: ExitStatus { outcome.refusals.isEmpty ? .complete : .nothingThere }
+}

@@ -1,0 +1,208 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+import Spreadsheet
+
+/// Rows of a workbook that come back, compared with the database in batches.
+struct RowMerge {
+  /// The run that wrote the workbook.
+  struct Written: Sendable {
+    var asOf: Instant
+    /// When it began, by the database's clock: what people changed before is in its workbook.
+    var began: Int64
+  }
+
+  /// A row as it was understood. nil: the cell is empty or the column is not there.
+  private struct Row: Hashable {
+    var sheet: String
+    var number: Int
+    var findingId: String
+    var status: String?
+    var owner: ReadCell?
+    var remark: ReadCell?
+  }
+
+  /// People's columns of one finding.
+  private struct People {
+    var status: String
+    var owner: String?
+    var remark: String?
+  }
+
+  var outcome = WorkbookImport.Outcome()
+  private(set) var changes: [PeopleChange] = []
+  private let written: Written?
+  private var batch: [Row] = []
+  /// The first row of each finding.
+  private var seen: [String: Row] = [:]
+
+  private static let batchSize = 5_000
+
+  init(written: Written?) { self.written = written }
+
+  // MARK: - Rows
+
+  mutating func add(
+    _ read: ReadRow, sheet: String, _ connection: borrowing BlockingConnection
+  ) throws {
+    let owner = read.cells[FindingsSheet.owner]
+    let remark = read.cells[FindingsSheet.remark]
+    let status = read.cells[FindingsSheet.status]
+    func refuse(_ reason: String) {
+      outcome.refusals.append(WorkbookImport.Refusal(sheet: sheet, row: read.number, reason: reason))
+    }
+    guard let key = read.cells[FindingsSheet.key] else {
+      // Rows that people added below, for notes or sums, are none of ours.
+      if status != nil || owner != nil { refuse("there is no finding id; restore it") }
+      return
+    }
+    guard case .text(let text) = key else {
+      return refuse("the finding id is not text; restore it from the report")
+    }
+    let findingId = text.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()
+    var row = Row(sheet: sheet, number: read.number, findingId: findingId, owner: owner, remark: remark)
+    switch status {
+    case .none: break
+    case .text(let text):
+      let word = text.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()
+      row.status = word.isEmpty ? nil : word
+    case .number, .boolean, .error, .formula: row.status = ""
+    }
+    if let first = seen[findingId] {
+      if (first.status, first.owner, first.remark) != (row.status, row.owner, row.remark) {
+        refuse(
+          "finding \(findingId.prefix(40)) stands on row \(first.number) of \(first.sheet) already, with other entries")
+      }
+      return
+    }
+    seen[findingId] = row
+    outcome.rows += 1
+    batch.append(row)
+    if batch.count >= RowMerge.batchSize { try settle(connection) }
+  }
+
+  /// Decides about the rows that wait.
+  mutating func settle(_ connection: borrowing BlockingConnection) throws {
+    let rows = batch
+    batch.removeAll(keepingCapacity: true)
+    if rows.isEmpty { return }
+    let known = try people(of: rows.map(\.findingId), connection)
+    for row in rows {
+      guard let (now, before) = known[row.findingId] else {
+        refuse(row, "no finding has the id \(row.findingId.prefix(40)); restore it from the report")
+        continue
+      }
+      mergeStatus(row, now: now, before: before)
+      merge(row, "owner", cell: row.owner, now: now.owner, before: before.map(\.owner), PeopleText.owner) { .owner($0) }
+      merge(row, "remark", cell: row.remark, now: now.remark, before: before.map(\.remark), PeopleText.remark) {
+        .remark($0)
+      }
+    }
+  }
+
+  private mutating func refuse(_ row: Row, _ reason: String) {
+    outcome.refusals.append(WorkbookImport.Refusal(sheet: row.sheet, row: row.number, reason: reason))
+  }
+
+  // MARK: - Cells
+
+  private mutating func mergeStatus(_ row: Row, now: People, before: People?) {
+    // A status cannot be cleared: an empty cell says nothing.
+    guard let word = row.status else { return }
+    guard let status = FindingStatus(rawValue: word) else {
+      let known = FindingStatus.allCases.map(\.rawValue).joined(separator: ", ")
+      return refuse(row, "the status is none of \(known); choose one from the list")
+    }
+    let merged = PeopleMerge(sheet: status.rawValue, now: now.status, before: before?.status, isEmpty: false)
+    apply(merged, row, "status", now: now.status) { _ in .status(status) }
+  }
+
+  private mutating func merge(
+    _ row: Row, _ column: String, cell: ReadCell?, now: String?, before: String??,
+    _ plain: (String) throws(PeopleText.Refusal) -> String?, _ decision: (String?) -> PeopleDecision
+  ) {
+    let text: String
+    switch cell {
+    case .none: text = ""
+    case .text(let content): text = content
+    case .number: return refuse(row, "the \(column) is a number or a date; format the cell as text and write it again")
+    case .boolean: return refuse(row, "the \(column) is TRUE or FALSE; format the cell as text and write it again")
+    case .error: return refuse(row, "the \(column) is an error value; write text")
+    case .formula: return refuse(row, "the \(column) is a formula; write text")
+    }
+    do {
+      let wanted = try plain(text)
+      // Stored before these rules, or by somebody's SQL: compared as it would come back.
+      func same(_ stored: String?) -> String? { stored.flatMap { (try? plain($0)) ?? $0 } }
+      let merged = PeopleMerge(
+        sheet: wanted, now: same(now), before: before.map { same($0) }, isEmpty: wanted == nil)
+      apply(merged, row, column, now: now, decision)
+    } catch {
+      refuse(row, error.description)
+    }
+  }
+
+  private mutating func apply(
+    _ merged: PeopleMerge<String?>, _ row: Row, _ column: String, now: String?, _ decision: (String?) -> PeopleDecision
+  ) {
+    switch merged {
+    case .keep: return
+    case .take(let value):
+      changes.append(PeopleChange(findingId: row.findingId, decision: decision(value)))
+      outcome.changes.append(
+        WorkbookImport.Outcome.Change(
+          sheet: row.sheet, row: row.number, findingId: row.findingId, column: column, before: now, after: value))
+    case .conflict:
+      refuse(
+        row,
+        "the \(column) was changed elsewhere since this workbook was written, to \(RowMerge.quoted(now)); "
+          + "settle it with night-audit findings")
+    }
+  }
+
+  private mutating func apply(
+    _ merged: PeopleMerge<String>, _ row: Row, _ column: String, now: String?, _ decision: (String?) -> PeopleDecision
+  ) {
+    switch merged {
+    case .keep: return
+    case .take(let value): apply(.take(Optional(value)), row, column, now: now, decision)
+    case .conflict: apply(PeopleMerge<String?>.conflict, row, column, now: now, decision)
+    }
+  }
+
+  private static func quoted(_ text: String?) -> String {
+    text.map { "\"\($0.prefix(60))\"" } ?? "nothing"
+  }
+
+  // MARK: - The database
+
+  /// People's columns now, and when the workbook was written, where that is known: as history has it, which never changes.
+  private func people(
+    of ids: [String], _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [String: (now: People, before: People?)] {
+    func newest(_ condition: String, _ value: String) -> String {
+      """
+      (SELECT \(value) FROM night_audit.finding_events e WHERE e.finding_id = f.finding_id AND \(condition)
+         AND (e.recorded_at < $2 OR e.run_id IS NOT NULL AND e.as_of <= $3) ORDER BY e.event_id DESC LIMIT 1)
+      """
+    }
+    let rows = try connection.execute(
+      """
+      SELECT f.finding_id, f.status, f.owner, f.remark,
+        coalesce(\(newest("e.event IN ('status', 'reopened')", "CASE e.event WHEN 'status' THEN e.detail ELSE 'open' END")), 'open'),
+        \(newest("e.event = 'owner'", "e.detail")), \(newest("e.event = 'remark'", "e.detail"))
+      FROM night_audit.findings f WHERE f.finding_id = ANY ($1)
+      """,
+      [
+        .textArray(ids), .timestamp(written?.began ?? 0), .timestamp(written?.asOf.microseconds ?? 0),
+      ])
+    var known: [String: (now: People, before: People?)] = [:]
+    for row in rows {
+      let now = People(status: try row.text(1), owner: try row.optionalText(2), remark: try row.optionalText(3))
+      let before = People(status: try row.text(4), owner: try row.optionalText(5), remark: try row.optionalText(6))
+      known[try row.text(0)] = (now, written == nil ? nil : before)
+    }
+    return known
+  }
+}

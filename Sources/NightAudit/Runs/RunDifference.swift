@@ -1,0 +1,147 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+
+/// What changed between two runs, and why.
+package struct RunDifference: Sendable {
+  /// One line of the reports' money.
+  package struct Total: Sendable {
+    package var currency: String
+    package var disposition: String
+    /// Decimal text; nil: the run has no such line.
+    package var before: String?
+    package var after: String?
+  }
+
+  /// Something that happened to a finding.
+  package struct Change: Sendable {
+    package var findingId: String
+    package var kind: String
+    package var severity: String
+    package var subject: String
+    package var orderId: String?
+    /// `opened`, `reopened`, `closed`.
+    package var event: String
+    /// As-of of the run that noticed.
+    package var at: Instant
+    /// What arrived between the two runs, oldest first.
+    package var reasons: [String]
+  }
+
+  /// What Apple said between the two runs: how often.
+  package struct Answers: Sendable {
+    package var channel: String
+    package var outcome: String
+    package var count: Int64
+  }
+
+  package var first: PastRun
+  package var second: PastRun
+  package var totals: [Total]
+  /// What late facts changed about days that had been reported by the first run.
+  package var adjustments: [Adjustment]
+  package var findings: [Change]
+  package var answers: [Answers]
+  /// Facts about transactions that arrived between the two, and those of them that speak of a refund.
+  package var evidence: Int64
+  package var revocations: Int64
+  /// What people did meanwhile.
+  package var decisions: Int64
+
+  package var configurationChanged: Bool { first.configuration != second.configuration }
+  package var timeZoneChanged: Bool { first.timeZone != second.timeZone }
+
+  init(
+    from first: PastRun, to second: PastRun, sales: SalesRows, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    self.first = first
+    self.second = second
+    let between = Between(first, second)
+    totals = try RunDifference.totals(first, second, connection)
+    adjustments = Adjustment.between(
+      try RunDifference.statements(first, connection), try RunDifference.statements(second, connection))
+    answers = try connection.execute(
+      """
+      SELECT channel, outcome, count(*) FROM night_audit.answers e WHERE \(between.condition)
+      GROUP BY channel, outcome ORDER BY channel, outcome
+      """, between.parameters
+    ).map { row throws(PostgresError) in
+      Answers(channel: try row.text(0), outcome: try row.text(1), count: try row.int64(2))
+    }
+    let facts = try connection.execute(
+      "SELECT count(*), count(revoked_at) FROM night_audit.evidence e WHERE \(between.condition)", between.parameters
+    ).single()
+    evidence = try facts.int64(0)
+    revocations = try facts.int64(1)
+    decisions = try connection.execute(
+      """
+      SELECT count(*) FROM night_audit.finding_events e WHERE run_id IS NULL AND recorded_at > $1 AND recorded_at <= $2
+      """, [.timestamp(first.startedAt.microseconds), .timestamp(second.startedAt.microseconds)]
+    ).single().int64(0)
+    findings = try RunDifference.findings(between, sales, connection)
+  }
+
+  /// What is dated after the first run's as-of and up to the second's; made for the same as-of, what the second one did.
+  private struct Between {
+    let condition = "(e.as_of > $1 AND e.as_of <= $2 OR e.run_id = $3::uuid AND $1 = $2)"
+    let parameters: [PostgresValue]
+
+    init(_ first: PastRun, _ second: PastRun) {
+      parameters = [
+        .timestamp(first.asOf.microseconds), .timestamp(second.asOf.microseconds),
+        .text(first.runId == second.runId ? nil : second.runId),
+      ]
+    }
+  }
+
+  private static func statements(
+    _ run: PastRun, _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [String: DayTotals.Sums] {
+    try ReportedDays.statements(
+      before: run.until, asOf: run.asOf, isIncluded: true, timeZone: run.timeZone, on: connection)
+  }
+
+  private static func totals(
+    _ first: PastRun, _ second: PastRun, _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [Total] {
+    try connection.execute(
+      """
+      SELECT currency, disposition, a.amount::text, b.amount::text
+      FROM (SELECT * FROM night_audit.run_totals WHERE run_id = $1::uuid) a
+      FULL JOIN (SELECT * FROM night_audit.run_totals WHERE run_id = $2::uuid) b USING (currency, disposition)
+      ORDER BY currency, disposition
+      """, [.text(first.runId), .text(second.runId)]
+    ).map { row throws(PostgresError) in
+      Total(
+        currency: try row.text(0), disposition: try row.text(1), before: try row.optionalText(2),
+        after: try row.optionalText(3))
+    }
+  }
+
+  private static func findings(
+    _ between: Between, _ sales: SalesRows, _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [Change] {
+    let rows = try connection.execute(
+      """
+      SELECT f.finding_id, f.kind, f.severity, f.subject, f.order_id, e.event, e.as_of
+      FROM night_audit.finding_events e JOIN night_audit.findings f USING (finding_id)
+      WHERE e.run_id IS NOT NULL AND \(between.condition)
+      ORDER BY f.severity, f.kind, f.subject, e.event_id
+      """, between.parameters)
+    var changes: [Change] = []
+    for row in rows {
+      changes.append(
+        Change(
+          findingId: try row.text(0), kind: try row.text(1), severity: try row.text(2), subject: try row.text(3),
+          orderId: try row.optionalText(4), event: try row.text(5), at: Instant(microseconds: try row.timestamp(6)),
+          reasons: []))
+    }
+    if changes.isEmpty { return [] }
+    let reasons = try ChangeReasons(
+      findingIds: Set(changes.map(\.findingId)).sorted(), condition: between.condition, parameters: between.parameters,
+      sales: sales, on: connection)
+    for index in changes.indices { changes[index].reasons = reasons[changes[index].findingId] }
+    return changes
+  }
+}

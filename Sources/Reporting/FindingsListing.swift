@@ -1,0 +1,43 @@
+import Reconciliation
+
+/// The table of `findings.csv` outside of a report: the same columns in the same dialect.
+package struct FindingsListing: ~Copyable {
+  private var text = CSVText(capacity: 1 << 14)
+  private let asOf: Instant
+
+  /// A table with its header row.
+  ///
+  /// - Parameter asOf: what ages are counted to.
+  package init(asOf: Instant) {
+    self.asOf = asOf
+    for column in ReportTable.findings.columns { text.text(column.name) }
+    text.endRow()
+  }
+
+  /// Adds a row.
+  package mutating func add(_ reported: ReportedFinding) {
+    text.finding(reported, asOf: asOf)
+    text.endRow()
+  }
+
+  /// All rows as UTF-8.
+  package var bytes: [UInt8] { text.bytes }
+}
+
+/// What people fill in on the workbook's sheet of findings, for those who read it back.
+package enum FindingsSheet {
+  /// Its name. Sheets that carry it on have it with a number behind: `Findings 2`.
+  package static let name = "Findings"
+
+  /// Whether a sheet is one of those that carry the first one on.
+  package static func isContinuation(_ sheet: String) -> Bool {
+    sheet.hasPrefix(name + " ") && Int(sheet.dropFirst(name.count + 1)) != nil
+  }
+
+  /// The heading of the ids.
+  package static let key = "finding_id".asWords
+  /// The headings of people's columns.
+  package static let status = "status".asWords
+  package static let owner = "owner".asWords
+  package static let remark = "remark".asWords
+}

@@ -1,0 +1,83 @@
+/// Reads named columns of a workbook that came back from Excel, LibreOffice or another program.
+///
+/// The file is not trusted. Parts are streamed; what has to be kept, the table of shared texts, has a limit. Formulas are
+/// never calculated, and nothing that the file refers to outside of itself is followed.
+package struct WorkbookReader: ~Copyable {
+  /// Names of the sheets in the order of their tabs, hidden ones too.
+  package let sheetNames: [String]
+  /// When the workbook was made, in seconds since 1970; programs that change a workbook keep it.
+  package let created: Int64?
+
+  private let archive: ZipArchive
+  private let parts: [String: String]
+  private let shared: SharedStrings
+
+  /// Relationships and lists of sheets are small.
+  private static let smallPart = 16 << 20
+  /// 1,048,576 rows of findings come to less than 1 GB.
+  private static let largePart = 4 << 30
+
+  /// Opens a workbook and reads what all its sheets share. Throws `WorkbookReadError`.
+  package init(path: String) throws(WorkbookReadError) {
+    let archive = try ZipArchive(path: path)
+    let top = Relationships(base: "")
+    guard try archive.scan("_rels/.rels", limit: Self.smallPart, top), let main = top.part(ofType: "officeDocument")
+    else { throw .notAWorkbook("it is an archive of something else") }
+    let directory = main.split(separator: "/").dropLast().joined(separator: "/")
+    let name = main.split(separator: "/").last ?? ""
+    let list = SheetList()
+    guard try archive.scan(main, limit: Self.smallPart, list), !list.sheets.isEmpty else {
+      throw .notAWorkbook("it is an Office document of another kind")
+    }
+    let relationships = Relationships(base: directory)
+    let relationshipsPart = (directory.isEmpty ? "" : directory + "/") + "_rels/\(name).rels"
+    guard try archive.scan(relationshipsPart, limit: Self.smallPart, relationships) else {
+      throw .damaged(part: relationshipsPart, "it is missing")
+    }
+    let sharedPart = relationships.part(ofType: "sharedStrings")
+    let shared = SharedStrings(part: sharedPart ?? "")
+    if let sharedPart, try !archive.scan(sharedPart, limit: Self.largePart, shared) {
+      throw .damaged(part: sharedPart, "it is missing")
+    }
+    let properties = CoreProperties()
+    if let part = top.part(ofType: "core-properties") {
+      _ = try archive.scan(part, limit: Self.smallPart, properties)
+    }
+    var parts: [String: String] = [:]
+    for sheet in list.sheets { parts[sheet.name] = relationships.part(id: sheet.relationship) }
+    sheetNames = list.sheets.map(\.name)
+    created = properties.created
+    self.archive = archive
+    self.parts = parts
+    self.shared = shared
+  }
+
+  /// Reads the rows below the header of one sheet, in the order of the file.
+  ///
+  /// - Parameters:
+  ///   - columns: headings of the wanted columns, wherever they stand; case, blanks and underscores do not matter.
+  ///   - key: the one of them that must be there; its heading marks the header row.
+  ///   - body: gets every row that has anything in those columns.
+  /// - Returns: the wanted columns that the sheet has.
+  /// - Throws: `WorkbookReadError`, or what the body throws.
+  package func rows(
+    of sheet: String, columns: [String], key: String, _ body: (ReadRow) throws -> Void
+  ) throws -> Set<String> {
+    guard let part = parts[sheet] else {
+      throw WorkbookReadError.noSheet(sheet, present: sheetNames.map { String($0.prefix(31)) })
+    }
+    return try withoutActuallyEscaping(body) { body in
+      // The body's own error has to pass through a reader that knows only its own.
+      var failure: (any Error)?
+      let handler = SheetRows(part: part, sheet: sheet, wanted: columns, key: key, shared: shared) { row in
+        if failure != nil { return }
+        do { try body(row) } catch { failure = error }
+      }
+      let isThere = try archive.scan(part, limit: Self.largePart, handler)
+      if let failure { throw failure }
+      guard isThere else { throw WorkbookReadError.damaged(part: part, "it is missing") }
+      guard handler.hasHeader else { throw WorkbookReadError.noColumn(key, sheet: sheet) }
+      return Set(handler.columns.values)
+    }
+  }
+}

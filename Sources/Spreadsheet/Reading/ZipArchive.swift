@@ -1,0 +1,71 @@
+import CMiniZip
+import Glibc
+
+/// An archive that is open for reading. Parts are inflated piece by piece: none is ever in memory as a whole.
+///
+/// minizip (zlib's contrib) reads it; libxlsxwriter writes with the same library.
+@safe
+struct ZipArchive: ~Copyable {
+  private let file: unzFile
+
+  /// Bytes that are inflated at a time.
+  private static let pieceSize = 1 << 16
+
+  init(path: String) throws(WorkbookReadError) {
+    try Self.refuseOthers(path)
+    guard let file = unsafe unzOpen64(path) else {
+      throw .notAWorkbook("it is no ZIP archive, or it is cut off; save it as .xlsx again")
+    }
+    unsafe self.file = file
+  }
+
+  deinit { unsafe _ = unzClose(file) }
+
+  /// Says what the file is where the library would only say that it is no archive.
+  private static func refuseOthers(_ path: String) throws(WorkbookReadError) {
+    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw .cannotOpen(path: path, reason: unsafe String(cString: strerror(errno))) }
+    defer { close(descriptor) }
+    var head = [UInt8](repeating: 0, count: 4)
+    let count = unsafe Glibc.read(descriptor, &head, head.count)
+    if count < 0 { throw .cannotOpen(path: path, reason: unsafe String(cString: strerror(errno))) }
+    switch Array(head.prefix(count)) {
+    case [0x50, 0x4B, 0x03, 0x04]: return
+    case [0xD0, 0xCF, 0x11, 0xE0]:
+      throw .notAWorkbook("it is an old .xls or protected by a password; save it as .xlsx without a password")
+    default: throw .notAWorkbook("it does not start like one; save it as .xlsx")
+    }
+  }
+
+  /// Inflates a part and hands it over in pieces, until the body has enough.
+  ///
+  /// - Parameters:
+  ///   - limit: how many bytes it may inflate to.
+  ///   - body: takes a piece; returns false when it needs no more.
+  /// - Returns: whether the part is there.
+  func read(
+    _ part: String, limit: Int, _ body: (UnsafeRawBufferPointer) throws(WorkbookReadError) -> Bool
+  ) throws(WorkbookReadError) -> Bool {
+    guard unsafe unzLocateFile(file, part, NA_UNZ_ANY_CASE) == NA_UNZ_OK else { return false }
+    guard unsafe unzOpenCurrentFile(file) == NA_UNZ_OK else {
+      throw .damaged(part: part, "its entry in the archive cannot be opened, or it is encrypted")
+    }
+    var isWhole = false
+    defer { if !isWhole { unsafe _ = unzCloseCurrentFile(file) } }
+    let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.pieceSize, alignment: 16)
+    defer { unsafe piece.deallocate() }
+    var total = 0
+    while true {
+      let count = unsafe unzReadCurrentFile(file, piece.baseAddress, UInt32(clamping: piece.count))
+      if count < 0 { throw .damaged(part: part, "it cannot be inflated") }
+      if count == 0 { break }
+      total += Int(count)
+      if total > limit { throw .tooLarge(part: part, "it inflates to more than \(limit >> 20) MB") }
+      if try unsafe !body(UnsafeRawBufferPointer(rebasing: piece[..<Int(count)])) { return true }
+    }
+    isWhole = true
+    // Only here is the check sum known to be right.
+    if unsafe unzCloseCurrentFile(file) != NA_UNZ_OK { throw .damaged(part: part, "its check sum is wrong") }
+    return true
+  }
+}

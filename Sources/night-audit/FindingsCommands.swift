@@ -1,0 +1,358 @@
+import ArgumentParser
+import Foundation
+import NightAudit
+import Reconciliation
+
+/// `night-audit findings`
+struct Findings: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Look at findings and record what people decide about them.",
+    discussion: """
+      A finding closes by itself when the facts agree. People can acknowledge it, assign it, leave a remark or close it; \
+      one that people have closed stays in the reports, and counts as open, as long as the facts stand.
+
+      Findings are named by id, or by the first digits of one. Or by filters, together with --all.
+      """,
+    subcommands: [
+      ListFindings.self, AcknowledgeFindings.self, AssignFindings.self, RemarkFindings.self, CloseFindings.self,
+      ReopenFindings.self, ImportFindings.self,
+    ],
+    defaultSubcommand: ListFindings.self)
+}
+
+extension FindingKind: ExpressibleByArgument {}
+extension Severity: ExpressibleByArgument {}
+extension FindingStatus: ExpressibleByArgument {}
+extension FindingsFilter.State: ExpressibleByArgument {}
+
+/// Which findings a command is about.
+struct FindingsFilterOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("Findings of this kind, such as paid_not_delivered. May be repeated.", valueName: "kind"))
+  var kind: [FindingKind] = []
+
+  @Option(help: "critical, major or minor. May be repeated.")
+  var severity: [Severity] = []
+
+  @Option(help: "What people made of it: open, acknowledged or closed. May be repeated.")
+  var status: [FindingStatus] = []
+
+  @Option(help: "Whether the facts stand: open, closed (by itself) or any.")
+  var state = FindingsFilter.State.open
+
+  @Option(help: ArgumentHelp("Findings of this user.", valueName: "user-id"))
+  var user: String?
+
+  @Option(help: ArgumentHelp("Findings on this order.", valueName: "order-id"))
+  var order: String?
+
+  @Option(help: ArgumentHelp("Findings that this person takes care of.", valueName: "name"))
+  var owner: String?
+
+  @Flag(help: "Findings that nobody takes care of.")
+  var unassigned = false
+
+  @Option(help: ArgumentHelp("Findings in this currency.", valueName: "code"))
+  var currency: String?
+
+  @Option(help: ArgumentHelp("Findings of exactly this amount, in major units such as 4.99.", valueName: "amount"))
+  var amount: String?
+
+  @Option(
+    name: .customLong("min-amount"),
+    help: ArgumentHelp("Of this amount or more; with --currency.", valueName: "amount"))
+  var minAmount: String?
+
+  @Option(
+    name: .customLong("max-amount"),
+    help: ArgumentHelp("Of this amount or less; with --currency.", valueName: "amount"))
+  var maxAmount: String?
+
+  @Option(
+    name: .customLong("min-age"), help: ArgumentHelp("First seen this long ago or longer: 3d.", valueName: "duration"))
+  var minAge: String?
+
+  @Option(
+    name: .customLong("max-age"), help: ArgumentHelp("First seen this long ago or later: 3d.", valueName: "duration"))
+  var maxAge: String?
+
+  func validate() throws {
+    for (name, age) in [("--min-age", minAge), ("--max-age", maxAge)] {
+      if let age, DurationText.parse(age) == nil {
+        throw ValidationError("\(name) \(age) is no duration; write a number and s, m, h or d, such as 3d.")
+      }
+    }
+    for (name, amount) in [("--amount", amount), ("--min-amount", minAmount), ("--max-amount", maxAmount)] {
+      if let amount, !FindingsFilter.isAmount(amount) {
+        throw ValidationError("\(name) \(amount) is no amount; write major units with a point, such as 4.99.")
+      }
+    }
+    if let currency, Currency(code: currency.uppercased()) == nil {
+      throw ValidationError("--currency \(currency) is no currency of ISO 4217; write a code such as USD.")
+    }
+    if currency == nil, minAmount != nil || maxAmount != nil {
+      throw ValidationError("Amounts of different currencies are never compared; give --currency too.")
+    }
+    if owner != nil, unassigned { throw ValidationError("--owner and --unassigned exclude each other.") }
+  }
+
+  var filter: FindingsFilter {
+    var filter = FindingsFilter()
+    filter.kinds = kind
+    filter.severities = severity
+    filter.statuses = status
+    filter.state = state
+    filter.userId = user
+    filter.orderId = order
+    filter.owner = owner
+    filter.isUnassigned = unassigned
+    filter.currency = currency.flatMap { Currency(code: $0.uppercased()) }
+    filter.amount = amount
+    filter.minAmount = minAmount
+    filter.maxAmount = maxAmount
+    filter.minAge = minAge.flatMap(DurationText.parse)
+    filter.maxAge = maxAge.flatMap(DurationText.parse)
+    return filter
+  }
+
+  /// Whether any of them was given.
+  var isEmpty: Bool {
+    kind.isEmpty && severity.isEmpty && status.isEmpty && state == .open && user == nil && order == nil && owner == nil
+      && !unassigned && currency == nil && amount == nil && minAmount == nil && maxAmount == nil && minAge == nil
+      && maxAge == nil
+  }
+}
+
+/// `night-audit findings list`
+struct ListFindings: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "List findings, worst first.",
+    discussion: """
+      Examples:
+        night-audit findings list --severity critical --unassigned
+        night-audit findings list --min-age 7d --csv > old.csv
+        night-audit findings list 4f2a91 --json
+      """)
+
+  @OptionGroup var common: CommonOptions
+  @OptionGroup var options: FindingsFilterOptions
+
+  @Argument(help: ArgumentHelp("Only these findings: ids, or the first digits of ids.", valueName: "finding-id"))
+  var ids: [String] = []
+
+  @Option(
+    name: .customLong("as-of"),
+    help: ArgumentHelp("Count ages to this instant, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"))
+  var asOf: String?
+
+  @Flag(help: "Print JSON, with the history of each finding.")
+  var json = false
+
+  @Flag(help: "Print CSV with the columns of findings.csv.")
+  var csv = false
+
+  func validate() throws {
+    if json, csv { throw ValidationError("--json and --csv exclude each other.") }
+    if let asOf, AuditOptions.instant(asOf) == nil {
+      throw ValidationError("--as-of \(asOf) is no instant; write 2026-11-20T03:00:00Z.")
+    }
+  }
+
+  func run() async throws {
+    try await common.reporting { settings, _ in
+      var filter = options.filter
+      // Who names a finding wants to see it, whatever has become of it.
+      if !ids.isEmpty, options.isEmpty { filter.state = .any }
+      let now = asOf.flatMap(AuditOptions.instant) ?? .now
+      let found = try await FindingsDesk(settings: settings, now: now).list(filter, ids: ids.isEmpty ? nil : ids)
+      let text = FindingsText(found, asOf: now)
+      if json {
+        print(try text.json)
+      } else if csv {
+        print(text.csv, terminator: "")
+      } else {
+        print(text.table(width: Terminal.width))
+      }
+      return .complete
+    }
+  }
+}
+
+/// What the commands that change findings have in common.
+struct DecisionOptions: ParsableArguments {
+  @OptionGroup var common: CommonOptions
+  @OptionGroup var options: FindingsFilterOptions
+
+  @Argument(help: ArgumentHelp("Findings: ids, or the first digits of ids.", valueName: "finding-id"))
+  var ids: [String] = []
+
+  @Flag(help: "All findings that the filters let through, instead of ids.")
+  var all = false
+
+  @OptionGroup var recording: RecordingOptions
+
+  func validate() throws {
+    if ids.isEmpty, !all { throw ValidationError("Name findings by their ids, or give filters together with --all.") }
+    if !ids.isEmpty, all || !options.isEmpty {
+      throw ValidationError("Ids name findings exactly; filters and --all go without ids.")
+    }
+  }
+
+  /// Records a decision and says what came of it.
+  func decide(_ decision: () throws -> PeopleDecision) async throws {
+    try await common.reporting { settings, _ in
+      let outcome = try await FindingsDesk(settings: settings, now: .now).change(
+        all ? .all(options.filter) : .ids(ids), to: try decision(), by: try recording.actor, isDryRun: recording.dryRun)
+      let text = DecisionText(outcome, isDryRun: recording.dryRun)
+      if recording.json {
+        print(try text.json)
+      } else if !common.quiet {
+        print(text.line)
+      }
+      return .complete
+    }
+  }
+}
+
+/// Who changes something, and whether it is for real.
+struct RecordingOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("Who decided. Default: the login name.", valueName: "name"))
+  var by: String?
+
+  @Flag(name: .customLong("dry-run"), help: "Say what would change, and change nothing.")
+  var dryRun = false
+
+  @Flag(help: "Print the result as JSON.")
+  var json = false
+
+  /// sudo's user is a person; the user that night-audit runs as is none.
+  var actor: String {
+    get throws {
+      let name = by ?? ProcessInfo.processInfo.environment["SUDO_USER"] ?? NSUserName()
+      guard let actor = try PeopleText.owner(name) else {
+        throw ValidationError("Nobody knows who you are; say it with --by.")
+      }
+      return actor
+    }
+  }
+}
+
+/// `night-audit findings acknowledge`
+struct AcknowledgeFindings: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "acknowledge", abstract: "Record that somebody knows about findings.",
+    discussion: """
+      Examples:
+        night-audit findings acknowledge 4f2a91c3 --by anna
+        night-audit findings acknowledge --all --kind stuck_unconfirmed
+      """)
+
+  @OptionGroup var options: DecisionOptions
+
+  func run() async throws { try await options.decide { .status(.acknowledged) } }
+}
+
+/// `night-audit findings close`
+struct CloseFindings: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "close", abstract: "Record that findings are dealt with.",
+    discussion: """
+      The facts are not changed by that: as long as they stand the finding stays in the reports, with the status closed.
+
+      Examples:
+        night-audit findings close 4f2a91c3
+        night-audit findings close --all --kind account_token_missing --currency USD --max-amount 1
+      """)
+
+  @OptionGroup var options: DecisionOptions
+
+  func run() async throws { try await options.decide { .status(.closed) } }
+}
+
+/// `night-audit findings reopen`
+struct ReopenFindings: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "reopen", abstract: "Take back an acknowledgement or a closing.",
+    discussion: """
+      Examples:
+        night-audit findings reopen 4f2a91c3
+      """)
+
+  @OptionGroup var options: DecisionOptions
+
+  func run() async throws { try await options.decide { .status(.open) } }
+}
+
+/// `night-audit findings assign`
+struct AssignFindings: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "assign", abstract: "Record who takes care of findings.",
+    discussion: """
+      Examples:
+        night-audit findings assign 4f2a91c3 --to anna
+        night-audit findings assign --all --severity critical --unassigned --to ops
+      """)
+
+  @OptionGroup var options: DecisionOptions
+
+  @Option(help: ArgumentHelp("Who takes care of it; \"\" for nobody.", valueName: "name"))
+  var to: String
+
+  func run() async throws {
+    let name = to
+    try await options.decide { .owner(try PeopleText.owner(name)) }
+  }
+}
+
+/// `night-audit findings remark`
+struct RemarkFindings: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "remark", abstract: "Leave a remark on findings; it replaces the one before, which the history keeps.",
+    discussion: """
+      Examples:
+        night-audit findings remark 4f2a91c3 --text "customer was called on Monday"
+      """)
+
+  @OptionGroup var options: DecisionOptions
+
+  @Option(help: ArgumentHelp("The remark; \"\" for none.", valueName: "text"))
+  var text: String
+
+  func run() async throws {
+    let remark = text
+    try await options.decide { .remark(try PeopleText.remark(remark)) }
+  }
+}
+
+/// `night-audit findings import`
+struct ImportFindings: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "import", abstract: "Take back status, owner and remark from a workbook that finance filled in.",
+    discussion: """
+      Rows are found by their finding id, wherever they stand; nothing but these three columns is read. A row that is not \
+      understood is named with the reason, and the others go on; the exit status is 1 then. To import the same file twice \
+      changes nothing the second time.
+
+      Examples:
+        night-audit findings import night-audit-2026-11-19.xlsx --by finance --dry-run
+        night-audit findings import night-audit-2026-11-19.xlsx --by finance
+      """)
+
+  @OptionGroup var common: CommonOptions
+  @OptionGroup var recording: RecordingOptions
+
+  @Argument(help: ArgumentHelp("The workbook.", valueName: "file.xlsx"))
+  var file: String
+
+  func run() async throws {
+    try await common.reporting { settings, _ in
+      let workbook = WorkbookImport(path: file, settings: settings, by: try recording.actor, now: .now)
+      let text = ImportText(try await workbook.run(isDryRun: recording.dryRun), isDryRun: recording.dryRun)
+      if recording.json {
+        print(try text.json)
+      } else if !common.quiet {
+        print(text.lines)
+      }
+      return text.exitStatus
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import ArgumentParser
+import NightAudit
+
+/// `night-audit runs`
+struct Runs: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "The history of runs, and what changed between two of them.",
+    subcommands: [ListRuns.self, DiffRuns.self], defaultSubcommand: ListRuns.self)
+}
+
+/// `night-audit runs list`
+struct ListRuns: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "List runs, newest first.",
+    discussion: """
+      Examples:
+        night-audit runs
+        night-audit runs --limit 7 --json
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  @Option(help: ArgumentHelp("How many runs at most.", valueName: "count"))
+  var limit = 30
+
+  @Flag(help: "Print JSON.")
+  var json = false
+
+  func validate() throws {
+    if limit < 1 { throw ValidationError("--limit \(limit) lists nothing; give 1 or more.") }
+  }
+
+  func run() async throws {
+    try await common.reporting { settings, _ in
+      let text = RunsText(try await RunHistory(settings: settings).list(limit: limit))
+      print(json ? try text.json : text.table(width: Terminal.width))
+      return .complete
+    }
+  }
+}
+
+/// `night-audit runs diff`
+struct DiffRuns: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "diff", abstract: "What changed between two runs, and why.",
+    discussion: """
+      A run is named by its id or the first digits of it, a night by its day, the newest night as latest. The run of the \
+      earlier instant counts as the first one.
+
+      Examples:
+        night-audit runs diff 2026-11-18 2026-11-19
+        night-audit runs diff 3f0c latest --json
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  @Argument(help: ArgumentHelp("A run.", valueName: "run"))
+  var first: String
+
+  @Argument(help: ArgumentHelp("Another run.", valueName: "run"))
+  var second: String
+
+  @Flag(help: "Print JSON.")
+  var json = false
+
+  func run() async throws {
+    try await common.reporting { settings, _ in
+      let text = RunDifferenceText(try await RunHistory(settings: settings).difference(first, second))
+      print(json ? try text.json : text.text)
+      return .complete
+    }
+  }
+}

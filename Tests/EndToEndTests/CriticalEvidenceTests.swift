@@ -1,0 +1,117 @@
+import Foundation
+import Testing
+
+/// Before anybody is alarmed Apple is asked once more, and only about what would alarm.
+@Suite struct CriticalEvidenceTests {
+  private static let second = "2026-11-21T03:00:00Z"
+  private static let third = "2026-11-22T03:00:00Z"
+  private static let minutesBefore = "2026-11-20T02:40:00Z"
+
+  /// An order that was paid minutes before the first night and is still without its goods, and a quiet one.
+  private func shop() async throws -> SignedShop {
+    let shop = try await SignedShop(
+      transactions: [SignedShop.gems("201", purchased: Self.minutesBefore), SignedShop.gems("202")])
+    try await shop.order("late", transaction: "201", created: Self.minutesBefore, isDelivered: false)
+    try await shop.order("quiet", transaction: "202")
+    let night = try await shop.night()
+    #expect(night.result.status == 0, "\(night.result.errors)")
+    #expect(night.dispositions == ["late": "in_flight", "quiet": "settled"])
+    try shop.forgetRequests()
+    return shop
+  }
+
+  @Test func whatSettledMeanwhileAlarmsNobody() async throws {
+    let shop = try await shop()
+    try await shop.refund("201", at: "2026-11-20T20:00:00Z")
+    let night = try await shop.night(asOf: Self.second)
+    #expect(night.result.status == 0, "\(night.result.errors)")
+    #expect(try shop.timesAsked() == ["201": 1])
+    #expect(night.dispositions["late"] == "refunded")
+    #expect(night.findings.map { $0["kind"] } == ["refund_not_booked"])
+    // Nobody ever heard of it.
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.findings WHERE severity = 'critical'") == "0")
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.runs") == "2")
+  }
+
+  @Test func aQuietNightAsksNothingExtra() async throws {
+    let shop = try await shop()
+    try await shop.execute(
+      "INSERT INTO sales.deliveries SELECT 'd', order_id, user_id, product_id, 1, created_at FROM sales.orders WHERE order_id = 'late'"
+    )
+    let night = try await shop.night(asOf: Self.second)
+    #expect(night.result.status == 0 && night.findings.isEmpty)
+    #expect(try shop.timesAsked().isEmpty)
+  }
+
+  @Test func whatStandsIsAskedOnceANightAndReportedAllTheSame() async throws {
+    let shop = try await shop()
+    let night = try await shop.night(asOf: Self.second)
+    #expect(night.result.status == 0, "\(night.result.errors)")
+    #expect(night.findings.map { $0["kind"] } == ["paid_not_delivered"])
+    #expect(try shop.timesAsked() == ["201": 1])
+    // The same night again has its answers.
+    let again = try await shop.night(asOf: Self.second)
+    #expect(again.findings == night.findings && again.receipts == night.receipts)
+    #expect(try shop.timesAsked() == ["201": 1])
+    // What was left open is asked about before the audit, and once.
+    try shop.forgetRequests()
+    let next = try await shop.night(asOf: Self.third)
+    #expect(next.result.status == 0 && next.findings.map { $0["kind"] } == ["paid_not_delivered"])
+    #expect(try shop.timesAsked() == ["201": 1])
+  }
+
+  @Test(arguments: [["--max-duration", "2s"], ["--offline"]])
+  func silenceHidesNothingAndTheNightIsIncomplete(_ arguments: [String]) async throws {
+    let shop = try await shop()
+    try await shop.control("faults", #"{"outage":true}"#)
+    let out = shop.directory.file("out")
+    let night = try await shop.nightAudit(["run", "--as-of", Self.second, "--out", out] + arguments)
+    #expect(night.status == 3, "\(night.errors)")
+    let summary = try String(contentsOfFile: out + "/summary.json", encoding: .utf8)
+    #expect(summary.contains("critical findings rest on older answers"))
+    #expect(try String(contentsOfFile: out + "/findings.csv", encoding: .utf8).contains("paid_not_delivered"))
+    // What is stored says the same.
+    let reconciled = try await shop.nightAudit(["reconcile", "--as-of", Self.second, "--out", out + "-again"])
+    #expect(reconciled.status == 3, "\(reconciled.errors)")
+    #expect(try String(contentsOfFile: out + "-again/summary.json", encoding: .utf8) == summary)
+  }
+
+  @Test func aReceiptOfAnotherOrderIsAskedForTheOneThatWantsItsPayment() async throws {
+    let shop = try await SignedShop(transactions: [SignedShop.gems("201"), SignedShop.gems("202")])
+    try await shop.order("owner", transaction: "201")
+    try await shop.receipt(try await shop.signed("201"), for: "owner")
+    try await shop.order("claimant", transaction: "201", created: "2026-11-18T13:00:00Z")
+    try await shop.receipt(try await shop.signed("202"), for: "nobody")
+    let night = try await shop.night()
+    #expect(Set(night.findings.map { $0["kind"] }).contains("duplicate_claim"), "\(night.findings)")
+    try shop.forgetRequests()
+    // Apple refunds the purchase that no order claims.
+    try await shop.refund("202", at: "2026-11-20T20:00:00Z")
+    let next = try await shop.night(asOf: Self.second)
+    #expect(next.result.status == 0, "\(next.result.errors)")
+    #expect(Set(try shop.timesAsked().keys) == ["201", "202"])
+    #expect(night.findings.contains { $0["kind"] == "orphan_payment" })
+    #expect(!next.findings.contains { $0["kind"] == "orphan_payment" })
+  }
+}
+
+extension SignedShop {
+  /// Lets Apple refund a purchase in full.
+  fileprivate func refund(_ id: String, at time: String) async throws {
+    let data = try Data(contentsOf: URL(fileURLWithPath: directory.file("world.json")))
+    var world = try JSONSerialization.jsonObject(with: data) as? [String: Any] ?? [:]
+    let transactions = world["transactions"] as? [[String: Any]] ?? []
+    world["transactions"] = transactions.map { transaction in
+      var changed = transaction
+      if transaction["transactionId"] as? String == id {
+        changed["revocationDate"] = Self.milliseconds(time)
+        changed["revocationType"] = "REFUND_FULL"
+      }
+      return changed
+    }
+    world["now"] = Self.milliseconds("2026-11-21T02:00:00Z")
+    try await control(
+      "world", String(decoding: try JSONSerialization.data(withJSONObject: world), as: UTF8.self))
+    try await control("clock", #"{"now":\#(Self.milliseconds("2026-11-21T02:00:00Z"))}"#)
+  }
+}

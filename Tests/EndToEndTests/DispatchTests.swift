@@ -1,0 +1,232 @@
+import Foundation
+import Testing
+import TestSupport
+
+/// Reports on their way to people and archives: real servers on loopback, real files.
+@Suite struct DispatchTests {
+  private static let secret = #"pa"ss\w0rd-8c1f"#
+
+  private func write(_ text: String, to file: String, mode: Int = 0o600) throws {
+    try text.write(toFile: file, atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file)
+  }
+
+  /// Adds places to a shop's configuration.
+  private func configure(_ shop: Rehearsal, _ names: String, _ sections: String) throws {
+    let yaml = try shop.configuration() + "\n  deliver: [\(names)]\ndeliver:\n\(sections)\n"
+    try yaml.write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+  }
+
+  private func states(_ shop: Rehearsal) async throws -> String {
+    try await shop.value(
+      """
+      SELECT string_agg(concat_ws(' ', right(directory, 10), target, state, attempts), ', ' ORDER BY dispatch_id)
+      FROM night_audit.dispatches
+      """)
+  }
+
+  @Test(.enabled(if: TestTools.areInstalled)) func everyKindOfPlaceGetsTheReportOnce() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let password = shop.directory.file("password")
+    try write(Self.secret + "\n", to: password)
+    let tls = try await Certificate(in: shop.directory)
+    let mail = try await Receiver(ReceiverProgram.mail, [tls.certificate, tls.key, password])
+    let storage = try await Receiver(ReceiverProgram.storage, [tls.certificate, tls.key, password])
+    let sftp = try await Receiver(ReceiverProgram.sftp, [password])
+    let fingerprint = try String(contentsOfFile: sftp.directory.file("fingerprint"), encoding: .utf8)
+    let script = shop.directory.file("send")
+    try write(
+      """
+      #!/bin/sh
+      { echo "$@"; env | grep -c '^NIGHT_AUDIT_\\|^PG' || :; } > '\(shop.directory.file("sent"))'
+      """, to: script, mode: 0o755)
+    try configure(
+      shop, "finance, bucket, partner, hook",
+      """
+        finance:
+          url: smtps://localhost:\(mail.port)
+          from: night-audit@example.com
+          to: [finance@example.com, cfo@example.com]
+          user: auditor
+          passwordFile: \(password)
+          caFile: \(tls.certificate)
+        bucket:
+          url: https://localhost:\(storage.port)/reports/night-audit
+          region: eu-test-1
+          user: AKID
+          passwordFile: \(password)
+          caFile: \(tls.certificate)
+        partner:
+          url: sftp://localhost:\(sftp.port)/incoming/
+          user: auditor
+          passwordFile: \(password)
+          hostKey: \(fingerprint)
+        hook:
+          command: [\(script), --now]
+      """)
+    let doctor = try await shop.nightAudit("doctor")
+    #expect(doctor.status == 0, "\(doctor.output)")
+    let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, environment: ["NIGHT_AUDIT_X": "1"])
+    #expect(result.status == 3, "\(result.errors)")
+    for name in ["finance", "bucket", "partner", "hook"] {
+      #expect(result.output.contains("Sent to \(name): 2026-11-19"), "\(result.output)\(result.errors)")
+    }
+    #expect(!(result.output + result.errors).contains("pa\"ss"))
+    let folder = shop.reports + "/2026-11-19"
+    let files = try shop.files(folder)
+
+    // Put off once, then taken.
+    #expect(
+      try await states(shop) == """
+        2026-11-19 finance delivered 2, 2026-11-19 bucket delivered 1, 2026-11-19 partner delivered 1, \
+        2026-11-19 hook delivered 1
+        """)
+    let envelope = try #require(
+      try JSONSerialization.jsonObject(with: Data(contentsOf: URL(filePath: mail.got + "/0.json"))) as? [String: Any])
+    #expect(envelope["from"] as? String == "night-audit@example.com")
+    #expect(envelope["to"] as? [String] == ["finance@example.com", "cfo@example.com"])
+    #expect(envelope["exposed"] as? [String] == [])
+    try await expectMail(mail.got + "/0.eml", workbook: files["night-audit-2026-11-19.xlsx"] ?? Data())
+
+    for place in [storage.got + "/reports/night-audit/2026-11-19", sftp.got + "/incoming/2026-11-19"] {
+      #expect(try shop.files(place) == files)
+    }
+    let order = try String(contentsOfFile: storage.got + "/order", encoding: .utf8).split(separator: "\n")
+    #expect(order.last == "/reports/night-audit/2026-11-19/SHA256SUMS")
+    #expect(try String(contentsOfFile: shop.directory.file("sent"), encoding: .utf8) == "--now \(folder)\n0\n")
+
+    // The same night again has the same content, and nobody wants that twice; nothing else is anybody's business.
+    for arguments in [[], ["--user", "x"], ["--out", shop.directory.file("out")], ["--dry-run"]] {
+      let again = try await Program.nightAudit.run(
+        ["run", "--as-of", Rehearsal.asOf, "--config", shop.directory.file("night-audit.yaml")] + arguments)
+      #expect([0, 3].contains(again.status), "\(again.errors)")
+      #expect(!again.output.contains("Sent to"), "\(arguments): \(again.output)")
+    }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: mail.got).filter { $0.hasSuffix(".eml") } == ["0.eml"])
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.bi_dispatches WHERE state = 'withdrawn'") == "4")
+  }
+
+  /// As a mail reader and a spreadsheet program see it.
+  private func expectMail(_ path: String, workbook: Data) async throws {
+    let program = #"""
+      import email.policy, hashlib, io, json, sys
+      from openpyxl import load_workbook
+      with open(sys.argv[1], "rb") as file:
+          mail = email.message_from_binary_file(file, policy=email.policy.default)
+      attachment, = mail.iter_attachments()
+      content = attachment.get_content()
+      json.dump({
+          "subject": mail["subject"], "to": mail["to"], "date": mail["date"].datetime.tzname(), "id": mail["message-id"],
+          "types": [part.get_content_type() for part in mail.walk()],
+          "text": mail.get_body(("plain",)).get_content(), "html": mail.get_body(("html",)).get_content(),
+          "name": attachment.get_filename(), "sha256": hashlib.sha256(content).hexdigest(),
+          "sheets": load_workbook(io.BytesIO(content)).sheetnames[:2]}, sys.stdout)
+      """#
+    let read = try await Program(path: try python()).run(["-c", program, path])
+    #expect(read.status == 0, "\(read.errors)")
+    let mail = try #require(try JSONSerialization.jsonObject(with: Data(read.output.utf8)) as? [String: Any], "\(read)")
+    #expect((mail["subject"] as? String)?.hasPrefix("Night audit 2026-11-19: INCOMPLETE, ") == true)
+    #expect(mail["to"] as? String == "finance@example.com, cfo@example.com")
+    #expect(mail["date"] as? String == "UTC")
+    #expect((mail["id"] as? String)?.hasSuffix(".finance@example.com>") == true)
+    #expect(
+      mail["types"] as? [String] == [
+        "multipart/mixed", "multipart/alternative", "text/plain", "text/html",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+      ])
+    for body in ["text", "html"] {
+      let text = mail[body] as? String ?? ""
+      #expect(text.contains("App Store night audit 2026-11-19 (UTC)"))
+      #expect(text.contains("Apple has not answered"))
+      #expect(text.contains("not for revenue recognition"))
+    }
+    #expect(mail["name"] as? String == "night-audit-2026-11-19.xlsx")
+    #expect(mail["sheets"] as? [String] == ["Summary", "Findings"])
+    let file = try TemporaryDirectory()
+    try workbook.write(to: URL(filePath: file.file("book")))
+    let sum = try await Program(path: "/usr/bin/env").run(["sha256sum", file.file("book")])
+    #expect(sum.output.prefix(64) == (mail["sha256"] as? String ?? ""))
+  }
+
+  /// The first Python that has openpyxl.
+  private func python() throws -> String {
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+    let candidates = ["/usr/bin/python3"] + path.split(separator: ":").map { "\($0)/python3" }
+    return try #require(
+      candidates.first { candidate in
+        let process = Process()
+        process.executableURL = URL(filePath: candidate)
+        process.arguments = ["-c", "import openpyxl"]
+        process.standardError = FileHandle.nullDevice
+        guard (try? process.run()) != nil else { return false }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+      })
+  }
+
+  @Test func whatCouldNotBeSentIsSentTheNextNight() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let gate = shop.directory.file("open")
+    let log = shop.directory.file("sent")
+    let script = shop.directory.file("send")
+    try write(
+      "#!/bin/sh\n[ -e '\(gate)' ] || { echo 'the archive is shut' >&2; exit 4; }\nbasename \"$1\" >> '\(log)'\n",
+      to: script, mode: 0o755)
+    // Nothing listens on port 1; a refused connection is worth another try, but not here.
+    try configure(
+      shop, "archive, nowhere",
+      """
+        archive: {command: [\(script)], attempts: 2}
+        nowhere: {url: "http://127.0.0.1:1/x", attempts: 1}
+      """)
+    let first = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--quiet")
+    #expect(first.status == 73)
+    #expect(first.errors.contains("the archive is shut"), "\(first.errors)")
+    #expect(first.errors.contains("curl: (7)"), "\(first.errors)")
+    #expect(try shop.files(shop.reports + "/latest")["SHA256SUMS"] != nil)
+    #expect(try await shop.value("SELECT exit_status FROM night_audit.runs") == "73")
+    #expect(try await states(shop) == "2026-11-19 archive owed 2, 2026-11-19 nowhere owed 1")
+
+    try write("", to: gate)
+    try configure(shop, "archive", "  archive: {command: [\(script)], attempts: 2}")
+    let second = try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z", "--json")
+    #expect(second.status == 3, "\(second.errors)")
+    let summary = try #require(try JSONSerialization.jsonObject(with: Data(second.output.utf8)) as? [String: Any])
+    let dispatches = try #require(summary["dispatches"] as? [[String: Any]])
+    #expect(dispatches.map { $0["target"] as? String } == ["archive", "archive"])
+    #expect(dispatches.allSatisfy { $0["problem"] == nil })
+    // Tonight's first, and what has arrived does not come again.
+    #expect(try await shop.nightAudit("run", "--as-of", "2026-11-22T03:00:00Z").status == 3)
+    #expect(try String(contentsOfFile: log, encoding: .utf8) == "2026-11-20\n2026-11-19\n2026-11-21\n")
+    #expect(
+      try await states(shop) == """
+        2026-11-19 archive delivered 3, 2026-11-19 nowhere withdrawn 1, 2026-11-20 archive delivered 1, \
+        2026-11-21 archive delivered 1
+        """)
+  }
+
+  @Test func oldFoldersGoAndNothingElse() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let yaml = try shop.configuration() + "\n  retention: 2d\n"
+    try yaml.write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+    // Long before the shop's first order: quick nights, and past whatever the clock says.
+    for day in 10...12 {
+      #expect(try await shop.nightAudit("run", "--as-of", "2020-01-\(day)T03:00:00Z", "--offline").status == 3)
+    }
+    #expect(
+      try await shop.nightAudit("run", "--as-of", "2020-01-10T04:00:00Z", "--user", "x", "--offline").status != 73)
+    try write("mine", to: shop.reports + "/2020-01-10/signed-off.txt")
+    try FileManager.default.createDirectory(atPath: shop.reports + "/2019-01-01", withIntermediateDirectories: true)
+    try FileManager.default.createSymbolicLink(
+      atPath: shop.reports + "/2019-01-02", withDestinationPath: "2020-01-10")
+    let result = try await shop.nightAudit("run", "--as-of", "2020-01-20T03:00:00Z", "--offline")
+    #expect(result.status == 3, "\(result.errors)")
+    #expect(result.errors.contains("signed-off.txt"), "\(result.errors)")
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: shop.reports).sorted() == [
+        "2019-01-01", "2019-01-02", "2020-01-10", "2020-01-19", "ad-hoc", "latest",
+      ])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/ad-hoc") == [])
+    #expect(try shop.files(shop.reports + "/2020-01-10").count == 13)
+  }
+}

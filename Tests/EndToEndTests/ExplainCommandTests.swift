@@ -1,0 +1,67 @@
+import Foundation
+import Testing
+
+/// `explain` as people and scripts run it.
+@Suite struct ExplainCommandTests {
+  @Test func itSaysOfEveryKindOfOrderWhatTheReportSays() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let out = shop.directory.file("out")
+    let night = try await shop.nightAudit(
+      "run", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20", "--out", out)
+    #expect(night.status == 3, "\(night.errors)")
+    let orders = rows(try shop.files(out)["orders.csv"] ?? Data())
+    let payloads = try await shop.value("SELECT string_agg(left(payload, 40), ' ') FROM sales.receipts").split(
+      separator: " ")
+    // One of each disposition is enough here: every order is compared where the database is filled by hand.
+    let byDisposition = Dictionary(grouping: orders) { $0["disposition"] ?? "" }.compactMapValues(\.first)
+    #expect(byDisposition.count == 11)
+    for order in byDisposition.values {
+      let id = order["order_id"] ?? ""
+      let result = try await shop.nightAudit("explain", id, "--as-of", Rehearsal.asOf, "--json")
+      #expect(result.status == 0, "\(result.errors)")
+      let document = try #require(
+        try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any])
+      #expect(document["disposition"] as? String == order["disposition"])
+      #expect(document["payment"] as? String ?? "" == order["payment"])
+      #expect(document["payment_reason"] as? String ?? "" == order["payment_reason"])
+      let findings = try #require(document["findings"] as? [[String: Any]])
+      let standing = findings.filter { $0["stands"] as? Bool == true && $0["subject"] as? String == id }
+      let wanted = Set((order["findings"] ?? "").split(separator: " ").map(String.init))
+      #expect(Set(standing.compactMap { $0["kind"] as? String }) == wanted, "\(id)")
+      #expect(standing.allSatisfy { ($0["history"] as? [String: Any])?["first_seen"] != nil })
+      #expect(!payloads.contains { result.output.contains($0) })
+    }
+  }
+
+  @Test func itTellsPeopleTheWholeStory() async throws {
+    let shop = try await SignedShop(transactions: [SignedShop.gems("201")])
+    try await shop.order("first", transaction: "201")
+    try await shop.order("second", transaction: "201", created: "2026-11-18T14:00:00Z")
+    #expect(try await shop.night().result.status == 0)
+    let result = try await shop.nightAudit("explain", "second", "--as-of", SignedShop.asOf)
+    #expect(result.status == 0, "\(result.errors)")
+    for part in [
+      "delivered_not_paid: Proven unpaid, and goods are with a user.", "Payment: unpaid (duplicate).",
+      "9.90 USD", "Look-up of transaction id", "serverApi", "not refunded",
+      "This order claims it, but order first of user user of first owns it.",
+      "Order first of user user of first, created 2026-11-18 12:00:00, names it too, and owns it.",
+      "1 x gems.100 to user user of second", "YES  Do other orders own every transaction that this order could claim?",
+      "duplicate_claim (critical", "First seen 2026-11-20 03:00:00", "cancelled_but_paid: The shop says verified",
+    ] { #expect(result.output.contains(part), "\(part) in\n\(result.output)") }
+  }
+
+  @Test func whatIsNotThereIs1() async throws {
+    let shop = try await SignedShop(transactions: [SignedShop.gems("201")])
+    try await shop.order("ORD-4711", transaction: "201")
+    for (asked, hint) in [
+      ("ord-4711", "There is an order ORD-4711."), ("4711", "There is an order ORD-4711."),
+      ("201", "201 is the id of a transaction of order ORD-4711."), ("nothing", "there is no order nothing."),
+    ] {
+      let result = try await shop.nightAudit("explain", asked)
+      #expect(result.status == 1)
+      #expect(result.output.isEmpty)
+      #expect(result.errors.contains(hint), "\(result.errors)")
+    }
+    #expect(try await shop.nightAudit("explain", "x", "--as-of", "yesterday").status == 64)
+  }
+}

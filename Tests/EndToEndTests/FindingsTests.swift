@@ -1,0 +1,206 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Findings from night to night, with people in between.
+@Suite struct FindingsTests {
+  private static let nights = ["2026-11-18T03:00:00Z", "2026-11-19T03:00:00Z", "2026-11-20T03:00:00Z"]
+
+  private func night(_ shop: Rehearsal, _ asOf: String, _ more: String...) async throws {
+    let result = try await shop.nightAudit("run", "--quiet", "--as-of", asOf, more: more)
+    #expect([0, 3].contains(result.status), "\(result.errors)")
+  }
+
+  private func json(_ result: Program.Result) throws -> Any {
+    #expect(result.status == 0, "\(result.errors)")
+    return try JSONSerialization.jsonObject(with: Data(result.output.utf8))
+  }
+
+  /// The findings that `findings list` gives for these arguments.
+  private func list(_ shop: Rehearsal, _ arguments: String...) async throws -> [[String: Any]] {
+    let result = try await shop.nightAudit("findings", "list", "--json", more: arguments)
+    return try #require(try json(result) as? [[String: Any]])
+  }
+
+  private func summary(_ shop: Rehearsal, _ day: String) throws -> [String: Any] {
+    let data = try #require(try shop.files(shop.reports + "/" + day)["summary.json"])
+    return try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+  }
+
+  /// The row of a finding in a night's `findings.csv`.
+  private func row(_ shop: Rehearsal, _ day: String, _ id: String) throws -> [String: String]? {
+    rows(try shop.files(shop.reports + "/" + day)["findings.csv"] ?? Data()).first { $0["finding_id"] == id }
+  }
+
+  @Test func whatPeopleDecideSurvivesTheNights() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    try await night(shop, Self.nights[0])
+    let found = try await list(shop, "--kind", "paid_not_delivered")
+    let ids = found.compactMap { $0["finding_id"] as? String }
+    let (dealtWith, mended) = (try #require(ids.first), try #require(ids.last))
+    try #require(dealtWith != mended)
+    for arguments in [
+      ["close", dealtWith], ["assign", dealtWith, "--to", "Zoë"], ["remark", dealtWith, "--text", "=refunded"],
+      ["acknowledge", String(mended.prefix(10)), "--by", "anna"],
+    ] {
+      let result = try await shop.nightAudit("findings", more: arguments)
+      #expect(result.status == 0, "\(result.errors)")
+    }
+    // One order gets its goods.
+    let order = try #require(found.last?["order_id"] as? String)
+    try await shop.execute(
+      """
+      INSERT INTO sales.deliveries SELECT 'late', order_id, user_id, product_id, quantity, '2026-11-18T12:00:00Z', NULL
+      FROM sales.orders WHERE order_id = '\(order)'
+      """)
+    try await night(shop, Self.nights[1])
+    let kept = try #require(try row(shop, "2026-11-18", dealtWith))
+    #expect(kept["status"] == "closed" && kept["owner"] == "Zoë")
+    #expect(try row(shop, "2026-11-18", mended) == nil)
+    #expect(try await list(shop, mended).first?["closed_at"] as? String == Self.nights[1])
+
+    // It was a slip: the goods are taken back, and the finding stands again, with its history.
+    try await shop.execute("UPDATE sales.deliveries SET revoked_at = '2026-11-19T12:00:00Z' WHERE delivery_id = 'late'")
+    try await night(shop, Self.nights[2])
+    let again = try #require(try row(shop, "2026-11-19", mended))
+    #expect(again["status"] == "open" && again["first_seen"] == Self.nights[0])
+    let history = try #require(try await list(shop, mended).first?["history"] as? [[String: Any]])
+    #expect(history.compactMap { $0["event"] as? String } == ["opened", "status", "closed", "reopened"])
+    #expect(try row(shop, "2026-11-19", dealtWith)?["status"] == "closed")
+    let remark = try await list(shop, dealtWith).first?["remark"] as? String
+    #expect(remark == "=refunded")
+
+    // What one night ends with, the next one begins with.
+    var closing: Int?
+    for day in ["2026-11-17", "2026-11-18", "2026-11-19"] {
+      let findings = try #require(try summary(shop, day)["findings"] as? [String: Any])
+      let numbers = ["opening", "new", "closed", "closing"].compactMap { findings[$0] as? Int }
+      try #require(numbers.count == 4)
+      #expect(numbers[0] + numbers[1] - numbers[2] == numbers[3])
+      if let closing { #expect(numbers[0] == closing, "\(day)") }
+      closing = numbers[3]
+    }
+
+    let difference = try #require(
+      try json(try await shop.nightAudit("runs", "diff", "2026-11-17", "latest", "--json")) as? [String: Any])
+    let changes = try #require(difference["findings"] as? [[String: Any]])
+    let mine = changes.filter { $0["finding_id"] as? String == mended }
+    #expect(mine.compactMap { $0["event"] as? String } == ["closed", "reopened"])
+    #expect(
+      "\(mine)".contains("delivered: delivery late") && "\(mine)".contains("taken back: delivery late"), "\(mine)")
+  }
+
+  @Test func aListOfTheNewestNightIsItsFile() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    try await night(shop, Self.nights[2])
+    let result = try await shop.nightAudit("findings", "list", "--csv", "--as-of", Self.nights[2])
+    #expect(Data(result.output.utf8) == (try shop.files(shop.reports + "/2026-11-19")["findings.csv"]))
+    let runs = try #require(
+      try json(try await shop.nightAudit("runs", "--json", "--limit", "1")) as? [[String: Any]])
+    #expect(runs.first?["as_of"] as? String == Self.nights[2])
+    #expect(runs.first?["directory"] as? String == shop.reports + "/2026-11-19")
+  }
+
+  @Test(arguments: [
+    (["findings", "acknowledge", "ffffffff", "eeee"], 1, "ffffffff, eeee"),
+    (["findings", "list", "ffffffff"], 1, "ffffffff"),
+    (["findings", "acknowledge"], 64, "--all"), (["findings", "close", "abcd", "--all"], 64, "without ids"),
+    (["findings", "assign", "abcd"], 64, "--to"), (["findings", "list", "--kind", "bogus"], 64, "bogus"),
+    (["findings", "list", "--min-age", "old"], 64, "--min-age"),
+    (["findings", "list", "--min-amount", "5"], 64, "--currency"),
+    (["findings", "list", "--amount", "-5"], 64, "--amount"),
+    (["findings", "remark", "--all", "--text", "\u{1B}[2J"], 64, "control character"),
+    (["findings", "import", "/nonexistent.xlsx"], 64, "No such file"),
+    (["findings", "import", "/etc/hostname"], 64, "no .xlsx"),
+    (["runs", "diff", "latest", "latest"], 1, "latest"), (["runs", "diff", "2026-11-19", "xyz"], 1, "there is no run"),
+    (["runs", "--limit", "0"], 64, "--limit"),
+  ])
+  func whatIsNotThereIsNamed(_ arguments: [String], _ status: Int32, _ says: String) async throws {
+    let shop = try await EmptyShop.shared()
+    let result = try await Program.nightAudit.run(arguments + ["--config", shop.configuration])
+    #expect(result.status == status, "\(result.errors)")
+    #expect(result.errors.contains(says), "\(result.errors)")
+  }
+
+  @Test func factsThatComeLateAreAdjustmentsOfTonight() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    try await night(shop, Self.nights[1])
+    #expect(try summary(shop, "2026-11-18")["adjustments"] == nil)
+    // After the report goods are taken back, and an order of that day turns up that nobody had recorded.
+    let order = try await shop.value(
+      """
+      SELECT min(order_id) FROM sales.orders o JOIN sales.deliveries d USING (order_id)
+      WHERE o.created_at >= '2026-11-18T00:00:00Z' AND o.created_at < '2026-11-19T00:00:00Z'
+        AND o.status = 'verified' AND o.quantity = 1 AND o.currency = 'USD' AND d.revoked_at IS NULL AND o.order_id IN
+          (SELECT order_id FROM night_audit.claims WHERE environment = 'Production') AND o.order_id NOT IN
+          (SELECT order_id FROM night_audit.findings WHERE order_id IS NOT NULL)
+      """)
+    try #require(!order.isEmpty)
+    try await shop.execute(
+      """
+      UPDATE sales.deliveries SET revoked_at = '2026-11-19T12:00:00Z' WHERE order_id = '\(order)';
+      INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
+      VALUES ('late', 'u', 'gems', 1, 7.77, 'USD', 'pending', '2026-11-18T10:00:00Z', '2026-11-19T10:00:00Z');
+      """)
+    let before = try shop.files(shop.reports + "/2026-11-18")
+    try await night(shop, Self.nights[2])
+    let adjustments = try #require(try summary(shop, "2026-11-19")["adjustments"] as? [[String: Any]])
+    func change(_ disposition: String) -> Int? {
+      guard
+        let line = adjustments.first(where: {
+          $0["disposition"] as? String == disposition && $0["currency"] as? String == "USD"
+            && $0["day"] as? String == "2026-11-18"
+        }), let reported = line["reported"] as? [String: Any], let now = line["now"] as? [String: Any],
+        let first = reported["orders"] as? Int, let second = now["orders"] as? Int
+      else { return nil }
+      return second - first
+    }
+    #expect(change("settled") == -1, "\(adjustments)")
+    #expect(change("paid_not_delivered") == 1, "\(adjustments)")
+    #expect(change("void") == 1, "\(adjustments)")
+    #expect(adjustments.allSatisfy { $0["day"] as? String == "2026-11-18" })
+
+    // The same night again says the same, and the night that is over stays as it was.
+    let once = try shop.files(shop.reports + "/2026-11-19")
+    try await night(shop, Self.nights[2])
+    for (name, content) in try shop.files(shop.reports + "/2026-11-19") where name != "run.json" {
+      #expect(content == once[name], "\(name) differs between two runs of the same night")
+    }
+    #expect(try shop.files(shop.reports + "/2026-11-18") == before)
+
+    // Made again by its date, the day has the new picture, and says for which instant.
+    try await night(shop, "2026-11-20T09:00:00Z", "--date", "2026-11-18")
+    let again = try summary(shop, "2026-11-18")
+    #expect(again["as_of"] as? String == "2026-11-20T09:00:00Z")
+    let dispositions = try #require(again["dispositions"] as? [String: [String: Any]])
+    let old = try #require(
+      try JSONSerialization.jsonObject(with: before["summary.json"] ?? Data()) as? [String: Any])
+    let oldDispositions = try #require(old["dispositions"] as? [String: [String: Any]])
+    let settled = dispositions["settled"]?["orders"] as? Int ?? 0
+    #expect(settled == (oldDispositions["settled"]?["orders"] as? Int ?? 0) - 1)
+
+    // It was said: the next night has nothing to add.
+    try await night(shop, "2026-11-21T03:00:00Z")
+    #expect(try summary(shop, "2026-11-20")["adjustments"] == nil)
+    let difference = try await shop.nightAudit("runs", "diff", "2026-11-18", "2026-11-19")
+    #expect(difference.status == 0)
+  }
+}
+
+/// A database in which no night was made.
+private final class EmptyShop: Sendable {
+  private static let made = Task { try await EmptyShop() }
+  static func shared() async throws -> EmptyShop { try await made.value }
+
+  private let directory: TemporaryDirectory
+  var configuration: String { directory.file("night-audit.yaml") }
+
+  private init() async throws {
+    directory = try TemporaryDirectory()
+    let conninfo = try await PrivatePostgres.shared().createDatabase()
+    try "database: {url: \"\(conninfo)\"}\napp: {game: {bundleId: com.example.game}}"
+      .write(toFile: directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+    let result = try await Program.nightAudit.run(["init", "--with-sales-schema", "--config", configuration])
+    guard result.status == 0 else { throw Rehearsal.Failure(result.errors) }
+  }
+}

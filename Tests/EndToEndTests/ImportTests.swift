@@ -1,0 +1,136 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Finance fills in the workbook of a real night, saves it with another program, and sends it back.
+@Suite struct ImportTests {
+  /// The first Python that has openpyxl: Debian installs it for its own, which need not be the first on the path.
+  private func python(_ program: String, _ arguments: String...) throws {
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+    let candidates = ["/usr/bin/python3"] + path.split(separator: ":").map { "\($0)/python3" }
+    let python = try #require(candidates.first { (try? Command.run([$0, "-c", "import openpyxl"])) != nil })
+    try Command.run([python, "-"] + arguments, input: program)
+  }
+
+  /// Opens the workbook, finds rows by their finding id, sorts them, moves a column and hides some.
+  private static let edit = #"""
+    import sys, openpyxl
+    source, target, *edits = sys.argv[1:]
+    book = openpyxl.load_workbook(source)
+    sheet = book["Findings"]
+    rows = [[cell.value for cell in row] for row in sheet.iter_rows()]
+    head = rows[0]
+    for edit in edits:
+        row, column, value = edit.split("|", 2)
+        kinds = {"int": int, "none": lambda _: None}
+        kind, _, rest = value.partition(":")
+        rows[int(row)][head.index(column)] = kinds[kind](rest) if kind in kinds else value
+    # As people do: sorted another way, a column of their own in front, rows hidden by a filter.
+    table = [["My notes"] + head] + [["x"] + row for row in sorted(rows[1:], key=lambda r: str(r[3]))]
+    copy = openpyxl.Workbook()
+    copy.properties.created = book.properties.created
+    copy.active.title = "Mine"
+    out = copy.create_sheet("Findings")
+    for index, row in enumerate(table, 1):
+        for column, value in enumerate(row, 1):
+            cell = out.cell(index, column)
+            cell.value = value
+            # A text that begins with "=" is a formula only where somebody typed it.
+            if isinstance(value, str) and value.startswith("=") and value != "=1+1":
+                cell.data_type = "s"
+        out.row_dimensions[index].hidden = index % 3 == 0
+    copy.save(target)
+    """#
+
+  private func importing(_ shop: Rehearsal, _ arguments: String...) async throws -> (Int32, [String: Any]) {
+    let result = try await shop.nightAudit("findings", "import", "--by", "finance", "--json", more: arguments)
+    let document = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+    return (result.status, try #require(document, "\(result.errors)"))
+  }
+
+  private func reasons(_ document: [String: Any]) -> [String] {
+    (document["refusals"] as? [[String: Any]] ?? []).compactMap { $0["reason"] as? String }
+  }
+
+  @Test func whatFinanceFilledInComesBack() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let night = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
+    #expect([0, 3].contains(night.status), "\(night.errors)")
+    let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
+    let target = shop.directory.file("returned.xlsx")
+
+    // As it was written nothing comes back.
+    let (untouched, nothing) = try await importing(shop, source)
+    #expect(untouched == 0)
+    #expect((nothing["changes"] as? [Any])?.isEmpty == true)
+    let count = try #require(nothing["rows"] as? Int)
+    #expect(nothing["as_of"] as? String == Rehearsal.asOf)
+    #expect(count == Int(try await shop.value("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL")))
+
+    try python(
+      Self.edit, source, target, "1|Status|Acknowledged", "1|Owner| Zoë ", "1|Remark|=cmd() 😀", "2|Status|done",
+      "2|Owner|bob", "3|Owner|int:42", "3|Remark|=1+1", "4|Finding id|0000", "5|Finding id|none:", "5|Owner|x",
+      "6|Kind|nonsense")
+    let facts =
+      "SELECT md5(string_agg(f::text, '|' ORDER BY finding_id)) FROM (SELECT finding_id, kind, severity, "
+      + "subject, order_id, reason, amount, at_stake, first_seen, closed_at FROM night_audit.findings) f"
+    let before = try await shop.value(facts)
+
+    let (triedStatus, tried) = try await importing(shop, target, "--dry-run")
+    #expect(triedStatus == 1)
+    #expect((tried["changes"] as? [Any])?.count == 4)
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.finding_events WHERE run_id IS NULL") == "0")
+
+    let (status, document) = try await importing(shop, target)
+    #expect(status == 1)
+    #expect((document["changes"] as? [Any])?.count == 4, "\(document)")
+    let said = reasons(document)
+    #expect(said.count == 5, "\(said)")
+    for part in [
+      "status is none of", "owner is a number", "remark is a formula", "no finding has the id 0000", "no finding id",
+    ] {
+      #expect(said.contains { $0.contains(part) }, "\(part) in \(said)")
+    }
+    let people =
+      "SELECT string_agg(concat_ws(',', status, owner, remark), ';' ORDER BY owner) FROM night_audit.findings "
+      + "WHERE owner IS NOT NULL"
+    #expect(try await shop.value(people) == "acknowledged,Zoë,=cmd() 😀;open,bob")
+    #expect(try await shop.value(facts) == before)
+    #expect(
+      try await shop.value("SELECT count(*) FROM night_audit.finding_events WHERE run_id IS NULL AND actor = 'finance'")
+        == "4")
+
+    // A second time it has nothing to say.
+    let (_, again) = try await importing(shop, target)
+    #expect((again["changes"] as? [Any])?.isEmpty == true)
+  }
+
+  @Test func whatWasChangedElsewhereSinceIsNotUndone() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
+    let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
+    let target = shop.directory.file("returned.xlsx")
+    // The rows of the sheet, worst first, as the workbook has them.
+    let ids = try await shop.value(
+      "SELECT string_agg(finding_id, ',' ORDER BY finding_id) FROM night_audit.findings WHERE closed_at IS NULL"
+    ).split(separator: ",").map(String.init)
+    // Since the workbook was written somebody has assigned all of them.
+    _ = try await shop.nightAudit("findings", "assign", "--all", "--to", "ops", "--by", "ops")
+    try python(Self.edit, source, target, "1|Owner|finance", "2|Remark|seen")
+    let (status, document) = try await importing(shop, target)
+    #expect(status == 1)
+    #expect(reasons(document).count == 1 && reasons(document)[0].contains("changed elsewhere"), "\(document)")
+    #expect((document["changes"] as? [Any])?.count == 1)
+    #expect(
+      try await shop.value("SELECT count(*) FROM night_audit.findings WHERE owner = 'ops'") == String(ids.count))
+
+    // A workbook that no run of ours wrote clears nothing.
+    try python(
+      "import sys, openpyxl; b = openpyxl.load_workbook(sys.argv[1]); "
+        + "b.properties.created = __import__('datetime').datetime(2001, 1, 1); b.save(sys.argv[2])", source, target)
+    let (strangers, other) = try await importing(shop, target)
+    #expect(strangers == 0 && other["as_of"] == nil)
+    // Its status cells are filled, and say what the database says; its empty cells say nothing.
+    #expect((other["changes"] as? [Any])?.isEmpty == true, "\(other)")
+  }
+}

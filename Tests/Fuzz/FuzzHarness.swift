@@ -1,0 +1,294 @@
+import Foundation
+import NIOCore
+import NIOHTTP1
+import Reconciliation
+
+@testable import AppStore
+
+/// Hands an input to its decoder and looks at what comes out.
+///
+/// A decoder may refuse anything, but not crash; what it takes from signed data must be what was signed; and what it lets
+/// through must fit our tables.
+struct FuzzHarness {
+  /// Something that must not come out.
+  struct Violation: Error, CustomStringConvertible {
+    var description: String
+    init(_ description: String) { self.description = description }
+  }
+
+  private static let bundleId = "com.example.game"
+  /// 2026-06-01T00:00:00Z.
+  private static let now = Instant(seconds: 1_780_272_000)
+
+  private let jws: JWSVerifier
+  private let receipts: AppReceiptVerifier
+  private let answers: AnswerVerifier
+  // What was signed, and so may come out.
+  private var transactions: Set<SignedTransaction> = []
+  private var renewals: Set<SignedRenewalInfo> = []
+  private var notifications: Set<SignedNotification> = []
+  private var appReceipts: Set<AppReceipt> = []
+
+  /// Throws unless everything in the corpus is genuine.
+  init(_ corpus: FuzzCorpus) throws {
+    let roots = try TrustedRoots(certificates: corpus[.rootCertificate], pinned: false)
+    jws = JWSVerifier(roots: roots)
+    receipts = AppReceiptVerifier(roots: roots)
+    answers = AnswerVerifier(verifier: jws, bundleId: Self.bundleId)
+    for text in corpus[.signedTransaction] {
+      for channel in [EvidenceChannel.offline, .serverApi, .notification] {
+        transactions.insert(try jws.verifyTransaction(Self.text(text), channel: channel).get())
+      }
+    }
+    for text in corpus[.signedRenewalInfo] { renewals.insert(try jws.verifyRenewalInfo(Self.text(text)).get()) }
+    for text in corpus[.signedNotification] { notifications.insert(try jws.verifyNotification(Self.text(text)).get()) }
+    for bytes in corpus[.appReceipt] { appReceipts.insert(try receipts.verify(base64: Self.base64(bytes)).get()) }
+  }
+
+  /// Reads one input. Its first byte is the decoder's letter; an input without one is passed over.
+  ///
+  /// - Returns: whether the decoder made something of it.
+  @discardableResult
+  func check(_ input: [UInt8]) throws(Violation) -> Bool {
+    guard let decoder = input.first.flatMap(FuzzDecoder.init) else { return false }
+    return try check(Array(input.dropFirst()), with: decoder)
+  }
+
+  private func check(_ bytes: [UInt8], with decoder: FuzzDecoder) throws(Violation) -> Bool {
+    switch decoder {
+    case .signedTransaction:
+      try require(jws.verifyTransaction(Self.text(bytes), channel: .offline), in: transactions)
+    case .signedRenewalInfo: try require(jws.verifyRenewalInfo(Self.text(bytes)), in: renewals)
+    case .signedNotification: try require(jws.verifyNotification(Self.text(bytes)), in: notifications)
+    case .signedParts:
+      try require(jws.verifyTransaction(Self.joined(bytes), channel: .offline), in: transactions)
+    case .transactionPayload:
+      try payload(bytes) { json throws(SignedDataRefusal) in try SignedTransaction(json, channel: .offline).fact }
+    case .renewalInfoPayload:
+      try payload(bytes) { json throws(SignedDataRefusal) in _ = try SignedRenewalInfo(json) }
+    case .notificationPayload:
+      try payload(bytes) { json throws(SignedDataRefusal) in
+        _ = try SignedNotification(json, transaction: nil, renewalInfo: nil)
+      }
+    case .appReceipt: try require(receipts.verify(base64: Self.base64(bytes)), in: appReceipts)
+    case .appReceiptContent: try content(bytes)
+    case .oldReceipt: oldReceipt(bytes)
+    case .oldPurchaseInfo: oldReceipt(Array("{ \"purchase-info\" = \"\(Self.base64(bytes))\"; }".utf8))
+    case .verifyReceiptAnswer: try verifyReceiptAnswer(bytes)
+    case .transactionAnswer: try transactionAnswer(bytes)
+    case .historyAnswer: try historyAnswer(bytes)
+    case .subscriptionAnswer: try subscriptionAnswer(bytes)
+    case .notificationAnswer: try notificationAnswer(bytes)
+    case .errorAnswer: try errorAnswer(bytes)
+    case .retryAfter: try retryAfter(bytes)
+    case .receiptKind: ReceiptKind.detect(payload: Self.text(bytes)) != .malformed
+    case .rootCertificate: try rootCertificate(bytes)
+    case .dateAndTime: try dateAndTime(bytes)
+    case .base64: try base64(bytes)
+    case .json: try json(bytes)
+    }
+  }
+
+  // MARK: Signed data
+
+  private func require<Document: Hashable>(
+    _ result: Result<Document, SignedDataRefusal>, in genuine: Set<Document>
+  ) throws(Violation) -> Bool {
+    guard case .success(let document) = result else { return false }
+    guard genuine.contains(document) else { throw Violation("accepted, though nobody signed it: \(document)") }
+    return true
+  }
+
+  private func payload(
+    _ bytes: [UInt8], _ read: (SignedJSON) throws(SignedDataRefusal) -> TransactionFact
+  ) throws(Violation) -> Bool {
+    guard let json = SignedJSON(bytes), let fact = try? read(json) else { return false }
+    try require(fact)
+    return true
+  }
+
+  private func payload(
+    _ bytes: [UInt8], _ read: (SignedJSON) throws(SignedDataRefusal) -> Void
+  ) throws(Violation) -> Bool {
+    SignedJSON(bytes).map { json in (try? read(json)) != nil } ?? false
+  }
+
+  private func content(_ bytes: [UInt8]) throws(Violation) -> Bool {
+    guard let receipt = try? AppReceipt(ReceiptContent(bytes[...])) else { return false }
+    guard receipt.transactions.count + receipt.incompletePurchases <= SignedDataLimits.receiptPurchases else {
+      throw Violation("\(receipt.transactions.count) purchases")
+    }
+    for fact in receipt.transactions { try require(fact) }
+    return true
+  }
+
+  private func oldReceipt(_ bytes: [UInt8]) -> Bool {
+    (try? OldTransactionReceipt.parse(base64: Self.base64(bytes)).get()) != nil
+  }
+
+  private func rootCertificate(_ bytes: [UInt8]) throws(Violation) -> Bool {
+    if (try? TrustedRoots(certificates: [bytes], pinned: true)) != nil { throw Violation("taken for Apple's root") }
+    for pin in TrustedRoots.applePins where (try? pin.certificate(in: bytes)) != nil {
+      throw Violation("taken for \(pin.name)")
+    }
+    return (try? TrustedRoots(certificates: [bytes], pinned: false)) != nil
+  }
+
+  // MARK: Apple's answers
+
+  private func reply(_ body: [UInt8], status: Int = 200) -> Result<HTTPReply, HTTPFailure> {
+    .success(HTTPReply(status: status, headers: HTTPHeaders(), body: ByteBuffer(bytes: body)))
+  }
+
+  private func verifyReceiptAnswer(_ bytes: [UInt8]) throws(Violation) -> Bool {
+    let reading = VerifyReceiptReading.read(reply(bytes), from: .production, maySwitch: true, receivedAt: Self.now)
+    guard case .finish(.verified(let receipt)) = reading.step else { return false }
+    guard Set(receipt.facts.map(\.transactionId)).count == receipt.facts.count else {
+      throw Violation("two facts about one transaction")
+    }
+    for fact in receipt.facts { try require(fact) }
+    return true
+  }
+
+  private func fields(_ bytes: [UInt8]) -> JSONFields? {
+    let reading = ServerAPIReading.read(reply(bytes), receivedAt: Self.now)
+    return try? reading.resolved(from: .production, bundleId: Self.bundleId).get()
+  }
+
+  private func transactionAnswer(_ bytes: [UInt8]) throws(Violation) -> Bool {
+    guard let jws = fields(bytes)?.document("signedTransactionInfo"),
+      case .success(let transaction) = answers.verify(jws, host: .production)
+    else { return false }
+    try require([transaction.signed])
+    return true
+  }
+
+  private func historyAnswer(_ bytes: [UInt8]) throws(Violation) -> Bool {
+    guard let page = fields(bytes) else { return false }
+    var reading = HistoryReading(verifier: answers, host: .production, revision: nil, pages: 3)
+    // The same page three times: a repeated revision must end it.
+    for _ in 0..<3 where reading.received(.success(page)) == .finish { break }
+    try require(reading.answer.transactions.map(\.signed))
+    return !reading.answer.transactions.isEmpty
+  }
+
+  private func subscriptionAnswer(_ bytes: [UInt8]) throws(Violation) -> Bool {
+    guard let page = fields(bytes) else { return false }
+    let answer = SubscriptionAnswer.read(page, verifier: answers, host: .production, trail: ServerAPITrail())
+    guard case .found(let statuses) = answer.outcome else { return false }
+    try require(statuses.map(\.transaction.signed))
+    for renewal in statuses.compactMap(\.renewalInfo) where !renewals.contains(renewal) {
+      throw Violation("accepted, though nobody signed it: \(renewal)")
+    }
+    return !statuses.isEmpty
+  }
+
+  private func notificationAnswer(_ bytes: [UInt8]) throws(Violation) -> Bool {
+    guard let page = fields(bytes) else { return false }
+    var reading = NotificationReading(verifier: answers, host: .production, paginationToken: nil, pages: 3)
+    _ = reading.received(.success(page))
+    let found = reading.answer.notifications
+    try require(found.compactMap { try? $0.transaction?.get() })
+    let genuine = Set(notifications.map(\.notificationUUID))
+    for notification in found where !genuine.contains(notification.uuid) {
+      throw Violation("accepted, though nobody signed it: \(notification)")
+    }
+    return !found.isEmpty
+  }
+
+  private func require(_ found: [SignedTransaction]) throws(Violation) {
+    for transaction in found where !transactions.contains(transaction) {
+      throw Violation("accepted, though nobody signed it: \(transaction)")
+    }
+  }
+
+  private func errorAnswer(_ bytes: [UInt8]) throws(Violation) -> Bool {
+    for status in [400, 401, 404, 429, 500] {
+      let reading = ServerAPIReading.read(reply(bytes, status: status), receivedAt: Self.now)
+      guard case .failure = reading.resolved(from: .production, bundleId: Self.bundleId) else {
+        throw Violation("an answer out of HTTP \(status)")
+      }
+    }
+    return JSONFields(bytes)?.integer("errorCode") != nil
+  }
+
+  private func retryAfter(_ bytes: [UInt8]) throws(Violation) -> Bool {
+    guard let instant = RetryAfter.parse(Self.text(bytes), now: Self.now) else { return false }
+    guard Self.now <= instant, instant <= Self.now + RetryAfter.longest else {
+      throw Violation("wait until \(instant)")
+    }
+    return true
+  }
+
+  // MARK: Forms
+
+  private func dateAndTime(_ bytes: [UInt8]) throws(Violation) -> Bool {
+    guard let instant = Instant(rfc3339: Self.text(bytes)) else { return false }
+    // Years 0 to 9999, and a day for offsets.
+    guard (-62_167_305_600...253_402_387_200).contains(instant.seconds) else { throw Violation("\(instant)") }
+    return true
+  }
+
+  /// Strict base64 has one spelling for each content.
+  private func base64(_ bytes: [UInt8]) throws(Violation) -> Bool {
+    let standard = Base64Text.decodePadded(bytes[...])
+    if let standard, Array(Data(standard).base64EncodedString().utf8) != bytes { throw Violation("a second spelling") }
+    let urlSafe = Base64Text.decodeURLSafe(bytes[...])
+    if let urlSafe {
+      let text = Data(urlSafe).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
+      guard Array(text.replacing("=", with: "").utf8) == bytes else { throw Violation("a second spelling") }
+    }
+    let receipt = Base64Text.decodeReceipt(Self.text(bytes))
+    if let receipt, receipt.count > bytes.count { throw Violation("longer than its text") }
+    return standard != nil || urlSafe != nil || receipt != nil
+  }
+
+  private func json(_ bytes: [UInt8]) throws(Violation) -> Bool {
+    let keys: [StaticString] = ["transactionId", "signedDate", "price", "environment", "x5c", "data", "isUpgraded"]
+    let signed = SignedJSON(bytes)
+    for key in keys {
+      try require(signed?.text(key))
+      _ = (signed?.integer(key), signed?.integer32(key), signed?.instant(key), signed?.flag(key), signed?.texts(key))
+      _ = (signed?.has(key), signed?.document(key), signed?.object(key)?.text("environment"))
+    }
+    let fields = JSONFields(bytes)
+    for key in keys.map(\.description) {
+      try require(fields?.text(key))
+      _ = (fields?.integer(key), fields?.flag(key), fields?.document(key), fields?.documents(key), fields?.cursor(key))
+      _ = fields?.objects(key).map { $0.text("environment") }
+    }
+    return signed != nil || fields != nil
+  }
+
+  // MARK: What our tables take
+
+  private func require(_ fact: TransactionFact) throws(Violation) {
+    guard !fact.transactionId.isEmpty, !fact.productId.isEmpty else { throw Violation("a fact without its ids") }
+    for text in [
+      fact.transactionId, fact.productId, fact.originalTransactionId, fact.webOrderLineItemId, fact.bundleId,
+      fact.currency,
+    ] { try require(text) }
+    if case .says(let token) = fact.appAccountToken { try require(token) }
+    if case .says(let revocation) = fact.revocation { try require(revocation?.type) }
+  }
+
+  /// Postgres takes no zero bytes, and terminals no control characters.
+  private func require(_ text: String?) throws(Violation) {
+    guard let text else { return }
+    guard !text.isEmpty, text.utf8.count <= SignedDataLimits.textLength,
+      text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F })
+    else { throw Violation("a text that no table takes: \(text.debugDescription)") }
+  }
+
+  // MARK: Inputs
+
+  private static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+
+  private static func base64(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
+
+  private static func joined(_ bytes: [UInt8]) -> String {
+    bytes.split(separator: 0x0A, maxSplits: 2, omittingEmptySubsequences: false).map { part in
+      base64(Array(part)).replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }.joined(separator: ".")
+  }
+}

@@ -1,0 +1,25 @@
+import Testing
+
+/// Random bytes and mutated genuine structures into everything that reads what others wrote: some seconds of it, the same
+/// inputs in every run. `make fuzz` goes on for longer.
+@Suite(.timeLimit(.minutes(5)))
+struct FuzzTests {
+  @Test func nothingCrashesAndNothingIsTakenForGenuine() throws {
+    let corpus = try FuzzCorpus()
+    let run = try FuzzRun(0..<60_000, seed: 1, corpus: corpus, harness: FuzzHarness(corpus))
+    for decoder in FuzzDecoder.allCases {
+      let tally = try #require(run.tallies[decoder])
+      #expect(tally.inputs > 1_000, "\(decoder)")
+      // Otherwise the inputs would be mere noise, or the decoder would refuse whatever comes.
+      #expect(tally.accepted > 0 && tally.accepted < tally.inputs, "\(decoder): \(tally)")
+    }
+  }
+
+  @Test func anInputCanBeMadeAgain() throws {
+    let corpus = try FuzzCorpus()
+    let one = FuzzGenerator(corpus: corpus, seed: 7)
+    let other = FuzzGenerator(corpus: corpus, seed: 8)
+    #expect((0..<100).allSatisfy { one.input($0) == FuzzGenerator(corpus: corpus, seed: 7).input($0) })
+    #expect((0..<100).contains { one.input($0) != other.input($0) })
+  }
+}

@@ -1,0 +1,17 @@
+#if LIBFUZZER
+  /// Nil when the corpus cannot be read, which ends the program at the first input.
+  private let harness = try? FuzzHarness(FuzzCorpus())
+
+  /// What libFuzzer calls for each input (LLVM, "libFuzzer – a library for coverage-guided fuzz testing"). Ending the
+  /// process is how it is told of a failure; it then keeps the input.
+  @_cdecl("LLVMFuzzerTestOneInput")
+  public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    guard let harness else { fatalError("the corpus cannot be read") }
+    do throws(FuzzHarness.Violation) {
+      try harness.check(Array(UnsafeBufferPointer(start: start, count: count)))
+    } catch {
+      fatalError("\(error)")
+    }
+    return 0
+  }
+#endif

@@ -1,0 +1,55 @@
+import Testing
+
+@testable import Reconciliation
+
+/// What late facts change about days that were reported.
+@Suite struct DayTotalsTests {
+  private static let start = Instant(seconds: 1_763_424_000)
+  private static let days = (0..<3).map { index in
+    DayTotals.Day(
+      name: "2026-11-1\(index + 7)", start: start + .days(Int64(index)), end: start + .days(Int64(index) + 1))
+  }
+  private static let dollars = Currency(code: "USD")
+
+  private func judgement(_ id: String, _ created: Instant, _ minorUnits: Int64 = 499) throws -> Judgement {
+    let money = Money(minorUnits: minorUnits, currency: try #require(Self.dollars))
+    let order = Order(
+      orderId: Identifier(id), userId: "u", productId: "gems", amount: money, status: .pending, createdAt: created)
+    return Judgement(
+      judging: OrderFacts(order: order),
+      rules: Rules(asOf: Self.start + .days(9), bundleIds: ["com.example.game"], lookbackStart: Self.start))
+  }
+
+  @Test func anOrderCountsOnItsDayAndNowhereElse() throws {
+    var totals = DayTotals(days: Self.days)
+    for (offset, _) in [(-1, ""), (0, ""), (86_399, ""), (86_400, ""), (3 * 86_400, "")] {
+      totals.add(try judgement("o\(offset)", Self.start + .seconds(Int64(offset))))
+    }
+    let bucket = DayTotals.Bucket(currency: try #require(Self.dollars), disposition: .void)
+    #expect(totals.sums(of: "2026-11-17") == [bucket: DayTotals.Sum(orders: 2, minorUnits: 998)])
+    #expect(totals.sums(of: "2026-11-18") == [bucket: DayTotals.Sum(orders: 1, minorUnits: 499)])
+    #expect(totals.sums(of: "2026-11-19") == [:])
+    #expect(totals.sums(of: "2026-11-20") == nil)
+  }
+
+  @Test func whatDiffersIsAnAdjustment() throws {
+    let dollars = try #require(Self.dollars)
+    let settled = DayTotals.Bucket(currency: dollars, disposition: .settled)
+    let refunded = DayTotals.Bucket(currency: dollars, disposition: .refunded)
+    let two = DayTotals.Sum(orders: 2, minorUnits: 998)
+    let one = DayTotals.Sum(orders: 1, minorUnits: 499)
+    let reported: [String: DayTotals.Sums] = [
+      "2026-11-17": [settled: two], "2026-11-18": [settled: one], "2026-11-01": [:],
+    ]
+    let now: [String: DayTotals.Sums] = [
+      "2026-11-17": [settled: one, refunded: one], "2026-11-18": [settled: one], "2026-11-19": [settled: two],
+    ]
+    // The 18th is as it was, the 19th was not reported, the 1st is not looked at any more.
+    #expect(
+      Adjustment.between(reported, now) == [
+        Adjustment(day: "2026-11-17", bucket: settled, reported: two, now: one),
+        Adjustment(day: "2026-11-17", bucket: refunded, reported: DayTotals.Sum(), now: one),
+      ])
+    #expect(Adjustment.between(now, now).isEmpty)
+  }
+}

@@ -1,0 +1,44 @@
+import Reconciliation
+import Testing
+
+/// A workbook comes back while the database went on.
+@Suite struct PeopleMergeTests {
+  struct Case: CustomTestStringConvertible, Sendable {
+    var testDescription: String
+    var sheet: String?
+    var now: String?
+    /// nil: nobody knows.
+    var before: String??
+    var expected: PeopleMerge<String?>
+  }
+
+  private static let cases = [
+    Case(testDescription: "nobody did anything", sheet: "a", now: "a", before: .some("a"), expected: .keep),
+    Case(testDescription: "filled in", sheet: "a", now: nil, before: .some(nil), expected: .take("a")),
+    Case(testDescription: "changed", sheet: "b", now: "a", before: .some("a"), expected: .take("b")),
+    Case(testDescription: "cleared", sheet: nil, now: "a", before: .some("a"), expected: .take(nil)),
+    Case(testDescription: "changed elsewhere only", sheet: "a", now: "b", before: .some("a"), expected: .keep),
+    Case(testDescription: "filled elsewhere only", sheet: nil, now: "b", before: .some(nil), expected: .keep),
+    Case(testDescription: "changed on both sides", sheet: "c", now: "b", before: .some("a"), expected: .conflict),
+    Case(testDescription: "cleared here, changed there", sheet: nil, now: "b", before: .some("a"), expected: .conflict),
+    Case(testDescription: "the same on both sides", sheet: "b", now: "b", before: .some("a"), expected: .keep),
+    Case(testDescription: "unknown before, filled in", sheet: "a", now: "b", before: .none, expected: .take("a")),
+    Case(testDescription: "unknown before, empty", sheet: nil, now: "b", before: .none, expected: .keep),
+  ]
+
+  @Test(arguments: cases)
+  func whatTheDatabaseBecomes(_ example: Case) {
+    let merged = PeopleMerge<String?>(
+      sheet: example.sheet, now: example.now, before: example.before, isEmpty: example.sheet == nil)
+    #expect(merged == example.expected)
+  }
+
+  /// Imported once more, the same file has nothing to say.
+  @Test(arguments: cases)
+  func takingAValueIsIdempotent(_ example: Case) {
+    guard case .take(let value) = example.expected else { return }
+    let again = PeopleMerge<String?>(
+      sheet: example.sheet, now: value, before: example.before, isEmpty: example.sheet == nil)
+    #expect(again == .keep)
+  }
+}

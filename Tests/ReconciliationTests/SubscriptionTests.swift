@@ -1,0 +1,186 @@
+import Reconciliation
+import Testing
+
+/// Subscriptions: what renews, is upgraded, is in grace, is shared, has lapsed; and that a restore is no sale. Each beside
+/// its nearest innocent neighbour.
+@Suite struct SubscriptionTests {
+  @Test(arguments: renewals + access + sharing)
+  func findings(row: Case<[String]>) {
+    #expect(row.scene.world.findingNames == row.expected)
+  }
+
+  static let renewals: [Case<[String]>] = [
+    Case("each period booked by the order that names it", []) { scene in
+      scene.delivery("d1", of: scene.subscription(transaction: { $0.expiresDate = end }))
+      let renewal = scene.renewal()
+      let order = scene.order("second") { order in
+        order.transactionId = renewal.transactionId
+        order.createdAt = end
+      }
+      scene.delivery("d2", of: order)
+    },
+    Case("a renewal that nobody booked", ["renewal_without_order on T2"]) { scene in
+      scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
+      scene.renewal()
+    },
+    Case("a renewal that Apple refunded", []) { scene in
+      scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
+      scene.renewal { $0.revocation = Revocation(date: Scene.asOf - .hours(1)) }
+    },
+    Case("a second purchase that is no renewal", ["orphan_payment on T2"]) { scene in
+      scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
+      scene.renewal { $0.isRenewal = false }
+    },
+    Case(
+      "an order that names none does not claim a renewal, and stays unconfirmed",
+      ["renewal_without_order on T2", "stuck_unconfirmed on second"]
+    ) { scene in
+      scene.delivery("d1", of: scene.subscription(transaction: { $0.expiresDate = end }))
+      let renewal = scene.renewal()
+      let order = scene.order("second") { $0.createdAt = end }
+      scene.signedProof(for: order, of: renewal)
+    },
+    Case("an upgrade in the middle of a period, both orders booked", []) { scene in
+      let first = scene.subscription(transaction: { record in
+        record.expiresDate = end
+        record.isUpgraded = true
+      })
+      scene.delivery("d1", of: first) { $0.revokedAt = end }
+      let upgraded = scene.renewal { record in
+        record.productId = "gold"
+        record.isRenewal = false
+        record.purchaseDate = bought + .days(10)
+      }
+      let order = scene.order("second") { order in
+        order.productId = "gold"
+        order.createdAt = bought + .days(10)
+      }
+      scene.signedProof(for: order, of: upgraded)
+      scene.delivery("d2", of: order)
+    },
+    Case("an upgrade that nobody booked", ["orphan_payment on T2"]) { scene in
+      scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
+      scene.renewal { record in
+        record.productId = "gold"
+        record.isRenewal = false
+      }
+    },
+  ]
+
+  static let access: [Case<[String]>] = [
+    Case("lapsed, still served", ["lapsed_still_served on order"]) { scene in
+      scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
+    },
+    Case("in Apple's grace period while billing is tried again", []) { scene in
+      scene.delivery(
+        of: scene.subscription(transaction: { record in
+          record.expiresDate = end
+          record.subscriptionExpiresDate = Scene.asOf + .days(2)
+        }))
+    },
+    Case("the grace period is over as well", ["lapsed_still_served on order"]) { scene in
+      scene.delivery(
+        of: scene.subscription(transaction: { record in
+          record.expiresDate = end - .days(16)
+          record.subscriptionExpiresDate = end
+        }))
+    },
+    Case("a later period keeps the access of the first order", ["renewal_without_order on T2"]) { scene in
+      scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
+      scene.renewal { $0.expiresDate = Scene.asOf + .days(10) }
+    },
+    Case("lapsed, and access was taken back when the period was over", []) { scene in
+      scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end })) { $0.revokedAt = end }
+    },
+    Case("taken back before the period was over", ["paid_not_delivered on order"]) { scene in
+      scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end })) { $0.revokedAt = end - .days(1) }
+    },
+    Case("a trial explains a price of nothing", []) { scene in
+      scene.delivery(
+        of: scene.subscription(transaction: { record in
+          record.expiresDate = Scene.asOf + .days(1)
+          record.priceMilliunits = 0
+          record.hasOffer = true
+        }))
+    },
+    Case("a price of nothing without a trial", ["amount_mismatch on order"]) { scene in
+      scene.delivery(
+        of: scene.subscription(transaction: { record in
+          record.expiresDate = Scene.asOf + .days(1)
+          record.priceMilliunits = 0
+          record.hasOffer = false
+        }))
+    },
+  ]
+
+  static let sharing: [Case<[String]>] = [
+    Case("a family member's subscription, sold", ["family_shared_sale on order", "status_mismatch on order"]) { scene in
+      scene.delivery(
+        of: scene.paidOrder(transaction: { record in
+          record.expiresDate = Scene.asOf + .days(1)
+          record.ownership = .familyShared
+        }))
+    },
+    Case("a family member's subscription, recorded for nothing", []) { scene in
+      scene.amount = .of(0)
+      scene.delivery(
+        of: scene.paidOrder(
+          { $0.status = .pending },
+          transaction: { record in
+            record.expiresDate = Scene.asOf + .days(1)
+            record.ownership = .familyShared
+          }))
+    },
+    Case("a restore on another device is no new sale", []) { scene in
+      scene.delivery(of: scene.paidOrder())
+      let restored = scene.transaction("T2") { record in
+        record.originalTransactionId = "T1"
+        record.purchaseDate = Scene.asOf - .hours(3)
+      }
+      scene.receipt(for: nil, .verified(.app), bringing: [restored])
+    },
+    Case("a second purchase of the same product is one", ["orphan_payment on T2"]) { scene in
+      scene.delivery(of: scene.paidOrder())
+      let bought = scene.transaction("T2") { $0.purchaseDate = Scene.asOf - .hours(3) }
+      scene.receipt(for: nil, .verified(.app), bringing: [bought])
+    },
+  ]
+
+  @Test("Every kind of finding stands in a table of small cases, and rows without any stand beside them")
+  func tables() {
+    let tables: [[Case<[String]>]] = [
+      PaymentFindingTests.goods, PaymentFindingTests.claims, PaymentFindingTests.proofs, PaymentFindingTests.refunds,
+      RecordFindingTests.users, RecordFindingTests.comparison, RecordFindingTests.dates, RecordFindingTests.statuses,
+      RecordFindingTests.rows, Self.renewals, Self.access, Self.sharing,
+    ]
+    let rows = tables.flatMap(\.self)
+    let kinds = Set(rows.flatMap(\.expected).compactMap { $0.split(separator: " ").first.map(String.init) })
+    #expect(kinds == Set(FindingKind.allCases.map(\.rawValue)))
+    for table in tables { #expect(table.contains { $0.expected.isEmpty }) }
+  }
+
+  /// When the first period ended: longer ago than any grace.
+  private static let end = Scene.asOf - .days(20)
+  private static let bought = Scene.asOf - .days(50)
+}
+
+extension Scene {
+  /// An order of fifty days ago that names its transaction.
+  fileprivate mutating func subscription(transaction: (inout TransactionRecord) -> Void = { _ in }) -> Order {
+    time = Scene.asOf - .days(50)
+    return paidOrder(transaction: transaction)
+  }
+
+  /// The period after the one that `subscription` pays.
+  @discardableResult
+  fileprivate mutating func renewal(_ change: (inout TransactionRecord) -> Void = { _ in }) -> TransactionRecord {
+    let first = id("T1")
+    return transaction("T2") { record in
+      record.originalTransactionId = first
+      record.purchaseDate = Scene.asOf - .days(20)
+      record.expiresDate = Scene.asOf + .days(10)
+      record.isRenewal = true
+      change(&record)
+    }
+  }
+}
