@@ -205,8 +205,8 @@ package struct NightRun: Sendable {
     let settings = settings
     let proofs = try await session.withConnection { connection in
       try CriticalEvidence.due(
-        behind: try CriticalEvidence.open(request.selection, on: connection), settings: settings, asOf: request.asOf,
-        on: connection)
+        behind: try CriticalEvidence.open(request.selection, asOf: request.asOf, on: connection), settings: settings,
+        asOf: request.asOf, on: connection)
     }
     return Set(proofs.map(\.subject))
   }

@@ -39,6 +39,11 @@ package struct DayTotals: Sendable {
       self.orders = orders
       self.minorUnits = minorUnits
     }
+
+    mutating func add(_ money: Money) {
+      orders += 1
+      minorUnits += Int128(money.minorUnits)
+    }
   }
 
   package typealias Sums = [Bucket: Sum]
@@ -57,8 +62,7 @@ package struct DayTotals: Sendable {
   package mutating func add(_ judgement: Judgement) {
     guard case .valid(let order) = judgement.row, let index = index(of: order.createdAt) else { return }
     let bucket = Bucket(currency: order.amount.currency, disposition: judgement.disposition)
-    sums[index][bucket, default: Sum()].orders += 1
-    sums[index][bucket, default: Sum()].minorUnits += Int128(order.amount.minorUnits)
+    sums[index][bucket, default: Sum()].add(order.amount)
   }
 
   /// What is known about a day now; nil for one that is not counted.

@@ -40,6 +40,7 @@ extension SummaryPage {
     try line(
       "Facts that arrived after these days were reported. The nights' own reports stay as they were.", formats.label,
       height: nil)
+    try sheet.setRow(row, height: 32)
     try header(["Disposition", "Day", "Currency"], texts: 3)
     row -= 1
     try header(

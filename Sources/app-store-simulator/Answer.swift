@@ -23,6 +23,10 @@ struct Answer: Sendable {
     return Answer(body: try encoder.encode(value))
   }
 
+  /// Apple's answer to a token that it does not accept: plain text.
+  static let unauthenticated = Answer(
+    httpStatus: 401, headers: ["Content-Type": "text/plain"], body: Data("Unauthenticated\n".utf8))
+
   /// Apple's page for people, which its servers also send to programs.
   static func page(httpStatus: Int) -> Answer {
     let text = "<html><head><title>\(httpStatus)</title></head><body><h1>\(httpStatus)</h1></body></html>\n"
@@ -30,7 +34,9 @@ struct Answer: Sendable {
   }
 
   /// The answer as the fault leaves it.
-  func disturbed(by disturbance: Disturbance) -> Answer {
+  ///
+  /// - Parameter authority: signs anew what the fault changes.
+  func disturbed(by disturbance: Disturbance, authority: SigningAuthority) throws -> Answer {
     var answer = self
     if let status = disturbance.status {
       var fields: [String: Any] = ["status": status, "environment": "Production"]
@@ -40,10 +46,22 @@ struct Answer: Sendable {
     if let errorCode = disturbance.errorCode {
       answer = ServerAPIError.answer(code: errorCode, httpStatus: disturbance.httpStatus)
     } else if let httpStatus = disturbance.httpStatus {
-      answer = httpStatus == 200 ? answer : .page(httpStatus: httpStatus)
+      switch httpStatus {
+      case 200: break
+      case 401: answer = .unauthenticated
+      default: answer = .page(httpStatus: httpStatus)
+      }
+    }
+    if let fields = disturbance.fields { answer = answer.with(fields) }
+    if disturbance.payload != nil || disturbance.stranger == true {
+      let signer = disturbance.stranger == true ? try SigningAuthority.stranger.get() : authority
+      answer = try answer.signedAnew(by: signer, changing: disturbance.payload ?? [:])
     }
     if disturbance.badSignature == true { answer = answer.withSpoiltSignatures() }
     if let damage = disturbance.body { answer = answer.damaged(damage) }
+    if let retryAfter = disturbance.retryAfter {
+      answer.headers["Retry-After"] = "\(SimulatedClock.wall + retryAfter)"
+    }
     answer.headers.merge(disturbance.headers ?? [:]) { $1 }
     return answer
   }

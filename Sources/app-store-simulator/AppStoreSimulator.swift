@@ -38,7 +38,14 @@ struct Serve: AsyncParsableCommand {
                        gracePeriodExpiresDate, isInBillingRetryPeriod, and
                        customer: whose history it is in, else that of its
                        appAccountToken, else of its originalTransactionId
-      A fault that is forced may have errorCode and badSignature besides.
+
+      A fault that is forced: {"path", "next", "latency", "httpStatus", "status",
+        "isRetryable", "errorCode", "headers", "retryAfter", "fields", "payload",
+        "stranger", "badSignature", "body"}. path is the beginning of the paths
+        that meet it, next for how many requests; retryAfter milliseconds from
+        now; fields are put into the answer, payload into what is signed in it;
+        a stranger signs with a chain of another root; body is empty, html,
+        truncated, wrongType, huge or closed.
       """)
 
   @Option(help: ArgumentHelp("The world: apps, transactions and receipts, as JSON.", valueName: "file"))

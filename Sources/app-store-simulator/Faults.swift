@@ -15,6 +15,8 @@ struct Latency: Hashable, Sendable, Decodable {
     guard (0...3_600_000).contains(milliseconds) else { return nil }
   }
 
+  var duration: Duration { .microseconds(Int64(milliseconds * 1_000)) }
+
   init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     let text = try container.decode(String.self)
@@ -56,6 +58,16 @@ struct Disturbance: Decodable, Sendable {
   var errorCode: Int?
   /// Whether the signatures in the answer are spoilt.
   var badSignature: Bool?
+  /// Instead of the latency that all answers have.
+  var latency: Latency?
+  /// `Retry-After` in the App Store Server API's form: this many milliseconds from now, as an absolute time.
+  var retryAfter: Int64?
+  /// Fields of the answer itself, such as `hasMore`, with other values or added.
+  var fields: [String: JSONValue]?
+  /// Fields of whatever is signed in the answer, such as `bundleId`, with other values wherever they occur.
+  var payload: [String: JSONValue]?
+  /// Whether all that is signed is signed by a stranger, whose chain is complete but leads to a root of its own.
+  var stranger: Bool?
 }
 
 /// The knobs that can be turned, at the start and at run time.
@@ -130,7 +142,7 @@ final class Faults: Sendable {
       let latency = Duration.microseconds(
         Int64(settings.latency.milliseconds * 1_000 * (1 + settings.latencyJitter * variation)))
       if let forced = Self.takeForced(&state.settings.force, path: path) {
-        return Fate(latency: latency, disturbance: forced)
+        return Fate(latency: forced.latency.map(\.duration) ?? latency, disturbance: forced)
       }
       if settings.outage { return Fate(latency: .zero, disturbance: Disturbance(httpStatus: 503)) }
       if hasError {

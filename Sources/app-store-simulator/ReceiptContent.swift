@@ -9,10 +9,14 @@ struct ReceiptContent {
   var world: World
   /// Milliseconds since the epoch.
   var now: Int64
+  /// What happened later is not in it.
+  var horizon: Int64
 
   /// For app receipts.
   var unified: [String: Any] {
-    let shown = world.transactions(of: receipt).filter { $0.type != .consumable || $0.finished != true }
+    let shown = world.transactions(of: receipt).filter {
+      $0.exists(by: horizon) && ($0.type != .consumable || $0.finished != true)
+    }
     let created = shown.map(\.purchaseDate).max() ?? now
     var app: [String: Any] = [
       "receipt_type": receipt.environment == .production ? "Production" : "ProductionSandbox",
@@ -30,20 +34,24 @@ struct ReceiptContent {
     var seen: Set<String> = []
     let originals = subscriptions.filter { seen.insert($0.originalId).inserted }
     answer["latest_receipt"] = receipt.payload
-    answer["latest_receipt_info"] = originals.flatMap { world.family(of: $0) }.map { item($0, isLatest: true) }
-    answer["pending_renewal_info"] = originals.map { original in
-      let newest = newest(of: original)
-      return [
-        "original_transaction_id": original.originalId, "product_id": newest.productId,
-        "auto_renew_product_id": newest.productId, "auto_renew_status": isExpired(newest) ? "0" : "1",
-      ]
-    }
+    answer["latest_receipt_info"] = originals.flatMap(family).map { item($0, isLatest: true) }
+    answer["pending_renewal_info"] = originals.map(renewal)
     return answer
+  }
+
+  private func renewal(_ original: World.Transaction) -> [String: Any] {
+    let newest = newest(of: original)
+    var fields: [String: Any] = [
+      "original_transaction_id": original.originalId, "product_id": newest.productId,
+      "auto_renew_product_id": newest.productId, "auto_renew_status": isExpired(newest) ? "0" : "1",
+    ]
+    if let isRetrying = newest.isInBillingRetryPeriod { fields["is_in_billing_retry_period"] = isRetrying ? "1" : "0" }
+    return fields.merging(dates("grace_period_expires_date", newest.gracePeriodExpiresDate)) { $1 }
   }
 
   /// For old transaction receipts; nil when the world does not know the transaction.
   var flat: [String: Any]? {
-    guard let transaction = world.transactions(of: receipt).first else { return nil }
+    guard let transaction = world.transactions(of: receipt).first(where: { $0.exists(by: horizon) }) else { return nil }
     var answer: [String: Any] = ["status": receipt.status ?? 0, "receipt": flatItem(transaction)]
     guard transaction.type == .autoRenewable else { return answer }
     let newest = newest(of: transaction)
@@ -63,8 +71,12 @@ struct ReceiptContent {
     receipt.environment == .production ? world.app(bundleId: receipt.bundleId)?.appAppleId ?? 0 : 0
   }
 
+  private func family(_ transaction: World.Transaction) -> [World.Transaction] {
+    world.family(of: transaction).filter { $0.exists(by: horizon) }
+  }
+
   private func newest(of transaction: World.Transaction) -> World.Transaction {
-    world.family(of: transaction).max { ($0.expiresDate ?? 0) < ($1.expiresDate ?? 0) } ?? transaction
+    family(transaction).max { ($0.expiresDate ?? 0) < ($1.expiresDate ?? 0) } ?? transaction
   }
 
   private func isExpired(_ transaction: World.Transaction) -> Bool {
@@ -106,7 +118,7 @@ struct ReceiptContent {
       let isIntroductory = transaction.isInIntroOfferPeriod ?? (transaction.offerType == 1)
       fields["is_in_intro_offer_period"] = "\(isIntroductory)"
     }
-    if transaction.type != .consumable, let date = transaction.revocationDate {
+    if transaction.type != .consumable, transaction.isRevoked(by: horizon), let date = transaction.revocationDate {
       fields.merge(dates("cancellation_date", date)) { $1 }
       fields["cancellation_reason"] = "\(transaction.revocationReason ?? 0)"
     }

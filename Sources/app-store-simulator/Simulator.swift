@@ -30,13 +30,15 @@ final class Simulator: Sendable {
   /// - Parameters:
   ///   - subject: a digest of what the request is about.
   ///   - respond: the true answer from the world as it is when the answer is due.
-  func serve(path: String, subject: String, respond: (World, Int64) -> Answer) async throws -> Answer {
+  func serve(path: String, subject: String, respond: (World, SimulatedClock.Reading) -> Answer) async throws -> Answer {
     log.arrived(path: path)
     let fate = faults.fate(path: path, subject: subject)
     // Without a latency no clock is needed, and thousands of answers a second are asked for in stress tests.
     if fate.latency > .zero { try await Task.sleep(for: fate.latency) }
-    var answer = respond(world, clock.reading.now)
-    if let disturbance = fate.disturbance { answer = answer.disturbed(by: disturbance) }
+    var answer = respond(world, clock.reading)
+    if let disturbance = fate.disturbance {
+      answer = try answer.disturbed(by: disturbance, authority: serverAPI.authority)
+    }
     log.answered(
       RequestLog.Entry(
         time: Date.now.formatted(.iso8601), path: path, subject: subject, http: answer.httpStatus,

@@ -17,7 +17,7 @@ struct SimulatorServer: Sendable {
   /// - Parameter onReady: called with the port once connections are accepted; what it throws ends the server.
   func run(onReady: @escaping @Sendable (Int) throws -> Void) async throws {
     let (stops, stop) = AsyncStream.makeStream(of: Void.self)
-    let sources = Self.sources(stop)
+    let sources = await Self.sources(stop)
     defer { sources.forEach { $0.cancel() } }
     let (ready, readiness) = AsyncStream.makeStream(of: Int.self)
     let server = Server(
@@ -82,8 +82,8 @@ struct SimulatorServer: Sendable {
     _ environment: World.Environment, path: String, isPost: Bool, body: Data
   ) async throws -> Answer {
     let query = isPost ? VerifyReceiptInterface.Query(body: body) : nil
-    return try await simulator.serve(path: path, subject: query?.subject ?? "none") { world, now in
-      VerifyReceiptInterface(environment: environment).answer(query, world: world, now: now)
+    return try await simulator.serve(path: path, subject: query?.subject ?? "none") { world, time in
+      VerifyReceiptInterface(environment: environment).answer(query, world: world, time: time)
     }
   }
 
@@ -97,20 +97,29 @@ struct SimulatorServer: Sendable {
     let interface = simulator.serverAPI
     let token = interface.token(of: query, world: simulator.world)
     let refusal = token.flatMap { interface.limits.refusal(query, bundleId: $0.bundleId) }
-    return try await simulator.serve(path: query.path, subject: query.subject) { world, _ in
-      interface.answer(query, token: token, refusal: refusal, world: world, time: simulator.clock.reading)
+    return try await simulator.serve(path: query.path, subject: query.subject) { world, time in
+      interface.answer(query, token: token, refusal: refusal, world: world, time: time)
     }
   }
 
   /// The sources must be kept for as long as the signals are awaited.
-  private static func sources(_ stop: AsyncStream<Void>.Continuation) -> [any DispatchSourceSignal] {
-    [SIGTERM, SIGINT].map { number in
+  private static func sources(_ stop: AsyncStream<Void>.Continuation) async -> [any DispatchSourceSignal] {
+    let (registrations, registered) = AsyncStream.makeStream(of: Void.self)
+    let sources = [SIGTERM, SIGINT].map { number in
       // The default action would end the process before the source is told.
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number)
       source.setEventHandler { stop.yield() }
+      source.setRegistrationHandler { registered.yield() }
       source.resume()
       return source
     }
+    // A signal that comes before is ignored, and whoever sent it would wait for ever.
+    var missing = sources.count
+    for await _ in registrations {
+      missing -= 1
+      if missing == 0 { break }
+    }
+    return sources
   }
 }

@@ -24,10 +24,8 @@ struct VerifyReceiptInterface: Sendable {
     }
   }
 
-  /// - Parameters:
-  ///   - query: nil for a request that could not be read.
-  ///   - now: milliseconds since the epoch.
-  func answer(_ query: Query?, world: World, now: Int64) -> Answer {
+  /// - Parameter query: nil for a request that could not be read.
+  func answer(_ query: Query?, world: World, time: SimulatedClock.Reading) -> Answer {
     guard let query else { return .json(["status": 21_000]) }
     guard let payload = query.receiptData else { return .json(["status": 21_002]) }
     guard let receipt = world.receipt(payload: payload) else {
@@ -45,7 +43,7 @@ struct VerifyReceiptInterface: Sendable {
       if (21_100...21_199).contains(status) { fields["is_retryable"] = true }
       return .json(fields)
     }
-    let content = ReceiptContent(receipt: receipt, world: world, now: now)
+    let content = ReceiptContent(receipt: receipt, world: world, now: time.now, horizon: time.horizon)
     switch receipt.kind {
     case .app: return .json(content.unified)
     case .transaction: return content.flat.map { .json($0) } ?? .json(["status": 21_002])

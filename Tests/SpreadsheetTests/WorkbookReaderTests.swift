@@ -239,7 +239,8 @@ import Testing
 
   /// Whatever happens to a file, reading it ends, with rows or with an error of ours.
   @Test func damagedFilesNeverCrash() throws {
-    try withBook("save(parts(inline(['Finding id', 'Status'], *[[f'id{i}', 'open'] for i in range(200)])))") { path throws in
+    let program = "save(parts(inline(['Finding id', 'Status'], *[[f'id{i}', 'open'] for i in range(200)])))"
+    try withBook(program) { path throws in
       let whole = try Data(contentsOf: URL(filePath: path))
       var random = SystemRandomNumberGenerator()
       for _ in 0..<400 {

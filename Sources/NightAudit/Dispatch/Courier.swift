@@ -33,7 +33,7 @@ struct Courier: Sendable {
     var passwords: [String: Secret] = [:]
     for target in targets {
       for (key, path) in target.secretFiles {
-        let secret = try AppChannel.secret(in: path, key: key)
+        let secret = try AppleClients.secret(in: path, key: key)
         if path == target.account?.passwordFile { passwords[target.name] = secret }
       }
     }

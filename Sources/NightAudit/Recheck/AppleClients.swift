@@ -110,7 +110,7 @@ package enum AppleClients {
   }
 
   /// What a key file holds, without the line break at its end.
-  private static func secret(in path: String, key: String) throws(ConfigurationError) -> Secret {
+  static func secret(in path: String, key: String) throws(ConfigurationError) -> Secret {
     guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
       throw ConfigurationError(key: key, problem: "\(path) cannot be read; check that it exists and who may read it")
     }

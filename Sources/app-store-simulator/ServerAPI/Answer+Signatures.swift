@@ -2,28 +2,70 @@ import Foundation
 
 extension Answer {
   /// The answer with every signature in it made wrong; all else stays as it is.
-  func withSpoiltSignatures() -> Answer {
-    guard let value = try? JSONSerialization.jsonObject(with: body),
-      let body = try? JSONSerialization.data(withJSONObject: Self.spoilt(value), options: [.sortedKeys])
+  func withSpoiltSignatures() -> Answer { mapTexts { Self.spoilt($0) } }
+
+  /// The answer with some of its own fields changed.
+  func with(_ fields: [String: JSONValue]) -> Answer {
+    guard var object = try? JSONSerialization.jsonObject(with: body) as? [String: Any] else { return self }
+    for (name, value) in fields { object[name] = value.value }
+    return replacing(object)
+  }
+
+  /// The answer with everything signed anew. Within what is signed, `changes` take the place of fields that are there.
+  func signedAnew(by authority: SigningAuthority, changing changes: [String: JSONValue]) throws -> Answer {
+    try mapTexts { try Self.signedAnew($0, by: authority, changing: changes) }
+  }
+
+  private func mapTexts(_ change: (String) throws -> String) rethrows -> Answer {
+    guard let value = try? JSONSerialization.jsonObject(with: body) else { return self }
+    return replacing(try Self.mapTexts(of: value, change))
+  }
+
+  private func replacing(_ value: Any) -> Answer {
+    guard
+      let body = try? JSONSerialization.data(withJSONObject: value, options: [.sortedKeys, .withoutEscapingSlashes])
     else { return self }
     var answer = self
     answer.body = body
     return answer
   }
 
-  private static func spoilt(_ value: Any) -> Any {
+  private static func mapTexts(of value: Any, _ change: (String) throws -> String) rethrows -> Any {
     switch value {
-    case let fields as [String: Any]: fields.mapValues(spoilt)
-    case let list as [Any]: list.map(spoilt)
-    case let text as String: spoilt(text)
+    case let fields as [String: Any]: try fields.mapValues { try mapTexts(of: $0, change) }
+    case let list as [Any]: try list.map { try mapTexts(of: $0, change) }
+    case let text as String: try change(text)
     default: value
     }
   }
 
-  /// A JWS has three parts; the first character of the third carries six whole bits of the signature.
+  private static func signedAnew(
+    _ text: String, by authority: SigningAuthority, changing changes: [String: JSONValue]
+  ) throws -> String {
+    guard let parts = parts(ofJWS: text), let payload = Data(base64URL: parts[1]),
+      let fields = try JSONSerialization.jsonObject(with: payload) as? [String: Any]
+    else { return text }
+    // What is signed within first: a notification holds a transaction.
+    let inner = try mapTexts(of: fields) { try signedAnew($0, by: authority, changing: changes) }
+    return try authority.sign(changed(inner, changes) as? [String: Any] ?? fields)
+  }
+
+  private static func changed(_ value: Any, _ changes: [String: JSONValue]) -> Any {
+    guard let fields = value as? [String: Any] else { return value }
+    var changed = fields.mapValues { Self.changed($0, changes) }
+    for (name, value) in changes where fields[name] != nil { changed[name] = value.value }
+    return changed
+  }
+
+  /// Nil for a text that is no JWS.
+  private static func parts(ofJWS text: String) -> [String]? {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    return parts.count == 3 && text.hasPrefix("eyJ") ? parts : nil
+  }
+
+  /// The first character of the third part carries six whole bits of the signature.
   private static func spoilt(_ text: String) -> String {
-    var parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-    guard parts.count == 3, text.hasPrefix("eyJ"), let first = parts[2].first else { return text }
+    guard var parts = parts(ofJWS: text), let first = parts[2].first else { return text }
     parts[2] = (first == "A" ? "B" : "A") + parts[2].dropFirst()
     return parts.joined(separator: ".")
   }

@@ -14,7 +14,7 @@ struct ServerAPIInterface: Sendable {
   func answer(
     _ request: ServerAPIRequest, token: ClientToken?, refusal: Duration?, world: World, time: SimulatedClock.Reading
   ) -> Answer {
-    guard let token else { return Self.unauthenticated }
+    guard let token else { return .unauthenticated }
     if let refusal { return Self.limited(for: refusal) }
     guard request.isPost == (request.endpoint == .notifications) else { return .page(httpStatus: 405) }
     if let bundleId = token.bundleId, world.app(bundleId: bundleId) == nil { return ServerAPIError.appNotFound.answer }
@@ -106,10 +106,6 @@ struct ServerAPIInterface: Sendable {
     }
     return fields
   }
-
-  // Apple's own is plain text, too.
-  private static let unauthenticated = Answer(
-    httpStatus: 401, headers: ["Content-Type": "text/plain"], body: Data("Unauthenticated\n".utf8))
 
   private static func limited(for refusal: Duration) -> Answer {
     var answer = ServerAPIError.rateLimitExceeded.answer

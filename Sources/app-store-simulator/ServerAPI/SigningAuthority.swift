@@ -11,6 +11,9 @@ struct SigningAuthority: Sendable {
   /// The JWS header, encoded: the same for everything.
   private let header: String
 
+  /// An authority with the same names and other keys, whose root nobody trusts.
+  static let stranger = Result { try SigningAuthority() }
+
   init() throws {
     let rootKey = Certificate.PrivateKey(P384.Signing.PrivateKey())
     let intermediateKey = Certificate.PrivateKey(P384.Signing.PrivateKey())

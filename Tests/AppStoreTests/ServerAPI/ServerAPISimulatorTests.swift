@@ -271,4 +271,70 @@ struct ServerAPISimulatorTests {
       #expect(rest.transactions.count == 25 && rest.end == .complete)
     }
   }
+
+  @Test(arguments: [
+    (#"{"payload":{"bundleId":"com.example.other"}}"#, "another app"),
+    (#"{"payload":{"environment":"Sandbox"}}"#, "environment Sandbox"),
+    (#"{"payload":{"signedDate":1}}"#, "not valid when"), (#"{"payload":{"signedDate":null}}"#, "without signedDate"),
+    (#"{"stranger":true}"#, "trusted root"), (#"{"badSignature":true}"#, "does not fit"),
+  ])
+  func whatAppleWouldNotSignIsNotBelieved(fault: String, detail: String) async throws {
+    try await run(world()) { setting in
+      try await setting.simulator.control("faults", #"{"force":[\#(fault)]}"#)
+      let info = try await setting.client.transactionInfo("1001")
+      #expect(info.reason == .appleError && info.trail.warnings.first?.contains(detail) == true, "\(info)")
+      let history = try await setting.client.transactionHistory("1001", on: .production)
+      #expect(history.refused == 3 && history.transactions.isEmpty && history.revision == nil)
+      let start = Instant(milliseconds: Self.start)
+      let sweep = try await setting.client.notificationHistory(
+        NotificationQuery(start: start - .days(2), end: start + .days(1), type: nil, now: start), on: .production)
+      #expect(sweep.refused == 3 && sweep.notifications.isEmpty)
+    }
+  }
+
+  @Test func anotherTransactionIsNoAnswer() async throws {
+    try await run(world()) { setting in
+      try await setting.simulator.control("faults", #"{"force":[{"payload":{"transactionId":"1003"}}]}"#)
+      let info = try await setting.client.transactionInfo("1001")
+      #expect(info.reason == .appleError && info.trail.warnings.first?.contains("another transaction") == true)
+    }
+  }
+
+  @Test(arguments: [#""hasMore":true"#, #""hasMore":true,"revision":null"#])
+  func pagesWithoutAnEndAreATrouble(fields: String) async throws {
+    try await run(world()) { setting in
+      try await setting.simulator.control("faults", #"{"force":[{"fields":{\#(fields)}}]}"#)
+      let history = try await setting.client.transactionHistory("1001", on: .production)
+      #expect(history.health == .failure && history.transactions.count >= 3 && history.trail.asked.count <= 2)
+    }
+  }
+
+  @Test func aRevisionThatAppleForgotStartsAgain() async throws {
+    try await run(world()) { setting in
+      let first = try await setting.client.transactionHistory("1001", on: .production)
+      try await setting.simulator.control(
+        "faults", #"{"force":[{"path":"/production/inApps/v2/history","errorCode":4000005,"next":1}]}"#)
+      let again = try await setting.client.transactionHistory("1001", on: .production, revision: first.revision)
+      #expect(again.transactions.count == 3 && again.revision == first.revision && again.end == .complete)
+      #expect(again.trail.warnings.count == 1 && again.trail.asked.count == 2)
+    }
+  }
+
+  @Test func refusedTokensAndLimitsLookLikeApples() async throws {
+    try await run(world()) { setting in
+      try await setting.simulator.control("faults", #"{"force":[{"httpStatus":401,"next":1}]}"#)
+      #expect(try await setting.client.transactionInfo("1001").outcome == .systemicFault(.tokenRefused(.production)))
+      try await setting.simulator.control(
+        "faults", #"{"force":[{"errorCode":4290000,"retryAfter":600000,"latency":"3ms"}]}"#)
+      let before = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000))
+      let limited = try await setting.client.transactionInfo("1001")
+      guard case .unanswered(let silence) = limited.outcome, let retryAfter = silence.retryAfter else {
+        Issue.record("\(limited)")
+        return
+      }
+      #expect(silence.reason == .rateLimited && retryAfter >= before + .minutes(10))
+      let last = try await setting.simulator.control("requests?last=1")["last"] as? [[String: Any]]
+      #expect(last?.first?["latencyMilliseconds"] as? Int == 3)
+    }
+  }
 }

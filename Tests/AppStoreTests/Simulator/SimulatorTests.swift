@@ -68,6 +68,26 @@ struct SimulatorTests {
     }
   }
 
+  @Test func refundsAndReversalsHappenOverDays() async throws {
+    let refund: Int64 = 1_795_100_000_000
+    let world = SimulatedWorld.json(refundDate: "\(refund),\"refundReversedDate\":\(refund + 86_400_000)")
+    try await RunningSimulator.run(world: world) { simulator in
+      var revocations: [Statement<Revocation?>?] = []
+      for moment in [refund - 1, refund, refund + 86_400_000] {
+        try await simulator.control("clock", #"{"now":\#(moment)}"#)
+        let receipt = try verified(await simulator.verify(SimulatedWorld.game))
+        #expect(receipt.requestDate == Instant(milliseconds: moment))
+        revocations.append(receipt.facts.first { $0.transactionId == "3" }?.revocation)
+      }
+      let refunded = Revocation(date: Instant(milliseconds: refund), reason: 1)
+      #expect(revocations == [.silent, .says(refunded), .silent])
+      // The renewal comes later than this.
+      try await simulator.control("clock", #"{"now":1792599999999}"#)
+      let early = try verified(await simulator.verify(SimulatedWorld.game))
+      #expect(early.facts.map(\.transactionId) == ["4"])
+    }
+  }
+
   @Test func whatIsNoWorldIsRefusedAndTheOldOneStays() async throws {
     try await RunningSimulator.run(world: SimulatedWorld.json()) { simulator in
       await #expect(throws: RunningSimulator.Failure.self) { try await simulator.control("world", #"{"apps":[]}"#) }
