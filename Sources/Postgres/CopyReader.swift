@@ -28,18 +28,20 @@ package struct CopyReader: ~Copyable {
   private var message: UnsafeMutablePointer<CChar>?
   private var length = 0
   private var position = 0
-  /// Empty unless there is a current row.
-  private var fields: [Field] = []
+  /// One for each column; they mean something only while there is a current row.
+  private let fields: UnsafeMutableBufferPointer<Field>
+  private var hasRow = false
 
   init(_ handle: ConnectionHandle, sql: String, columns: [PostgresColumn]) {
     self.handle = handle
     self.sql = sql
     self.columns = columns
-    fields.reserveCapacity(columns.count)
+    unsafe fields = .allocate(capacity: columns.count)
   }
 
   deinit {
     unsafe PQfreemem(message)
+    unsafe fields.deallocate()
     if phase != .ended {
       // libpq accepts no other statement before a COPY has been read to its end.
       handle.abandonCopy(sql)
@@ -49,7 +51,7 @@ package struct CopyReader: ~Copyable {
 
   /// Goes to the next row; false after the last one. Throws `PostgresError`, after which there is no current row.
   package mutating func advance() throws(PostgresError) -> Bool {
-    fields.removeAll(keepingCapacity: true)
+    hasRow = false
     while phase != .ended {
       if position == length {
         try receive()
@@ -57,6 +59,7 @@ package struct CopyReader: ~Copyable {
         try readHeader()
       } else if phase == .rows, try readRow() {
         rowCount += 1
+        hasRow = true
         return true
       } else if phase == .trailer {
         // The trailer ends the rows but not the stream: libpq has more to say until it answers -1.
@@ -68,10 +71,10 @@ package struct CopyReader: ~Copyable {
 
   /// The bytes of a field of the current row; nil for NULL.
   func field(_ column: Int) throws(PostgresError) -> UnsafeRawBufferPointer? {
-    guard fields.indices.contains(column) else {
+    guard hasRow, columns.indices.contains(column) else {
       throw PostgresError(.usage, "there is no column \(column), or no current row", statement: sql)
     }
-    let field = fields[column]
+    let field = unsafe fields[column]
     if field.length < 0 { return nil }
     return unsafe UnsafeRawBufferPointer(
       start: UnsafeRawPointer(message).map { unsafe $0 + field.offset }, count: field.length)
@@ -123,19 +126,20 @@ package struct CopyReader: ~Copyable {
     guard count == columns.count else {
       throw malformed("a row has \(count) columns instead of \(columns.count)")
     }
+    var offset = position
     for column in 0..<count {
-      guard length - position >= 4 else { throw cutOff(column) }
-      let fieldLength = unsafe Int(BinaryFormat.load(bytes, at: position) as Int32)
-      position += 4
-      guard length - position >= fieldLength else { throw cutOff(column) }
-      fields.append(Field(offset: position, length: fieldLength))
-      position += max(0, fieldLength)
+      guard length - offset >= 4 else { throw cutOff(column) }
+      let fieldLength = unsafe Int(BinaryFormat.load(bytes, at: offset) as Int32)
+      offset += 4
+      guard length - offset >= fieldLength else { throw cutOff(column) }
+      unsafe fields[column] = Field(offset: offset, length: fieldLength)
+      offset += max(0, fieldLength)
     }
+    position = offset
     return true
   }
 
   private mutating func cutOff(_ column: Int) -> PostgresError {
-    fields.removeAll(keepingCapacity: true)
     var error = malformed("a row is cut off")
     error.column = columns[column].name
     return error

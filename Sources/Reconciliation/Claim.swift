@@ -8,6 +8,9 @@ package struct TransactionKey: Hashable, Comparable, Sendable {
     self.transactionId = transactionId
   }
 
+  /// The environment is left out: the same id in two of them is rare.
+  package func hash(into hasher: inout Hasher) { hasher.combine(transactionId) }
+
   package static func < (left: TransactionKey, right: TransactionKey) -> Bool {
     let order = left.transactionId.compareBytes(right.transactionId)
     return order == 0 ? left.environment < right.environment : order < 0

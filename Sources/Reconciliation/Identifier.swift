@@ -14,9 +14,9 @@ package struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLi
   /// The bytes after the first 23; nil for an id that has none.
   @usableFromInline let rest: [UInt8]?
 
-  @usableFromInline static let inlineCount = 23
+  private static let inlineCount = 23
   /// Stands in the place of the number of bytes where there are more; more than any number that stands there.
-  @usableFromInline static let isLonger: UInt64 = 0xFF
+  private static let isLonger: UInt64 = 0xFF
 
   package init(_ text: String) {
     var text = text
@@ -26,21 +26,27 @@ package struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLi
   package init(stringLiteral value: String) { self.init(value) }
 
   /// From bytes that are valid UTF-8.
-  @inlinable package init(utf8 bytes: UnsafeRawBufferPointer) {
-    let count = min(bytes.count, Identifier.inlineCount)
-    var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
-    withUnsafeMutableBytes(of: &words) { words in
-      words.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+  package init(utf8 bytes: UnsafeRawBufferPointer) {
+    let count = bytes.count
+    func word(at offset: Int) -> UInt64 {
+      UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
     }
-    first = words.0.bigEndian
-    second = words.1.bigEndian
-    if bytes.count <= Identifier.inlineCount {
-      third = words.2.bigEndian | UInt64(truncatingIfNeeded: count)
-      rest = nil
-    } else {
-      third = words.2.bigEndian | Identifier.isLonger
-      rest = [UInt8](bytes[count...])
+    // The last word that is not full is read from the end, together with bytes that the shift drops again.
+    switch count {
+    case ..<8:
+      first = bytes.reduce(0) { $0 << 8 | UInt64($1) } << UInt64(8 * (8 - count))
+      (second, third) = (0, UInt64(count))
+    case ..<16:
+      first = word(at: 0)
+      (second, third) = (word(at: count - 8) << UInt64(8 * (16 - count)), UInt64(count))
+    case ...Identifier.inlineCount:
+      (first, second) = (word(at: 0), word(at: 8))
+      third = word(at: count - 8) << UInt64(8 * (24 - count)) | UInt64(count)
+    default:
+      (first, second) = (word(at: 0), word(at: 8))
+      third = word(at: 16) | Identifier.isLonger
     }
+    rest = count > Identifier.inlineCount ? [UInt8](bytes[Identifier.inlineCount...]) : nil
   }
 
   /// The id as it was read.

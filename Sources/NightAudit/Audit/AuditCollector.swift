@@ -103,8 +103,8 @@ final class AuditCollector {
     of owned: [TransactionRecord], order: Order, judgement: Judgement, plan: AuditPlan, isListed: Bool
   ) throws {
     guard isListed else { return }
-    for transaction in owned where transaction.revocation != nil {
-      try addRefund(of: transaction, order: order, judgement: judgement, plan: plan)
+    for place in owned.indices where owned[place].revocation != nil {
+      try addRefund(of: owned[place], order: order, judgement: judgement, plan: plan)
     }
   }
 

@@ -166,11 +166,12 @@ struct AuditPass {
         try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
       }
       facts.accountTokenUser = try tokens.otherUser(for: facts, coordinator)
+      let claims = facts.claims
       let judgement = Judgement(judging: facts, rules: plan.rules)
       try collector.addRefunds(
-        of: facts.claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
+        of: claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
       if isJudged, isListed { try collector.add(judgement, plan: plan) }
-      try file(group, facts.claims, order, contested)
+      try file(group, claims, order, contested)
     }
   }
 
@@ -186,8 +187,8 @@ struct AuditPass {
         try leftOver(place, of: group, userId: order.userId, contested)
       }
     }
-    for owned in claims.owned where contested.contains(owned.key) {
-      collector.refile(owned.key, owner: order.orderId)
+    for place in claims.owned.indices where contested.contains(claims.owned[place].key) {
+      collector.refile(claims.owned[place].key, owner: order.orderId)
     }
   }
 
