@@ -127,7 +127,7 @@ struct DataSheet: RowSink {
       try write(text, position, formats.entry)
     case .prose:
       // Nobody makes rows of a streamed sheet as high as their text but we.
-      let lines = (Double(text.count) / (1.1 * columns[position].width)).rounded(.up)
+      let lines = (Double(text.characterCount) / (1.1 * columns[position].width)).rounded(.up)
       height = max(height, min(lines, 10) * DataSheet.lineHeight)
       try write(text, position, formats.prose)
     case .text, .count, .tally, .code, .amount, .share, .price, .percentage, .instant:
@@ -316,11 +316,18 @@ struct DataSheet: RowSink {
 extension Money {
   /// Minor units as the nearest floating-point number of major units, which is all that a spreadsheet has.
   static func number(_ units: Int128, digits: UInt8) -> Double {
-    Double(units) / Double(powersOfTen[min(Int(digits), powersOfTen.count - 1)])
+    // The compiler's way from 128 bits to a floating-point number is long.
+    (Int64(exactly: units).map(Double.init) ?? Double(units)) / Double(powersOfTen[min(Int(digits), powersOfTen.count - 1)])
   }
 }
 
 extension String {
+  /// As `count`, which is slow, for text that is nearly always ASCII.
+  fileprivate var characterCount: Int {
+    // CR and LF together are one character.
+    utf8.allSatisfy { $0 < 0x80 && $0 != 0x0D } ? utf8.count : count
+  }
+
   /// `paid_not_delivered` as people write it.
   var asWords: String {
     let words = replacing("_", with: " ")

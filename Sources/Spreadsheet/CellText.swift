@@ -9,6 +9,7 @@ package enum CellText {
   /// The text cut to what a cell holds, the cut shown by the marker at its end; a NUL is shown as U+FFFD.
   /// For a caller that prefers a shortened cell to an error.
   package static func fitting(_ text: String, marker: String = " [cut]") -> String {
+    if isPlain(text) { return text }
     let visible = text.utf8.contains(0) ? text.replacing("\0", with: "\u{FFFD}") : text
     if (try? encoded(visible, "cut text")) != nil { return visible }
     var kept = ""
@@ -19,6 +20,16 @@ package enum CellText {
       kept.append(character)
     }
     return kept + marker
+  }
+
+  /// Whether the text can go to the library as it is, as nearly every one can.
+  private static func isPlain(_ text: String) -> Bool {
+    let count = text.utf8.count
+    guard count <= maximumLength else { return false }
+    return unsafe text.withCString { bytes in
+      let scanned = unsafe scan(bytes)
+      return scanned.isPlain && scanned.length == count
+    }
   }
 
   /// Whether the bytes can go to the library as they are. Stops at the first NUL and returns how many it has seen.
