@@ -317,7 +317,8 @@ extension Money {
   /// Minor units as the nearest floating-point number of major units, which is all that a spreadsheet has.
   static func number(_ units: Int128, digits: UInt8) -> Double {
     // The compiler's way from 128 bits to a floating-point number is long.
-    (Int64(exactly: units).map(Double.init) ?? Double(units)) / Double(powersOfTen[min(Int(digits), powersOfTen.count - 1)])
+    let number = Int64(exactly: units).map(Double.init) ?? Double(units)
+    return number / Double(powersOfTen[min(Int(digits), powersOfTen.count - 1)])
   }
 }
 
