@@ -31,17 +31,22 @@ package struct CopyReader: ~Copyable {
   /// One for each column; they mean something only while there is a current row.
   private let fields: UnsafeMutableBufferPointer<Field>
   private var hasRow = false
+  /// What `text` made last of each column: most long texts are those of the row before.
+  let lastTexts: UnsafeMutableBufferPointer<String>
 
   init(_ handle: ConnectionHandle, sql: String, columns: [PostgresColumn]) {
     self.handle = handle
     self.sql = sql
     self.columns = columns
     unsafe fields = .allocate(capacity: columns.count)
+    unsafe lastTexts = .allocate(capacity: columns.count)
+    unsafe lastTexts.initialize(repeating: "")
   }
 
   deinit {
     unsafe PQfreemem(message)
     unsafe fields.deallocate()
+    unsafe lastTexts.deinitialize().deallocate()
     if phase != .ended {
       // libpq accepts no other statement before a COPY has been read to its end.
       handle.abandonCopy(sql)
@@ -70,6 +75,7 @@ package struct CopyReader: ~Copyable {
   }
 
   /// The bytes of a field of the current row; nil for NULL.
+  @inline(__always)
   func field(_ column: Int) throws(PostgresError) -> UnsafeRawBufferPointer? {
     guard hasRow, columns.indices.contains(column) else {
       throw PostgresError(.usage, "there is no column \(column), or no current row", statement: sql)

@@ -1,3 +1,5 @@
+import Glibc
+
 /// Fields of the current row by their position from 0.
 ///
 /// An accessor without `optional` throws `.unexpectedData` for NULL; all of them throw it for a column of another type.
@@ -9,10 +11,20 @@ extension CopyReader {
   /// `text`, `varchar`, `char`, `name`, `json`, or an enum.
   package func text(_ column: Int) throws(PostgresError) -> String {
     let bytes = try unsafe present(column)
-    guard columns[column].type.isText, let value = unsafe BinaryFormat.text(bytes) else {
-      throw .mismatch(columns[column], expected: "text")
+    guard columns[column].type.isText else { throw .mismatch(columns[column], expected: "text") }
+    if unsafe isLast(bytes, of: column) {
+      return unsafe lastTexts[column]
     }
+    guard let value = unsafe BinaryFormat.text(bytes) else { throw .mismatch(columns[column], expected: "text") }
+    unsafe lastTexts[column] = value
     return value
+  }
+
+  private func isLast(_ bytes: UnsafeRawBufferPointer, of column: Int) -> Bool {
+    let isEqual = unsafe lastTexts[column].utf8.withContiguousStorageIfAvailable { last in
+      unsafe last.count == bytes.count && byteOrder(UnsafeRawBufferPointer(last), bytes) == 0
+    }
+    return isEqual ?? false
   }
 
   /// As `text`; nil for NULL.
@@ -150,6 +162,7 @@ extension CopyReader {
     try unsafe byteOrder(present(column), other.present(otherColumn))
   }
 
+  @inline(__always)
   private func present(_ column: Int) throws(PostgresError) -> UnsafeRawBufferPointer {
     guard let bytes = try unsafe field(column) else { throw .null(columns[column]) }
     return unsafe bytes
@@ -157,9 +170,7 @@ extension CopyReader {
 }
 
 private func byteOrder(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
-  for index in 0..<min(left.count, right.count) {
-    let difference = unsafe Int(left[index]) - Int(right[index])
-    if difference != 0 { return difference }
-  }
-  return left.count - right.count
+  guard let first = left.baseAddress, let second = right.baseAddress else { return left.count - right.count }
+  let order = unsafe memcmp(first, second, min(left.count, right.count))
+  return order == 0 ? left.count - right.count : Int(order)
 }

@@ -73,8 +73,8 @@ package struct Totals: Sendable {
   package private(set) var amountByDisposition = [MoneyByCurrency](
     repeating: MoneyByCurrency(), count: Disposition.allCases.count)
   package private(set) var ordered = MoneyByCurrency()
-  package private(set) var users: [UserKey: Line] = [:]
-  package private(set) var pricePoints: [PricePoint: Line] = [:]
+  package private(set) var users = Ledger<UserKey>()
+  package private(set) var pricePoints = Ledger<PricePoint>()
 
   package init() {}
 
@@ -93,10 +93,10 @@ package struct Totals: Sendable {
       .inFlight, .unconfirmed, .void:
       ordered.add(order.amount)
       let (minorUnits, currency) = (order.amount.minorUnits, order.amount.currency)
-      users[UserKey(userId: order.userId, currency: currency), default: Line()].add(minorUnits, disposition)
-      pricePoints[
-        PricePoint(currency: currency, minorUnits: minorUnits, productId: order.productId), default: Line()
-      ].add(minorUnits, disposition)
+      users.add(minorUnits, disposition, to: UserKey(userId: order.userId, currency: currency))
+      pricePoints.add(
+        minorUnits, disposition,
+        to: PricePoint(currency: currency, minorUnits: minorUnits, productId: order.productId))
     }
   }
 

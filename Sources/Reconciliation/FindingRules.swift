@@ -4,7 +4,12 @@
 final class FindingRules {
   private let facts: OrderFacts
   private let rules: Rules
-  private let judgement: Judgement
+  private let verdict: Verdict?
+  private let disposition: Disposition
+  private let paidAt: Instant?
+  private let deliveredAt: Instant?
+  private let environment: AppleEnvironment?
+  private let transactionId: Identifier?
   private var order: Order { facts.order }
   /// `OrderFacts.comparable`, looked for once.
   private let comparable: TransactionRecord?
@@ -14,11 +19,16 @@ final class FindingRules {
   /// Why each kind that was not found does not stand on the order; empty unless asked for.
   private(set) var reasonsAgainst: [FindingKind: String] = [:]
 
-  init(facts: OrderFacts, rules: Rules, judgement: Judgement, isExplaining: Bool) {
+  init(facts: OrderFacts, rules: Rules, judgement: borrowing Judgement, isExplaining: Bool) {
     self.isExplaining = isExplaining
     self.facts = facts
     self.rules = rules
-    self.judgement = judgement
+    verdict = judgement.verdict
+    disposition = judgement.disposition
+    paidAt = judgement.paidAt
+    deliveredAt = judgement.deliveredAt
+    environment = judgement.environment
+    transactionId = judgement.transactionId
     comparable = facts.comparable
   }
 
@@ -39,7 +49,7 @@ final class FindingRules {
       [.orphanPayment, .renewalWithoutOrder, .orphanDelivery],
       "It stands on things that no order stands behind, never on an order.")
     // Money of the sandbox is in no total, that of findings included.
-    if judgement.disposition == .sandbox { for index in found.indices { found[index].atStake = nil } }
+    if disposition == .sandbox { for index in found.indices { found[index].atStake = nil } }
     guard found.count > 1 else { return found }
     found.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
     var isMoneyPlaced = false
@@ -58,15 +68,15 @@ final class FindingRules {
     finding.orderId = order.orderId
     finding.userId = order.userId
     finding.productId = order.productId
-    finding.transactionId = transaction?.transactionId ?? judgement.transactionId
-    finding.environment = transaction?.environment ?? judgement.environment
+    finding.transactionId = transaction?.transactionId ?? transactionId
+    finding.environment = transaction?.environment ?? environment
     finding.receiptId = receipt?.receiptId ?? facts.receipts.first?.receiptId
     finding.deliveryId = delivery?.deliveryId
     finding.bundleId = rules.bundleId(of: order)
     finding.amount = order.amount
     finding.atStake = atStake
-    finding.paidAt = judgement.paidAt
-    finding.deliveredAt = judgement.deliveredAt
+    finding.paidAt = paidAt
+    finding.deliveredAt = deliveredAt
     finding.evidenceCheckedAt = evidenceCheckedAt(transaction, receipt)
     found.append(finding)
   }
@@ -74,7 +84,7 @@ final class FindingRules {
   /// When Apple was last asked about what a finding rests on: a receipt, a transaction, or else every proof there is.
   private func evidenceCheckedAt(_ transaction: TransactionRecord?, _ receipt: Receipt?) -> Instant? {
     if let receipt { return receipt.state.lastAttempt }
-    if let transaction = transaction ?? facts.claims.owned.first ?? judgement.verdict?.transaction {
+    if let transaction = transaction ?? facts.claims.owned.first ?? verdict?.transaction {
       return transaction.checkedAt
     }
     var oldest = facts.lookup?.lastAttempt
@@ -99,7 +109,7 @@ final class FindingRules {
 
   /// The verdict as a clause.
   private var payment: String {
-    switch judgement.verdict {
+    switch verdict {
     case .paid: "it is paid"
     case .reversed: "Apple has refunded it in full"
     case .unpaid(let reason, _): "it is unpaid, because \(reason.explanation)"
@@ -111,7 +121,6 @@ final class FindingRules {
   // MARK: - Payment against goods
 
   private func considerDisposition() {
-    let disposition = judgement.disposition
     switch disposition {
     case .paidNotDelivered:
       add(.paidNotDelivered, atStake: order.amount, "Apple confirms the payment, but the user does not hold the goods.")
@@ -121,9 +130,9 @@ final class FindingRules {
         .partlyDelivered, atStake: order.amount.share(Int64(order.quantity) - units, of: Int64(order.quantity)),
         "Paid for \(order.quantity), delivered \(units).")
     case .deliveredNotPaid:
-      let why = judgement.verdict?.reason.map(\.explanation) ?? ""
+      let why = verdict?.reason.map(\.explanation) ?? ""
       add(.deliveredNotPaid, atStake: order.amount, "The user holds goods of an order that is not paid: \(why).")
-      if judgement.verdict?.reason == .sandbox {
+      if verdict?.reason == .sandbox {
         add(
           .sandboxDelivered, atStake: order.amount,
           "Goods were delivered for a sandbox purchase by a user who is not on the list of test users.")
@@ -138,7 +147,7 @@ final class FindingRules {
       [.paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered],
       "The order is \(disposition.rawValue).")
     declineOthers([.sandboxDelivered], "The order is \(disposition.rawValue), and \(payment).")
-    if case .paid = judgement.verdict, order.status == .failed || order.status == .cancelled {
+    if case .paid = verdict, order.status == .failed || order.status == .cancelled {
       add(
         .cancelledButPaid, atStake: order.amount,
         "Apple confirms the payment, but the shop says \(order.status.rawValue).")
@@ -149,7 +158,7 @@ final class FindingRules {
 
   private func considerStatus() {
     let status = order.status
-    switch judgement.disposition {
+    switch disposition {
     case .settled where status == .pending:
       add(.statusMismatch, "Paid and delivered, but the shop still says pending.")
     case .void where status == .verified || status == .refunded:
@@ -160,14 +169,14 @@ final class FindingRules {
       decline([.statusMismatch], "The shop says \(status.rawValue), which does not contradict what happened.")
     case .paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered, .inFlight, .unconfirmed,
       .sandbox, .badRow:
-      decline([.statusMismatch], "The order is \(judgement.disposition.rawValue), and no status would mend that.")
+      decline([.statusMismatch], "The order is \(disposition.rawValue), and no status would mend that.")
     }
   }
 
   private func considerStuck() {
     let age = rules.asOf - order.createdAt
-    guard judgement.disposition == .unconfirmed, let reason = judgement.verdict?.reason else {
-      decline([.stuckUnconfirmed], "The order is \(judgement.disposition.rawValue).")
+    guard disposition == .unconfirmed, let reason = verdict?.reason else {
+      decline([.stuckUnconfirmed], "The order is \(disposition.rawValue).")
       return
     }
     guard age > rules.stuckAfter else {
@@ -218,7 +227,7 @@ final class FindingRules {
     } else {
       decline([.chargedTwice], live.isEmpty ? "It owns no payment that stands." : "It owns one payment that stands.")
     }
-    switch judgement.verdict {
+    switch verdict {
     case .unpaid(.productMismatch, let transaction):
       let paid = transaction.map { " The payment is for \($0.productId)." } ?? ""
       add(.productMismatch, atStake: order.amount, on: transaction, "Ordered \(order.productId).\(paid)")
@@ -235,7 +244,7 @@ final class FindingRules {
     }
     declineOthers(
       [.productMismatch, .wrongBundle, .familySharedSale],
-      order.amount.minorUnits == 0 && judgement.verdict?.reason == .familyShared
+      order.amount.minorUnits == 0 && verdict?.reason == .familyShared
         ? "The order is for nothing, so no sale was booked." : "The payment was decided otherwise: \(payment)."
     )
   }
@@ -274,7 +283,7 @@ final class FindingRules {
   // MARK: - Refunds
 
   private func considerRefunds() {
-    switch judgement.verdict {
+    switch verdict {
     case .reversed(let transaction):
       if order.status == .verified {
         add(.refundNotBooked, atStake: order.amount, "Apple refunded the purchase, but the shop still says verified.")
@@ -362,7 +371,7 @@ final class FindingRules {
         [.deliveredBeforePaid],
         "No goods that are with a user left more than \(rules.clockSkew.words) before Apple's purchase date.")
     }
-    if case .paid = judgement.verdict, !standing.isEmpty, transaction.expiresDate != nil,
+    if case .paid = verdict, !standing.isEmpty, transaction.expiresDate != nil,
       let newest = transaction.subscriptionExpiresDate ?? transaction.expiresDate,
       rules.asOf - newest > rules.subscriptionGrace
     {

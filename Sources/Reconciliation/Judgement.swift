@@ -41,7 +41,7 @@ package struct Judgement: Sendable {
     reasoning.tellDisposition(because)
     paidAt = facts.claims.owned.first?.purchaseDate
     refundedAt = facts.claims.owned.first?.revocation?.date
-    deliveredAt = facts.soundDeliveries.lazy.filter(\.stands).map(\.deliveredAt).max()
+    deliveredAt = facts.standingDeliveries.lazy.map { $0.deliveredAt }.max()
     checkedAt = transaction?.checkedAt
     environment = transaction?.environment
     transactionId = facts.claims.owned.first?.transactionId ?? facts.order.transactionId ?? transaction?.transactionId

@@ -55,7 +55,7 @@ package struct OrderFacts: Sendable {
   /// Deliveries that were not taken back.
   var standingDeliveries: [Delivery] {
     let sound = soundDeliveries
-    return sound.allSatisfy(\.stands) ? sound : sound.filter(\.stands)
+    return sound.allSatisfy { $0.stands } ? sound : sound.filter { $0.stands }
   }
 
   /// The transaction whose price, quantity and token may be compared with the order's: the one that it owns, or the named

@@ -27,7 +27,7 @@ package struct OrderClaims: Hashable, Sendable {
   }
 
   /// Those of its own that stand.
-  var liveOwned: [TransactionRecord] { owned.allSatisfy(\.isLive) ? owned : owned.filter(\.isLive) }
+  var liveOwned: [TransactionRecord] { owned.allSatisfy { $0.isLive } ? owned : owned.filter { $0.isLive } }
 
   /// A live payment outweighs one that Apple took back.
   fileprivate mutating func putLiveFirst() {
@@ -69,7 +69,7 @@ package struct Settlement: Sendable {
   ///
   /// Named claims first, the earliest order owning; then the one-to-one assignment of orders that name none; then further
   /// live transactions that an order's own receipts bring and that nobody else claims.
-  package init(settling input: [Claimant], rules: Rules) {
+  package init(settling input: some Collection<Claimant>, rules: Rules) {
     self.rules = rules
     claimants = input.sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
     for claimant in claimants { claims[claimant.order.orderId] = OrderClaims() }

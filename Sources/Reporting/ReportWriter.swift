@@ -96,8 +96,8 @@ package struct ReportWriter: ~Copyable {
   }
 
   private mutating func writeSums(_ totals: Totals) throws(ReportError) {
-    let users = totals.users.sorted { ($0.key.userId, $0.key.currency) < ($1.key.userId, $1.key.currency) }
-    for (key, line) in users {
+    for key in totals.users.keys.sorted(by: { ($0.userId, $0.currency) < ($1.userId, $1.currency) }) {
+      let line = totals.users[key]
       try csv?.users.row { $0.user(key, line) }
       try book?.write(user: key, line)
     }

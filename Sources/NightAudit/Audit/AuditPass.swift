@@ -59,6 +59,7 @@ struct AuditPass {
       lookupConnection.copyOut(LookupRow.query())
     ) { try LookupRow($0) }
     var receipts = try SortedReceipts(attention)
+    var group = Group()
     var last: Identifier?
     var count = 0
 
@@ -70,7 +71,7 @@ struct AuditPass {
         continue
       }
       last = orderId
-      var group = Group(row: row)
+      group.begin()
       while deliveries.nextKey == orderId, let delivery = try deliveries.next() { group.deliveries.append(delivery) }
       while transactions.nextKey == orderId, let transaction = try transactions.next() {
         group.transactions.append(transaction.record)
@@ -83,7 +84,7 @@ struct AuditPass {
       while let next = lookups.nextKey, next <= orderId, let lookup = try lookups.next() {
         if next == orderId { group.lookup = lookup.state }
       }
-      try judge(&group, contested, tokens, coordinator)
+      try judge(row, group, contested, tokens, coordinator)
       count += 1
       if count % 4_096 == 0 {
         progress.advance(by: 4_096)
@@ -95,7 +96,6 @@ struct AuditPass {
 
   /// What is known under one order id.
   private struct Group {
-    var row: OrderRow
     var deliveries: [Delivery] = []
     /// Those that are filed under it.
     var transactions: [TransactionRecord] = []
@@ -103,6 +103,15 @@ struct AuditPass {
     var unclaimed: [Bool] = []
     var receipts: [Receipt] = []
     var lookup: ProofState?
+
+    /// Starts on another order, in the same memory.
+    mutating func begin() {
+      deliveries.removeAll(keepingCapacity: true)
+      transactions.removeAll(keepingCapacity: true)
+      unclaimed.removeAll(keepingCapacity: true)
+      receipts.removeAll(keepingCapacity: true)
+      lookup = nil
+    }
   }
 
   // MARK: - Receipts
@@ -135,11 +144,11 @@ struct AuditPass {
   // MARK: - Orders
 
   private func judge(
-    _ group: inout Group, _ contested: ContestedClaims, _ tokens: AccountTokens,
+    _ row: OrderRow, _ group: Group, _ contested: ContestedClaims, _ tokens: AccountTokens,
     _ coordinator: borrowing BlockingConnection
   ) throws {
-    let isListed = plan.lists(group.row)
-    switch group.row {
+    let isListed = plan.lists(row)
+    switch row {
     case .bad(let bad):
       if plan.judges(bad.createdAt), isListed { try collector.add(Judgement(reporting: bad), plan: plan) }
       if isListed {

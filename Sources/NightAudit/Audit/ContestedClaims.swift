@@ -25,16 +25,16 @@ struct ContestedClaims {
   init(
     _ connection: borrowing BlockingConnection, sales: SalesRows, rules: Rules, among circle: Set<Identifier>? = nil
   ) throws {
-    let collected = try ContestedClaims.collect(connection, sales, among: circle)
+    var collected = try ContestedClaims.collect(connection, sales, among: circle)
     keys = collected.keys
     if collected.keys.isEmpty {
       settlement = Settlement(settling: [], rules: rules)
       return
     }
-    let orders = try ContestedClaims.orders(collected.orderIds, connection, sales, asOf: rules.asOf)
-    receipts = try ContestedClaims.receipts(collected.orderIds, connection, sales, asOf: rules.asOf)
-    for order in orders {
-      var brought = collected.filed[order.orderId] ?? []
+    let receipts = try ContestedClaims.receipts(collected.orderIds, connection, sales, asOf: rules.asOf)
+    var claimants: [Identifier: Claimant] = [:]
+    try ContestedClaims.orders(collected.orderIds, connection, sales, asOf: rules.asOf) { order in
+      var brought = collected.filed.removeValue(forKey: order.orderId) ?? []
       brought += (collected.detours[order.orderId] ?? []).compactMap { collected.records[$0] }
       if let named = order.transactionId {
         for environment in AppleEnvironment.allCases {
@@ -45,7 +45,9 @@ struct ContestedClaims {
       let facts = OrderFacts(order: order, receipts: receipts[order.orderId] ?? [], brought: brought)
       claimants[order.orderId] = facts.claimant
     }
-    settlement = Settlement(settling: Array(claimants.values), rules: rules)
+    settlement = Settlement(settling: claimants.values, rules: rules)
+    self.claimants = claimants
+    self.receipts = receipts
   }
 
   private struct Collected {
@@ -133,9 +135,9 @@ struct ContestedClaims {
   }
 
   private static func orders(
-    _ ids: Set<Identifier>, _ connection: borrowing BlockingConnection, _ sales: SalesRows, asOf: Instant
-  ) throws -> [Order] {
-    var found: [Order] = []
+    _ ids: Set<Identifier>, _ connection: borrowing BlockingConnection, _ sales: SalesRows, asOf: Instant,
+    each: (Order) -> Void
+  ) throws {
     for list in try literals(Array(ids)) {
       var reader = try connection.copyOut(
         """
@@ -143,10 +145,9 @@ struct ContestedClaims {
         WHERE o.order_id::text COLLATE "C" = ANY (\(list))
         """)
       while try reader.advance() {
-        if case .valid(let order) = try SalesRows.order(reader, asOf: asOf) { found.append(order) }
+        if case .valid(let order) = try SalesRows.order(reader, asOf: asOf) { each(order) }
       }
     }
-    return found
   }
 
   /// The receipts of some orders, by order.

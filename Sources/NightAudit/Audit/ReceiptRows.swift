@@ -78,8 +78,10 @@ struct ReceiptStream: ~Copyable {
   private var receipts: CopyReader
   private var checks: CopyReader
   private var hasCheck: Bool
-  /// Receipts that brought a transaction filed under another order.
-  private let detours: Set<Identifier>
+  /// Receipts that brought a transaction filed under another order, in the byte order of their ids.
+  private let detours: [Identifier]
+  /// The first of them that has not been passed.
+  private var nextDetour = 0
   private let asOf: Instant
 
   /// - Parameters:
@@ -91,9 +93,12 @@ struct ReceiptStream: ~Copyable {
     condition: String, asOf: Instant
   ) throws(PostgresError) {
     var reader = try connection.copyOut(
-      "SELECT subject_id FROM night_audit.receipt_transactions WHERE is_detour AND subject_kind = 'receipt'")
-    var detours: Set<Identifier> = []
-    while try reader.advance() { detours.insert(try reader.id(0)) }
+      """
+      SELECT subject_id FROM night_audit.receipt_transactions WHERE is_detour AND subject_kind = 'receipt'
+      ORDER BY subject_id
+      """)
+    var detours: [Identifier] = []
+    while try reader.advance() { detours.append(try reader.id(0)) }
     let receipts = try connection.copyOut(ReceiptRow.receipts(sales, condition: condition))
     var checks = try other.copyOut(ReceiptRow.checks)
     hasCheck = try checks.advance()
@@ -117,7 +122,8 @@ struct ReceiptStream: ~Copyable {
       }
       if order == 0 {
         if let state = try ProofState(checks, from: 1) { row.receipt.state = state }
-        row.hasDetour = !detours.isEmpty && detours.contains(row.receipt.receiptId)
+        while nextDetour < detours.count, detours[nextDetour] < row.receipt.receiptId { nextDetour += 1 }
+        row.hasDetour = nextDetour < detours.count && detours[nextDetour] == row.receipt.receiptId
       }
       break
     }

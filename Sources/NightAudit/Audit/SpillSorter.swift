@@ -59,7 +59,7 @@ final class SpillSorter {
   /// - Parameters:
   ///   - directory: where temporary files go.
   ///   - budget: bytes of records that are kept in memory.
-  init(directory: String, budget: Int = 8 << 20) {
+  init(directory: String, budget: Int = 4 << 20) {
     self.directory = directory
     self.budget = budget
   }
@@ -69,6 +69,8 @@ final class SpillSorter {
   /// Adds a record. Not after the first `next`.
   func add(key: [UInt8], content: [UInt8]) throws(Failure) {
     precondition(!isSorted, "records are added before they are read")
+    // At once, because what is outgrown is not always given back; untouched pages cost nothing.
+    if count == 0 { arena.reserveCapacity(budget) }
     entries.append(
       Entry(
         prefix: SpillSorter.prefix(key), start: arena.count, keyLength: UInt32(key.count),
