@@ -182,7 +182,7 @@ INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, rece
   reason, channel, environment, bundle_id, apple_status, attempts, last_attempt, next_attempt, answered_at,
   signed_transaction_id, brought_count, is_urgent)
 SELECT CASE WHEN has_receipt THEN 'receipt' ELSE 'lookup' END,
-  CASE WHEN has_receipt THEN benchmark.id(number, 15) ELSE transaction_id END, order_id,
+  CASE WHEN has_receipt THEN benchmark.id(number, 15) ELSE 'com.example.game/' || transaction_id END, order_id,
   created_at + interval '3 seconds',
   'game',
   CASE WHEN NOT has_receipt THEN NULL WHEN story = 48 THEN 'malformed' WHEN is_app_receipt THEN 'app' ELSE 'signed' END,
@@ -256,10 +256,14 @@ SELECT 'Production', benchmark.id(number, 18), NULL,
   'serverApi', checked_at, checked_at
 FROM benchmark.sales WHERE story IN (4, 28);
 
+INSERT INTO night_audit.lookups (order_id, subject_id)
+SELECT order_id, 'com.example.game/' || transaction_id FROM benchmark.sales
+WHERE NOT has_receipt AND (story IN (38, 39) OR has_transaction);
+
 INSERT INTO night_audit.receipt_transactions (subject_kind, subject_id, environment, transaction_id, order_id,
   is_detour)
 SELECT CASE WHEN has_receipt THEN 'receipt' ELSE 'lookup' END,
-  CASE WHEN has_receipt THEN benchmark.id(number, 15) ELSE transaction_id END, environment, transaction_id, order_id,
+  CASE WHEN has_receipt THEN benchmark.id(number, 15) ELSE 'com.example.game/' || transaction_id END, environment, transaction_id, order_id,
   story = 5
 FROM benchmark.sales WHERE has_transaction OR story = 5
 UNION ALL
