@@ -49,14 +49,19 @@ package struct Claimant: Sendable {
   }
 
   /// The record that the order names, production first, from those it brings.
-  package var named: TransactionRecord? {
+  package var named: TransactionRecord? { namedPlace.map { brought[$0] } }
+
+  /// The place of that record among those.
+  var namedPlace: Int? {
     guard let id = order.transactionId else { return nil }
-    return brought.lazy.filter { $0.transactionId == id }.min { $0.environment < $1.environment }
+    return brought.indices.lazy.filter { brought[$0].transactionId == id }
+      .min { brought[$0].environment < brought[$1].environment }
   }
 
   /// Whether the id that the order names is not the one in its own signed payload, nor the first purchase behind it.
   package var contradictsOwnPayload: Bool {
-    guard let id = order.transactionId, !signedIds.isEmpty, !signedIds.contains(id), named == nil else { return false }
+    guard let id = order.transactionId, !signedIds.isEmpty, !signedIds.contains(id), namedPlace == nil
+    else { return false }
     return !brought.contains { $0.originalTransactionId == id }
   }
 
@@ -102,9 +107,9 @@ package struct Claimant: Sendable {
     return because.noting(true, "The ordered product, bought within \(rules.matchWindow.words) of the order.")
   }
 
-  /// Of the transactions in an environment that the order claims without naming them the one nearest in time, then with
-  /// the smallest id.
-  func nearest(in environment: AppleEnvironment, rules: Rules) -> TransactionRecord? {
+  /// The place of the one nearest in time, then with the smallest id, of the transactions in an environment that the
+  /// order claims without naming them.
+  func nearestPlace(in environment: AppleEnvironment, rules: Rules) -> Int? {
     var nearest: (place: Int, distance: Span)?
     for place in brought.indices where brought[place].environment == environment {
       guard claimsUnnamed(brought[place], rules: rules), let date = brought[place].purchaseDate else { continue }
@@ -113,7 +118,7 @@ package struct Claimant: Sendable {
       if let known = nearest, known.distance <= distance { continue }
       nearest = (place, distance)
     }
-    return nearest.map { brought[$0.place] }
+    return nearest?.place
   }
 
   /// Whether the purchase was made within the match window of the order.

@@ -19,9 +19,8 @@ final class FindingRules {
   /// Why each kind that was not found does not stand on the order; empty unless asked for.
   private(set) var reasonsAgainst: [FindingKind: String] = [:]
 
-  init(facts: OrderFacts, rules: Rules, judgement: borrowing Judgement, isExplaining: Bool) {
+  init(facts: consuming OrderFacts, rules: Rules, judgement: borrowing Judgement, isExplaining: Bool) {
     self.isExplaining = isExplaining
-    self.facts = facts
     self.rules = rules
     verdict = judgement.verdict
     disposition = judgement.disposition
@@ -30,6 +29,7 @@ final class FindingRules {
     environment = judgement.environment
     transactionId = judgement.transactionId
     comparable = facts.comparable
+    self.facts = facts
   }
 
   /// All findings, worst first. The money at stake stands on the first one that puts it there, so that a column of

@@ -19,7 +19,7 @@ package struct Judgement: Sendable {
   package var transactionId: Identifier?
 
   /// Judges one order. No clock, no database, no network.
-  package init(judging facts: OrderFacts, rules: Rules) {
+  package init(judging facts: consuming OrderFacts, rules: Rules) {
     var reasoning = Reasoning(isWanted: false)
     self.init(judging: facts, rules: rules, reasoning: &reasoning)
   }
@@ -31,20 +31,26 @@ package struct Judgement: Sendable {
     return (judgement, reasoning)
   }
 
-  private init(judging facts: OrderFacts, rules: Rules, reasoning: inout Reasoning) {
+  private init(judging facts: consuming OrderFacts, rules: Rules, reasoning: inout Reasoning) {
     let verdict = facts.verdict(rules: rules, &reasoning)
-    let transaction = facts.claims.owned.first ?? verdict.transaction
     row = .valid(facts.order)
     self.verdict = verdict
     var because = Because(isWanted: reasoning.isWanted)
     disposition = facts.disposition(of: verdict, rules, &because)
     reasoning.tellDisposition(because)
-    paidAt = facts.claims.owned.first?.purchaseDate
-    refundedAt = facts.claims.owned.first?.revocation?.date
+    if facts.claims.owned.isEmpty {
+      let proof = verdict.transaction
+      checkedAt = proof?.checkedAt
+      environment = proof?.environment
+      transactionId = facts.order.transactionId ?? proof?.transactionId
+    } else {
+      paidAt = facts.claims.owned[0].purchaseDate
+      refundedAt = facts.claims.owned[0].revocation?.date
+      checkedAt = facts.claims.owned[0].checkedAt
+      environment = facts.claims.owned[0].environment
+      transactionId = facts.claims.owned[0].transactionId
+    }
     deliveredAt = facts.standingDeliveries.lazy.map { $0.deliveredAt }.max()
-    checkedAt = transaction?.checkedAt
-    environment = transaction?.environment
-    transactionId = facts.claims.owned.first?.transactionId ?? facts.order.transactionId ?? transaction?.transactionId
     findings = []
     take(attempt: facts.lookup?.lastAttempt)
     for receipt in facts.receipts { take(attempt: receipt.state.lastAttempt) }

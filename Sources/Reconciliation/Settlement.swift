@@ -90,16 +90,21 @@ package struct Settlement: Sendable {
   package static func alone(_ claimant: Claimant, rules: Rules) -> OrderClaims {
     var own = OrderClaims()
     if claimant.brought.isEmpty { return own }
-    let named = claimant.named
+    // All that it brings is nearly always the one that it owns, and what is handed on as it is costs nothing.
+    func only(_ place: Int) -> [TransactionRecord] {
+      claimant.brought.count == 1 ? claimant.brought : [claimant.brought[place]]
+    }
+    let named = claimant.namedPlace
     if let named {
-      switch claimant.standing(named: named, rules: rules) {
-      case .eligible: own.owned = [named]
-      case .refused(let reason): own.refused = RefusedClaim(transaction: named, reason: reason)
-      case .contradictory: own.contradictory = named
+      switch claimant.standing(named: claimant.brought[named], rules: rules) {
+      case .eligible: own.owned = only(named)
+      case .refused(let reason): own.refused = RefusedClaim(transaction: claimant.brought[named], reason: reason)
+      case .contradictory: own.contradictory = claimant.brought[named]
       }
     } else if claimant.order.transactionId == nil {
-      let nearest = claimant.nearest(in: .production, rules: rules) ?? claimant.nearest(in: .sandbox, rules: rules)
-      if let nearest { own.owned = [nearest] }
+      let nearest =
+        claimant.nearestPlace(in: .production, rules: rules) ?? claimant.nearestPlace(in: .sandbox, rules: rules)
+      if let nearest { own.owned = only(nearest) }
     }
     if claimant.brought.count == 1, !own.owned.isEmpty || named != nil { return own }
     guard own.refused == nil, own.contradictory == nil, !claimant.contradictsOwnPayload else { return own }

@@ -96,14 +96,18 @@ struct Audit {
   private func options(
     _ folder: ReportFolder, _ connection: borrowing BlockingConnection, _ sales: SalesRows
   ) throws -> ReportOptions {
-    let orders = try connection.execute(
-      "SELECT count(*) FROM \(sales.schema).orders WHERE created_at >= $1 AND created_at < $2",
-      [.timestamp(plan.period.start.microseconds), .timestamp(plan.period.end.microseconds)]
-    ).single().int64(0)
-    let receipts = try connection.execute(
-      "SELECT count(*) FROM \(sales.schema).receipts WHERE received_at >= $1",
-      [.timestamp(plan.judgedFrom.microseconds)]
-    ).single().int64(0)
+    var (orders, receipts): (Int64, Int64) = (0, 0)
+    // Only the workbook has to know beforehand how long its sheets will be.
+    if settings.formats.contains(.xlsx) {
+      orders = try connection.execute(
+        "SELECT count(*) FROM \(sales.schema).orders WHERE created_at >= $1 AND created_at < $2",
+        [.timestamp(plan.period.start.microseconds), .timestamp(plan.period.end.microseconds)]
+      ).single().int64(0)
+      receipts = try connection.execute(
+        "SELECT count(*) FROM \(sales.schema).receipts WHERE received_at >= $1",
+        [.timestamp(plan.judgedFrom.microseconds)]
+      ).single().int64(0)
+    }
     return ReportOptions(
       directory: folder.staging, date: plan.period.until, formats: settings.formats, timeZone: settings.timeZone,
       asOf: plan.asOf, apps: settings.apps.map { "\($0.name) (\($0.bundleId))" }, ordersInPeriod: Int(orders),

@@ -32,8 +32,11 @@ struct AuditPass {
   ///   - coordinator: the connection that exported the snapshot.
   ///   - connect: further connections in that snapshot; the streams need four at once.
   func run(_ coordinator: borrowing BlockingConnection, connect: Connect) throws {
-    let attention = try readReceipts(coordinator, connect: connect)
-    let contested = try ContestedClaims(coordinator, sales: sales, rules: plan.rules)
+    let attention = SpillSorter(directory: temporaryDirectory)
+    let contested = try ContestedClaims(coordinator, sales: sales, rules: plan.rules) { orderIds in
+      try readReceipts(coordinator, connect: connect, puttingAside: attention, keeping: orderIds)
+    }
+    var contests = ContestCursor(contested)
     let tokens = AccountTokens(sales)
     let orderConnection = try connect()
     let deliveryConnection = try connect()
@@ -84,7 +87,8 @@ struct AuditPass {
       while let next = lookups.nextKey, next <= orderId, let lookup = try lookups.next() {
         if next == orderId { group.lookup = lookup.state }
       }
-      try judge(row, group, contested, tokens, coordinator)
+      let isContested = contests.reaches(orderId)
+      try judge(row, group, isContested: isContested, contested, tokens, coordinator)
       count += 1
       if count % 4_096 == 0 {
         progress.advance(by: 4_096)
@@ -117,8 +121,13 @@ struct AuditPass {
   // MARK: - Receipts
 
   /// Writes the receipts' file and puts aside those that an order's judgement needs.
-  private func readReceipts(_ connection: borrowing BlockingConnection, connect: Connect) throws -> SpillSorter {
-    let attention = SpillSorter(directory: temporaryDirectory)
+  ///
+  /// - Returns: all receipts of some orders, by order.
+  private func readReceipts(
+    _ connection: borrowing BlockingConnection, connect: Connect, puttingAside attention: SpillSorter,
+    keeping orderIds: Set<Identifier>
+  ) throws -> [Identifier: [Receipt]] {
+    var kept: [Identifier: [Receipt]] = [:]
     let onlyBundle = plan.rules.bundleIds.count == 1 ? plan.rules.bundleIds[0] : nil
     let condition = try plan.selection.receiptCondition(sales, onlyBundleId: onlyBundle)
     let other = try connect()
@@ -132,19 +141,20 @@ struct AuditPass {
         }
         try collector.list(receipt)
       }
+      if let orderId = receipt.orderId, orderIds.contains(orderId) { kept[orderId, default: []].append(receipt) }
       guard row.needsAttention else { continue }
       record.clear()
       receipt.write(to: &record)
       // Receipts without an order come last, like NULLs in the other streams.
       try attention.add(key: receipt.orderId.map { [0] + $0.bytes } ?? [1], content: record.bytes)
     }
-    return attention
+    return kept
   }
 
   // MARK: - Orders
 
   private func judge(
-    _ row: OrderRow, _ group: Group, _ contested: ContestedClaims, _ tokens: AccountTokens,
+    _ row: OrderRow, _ group: Group, isContested: Bool, _ contested: ContestedClaims, _ tokens: AccountTokens,
     _ coordinator: borrowing BlockingConnection
   ) throws {
     let isListed = plan.lists(row)
@@ -170,7 +180,7 @@ struct AuditPass {
       }
       var facts = try OrderFacts.assembled(
         order, deliveries: group.deliveries, transactions: group.transactions, receipts: group.receipts,
-        lookup: group.lookup, contested: contested, rules: plan.rules
+        lookup: group.lookup, contest: isContested ? contested : nil, rules: plan.rules
       ) {
         try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
       }
@@ -180,22 +190,23 @@ struct AuditPass {
       try collector.addRefunds(
         of: claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
       if isJudged, isListed { try collector.add(judgement, plan: plan) }
-      try file(group, claims, order, contested)
+      try file(group, claims, order, isContested: isContested, contested)
     }
   }
 
   /// What of an order's transactions is whose, for the next night's streams and for payments without an owner.
   private func file(
-    _ group: Group, _ claims: OrderClaims, _ order: Order, _ contested: ContestedClaims
+    _ group: Group, _ claims: OrderClaims, _ order: Order, isContested: Bool, _ contested: ContestedClaims
   ) throws {
     for place in group.transactions.indices {
       let key = group.transactions[place].key
-      if contested.isClaimed(key, own: claims) {
+      if isContested ? contested.isClaimed(key, own: claims) : claims.areAbout(key) {
         if group.unclaimed[place] { collector.refile(key, isUnclaimed: false) }
       } else {
         try leftOver(place, of: group, userId: order.userId, contested)
       }
     }
+    guard isContested else { return }
     for place in claims.owned.indices where contested.contains(claims.owned[place].key) {
       collector.refile(claims.owned[place].key, owner: order.orderId)
     }
@@ -264,6 +275,20 @@ struct AuditPass {
     if let finding = Unowned.finding(on: record, userId: userId, receiptId: nil, rules: plan.rules) {
       try collector.add(finding, plan: plan)
     }
+  }
+}
+
+/// Walks through the contested orders beside the stream of all orders.
+private struct ContestCursor {
+  private let orderIds: [Identifier]
+  private var place = 0
+
+  init(_ contested: ContestedClaims) { orderIds = contested.claimants.keys.sorted() }
+
+  /// Whether an order is contested; they are asked about in the byte order of their ids.
+  mutating func reaches(_ orderId: Identifier) -> Bool {
+    while place < orderIds.count, orderIds[place] < orderId { place += 1 }
+    return place < orderIds.count && orderIds[place] == orderId
   }
 }
 

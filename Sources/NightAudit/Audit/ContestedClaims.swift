@@ -22,16 +22,19 @@ struct ContestedClaims {
   /// - Parameters:
   ///   - connection: in the run's snapshot.
   ///   - circle: the only orders that are looked at; whoever else could contest their claims must be among them.
+  ///   - readReceipts: finds all receipts of some orders, each order's in the byte order of their ids.
   init(
-    _ connection: borrowing BlockingConnection, sales: SalesRows, rules: Rules, among circle: Set<Identifier>? = nil
+    _ connection: borrowing BlockingConnection, sales: SalesRows, rules: Rules, among circle: Set<Identifier>? = nil,
+    readReceipts: (Set<Identifier>) throws -> [Identifier: [Receipt]]
   ) throws {
     var collected = try ContestedClaims.collect(connection, sales, among: circle)
     keys = collected.keys
+    receipts = try readReceipts(collected.orderIds)
     if collected.keys.isEmpty {
       settlement = Settlement(settling: [], rules: rules)
       return
     }
-    let receipts = try ContestedClaims.receipts(collected.orderIds, connection, sales, asOf: rules.asOf)
+    let receipts = receipts
     var claimants: [Identifier: Claimant] = [:]
     try ContestedClaims.orders(collected.orderIds, connection, sales, asOf: rules.asOf) { order in
       var brought = collected.filed.removeValue(forKey: order.orderId) ?? []
@@ -47,7 +50,6 @@ struct ContestedClaims {
     }
     settlement = Settlement(settling: claimants.values, rules: rules)
     self.claimants = claimants
-    self.receipts = receipts
   }
 
   private struct Collected {

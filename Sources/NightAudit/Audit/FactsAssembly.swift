@@ -7,18 +7,19 @@ extension OrderFacts {
   ///   - transactions: those that are filed under the order.
   ///   - receipts: those of its receipts that have something to say beside the transactions that they brought.
   ///   - lookup: what became of asking Apple about the transaction id that it names; nil where nobody asks.
+  ///   - contest: what was settled among several orders; nil where it is known that this one is not among them.
   ///   - everyReceipt: reads all of its receipts, sound ones too.
   static func assembled(
     _ order: Order, deliveries: [Delivery], transactions: [TransactionRecord], receipts: [Receipt],
-    lookup: ProofState?, contested: ContestedClaims, rules: Rules,
+    lookup: ProofState?, contest: ContestedClaims?, rules: Rules,
     everyReceipt: () throws -> [Receipt]
   ) rethrows -> OrderFacts {
     var facts = OrderFacts(
       order: order, deliveries: deliveries, receipts: receipts, lookup: lookup, brought: transactions)
-    if let claimant = contested.claimants[order.orderId] {
+    if let contest, let claimant = contest.claimants[order.orderId] {
       facts.brought = claimant.brought
-      facts.receipts = contested.receipts[order.orderId] ?? []
-      facts.claims = contested.settlement.claims[order.orderId] ?? OrderClaims()
+      facts.receipts = contest.receipts[order.orderId] ?? []
+      facts.claims = contest.settlement.claims[order.orderId] ?? OrderClaims()
     } else {
       // The ids in its proofs' own payloads decide here, and sound receipts were not put aside.
       if facts.dependsOnSoundReceipts { facts.receipts = try everyReceipt() }
@@ -43,9 +44,14 @@ extension ContestedClaims {
   ///
   /// - Parameter own: the claims of the order that it is filed under.
   func isClaimed(_ key: TransactionKey, own: OrderClaims) -> Bool {
-    if contains(key) { return settlement.claimed.contains(key) }
-    if own.owned.contains(where: { $0.key == key }) { return true }
-    return own.refused?.transaction.key == key
-      || own.contradictory?.key == key || own.lost.contains { $0.transaction.key == key }
+    contains(key) ? settlement.claimed.contains(key) : own.areAbout(key)
+  }
+}
+
+extension OrderClaims {
+  /// Whether the order claims, names or owns a transaction.
+  func areAbout(_ key: TransactionKey) -> Bool {
+    if owned.contains(where: { $0.key == key }) { return true }
+    return refused?.transaction.key == key || contradictory?.key == key || lost.contains { $0.transaction.key == key }
   }
 }

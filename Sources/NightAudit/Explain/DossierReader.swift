@@ -15,7 +15,9 @@ struct DossierReader: ~Copyable {
     let rows = try orders(orderId)
     guard let row = rows.first else { return nil }
     let circle = try ClaimCircle.orders(around: orderId, connection, sales)
-    let contested = try ContestedClaims(connection, sales: sales, rules: rules, among: circle)
+    let contested = try ContestedClaims(connection, sales: sales, rules: rules, among: circle) {
+      try ContestedClaims.receipts($0, connection, sales, asOf: rules.asOf)
+    }
     let deliveries = try deliveries(orderId)
     let filed = try ContestedClaims.transactions("t.order_id", [orderId], connection)
     let receipts = try ContestedClaims.receipts([orderId], connection, sales, asOf: rules.asOf)[orderId] ?? []
@@ -38,7 +40,7 @@ struct DossierReader: ~Copyable {
               $0.isDetour && $0.subject.kind == .receipt && $0.subject.id == receipt.receiptId
             })
         },
-        lookup: lookups.first?.state, contested: contested, rules: rules,
+        lookup: lookups.first?.state, contest: contested, rules: rules,
         everyReceipt: { receipts })
       assembled.accountTokenUser = try AccountTokens(sales).otherUser(forOnly: assembled, connection)
       facts = assembled
