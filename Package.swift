@@ -25,6 +25,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
     .package(url: "https://github.com/apple/swift-asn1", exact: "1.7.4"),
     .package(url: "https://github.com/apple/swift-certificates", exact: "1.21.1"),
+    .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
     .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0", traits: []),
     .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
     .package(url: "https://github.com/apple/swift-http-types", exact: "1.8.0"),
@@ -48,13 +49,15 @@ let package = Package(
     .systemLibrary(
       name: "CMiniZip", pkgConfig: "minizip", providers: [.apt(["libminizip-dev"]), .brew(["minizip"])]),
     .systemLibrary(name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"]), .brew(["expat"])]),
-    .target(name: "CFileExchange"),
+    .target(name: "CSystemCalls"),
     .target(
       name: "Postgres", dependencies: ["CLibPQ"], swiftSettings: strict + [.strictMemorySafety()]),
     .target(
       name: "Spreadsheet", dependencies: ["CExpat", "CMiniZip", "CXLSXWriter"],
       swiftSettings: strict + [.strictMemorySafety()]),
-    .target(name: "Reconciliation", swiftSettings: strict),
+    .target(
+      name: "Reconciliation", dependencies: [.product(name: "OrderedCollections", package: "swift-collections")],
+      swiftSettings: strict),
     .target(
       name: "AppStore",
       dependencies: [
@@ -77,7 +80,7 @@ let package = Package(
     .target(
       name: "NightAudit",
       dependencies: [
-        "AppStore", "CFileExchange", "Postgres", "Reconciliation", "Reporting", "Spreadsheet",
+        "AppStore", "CSystemCalls", "Postgres", "Reconciliation", "Reporting", "Spreadsheet",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),

@@ -1,4 +1,5 @@
 import AppStore
+import CSystemCalls
 import Foundation
 import Logging
 import Postgres
@@ -324,6 +325,8 @@ package struct NightRun: Sendable {
     let settings = settings
     let stop = stop
     let progress = progress
+    // Tables outgrow their memory several times in an audit, and without this most of it would stay with the process.
+    _ = memory_return_blocks_from(1 << 18)
     return try await withBlockingThread { scope in
       let audit = Audit(settings: settings, plan: plan, faults: faults, stop: stop, progress: progress)
       return try audit.run(scope, destination: destination, saving: record, mayAsk: mayAsk, finishing: finishing)

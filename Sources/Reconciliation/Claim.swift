@@ -18,7 +18,7 @@ package struct TransactionKey: Hashable, Comparable, Sendable {
 }
 
 extension TransactionRecord {
-  package var key: TransactionKey { TransactionKey(environment: environment, transactionId: transactionId) }
+  package var key: TransactionKey { TransactionKey(environment: self.environment, transactionId: self.transactionId) }
 }
 
 /// How one order stands towards one transaction that it names or that its receipts bring.

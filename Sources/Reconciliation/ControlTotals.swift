@@ -107,8 +107,8 @@ package struct Totals: Sendable {
         name: "orders read = sum over dispositions", left: String(ordersRead),
         right: String(ordersByDisposition.reduce(0, +)))
     ]
-    let usersByCurrency = Totals.sums(users.map { ($0.key.currency, $0.value.ordered) })
-    let pointsByCurrency = Totals.sums(pricePoints.map { ($0.key.currency, $0.value.ordered) })
+    let usersByCurrency = Totals.sums(users.lazy.map { ($0.key.currency, $0.value.ordered) })
+    let pointsByCurrency = Totals.sums(pricePoints.lazy.map { ($0.key.currency, $0.value.ordered) })
     var dispositions = MoneyByCurrency()
     for disposition in Disposition.inMoneyTotals { dispositions.add(amountByDisposition[disposition.index]) }
     let currencies = Set(ordered.minorUnits.keys).union(dispositions.minorUnits.keys)
@@ -127,7 +127,7 @@ package struct Totals: Sendable {
     return totals
   }
 
-  private static func sums(_ amounts: [(Currency, Int128)]) -> [Currency: Int128] {
+  private static func sums(_ amounts: some Sequence<(Currency, Int128)>) -> [Currency: Int128] {
     amounts.reduce(into: [:]) { $0[$1.0, default: 0] += $1.1 }
   }
 }

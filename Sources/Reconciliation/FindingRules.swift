@@ -477,7 +477,8 @@ final class FindingRules {
 extension TransactionRecord {
   /// Apple's recorded customer price; nil where it is unknown or no whole number of minor units.
   package var price: Money? {
-    guard let milliunits = priceMilliunits, let code = currency, let currency = Currency(code: code) else { return nil }
+    guard let milliunits = self.priceMilliunits, let code = self.currency, let currency = Currency(code: code)
+    else { return nil }
     return Money(milliunits: milliunits, currency: currency)
   }
 }

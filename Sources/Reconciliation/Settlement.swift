@@ -69,9 +69,10 @@ package struct Settlement: Sendable {
   ///
   /// Named claims first, the earliest order owning; then the one-to-one assignment of orders that name none; then further
   /// live transactions that an order's own receipts bring and that nobody else claims.
-  package init(settling input: some Collection<Claimant>, rules: Rules) {
+  package init(settling input: consuming [Claimant], rules: Rules) {
     self.rules = rules
-    claimants = input.sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
+    claimants = input
+    claimants.sort { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
     for claimant in claimants { claims[claimant.order.orderId] = OrderClaims() }
     settleNamed()
     settleUnnamed(in: .production)

@@ -51,7 +51,7 @@ package enum Ownership: String, Hashable, CaseIterable, Sendable {
 }
 
 /// The product type that Apple names in signed transactions.
-package enum ProductType: String, Hashable, CaseIterable, Sendable {
+package enum ProductType: String, Hashable, Sendable {
   case autoRenewable = "Auto-Renewable Subscription"
   case nonConsumable = "Non-Consumable"
   case consumable = "Consumable"

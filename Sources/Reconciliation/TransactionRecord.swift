@@ -1,50 +1,90 @@
 /// What is known about one transaction: the fold of every fact, in the order in which Apple said them.
+///
+/// The contents lie behind one reference, because claims, verdicts and findings hand records on for every order.
+/// Inlinable, because modules are optimised one by one.
+@dynamicMemberLookup
 package struct TransactionRecord: Hashable, Sendable {
-  package var environment: AppleEnvironment
-  package var transactionId: Identifier
-  package var originalTransactionId: Identifier?
-  package var webOrderLineItemId: String?
-  package var bundleId: String?
-  package var productId: Identifier
-  package var productType: ProductType?
-  package var quantity: Int32?
-  package var purchaseDate: Instant?
-  package var originalPurchaseDate: Instant?
-  package var expiresDate: Instant?
-  /// The newest expiry or grace period end among all periods of the same subscription.
-  package var subscriptionExpiresDate: Instant?
-  /// The revocation in force.
-  package var revocation: Revocation?
-  /// Whether any channel could say if it was revoked. verifyReceipt cannot for consumables, and its silence is no "no".
-  package var tellsRevocation: Bool
-  /// When Apple first said that an earlier revocation is gone; nil when none was, or when one is in force.
-  package var revocationWithdrawnDate: Instant?
-  package var priceMilliunits: Int64?
-  package var currency: String?
-  /// `.silent`: no channel that was asked could carry it.
-  package var appAccountToken: Statement<String?>
-  package var ownership: Ownership?
-  package var isRenewal: Bool?
-  package var hasOffer: Bool?
-  package var isUpgraded: Bool?
-  /// Facts that cannot both be true: another product or app under the same id.
-  package var isContradictory: Bool
-  /// The channel and time of the newest fact.
-  package var channel: EvidenceChannel
-  package var signedDate: Instant
-  /// As-of of the run that last asked.
-  package var checkedAt: Instant?
+  @usableFromInline var box: Box
+
+  @usableFromInline final class Box: Sendable {
+    @usableFromInline let contents: Contents
+
+    init(_ contents: Contents) { self.contents = contents }
+  }
+
+  package struct Contents: Hashable, Sendable {
+    package var environment: AppleEnvironment
+    package var transactionId: Identifier
+    package var originalTransactionId: Identifier?
+    package var webOrderLineItemId: String?
+    package var bundleId: String?
+    package var productId: Identifier
+    package var productType: ProductType?
+    package var quantity: Int32?
+    package var purchaseDate: Instant?
+    package var originalPurchaseDate: Instant?
+    package var expiresDate: Instant?
+    /// The newest expiry or grace period end among all periods of the same subscription.
+    package var subscriptionExpiresDate: Instant?
+    /// The revocation in force.
+    package var revocation: Revocation?
+    /// Whether any channel could say if it was revoked. verifyReceipt cannot for consumables, and its silence is no "no".
+    package var tellsRevocation: Bool
+    /// When Apple first said that an earlier revocation is gone; nil when none was, or when one is in force.
+    package var revocationWithdrawnDate: Instant?
+    package var priceMilliunits: Int64?
+    package var currency: String?
+    /// `.silent`: no channel that was asked could carry it.
+    package var appAccountToken: Statement<String?>
+    package var ownership: Ownership?
+    package var isRenewal: Bool?
+    package var hasOffer: Bool?
+    package var isUpgraded: Bool?
+    /// Facts that cannot both be true: another product or app under the same id.
+    package var isContradictory: Bool
+    /// The channel and time of the newest fact.
+    package var channel: EvidenceChannel
+    package var signedDate: Instant
+    /// As-of of the run that last asked.
+    package var checkedAt: Instant?
+
+    package init(environment: AppleEnvironment, transactionId: Identifier, productId: Identifier) {
+      self.environment = environment
+      self.transactionId = transactionId
+      self.productId = productId
+      tellsRevocation = false
+      appAccountToken = .silent
+      isContradictory = false
+      channel = .verifyReceipt
+      signedDate = Instant(microseconds: 0)
+    }
+  }
+
+  package init(_ contents: Contents) { box = Box(contents) }
 
   package init(environment: AppleEnvironment, transactionId: Identifier, productId: Identifier) {
-    self.environment = environment
-    self.transactionId = transactionId
-    self.productId = productId
-    tellsRevocation = false
-    appAccountToken = .silent
-    isContradictory = false
-    channel = .verifyReceipt
-    signedDate = Instant(microseconds: 0)
+    self.init(Contents(environment: environment, transactionId: transactionId, productId: productId))
   }
+
+  @inlinable package subscript<Value>(dynamicMember field: KeyPath<Contents, Value>) -> Value {
+    box.contents[keyPath: field]
+  }
+
+  /// Whoever changes many fields makes `Contents` first: each change here moves all of them.
+  package subscript<Value>(dynamicMember field: WritableKeyPath<Contents, Value>) -> Value {
+    get { box.contents[keyPath: field] }
+    set {
+      var contents = box.contents
+      contents[keyPath: field] = newValue
+      box = Box(contents)
+    }
+  }
+
+  package static func == (left: TransactionRecord, right: TransactionRecord) -> Bool {
+    left.box === right.box || left.box.contents == right.box.contents
+  }
+
+  package func hash(into hasher: inout Hasher) { hasher.combine(box.contents) }
 
   /// Folds every fact about one transaction. The order in which they arrived plays no part.
   ///
@@ -56,15 +96,41 @@ package struct TransactionRecord: Hashable, Sendable {
   package static func folding(_ facts: [TransactionFact]) -> TransactionRecord? {
     let ordered = facts.sorted(by: isToldBefore)
     guard let newest = ordered.last else { return nil }
-    var record = TransactionRecord(
+    var contents = Contents(
       environment: newest.environment, transactionId: Identifier(newest.transactionId),
       productId: Identifier(newest.productId))
     var toldRevokedBy: EvidenceChannel?
-    for fact in ordered { record.take(fact, toldRevokedBy: &toldRevokedBy) }
-    return record
+    for fact in ordered { contents.take(fact, toldRevokedBy: &toldRevokedBy) }
+    return TransactionRecord(contents)
   }
 
-  private mutating func take(_ fact: TransactionFact, toldRevokedBy: inout EvidenceChannel?) {
+  /// Apple's order of saying it; ties are broken by channel and content, so that the fold is a function of the set.
+  private static func isToldBefore(_ left: TransactionFact, _ right: TransactionFact) -> Bool {
+    if left.signedDate != right.signedDate { return left.signedDate < right.signedDate }
+    if left.channel.weight != right.channel.weight { return left.channel.weight < right.channel.weight }
+    return String(describing: left) < String(describing: right)
+  }
+
+  /// Live: an authentic production purchase that Apple has not revoked in full.
+  package var isLive: Bool { self.environment == .production && !isReversed }
+
+  /// Whether Apple has taken it back in full.
+  package var isReversed: Bool { self.revocation?.isFull ?? false }
+
+  /// Whether access came without a purchase by this user.
+  package var isFamilyShared: Bool { self.ownership == .familyShared || self.revocation?.type == "FAMILY_REVOKE" }
+
+  /// Whether it re-creates an earlier purchase: no money moved for it.
+  package var isRestore: Bool {
+    guard self.isRenewal != true, self.expiresDate == nil else { return false }
+    if let original = self.originalTransactionId, original != self.transactionId { return true }
+    guard let purchased = self.purchaseDate, let first = self.originalPurchaseDate else { return false }
+    return first < purchased
+  }
+}
+
+extension TransactionRecord.Contents {
+  fileprivate mutating func take(_ fact: TransactionFact, toldRevokedBy: inout EvidenceChannel?) {
     if fact.productId != productId.text { isContradictory = true }
     if let bundle = fact.bundleId {
       if let known = bundleId, known != bundle { isContradictory = true }
@@ -107,30 +173,6 @@ package struct TransactionRecord: Hashable, Sendable {
   private mutating func withdrawRevocation(at date: Instant, told: Bool) {
     revocation = nil
     if told, revocationWithdrawnDate == nil { revocationWithdrawnDate = date }
-  }
-
-  /// Apple's order of saying it; ties are broken by channel and content, so that the fold is a function of the set.
-  private static func isToldBefore(_ left: TransactionFact, _ right: TransactionFact) -> Bool {
-    if left.signedDate != right.signedDate { return left.signedDate < right.signedDate }
-    if left.channel.weight != right.channel.weight { return left.channel.weight < right.channel.weight }
-    return String(describing: left) < String(describing: right)
-  }
-
-  /// Live: an authentic production purchase that Apple has not revoked in full.
-  package var isLive: Bool { environment == .production && !isReversed }
-
-  /// Whether Apple has taken it back in full.
-  package var isReversed: Bool { revocation?.isFull ?? false }
-
-  /// Whether access came without a purchase by this user.
-  package var isFamilyShared: Bool { ownership == .familyShared || revocation?.type == "FAMILY_REVOKE" }
-
-  /// Whether it re-creates an earlier purchase: no money moved for it.
-  package var isRestore: Bool {
-    guard isRenewal != true, expiresDate == nil else { return false }
-    if let original = originalTransactionId, original != transactionId { return true }
-    guard let purchased = purchaseDate, let first = originalPurchaseDate else { return false }
-    return first < purchased
   }
 }
 

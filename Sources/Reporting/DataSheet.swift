@@ -2,10 +2,12 @@ import Foundation
 import Reconciliation
 import Spreadsheet
 
-/// Where a row of the workbook is.
+/// Where the row of an order is. There is one for each of many orders, so it is small.
 struct RowPlace {
-  var sheet: SheetName
-  var row: Int
+  /// Counted from 1.
+  var part: Int32
+  /// Counted from zero; the header is row 0.
+  var row: Int32
 }
 
 /// A table as a sheet: typed cells below the header in row 1, and more sheets of the same kind when one is full.
@@ -86,7 +88,7 @@ struct DataSheet: RowSink {
   }
 
   /// The row that was written last.
-  var lastPlace: RowPlace { RowPlace(sheet: sheet.name, row: row - 1) }
+  var lastPlace: RowPlace { RowPlace(part: Int32(parts.count), row: Int32(row - 1)) }
 
   /// Lets cells that name this order lead to its row, as long as a sheet takes more links.
   mutating func link(_ orderId: Identifier, to place: RowPlace) {
@@ -118,8 +120,8 @@ struct DataSheet: RowSink {
     case .orderLink:
       if let place = orderPlaces[Identifier(text)], sheet.remainingLinks > 0, !text.isEmpty {
         try sheet.writeLink(
-          to: CellReference(row: place.row, column: 0), on: place.sheet, text: CellText.fitting(text), row: row,
-          column: position, format: formats.link)
+          to: CellReference(row: Int(place.row), column: 0), on: ReportTable.orders.sheetName(part: Int(place.part)),
+          text: CellText.fitting(text), row: row, column: position, format: formats.link)
       } else {
         try write(text, position, formats.text)
       }

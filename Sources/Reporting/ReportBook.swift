@@ -2,14 +2,12 @@ import Foundation
 import Reconciliation
 import Spreadsheet
 
-/// The workbook of a report. A sheet's rows wait in temporary files beside it, so memory grows with links and refunds
-/// alone.
+/// The workbook of a report. A sheet's rows wait in temporary files beside it, so memory grows with links alone.
 struct ReportBook: ~Copyable {
   private let workbook: Workbook
   private let options: ReportOptions
   private let summary: Sheet
   private var sheets: DataSheets
-  private var refundRows: [RefundRow] = []
 
   static func fileName(_ options: ReportOptions) -> String { "night-audit-\(options.date).xlsx" }
 
@@ -51,8 +49,9 @@ struct ReportBook: ~Copyable {
     }
   }
 
-  /// Kept until ``writeSums``: the sheet has them by the time of the refund.
-  mutating func write(refund: RefundRow) { refundRows.append(refund) }
+  mutating func write(refund: RefundRow) throws(ReportError) {
+    try sheets.refunds.row(in: workbook) { (row) throws(SpreadsheetError) in try row.refund(refund) }
+  }
 
   mutating func write(sandbox row: SandboxRow) throws(ReportError) {
     try sheets.sandbox.row(in: workbook) { (sheet) throws(SpreadsheetError) in try sheet.sandbox(row) }
@@ -70,9 +69,6 @@ struct ReportBook: ~Copyable {
   consuming func finish(
     totals: Totals, summary facts: SummaryFacts, control: [ControlTotal], summaryDigest: String
   ) throws(ReportError) {
-    for refund in refundRows.sorted(by: { ($0.refundedAt, $0.transactionId) < ($1.refundedAt, $1.transactionId) }) {
-      try sheets.refunds.row(in: workbook) { (row) throws(SpreadsheetError) in try row.refund(refund) }
-    }
     do {
       try sheets.finish()
       let page = try SummaryPage(summary, in: workbook, options: options, summaryDigest: summaryDigest)

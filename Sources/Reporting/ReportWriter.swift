@@ -3,8 +3,8 @@ import Spreadsheet
 
 /// Writes one report into its staging directory: rows as they come, then what is known only at the end.
 ///
-/// Rows come in the order in which files have them; nothing is sorted here but what is added up. Memory grows with users,
-/// price points and refunds of the period, never with orders. Any failure leaves a directory that must not be published.
+/// Rows come in the order in which files and sheets have them; nothing is sorted here but what is added up. Memory grows
+/// with users and price points, never with orders. Any failure leaves a directory that must not be published.
 package struct ReportWriter: ~Copyable {
   private let options: ReportOptions
   private var csv: CSVFiles?
@@ -49,10 +49,14 @@ package struct ReportWriter: ~Copyable {
     try book?.write(receipt: receipt)
   }
 
-  /// Adds a refund of the period; they come in ascending byte order of their transactions' ids.
+  /// Adds a refund of the period to the file; they come in ascending byte order of their transactions' ids.
   package mutating func write(refund: RefundRow) throws(ReportError) {
     try csv?.refunds.row { $0.refund(refund) }
-    book?.write(refund: refund)
+  }
+
+  /// Adds a refund to the workbook; they come in the order of their dates, and of their transactions' ids.
+  package mutating func writeToSheet(refund: RefundRow) throws(ReportError) {
+    try book?.write(refund: refund)
   }
 
   /// Adds sandbox purchases; they come in ascending order of user, product and currency.

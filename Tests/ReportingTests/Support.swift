@@ -87,6 +87,9 @@ struct SampleReport {
     for finding in worstFirst { try writer.writeToSheet(finding: finding) }
     for receipt in receipts { try writer.write(receipt: receipt) }
     for refund in refunds { try writer.write(refund: refund) }
+    for refund in refunds.sorted(by: { ($0.refundedAt, $0.transactionId) < ($1.refundedAt, $1.transactionId) }) {
+      try writer.writeToSheet(refund: refund)
+    }
     for row in sandbox { try writer.write(sandbox: row) }
     return try writer.finish(totals: totals, summary: summary)
   }

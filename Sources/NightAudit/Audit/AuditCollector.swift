@@ -135,9 +135,17 @@ final class AuditCollector {
 
   /// Writes what could only be ordered at the end: refunds and the sandbox.
   func writeRemainder() throws {
+    // The file is in the order of ids, the sheet in that of the refunds.
+    let byDate = SpillSorter(directory: temporaryDirectory)
     while let refund = try refunds.next() {
       var reader = RecordReader(refund.content)
-      try report?.write(refund: try RefundRow(from: &reader))
+      let row = try RefundRow(from: &reader)
+      try report?.write(refund: row)
+      if hasSheets { try byDate.add(key: row.refundedAt.sortingBytes + refund.key, content: refund.content) }
+    }
+    while let refund = try byDate.next() {
+      var reader = RecordReader(refund.content)
+      try report?.writeToSheet(refund: try RefundRow(from: &reader))
     }
     for (key, sum) in sandbox.sorted(by: { $0.key < $1.key }) {
       try report?.write(

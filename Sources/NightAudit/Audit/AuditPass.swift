@@ -87,8 +87,7 @@ struct AuditPass {
       while let next = lookups.nextKey, next <= orderId, let lookup = try lookups.next() {
         if next == orderId { group.lookup = lookup.state }
       }
-      let isContested = contests.reaches(orderId)
-      try judge(row, group, isContested: isContested, contested, tokens, coordinator)
+      try judge(row, group, contests.contestant(orderId), contested, tokens, coordinator)
       count += 1
       if count % 4_096 == 0 {
         progress.advance(by: 4_096)
@@ -154,8 +153,8 @@ struct AuditPass {
   // MARK: - Orders
 
   private func judge(
-    _ row: OrderRow, _ group: Group, isContested: Bool, _ contested: ContestedClaims, _ tokens: AccountTokens,
-    _ coordinator: borrowing BlockingConnection
+    _ row: OrderRow, _ group: Group, _ contestant: ContestedClaims.Contestant?, _ contested: ContestedClaims,
+    _ tokens: AccountTokens, _ coordinator: borrowing BlockingConnection
   ) throws {
     let isListed = plan.lists(row)
     switch row {
@@ -180,18 +179,23 @@ struct AuditPass {
       }
       var facts = try OrderFacts.assembled(
         order, deliveries: group.deliveries, transactions: group.transactions, receipts: group.receipts,
-        lookup: group.lookup, contest: isContested ? contested : nil, rules: plan.rules
+        lookup: group.lookup, contestant: contestant, rules: plan.rules
       ) {
         try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
       }
       facts.accountTokenUser = try tokens.otherUser(for: facts, coordinator)
       let claims = facts.claims
-      let judgement = Judgement(judging: facts, rules: plan.rules)
-      try collector.addRefunds(
-        of: claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
-      if isJudged, isListed { try collector.add(judgement, plan: plan) }
-      try file(group, claims, order, isContested: isContested, contested)
+      try report(
+        Judgement(judging: facts, rules: plan.rules), of: order, claims, isListed: isListed, isJudged: isJudged)
+      try file(group, claims, order, isContested: contestant != nil, contested)
     }
+  }
+
+  private func report(
+    _ judgement: Judgement, of order: Order, _ claims: OrderClaims, isListed: Bool, isJudged: Bool
+  ) throws {
+    try collector.addRefunds(of: claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
+    if isJudged, isListed { try collector.add(judgement, plan: plan) }
   }
 
   /// What of an order's transactions is whose, for the next night's streams and for payments without an owner.
@@ -247,7 +251,7 @@ struct AuditPass {
     }
     while !transactions.isAtEnd, isBefore(transactions.nextKey), let transaction = try transactions.next() {
       try leftOver(transaction.record, transaction.isUnclaimed, userId: nil, contested)
-      if !contested.settlement.claimed.contains(transaction.record.key) {
+      if !contested.isClaimed(transaction.record.key) {
         try collector.addRefund(of: transaction.record, order: nil, judgement: nil, plan: plan)
       }
     }
@@ -267,7 +271,7 @@ struct AuditPass {
   private func leftOver(
     _ record: TransactionRecord, _ isUnclaimed: Bool, userId: Identifier?, _ contested: ContestedClaims
   ) throws {
-    if contested.settlement.claimed.contains(record.key) {
+    if contested.isClaimed(record.key) {
       if isUnclaimed { collector.refile(record.key, isUnclaimed: false) }
       return
     }
@@ -280,15 +284,15 @@ struct AuditPass {
 
 /// Walks through the contested orders beside the stream of all orders.
 private struct ContestCursor {
-  private let orderIds: [Identifier]
+  private let contestants: [ContestedClaims.Contestant]
   private var place = 0
 
-  init(_ contested: ContestedClaims) { orderIds = contested.claimants.keys.sorted() }
+  init(_ contested: ContestedClaims) { contestants = contested.contestants }
 
-  /// Whether an order is contested; they are asked about in the byte order of their ids.
-  mutating func reaches(_ orderId: Identifier) -> Bool {
-    while place < orderIds.count, orderIds[place] < orderId { place += 1 }
-    return place < orderIds.count && orderIds[place] == orderId
+  /// The contestant of an order; they are asked about in the byte order of their ids.
+  mutating func contestant(_ orderId: Identifier) -> ContestedClaims.Contestant? {
+    while place < contestants.count, contestants[place].orderId < orderId { place += 1 }
+    return place < contestants.count && contestants[place].orderId == orderId ? contestants[place] : nil
   }
 }
 

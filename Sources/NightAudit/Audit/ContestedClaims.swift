@@ -6,16 +6,27 @@ import Reconciliation
 ///
 /// Everything else is settled while the streams pass. Memory grows with what is contested, not with orders.
 struct ContestedClaims {
-  /// Facts of each order that takes part in a contest.
-  private(set) var claimants: [Identifier: Claimant] = [:]
-  private(set) var settlement: Settlement
-  /// All receipts of the contesting orders, sound ones too.
-  private(set) var receipts: [Identifier: [Receipt]] = [:]
+  /// An order that takes part in a contest, and what that has come to for it.
+  struct Contestant {
+    let orderId: Identifier
+    /// All of its receipts, sound ones too.
+    let receipts: [Receipt]
+    let brought: [TransactionRecord]
+    fileprivate(set) var claims = OrderClaims()
+  }
+
+  /// In the byte order of their ids.
+  let contestants: [Contestant]
+  /// What the contests are about.
+  private let keys: Set<TransactionKey>
+  /// Every transaction that some contestant claims, names or owns.
+  private let claimed: Set<TransactionKey>
 
   /// Whether some contest is about this transaction.
   func contains(_ key: TransactionKey) -> Bool { keys.contains(key) }
 
-  private let keys: Set<TransactionKey>
+  /// Whether a contestant claims, names or owns this transaction.
+  func isClaimed(_ key: TransactionKey) -> Bool { claimed.contains(key) }
 
   /// Reads what is contested and settles it.
   ///
@@ -29,14 +40,12 @@ struct ContestedClaims {
   ) throws {
     var collected = try ContestedClaims.collect(connection, sales, among: circle)
     keys = collected.keys
-    receipts = try readReceipts(collected.orderIds)
-    if collected.keys.isEmpty {
-      settlement = Settlement(settling: [], rules: rules)
-      return
-    }
-    let receipts = receipts
-    var claimants: [Identifier: Claimant] = [:]
+    var receipts = try readReceipts(collected.orderIds)
+    var claimants: [Claimant] = []
+    var contestants: [Contestant] = []
     try ContestedClaims.orders(collected.orderIds, connection, sales, asOf: rules.asOf) { order in
+      // A view may have an order twice.
+      guard collected.orderIds.remove(order.orderId) != nil else { return }
       var brought = collected.filed.removeValue(forKey: order.orderId) ?? []
       brought += (collected.detours[order.orderId] ?? []).compactMap { collected.records[$0] }
       if let named = order.transactionId {
@@ -45,11 +54,18 @@ struct ContestedClaims {
           if let record = collected.records[key], !brought.contains(where: { $0.key == key }) { brought.append(record) }
         }
       }
-      let facts = OrderFacts(order: order, receipts: receipts[order.orderId] ?? [], brought: brought)
-      claimants[order.orderId] = facts.claimant
+      let facts = OrderFacts(
+        order: order, receipts: receipts.removeValue(forKey: order.orderId) ?? [], brought: brought)
+      claimants.append(facts.claimant)
+      contestants.append(Contestant(orderId: order.orderId, receipts: facts.receipts, brought: facts.brought))
     }
-    settlement = Settlement(settling: claimants.values, rules: rules)
-    self.claimants = claimants
+    let settlement = Settlement(settling: claimants, rules: rules)
+    claimed = settlement.claimed
+    for place in contestants.indices {
+      contestants[place].claims = settlement.claims[contestants[place].orderId] ?? OrderClaims()
+    }
+    contestants.sort { $0.orderId < $1.orderId }
+    self.contestants = contestants
   }
 
   private struct Collected {
@@ -136,7 +152,8 @@ struct ContestedClaims {
     return found
   }
 
-  private static func orders(
+  /// Those of some orders that keep the sales schema's contract.
+  static func orders(
     _ ids: Set<Identifier>, _ connection: borrowing BlockingConnection, _ sales: SalesRows, asOf: Instant,
     each: (Order) -> Void
   ) throws {

@@ -7,19 +7,19 @@ extension OrderFacts {
   ///   - transactions: those that are filed under the order.
   ///   - receipts: those of its receipts that have something to say beside the transactions that they brought.
   ///   - lookup: what became of asking Apple about the transaction id that it names; nil where nobody asks.
-  ///   - contest: what was settled among several orders; nil where it is known that this one is not among them.
+  ///   - contestant: what was settled for it among several orders; nil where nobody contests its claims.
   ///   - everyReceipt: reads all of its receipts, sound ones too.
   static func assembled(
     _ order: Order, deliveries: [Delivery], transactions: [TransactionRecord], receipts: [Receipt],
-    lookup: ProofState?, contest: ContestedClaims?, rules: Rules,
+    lookup: ProofState?, contestant: ContestedClaims.Contestant?, rules: Rules,
     everyReceipt: () throws -> [Receipt]
   ) rethrows -> OrderFacts {
     var facts = OrderFacts(
       order: order, deliveries: deliveries, receipts: receipts, lookup: lookup, brought: transactions)
-    if let contest, let claimant = contest.claimants[order.orderId] {
-      facts.brought = claimant.brought
-      facts.receipts = contest.receipts[order.orderId] ?? []
-      facts.claims = contest.settlement.claims[order.orderId] ?? OrderClaims()
+    if let contestant {
+      facts.brought = contestant.brought
+      facts.receipts = contestant.receipts
+      facts.claims = contestant.claims
     } else {
       // The ids in its proofs' own payloads decide here, and sound receipts were not put aside.
       if facts.dependsOnSoundReceipts { facts.receipts = try everyReceipt() }
@@ -44,7 +44,7 @@ extension ContestedClaims {
   ///
   /// - Parameter own: the claims of the order that it is filed under.
   func isClaimed(_ key: TransactionKey, own: OrderClaims) -> Bool {
-    contains(key) ? settlement.claimed.contains(key) : own.areAbout(key)
+    contains(key) ? isClaimed(key) : own.areAbout(key)
   }
 }
 

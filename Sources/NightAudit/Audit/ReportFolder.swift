@@ -1,4 +1,4 @@
-import CFileExchange
+import CSystemCalls
 import Foundation
 import Glibc
 

@@ -126,6 +126,8 @@ final class SpillSorter {
       return
     }
     if !entries.isEmpty { try spill() }
+    // Everything is read from the files now.
+    (arena, entries) = ([], [])
     for index in runs.indices {
       rewind(runs[index].file)
       try advance(index)

@@ -38,7 +38,6 @@ struct Vocabulary<Word: RawRepresentable<String> & CaseIterable & Sendable>: Sen
 enum Vocabularies {
   static let orderStatus = Vocabulary<OrderStatus>()
   static let environment = Vocabulary<AppleEnvironment>()
-  static let productType = Vocabulary<ProductType>()
   static let ownership = Vocabulary<Ownership>()
   static let channel = Vocabulary<EvidenceChannel>()
   static let outcome = Vocabulary<CheckOutcome>()

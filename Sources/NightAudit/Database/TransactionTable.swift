@@ -3,50 +3,47 @@ import Reconciliation
 
 /// How `night_audit.transactions` is read and written.
 package enum TransactionTable {
-  /// The columns of `record(_:)`, for the table aliased `t`. The first is the order that the row is filed under.
+  /// The columns of `record(_:)`, for the table aliased `t`. The first is the order that the row is filed under. What no
+  /// rule asks about is left out: the product's type, and who said all this when.
   package static let columns = """
-    t.order_id, t.environment, t.transaction_id, t.product_id, t.bundle_id, t.original_transaction_id, t.product_type, \
-    t.quantity, t.purchased_at, t.original_purchased_at, t.expires_at, t.subscription_expires_at, t.revoked_at, \
-    t.revocation_percentage, t.revocation_type, t.revocation_withdrawn_at, t.price_milliunits, t.currency, \
-    t.tells_account_token, t.app_account_token, t.ownership, t.is_renewal, t.has_offer, t.is_contradictory, \
-    t.channel, t.signed_at, t.checked_at, t.is_unclaimed, t.revocation_reason, \
-    t.tells_revocation
+    t.order_id, t.environment, t.transaction_id, t.product_id, t.bundle_id, t.original_transaction_id, t.quantity, \
+    t.purchased_at, t.original_purchased_at, t.expires_at, t.subscription_expires_at, t.revoked_at, \
+    t.revocation_percentage, t.revocation_type, t.revocation_reason, t.revocation_withdrawn_at, t.tells_revocation, \
+    t.price_milliunits, t.currency, t.tells_account_token, t.app_account_token, t.ownership, t.is_renewal, \
+    t.has_offer, t.is_contradictory, t.checked_at, t.is_unclaimed
     """
 
   /// The position of `is_unclaimed` in `columns`.
-  package static let unclaimedColumn = 27
+  package static let unclaimedColumn = 26
 
   /// The transaction in the reader's current row.
   package static func record(_ row: borrowing CopyReader) throws(PostgresError) -> TransactionRecord {
-    var record = TransactionRecord(
+    var contents = TransactionRecord.Contents(
       environment: try row.word(1, of: Vocabularies.environment) ?? .localTesting, transactionId: try row.id(2),
       productId: try row.id(3))
-    record.bundleId = try row.optionalText(4)
-    record.originalTransactionId = try row.optionalId(5)
-    record.productType = try row.word(6, of: Vocabularies.productType)
-    record.quantity = try row.optionalInt32(7)
-    record.purchaseDate = try row.optionalInstant(8)
-    record.originalPurchaseDate = try row.optionalInstant(9)
-    record.expiresDate = try row.optionalInstant(10)
-    record.subscriptionExpiresDate = try row.optionalInstant(11)
-    if let date = try row.optionalInstant(12) {
-      record.revocation = Revocation(
-        date: date, percentage: try row.optionalInt32(13), type: try row.optionalText(14),
-        reason: try row.optionalInt32(28))
+    contents.bundleId = try row.optionalText(4)
+    contents.originalTransactionId = try row.optionalId(5)
+    contents.quantity = try row.optionalInt32(6)
+    contents.purchaseDate = try row.optionalInstant(7)
+    contents.originalPurchaseDate = try row.optionalInstant(8)
+    contents.expiresDate = try row.optionalInstant(9)
+    contents.subscriptionExpiresDate = try row.optionalInstant(10)
+    if let date = try row.optionalInstant(11) {
+      contents.revocation = Revocation(
+        date: date, percentage: try row.optionalInt32(12), type: try row.optionalText(13),
+        reason: try row.optionalInt32(14))
     }
-    record.revocationWithdrawnDate = try row.optionalInstant(15)
-    record.tellsRevocation = try row.bool(29)
-    record.priceMilliunits = try row.optionalInt64(16)
-    record.currency = try row.optionalText(17)
-    record.appAccountToken = try row.bool(18) ? .says(try row.optionalText(19)) : .silent
-    record.ownership = try row.word(20, of: Vocabularies.ownership)
-    record.isRenewal = try row.optionalBool(21)
-    record.hasOffer = try row.optionalBool(22)
-    record.isContradictory = try row.bool(23)
-    record.channel = try row.word(24, of: Vocabularies.channel) ?? .verifyReceipt
-    record.signedDate = Instant(microseconds: try row.timestamp(25))
-    record.checkedAt = try row.optionalInstant(26)
-    return record
+    contents.revocationWithdrawnDate = try row.optionalInstant(15)
+    contents.tellsRevocation = try row.bool(16)
+    contents.priceMilliunits = try row.optionalInt64(17)
+    contents.currency = try row.optionalText(18)
+    contents.appAccountToken = try row.bool(19) ? .says(try row.optionalText(20)) : .silent
+    contents.ownership = try row.word(21, of: Vocabularies.ownership)
+    contents.isRenewal = try row.optionalBool(22)
+    contents.hasOffer = try row.optionalBool(23)
+    contents.isContradictory = try row.bool(24)
+    contents.checkedAt = try row.optionalInstant(25)
+    return TransactionRecord(contents)
   }
 
   /// Writes folded records over what is there. Which order a row is filed under is kept once it is known.

@@ -40,7 +40,7 @@ struct DossierReader: ~Copyable {
               $0.isDetour && $0.subject.kind == .receipt && $0.subject.id == receipt.receiptId
             })
         },
-        lookup: lookups.first?.state, contest: contested, rules: rules,
+        lookup: lookups.first?.state, contestant: contested.contestants.first { $0.orderId == orderId }, rules: rules,
         everyReceipt: { receipts })
       assembled.accountTokenUser = try AccountTokens(sales).otherUser(forOnly: assembled, connection)
       facts = assembled
@@ -49,7 +49,11 @@ struct DossierReader: ~Copyable {
     }
     dossier.repeatedRows = rows.count - 1
     dossier.deliveries = deliveries.sorted { ($0.deliveredAt, $0.deliveryId) < ($1.deliveredAt, $1.deliveryId) }
-    dossier.transactions = try transactions(row, facts, filed, links, contested)
+    var contestants: [Order] = []
+    try ContestedClaims.orders(Set(contested.contestants.map(\.orderId)), connection, sales, asOf: rules.asOf) {
+      contestants.append($0)
+    }
+    dossier.transactions = try transactions(row, facts, filed, links, contested, contestants)
     dossier.findings += dossier.transactions.compactMap(\.leftOver)
     dossier.proofs = try proofs(receipts, lookups, links)
     dossier.known = try knownFindings(dossier)
@@ -162,7 +166,8 @@ struct DossierReader: ~Copyable {
   // MARK: - Transactions
 
   private func transactions(
-    _ row: OrderRow, _ facts: OrderFacts?, _ filed: [FiledTransaction], _ links: [Link], _ contested: ContestedClaims
+    _ row: OrderRow, _ facts: OrderFacts?, _ filed: [FiledTransaction], _ links: [Link], _ contested: ContestedClaims,
+    _ contestants: [Order]
   ) throws -> [OrderDossier.Transaction] {
     let claims = facts?.claims ?? OrderClaims()
     var records = Dictionary(filed.map { ($0.record.key, $0.record) }) { first, _ in first }
@@ -184,7 +189,7 @@ struct DossierReader: ~Copyable {
       if filed.contains(where: { $0.record.key == key }), !contested.isClaimed(key, own: claims) {
         transaction.leftOver = Unowned.finding(on: record, userId: row.userId, receiptId: nil, rules: rules)
       }
-      transaction.competitors = contested.competitors(for: key, besides: row.orderId)
+      transaction.competitors = contested.competitors(for: key, among: contestants, besides: row.orderId)
       transaction.evidence = evidence[key] ?? []
       return transaction
     }
@@ -274,15 +279,16 @@ extension CheckSubject {
 
 extension ContestedClaims {
   /// The other orders that name a transaction, or whose proofs brought it, oldest first.
-  fileprivate func competitors(for key: TransactionKey, besides orderId: Identifier) -> [OrderDossier.Competitor] {
-    claimants.values.filter { claimant in
-      claimant.order.orderId != orderId
-        && (claimant.order.transactionId == key.transactionId || claimant.brought.contains { $0.key == key })
-    }
-    .map { claimant in
-      OrderDossier.Competitor(
-        order: claimant.order, names: claimant.order.transactionId == key.transactionId,
-        owns: settlement.claims[claimant.order.orderId]?.owned.contains { $0.key == key } ?? false)
+  fileprivate func competitors(
+    for key: TransactionKey, among orders: [Order], besides orderId: Identifier
+  ) -> [OrderDossier.Competitor] {
+    let contestants = Dictionary(contestants.map { ($0.orderId, $0) }) { first, _ in first }
+    return orders.compactMap { order in
+      guard order.orderId != orderId, let contestant = contestants[order.orderId] else { return nil }
+      let names = order.transactionId == key.transactionId
+      guard names || contestant.brought.contains(where: { $0.key == key }) else { return nil }
+      return OrderDossier.Competitor(
+        order: order, names: names, owns: contestant.claims.owned.contains { $0.key == key })
     }
     .sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
   }

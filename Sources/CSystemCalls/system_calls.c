@@ -1,7 +1,8 @@
 #define _GNU_SOURCE
-#include "file_exchange.h"
+#include "system_calls.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 
 int file_exchange(const char *first, const char *second) {
@@ -11,3 +12,5 @@ int file_exchange(const char *first, const char *second) {
 int file_rename_exclusively(const char *from, const char *to) {
   return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
 }
+
+int memory_return_blocks_from(int bytes) { return mallopt(M_MMAP_THRESHOLD, bytes); }

@@ -1,0 +1,17 @@
+#ifndef SYSTEM_CALLS_H
+#define SYSTEM_CALLS_H
+
+// What Swift's view of glibc leaves out: renameat2(2) is behind _GNU_SOURCE, malloc.h in no module.
+
+/// Swaps two paths in one step. 0, or -1 with errno.
+int file_exchange(const char *first, const char *second);
+
+/// Renames without replacing: -1 with EEXIST when the new path is taken.
+int file_rename_exclusively(const char *from, const char *to);
+
+/// Gives every block of so many bytes or more, at most 32 MiB, pages of its own, which the system has back when the block
+/// is freed. By itself glibc raises that bound to the largest block that was ever freed, and keeps what is smaller
+/// (mallopt(3), M_MMAP_THRESHOLD). 1, or 0 when it was refused.
+int memory_return_blocks_from(int bytes);
+
+#endif
