@@ -42,12 +42,24 @@ package struct LostClaim: Hashable, Sendable {
   package var ownerUserId: Identifier
   /// Whether no answer that is missing could still give it to this order: an order that competes for it has none open.
   package var isFinal: Bool
+
+  package init(transaction: TransactionRecord, ownerOrderId: Identifier, ownerUserId: Identifier, isFinal: Bool) {
+    self.transaction = transaction
+    self.ownerOrderId = ownerOrderId
+    self.ownerUserId = ownerUserId
+    self.isFinal = isFinal
+  }
 }
 
 /// A named claim that its own transaction refutes.
 package struct RefusedClaim: Hashable, Sendable {
   package var transaction: TransactionRecord
   package var reason: PaymentReason
+
+  package init(transaction: TransactionRecord, reason: PaymentReason) {
+    self.transaction = transaction
+    self.reason = reason
+  }
 }
 
 /// Who owns which transaction. A transaction has at most one owner.
@@ -216,8 +228,8 @@ package struct Settlement: Sendable {
       ownerUserId: claimants[owner].order.userId, isFinal: !provisional.contains(transaction.key))
   }
 
-  /// Groups of edges that share orders or transactions, as indices into the input.
-  private static func components(_ edges: [(order: Int, key: TransactionKey)]) -> [[Int]] {
+  /// Groups of edges that share orders or transactions, as indices into the input: claims in one depend on none in another.
+  package static func components(_ edges: [(order: Int, key: TransactionKey)]) -> [[Int]] {
     var parents = Array(edges.indices)
     func root(_ start: Int) -> Int {
       var node = start

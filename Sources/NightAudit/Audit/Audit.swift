@@ -35,7 +35,8 @@ struct Audit {
     let temporary = folder?.staging ?? NSTemporaryDirectory()
     let collector = AuditCollector(
       report: try folder.map { try ReportWriter(options($0, coordinator, sales)) }, temporaryDirectory: temporary,
-      testUsers: plan.rules.testUsers, days: ReportedDays.days(plan, in: settings.timeZone))
+      testUsers: plan.rules.testUsers, days: ReportedDays.days(plan, in: settings.timeZone),
+      keepsFilings: record != nil)
     progress.begin("auditing orders", total: 0)
     try AuditPass(
       plan: plan, sales: sales, collector: collector, temporaryDirectory: temporary, stop: stop, progress: progress
@@ -222,7 +223,7 @@ struct Audit {
     if !plan.selection.isNarrowing, newest.map({ $0 <= plan.asOf.microseconds }) ?? true {
       try FindingsLedger.apply(asOf: plan.asOf, runId: record.runId, on: ledger)
     }
-    try refile(collector.filings, on: ledger)
+    if let filings = collector.filings { try Filing.writeBack(filings, on: ledger) }
     if record.isNightly {
       try ReportedDays.save(collector.days, adjustments: summary.adjustments, record: record, on: ledger)
     }
@@ -233,34 +234,6 @@ struct Audit {
       try DispatchTable.owe(settings.deliver.map(\.name), directory: folder, runId: record.runId, on: ledger)
     }
     try ledger.commit()
-  }
-
-  /// Files transactions under the orders that own them, where the next night's streams look for them.
-  private func refile(
-    _ filings: [TransactionKey: AuditCollector.Filing], on ledger: borrowing BlockingConnection
-  ) throws {
-    if filings.isEmpty { return }
-    let sorted = filings.sorted { $0.key < $1.key }
-    try ledger.execute(
-      """
-      UPDATE night_audit.transactions t
-      SET order_id = coalesce(filed.order_id, t.order_id), is_unclaimed = coalesce(filed.is_unclaimed, t.is_unclaimed)
-      FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[]) AS filed (transaction_id, environment, order_id, is_unclaimed)
-      WHERE t.transaction_id = filed.transaction_id AND t.environment = filed.environment
-        AND (t.order_id, t.is_unclaimed) IS DISTINCT FROM
-          (coalesce(filed.order_id, t.order_id), coalesce(filed.is_unclaimed, t.is_unclaimed))
-      """,
-      [
-        .textArray(sorted.map(\.key.transactionId.text)), .textArray(sorted.map(\.key.environment.rawValue)),
-        .textArray(sorted.map { $0.value.owner?.text }), .boolArray(sorted.map(\.value.isUnclaimed)),
-      ])
-    try ledger.execute(
-      """
-      UPDATE night_audit.receipt_transactions l SET is_detour = t.order_id IS DISTINCT FROM l.order_id
-      FROM night_audit.transactions t
-      WHERE t.transaction_id = l.transaction_id AND t.environment = l.environment
-        AND t.transaction_id = ANY ($1) AND l.is_detour IS DISTINCT FROM (t.order_id IS DISTINCT FROM l.order_id)
-      """, [.textArray(sorted.map(\.key.transactionId.text))])
   }
 }
 

@@ -6,12 +6,6 @@ import Reporting
 ///
 /// Used by one thread at a time; not `Sendable`.
 final class AuditCollector {
-  /// A change to how a transaction is filed: written back by a run, so that the next one finds it in place.
-  struct Filing: Sendable {
-    var owner: Identifier?
-    var isUnclaimed: Bool?
-  }
-
   /// The report that is being written; nil when only the table is wanted.
   private var report: ReportWriter?
   private(set) var totals = Totals()
@@ -21,7 +15,8 @@ final class AuditCollector {
   let findings: SpillSorter
   private let refunds: SpillSorter
   private var sandbox: [SandboxKey: (orders: Int, minorUnits: Int128)] = [:]
-  private(set) var filings: [TransactionKey: Filing] = [:]
+  /// Changes to how transactions are filed, by the bytes of their ids; nil where nobody writes them back.
+  let filings: SpillSorter?
   private(set) var outstanding: [String: Int] = [:]
   /// What critical findings rest on whose evidence is older than the audit.
   private(set) var agedCriticals: [CriticalEvidence.Basis] = []
@@ -40,13 +35,15 @@ final class AuditCollector {
   }
 
   init(
-    report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>, days: [DayTotals.Day]
+    report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>, days: [DayTotals.Day],
+    keepsFilings: Bool
   ) {
     self.report = report
     self.days = DayTotals(days: days)
     self.temporaryDirectory = temporaryDirectory
     findings = SpillSorter(directory: temporaryDirectory)
-    refunds = SpillSorter(directory: temporaryDirectory)
+    refunds = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
+    filings = keepsFilings ? SpillSorter(directory: temporaryDirectory, budget: 1 << 20) : nil
     self.testUsers = testUsers
   }
 
@@ -127,9 +124,18 @@ final class AuditCollector {
 
   // MARK: - Filing
 
-  func refile(_ key: TransactionKey, owner: Identifier) { filings[key, default: Filing()].owner = owner }
+  func refile(_ key: TransactionKey, owner: Identifier) throws { try refile(Filing(key: key, owner: owner)) }
 
-  func refile(_ key: TransactionKey, isUnclaimed: Bool) { filings[key, default: Filing()].isUnclaimed = isUnclaimed }
+  func refile(_ key: TransactionKey, isUnclaimed: Bool) throws {
+    try refile(Filing(key: key, isUnclaimed: isUnclaimed))
+  }
+
+  private func refile(_ filing: Filing) throws {
+    guard let filings else { return }
+    record.clear()
+    filing.write(to: &record)
+    try filings.add(key: filing.key.transactionId.bytes, content: record.bytes)
+  }
 
   // MARK: - The end of the pass
 

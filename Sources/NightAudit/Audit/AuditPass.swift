@@ -32,11 +32,12 @@ struct AuditPass {
   ///   - coordinator: the connection that exported the snapshot.
   ///   - connect: further connections in that snapshot; the streams need four at once.
   func run(_ coordinator: borrowing BlockingConnection, connect: Connect) throws {
-    let attention = SpillSorter(directory: temporaryDirectory)
-    let contested = try ContestedClaims(coordinator, sales: sales, rules: plan.rules) { orderIds in
-      try readReceipts(coordinator, connect: connect, puttingAside: attention, keeping: orderIds)
-    }
-    var contests = ContestCursor(contested)
+    let contests = try Contests(coordinator, sales)
+    let attention = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
+    let ofContestants = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
+    try readReceipts(coordinator, connect: connect, contests, attention: attention, ofContestants: ofContestants)
+    let (contested, settled) = try settle(contests, receipts: ofContestants, coordinator)
+    var contestants = try SpillCursor(settled) { try Contestant(from: $0) }
     let tokens = AccountTokens(sales)
     let orderConnection = try connect()
     let deliveryConnection = try connect()
@@ -61,7 +62,7 @@ struct AuditPass {
     var lookups = try OrderedStream(
       lookupConnection.copyOut(LookupRow.query())
     ) { try LookupRow($0) }
-    var receipts = try SortedReceipts(attention)
+    var receipts = try SpillCursor(attention) { try Receipt(from: $0) }
     var group = Group()
     var last: Identifier?
     var count = 0
@@ -87,7 +88,8 @@ struct AuditPass {
       while let next = lookups.nextKey, next <= orderId, let lookup = try lookups.next() {
         if next == orderId { group.lookup = lookup.state }
       }
-      try judge(row, group, contests.contestant(orderId), contested, tokens, coordinator)
+      let contestant = contestants.head?.orderId == orderId ? try contestants.next() : nil
+      try judge(row, group, contestant, contested, tokens, coordinator)
       count += 1
       if count % 4_096 == 0 {
         progress.advance(by: 4_096)
@@ -121,12 +123,13 @@ struct AuditPass {
 
   /// Writes the receipts' file and puts aside those that an order's judgement needs.
   ///
-  /// - Returns: all receipts of some orders, by order.
+  /// - Parameters:
+  ///   - attention: gets those that have something to say beside the transactions that they brought, by order.
+  ///   - ofContestants: gets those of contesting orders, by batch.
   private func readReceipts(
-    _ connection: borrowing BlockingConnection, connect: Connect, puttingAside attention: SpillSorter,
-    keeping orderIds: Set<Identifier>
-  ) throws -> [Identifier: [Receipt]] {
-    var kept: [Identifier: [Receipt]] = [:]
+    _ connection: borrowing BlockingConnection, connect: Connect, _ contests: Contests, attention: SpillSorter,
+    ofContestants: SpillSorter
+  ) throws {
     let onlyBundle = plan.rules.bundleIds.count == 1 ? plan.rules.bundleIds[0] : nil
     let condition = try plan.selection.receiptCondition(sales, onlyBundleId: onlyBundle)
     let other = try connect()
@@ -140,20 +143,55 @@ struct AuditPass {
         }
         try collector.list(receipt)
       }
-      if let orderId = receipt.orderId, orderIds.contains(orderId) { kept[orderId, default: []].append(receipt) }
-      guard row.needsAttention else { continue }
+      let batch = receipt.orderId.flatMap { contests.batch(of: $0) }
+      if batch == nil, !row.needsAttention { continue }
       record.clear()
       receipt.write(to: &record)
-      // Receipts without an order come last, like NULLs in the other streams.
-      try attention.add(key: receipt.orderId.map { [0] + $0.bytes } ?? [1], content: record.bytes)
+      if row.needsAttention {
+        // Receipts without an order come last, like NULLs in the other streams.
+        try attention.add(key: receipt.orderId.map { [0] + $0.bytes } ?? [1], content: record.bytes)
+      }
+      if let batch { try ofContestants.add(key: AuditPass.key(ofBatch: batch), content: record.bytes) }
     }
-    return kept
+  }
+
+  // MARK: - Contests
+
+  /// Settles what is contested, batch by batch.
+  ///
+  /// - Returns: what it was about, and the contestants by the bytes of their ids.
+  private func settle(
+    _ contests: Contests, receipts: SpillSorter, _ connection: borrowing BlockingConnection
+  ) throws -> (ContestedKeys, SpillSorter) {
+    var keys = ContestedKeys()
+    let settled = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
+    var cursor = try SpillCursor(receipts) { (key: $0.key, receipt: try Receipt(from: $0)) }
+    var record = RecordBytes()
+    for (place, batch) in contests.batches.enumerated() {
+      let key = AuditPass.key(ofBatch: place)
+      var ofBatch: [Identifier: [Receipt]] = [:]
+      while cursor.head?.key == key, let receipt = try cursor.next()?.receipt {
+        if let orderId = receipt.orderId { ofBatch[orderId, default: []].append(receipt) }
+      }
+      let (contestants, claimed) = try Contests.settle(batch, receipts: ofBatch, connection, sales, rules: plan.rules)
+      keys.take(batch, claimed: claimed)
+      for contestant in contestants {
+        record.clear()
+        contestant.write(to: &record)
+        try settled.add(key: contestant.orderId.bytes, content: record.bytes)
+      }
+    }
+    return (keys, settled)
+  }
+
+  private static func key(ofBatch place: Int) -> [UInt8] {
+    withUnsafeBytes(of: UInt32(place).bigEndian) { [UInt8]($0) }
   }
 
   // MARK: - Orders
 
   private func judge(
-    _ row: OrderRow, _ group: Group, _ contestant: ContestedClaims.Contestant?, _ contested: ContestedClaims,
+    _ row: OrderRow, _ group: Group, _ contestant: Contestant?, _ contested: ContestedKeys,
     _ tokens: AccountTokens, _ coordinator: borrowing BlockingConnection
   ) throws {
     let isListed = plan.lists(row)
@@ -181,7 +219,7 @@ struct AuditPass {
         order, deliveries: group.deliveries, transactions: group.transactions, receipts: group.receipts,
         lookup: group.lookup, contestant: contestant, rules: plan.rules
       ) {
-        try ContestedClaims.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
+        try Contests.receipts([order.orderId], coordinator, sales, asOf: plan.asOf)[order.orderId] ?? []
       }
       facts.accountTokenUser = try tokens.otherUser(for: facts, coordinator)
       let claims = facts.claims
@@ -200,19 +238,19 @@ struct AuditPass {
 
   /// What of an order's transactions is whose, for the next night's streams and for payments without an owner.
   private func file(
-    _ group: Group, _ claims: OrderClaims, _ order: Order, isContested: Bool, _ contested: ContestedClaims
+    _ group: Group, _ claims: OrderClaims, _ order: Order, isContested: Bool, _ contested: ContestedKeys
   ) throws {
     for place in group.transactions.indices {
       let key = group.transactions[place].key
       if isContested ? contested.isClaimed(key, own: claims) : claims.areAbout(key) {
-        if group.unclaimed[place] { collector.refile(key, isUnclaimed: false) }
+        if group.unclaimed[place] { try collector.refile(key, isUnclaimed: false) }
       } else {
         try leftOver(place, of: group, userId: order.userId, contested)
       }
     }
     guard isContested else { return }
     for place in claims.owned.indices where contested.contains(claims.owned[place].key) {
-      collector.refile(claims.owned[place].key, owner: order.orderId)
+      try collector.refile(claims.owned[place].key, owner: order.orderId)
     }
   }
 
@@ -235,8 +273,8 @@ struct AuditPass {
   /// Handles everything filed under ids before this one, for which there is no order.
   private func passBefore(
     _ orderId: Identifier?, _ deliveries: inout OrderedStream<Delivery>,
-    _ transactions: inout OrderedStream<FiledTransaction>, _ receipts: inout SortedReceipts,
-    _ contested: ContestedClaims
+    _ transactions: inout OrderedStream<FiledTransaction>, _ receipts: inout SpillCursor<Receipt>,
+    _ contested: ContestedKeys
   ) throws {
     func isBefore(_ other: Identifier?) -> Bool {
       guard let orderId else { return true }
@@ -263,55 +301,21 @@ struct AuditPass {
     }
   }
 
-  private func leftOver(_ place: Int, of group: Group, userId: Identifier, _ contested: ContestedClaims) throws {
+  private func leftOver(_ place: Int, of group: Group, userId: Identifier, _ contested: ContestedKeys) throws {
     try leftOver(group.transactions[place], group.unclaimed[place], userId: userId, contested)
   }
 
   /// A transaction that the order it is filed under does not claim.
   private func leftOver(
-    _ record: TransactionRecord, _ isUnclaimed: Bool, userId: Identifier?, _ contested: ContestedClaims
+    _ record: TransactionRecord, _ isUnclaimed: Bool, userId: Identifier?, _ contested: ContestedKeys
   ) throws {
     if contested.isClaimed(record.key) {
-      if isUnclaimed { collector.refile(record.key, isUnclaimed: false) }
+      if isUnclaimed { try collector.refile(record.key, isUnclaimed: false) }
       return
     }
-    if !isUnclaimed { collector.refile(record.key, isUnclaimed: true) }
+    if !isUnclaimed { try collector.refile(record.key, isUnclaimed: true) }
     if let finding = Unowned.finding(on: record, userId: userId, receiptId: nil, rules: plan.rules) {
       try collector.add(finding, plan: plan)
     }
-  }
-}
-
-/// Walks through the contested orders beside the stream of all orders.
-private struct ContestCursor {
-  private let contestants: [ContestedClaims.Contestant]
-  private var place = 0
-
-  init(_ contested: ContestedClaims) { contestants = contested.contestants }
-
-  /// The contestant of an order; they are asked about in the byte order of their ids.
-  mutating func contestant(_ orderId: Identifier) -> ContestedClaims.Contestant? {
-    while place < contestants.count, contestants[place].orderId < orderId { place += 1 }
-    return place < contestants.count && contestants[place].orderId == orderId ? contestants[place] : nil
-  }
-}
-
-/// Receipts that were put aside, in the order of their order ids.
-struct SortedReceipts {
-  private let sorter: SpillSorter
-  private(set) var head: Receipt?
-
-  init(_ sorter: SpillSorter) throws {
-    self.sorter = sorter
-    try advance()
-  }
-
-  mutating func advance() throws {
-    guard let record = try sorter.next() else {
-      head = nil
-      return
-    }
-    var reader = RecordReader(record.content)
-    head = try Receipt(from: &reader)
   }
 }

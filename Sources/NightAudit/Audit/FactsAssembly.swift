@@ -11,7 +11,7 @@ extension OrderFacts {
   ///   - everyReceipt: reads all of its receipts, sound ones too.
   static func assembled(
     _ order: Order, deliveries: [Delivery], transactions: [TransactionRecord], receipts: [Receipt],
-    lookup: ProofState?, contestant: ContestedClaims.Contestant?, rules: Rules,
+    lookup: ProofState?, contestant: Contestant?, rules: Rules,
     everyReceipt: () throws -> [Receipt]
   ) rethrows -> OrderFacts {
     var facts = OrderFacts(
@@ -36,22 +36,5 @@ extension OrderFacts {
     return receipts.contains { receipt in
       receipt.state.signedTransactionId.map { $0 != named } ?? false
     }
-  }
-}
-
-extension ContestedClaims {
-  /// Whether some order claims, names or owns a transaction.
-  ///
-  /// - Parameter own: the claims of the order that it is filed under.
-  func isClaimed(_ key: TransactionKey, own: OrderClaims) -> Bool {
-    contains(key) ? isClaimed(key) : own.areAbout(key)
-  }
-}
-
-extension OrderClaims {
-  /// Whether the order claims, names or owns a transaction.
-  func areAbout(_ key: TransactionKey) -> Bool {
-    if owned.contains(where: { $0.key == key }) { return true }
-    return refused?.transaction.key == key || contradictory?.key == key || lost.contains { $0.transaction.key == key }
   }
 }

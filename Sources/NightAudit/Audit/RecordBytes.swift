@@ -1,5 +1,4 @@
 import Reconciliation
-import Reporting
 
 /// Writes values into bytes that `RecordReader` reads back, for records that wait on disk.
 struct RecordBytes {
@@ -41,6 +40,19 @@ struct RecordBytes {
   }
 
   mutating func put(_ instant: Instant?) { put(instant?.microseconds) }
+
+  mutating func put(_ number: Int32?) { put(number.map(Int64.init)) }
+
+  mutating func put(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
+
+  /// 2 for nil.
+  mutating func put(_ flag: Bool?) { bytes.append(flag.map { $0 ? 1 : 0 } ?? 2) }
+
+  /// How many there are, then each of them.
+  mutating func put<Value>(_ values: [Value], each: (Value, inout RecordBytes) -> Void) {
+    put(Int64(values.count))
+    for value in values { each(value, &self) }
+  }
 
   mutating func put(_ money: Money?) {
     put(money?.minorUnits)
@@ -91,6 +103,21 @@ struct RecordReader {
     return position..<position + count
   }
 
+  mutating func optionalInt32() throws(Mismatch) -> Int32? { try optionalInt().map { Int32(clamping: $0) } }
+
+  mutating func flag() throws(Mismatch) -> Bool { try isPresent() }
+
+  mutating func optionalFlag() throws(Mismatch) -> Bool? {
+    let byte = try byte()
+    return byte == 2 ? nil : byte == 1
+  }
+
+  mutating func list<Value>(each: (inout RecordReader) throws(Mismatch) -> Value) throws(Mismatch) -> [Value] {
+    var values: [Value] = []
+    for _ in 0..<(try int()) { values.append(try each(&self)) }
+    return values
+  }
+
   mutating func optionalText() throws(Mismatch) -> String? { try isPresent() ? text() : nil }
   mutating func optionalId() throws(Mismatch) -> Identifier? { try isPresent() ? id() : nil }
   mutating func optionalInstant() throws(Mismatch) -> Instant? { try optionalInt().map { Instant(microseconds: $0) } }
@@ -103,123 +130,5 @@ struct RecordReader {
 
   private mutating func isPresent() throws(Mismatch) -> Bool {
     try byte() == 1
-  }
-}
-
-extension Instant {
-  /// Eight bytes that sort as the instants do.
-  var sortingBytes: [UInt8] {
-    // Flipping the sign bit makes the bytes of a signed number sort like the number.
-    withUnsafeBytes(of: (UInt64(bitPattern: microseconds) ^ (1 << 63)).bigEndian) { [UInt8]($0) }
-  }
-}
-
-extension Finding {
-  func write(to record: inout RecordBytes) {
-    record.put(UInt8(clamping: kind.index))
-    record.put(subject)
-    record.put(orderId)
-    record.put(userId)
-    record.put(productId)
-    record.put(transactionId)
-    record.put(receiptId)
-    record.put(deliveryId)
-    record.put(environment?.rawValue)
-    record.put(bundleId)
-    record.put(amount)
-    record.put(atStake)
-    record.put(paidAt)
-    record.put(deliveredAt)
-    record.put(reason)
-    record.put(evidenceCheckedAt)
-  }
-
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    let index = Int(try record.byte())
-    guard FindingKind.allCases.indices.contains(index) else { throw RecordReader.Mismatch() }
-    self.init(kind: FindingKind.allCases[index], subject: try record.id(), reason: "")
-    orderId = try record.optionalId()
-    userId = try record.optionalId()
-    productId = try record.optionalId()
-    transactionId = try record.optionalId()
-    receiptId = try record.optionalId()
-    deliveryId = try record.optionalId()
-    environment = try record.optionalText().flatMap(AppleEnvironment.init)
-    bundleId = try record.optionalText()
-    amount = try record.optionalMoney()
-    atStake = try record.optionalMoney()
-    paidAt = try record.optionalInstant()
-    deliveredAt = try record.optionalInstant()
-    reason = try record.text()
-    evidenceCheckedAt = try record.optionalInstant()
-  }
-}
-
-extension Receipt {
-  func write(to record: inout RecordBytes) {
-    record.put(receiptId)
-    record.put(orderId)
-    record.put(userId)
-    record.put(claimedEnvironment)
-    record.put(Optional(receivedAt))
-    record.put(defect)
-    record.put(state.outcome.rawValue)
-    record.put(state.reason?.rawValue)
-    record.put(state.kind?.rawValue)
-    record.put(state.channel?.rawValue)
-    record.put(state.environment?.rawValue)
-    record.put(state.bundleId)
-    record.put(state.appleStatus.map(Int64.init))
-    record.put(Int64(state.attempts))
-    record.put(state.lastAttempt)
-    record.put(state.nextAttempt)
-    record.put(state.answeredAt)
-    record.put(state.signedTransactionId)
-    record.put(Int64(state.broughtCount))
-  }
-
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    self.init(
-      receiptId: try record.id(), orderId: try record.optionalId(), userId: try record.optionalId(),
-      claimedEnvironment: try record.optionalText(),
-      receivedAt: try record.optionalInstant() ?? Instant(microseconds: 0), state: ProofState())
-    defect = try record.optionalText()
-    state.outcome = CheckOutcome(rawValue: try record.text()) ?? .pending
-    state.reason = try record.optionalText().flatMap(PaymentReason.init)
-    state.kind = try record.optionalText().flatMap(ReceiptKind.init)
-    state.channel = try record.optionalText().flatMap(EvidenceChannel.init)
-    state.environment = try record.optionalText().flatMap(AppleEnvironment.init)
-    state.bundleId = try record.optionalText()
-    state.appleStatus = try record.optionalInt().map { Int32(clamping: $0) }
-    state.attempts = Int32(clamping: try record.int())
-    state.lastAttempt = try record.optionalInstant()
-    state.nextAttempt = try record.optionalInstant()
-    state.answeredAt = try record.optionalInstant()
-    state.signedTransactionId = try record.optionalId()
-    state.broughtCount = Int32(clamping: try record.int())
-  }
-}
-
-extension RefundRow {
-  func write(to record: inout RecordBytes) {
-    record.put(transactionId)
-    record.put(orderId)
-    record.put(userId)
-    record.put(productId)
-    record.put(refunded)
-    record.put(milliPercent.map(Int64.init))
-    record.put(purchasedAt)
-    record.put(refundedAt.microseconds)
-    record.put(reason)
-    record.put(disposition?.rawValue)
-  }
-
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    self.init(
-      transactionId: try record.id(), orderId: try record.optionalId(), userId: try record.optionalId(),
-      productId: try record.id(), refunded: try record.optionalMoney(),
-      milliPercent: try record.optionalInt().map { Int32(clamping: $0) }, purchasedAt: try record.optionalInstant(),
-      refundedAt: Instant(microseconds: try record.int()), reason: try record.optionalText(),
-      disposition: try record.optionalText().flatMap(Disposition.init))
   }
 }

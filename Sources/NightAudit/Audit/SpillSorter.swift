@@ -192,3 +192,27 @@ final class SpillSorter {
 
   private func failure() -> Failure { Failure(directory: directory, code: errno) }
 }
+
+/// Walks through what was sorted, one value ahead.
+struct SpillCursor<Value> {
+  private let sorter: SpillSorter
+  private let decode: (SpillSorter.Record) throws -> Value
+  /// The next value; nil after the last.
+  private(set) var head: Value?
+
+  init(_ sorter: SpillSorter, decode: @escaping (SpillSorter.Record) throws -> Value) throws {
+    self.sorter = sorter
+    self.decode = decode
+    try advance()
+  }
+
+  /// Moves on to the one after the head.
+  mutating func advance() throws { head = try sorter.next().map(decode) }
+
+  /// Takes the head; nil after the last.
+  mutating func next() throws -> Value? {
+    guard let value = head else { return nil }
+    try advance()
+    return value
+  }
+}

@@ -15,12 +15,18 @@ struct DossierReader: ~Copyable {
     let rows = try orders(orderId)
     guard let row = rows.first else { return nil }
     let circle = try ClaimCircle.orders(around: orderId, connection, sales)
-    let contested = try ContestedClaims(connection, sales: sales, rules: rules, among: circle) {
-      try ContestedClaims.receipts($0, connection, sales, asOf: rules.asOf)
+    let contests = try Contests(connection, sales, among: circle)
+    var contested = ContestedKeys()
+    var contestants: [Contestant] = []
+    for batch in contests.batches {
+      let receipts = try Contests.receipts(batch.orderIds, connection, sales, asOf: rules.asOf)
+      let settled = try Contests.settle(batch, receipts: receipts, connection, sales, rules: rules)
+      contested.take(batch, claimed: settled.claimed)
+      contestants += settled.contestants
     }
     let deliveries = try deliveries(orderId)
-    let filed = try ContestedClaims.transactions("t.order_id", [orderId], connection)
-    let receipts = try ContestedClaims.receipts([orderId], connection, sales, asOf: rules.asOf)[orderId] ?? []
+    let filed = try Contests.transactions("t.order_id", [orderId], connection)
+    let receipts = try Contests.receipts([orderId], connection, sales, asOf: rules.asOf)[orderId] ?? []
     let lookups = try lookups(orderId)
     let links = try links(receipts.map { CheckSubject(kind: .receipt, id: $0.receiptId) } + lookups.map(\.subject))
 
@@ -40,7 +46,8 @@ struct DossierReader: ~Copyable {
               $0.isDetour && $0.subject.kind == .receipt && $0.subject.id == receipt.receiptId
             })
         },
-        lookup: lookups.first?.state, contestant: contested.contestants.first { $0.orderId == orderId }, rules: rules,
+        lookup: lookups.first?.state, contestant: contestants.first { $0.orderId == orderId },
+        rules: rules,
         everyReceipt: { receipts })
       assembled.accountTokenUser = try AccountTokens(sales).otherUser(forOnly: assembled, connection)
       facts = assembled
@@ -49,11 +56,8 @@ struct DossierReader: ~Copyable {
     }
     dossier.repeatedRows = rows.count - 1
     dossier.deliveries = deliveries.sorted { ($0.deliveredAt, $0.deliveryId) < ($1.deliveredAt, $1.deliveryId) }
-    var contestants: [Order] = []
-    try ContestedClaims.orders(Set(contested.contestants.map(\.orderId)), connection, sales, asOf: rules.asOf) {
-      contestants.append($0)
-    }
-    dossier.transactions = try transactions(row, facts, filed, links, contested, contestants)
+    dossier.transactions = try transactions(row, facts, filed, links, contested)
+    try addCompetitors(&dossier.transactions, of: orderId, contestants)
     dossier.findings += dossier.transactions.compactMap(\.leftOver)
     dossier.proofs = try proofs(receipts, lookups, links)
     dossier.known = try knownFindings(dossier)
@@ -166,8 +170,7 @@ struct DossierReader: ~Copyable {
   // MARK: - Transactions
 
   private func transactions(
-    _ row: OrderRow, _ facts: OrderFacts?, _ filed: [FiledTransaction], _ links: [Link], _ contested: ContestedClaims,
-    _ contestants: [Order]
+    _ row: OrderRow, _ facts: OrderFacts?, _ filed: [FiledTransaction], _ links: [Link], _ contested: ContestedKeys
   ) throws -> [OrderDossier.Transaction] {
     let claims = facts?.claims ?? OrderClaims()
     var records = Dictionary(filed.map { ($0.record.key, $0.record) }) { first, _ in first }
@@ -175,7 +178,7 @@ struct DossierReader: ~Copyable {
       records[record.key] = record
     }
     let missing = Set(links.map(\.key)).subtracting(records.keys)
-    for other in try ContestedClaims.transactions("t.transaction_id", missing.map(\.transactionId), connection)
+    for other in try Contests.transactions("t.transaction_id", missing.map(\.transactionId), connection)
     where missing.contains(other.record.key) {
       records[other.record.key] = other.record
     }
@@ -189,9 +192,30 @@ struct DossierReader: ~Copyable {
       if filed.contains(where: { $0.record.key == key }), !contested.isClaimed(key, own: claims) {
         transaction.leftOver = Unowned.finding(on: record, userId: row.userId, receiptId: nil, rules: rules)
       }
-      transaction.competitors = contested.competitors(for: key, among: contestants, besides: row.orderId)
       transaction.evidence = evidence[key] ?? []
       return transaction
+    }
+  }
+
+  /// Tells of each transaction which other orders name it, or have proofs that brought it, oldest first.
+  private func addCompetitors(
+    _ transactions: inout [OrderDossier.Transaction], of orderId: Identifier, _ contestants: [Contestant]
+  ) throws {
+    let contestants = Dictionary(contestants.map { ($0.orderId, $0) }) { first, _ in first }
+    var others: [Order] = []
+    try Contests.orders(Set(contestants.keys), connection, sales, asOf: rules.asOf) { others.append($0) }
+    others = others.filter { $0.orderId != orderId }.sorted {
+      ($0.createdAt, $0.orderId) < ($1.createdAt, $1.orderId)
+    }
+    for place in transactions.indices {
+      let key = transactions[place].record.key
+      transactions[place].competitors = others.compactMap { order in
+        guard let contestant = contestants[order.orderId] else { return nil }
+        let names = order.transactionId == key.transactionId
+        guard names || contestant.brought.contains(where: { $0.key == key }) else { return nil }
+        return OrderDossier.Competitor(
+          order: order, names: names, owns: contestant.claims.owned.contains { $0.key == key })
+      }
     }
   }
 
@@ -274,23 +298,6 @@ extension CheckSubject {
   fileprivate init(_ row: PostgresRow) throws(PostgresError) {
     self.init(
       kind: Kind(rawValue: try row.text("subject_kind")) ?? .receipt, id: Identifier(try row.text("subject_id")))
-  }
-}
-
-extension ContestedClaims {
-  /// The other orders that name a transaction, or whose proofs brought it, oldest first.
-  fileprivate func competitors(
-    for key: TransactionKey, among orders: [Order], besides orderId: Identifier
-  ) -> [OrderDossier.Competitor] {
-    let contestants = Dictionary(contestants.map { ($0.orderId, $0) }) { first, _ in first }
-    return orders.compactMap { order in
-      guard order.orderId != orderId, let contestant = contestants[order.orderId] else { return nil }
-      let names = order.transactionId == key.transactionId
-      guard names || contestant.brought.contains(where: { $0.key == key }) else { return nil }
-      return OrderDossier.Competitor(
-        order: order, names: names, owns: contestant.claims.owned.contains { $0.key == key })
-    }
-    .sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
   }
 }
 
