@@ -69,19 +69,6 @@ extension CopyReader {
     try isNull(column) ? nil : int32(column)
   }
 
-  /// `smallint`, `integer` or `bigint` within 16 bits.
-  package func int16(_ column: Int) throws(PostgresError) -> Int16 {
-    guard let value = Int16(exactly: try int64(column)) else {
-      throw .mismatch(columns[column], expected: "a 16-bit integer")
-    }
-    return value
-  }
-
-  /// As `int16`; nil for NULL.
-  package func optionalInt16(_ column: Int) throws(PostgresError) -> Int16? {
-    try isNull(column) ? nil : int16(column)
-  }
-
   /// `boolean`.
   package func bool(_ column: Int) throws(PostgresError) -> Bool {
     let bytes = try unsafe present(column)

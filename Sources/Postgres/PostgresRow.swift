@@ -75,11 +75,6 @@ package struct PostgresRow: Sendable {
     try unsafe required(key, "bytea", where: { $0 == .bytea }) { unsafe [UInt8]($0) }
   }
 
-  /// As `bytes`; nil for NULL.
-  package func optionalBytes(_ key: some PostgresColumnKey) throws(PostgresError) -> [UInt8]? {
-    try unsafe optional(key, "bytea", where: { $0 == .bytea }) { unsafe [UInt8]($0) }
-  }
-
   /// `text[]` or `varchar[]` of one dimension.
   package func textArray(_ key: some PostgresColumnKey) throws(PostgresError) -> [String?] {
     try unsafe required(key, "a text[]", where: \.isTextArray, BinaryFormat.textArray)

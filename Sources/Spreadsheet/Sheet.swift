@@ -61,17 +61,6 @@ package struct Sheet {
     try writeNumber(Double(number), row: row, column: column, format: format)
   }
 
-  /// Writes TRUE or FALSE.
-  package func writeBoolean(
-    _ value: Bool, row: Int, column: Int, format: CellFormat? = nil
-  ) throws(SpreadsheetError) {
-    let operation: StaticString = "write boolean"
-    let cell = try cell(row, column, operation)
-    let style = unsafe try pointer(format, operation)
-    try check(
-      unsafe worksheet_write_boolean(worksheet, cell.row, cell.column, value ? 1 : 0, style), operation, row, column)
-  }
-
   /// Writes a day and time as Excel's serial number; the format makes it look like one, e.g. `yyyy-mm-dd hh:mm:ss`.
   /// - Throws: `dateOutOfRange`.
   package func writeDateTime(

@@ -60,13 +60,6 @@ extension Sheet {
       operation, row, column)
   }
 
-  /// The size of the view in percent, 10...400.
-  package func setZoom(percent: Int) throws(SpreadsheetError) {
-    try ensureOpen("set zoom")
-    guard (10...400).contains(percent) else { throw failure(.parameterNotAllowed, "set zoom") }
-    unsafe worksheet_set_zoom(worksheet, UInt16(percent))
-  }
-
   /// Colours the tab with the sheet's name.
   package func setTabColour(_ colour: Colour) throws(SpreadsheetError) {
     try ensureOpen("set tab colour")

@@ -69,21 +69,6 @@ package struct Workbook: ~Copyable {
     return unsafe CellFormat(pointer: format, handle: handle)
   }
 
-  /// Gives a range a name that formulas can use. The library has buffers of 128 bytes for both.
-  package func defineName(_ name: StaticString, for range: SheetRange) throws(SpreadsheetError) {
-    let operation: StaticString = "define name"
-    let text = name.description
-    guard DefinedName.isAllowed(text), text.utf8.count < 128, range.range.isOnSheet, range.sheet.isAllowed else {
-      throw SpreadsheetError(.nameNotAllowed, operation)
-    }
-    let formula = "=\(range.sheet.quoted)!\(range.range.absolute)"
-    let result = unsafe workbook_define_name(try open(operation), text, formula)
-    guard result == LXW_NO_ERROR else {
-      // 1.1.4 reports a name that is there already as lack of memory.
-      throw SpreadsheetError(.nameNotAllowed, operation, libraryCode: result)
-    }
-  }
-
   /// Inserts a chart with its upper left corner in the given cell.
   package func addChart(_ chart: Chart, to sheet: Sheet, row: Int, column: Int) throws(SpreadsheetError) {
     let operation: StaticString = "add chart"

@@ -83,6 +83,9 @@ install_test_tools() {
   if /usr/bin/python3 -m venv "$tools" && "$tools/bin/pip" install --quiet --requirement "$root/Tests/requirements.txt"
   then
     cp "$root/Tests/requirements.txt" "$tools/installed.txt"
+  elif [ -n "${CI:-}" ]; then
+    echo "PyPI was not to be had, and CI leaves no test out: those that need Tests/requirements.txt cannot run." >&2
+    exit 69
   else
     echo "PyPI was not to be had: the tests that need Tests/requirements.txt are left out." >&2
   fi

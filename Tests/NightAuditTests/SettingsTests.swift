@@ -68,6 +68,12 @@ import Testing
     #expect(error?.key == key)
   }
 
+  @Test func aNameWithADotIsToldAsSuch() throws {
+    let error = #expect(throws: ConfigurationError.self) { try load("app: {my.game: {bundleId: com.example.game}}") }
+    #expect(error?.key == "app.my.game.bundleId")
+    #expect(error?.problem.contains("without dots") == true)
+  }
+
   @Test(arguments: [
     ("report: {deliver: [a]}", "deliver.a"), ("deliver: {a: {url: 'smtps://h'}}", "deliver.a"),
     ("report: {deliver: [a, a]}\ndeliver.a.command: /bin/true", "report.deliver"),

@@ -154,7 +154,6 @@ struct ValueTests {
       #expect(try row.optionalBool("b") == nil)
       #expect(try row.optionalTimestamp("z") == nil)
       #expect(try row.optionalNumeric("n") == nil)
-      #expect(try row.optionalBytes("y") == nil)
       #expect(try row.optionalText("empty") == "")
       #expect(try !row.isNull("empty"))
       for error in [

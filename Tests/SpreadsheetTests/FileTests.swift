@@ -19,7 +19,6 @@ struct FileTests {
     let place = SheetRange(sheet: orders.name, range: range)
     let series = Chart.Series(name: "Orders", categories: place, values: place)
     try workbook.addChart(Chart(.line, series: [series]), to: sheet, row: 0, column: 3)
-    try workbook.defineName("control_total", for: place)
   }
 
   @Test("has the same bytes when it is written again elsewhere")
@@ -74,18 +73,6 @@ struct FileTests {
     }
     #expect(read.title == properties.title && read.creator == "night-audit")
     #expect(read.custom == ["run_id": "01J & co", "snapshot": "0000-01"])
-  }
-
-  @Test("has defined names, and each of them once")
-  func definedNames() throws {
-    let read = try roundTrip { workbook in
-      let sheet = try workbook.addSheet(named: "The summary", storage: .inMemory)
-      let place = SheetRange(sheet: sheet.name, range: CellRange(rows: 3...3, columns: 1...1))
-      try workbook.defineName("orders_read", for: place)
-      try workbook.defineName("_x", for: SheetRange(sheet: sheet.name, range: CellRange(rows: 0...9, columns: 0...27)))
-      #expect(throws: SpreadsheetError.self) { try workbook.defineName("ORDERS_READ", for: place) }
-    }
-    #expect(read.names == ["orders_read": "'The summary'!$B$4", "_x": "'The summary'!$A$1:$AB$10"])
   }
 
   @Test("is refused with properties that no file can hold")

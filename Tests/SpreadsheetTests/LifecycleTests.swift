@@ -72,7 +72,6 @@ struct LifecycleTests {
         { try sheet.freezePanes(aboveRow: 1) },
         { try sheet.setAutofilter(range) },
         { try sheet.mergeCells(range, text: "x", format: format) },
-        { try sheet.setZoom(percent: 90) },
         { try sheet.setTabColour(Colour(0)) },
         { try sheet.hideGridlines() },
         { try sheet.activate() },

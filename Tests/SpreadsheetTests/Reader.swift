@@ -45,7 +45,6 @@ struct ReadWorkbook: Decodable {
     let printArea: String?
     let footer: String?
     let header: String?
-    let zoom: Int?
     let tab: String?
     let gridlines: Bool
     let protection: [String: Bool]
@@ -58,7 +57,6 @@ struct ReadWorkbook: Decodable {
   let title: String?
   let creator: String?
   let created: String
-  let names: [String: String]
   let custom: [String: String]
 
   init(path: String) throws {
@@ -148,20 +146,18 @@ struct ReadWorkbook: Decodable {
             "paper": int(sheet.page_setup.paperSize) if sheet.page_setup.paperSize else None,
             "titleRows": sheet.print_title_rows, "printArea": sheet.print_area and "".join(sheet.print_area),
             "footer": sheet.oddFooter.center.text, "header": sheet.oddHeader.center.text,
-            "zoom": sheet.sheet_view.zoomScale, "tab": sheet.sheet_properties.tabColor and
+            "tab": sheet.sheet_properties.tabColor and
                 sheet.sheet_properties.tabColor.rgb,
             "gridlines": sheet.sheet_view.showGridLines is not False,
             "protection": {name: bool(getattr(sheet.protection, name)) for name in names},
             "raw": raw(index),
         }
 
-    names = formulas.defined_names
-    names = names.definedName if hasattr(names, "definedName") else names.values()
     json.dump({
         "sheets": [sheet(i + 1, s) for i, s in enumerate(formulas.worksheets)],
         "active": formulas.active.title, "title": formulas.properties.title,
         "creator": formulas.properties.creator, "created": formulas.properties.created.isoformat(),
-        "names": {n.name: n.attr_text for n in names}, "custom": custom(),
+        "custom": custom(),
     }, sys.stdout)
     """#
 }

@@ -43,7 +43,6 @@ struct StreamingTests {
         { try sheet.writeText("x", row: 9, column: 0) },
         { try sheet.writeText("_x0041_", row: 9, column: 0) },
         { try sheet.writeNumber(1, row: 9, column: 0) },
-        { try sheet.writeBoolean(true, row: 9, column: 0) },
         { try sheet.writeFormula("1", result: 1, row: 9, column: 0) },
         { try sheet.writeFormula("\"a\"", result: "a", row: 9, column: 0) },
         { try sheet.writeBlank(row: 9, column: 0, format: format) },

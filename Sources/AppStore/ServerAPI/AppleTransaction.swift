@@ -23,6 +23,8 @@ package enum AnswerRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   case signature(SignedDataRefusal)
   /// It is of another app than the one that was asked about.
   case otherBundle
+  /// It carries another number of the app, or none, than we know the app by.
+  case otherApp(Int64?)
   /// It is of the other environment.
   case otherEnvironment(AppleEnvironment)
   /// It is another transaction than the one that was asked about.
@@ -32,6 +34,8 @@ package enum AnswerRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     switch self {
     case .signature(let refusal): refusal.description
     case .otherBundle: "it is about another app"
+    case .otherApp(let number):
+      "it is about the app with the Apple ID \(number.map(String.init) ?? "(none)"); compare appAppleId in the configuration"
     case .otherEnvironment(let environment): "it is from the environment \(environment.rawValue)"
     case .otherTransaction: "it is about another transaction"
     }
@@ -42,6 +46,8 @@ package enum AnswerRefusal: Error, Hashable, Sendable, CustomStringConvertible {
 struct AnswerVerifier: Sendable {
   var verifier: JWSVerifier
   var bundleId: String
+  /// nil: not compared.
+  var appAppleId: Int64?
 
   /// - Parameter id: the transaction that was asked for; nil where any of the customer's will do.
   func verify(

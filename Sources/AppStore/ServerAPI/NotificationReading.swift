@@ -61,6 +61,11 @@ struct NotificationReading {
     if let environment = notification.environment, environment != host.environment {
       return refuse("\(AnswerRefusal.otherEnvironment(environment))")
     }
+    // Apple leaves the number out in the sandbox.
+    if let expected = verifier.appAppleId, notification.environment == .production, notification.appAppleId != expected
+    {
+      return refuse("\(AnswerRefusal.otherApp(notification.appAppleId))")
+    }
     guard seenNotifications.insert(notification.notificationUUID).inserted else { return }
     let transaction = notification.transaction.map { result in
       result.mapError(AnswerRefusal.signature).flatMap { verifier.check($0, host: host) }

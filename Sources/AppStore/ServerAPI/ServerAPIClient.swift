@@ -32,7 +32,8 @@ package struct ServerAPIClient: Sendable {
     self.sandbox = sandbox
     token = try ServerAPIToken(credentials)
     bundleId = credentials.bundleId
-    self.verifier = AnswerVerifier(verifier: verifier, bundleId: credentials.bundleId)
+    self.verifier = AnswerVerifier(
+      verifier: verifier, bundleId: credentials.bundleId, appAppleId: credentials.appAppleId)
     userAgent = "night-audit/\(version)"
     self.now = now
   }

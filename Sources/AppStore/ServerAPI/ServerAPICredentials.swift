@@ -9,12 +9,15 @@ package struct ServerAPICredentials: Hashable, Sendable {
   package var privateKeyPEM: Secret
   /// The app. One key serves all apps of the account; the token names the app.
   package var bundleId: String
+  /// Apple's number of the app, which production notifications carry; nil: not compared.
+  package var appAppleId: Int64?
 
-  package init(issuerId: String, keyId: String, privateKeyPEM: Secret, bundleId: String) {
+  package init(issuerId: String, keyId: String, privateKeyPEM: Secret, bundleId: String, appAppleId: Int64? = nil) {
     self.issuerId = issuerId
     self.keyId = keyId
     self.privateKeyPEM = privateKeyPEM
     self.bundleId = bundleId
+    self.appAppleId = appAppleId
   }
 }
 

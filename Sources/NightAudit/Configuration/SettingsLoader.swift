@@ -69,6 +69,10 @@ package struct SettingsLoader {
       let parts = key.split(separator: ".")
       if parts.count == 3, parts[0] == "app", SettingsLoader.appFields.contains(String(parts[2])) { continue }
       if parts.count == 3, parts[0] == "deliver", SettingsLoader.dispatchFields.contains(String(parts[2])) { continue }
+      if parts.count > 3, parts[0] == "app" || parts[0] == "deliver" {
+        throw ConfigurationError(
+          key: key, problem: "has a name of more than one word (in \(name)); give \(parts[0]).<name> one without dots")
+      }
       let known = SettingsLoader.keys.union(SettingsLoader.appFields.map { "app.<name>.\($0)" })
         .union(SettingsLoader.dispatchFields.map { "deliver.<name>.\($0)" })
       let nearest = known.min { (distance($0, key), $0) < (distance($1, key), $1) }

@@ -83,7 +83,8 @@ package enum AppleClients {
     }
     let credentials = ServerAPICredentials(
       issuerId: app.issuerId ?? "", keyId: app.keyId ?? "",
-      privateKeyPEM: try secret(in: file, key: "\(section).privateKeyFile"), bundleId: app.bundleId)
+      privateKeyPEM: try secret(in: file, key: "\(section).privateKeyFile"), bundleId: app.bundleId,
+      appAppleId: app.appAppleId)
     do throws(ServerAPICredentialsError) {
       _ = try ServerAPIToken(credentials)
     } catch {

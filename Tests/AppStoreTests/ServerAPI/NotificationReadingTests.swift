@@ -5,11 +5,13 @@ import Testing
 
 /// Pages go in, steps come out.
 struct NotificationReadingTests {
-  private func reading(token: String? = nil, pages: Int = 100) throws -> NotificationReading {
+  private func reading(
+    token: String? = nil, pages: Int = 100, appAppleId: Int64? = nil
+  ) throws -> NotificationReading {
     let verifier = JWSVerifier(roots: try TestCertificateAuthority.transactions.roots)
     return NotificationReading(
-      verifier: AnswerVerifier(verifier: verifier, bundleId: "com.example.game"), host: .production,
-      paginationToken: token, pages: pages)
+      verifier: AnswerVerifier(verifier: verifier, bundleId: "com.example.game", appAppleId: appAppleId),
+      host: .production, paginationToken: token, pages: pages)
   }
 
   private func page(
@@ -81,6 +83,15 @@ struct NotificationReadingTests {
     #expect(reading.answer.notifications.map(\.uuid) == ["u1", "u3"])
     #expect(reading.answer.notifications.last?.transaction == .failure(.otherBundle))
     #expect(reading.answer.refused == 5)
+  }
+
+  /// Apple's own server library compares it in production's notifications.
+  @Test(arguments: [(nil, 1, 0), (1_234_567_890, 1, 0), (1_234_567_891, 0, 1)] as [(Int64?, Int, Int)])
+  func theNumberOfTheAppIsCompared(configured: Int64?, believed: Int, refused: Int) throws {
+    var reading = try reading(appAppleId: configured)
+    _ = reading.received(
+      try page([ServerAPIScript.notification("u1", appAppleId: 1_234_567_890)], token: nil, hasMore: false))
+    #expect(reading.answer.notifications.count == believed && reading.answer.refused == refused)
   }
 
   @Test func theWindowReachesAsFarAsApplesMemory() {

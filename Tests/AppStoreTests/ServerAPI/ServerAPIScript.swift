@@ -55,12 +55,13 @@ enum ServerAPIScript {
 
   static func notification(
     _ uuid: String, type: String = "REFUND", bundleId: String = "com.example.game",
-    transaction: [String: any Sendable] = TestJWS.transaction
+    appAppleId: Int64? = nil, transaction: [String: any Sendable] = TestJWS.transaction
   ) throws -> String {
-    let data: [String: any Sendable] = [
+    var data: [String: any Sendable] = [
       "bundleId": bundleId, "environment": "Production",
       "signedTransactionInfo": try TestJWS(payload: transaction).text,
     ]
+    if let appAppleId { data["appAppleId"] = appAppleId }
     return try TestJWS(payload: [
       "notificationType": type, "notificationUUID": uuid, "version": "2.0", "signedDate": milliseconds(2026, 6),
       "data": data,
