@@ -1,4 +1,3 @@
-import CMiniZip
 import Glibc
 
 /// How hard the parts of a workbook are compressed.
@@ -28,7 +27,7 @@ private let openPart: OpenPart? = {
 }()
 
 /// Takes the place of minizip's function of this name when the dynamic linker binds it, as `openTemporaryFile` does with
-/// the library's. Where it does not, workbooks are only made more slowly.
+/// the library's. Where it binds another, workbooks are only made more slowly. minizip must be a shared library.
 @c(zipOpenNewFileInZip4_64)
 package func openPartOfArchive(
   _ archive: UnsafeMutableRawPointer?, _ name: UnsafePointer<CChar>?, _ information: UnsafeRawPointer?,

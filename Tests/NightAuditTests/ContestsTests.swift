@@ -1,6 +1,8 @@
 import Foundation
+import Logging
 import Postgres
 import Reconciliation
+import Reporting
 import TestSupport
 import Testing
 
@@ -43,7 +45,23 @@ import Testing
         """
         INSERT INTO night_audit.receipt_transactions
         VALUES ('receipt', $1, 'Production', $2, $3, true)
-        """, [.text("r\(round)"), .text("T\(round)"), .text("silent-\(round)")])
+        """, [.text("silent-\(round)"), .text("T\(round)"), .text("silent-\(round)")])
+      // The second order's receipt is unanswered: nothing is final about who owns the purchase.
+      for (place, outcome) in [("silent", "verified"), ("second", round.isMultiple(of: 2) ? "unanswered" : "verified")]
+      {
+        let id = PostgresValue.text("\(place)-\(round)")
+        try await session.execute(
+          """
+          INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at)
+          VALUES ($1, $1, 'user', 'x', 'verified', $2)
+          """, [id, .timestamp(0)])
+        try await session.execute(
+          """
+          INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, payload_kind, outcome,
+            reason, brought_count)
+          VALUES ('receipt', $1, $1, $2, 'app', $3, $4, 1)
+          """, [id, .timestamp(0), .text(outcome), .text(outcome == "verified" ? nil : "unreachable")])
+      }
     }
     await session.close()
     return database
@@ -93,5 +111,38 @@ import Testing
       #expect(together.claims[second]?.lost.map(\.ownerOrderId) == [owner])
       #expect(together.claims[silent]?.owned.isEmpty == true)
     }
+  }
+
+  @Test func theReportIsTheSameWhateverTheBatches() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("contests-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: directory) }
+    var settings = Settings()
+    settings.databaseURL = try await load()
+    settings.apps = [Settings.App(name: "game", bundleId: "com.example.game")]
+    settings.channel = .verifyReceipt
+    settings.formats = [.csv]
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    var reports: [[String: Data]] = []
+    for batchSize in [1_000, 1, 7] {
+      settings.contestBatchSize = batchSize
+      var request = NightRequest(asOf: Instant(seconds: 1_000_000))
+      request.period = try Period(since: "1970-01-01", until: "1970-01-10", in: settings.timeZone)
+      request.out = directory.appendingPathComponent("\(batchSize)").path
+      let night = NightRun(
+        settings: settings, logger: logger, stop: StopSignal(), progress: Progress(logger: logger, isQuiet: true))
+      _ = try await night.reconcile(request)
+      let files = ["orders.csv", "findings.csv", "receipts.csv", "summary.json"]
+      reports.append(
+        try Dictionary(
+          uniqueKeysWithValues: files.map { name in
+            (name, try Data(contentsOf: directory.appendingPathComponent("\(batchSize)/\(name)")))
+          }))
+    }
+    #expect(reports[1] == reports[0] && reports[2] == reports[0])
+    let orders = String(decoding: reports[0]["orders.csv"] ?? Data(), as: UTF8.self).split(separator: "\r\n")
+    #expect(orders.count == 1 + 4 * Self.rounds.count)
+    let second = orders.filter { $0.hasPrefix("second-") }
+    #expect(second.filter { $0.contains(",duplicate,") }.count == 3, "settled: \(second)")
+    #expect(second.filter { $0.contains(",unconfirmed,") }.count == 4, "open: \(second)")
   }
 }

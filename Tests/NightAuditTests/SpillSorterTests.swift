@@ -35,9 +35,9 @@ import Testing
     }
     let inMemory = try sorted(records, budget: 1 << 30)
     records.shuffle(using: &generator)
-    let onDisk = try sorted(records, budget: 1_000)
     #expect(inMemory.count == count)
-    #expect(inMemory == onDisk)
+    // The smaller budget is one record: so many runs that merged ones are merged again.
+    for budget in [1_000, 20] { #expect(try sorted(records, budget: budget) == inMemory) }
     let keys = inMemory.map { Array($0.prefix { $0 != 0xFF }) }
     for (earlier, later) in zip(keys, keys.dropFirst()) { #expect(!later.lexicographicallyPrecedes(earlier)) }
   }

@@ -39,7 +39,8 @@ struct Audit {
       keepsFilings: record != nil)
     progress.begin("auditing orders", total: 0)
     try AuditPass(
-      plan: plan, sales: sales, collector: collector, temporaryDirectory: temporary, stop: stop, progress: progress
+      plan: plan, sales: sales, collector: collector, temporaryDirectory: temporary,
+      contestBatchSize: settings.contestBatchSize, stop: stop, progress: progress
     )
     .run(coordinator) {
       let connection = try connect(scope)

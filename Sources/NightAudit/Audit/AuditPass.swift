@@ -8,18 +8,20 @@ struct AuditPass {
   private let sales: SalesRows
   private let collector: AuditCollector
   private let temporaryDirectory: String
+  private let contestBatchSize: Int
   private let stop: StopSignal
   private let progress: Progress
 
   init(
-    plan: AuditPlan, sales: SalesRows, collector: AuditCollector, temporaryDirectory: String, stop: StopSignal,
-    progress: Progress
+    plan: AuditPlan, sales: SalesRows, collector: AuditCollector, temporaryDirectory: String, contestBatchSize: Int,
+    stop: StopSignal, progress: Progress
   ) {
     self.stop = stop
     self.plan = plan
     self.sales = sales
     self.collector = collector
     self.temporaryDirectory = temporaryDirectory
+    self.contestBatchSize = contestBatchSize
     self.progress = progress
   }
 
@@ -32,7 +34,7 @@ struct AuditPass {
   ///   - coordinator: the connection that exported the snapshot.
   ///   - connect: further connections in that snapshot; the streams need four at once.
   func run(_ coordinator: borrowing BlockingConnection, connect: Connect) throws {
-    let contests = try Contests(coordinator, sales)
+    let contests = try Contests(coordinator, sales, batchSize: contestBatchSize)
     let attention = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
     let ofContestants = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
     try readReceipts(coordinator, connect: connect, contests, attention: attention, ofContestants: ofContestants)
@@ -93,10 +95,22 @@ struct AuditPass {
       count += 1
       if count % 4_096 == 0 {
         progress.advance(by: 4_096)
-        if let reason = stop.stopped { throw NightRun.Stopped(reason: reason) }
+        try endIfStopped()
       }
     }
     try passBefore(nil, &deliveries, &transactions, &receipts, contested)
+    // What was settled and never met its order would have been judged as if nobody contested it.
+    if let contestant = contestants.head { throw OutOfStep(orderId: contestant.orderId) }
+  }
+
+  /// The orders do not come in the order in which contestants wait for them.
+  struct OutOfStep: Error, CustomStringConvertible {
+    var orderId: Identifier
+    var description: String { "order \(orderId) did not come in the byte order of its id; nothing is reported" }
+  }
+
+  private func endIfStopped() throws {
+    if let reason = stop.stopped { throw NightRun.Stopped(reason: reason) }
   }
 
   /// What is known under one order id.
@@ -168,6 +182,7 @@ struct AuditPass {
     var cursor = try SpillCursor(receipts) { (key: $0.key, receipt: try Receipt(from: $0)) }
     var record = RecordBytes()
     for (place, batch) in contests.batches.enumerated() {
+      try endIfStopped()
       let key = AuditPass.key(ofBatch: place)
       var ofBatch: [Identifier: [Receipt]] = [:]
       while cursor.head?.key == key, let receipt = try cursor.next()?.receipt {

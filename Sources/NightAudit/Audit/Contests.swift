@@ -33,10 +33,10 @@ struct Contests {
   /// - Parameters:
   ///   - connection: in the run's snapshot.
   ///   - circle: the only orders that are looked at; whoever else could contest their claims must be among them.
-  ///   - batchSize: orders in a batch at least, but for the last one.
+  ///   - batchSize: orders in a batch at least, but for the last one. More take more memory and nothing else.
   init(
     _ connection: borrowing BlockingConnection, _ sales: SalesRows, among circle: Set<Identifier>? = nil,
-    batchSize: Int = 1_000
+    batchSize: Int
   ) throws {
     let restrictions =
       try circle.map { try Contests.literals(Array($0)).map { "o.order_id::text COLLATE \"C\" = ANY (\($0))" } }
@@ -82,7 +82,7 @@ struct Contests {
       SELECT o.order_id::text, t.environment, t.transaction_id, t.order_id
       FROM \(sales.schema).orders o
       JOIN night_audit.transactions t ON t.transaction_id = o.transaction_id::text
-      WHERE t.order_id IS DISTINCT FROM o.order_id::text AND \(restriction)
+      WHERE t.order_id IS DISTINCT FROM o.order_id::text AND o.order_id IS NOT NULL AND \(restriction)
       """)
     while try named.advance() { try take(named, isDetour: false) }
     // Whoever names a transaction claims no other one that is named: such a detour contests nothing.
@@ -190,11 +190,14 @@ struct Contests {
     return found
   }
 
+  /// Room for a batch that the last contest in it took over its size: each list is a question of its own.
+  private static let literalSize = 2_000
+
   /// Ids as array constants of bounded length: COPY takes no parameters.
   private static func literals(_ ids: [Identifier]) throws -> [String] {
     let sorted = ids.sorted()
-    return try stride(from: 0, to: sorted.count, by: 1_000).map { start in
-      let items = try sorted[start..<min(start + 1_000, sorted.count)].map { try PostgresLiteral.text($0.text) }
+    return try stride(from: 0, to: sorted.count, by: literalSize).map { start in
+      let items = try sorted[start..<min(start + literalSize, sorted.count)].map { try PostgresLiteral.text($0.text) }
       return "ARRAY[\(items.joined(separator: ","))]::text[]"
     }
   }

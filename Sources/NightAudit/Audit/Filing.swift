@@ -16,7 +16,7 @@ struct Filing {
     self.isUnclaimed = isUnclaimed
   }
 
-  private static let batchSize = 10_000
+  private static let batchSize = 50_000
 
   /// Brings the stored transactions up to all changes, and what their receipts are known to have brought.
   ///

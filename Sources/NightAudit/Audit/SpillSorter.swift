@@ -41,10 +41,16 @@ final class SpillSorter {
   /// One run of sorted records in a file.
   private struct Run {
     var file: UnsafeMutablePointer<FILE>
+    /// How often its records were merged.
+    var level = 0
     var head: Record?
     /// Of the head's key.
     var prefix: UInt64 = 0
   }
+
+  /// So many runs of a level become one of the next: a process may have few files open, and each record that is read is
+  /// compared with all of them.
+  private static let fanIn = 32
 
   private let directory: String
   private let budget: Int
@@ -97,8 +103,13 @@ final class SpillSorter {
       let entry = entries[position]
       return Record(key: Array(arena[entry.key]), content: Array(arena[entry.content]))
     }
+    return try least(among: runs.indices)
+  }
+
+  /// Takes the least of the heads of some runs; nil after the last.
+  private func least(among indices: Range<Int>) throws(Failure) -> Record? {
     var least: Int?
-    for index in runs.indices where runs[index].head != nil {
+    for index in indices where runs[index].head != nil {
       if let found = least, !isBefore(index, found) { continue }
       least = index
     }
@@ -128,8 +139,13 @@ final class SpillSorter {
     if !entries.isEmpty { try spill() }
     // Everything is read from the files now.
     (arena, entries) = ([], [])
-    for index in runs.indices {
-      rewind(runs[index].file)
+    try rewind(runs.indices)
+  }
+
+  /// Puts each of some runs before its second record, the first being its head.
+  private func rewind(_ indices: Range<Int>) throws(Failure) {
+    for index in indices {
+      Glibc.rewind(runs[index].file)
       try advance(index)
     }
   }
@@ -151,24 +167,62 @@ final class SpillSorter {
 
   private func spill() throws(Failure) {
     sortEntries()
+    let file = try openFile()
+    runs.append(Run(file: file))
+    for entry in entries {
+      try write(entry.keyLength, entry.contentLength, to: file)
+      guard arena.withUnsafeBytes({ write($0[entry.all], to: file) }) else { throw failure() }
+    }
+    guard fflush(file) == 0 else { throw failure() }
+    entries.removeAll(keepingCapacity: true)
+    arena.removeAll(keepingCapacity: true)
+    try mergeFullLevels()
+  }
+
+  private func mergeFullLevels() throws(Failure) {
+    while runs.count >= SpillSorter.fanIn {
+      let level = runs[runs.count - 1].level
+      // The newest runs are the last ones, and of the lowest level.
+      let full = runs.count - SpillSorter.fanIn..<runs.count
+      guard runs[full.lowerBound].level == level else { return }
+      try rewind(full)
+      let file = try openFile()
+      var isMerged = false
+      defer { if !isMerged { fclose(file) } }
+      while let record = try least(among: full) {
+        try write(UInt32(record.key.count), UInt32(record.content.count), to: file)
+        for part in [record.key, record.content] {
+          guard part.withUnsafeBytes({ write($0[...], to: file) }) else { throw failure() }
+        }
+      }
+      guard fflush(file) == 0 else { throw failure() }
+      isMerged = true
+      for run in runs[full] { fclose(run.file) }
+      runs.removeSubrange(full)
+      runs.append(Run(file: file, level: level + 1))
+    }
+  }
+
+  private func openFile() throws(Failure) -> UnsafeMutablePointer<FILE> {
     var path = Array((directory + "/night-audit-XXXXXX").utf8CString)
     let descriptor = mkstemp(&path)
     guard descriptor >= 0, let file = fdopen(descriptor, "w+") else { throw failure() }
     // Nameless from here on: it is gone with the process, however that ends.
     unlink(path)
-    runs.append(Run(file: file, head: nil))
-    for entry in entries {
-      var lengths = (entry.keyLength, entry.contentLength)
-      let length = entry.all.count
-      let isWritten = arena.withUnsafeBytes { arena in
-        fwrite(&lengths, 8, 1, file) == 1
-          && (length == 0 || arena.baseAddress.map { fwrite($0 + entry.start, length, 1, file) == 1 } ?? false)
-      }
-      guard isWritten else { throw failure() }
-    }
-    guard fflush(file) == 0 else { throw failure() }
-    entries.removeAll(keepingCapacity: true)
-    arena.removeAll(keepingCapacity: true)
+    return file
+  }
+
+  private func write(
+    _ keyLength: UInt32, _ contentLength: UInt32, to file: UnsafeMutablePointer<FILE>
+  ) throws(Failure) {
+    var lengths = (keyLength, contentLength)
+    guard fwrite(&lengths, 8, 1, file) == 1 else { throw failure() }
+  }
+
+  /// False, with `errno` set, when the bytes do not fit.
+  private func write(_ bytes: Slice<UnsafeRawBufferPointer>, to file: UnsafeMutablePointer<FILE>) -> Bool {
+    let bytes = UnsafeRawBufferPointer(rebasing: bytes)
+    return fwrite(bytes.baseAddress, 1, bytes.count, file) == bytes.count
   }
 
   private func read(_ file: UnsafeMutablePointer<FILE>) throws(Failure) -> Record? {

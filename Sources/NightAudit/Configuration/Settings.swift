@@ -56,6 +56,8 @@ package struct Settings: Sendable {
   /// nil: report folders are kept for ever.
   package var retention: Span?
   package var workbookOrders = 100_000
+  /// Orders whose contested claims are settled at a time. It has no key: only the memory depends on it.
+  package var contestBatchSize = 1_000
   /// Where reports of nights are sent.
   package var deliver: [DispatchTarget] = []
   /// What was odd but usable, for the log.

@@ -4,7 +4,8 @@ import Reconciliation
 /// How `night_audit.transactions` is read and written.
 package enum TransactionTable {
   /// The columns of `record(_:)`, for the table aliased `t`. The first is the order that the row is filed under. What no
-  /// rule asks about is left out: the product's type, and who said all this when.
+  /// rule asks about is left out, and so the record lacks it: the product's type, the line item on the web, whether it was
+  /// upgraded, and who said all this when.
   package static let columns = """
     t.order_id, t.environment, t.transaction_id, t.product_id, t.bundle_id, t.original_transaction_id, t.quantity, \
     t.purchased_at, t.original_purchased_at, t.expires_at, t.subscription_expires_at, t.revoked_at, \

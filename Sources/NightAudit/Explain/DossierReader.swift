@@ -15,7 +15,7 @@ struct DossierReader: ~Copyable {
     let rows = try orders(orderId)
     guard let row = rows.first else { return nil }
     let circle = try ClaimCircle.orders(around: orderId, connection, sales)
-    let contests = try Contests(connection, sales, among: circle)
+    let contests = try Contests(connection, sales, among: circle, batchSize: 1_000)
     var contested = ContestedKeys()
     var contestants: [Contestant] = []
     for batch in contests.batches {
@@ -202,9 +202,11 @@ struct DossierReader: ~Copyable {
     _ transactions: inout [OrderDossier.Transaction], of orderId: Identifier, _ contestants: [Contestant]
   ) throws {
     let contestants = Dictionary(contestants.map { ($0.orderId, $0) }) { first, _ in first }
-    var others: [Order] = []
-    try Contests.orders(Set(contestants.keys), connection, sales, asOf: rules.asOf) { others.append($0) }
-    others = others.filter { $0.orderId != orderId }.sorted {
+    var ordersById: [Identifier: Order] = [:]
+    try Contests.orders(Set(contestants.keys), connection, sales, asOf: rules.asOf) { order in
+      if ordersById[order.orderId] == nil { ordersById[order.orderId] = order }
+    }
+    let others = ordersById.values.filter { $0.orderId != orderId }.sorted {
       ($0.createdAt, $0.orderId) < ($1.createdAt, $1.orderId)
     }
     for place in transactions.indices {
