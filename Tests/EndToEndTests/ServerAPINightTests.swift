@@ -178,18 +178,21 @@ import Testing
     }
     kill(running.process.processIdentifier, SIGKILL)
     _ = await running.finish()
-    let known = try await shop.value(
+    let stored = try await shop.value(
       "SELECT string_agg(split_part(subject_id, '/', 2), ',') FROM night_audit.receipt_checks WHERE outcome = 'verified'"
     )
-    #expect(known.split(separator: ",").count >= 20)
+    let known = Set(stored.split(separator: ",").map(String.init))
+    #expect(known.count >= 20)
     // The dead run's leases run out by themselves; here is no time to wait for that.
     try await shop.execute("UPDATE night_audit.receipt_checks SET leased_until = now() - interval '1 second'")
-    try shop.forgetRequests()
     let night = try await shop.night()
     #expect(night.result.status == 0, "\(night.result.errors)")
     #expect(night.payments.count == 60 && night.payments.values.allSatisfy { $0 == "paid" })
     let asked = try shop.timesAsked()
-    #expect(asked.values.allSatisfy { $0 == 1 } && known.split(separator: ",").allSatisfy { asked[String($0)] == nil })
+    #expect(known.allSatisfy { asked[$0] == 1 }, "\(asked)")
+    // What was under way when the first run died has no answer, and is asked about again.
+    #expect(
+      ids.allSatisfy { (1...2).contains(asked[$0] ?? 0) } && asked.values.filter { $0 == 2 }.count <= 4, "\(asked)")
   }
 
   @Test func theDoctorReadsTheKey() async throws {
