@@ -3,8 +3,7 @@ import Glibc
 /// How hard the parts of a workbook are compressed.
 ///
 /// libxlsxwriter 1.1.4 leaves zlib at its default, level 6, and offers no other: with a sheet for every order that is a
-/// third of a workbook's processor time. Level 2 takes a third of that and makes files a quarter larger; spreadsheet
-/// programs save at the fast levels as well.
+/// third of a workbook's processor time. Level 2 takes a third of that, and makes files a quarter larger.
 private let level: CInt = 2
 
 /// zlib.h: Z_DEFAULT_COMPRESSION.
