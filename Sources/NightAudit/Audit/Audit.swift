@@ -90,10 +90,12 @@ struct Audit {
     let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit")
     // Whole tables are read in the order of ids, which is not the order on disk: one sort costs less than a million visits
     // to scattered pages, unless those lie in a processor's cache, as the planner is told here. Sorts and hash tables of
-    // that size are the fastest ones, too. No expression is worth compiling, and other processors are the shop's.
+    // that size are the fastest ones, too. A server that limits temporary files is left to its indexes. No expression is
+    // worth compiling, and other processors are the shop's.
     try connection.executeScript(
       """
-      SET work_mem = '16MB'; SET effective_cache_size = '16MB'; SET jit = off; SET max_parallel_workers_per_gather = 0
+      SET work_mem = '16MB'; SET jit = off; SET max_parallel_workers_per_gather = 0;
+      SELECT set_config('effective_cache_size', '16MB', false) WHERE current_setting('temp_file_limit') = '-1'
       """)
     return connection
   }
