@@ -76,3 +76,7 @@ package struct MoneyByCurrency: Equatable, Sendable {
     minorUnits.sorted { $0.key < $1.key }.map { (currency: $0.key, minorUnits: $0.value) }
   }
 }
+
+extension Money {
+  static func millionthsPerMinorUnit(_ currency: Currency) -> Int64 { powersOfTen[max(0, 6 - Int(currency.digits))] }
+}

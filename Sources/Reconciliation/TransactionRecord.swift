@@ -187,3 +187,12 @@ extension EvidenceChannel {
     }
   }
 }
+
+extension TransactionRecord {
+  /// Apple's recorded customer price; nil where it is unknown or no whole number of minor units.
+  package var price: Money? {
+    guard let milliunits = self.priceMilliunits, let code = self.currency, let currency = Currency(code: code)
+    else { return nil }
+    return Money(milliunits: milliunits, currency: currency)
+  }
+}

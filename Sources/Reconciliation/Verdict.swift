@@ -119,3 +119,33 @@ package enum Disposition: String, Hashable, CaseIterable, Sendable {
 package enum Goods: Hashable, Sendable {
   case inFull, partly, none
 }
+
+extension PaymentReason {
+  /// The reason in plain words, as a clause.
+  package var explanation: String {
+    switch self {
+    case .signatureInvalid: "its proof does not carry Apple's signature"
+    case .malformed: "its proof is not a receipt at all"
+    case .wrongBundle: "its proof belongs to another app"
+    case .productMismatch: "the payment is for another product"
+    case .duplicate: "another order owns the payment"
+    case .sandbox: "it was a test purchase in the sandbox"
+    case .xcode: "it was made in Xcode's test environment, which Apple does not sign"
+    case .idMismatch: "the transaction id is not the one in its own signed proof"
+    case .notFound: "Apple knows no such transaction in production or sandbox"
+    case .familyShared: "access comes from a family member's purchase"
+    case .noEvidence: "there is neither receipt nor transaction id, though the shop says verified"
+    case .neverPaid: "there is neither receipt nor transaction id"
+    case .neverChecked: "Apple has not been asked yet"
+    case .awaitingEvidence: "the order is so young that its receipt may still arrive"
+    case .unreachable: "Apple could not be reached"
+    case .rateLimited: "Apple limited our requests"
+    case .appleError: "Apple answered with an error"
+    case .accountGone: "Apple says that the customer's account no longer exists"
+    case .notInReceipt: "the receipt is genuine but does not list the purchase, which proves nothing"
+    case .notFoundYet: "Apple does not know the transaction yet"
+    case .contradiction: "Apple's answers contradict each other"
+    case .noRoots: "Apple's root certificates are not installed, so the signature cannot be checked"
+    }
+  }
+}

@@ -55,6 +55,7 @@ final class TemporaryFiles: Sendable {
 
   /// A stream over a file that has no name any more: it is gone when it is closed, or when the process dies.
   fileprivate func open() -> UnsafeMutablePointer<FILE>? {
+    // mkstemp(3) puts letters of its own in the place of the six.
     var path = Array("\(directory)/workbook.XXXXXX".utf8CString)
     let descriptor = unsafe mkstemp(&path)
     guard descriptor >= 0 else {

@@ -33,7 +33,7 @@ final class Simulator: Sendable {
   func serve(path: String, subject: String, respond: (World, SimulatedClock.Reading) -> Answer) async throws -> Answer {
     log.arrived(path: path)
     let fate = faults.fate(path: path, subject: subject)
-    // Without a latency no clock is needed, and thousands of answers a second are asked for in stress tests.
+    // Waiting is what is simulated. Without a latency no clock is needed, and thousands of answers a second are asked for in stress tests.
     if fate.latency > .zero { try await Task.sleep(for: fate.latency) }
     var answer = respond(world, clock.reading)
     if let disturbance = fate.disturbance {

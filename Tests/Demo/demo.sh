@@ -17,7 +17,7 @@ for variable in $(compgen -e); do
 done
 export LC_ALL=C.UTF-8
 
-# Short, because the path of a Unix socket has at most 107 bytes.
+# Short, because the path of a Unix socket has at most 107 bytes. mktemp puts letters of its own in the place of the six.
 work=$(mktemp -d /tmp/night-audit-demo.XXXXXX)
 server='' simulator=''
 

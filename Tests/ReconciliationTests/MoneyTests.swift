@@ -65,6 +65,7 @@ import Testing
     #expect(Currency(code: code)?.code == code)
   }
 
+  // XXX is ISO 4217's own code for a transaction without a currency.
   @Test("What is not in the table is no currency", arguments: ["", "US", "USDX", "usd", "XXX", "ÜSD", "U\0D", "🪙"])
   func unknown(code: String) { #expect(Currency(code: code) == nil) }
 

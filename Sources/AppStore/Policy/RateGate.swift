@@ -27,7 +27,8 @@ package final class RateGate: Sendable {
       return Clock(
         uptime: { origin.duration(to: .now) },
         sleep: { span throws(CancellationError) in
-          // Task.sleep throws nothing else; only its signature is untyped.
+          // To the moment, because whatever it is late by is missing from the rate. Task.sleep throws nothing else; only its
+          // signature is untyped.
           do { try await Task.sleep(for: span, tolerance: .zero) } catch { throw CancellationError() }
         })
     }()

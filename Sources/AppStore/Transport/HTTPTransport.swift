@@ -65,6 +65,7 @@ package struct HTTPTransport: Sendable {
     let first = await withTaskGroup(of: Result<HTTPReply, HTTPFailure>?.self) { group in
       group.addTask { await exchange(request) }
       group.addTask {
+        // Cancelled as soon as the reply is there.
         do { try await Task.sleep(for: timeout) } catch { return nil }
         return .failure(.unreachable("timeout"))
       }

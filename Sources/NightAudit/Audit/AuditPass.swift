@@ -257,6 +257,7 @@ struct AuditPass {
   ) throws {
     for place in group.transactions.indices {
       let key = group.transactions[place].key
+      // What is filed under an order that contests nothing is contested by nobody: it need not be looked for.
       if isContested ? contested.isClaimed(key, own: claims) : claims.areAbout(key) {
         if group.unclaimed[place] { try collector.refile(key, isUnclaimed: false) }
       } else {

@@ -204,6 +204,7 @@ final class SpillSorter {
   }
 
   private func openFile() throws(Failure) -> UnsafeMutablePointer<FILE> {
+    // mkstemp(3) puts letters of its own in the place of the six.
     var path = Array((directory + "/night-audit-XXXXXX").utf8CString)
     let descriptor = mkstemp(&path)
     guard descriptor >= 0, let file = fdopen(descriptor, "w+") else { throw failure() }

@@ -174,6 +174,7 @@ struct Courier: Sendable {
           let deadline = ContinuousClock.now + limit
           while ContinuousClock.now < deadline {
             if stop.stopped != nil { return .stopped }
+            // Short naps: a signal or the limit must not wait for a program that does not end.
             try await Task.sleep(for: .milliseconds(100))
           }
           return .late

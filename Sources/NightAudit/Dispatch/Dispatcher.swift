@@ -25,6 +25,7 @@ struct Dispatcher {
   /// The wait after the given failure.
   var pause: @Sendable (_ attempt: Int) async throws -> Void = { attempt in
     let backoff = Backoff(base: .seconds(2), cap: .seconds(60))
+    // A place that has just failed needs a moment, and every time a longer one.
     try await Task.sleep(for: backoff.delay(attempt: attempt, random: Double.random(in: 0..<1)))
   }
 

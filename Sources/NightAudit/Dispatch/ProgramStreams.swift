@@ -35,6 +35,7 @@ enum ProgramStreams {
 
   /// An empty file without a name. The caller closes it.
   static func errors() throws(Errno) -> Int32 {
+    // mkstemp(3) puts letters of its own in the place of the six.
     var path = Array("\(temporaryDirectory)/night-audit.XXXXXX".utf8CString)
     let descriptor = mkstemp(&path)
     guard descriptor >= 0 else { throw Errno(rawValue: errno) }

@@ -88,6 +88,7 @@ package struct RecheckStage: Sendable {
     try await withThrowingTaskGroup(of: Event.self) { group in
       // Without it nobody would notice a signal or the deadline while every question waits for a bucket that Apple shut.
       let tick: @Sendable () async -> Event = {
+        // Cancelled, it ticks at once, and the group is at its end.
         try? await Task.sleep(for: .milliseconds(250))
         return .tick
       }
@@ -106,6 +107,7 @@ package struct RecheckStage: Sendable {
           isDrained = true
           // Answers that are on their way are worth waiting for, but not for ever.
           group.addTask {
+            // Cancelled when the answers came sooner.
             try? await Task.sleep(for: .seconds(10))
             return .patience
           }
@@ -242,6 +244,7 @@ package struct RecheckStage: Sendable {
       if attempt < Self.tries, answer.isWorthAnotherTry, reasonToEnd(deadline) == nil {
         let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
           attempt: attempt, random: .random(in: 0..<1))
+        // A server in trouble needs a moment; cancelled in it, the answer that there is stands.
         if (try? await Task.sleep(for: pause)) != nil { continue }
       }
       return answer

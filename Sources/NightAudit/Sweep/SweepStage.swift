@@ -77,6 +77,7 @@ package struct SweepStage: Sendable {
         return .sweep
       }
       group.addTask {
+        // Short naps for the signal or the deadline; then pages that are on their way are worth waiting for, not for ever.
         while !isOver { try await Task.sleep(for: .milliseconds(250)) }
         try await Task.sleep(for: Self.farewell)
         return .patience

@@ -49,6 +49,7 @@ package struct SweptFacts: Sendable {
     for attempt in 1...Self.lockTries {
       if try await session.execute("SELECT pg_try_advisory_lock\(lock)", key).single().bool(0) { break }
       if attempt == Self.lockTries { return nil }
+      // The lock of a worker that was killed is given back within this, without anybody telling us.
       try await Task.sleep(for: .milliseconds(200))
     }
     let result: Result<Value, any Error>

@@ -262,6 +262,7 @@ void table_open(Table* table, const Book* book, const char* directory, const cha
 
 void table_sort_later(Table* table, const char* directory) {
   char path[4096];
+  // mkstemp(3) puts letters of its own in the place of the six.
   snprintf(path, sizeof path, "%s/spool-XXXXXX", directory);
   table->spool = mkstemp(path);
   if (table->spool < 0 || unlink(path)) fail(path, strerror(errno));

@@ -6,10 +6,12 @@
   /// process is how it is told of a failure; it then keeps the input.
   @_cdecl("LLVMFuzzerTestOneInput")
   public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    // libFuzzer knows no other end of a run that cannot begin.
     guard let harness else { fatalError("the corpus cannot be read") }
     do throws(FuzzHarness.Violation) {
       try harness.check(Array(UnsafeBufferPointer(start: start, count: count)))
     } catch {
+      // A crash is how libFuzzer learns of a violation and keeps the input.
       fatalError("\(error)")
     }
     return 0
