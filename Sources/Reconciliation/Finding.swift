@@ -1,8 +1,81 @@
+/// What a finding stands on. Ids are unique within their own kind only: order `17` and delivery `17` are two subjects.
+package struct Subject: Hashable, Comparable, Sendable {
+  /// The raw value is the word in the database and in the stable id.
+  package enum Kind: String, Hashable, CaseIterable, Sendable {
+    case order, delivery, receipt, transaction
+    /// A product in a week of Apple's sales reports.
+    case productWeek = "product_week"
+
+    fileprivate var rank: Int {
+      switch self {
+      case .order: 0
+      case .delivery: 1
+      case .receipt: 2
+      case .transaction: 3
+      case .productWeek: 4
+      }
+    }
+  }
+
+  package var kind: Kind
+  package var id: Identifier
+
+  package init(_ kind: Kind, _ id: Identifier) {
+    self.kind = kind
+    self.id = id
+  }
+
+  package static func order(_ id: Identifier) -> Subject { Subject(.order, id) }
+  package static func delivery(_ id: Identifier) -> Subject { Subject(.delivery, id) }
+  package static func receipt(_ id: Identifier) -> Subject { Subject(.receipt, id) }
+  package static func transaction(_ id: Identifier) -> Subject { Subject(.transaction, id) }
+
+  /// A product in a week, told by the day that it begins on: `2026-11-16`.
+  package static func product(_ id: Identifier, weekOf day: String) -> Subject {
+    Subject(.productWeek, Identifier("\(id.text) \(day)"))
+  }
+
+  package static func < (left: Subject, right: Subject) -> Bool {
+    (left.id, left.kind.rank) < (right.id, right.kind.rank)
+  }
+
+  /// The subject of a finding that was stored before subjects had a kind, from its columns.
+  ///
+  /// In SQL, where `f` is the stored row:
+  /// ```sql
+  /// CASE WHEN f.kind IN ('orphan_payment', 'renewal_without_order') THEN 'transaction'
+  ///      WHEN f.kind = 'orphan_delivery' THEN 'delivery'
+  ///      WHEN f.subject = f.order_id THEN 'order'
+  ///      WHEN f.subject = f.receipt_id THEN 'receipt'
+  ///      WHEN f.subject = f.delivery_id THEN 'delivery'
+  ///      ELSE 'order' END
+  /// ```
+  package init(
+    stored id: Identifier, of kind: FindingKind, orderId: Identifier?, receiptId: Identifier?, deliveryId: Identifier?
+  ) {
+    self.id = id
+    switch kind {
+    case .orphanPayment, .renewalWithoutOrder: self.kind = .transaction
+    case .orphanDelivery: self.kind = .delivery
+    case .unreportedByShop: self.kind = .productWeek
+    default:
+      switch id {
+      case orderId: self.kind = .order
+      case receiptId: self.kind = .receipt
+      case deliveryId: self.kind = .delivery
+      default: self.kind = .order
+      }
+    }
+  }
+}
+
 /// A discrepancy that a person must look at.
 package struct Finding: Hashable, Sendable {
   package var kind: FindingKind
-  /// The order, or else the transaction, receipt or delivery that it stands on. With the kind it makes the stable id.
-  package var subject: Identifier
+  /// How urgent this one is: as a rule what its kind is.
+  package var severity: Severity
+  /// With the kind it makes the stable id.
+  package var subject: Subject
   package var orderId: Identifier?
   package var userId: Identifier?
   package var productId: Identifier?
@@ -16,6 +89,10 @@ package struct Finding: Hashable, Sendable {
   package var amount: Money?
   /// The money that this finding, and no other finding on the same order, puts at stake.
   package var atStake: Money?
+  /// Whether it puts money at stake of which nobody knows how much; then `atStake` is nil.
+  package var isStakeUnknown = false
+  /// When the deal happened: Apple's purchase date, else the order's, delivery's or receipt's own.
+  package var occurredAt: Instant?
   package var paidAt: Instant?
   package var deliveredAt: Instant?
   /// Why, in words that need no programmer.
@@ -23,12 +100,20 @@ package struct Finding: Hashable, Sendable {
   /// Whether Apple was asked about the facts behind it before this run; such evidence is renewed before a critical report.
   package var evidenceCheckedAt: Instant?
 
-  package init(kind: FindingKind, subject: Identifier, reason: String) {
+  package init(kind: FindingKind, subject: Subject, reason: String) {
     self.kind = kind
+    severity = kind.severity
     self.subject = subject
     self.reason = reason
   }
 
-  /// What the stable id is a hash of.
-  package var identity: String { kind.rawValue + "\n" + subject.text }
+  /// What the stable id is a hash of: kind, kind of subject and subject, a line feed between them.
+  ///
+  /// Stored ids are the first 32 hexadecimal digits of its SHA-256. In Postgres:
+  /// ```sql
+  /// left(encode(sha256(convert_to(f.kind || E'\n' || subject_kind || E'\n' || f.subject, 'UTF8')), 'hex'), 32)
+  /// ```
+  /// Before subjects had a kind it was the hash of `f.kind || E'\n' || f.subject`; ``Subject/init(stored:of:orderId:receiptId:deliveryId:)``
+  /// has the kind of what was stored then.
+  package var identity: String { "\(kind.rawValue)\n\(subject.kind.rawValue)\n\(subject.id.text)" }
 }

@@ -19,6 +19,18 @@ package enum Severity: String, Hashable, Comparable, CaseIterable, Sendable {
   package static func < (left: Severity, right: Severity) -> Bool { left.rank < right.rank }
 }
 
+/// What the shop's own jobs may do about a finding; the words of `actions.json`.
+package enum FindingAction: String, Hashable, CaseIterable, Sendable {
+  case deliver
+  case deliverRest = "deliver_rest"
+  case takeBack = "take_back"
+  case bookRefund = "book_refund"
+  case reinstate
+  case correctStatus = "correct_status"
+  /// Only a person can say.
+  case look
+}
+
 /// A kind of discrepancy; the raw value is the word in reports and on the command line.
 ///
 /// The order of the cases is the order in which findings of one order are listed, and in which the first one carries the
@@ -48,13 +60,19 @@ package enum FindingKind: String, Hashable, CaseIterable, Sendable {
   case amountMismatch = "amount_mismatch"
   case currencyMismatch = "currency_mismatch"
   case familySharedSale = "family_shared_sale"
+  case restoredAsSale = "restored_as_sale"
   case lapsedStillServed = "lapsed_still_served"
+  case unreportedByShop = "unreported_by_shop"
   case stuckUnconfirmed = "stuck_unconfirmed"
   case renewalWithoutOrder = "renewal_without_order"
   case statusMismatch = "status_mismatch"
   case environmentMislabelled = "environment_mislabelled"
   case deliveredBeforePaid = "delivered_before_paid"
   case futureDated = "future_dated"
+  case purchasePredatesOrder = "purchase_predates_order"
+  case unknownProduct = "unknown_product"
+  case soldOutsideCatalogue = "sold_outside_catalogue"
+  case boughtTwice = "bought_twice"
   case accountTokenMissing = "account_token_missing"
   case badRow = "bad_row"
 
@@ -63,6 +81,7 @@ package enum FindingKind: String, Hashable, CaseIterable, Sendable {
 
   private static let places = Dictionary(uniqueKeysWithValues: allCases.enumerated().map { ($1, $0) })
 
+  /// How urgent it is as a rule; ``Finding/severity`` says it of one finding.
   package var severity: Severity {
     switch self {
     case .paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .cancelledButPaid, .orphanPayment, .duplicateClaim,
@@ -70,11 +89,32 @@ package enum FindingKind: String, Hashable, CaseIterable, Sendable {
       .deliveredAfterRefund, .refundReversedNotReinstated:
       .critical
     case .refundedStillDelivered, .partialRefund, .refundNotBooked, .refundOnlyHere, .deliveredTwice, .orphanDelivery,
-      .quantityMismatch, .amountMismatch, .currencyMismatch, .familySharedSale, .lapsedStillServed, .stuckUnconfirmed:
+      .quantityMismatch, .amountMismatch, .currencyMismatch, .familySharedSale, .restoredAsSale, .lapsedStillServed,
+      .unreportedByShop, .stuckUnconfirmed:
       .major
     case .renewalWithoutOrder, .statusMismatch, .environmentMislabelled, .deliveredBeforePaid, .futureDated,
-      .accountTokenMissing, .badRow:
+      .purchasePredatesOrder, .unknownProduct, .soldOutsideCatalogue, .boughtTwice, .accountTokenMissing, .badRow:
       .minor
+    }
+  }
+
+  /// What the shop's own jobs may do about it.
+  package var action: FindingAction {
+    switch self {
+    case .paidNotDelivered: .deliver
+    case .partlyDelivered: .deliverRest
+    case .deliveredNotPaid, .sandboxDelivered, .deliveredAfterRefund, .refundedStillDelivered, .deliveredTwice,
+      .lapsedStillServed:
+      .takeBack
+    case .partialRefund, .refundNotBooked: .bookRefund
+    case .refundReversedNotReinstated: .reinstate
+    case .refundOnlyHere, .statusMismatch: .correctStatus
+    case .cancelledButPaid, .orphanPayment, .duplicateClaim, .chargedTwice, .wrongUser, .productMismatch, .wrongBundle,
+      .signatureInvalid, .orphanDelivery, .quantityMismatch, .amountMismatch, .currencyMismatch, .familySharedSale,
+      .restoredAsSale, .unreportedByShop, .stuckUnconfirmed, .renewalWithoutOrder, .environmentMislabelled,
+      .deliveredBeforePaid, .futureDated, .purchasePredatesOrder, .unknownProduct, .soldOutsideCatalogue, .boughtTwice,
+      .accountTokenMissing, .badRow:
+      .look
     }
   }
 
@@ -105,13 +145,19 @@ package enum FindingKind: String, Hashable, CaseIterable, Sendable {
     case .amountMismatch: "Correct the price in the shop or the order's amount."
     case .currencyMismatch: "Correct the order's currency; nothing was converted."
     case .familySharedSale: "Remove the amount: access through Family Sharing is no sale."
+    case .restoredAsSale: "Remove the amount: a restore gives again what was paid for before."
     case .lapsedStillServed: "End the access, or find the renewal that is missing."
+    case .unreportedByShop: "Find the sales that never reached the shop, starting with the app's logs."
     case .stuckUnconfirmed: "Look at the receipt's last reason; ask the customer for a fresh receipt if it stays."
     case .renewalWithoutOrder: "Book an order for this renewal if renewals are booked as orders."
     case .statusMismatch: "Correct the order's status in the shop."
     case .environmentMislabelled: "Correct the client: it reports the wrong environment."
     case .deliveredBeforePaid: "Check the clocks and the delivery path: goods left before the payment."
     case .futureDated: "Check the clock of the system that wrote this date."
+    case .purchasePredatesOrder: "Check that the order was not made for an earlier purchase."
+    case .unknownProduct: "Add the product to the catalogue, or correct the order."
+    case .soldOutsideCatalogue: "Check the product's dates in the catalogue, or why it could still be bought."
+    case .boughtTwice: "Check whether the customer meant to buy it again; such goods are bought once."
     case .accountTokenMissing: "Pass the account token to StoreKit at purchase."
     case .badRow: "Correct the row in the sales tables or in the view that maps them."
     }

@@ -46,7 +46,7 @@ final class FindingRules {
     considerComparison()
     considerDates()
     decline(
-      [.orphanPayment, .renewalWithoutOrder, .orphanDelivery],
+      [.orphanPayment, .renewalWithoutOrder, .orphanDelivery, .unreportedByShop],
       "It stands on things that no order stands behind, never on an order.")
     // Money of the sandbox is in no total, that of findings included.
     if disposition == .sandbox { for index in found.indices { found[index].atStake = nil } }
@@ -62,9 +62,9 @@ final class FindingRules {
 
   private func add(
     _ kind: FindingKind, atStake: Money? = nil, on transaction: TransactionRecord? = nil, receipt: Receipt? = nil,
-    delivery: Delivery? = nil, subject: Identifier? = nil, _ reason: String
+    delivery: Delivery? = nil, subject: Subject? = nil, _ reason: String
   ) {
-    var finding = Finding(kind: kind, subject: subject ?? order.orderId, reason: reason)
+    var finding = Finding(kind: kind, subject: subject ?? .order(order.orderId), reason: reason)
     finding.orderId = order.orderId
     finding.userId = order.userId
     finding.productId = order.productId
@@ -75,6 +75,7 @@ final class FindingRules {
     finding.bundleId = rules.bundleId(of: order)
     finding.amount = order.amount
     finding.atStake = atStake
+    finding.occurredAt = transaction?.purchaseDate ?? paidAt ?? order.createdAt
     finding.paidAt = paidAt
     finding.deliveredAt = deliveredAt
     finding.evidenceCheckedAt = evidenceCheckedAt(transaction, receipt)
@@ -269,11 +270,15 @@ final class FindingRules {
     }
     for receipt in facts.receipts {
       guard let defect = receipt.defect else { continue }
-      add(.badRow, receipt: receipt, subject: receipt.receiptId, "The receipt row breaks the contract: \(defect).")
+      add(
+        .badRow, receipt: receipt, subject: .receipt(receipt.receiptId),
+        "The receipt row breaks the contract: \(defect).")
     }
     for delivery in facts.deliveries {
       guard let defect = delivery.defect else { continue }
-      add(.badRow, delivery: delivery, subject: delivery.deliveryId, "The delivery row breaks the contract: \(defect).")
+      add(
+        .badRow, delivery: delivery, subject: .delivery(delivery.deliveryId),
+        "The delivery row breaks the contract: \(defect).")
     }
     declineOthers([.signatureInvalid], "No proof of it was refused for its signature.")
     declineOthers([.environmentMislabelled], "No receipt of it was called by another environment than Apple's.")
@@ -303,6 +308,7 @@ final class FindingRules {
         let part = revocation.percentage.map { order.amount.share(milliPercent: $0) }
         let words = part.map { "\($0.decimalText) \($0.currency)" } ?? "a part that Apple does not name"
         add(.partialRefund, atStake: part, "Apple refunded \(words) of this order.")
+        if part == nil { found[found.count - 1].isStakeUnknown = true }
         decline([.refundOnlyHere], "Apple refunded a part of it.")
       } else {
         decline([.partialRefund], "Apple told of no refund.")

@@ -70,11 +70,12 @@ package struct Judgement: Sendable {
     disposition = .badRow
     transactionId = bad.transactionId
     var finding = Finding(
-      kind: .badRow, subject: bad.orderId, reason: "The order row breaks the contract: \(bad.defect).")
+      kind: .badRow, subject: .order(bad.orderId), reason: "The order row breaks the contract: \(bad.defect).")
     finding.orderId = bad.orderId
     finding.userId = bad.userId
     finding.productId = bad.productId
     finding.bundleId = bad.bundleId
+    finding.occurredAt = bad.createdAt
     findings = [finding]
   }
 }

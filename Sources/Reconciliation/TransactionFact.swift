@@ -68,20 +68,75 @@ package struct Revocation: Hashable, Sendable {
   package var type: String?
   /// Apple's code: 1 an issue in the app, 0 any other.
   package var reason: Int32?
+  /// Whether Apple refunded some of several items of the Advanced Commerce API: a part, whose share nobody tells
+  /// (`advancedCommerceInfo.items` of which some have no full refund).
+  package var isOfSomeItems: Bool
 
-  package init(date: Instant, percentage: Int32? = nil, type: String? = nil, reason: Int32? = nil) {
+  package init(
+    date: Instant, percentage: Int32? = nil, type: String? = nil, reason: Int32? = nil, isOfSomeItems: Bool = false
+  ) {
     self.date = date
     self.percentage = percentage
     self.type = type
     self.reason = reason
+    self.isOfSomeItems = isOfSomeItems
   }
 
   /// Whether Apple took back the whole transaction. Without type or percentage it did.
   package var isFull: Bool {
     switch percentage {
-    case .none: type != "REFUND_PRORATED"
+    case .none: type != "REFUND_PRORATED" && !isOfSomeItems
     case .some(let milliPercent): milliPercent >= 100_000
     }
+  }
+}
+
+/// What Apple says about a subscription as a whole (App Store Server API: `status` of Get All Subscription Statuses).
+package enum SubscriptionState: Int32, Hashable, CaseIterable, Sendable {
+  case active = 1
+  case expired = 2
+  /// Apple tries to charge again, and gives no access meanwhile.
+  case billingRetry = 3
+  case gracePeriod = 4
+  case revoked = 5
+
+  /// Whether the customer has access by Apple's word.
+  package var givesAccess: Bool {
+    switch self {
+    case .active, .gracePeriod: true
+    case .expired, .billingRetry, .revoked: false
+    }
+  }
+}
+
+/// What Apple tells about a purchase that no rule asks about, kept because it cannot be fetched again cheaply. Named as in
+/// Apple's `JWSTransactionDecodedPayload`.
+package struct TransactionDetails: Hashable, Sendable {
+  /// The storefront's country, three letters (ISO 3166-1 alpha-3).
+  package var storefront: String?
+  package var appTransactionId: String?
+  /// 1 introductory, 2 promotional, 3 offer code, 4 win-back.
+  package var offerType: Int32?
+  package var offerIdentifier: String?
+  package var subscriptionGroupIdentifier: String?
+  /// Apple's object as JSON text.
+  package var commitmentInfo: String?
+  /// `BILLED_UPFRONT` or `MONTHLY`.
+  package var billingPlanType: String?
+  package var previousOriginalTransactionId: String?
+
+  package init() {}
+
+  /// Takes what a newer statement says; its silence undoes nothing.
+  mutating func take(_ newer: TransactionDetails) {
+    storefront = newer.storefront ?? storefront
+    appTransactionId = newer.appTransactionId ?? appTransactionId
+    offerType = newer.offerType ?? offerType
+    offerIdentifier = newer.offerIdentifier ?? offerIdentifier
+    subscriptionGroupIdentifier = newer.subscriptionGroupIdentifier ?? subscriptionGroupIdentifier
+    commitmentInfo = newer.commitmentInfo ?? commitmentInfo
+    billingPlanType = newer.billingPlanType ?? billingPlanType
+    previousOriginalTransactionId = newer.previousOriginalTransactionId ?? previousOriginalTransactionId
   }
 }
 
@@ -115,6 +170,14 @@ package struct TransactionFact: Hashable, Sendable {
   package var isUpgraded: Bool?
   /// Grace period or billing retry end (Apple: `gracePeriodExpiresDate`).
   package var gracePeriodExpiresDate: Instant?
+  /// When the subscription renews next (Apple: `JWSRenewalInfoDecodedPayload.renewalDate`).
+  package var renewalDate: Instant?
+  /// Apple's answer about the subscription's status; nil where it was not asked for, or did not come. verifyReceipt says as
+  /// much in `pending_renewal_info`.
+  package var subscriptionStatus: SubscriptionState?
+  /// The customer's own word in a request for a refund (Apple: `consumptionRequestReason`): `FULFILLMENT_ISSUE` and others.
+  package var consumptionRequestReason: String?
+  package var details = TransactionDetails()
 
   package var channel: EvidenceChannel
   /// Apple's time of saying it: `signedDate`, or `request_date` for verifyReceipt. Orders facts.

@@ -24,8 +24,14 @@ package struct TransactionRecord: Hashable, Sendable {
     package var purchaseDate: Instant?
     package var originalPurchaseDate: Instant?
     package var expiresDate: Instant?
-    /// The newest expiry or grace period end among all periods of the same subscription.
+    /// The newest expiry, grace period end or renewal date among all periods of the same subscription.
     package var subscriptionExpiresDate: Instant?
+    /// Apple's newest word on the status of the subscription, told with any of its periods; nil while nobody has asked.
+    package var subscriptionStatus: SubscriptionState?
+    /// When Apple said so, which tells the newest among the periods.
+    package var subscriptionStatusDate: Instant?
+    /// When the subscription renews next, as told last.
+    package var renewalDate: Instant?
     /// The revocation in force.
     package var revocation: Revocation?
     /// Whether any channel could say if it was revoked. verifyReceipt cannot for consumables, and its silence is no "no".
@@ -40,6 +46,9 @@ package struct TransactionRecord: Hashable, Sendable {
     package var isRenewal: Bool?
     package var hasOffer: Bool?
     package var isUpgraded: Bool?
+    /// The customer's own word in a request for a refund, told last.
+    package var consumptionRequestReason: String?
+    package var details = TransactionDetails()
     /// Facts that cannot both be true: another product or app under the same id.
     package var isContradictory: Bool
     /// The channel and time of the newest fact.
@@ -143,8 +152,16 @@ extension TransactionRecord.Contents {
     purchaseDate = fact.purchaseDate ?? purchaseDate
     originalPurchaseDate = fact.originalPurchaseDate ?? originalPurchaseDate
     expiresDate = fact.expiresDate ?? expiresDate
-    subscriptionExpiresDate = [subscriptionExpiresDate, fact.expiresDate, fact.gracePeriodExpiresDate]
-      .compactMap { $0 }.max()
+    subscriptionExpiresDate = [
+      subscriptionExpiresDate, fact.expiresDate, fact.gracePeriodExpiresDate, fact.renewalDate,
+    ].compactMap { $0 }.max()
+    if let status = fact.subscriptionStatus {
+      subscriptionStatus = status
+      subscriptionStatusDate = fact.signedDate
+    }
+    renewalDate = fact.renewalDate ?? renewalDate
+    consumptionRequestReason = fact.consumptionRequestReason ?? consumptionRequestReason
+    details.take(fact.details)
     priceMilliunits = fact.priceMilliunits ?? priceMilliunits
     currency = fact.currency ?? currency
     ownership = fact.ownership ?? ownership

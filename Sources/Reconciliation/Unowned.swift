@@ -12,7 +12,7 @@ package enum Unowned {
     else { return nil }
     let isRenewal = transaction.isRenewal == true
     var finding = Finding(
-      kind: isRenewal ? .renewalWithoutOrder : .orphanPayment, subject: transaction.transactionId,
+      kind: isRenewal ? .renewalWithoutOrder : .orphanPayment, subject: .transaction(transaction.transactionId),
       reason: isRenewal
         ? "Apple renewed a subscription to \(transaction.productId) and no order claims the renewal."
         : "Apple confirms a payment for \(transaction.productId) that no order claims.")
@@ -24,6 +24,8 @@ package enum Unowned {
     finding.bundleId = transaction.bundleId
     finding.amount = transaction.price
     finding.atStake = isRenewal ? nil : transaction.price
+    finding.isStakeUnknown = !isRenewal && transaction.price == nil
+    finding.occurredAt = transaction.purchaseDate
     finding.paidAt = transaction.purchaseDate
     finding.evidenceCheckedAt = transaction.checkedAt
     return finding
@@ -38,11 +40,13 @@ package enum Unowned {
       case (.none, .none): "The delivery names no order."
       }
     var finding = Finding(
-      kind: delivery.defect == nil ? .orphanDelivery : .badRow, subject: delivery.deliveryId, reason: reason)
+      kind: delivery.defect == nil ? .orphanDelivery : .badRow, subject: .delivery(delivery.deliveryId), reason: reason)
     finding.orderId = delivery.orderId
     finding.userId = delivery.userId
     finding.productId = delivery.productId
     finding.deliveryId = delivery.deliveryId
+    finding.isStakeUnknown = delivery.defect == nil && delivery.stands
+    finding.occurredAt = delivery.deliveredAt
     finding.deliveredAt = delivery.stands ? delivery.deliveredAt : nil
     return finding
   }
@@ -51,10 +55,11 @@ package enum Unowned {
   package static func findings(on receipt: Receipt) -> [Finding] {
     var found: [Finding] = []
     func add(_ kind: FindingKind, _ reason: String) {
-      var finding = Finding(kind: kind, subject: receipt.receiptId, reason: reason)
+      var finding = Finding(kind: kind, subject: .receipt(receipt.receiptId), reason: reason)
       finding.orderId = receipt.orderId
       finding.userId = receipt.userId
       finding.receiptId = receipt.receiptId
+      finding.occurredAt = receipt.receivedAt
       finding.environment = receipt.state.environment
       finding.bundleId = receipt.state.bundleId
       finding.evidenceCheckedAt = receipt.state.lastAttempt

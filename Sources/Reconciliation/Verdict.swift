@@ -5,6 +5,7 @@ package enum PaymentReason: String, Hashable, CaseIterable, Sendable {
   case malformed
   case wrongBundle = "wrong_bundle"
   case productMismatch = "product_mismatch"
+  case restored
   case duplicate
   case sandbox
   case xcode
@@ -24,15 +25,17 @@ package enum PaymentReason: String, Hashable, CaseIterable, Sendable {
   case notFoundYet = "not_found_yet"
   case contradiction
   case noRoots = "no_roots"
+  case systemic
+  case unreadable
 
   /// Whether this reason proves that no payment of this order exists. Everything else is silence, and silence is not a no.
   package var provesUnpaid: Bool {
     switch self {
-    case .signatureInvalid, .malformed, .wrongBundle, .productMismatch, .duplicate, .sandbox, .xcode, .idMismatch,
-      .notFound, .familyShared, .noEvidence, .neverPaid:
+    case .signatureInvalid, .malformed, .wrongBundle, .productMismatch, .restored, .duplicate, .sandbox, .xcode,
+      .idMismatch, .notFound, .familyShared, .noEvidence, .neverPaid:
       true
     case .neverChecked, .awaitingEvidence, .unreachable, .rateLimited, .appleError, .accountGone, .notInReceipt,
-      .notFoundYet, .contradiction, .noRoots:
+      .notFoundYet, .contradiction, .noRoots, .systemic, .unreadable:
       false
     }
   }
@@ -128,6 +131,7 @@ extension PaymentReason {
     case .malformed: "its proof is not a receipt at all"
     case .wrongBundle: "its proof belongs to another app"
     case .productMismatch: "the payment is for another product"
+    case .restored: "it restores an earlier purchase, for which no money moved"
     case .duplicate: "another order owns the payment"
     case .sandbox: "it was a test purchase in the sandbox"
     case .xcode: "it was made in Xcode's test environment, which Apple does not sign"
@@ -146,6 +150,8 @@ extension PaymentReason {
     case .notFoundYet: "Apple does not know the transaction yet"
     case .contradiction: "Apple's answers contradict each other"
     case .noRoots: "Apple's root certificates are not installed, so the signature cannot be checked"
+    case .systemic: "so many answers of that night were refusals of one kind that the fault is not the customers'"
+    case .unreadable: "its receipts cannot be read, and there is no other answer about it"
     }
   }
 }

@@ -9,7 +9,7 @@ extension RowSink where Self: ~Copyable {
     let currency = (finding.atStake ?? finding.amount)?.currency
     try text(reported.findingId)
     try text(finding.kind.rawValue)
-    try text(finding.kind.severity.rawValue)
+    try text(finding.severity.rawValue)
     try id(finding.orderId)
     try id(finding.userId)
     try id(finding.productId)

@@ -30,7 +30,11 @@ import Testing
     contents.originalPurchaseDate = Instant(seconds: 2)
     contents.expiresDate = Instant(seconds: 3)
     contents.subscriptionExpiresDate = Instant(seconds: 4)
-    contents.revocation = Revocation(date: Instant(seconds: 5), percentage: 70_000, type: "REFUND_PRORATED", reason: 1)
+    contents.subscriptionStatus = .gracePeriod
+    contents.subscriptionStatusDate = Instant(seconds: 10)
+    contents.renewalDate = Instant(seconds: 11)
+    contents.revocation = Revocation(
+      date: Instant(seconds: 5), percentage: 70_000, type: "REFUND_PRORATED", reason: 1, isOfSomeItems: true)
     contents.tellsRevocation = true
     contents.revocationWithdrawnDate = Instant(microseconds: -6)
     contents.priceMilliunits = 9_990
@@ -40,6 +44,15 @@ import Testing
     contents.isRenewal = true
     contents.hasOffer = false
     contents.isUpgraded = true
+    contents.consumptionRequestReason = "FULFILLMENT_ISSUE"
+    contents.details.storefront = "DEU"
+    contents.details.appTransactionId = "app"
+    contents.details.offerType = 2
+    contents.details.offerIdentifier = "spring"
+    contents.details.subscriptionGroupIdentifier = "group"
+    contents.details.commitmentInfo = "{}"
+    contents.details.billingPlanType = "MONTHLY"
+    contents.details.previousOriginalTransactionId = "previous"
     contents.isContradictory = true
     contents.channel = .notification
     contents.signedDate = Instant(seconds: 7)

@@ -25,8 +25,8 @@ import Testing
     let proving = PaymentReason.allCases.filter(\.provesUnpaid).map(\.rawValue)
     #expect(
       proving == [
-        "signature_invalid", "malformed", "wrong_bundle", "product_mismatch", "duplicate", "sandbox", "xcode",
-        "id_mismatch", "not_found", "family_shared", "no_evidence", "never_paid",
+        "signature_invalid", "malformed", "wrong_bundle", "product_mismatch", "restored", "duplicate", "sandbox",
+        "xcode", "id_mismatch", "not_found", "family_shared", "no_evidence", "never_paid",
       ])
   }
 

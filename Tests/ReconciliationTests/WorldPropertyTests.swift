@@ -59,7 +59,7 @@ import Testing
     forEachWorld(block) { random, _ in
       for judgement in random.world.audited().judgements.values {
         for (disposition, kind) in named {
-          let stands = judgement.findings.contains { $0.kind == kind && $0.subject == judgement.row.orderId }
+          let stands = judgement.findings.contains { $0.kind == kind && $0.subject == .order(judgement.row.orderId) }
           #expect(stands == (judgement.disposition == disposition))
         }
       }
@@ -94,7 +94,7 @@ import Testing
       for record in world.transactions where record.isLive && record.bundleId == Scene.bundle {
         let isSale = !record.isFamilyShared && !record.isRestore
         guard isSale, let date = record.purchaseDate, date >= world.rules.lookbackStart else { continue }
-        let isOrphan = orphans.contains { $0.subject == record.transactionId }
+        let isOrphan = orphans.contains { $0.subject == .transaction(record.transactionId) }
         #expect(claimed.contains(record.key) != isOrphan)
       }
     }

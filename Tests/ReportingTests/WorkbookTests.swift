@@ -103,7 +103,7 @@ struct WorkbookTests {
     report.worstFirst[0].owner = "Dana"
     report.worstFirst[0].status = "acknowledged"
     report.worstFirst[0].remark = "asked"
-    let elsewhere = Finding(kind: .orphanPayment, subject: "T1", reason: String(repeating: "long ", count: 8_000))
+    let elsewhere = Finding(kind: .orphanPayment, subject: .transaction("T1"), reason: String(repeating: "long ", count: 8_000))
     report.report(ReportedFinding(elsewhere, firstSeen: SampleReport.asOf - .days(9)))
     let sheet = try book(report).sheet("Findings")
     let first = try sheet.row(2)

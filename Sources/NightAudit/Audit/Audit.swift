@@ -244,7 +244,7 @@ extension ReportedFinding {
   /// Sorts worst first: severity, kind, then the oldest.
   fileprivate var urgency: [UInt8] {
     let severity: UInt8 =
-      switch finding.kind.severity {
+      switch finding.severity {
       case .critical: 0
       case .major: 1
       case .minor: 2

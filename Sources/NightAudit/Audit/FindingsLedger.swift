@@ -121,8 +121,8 @@ struct FindingsLedger {
     try writer.row { row throws(PostgresError) in
       try row.text(reported.findingId)
       try row.text(finding.kind.rawValue)
-      try row.text(finding.kind.severity.rawValue)
-      try row.text(finding.subject.text)
+      try row.text(finding.severity.rawValue)
+      try row.text(finding.subject.id.text)
       try row.text(finding.orderId?.text)
       try row.text(finding.userId?.text)
       try row.text(finding.productId?.text)

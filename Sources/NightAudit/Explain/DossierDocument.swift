@@ -215,8 +215,8 @@ extension DossierDocument.Order {
 extension DossierDocument.Finding {
   fileprivate init(_ finding: Reconciliation.Finding, _ known: OrderDossier.Known?, asOf: Instant) {
     self.init(
-      findingId: finding.findingId, kind: finding.kind.rawValue, severity: finding.kind.severity.rawValue,
-      subject: finding.subject.text, stands: true, reason: finding.reason,
+      findingId: finding.findingId, kind: finding.kind.rawValue, severity: finding.severity.rawValue,
+      subject: finding.subject.id.text, stands: true, reason: finding.reason,
       suggestedAction: finding.kind.suggestedAction, currency: (finding.amount ?? finding.atStake)?.currency.code,
       amount: finding.amount?.decimalText, atStake: finding.atStake?.decimalText,
       history: known.map { DossierDocument.History($0, asOf: asOf) })

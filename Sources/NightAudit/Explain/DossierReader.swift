@@ -245,10 +245,10 @@ struct DossierReader: ~Copyable {
 
   /// Every finding that ever stood on the order or on what belongs to it: their ids follow from kind and subject.
   private func knownFindings(_ dossier: OrderDossier) throws -> [String: OrderDossier.Known] {
-    var subjects: Set<Identifier> = [dossier.judgement.row.orderId]
-    subjects.formUnion(dossier.deliveries.map(\.deliveryId))
-    subjects.formUnion(dossier.proofs.compactMap { $0.receipt?.receiptId })
-    subjects.formUnion(dossier.transactions.map(\.record.transactionId))
+    var subjects: Set<Subject> = [.order(dossier.judgement.row.orderId)]
+    subjects.formUnion(dossier.deliveries.map { .delivery($0.deliveryId) })
+    subjects.formUnion(dossier.proofs.compactMap { $0.receipt.map { .receipt($0.receiptId) } })
+    subjects.formUnion(dossier.transactions.map { .transaction($0.record.transactionId) })
     let ids = FindingKind.allCases.flatMap { kind in
       subjects.map { Finding(kind: kind, subject: $0, reason: "").findingId }
     }

@@ -162,9 +162,9 @@ package struct DossierText {
     begin("Findings")
     if dossier.findings.isEmpty { lines.append("  None.") }
     for finding in dossier.findings {
-      let subject = finding.subject == dossier.judgement.row.orderId ? "" : " on \(finding.subject)"
+      let subject = finding.subject == .order(dossier.judgement.row.orderId) ? "" : " on \(finding.subject.id)"
       let stake = finding.atStake.map { ", \($0.decimalText) \($0.currency) at stake" } ?? ""
-      lines.append("  \(finding.kind.rawValue)\(subject) (\(finding.kind.severity.rawValue)\(stake))")
+      lines.append("  \(finding.kind.rawValue)\(subject) (\(finding.severity.rawValue)\(stake))")
       lines.append("    \(finding.reason)")
       lines.append("    What to do: \(finding.kind.suggestedAction)")
       if let known = dossier.known[finding.findingId], known.closedAt == nil {

@@ -60,7 +60,7 @@ package struct FindingsText {
       let finding = stored.reported.finding
       findingId = stored.reported.findingId
       kind = finding.kind.rawValue
-      severity = finding.kind.severity.rawValue
+      severity = finding.severity.rawValue
       orderId = finding.orderId?.text
       userId = finding.userId?.text
       productId = finding.productId?.text
@@ -105,8 +105,8 @@ package struct FindingsText {
     for stored in findings.sorted(by: FindingsText.isWorse) {
       let finding = stored.reported.finding
       table.add([
-        String(stored.reported.findingId.prefix(12)), finding.kind.severity.rawValue, finding.kind.rawValue,
-        (finding.orderId ?? finding.subject).text,
+        String(stored.reported.findingId.prefix(12)), finding.severity.rawValue, finding.kind.rawValue,
+        (finding.orderId ?? finding.subject.id).text,
         finding.atStake.map { "\($0.decimalText) \($0.currency)" } ?? "",
         String(max(0, (asOf - stored.reported.firstSeen).wholeDays)),
         stored.closedAt == nil ? stored.reported.status : "gone", stored.reported.owner ?? "",
@@ -119,11 +119,11 @@ package struct FindingsText {
 
   private static func isWorse(_ left: StoredFinding, _ right: StoredFinding) -> Bool {
     (
-      left.reported.finding.kind.severity, left.reported.finding.kind.index, left.reported.firstSeen,
+      left.reported.finding.severity, left.reported.finding.kind.index, left.reported.firstSeen,
       left.reported.findingId
     )
       < (
-        right.reported.finding.kind.severity, right.reported.finding.kind.index, right.reported.firstSeen,
+        right.reported.finding.severity, right.reported.finding.kind.index, right.reported.firstSeen,
         right.reported.findingId
       )
   }

@@ -45,7 +45,10 @@ package struct StoredFinding: Sendable {
       else { return nil }
       return Money(minorUnits: minorUnits, currency: currency)
     }
-    var finding = Finding(kind: kind, subject: Identifier(try row.text("subject")), reason: try row.text("reason"))
+    let subject = Subject(
+      stored: Identifier(try row.text("subject")), of: kind, orderId: try id("order_id"),
+      receiptId: try id("receipt_id"), deliveryId: try id("delivery_id"))
+    var finding = Finding(kind: kind, subject: subject, reason: try row.text("reason"))
     finding.orderId = try id("order_id")
     finding.userId = try id("user_id")
     finding.productId = try id("product_id")

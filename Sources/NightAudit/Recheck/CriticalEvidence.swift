@@ -16,7 +16,7 @@ enum CriticalEvidence {
 
     /// nil for a finding that is not critical, or that rests on an answer to the run of this as-of.
     init?(agedBehind finding: Finding, asOf: Instant) {
-      guard finding.kind.severity == .critical else { return nil }
+      guard finding.severity == .critical else { return nil }
       if let checked = finding.evidenceCheckedAt, checked >= asOf { return nil }
       orderId = finding.orderId
       if let id = finding.transactionId, let environment = finding.environment {

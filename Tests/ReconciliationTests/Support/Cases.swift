@@ -28,5 +28,12 @@ extension Judgement {
 
 extension World {
   /// Every finding as `kind` on `subject`, sorted.
-  var findingNames: [String] { audited().findings.map { "\($0.kind.rawValue) on \($0.subject)" }.sorted() }
+  var findingNames: [String] { audited().findings.map { "\($0.kind.rawValue) on \($0.subject.id)" }.sorted() }
+}
+
+extension FindingKind {
+  /// Kinds that no rule of an order finds yet.
+  static let notFoundYet: Set<FindingKind> = [
+    .restoredAsSale, .unreportedByShop, .purchasePredatesOrder, .unknownProduct, .soldOutsideCatalogue, .boughtTwice,
+  ]
 }
