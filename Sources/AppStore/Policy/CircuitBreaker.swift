@@ -12,7 +12,7 @@ package struct CircuitBreaker: Sendable {
     /// At this share of failures in a full window it opens, 0 to 1.
     package var failureShare = 0.5
     /// The first time that nothing is asked. Doubles with every probe that fails.
-    package var firstPause: Duration = .seconds(15)
+    package var firstPause: Duration = .seconds(2)
     /// The longest time that nothing is asked.
     package var longestPause: Duration = .seconds(300)
     /// So many probes must succeed to close it.

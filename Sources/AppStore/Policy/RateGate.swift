@@ -1,6 +1,30 @@
 import Reconciliation
 import Synchronization
 
+/// How long there is to ask: shared by all gates of a run, and set when the asking begins.
+package final class NightTime: Sendable {
+  private let end = Mutex<Duration?>(nil)
+
+  package init() {}
+
+  /// - Parameters:
+  ///   - span: from now.
+  ///   - uptime: the gates' clock.
+  package func ends(in span: Duration, uptime: Duration = RateGate.Clock.continuous.uptime()) {
+    end.withLock { $0 = uptime + span }
+  }
+
+  /// nil while no end is set.
+  func left(_ uptime: Duration) -> Span? {
+    end.withLock { end in
+      end.map { end in
+        let left = max(end - uptime, .zero).components
+        return Span(microseconds: left.seconds * 1_000_000 + left.attoseconds / 1_000_000_000_000)
+      }
+    }
+  }
+}
+
 /// The door in front of one host of one app: callers wait here, in the order of their arrival, until they may send.
 ///
 /// Only the first in line sleeps, and what it takes is dated when it leaves. A process that was stopped or starved
@@ -34,6 +58,22 @@ package final class RateGate: Sendable {
     }()
   }
 
+  /// A rate that several processes keep together: who keeps the count hands out turns, evenly spaced.
+  package struct SharedTurns: Sendable {
+    /// Takes so many turns, one behind the other; answers how long it is until the first of them. When it throws, the gate
+    /// keeps its own pace.
+    package var take: @Sendable (_ count: Int) async throws -> Duration
+    /// Lets nobody have a turn for that long.
+    package var shut: @Sendable (Duration) -> Void
+
+    package init(
+      take: @escaping @Sendable (_ count: Int) async throws -> Duration, shut: @escaping @Sendable (Duration) -> Void
+    ) {
+      self.take = take
+      self.shut = shut
+    }
+  }
+
   private struct Waiter {
     var ticket: UInt64
     var continuation: CheckedContinuation<Bool, Never>
@@ -45,32 +85,84 @@ package final class RateGate: Sendable {
     var isTaken = false
     var waiting: [Waiter] = []
     var tickets: UInt64 = 0
+    /// Turns that are taken and not used, the earliest first.
+    var turns: [Duration] = []
+    var shutUntil = Duration.zero
   }
 
   private let state: Mutex<State>
   private let clock: Clock
+  private let night: NightTime?
+  private let shared: SharedTurns?
+  private let interval: Duration
+  private let burst: Int
 
-  /// - Parameter rate: requests a second; nil, zero or less: as fast as asked.
-  package init(rate: Double?, clock: Clock = .continuous) {
-    state = Mutex(State(bucket: TokenBucket(rate: rate)))
+  /// - Parameters:
+  ///   - rate: requests a second; nil, zero or less: as fast as asked.
+  ///   - night: how long there is to ask; it bounds what a server in trouble may ask for.
+  ///   - shared: who keeps the rate for several processes; nil: it is this gate's own.
+  package init(rate: Double?, clock: Clock = .continuous, night: NightTime? = nil, shared: SharedTurns? = nil) {
+    let bucket = TokenBucket(rate: rate)
+    interval = bucket.interval
+    burst = bucket.burst
+    state = Mutex(State(bucket: bucket))
     self.clock = clock
+    self.night = night
+    self.shared = bucket.interval > .zero ? shared : nil
   }
 
   /// Returns when one request may be sent. Throws when the task is cancelled while it waits; no request is granted then.
   package func admit() async throws(CancellationError) {
     guard await stepToTheFront() else { throw CancellationError() }
     defer { letTheNextOneForward() }
-    while true {
-      let wait = state.withLock { $0.bucket.take(now: clock.uptime()) }
-      guard wait > .zero else { return }
-      try await clock.sleep(wait)
-    }
+    while let wait = await nextWait() { try await clock.sleep(wait) }
+    if Task.isCancelled { throw CancellationError() }
   }
 
-  /// Lets nobody through for that long: what a server asked for with `Retry-After`.
+  /// Obeys an answer's `Retry-After` as far as it is about more than its question.
+  /// - Parameters:
+  ///   - span: from the answer until the instant in it.
+  ///   - httpStatus: of the answer.
+  package func obey(retryAfter span: Span, httpStatus: Int?) {
+    shut(for: RetryAfter.hold(span, httpStatus: httpStatus, nightLeft: night?.left(clock.uptime())))
+  }
+
+  /// Lets nobody through for that long.
   package func shut(for span: Span) {
-    let until = clock.uptime() + .microseconds(max(0, span.microseconds))
-    state.withLock { $0.bucket.shut(until: until) }
+    let hold = Duration.microseconds(max(0, span.microseconds))
+    let until = clock.uptime() + hold
+    state.withLock { state in
+      state.bucket.shut(until: until)
+      state.shutUntil = max(state.shutUntil, until)
+    }
+    shared?.shut(hold)
+  }
+
+  /// How long to wait before asking again; nil when the request may leave now.
+  private func nextWait() async -> Duration? {
+    guard let shared else { return own() }
+    let now = clock.uptime()
+    let ready: Duration?? = state.withLock { state in
+      if state.shutUntil > now { return state.shutUntil - now }
+      // A turn that was missed by more than a burst's worth belongs to the past: others have theirs now.
+      state.turns.removeAll { $0 + Self.longestLate < now }
+      guard let turn = state.turns.first else { return nil }
+      if turn > now { return turn - now }
+      state.turns.removeFirst()
+      return .some(nil)
+    }
+    if let ready { return ready }
+    guard let wait = try? await shared.take(burst) else { return Task.isCancelled ? nil : own() }
+    let first = clock.uptime() + max(wait, .zero)
+    state.withLock { state in state.turns = (0..<burst).map { first + interval * $0 } }
+    return wait > .zero ? wait : await nextWait()
+  }
+
+  private static let longestLate = Duration.milliseconds(100)
+
+  private func own() -> Duration? {
+    let wait = state.withLock { $0.bucket.take(now: clock.uptime()) }
+    return wait > .zero ? wait : nil
   }
 
   /// How many callers are behind the first one.

@@ -14,6 +14,20 @@ package enum RetryAfter {
     return min(max(instant, now), now + longest)
   }
 
+  /// For how long a side is asked nothing because one of its answers says when to come back.
+  ///
+  /// Only HTTP 429 is about all of us. What a server in trouble says is about the question, and may not cost the night: one
+  /// 503 that asks for an hour is one machine of many.
+  /// - Parameters:
+  ///   - span: from the answer until the instant in it.
+  ///   - httpStatus: of the answer.
+  ///   - nightLeft: what is left of the time for asking; nil where no end is set.
+  package static func hold(_ span: Span, httpStatus: Int?, nightLeft: Span?) -> Span {
+    if httpStatus == 429 { return max(span, .seconds(0)) }
+    guard let nightLeft else { return max(span, .seconds(0)) }
+    return min(max(span, .seconds(0)), Span(microseconds: max(nightLeft.microseconds, 0) / 10))
+  }
+
   private static func instant(number text: String, now: Instant) -> Instant? {
     guard !text.isEmpty, text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else { return nil }
     // Digits beyond 64 bits are a time beyond any limit.

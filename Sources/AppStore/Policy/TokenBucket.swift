@@ -38,11 +38,16 @@ package struct TokenBucket: Sendable {
   private var pace: Pace?
   private var shutUntil: Duration?
 
+  /// The even pace: from one request to the next; zero for as fast as asked.
+  var interval: Duration { pace?.interval ?? .zero }
+  /// How many requests a tenth of a second is worth; one at least.
+  private(set) var burst = 1
+
   /// - Parameter rate: requests a second; nil, zero or less: as fast as asked.
   package init(rate: Double?) {
     guard let rate, rate > 0, rate <= Self.highestRate else { return }
     let interval = Duration.nanoseconds(Int64(max(1_000_000_000 / rate, 1).rounded(.up).clamped))
-    let burst = max(1, Int(rate / 10))
+    burst = max(1, Int(rate / 10))
     pace = Pace(interval: interval, lead: interval * (burst - 1), capacity: Int(rate.rounded(.up)))
   }
 

@@ -38,6 +38,9 @@ package struct ServerAPIClient: Sendable {
     self.now = now
   }
 
+  /// Makes the next request with a token of its own: the one before was refused.
+  package func renewToken() async { await token.renew() }
+
   /// Get Transaction Info: one transaction of any kind, finished consumables and refunded ones included.
   ///
   /// The other side is asked only when the first one does not know the id, so at most two requests are made.
@@ -171,7 +174,9 @@ package struct ServerAPIClient: Sendable {
     var reading = ServerAPIReading.read(result, receivedAt: receivedAt)
     // A proxy may quote the request, and messages are logged.
     if reading.errorMessage?.contains(token.reveal()) == true { reading.errorMessage = nil }
-    if let retryAfter = reading.retryAfter { side.shut(for: retryAfter - receivedAt) }
+    if let retryAfter = reading.retryAfter {
+      side.obey(retryAfter: retryAfter - receivedAt, httpStatus: reading.httpStatus)
+    }
     return reading
   }
 

@@ -1,7 +1,7 @@
 import Reconciliation
 
 /// The interfaces of the App Store Server API that the audit uses. Apple limits each of them for itself.
-package enum ServerAPIEndpoint: Hashable, CaseIterable, Sendable {
+package enum ServerAPIEndpoint: String, Hashable, CaseIterable, Sendable {
   /// Get Transaction Info.
   case transactionInfo
   /// Get Transaction History, version 2. Version 1 leaves out finished consumables.
@@ -48,13 +48,17 @@ package struct ServerAPIHost: Sendable {
   /// - Parameters:
   ///   - url: without `/inApps`; a slash at its end makes no difference.
   ///   - requestsPerSecond: of one interface with Apple's full limit on this side; nil, zero or less: as fast as asked.
-  package init(url: EndpointURL, requestsPerSecond: Double?, clock: RateGate.Clock = .continuous) {
+  ///   - gate: makes the door of one interface, given its rate; nil: its own.
+  package init(
+    url: EndpointURL, requestsPerSecond: Double?,
+    gate: (ServerAPIEndpoint, Double?) -> RateGate = { RateGate(rate: $1) }
+  ) {
     var base = url.text[...]
     while base.hasSuffix("/") { base.removeLast() }
     self.base = String(base)
     gates = Dictionary(
       uniqueKeysWithValues: ServerAPIEndpoint.allCases.map { endpoint in
-        (endpoint, RateGate(rate: requestsPerSecond.map { $0 * endpoint.rateShare }, clock: clock))
+        (endpoint, gate(endpoint, requestsPerSecond.map { $0 * endpoint.rateShare }))
       })
   }
 
@@ -63,8 +67,8 @@ package struct ServerAPIHost: Sendable {
     try await gates[endpoint]?.admit()
   }
 
-  /// Lets nobody through for that long, whatever the interface: Apple counts by app, and says so by `Retry-After`.
-  func shut(for span: Span) {
-    for gate in gates.values { gate.shut(for: span) }
+  /// Obeys an answer's `Retry-After`, whatever the interface: Apple counts by app.
+  func obey(retryAfter span: Span, httpStatus: Int?) {
+    for gate in gates.values { gate.obey(retryAfter: span, httpStatus: httpStatus) }
   }
 }

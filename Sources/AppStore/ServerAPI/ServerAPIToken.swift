@@ -57,6 +57,9 @@ package actor ServerAPIToken {
     return try? await Secret(signing.value)
   }
 
+  /// Forgets the token, so that the next one is made anew.
+  package func renew() { current = nil }
+
   private func sign(at now: Instant) -> Task<String, any Error> {
     let claims = Claims(
       iss: credentials.issuerId, iat: now.seconds, exp: (now + Self.lifetime).seconds, bid: credentials.bundleId)

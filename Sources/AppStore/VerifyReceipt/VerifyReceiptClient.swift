@@ -72,7 +72,7 @@ package struct VerifyReceiptClient: Sendable {
       case .finish(let outcome):
         answer.outcome = outcome
         if case .unanswered(let silence) = outcome, let retryAfter = silence.retryAfter {
-          endpoint.gate.shut(for: retryAfter - receivedAt)
+          endpoint.gate.obey(retryAfter: retryAfter - receivedAt, httpStatus: reading.httpStatus)
         }
         return answer
       }

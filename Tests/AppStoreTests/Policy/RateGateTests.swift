@@ -94,12 +94,72 @@ struct RateGateTests {
     #expect(clock.slept == .seconds(30))
   }
 
+  /// Three processes that take their turns from one row.
+  @Test func gatesThatShareARateKeepItTogether() async throws {
+    let clock = StoppedClock()
+    let row = SharedRow(interval: .milliseconds(200), clock: clock)
+    let gates = (0..<3).map { _ in RateGate(rate: 5, clock: clock.gateClock, shared: row.turns) }
+    var times: [Duration] = []
+    for number in 0..<300 {
+      try await gates[number % 3].admit()
+      times.append(clock.slept)
+    }
+    #expect((.seconds(59)...(.seconds(60))).contains(clock.slept))
+    #expect(mostInOneSecond(times) <= 5)
+  }
+
+  @Test func aGateWhoseCommonRowIsGoneKeepsItsOwnPace() async throws {
+    struct Gone: Error {}
+    let clock = StoppedClock()
+    let gate = RateGate(
+      rate: 50, clock: clock.gateClock,
+      shared: RateGate.SharedTurns(take: { _ in throw Gone() }, shut: { _ in }))
+    for _ in 0..<500 { try await gate.admit() }
+    #expect((.seconds(9)...(.seconds(10))).contains(clock.slept))
+  }
+
+  /// 429 is about all of us; a server in trouble gets a tenth of what is left of the night.
+  @Test(arguments: [(429, 3_600), (503, 120), (500, 120), (nil, 120)] as [(Int?, Int64)])
+  func aServerInTroubleDoesNotEndTheNight(httpStatus: Int?, seconds: Int64) async throws {
+    let clock = StoppedClock()
+    let night = NightTime()
+    night.ends(in: .seconds(1_200), uptime: .zero)
+    let gate = RateGate(rate: nil, clock: clock.gateClock, night: night)
+    gate.obey(retryAfter: .hours(1), httpStatus: httpStatus)
+    try await gate.admit()
+    #expect(clock.slept == .seconds(seconds))
+  }
+
   @Test func theSystemClockMoves() async throws {
     let gate = RateGate(rate: 1_000)
     let before = RateGate.Clock.continuous.uptime()
     for _ in 0..<110 { try await gate.admit() }
     // 100 come with the first burst at most; the others are a millisecond apart.
     #expect(RateGate.Clock.continuous.uptime() - before >= .milliseconds(9))
+  }
+}
+
+/// One row that hands out turns, as the database does.
+private final class SharedRow: Sendable {
+  private let next = Mutex(Duration.zero)
+  private let interval: Duration
+  private let clock: StoppedClock
+
+  init(interval: Duration, clock: StoppedClock) {
+    self.interval = interval
+    self.clock = clock
+  }
+
+  var turns: RateGate.SharedTurns {
+    RateGate.SharedTurns(
+      take: { count in
+        self.next.withLock { next in
+          let now = self.clock.slept
+          let first = max(next, now)
+          next = first + self.interval * count
+          return first - now
+        }
+      }, shut: { _ in })
   }
 }
 

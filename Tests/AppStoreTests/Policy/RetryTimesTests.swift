@@ -15,12 +15,4 @@ struct RetryTimesTests {
     #expect(backoff.delay(attempt: attempt, random: 7) == longest)
     #expect(backoff.delay(attempt: attempt, random: -1) == .zero)
   }
-
-  @Test(arguments: [
-    (1, Span.minutes(5)), (2, .hours(1)), (3, .hours(6)), (4, .hours(20)), (5, .hours(20)), (.max, .hours(20)),
-    (0, .minutes(5)),
-  ])
-  func theScheduleComesBackTheNextNight(attempt: Int, span: Span) {
-    #expect(RetrySchedule.span(afterAttempt: attempt) == span)
-  }
 }

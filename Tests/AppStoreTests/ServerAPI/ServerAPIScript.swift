@@ -20,7 +20,8 @@ enum ServerAPIScript {
         let side = { (name: String) in
           // A slash too many must make no difference.
           ServerAPIHost(
-            url: try EndpointURL("http://127.0.0.1:\(port)/\(name)/"), requestsPerSecond: rate, clock: clock)
+            url: try EndpointURL("http://127.0.0.1:\(port)/\(name)/"), requestsPerSecond: rate,
+            gate: { RateGate(rate: $1, clock: clock) })
         }
         let client = try ServerAPIClient(
           transport: transport, production: side("production"), sandbox: side("sandbox"), credentials: .test(),

@@ -1,0 +1,91 @@
+/// What is known of asking about one proof: all that decides whether, when and how urgently it is asked about again.
+package struct CheckHistory: Hashable, Sendable {
+  /// When the proof came: a receipt's date, or that of the youngest order that waits for a look-up.
+  package var dated: Instant
+  /// As-of of the run that took it in as it is now.
+  package var knownSince: Instant
+  /// Whether the shop's own attempt failed or never happened.
+  package var isUrgent = true
+  /// Whether anybody waits for the answer and can be asked: false for a look-up that no order needs any more, and for one
+  /// of an app that has no key.
+  package var isWanted = true
+  package var outcome = CheckOutcome.pending
+  /// nil when verified.
+  package var reason: PaymentReason? = .neverChecked
+  /// Whether the outcome is what the proof says by itself, and nobody who could say more was asked.
+  package var isOffline = false
+  /// How often it was asked in a row without a final answer, plus the answer if there was one.
+  package var attempts: Int32 = 0
+  /// As-of of the last run that asked.
+  package var lastAttempt: Instant?
+  /// As-of of the run that got the last answer, or when Apple said it, if that was before.
+  package var answeredAt: Instant?
+  /// As-of of the run that got this outcome first, all answers since having been the same.
+  package var outcomeSince: Instant?
+  /// As-of of the first question since the last answer that stayed without one.
+  package var unansweredSince: Instant?
+  /// As-of of the audit that would report a critical finding for the first time on an answer older than itself.
+  package var criticalSince: Instant?
+
+  package init(dated: Instant, knownSince: Instant) {
+    self.dated = dated
+    self.knownSince = knownSince
+  }
+
+  /// Takes in what a question has come to.
+  ///
+  /// - Parameters:
+  ///   - outcome: `pending` says that nothing was asked and changes nothing.
+  ///   - saidAt: when Apple said it, if that was before the run.
+  ///   - asOf: of the run that asked.
+  package mutating func note(
+    _ outcome: CheckOutcome, reason: PaymentReason?, isOffline: Bool, saidAt: Instant? = nil, asOf: Instant
+  ) {
+    if outcome == .pending { return }
+    lastAttempt = asOf
+    guard outcome != .unanswered else {
+      attempts = wasFinal ? 1 : attempts + 1
+      unansweredSince = unansweredSince ?? asOf
+      // What was answered stays answered while Apple is silent.
+      if answeredAt == nil || self.outcome == .pending || self.outcome == .unanswered {
+        self.outcome = outcome
+        self.reason = reason
+        self.isOffline = isOffline
+      }
+      return
+    }
+    attempts = wasFinal ? 1 : attempts + 1
+    if self.outcome != outcome { outcomeSince = asOf }
+    self.outcome = outcome
+    self.reason = reason
+    self.isOffline = isOffline
+    answeredAt = saidAt ?? asOf
+    unansweredSince = nil
+    criticalSince = nil
+  }
+
+  /// Forgets what was concluded: payload, id or app are others now, so that the answers were about something else.
+  package mutating func renew(asOf: Instant) {
+    var renewed = CheckHistory(dated: dated, knownSince: asOf)
+    renewed.isUrgent = isUrgent
+    renewed.isWanted = isWanted
+    self = renewed
+  }
+
+  /// Whether nothing is left of an earlier row of attempts.
+  private var wasFinal: Bool {
+    guard unansweredSince == nil else { return false }
+    switch outcome {
+    case .verified, .rejected: return true
+    case .pending, .unanswered, .review, .notFound: return false
+    }
+  }
+
+  /// Whether "not found" was said in two runs and so stands.
+  var isNotFoundForGood: Bool {
+    guard outcome == .notFound, reason == .notFound, let since = outcomeSince, let last = lastAttempt else {
+      return false
+    }
+    return since < last
+  }
+}

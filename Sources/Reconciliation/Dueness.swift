@@ -1,0 +1,117 @@
+/// When a proof is asked about next, and before which others. The one rule of it: what is stored, counted and explained is
+/// what `init(of:policy:)` says.
+package struct Dueness: Hashable, Sendable {
+  /// The configuration's part of the rule.
+  package struct Policy: Hashable, Sendable {
+    /// Age at which an answer is asked for again (`recheck.staleAfter`).
+    package var staleAfter: Span
+    /// For how long after its date Apple is likely to refund a purchase (`recheck.refundWindow`).
+    package var refundWindow: Span
+
+    package init(staleAfter: Span, refundWindow: Span) {
+      self.staleAfter = staleAfter
+      self.refundWindow = refundWindow
+    }
+  }
+
+  /// Who is asked about first; what ranks equal goes by `from`. The numbers are stored.
+  package enum Rank: Int16, Hashable, CaseIterable, Comparable, Sendable {
+    /// Without a usable answer, and the shop's own attempt failed or never happened.
+    case urgent = 0
+    /// Without a usable answer.
+    case open = 1
+    /// A critical finding would be reported for the first time on an older answer.
+    case critical = 2
+    /// Answered, and a refund is still likely.
+    case stale = 3
+    /// Judged by itself; nobody can say more. To judge it again costs no question, and none is owed.
+    case byItself = 4
+
+    package static func < (left: Rank, right: Rank) -> Bool { left.rawValue < right.rawValue }
+  }
+
+  /// It is due in every run whose as-of is not earlier.
+  package var from: Instant
+  /// It is not due any more in runs whose as-of is this or later; nil: until it is answered.
+  package var until: Instant?
+  package var rank: Rank
+
+  package init(from: Instant, until: Instant? = nil, rank: Rank) {
+    self.from = from
+    self.until = until
+    self.rank = rank
+  }
+
+  /// Whether a run of that as-of asks.
+  package func includes(_ asOf: Instant) -> Bool { from <= asOf && until.map { asOf < $0 } ?? true }
+
+  /// nil: never, because nothing can change any more.
+  package init?(of check: CheckHistory, policy: Policy) {
+    guard check.isWanted, let due = Dueness.unfiltered(check, policy) else { return nil }
+    if let until = due.until, until <= due.from { return nil }
+    self = due
+  }
+
+  private static func unfiltered(_ check: CheckHistory, _ policy: Policy) -> Dueness? {
+    let open: Rank = check.isUrgent ? .urgent : .open
+    let retry = (check.lastAttempt ?? check.knownSince) + RetrySchedule.span(afterAttempt: Int(check.attempts))
+    let nextNight = (check.lastAttempt ?? check.knownSince) + RetrySchedule.nightly
+    let isAskedInVain = check.unansweredSince != nil
+    // What nobody else can say more about stays what it says by itself.
+    if let since = check.criticalSince, !check.isOffline {
+      return Dueness(from: isAskedInVain ? retry : since, rank: .critical)
+    }
+    switch check.outcome {
+    // A run of an earlier as-of does not see what is dated later.
+    case .pending: return Dueness(from: min(check.dated, check.knownSince), rank: open)
+    case .unanswered: return Dueness(from: retry, rank: open)
+    case .rejected: return isAskedInVain ? Dueness(from: retry, rank: open) : nil
+    case .verified:
+      let likely = check.dated + policy.refundWindow
+      if isAskedInVain { return Dueness(from: retry, until: likely, rank: .stale) }
+      let stale = (check.answeredAt ?? check.knownSince) + policy.staleAfter
+      return Dueness(from: stale, until: likely, rank: check.isOffline ? .byItself : .stale)
+    case .notFound:
+      if isAskedInVain { return Dueness(from: retry, rank: open) }
+      return check.isNotFoundForGood ? nil : Dueness(from: nextNight, rank: open)
+    case .review:
+      if isAskedInVain { return Dueness(from: retry, rank: open) }
+      guard check.reason == .accountGone else { return Dueness(from: nextNight, rank: open) }
+      return Dueness(from: (check.answeredAt ?? check.knownSince) + policy.staleAfter, rank: .stale)
+    }
+  }
+
+  /// Whether Apple owes an answer to a run of that as-of.
+  ///
+  /// - Parameters:
+  ///   - due: what the rule said after the last attempt.
+  ///   - unansweredSince: as-of of the first question since the last answer that stayed without one.
+  ///   - reason: what the last attempt came to.
+  ///   - stuckAfter: the age at which silence is a finding, and so no reason any more to call a night incomplete.
+  package static func isOwed(
+    _ due: Dueness?, unansweredSince: Instant?, reason: PaymentReason?, asOf: Instant, stuckAfter: Span
+  ) -> Bool {
+    // Without root certificates nobody is silent: nobody was asked.
+    guard let due, reason != .noRoots, due.rank != .byItself, due.until.map({ asOf < $0 }) ?? true else { return false }
+    if let since = unansweredSince { return since <= asOf && asOf - since < stuckAfter }
+    return due.from <= asOf
+  }
+}
+
+/// When what Apple did not answer for is asked about again, across runs.
+package enum RetrySchedule {
+  /// Less than from one night to the next: what failed one night is due the next.
+  package static let nightly = Span.hours(20)
+
+  /// The time from a failed attempt until the next: 5 minutes, 1 hour, 6 hours, then 20 hours each time.
+  ///
+  /// - Parameter attempt: which failure this was, from 1.
+  package static func span(afterAttempt attempt: Int) -> Span {
+    switch attempt {
+    case ...1: .minutes(5)
+    case 2: .hours(1)
+    case 3: .hours(6)
+    default: nightly
+    }
+  }
+}

@@ -1,0 +1,100 @@
+/// The kinds of refusal that accuse a customer when they are few, and ourselves when they are many.
+package enum Refusal: String, Hashable, CaseIterable, Sendable {
+  case malformed
+  case signatureInvalid = "signature_invalid"
+  case wrongBundle = "wrong_bundle"
+  case idMismatch = "id_mismatch"
+  case notFound = "not_found"
+
+  /// What was refused about a proof; nil when nothing was.
+  ///
+  /// - Parameters:
+  ///   - provenBundleId: the app that a verified proof belongs to.
+  ///   - expectedBundleIds: the app of the order; where it names none, all configured ones.
+  ///   - provenIds: the transaction inside a signed proof, by its own and its original id; empty for a proof that lists
+  ///     many.
+  ///   - namedId: the transaction that the order names.
+  package init?(
+    _ outcome: CheckOutcome, reason: PaymentReason?, provenBundleId: String? = nil, expectedBundleIds: [String] = [],
+    provenIds: [String] = [], namedId: String? = nil
+  ) {
+    switch outcome {
+    case .rejected:
+      switch reason {
+      case .malformed: self = .malformed
+      case .signatureInvalid: self = .signatureInvalid
+      default: return nil
+      }
+    case .notFound: self = .notFound
+    case .verified:
+      if let provenBundleId, !expectedBundleIds.isEmpty, !expectedBundleIds.contains(provenBundleId) {
+        self = .wrongBundle
+      } else if let namedId, !namedId.isEmpty, !provenIds.isEmpty, !provenIds.contains(namedId) {
+        self = .idMismatch
+      } else {
+        return nil
+      }
+    case .pending, .unanswered, .review: return nil
+    }
+  }
+
+  /// What is probably wrong with the mapping or the configuration when nearly everything is refused so, and what to do.
+  package var remedy: String {
+    switch self {
+    case .malformed:
+      """
+      The column payload no longer holds what clients sent: look at it in sales.receipts, and at the view's cast of it.
+      """
+    case .signatureInvalid:
+      """
+      Proofs arrive damaged, or the root certificates are not Apple's: compare a payload with what the app sent, and \
+      run night-audit trust.
+      """
+    case .wrongBundle: "bundleId in the configuration, or bundle_id in sales.orders, is another app's: compare the two."
+    case .idMismatch:
+      "transaction_id in sales.orders is not the transaction that the order's proof is about: mend the column."
+    case .notFound:
+      """
+      Apple knows none of the ids: transaction_id in sales.orders holds something else, or the key belongs to another \
+      app.
+      """
+    }
+  }
+}
+
+/// The first answers that one app got in a night.
+package struct FirstAnswers: Hashable, Sendable {
+  /// Fewer refusals of one kind are never systemic.
+  package static let fewest = 20
+
+  /// All of them, refusals included.
+  package var count = 0
+  package var refusals: [Refusal: Int] = [:]
+
+  package init(count: Int = 0, refusals: [Refusal: Int] = [:]) {
+    self.count = count
+    self.refusals = refusals
+  }
+
+  /// The kinds of refusal that are too many to be the customers' doing.
+  ///
+  /// - Parameter share: of the first answers, from 0 to 1 (`audit.systemicShare`); 1 switches it off.
+  package func systemic(share: Double) -> [Refusal] {
+    Refusal.allCases.filter { kind in
+      let refused = refusals[kind] ?? 0
+      return refused >= Self.fewest && Double(refused) > share * Double(count)
+    }
+  }
+
+  /// One sentence for the operator on each kind, and what to do.
+  package func complaint(app: String, share: Double) -> String? {
+    let sentences = systemic(share: share).map { kind in
+      """
+      \(refusals[kind] ?? 0) of the \(count) first answers about \(app) are \(kind.rawValue), which is no accident: they \
+      accuse nobody and are asked again the next night. \(kind.remedy) A shop that is really under such attack sets \
+      audit.systemicShare to 1.
+      """
+    }
+    return sentences.isEmpty ? nil : sentences.joined(separator: " ")
+  }
+}
