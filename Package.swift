@@ -77,29 +77,68 @@ let package = Package(
         "Reconciliation", "Spreadsheet",
         .product(name: "Crypto", package: "swift-crypto"),
       ], swiftSettings: strict),
+    // The rooms behind the commands, each a target, so that arrows point one way only (Sources/README.md).
     .target(
-      name: "NightAudit",
+      name: "Run",
       dependencies: [
-        "AppStore", "CSystemCalls", "Postgres", "Reconciliation", "Reporting", "Spreadsheet",
-        .product(name: "Configuration", package: "swift-configuration"),
+        "AppStore", "Postgres", "Reconciliation", "Reporting", "Spreadsheet",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
-        .product(name: "Subprocess", package: "swift-subprocess"),
-        .product(name: "SystemPackage", package: "swift-system"),
-        .product(name: "Yams", package: "Yams"),
+      ], swiftSettings: strict),
+    .target(name: "Streams", dependencies: ["Postgres", "Reconciliation"], swiftSettings: strict),
+    .target(
+      name: "SalesStore", dependencies: ["Postgres", "Reconciliation", "Run", "Streams"],
+      resources: [.embedInCode("sales.sql")], swiftSettings: strict),
+    .target(
+      name: "AuditStore",
+      dependencies: [
+        "Postgres", "Reconciliation", "Reporting", "Run", "Streams",
+        .product(name: "Crypto", package: "swift-crypto"),
       ],
       resources: [
         .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0002_sweep.sql"),
         .embedInCode("Migrations/0003_lookups.sql"),
         .embedInCode("Migrations/0004_people_and_adjustments.sql"),
         .embedInCode("Migrations/0005_dispatches.sql"),
-        .embedInCode("Migrations/sales.sql"),
       ],
       swiftSettings: strict),
+    .target(
+      name: "Asking",
+      dependencies: [
+        "AppStore", "AuditStore", "Postgres", "Reconciliation", "Run", "SalesStore", "Streams",
+        .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: strict),
+    .target(
+      name: "Publishing",
+      dependencies: [
+        "AppStore", "AuditStore", "CSystemCalls", "Postgres", "Reconciliation", "Reporting", "Run",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "Subprocess", package: "swift-subprocess"),
+        .product(name: "SystemPackage", package: "swift-system"),
+      ], swiftSettings: strict),
+    .target(
+      name: "Auditing",
+      dependencies: [
+        "AuditStore", "Postgres", "Publishing", "Reconciliation", "Reporting", "Run", "SalesStore", "Streams",
+      ], swiftSettings: strict),
+    .target(
+      name: "NightAudit",
+      dependencies: [
+        "AppStore", "Asking", "AuditStore", "Auditing", "CSystemCalls", "Postgres", "Publishing", "Reconciliation",
+        "Reporting", "Run", "SalesStore", "Spreadsheet", "Streams",
+        .product(name: "Configuration", package: "swift-configuration"),
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "Subprocess", package: "swift-subprocess"),
+        .product(name: "SystemPackage", package: "swift-system"),
+        .product(name: "Yams", package: "Yams"),
+      ], swiftSettings: strict),
     .executableTarget(
       name: "night-audit",
       dependencies: [
-        "NightAudit", "Postgres", "Reconciliation",
+        "Asking", "AuditStore", "Auditing", "NightAudit", "Postgres", "Publishing", "Reconciliation", "Run",
+        "SalesStore",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
@@ -139,10 +178,29 @@ let package = Package(
     .testTarget(
       name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet", "TestSupport"],
       swiftSettings: strict),
+    .testTarget(name: "RunTests", dependencies: ["Reconciliation", "Run"], swiftSettings: strict),
+    .testTarget(name: "StreamsTests", dependencies: ["Streams", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "AskingTests",
+      dependencies: [
+        "AppStore", "Asking", "AuditStore", "Postgres", "Reconciliation", "Run", "SalesStore", "TestSupport",
+        .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: strict),
+    .testTarget(
+      name: "PublishingTests", dependencies: ["Publishing", "Reconciliation", "Run", "TestSupport"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "AuditingTests",
+      dependencies: [
+        "AuditStore", "Auditing", "NightAudit", "Postgres", "Reconciliation", "Reporting", "Run", "SalesStore",
+        "Streams",
+        "TestSupport", .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: strict),
     .testTarget(
       name: "NightAuditTests",
       dependencies: [
-        "NightAudit", "AppStore", "Postgres", "Reconciliation", "Reporting", "TestSupport",
+        "NightAudit", "AppStore", "AuditStore", "Postgres", "Reconciliation", "Reporting", "Run", "SalesStore",
+        "TestSupport",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .testTarget(

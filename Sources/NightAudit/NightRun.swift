@@ -1,29 +1,15 @@
 import AppStore
+import Asking
+import AuditStore
+import Auditing
 import CSystemCalls
 import Foundation
 import Logging
 import Postgres
+import Publishing
 import Reconciliation
 import Reporting
-
-/// What a command asks of the program.
-package struct NightRequest: Sendable {
-  /// The word on the command line, for the run's record.
-  package var command = "run"
-  package var asOf: Instant
-  /// nil: the business day before the as-of.
-  package var period: Period?
-  /// Whether the period is one night, by default or by `--date`, rather than a range of days.
-  package var isOneNight = true
-  package var selection = Selection()
-  /// `--out`: the folder that the report becomes.
-  package var out: String?
-  package var isOffline = false
-  /// Overrides `recheck.maxDuration`.
-  package var maxDuration: Reconciliation.Span?
-
-  package init(asOf: Instant) { self.asOf = asOf }
-}
+import Run
 
 /// What a night has come to.
 package struct NightOutcome: Sendable {
@@ -36,6 +22,15 @@ package struct NightOutcome: Sendable {
   /// What was sent, or could not be.
   package var dispatches: [Dispatch] = []
   package var exitStatus: ExitStatus
+
+  package init(_ audit: AuditOutcome, asOf: Instant) {
+    self.asOf = asOf
+    totals = audit.totals
+    summary = audit.summary
+    directory = audit.directory
+    exitStatus = audit.exitStatus
+  }
+
   /// Findings by severity, for those who only want to know whether to look.
   package var criticalFindings: Int {
     summary.findings.openByKind.reduce(0) { $0 + ($1.key.severity == .critical ? $1.value : 0) }
@@ -44,21 +39,16 @@ package struct NightOutcome: Sendable {
 
 /// The shell: connects, asks Apple, reads, decides, writes, publishes. Every decision is made elsewhere.
 package struct NightRun: Sendable {
-  let settings: Settings
-  let logger: Logger
-  let stop: StopSignal
-  let progress: Progress
+  package let settings: Settings
+  package let logger: Logger
+  package let stop: StopSignal
+  package let progress: WorkProgress
 
-  package init(settings: Settings, logger: Logger, stop: StopSignal, progress: Progress) {
+  package init(settings: Settings, logger: Logger, stop: StopSignal, progress: WorkProgress) {
     self.settings = settings
     self.logger = logger
     self.stop = stop
     self.progress = progress
-  }
-
-  /// The signal that ended the work. Nothing was published.
-  package struct Stopped: Error {
-    package var reason: StopSignal.Reason
   }
 
   // MARK: - Commands
@@ -79,7 +69,7 @@ package struct NightRun: Sendable {
     do {
       let deadline = deadline(request)
       var recheck = try await recheck(request, channels, runId: runId, session: session, deadline: deadline)
-      if let reason = stop.stopped { throw Stopped(reason: reason) }
+      if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       var outcome: NightOutcome
       do {
         let mayAsk = !request.isOffline && recheck.endedEarly == nil && .now < deadline
@@ -89,7 +79,7 @@ package struct NightRun: Sendable {
         recheck.add(
           try await self.recheck(
             request, channels, runId: runId, session: session, deadline: deadline, critical: first.critical))
-        if let reason = stop.stopped { throw Stopped(reason: reason) }
+        if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
         outcome = try await audit(plan, request, recheck, saving: record, since: began, mayAsk: false)
       }
       outcome.recheck = recheck
@@ -98,7 +88,7 @@ package struct NightRun: Sendable {
       await session.close()
       return outcome
     } catch {
-      let status = (error as? Stopped)?.reason.rawValue ?? ExitStatus(for: error).rawValue
+      let status = (error as? StopSignal.Stopped)?.reason.rawValue ?? ExitStatus(for: error).rawValue
       try? await record.end(session, exitStatus: status)
       await session.close()
       throw error
@@ -114,7 +104,7 @@ package struct NightRun: Sendable {
     let summary = try await recheck(
       request, channels, runId: UUID().uuidString.lowercased(), session: session, deadline: deadline(request))
     await session.close()
-    if let reason = stop.stopped { throw Stopped(reason: reason) }
+    if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
     return summary
   }
 
@@ -329,7 +319,9 @@ package struct NightRun: Sendable {
     _ = memory_return_blocks_from(1 << 18)
     return try await withBlockingThread { scope in
       let audit = Audit(settings: settings, plan: plan, faults: faults, stop: stop, progress: progress)
-      return try audit.run(scope, destination: destination, saving: record, mayAsk: mayAsk, finishing: finishing)
+      let outcome = try audit.run(
+        scope, destination: destination, saving: record, mayAsk: mayAsk, finishing: finishing)
+      return NightOutcome(outcome, asOf: plan.asOf)
     }
   }
 
@@ -345,16 +337,5 @@ package struct NightRun: Sendable {
         RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).encoded(),
         as: "run.json")
     }
-  }
-}
-
-extension Instant {
-  /// The system's clock, to whole seconds: the as-of of a run that names none, and the time of Apple's answers.
-  package static var now: Instant { Instant(seconds: Int64(Date().timeIntervalSince1970)) }
-
-  /// `20261120T031500Z`, for names of folders.
-  var compactText: String {
-    let date = Date(timeIntervalSince1970: Double(seconds))
-    return date.ISO8601Format(.iso8601(timeZone: .gmt, dateSeparator: .omitted, timeSeparator: .omitted)) + "Z"
   }
 }

@@ -1,5 +1,8 @@
+import Asking
+import AuditStore
 import Foundation
 import Reconciliation
+import Run
 
 /// `run.json`: what differs from run to run, and therefore is in no other file of a report.
 struct RunDocument: Encodable {

@@ -1,6 +1,8 @@
 import ArgumentParser
+import Asking
 import Foundation
 import NightAudit
+import Run
 
 /// `night-audit run`
 struct Run: AsyncParsableCommand {

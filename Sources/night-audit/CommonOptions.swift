@@ -4,6 +4,7 @@ import Glibc
 import Logging
 import NightAudit
 import Reconciliation
+import Run
 
 /// Options of every command.
 struct CommonOptions: ParsableArguments {
@@ -38,7 +39,7 @@ struct CommonOptions: ParsableArguments {
     let status: ExitStatus
     do {
       status = try await body(try settings(), logger)
-    } catch let stopped as NightRun.Stopped {
+    } catch let stopped as StopSignal.Stopped {
       throw ExitCode(stopped.reason.rawValue)
     } catch let error as ValidationError {
       throw error
@@ -58,7 +59,7 @@ extension CommonOptions {
       let stop = StopSignal()
       let signals = Signals(stop)
       defer { withExtendedLifetime(signals) {} }
-      let progress = Progress(logger: logger, isQuiet: quiet)
+      let progress = WorkProgress(logger: logger, isQuiet: quiet)
       return try await body(settings, NightRun(settings: settings, logger: logger, stop: stop, progress: progress))
     }
   }

@@ -1,7 +1,9 @@
 import ArgumentParser
+import Auditing
 import Foundation
 import NightAudit
 import Reconciliation
+import Run
 
 /// `night-audit explain`
 struct ExplainCommand: AsyncParsableCommand {

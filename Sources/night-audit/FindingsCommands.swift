@@ -1,7 +1,9 @@
 import ArgumentParser
+import AuditStore
 import Foundation
 import NightAudit
 import Reconciliation
+import Run
 
 /// `night-audit findings`
 struct Findings: AsyncParsableCommand {

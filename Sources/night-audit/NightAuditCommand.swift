@@ -1,5 +1,6 @@
 import ArgumentParser
 import NightAudit
+import Run
 
 @main
 struct NightAuditCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import NightAudit
+import Run
 
 /// `night-audit runs`
 struct Runs: AsyncParsableCommand {

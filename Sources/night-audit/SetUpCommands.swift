@@ -1,7 +1,10 @@
 import ArgumentParser
+import AuditStore
 import Foundation
 import NightAudit
 import Postgres
+import Run
+import SalesStore
 
 /// `night-audit init`
 struct Init: AsyncParsableCommand {
@@ -23,7 +26,7 @@ struct Init: AsyncParsableCommand {
       let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit init")
       let withSalesSchema = withSalesSchema
       let applied = try await session.withConnection { connection in
-        if withSalesSchema { try Migrator.createSalesSchema(settings.salesSchema, connection) }
+        if withSalesSchema { try SalesSchema.create(settings.salesSchema, connection) }
         return try Migrator.migrate(connection)
       }
       await session.close()

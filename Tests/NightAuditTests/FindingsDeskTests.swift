@@ -5,7 +5,9 @@ import Reporting
 import TestSupport
 import Testing
 
+@testable import AuditStore
 @testable import NightAudit
+@testable import Run
 
 /// People and findings in a real database.
 @Suite struct FindingsDeskTests {

@@ -3,6 +3,7 @@ import Testing
 
 @testable import AppStore
 @testable import NightAudit
+@testable import Run
 
 /// Root certificates are installed whole or not at all, and nothing but the pinned ones.
 @Suite struct RootInstallationTests {

@@ -4,6 +4,7 @@ import Reporting
 import Testing
 
 @testable import NightAudit
+@testable import Run
 
 /// Layers, types and refusals of the configuration.
 @Suite struct SettingsTests {

@@ -1,10 +1,12 @@
 import Foundation
+import Publishing
+import Run
 import Subprocess
 import SystemPackage
 
 extension Doctor {
   /// Whether every place of `report.deliver` can be gone to. Nobody is called: what is checked is on this machine.
-  func dispatches() async -> [Diagnosis] {
+  package func dispatches() async -> [Diagnosis] {
     var found: [Diagnosis] = []
     let protocols = await curlProtocols()
     for target in settings.deliver {

@@ -1,7 +1,11 @@
 import AppStore
+import Asking
+import AuditStore
 import Foundation
 import Postgres
+import Publishing
 import Reconciliation
+import Run
 
 /// One thing that was checked.
 package struct Diagnosis: Sendable {
@@ -19,7 +23,7 @@ package struct Diagnosis: Sendable {
 
 /// Checks everything that a night needs, and says how to mend what is not right.
 package struct Doctor: Sendable {
-  let settings: Settings
+  package let settings: Settings
 
   package init(settings: Settings) { self.settings = settings }
 

@@ -1,10 +1,11 @@
 import Foundation
+import Publishing
 import Reconciliation
 import Reporting
 
 /// What a night came to, for people and for machines.
 package struct OutcomeText {
-  let outcome: NightOutcome
+  package let outcome: NightOutcome
 
   package init(_ outcome: NightOutcome) { self.outcome = outcome }
 

@@ -1,8 +1,9 @@
 import Foundation
+import Run
 import Yams
 
 /// The YAML file, flattened to dotted keys. Nested maps and dotted keys mean the same.
-struct ConfigurationFile {
+package struct ConfigurationFile {
   /// One value: a scalar as its text, or a list of scalars.
   enum Value: Equatable {
     case scalar(String)

@@ -1,4 +1,6 @@
+import AuditStore
 import Foundation
+import Run
 
 extension SettingsLoader {
   /// The keys of a section `deliver.<name>`.

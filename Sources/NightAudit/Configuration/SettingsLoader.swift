@@ -3,6 +3,7 @@ import Configuration
 import Foundation
 import Reconciliation
 import Reporting
+import Run
 
 /// Builds `Settings` from the layers: environment over file over defaults.
 ///
@@ -41,7 +42,7 @@ package struct SettingsLoader {
     return try load(file: file, name: found ?? "configuration", environment: environment)
   }
 
-  static func load(file: ConfigurationFile?, name: String, environment: [String: String]) throws -> Settings {
+  package static func load(file: ConfigurationFile?, name: String, environment: [String: String]) throws -> Settings {
     let loader = SettingsLoader(values: file?.values ?? [:], environment: environment)
     try loader.refuseUnknownKeys(in: name)
     return try loader.settings()
@@ -203,11 +204,11 @@ package struct SettingsLoader {
 
   // MARK: - Typed reading
 
-  func text(_ key: String) -> String? {
+  package func text(_ key: String) -> String? {
     reader.string(forKey: configKey(key))
   }
 
-  func list(_ key: String) -> [String]? {
+  package func list(_ key: String) -> [String]? {
     if let values = reader.stringArray(forKey: configKey(key)) { return values }
     return reader.string(forKey: configKey(key))?.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
   }

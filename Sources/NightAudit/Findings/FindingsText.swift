@@ -1,6 +1,9 @@
+import AuditStore
+import Auditing
 import Foundation
 import Reconciliation
 import Reporting
+import Run
 
 /// Findings for people, for machines and for spreadsheets.
 package struct FindingsText {

@@ -1,6 +1,8 @@
+import AuditStore
 import Foundation
 import Reconciliation
 import Reporting
+import Run
 
 /// What an import came to, in words.
 package struct ImportText {

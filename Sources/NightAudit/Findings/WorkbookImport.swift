@@ -1,7 +1,9 @@
+import AuditStore
 import Foundation
 import Postgres
 import Reconciliation
 import Reporting
+import Run
 import Spreadsheet
 
 /// Brings back what finance filled in on the sheet of findings: status, owner and remark, by finding id, and nothing else.

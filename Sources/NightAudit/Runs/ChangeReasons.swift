@@ -2,6 +2,7 @@ import Foundation
 import Postgres
 import Reconciliation
 import Reporting
+import SalesStore
 
 /// Why findings came and went between two runs: what arrived about their orders, transactions and receipts meanwhile.
 struct ChangeReasons {

@@ -1,7 +1,9 @@
+import AuditStore
 import Foundation
 import Postgres
 import Reconciliation
 import Reporting
+import SalesStore
 
 /// What changed between two runs, and why.
 package struct RunDifference: Sendable {

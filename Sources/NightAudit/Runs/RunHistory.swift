@@ -1,6 +1,9 @@
+import AuditStore
 import Foundation
 import Postgres
 import Reconciliation
+import Run
+import SalesStore
 
 /// One run as `night_audit.runs` has it.
 package struct PastRun: Sendable {
@@ -28,7 +31,7 @@ package struct PastRun: Sendable {
   package var directory: String?
   package var exitStatus: Int32?
 
-  static let columns = """
+  package static let columns = """
     run_id::text, command, as_of, started_at, finished_at, period_since::text, period_until::text, time_zone,
     configuration, is_nightly, host, version, complete, incomplete_reasons, orders_read, findings_opening, findings_new,
     findings_closed, findings_closing, directory, exit_status
@@ -59,15 +62,22 @@ package struct PastRun: Sendable {
   }
 
   /// `2026-11-19`, or `2026-11-01 to 2026-11-30`.
-  var period: String { since == until ? until : "\(since) to \(until)" }
+  package var period: String { since == until ? until : "\(since) to \(until)" }
 }
 
 /// Why there is nothing to say about a run.
-package enum RunsError: Error, Equatable, CustomStringConvertible {
+package enum RunsError: EndsRun, Equatable, CustomStringConvertible {
   case unknown(String)
   case ambiguous(String)
   /// The run left no report.
   case unfinished(String, exitStatus: Int32?)
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .unknown, .unfinished: .nothingThere
+    case .ambiguous: .usage
+    }
+  }
 
   package var description: String {
     switch self {

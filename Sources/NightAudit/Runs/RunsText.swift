@@ -1,6 +1,7 @@
 import Foundation
 import Reconciliation
 import Reporting
+import Run
 
 /// The history of runs for people and machines.
 package struct RunsText {
@@ -90,7 +91,7 @@ package struct RunsText {
     return lines.joined(separator: "\n")
   }
 
-  static func state(_ run: PastRun) -> String {
+  package static func state(_ run: PastRun) -> String {
     switch run.isComplete {
     case true?: "complete"
     case false?: "incomplete"

@@ -1,5 +1,6 @@
 import AppStore
 import Foundation
+import Run
 
 /// Puts Apple's root certificates where `appstore.rootCertificates` says, and nothing else.
 ///
@@ -69,7 +70,7 @@ package struct RootInstallation: Sendable {
 }
 
 /// Why there are still no root certificates to trust. The description says what to do.
-package enum RootInstallationError: Error, CustomStringConvertible {
+package enum RootInstallationError: EndsRun, CustomStringConvertible {
   /// Nothing was brought by the address or directory.
   case unobtainable(TrustedRoots.Pin, origin: String, reason: String)
   /// Something was, but it is not the pinned certificate.

@@ -1,6 +1,7 @@
 import AppStore
 import Foundation
 import Reconciliation
+import Run
 
 /// `night-audit trust`: Apple's root certificates from Apple, from a mirror, or from a directory.
 package struct TrustRun: Sendable {

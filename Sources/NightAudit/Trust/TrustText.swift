@@ -1,4 +1,5 @@
 import AppStore
+import Run
 
 /// What `night-audit trust` did, in words.
 package struct TrustText {

@@ -1,0 +1,118 @@
+import AppStore
+import Foundation
+import Reconciliation
+import Run
+
+/// What is made of an app's configuration to speak with Apple. Made once per app and run: a client holds the token and the
+/// rate limits of its app.
+package enum AppleClients {
+  /// The channel that an app's receipts are checked through.
+  ///
+  /// - Parameters:
+  ///   - roots: what Apple's signatures are checked against; nil where none are installed.
+  ///   - asOf: the instant of the run.
+  /// - Throws: `ConfigurationError` for what is missing, cannot be read or cannot work.
+  package static func channel(
+    of app: Settings.App, settings: Settings, transport: HTTPTransport, roots: TrustedRoots?, asOf: Instant,
+    now: @escaping @Sendable () -> Instant
+  ) throws -> any AppleChannel {
+    switch settings.effectiveChannel(of: app) {
+    case .auto, .verifyReceipt:
+      return VerifyReceiptChannel(
+        app: app, client: try verifyReceipt(settings: settings, transport: transport, now: now),
+        sharedSecret: try app.sharedSecretFile.map { try SecretFile.read($0, key: "app.\(app.name).sharedSecretFile") })
+    case .serverApi:
+      let client = try serverAPI(
+        of: app, settings: settings, transport: transport, roots: roots ?? TrustedRoots.none, now: now)
+      let policy = ServerAPIChannel.Policy(
+        asOf: asOf, refundWindow: settings.refundWindow, notFoundGrace: settings.notFoundGrace)
+      return ServerAPIChannel(app: app, client: client, policy: policy)
+    }
+  }
+
+  /// The client of verifyReceipt for one app.
+  ///
+  /// - Throws: `ConfigurationError` for a URL that receipts may not travel to.
+  package static func verifyReceipt(
+    settings: Settings, transport: HTTPTransport, now: @escaping @Sendable () -> Instant
+  ) throws(ConfigurationError) -> VerifyReceiptClient {
+    let rate = settings.rate
+    return VerifyReceiptClient(
+      transport: transport,
+      production: .init(
+        url: try endpoint(settings.verifyReceiptURL, "appstore.verifyReceiptUrl"), gate: RateGate(rate: rate)),
+      sandbox: .init(
+        url: try endpoint(settings.verifyReceiptSandboxURL, "appstore.verifyReceiptSandboxUrl"),
+        gate: RateGate(rate: rate.map { $0 * ServerAPIHost.sandboxShare })),
+      version: Version.current, now: now)
+  }
+
+  /// The client of the App Store Server API for one app.
+  ///
+  /// - Parameter roots: what Apple's signatures are checked against; without roots no answer would be believed.
+  /// - Throws: `ConfigurationError` for a key that is missing, cannot be read or cannot work, or a URL that tokens may
+  ///   not travel to.
+  package static func serverAPI(
+    of app: Settings.App, settings: Settings, transport: HTTPTransport, roots: TrustedRoots,
+    now: @escaping @Sendable () -> Instant
+  ) throws(ConfigurationError) -> ServerAPIClient {
+    let rate = settings.rate
+    let production = try endpoint(settings.productionURL, "appstore.productionUrl")
+    let sandbox = try endpoint(settings.sandboxURL, "appstore.sandboxUrl")
+    let credentials = try credentials(of: app)
+    do throws(ServerAPICredentialsError) {
+      return try ServerAPIClient(
+        transport: transport, production: ServerAPIHost(url: production, requestsPerSecond: rate),
+        sandbox: ServerAPIHost(url: sandbox, requestsPerSecond: rate.map { $0 * ServerAPIHost.sandboxShare }),
+        credentials: credentials, verifier: JWSVerifier(roots: roots), version: Version.current, now: now)
+    } catch {
+      throw ConfigurationError(key: "app.\(app.name).\(key(of: error))", problem: "\(error)")
+    }
+  }
+
+  /// What the App Store Server API knows an app by.
+  ///
+  /// - Throws: `ConfigurationError` for what is missing, cannot be read or cannot work.
+  package static func credentials(of app: Settings.App) throws(ConfigurationError) -> ServerAPICredentials {
+    let section = "app.\(app.name)"
+    guard let file = app.privateKeyFile else {
+      throw ConfigurationError(
+        key: "\(section).privateKeyFile",
+        problem: """
+          the App Store Server API needs a key; name the .p8 file, or set appstore.channel to verifyReceipt
+          """)
+    }
+    let credentials = ServerAPICredentials(
+      issuerId: app.issuerId ?? "", keyId: app.keyId ?? "",
+      privateKeyPEM: try SecretFile.read(file, key: "\(section).privateKeyFile"), bundleId: app.bundleId,
+      appAppleId: app.appAppleId)
+    do throws(ServerAPICredentialsError) {
+      _ = try ServerAPIToken(credentials)
+    } catch {
+      throw ConfigurationError(key: "\(section).\(key(of: error))", problem: "\(error)")
+    }
+    return credentials
+  }
+
+  private static func key(of error: ServerAPICredentialsError) -> String {
+    switch error {
+    case .issuerIdMissing: "issuerId"
+    case .keyIdMissing: "keyId"
+    case .bundleIdMissing: "bundleId"
+    case .privateKeyUnreadable: "privateKeyFile"
+    }
+  }
+
+  private static func endpoint(_ text: String, _ key: String) throws(ConfigurationError) -> EndpointURL {
+    do throws(EndpointURLError) {
+      return try EndpointURL(text)
+    } catch {
+      throw ConfigurationError(key: key, problem: "\(error)")
+    }
+  }
+}
+
+extension Settings {
+  /// Requests a second; nil for as fast as asked.
+  fileprivate var rate: Double? { requestsPerSecond > 0 ? requestsPerSecond : nil }
+}

@@ -1,0 +1,41 @@
+import Reconciliation
+import Run
+
+/// What a re-check has come to.
+package struct RecheckSummary: Sendable {
+  package var due = 0
+  package var outcomes: [CheckOutcome: Int] = [:]
+  /// Requests to Apple by HTTP status; 0 stands for no reply.
+  package var httpStatuses: [Int: Int] = [:]
+  /// Faults of ours by app, with the remedy. They end the app's re-check and nothing else.
+  package var faults: [String: String] = [:]
+  /// Why the re-check ended before everything due was asked; nil when it did not.
+  package var endedEarly: String?
+  /// What sweeping Apple's side has come to; nil when nothing was swept.
+  package private(set) var sweep: SweepSummary?
+
+  package init() {}
+
+  /// Adds what asking once more has come to.
+  package mutating func add(_ other: RecheckSummary) {
+    due += other.due
+    outcomes.merge(other.outcomes, uniquingKeysWith: +)
+    httpStatuses.merge(other.httpStatuses, uniquingKeysWith: +)
+    faults.merge(other.faults) { first, _ in first }
+    endedEarly = endedEarly ?? other.endedEarly
+  }
+
+  /// What a command that only asks ends with.
+  package var exitStatus: ExitStatus {
+    if !faults.isEmpty { return .configuration }
+    let isShort = endedEarly != nil || outcomes[.unanswered] ?? 0 > 0 || sweep?.isShort ?? false
+    return isShort ? .incomplete : .complete
+  }
+
+  /// Takes in what the sweep before it has come to.
+  package mutating func add(_ swept: SweepSummary?) {
+    sweep = swept
+    httpStatuses.merge(swept?.httpStatuses ?? [:]) { $0 + $1 }
+    faults.merge(swept?.faults ?? [:]) { own, _ in own }
+  }
+}

@@ -1,0 +1,226 @@
+import AppStore
+import AuditStore
+import Logging
+import Postgres
+import Reconciliation
+import Run
+import Synchronization
+
+/// Sweeps Apple's side of each app: what Apple has notified of since the last sweep, then the purchases of customers for
+/// whom something is open. Every page is stored when it comes, together with the cursor behind it.
+package struct SweepStage: Sendable {
+  /// What the stage was made for.
+  package struct Plan: Sendable {
+    package var asOf: Instant
+    /// How far back the first sweep goes.
+    package var refundWindow: Span
+    /// When a customer's history is read again.
+    package var staleAfter: Span
+    /// An outage that lasts this long ends the sweep of one type.
+    package var patience = Duration.seconds(30)
+    /// The time of day.
+    package var now: @Sendable () -> Instant = { Instant.now }
+
+    package init(asOf: Instant, refundWindow: Span, staleAfter: Span) {
+      self.asOf = asOf
+      self.refundWindow = refundWindow
+      self.staleAfter = staleAfter
+    }
+  }
+
+  private let apps: [SweptApp]
+  private let plan: Plan
+  private let session: PostgresSession
+  private let facts: SweptFacts
+  private let logger: Logger
+  private let stop: StopSignal
+  private let progress: WorkProgress
+  private let deadline: ContinuousClock.Instant
+  private let shared = Shared()
+
+  /// What the tasks of one sweep share.
+  private final class Shared: Sendable {
+    struct Values {
+      var summary = SweepSummary()
+      var warned: Set<String> = []
+    }
+    let values = Mutex(Values())
+  }
+
+  /// A page that does not come holds up one type only, so that nothing but time is lost by waiting longer each time.
+  private static let backoff = Backoff(base: .milliseconds(500), cap: .seconds(8))
+  /// How long pages under way are waited for once the time is up.
+  private static let farewell = Duration.seconds(10)
+  /// How many pages of one customer are read in one night.
+  private static let pagesPerCustomer = 50
+
+  package init(
+    apps: [SweptApp], plan: Plan, session: PostgresSession, runId: String, logger: Logger, stop: StopSignal,
+    progress: WorkProgress, deadline: ContinuousClock.Instant
+  ) {
+    self.apps = apps
+    self.plan = plan
+    self.session = session
+    facts = SweptFacts(session: session, asOf: plan.asOf, runId: runId)
+    self.logger = logger
+    self.stop = stop
+    self.progress = progress
+    self.deadline = deadline
+  }
+
+  /// Runs until everything up to the as-of is known, or the deadline or a signal ends it.
+  ///
+  /// Throws `PostgresError` when pages cannot be stored any more.
+  package func run() async throws -> SweepSummary {
+    enum Finished { case sweep, patience }
+    try await withThrowingTaskGroup(of: Finished.self) { group in
+      group.addTask {
+        try await sweepAll()
+        return .sweep
+      }
+      group.addTask {
+        // Short naps for the signal or the deadline; then pages that are on their way are worth waiting for, not for ever.
+        while !isOver { try await Task.sleep(for: .milliseconds(250)) }
+        try await Task.sleep(for: Self.farewell)
+        return .patience
+      }
+      // Cancelling ends whichever is left: the wait, or pages that Apple does not deliver.
+      _ = try await group.next()
+      group.cancelAll()
+    }
+    return shared.values.withLock { $0.summary }
+  }
+
+  private func sweepAll() async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for app in apps { group.addTask { try await sweep(app) } }
+      try await group.waitForAll()
+    }
+  }
+
+  private func sweep(_ app: SweptApp) async throws {
+    let table = SweepTable(bundleId: app.bundleId)
+    let swept: Void? = try await facts.withLock(bundleId: app.bundleId) {
+      let cursors = try await session.withConnection { try table.cursors($0) }
+      let isAnswered = try await withThrowingTaskGroup(of: Bool.self) { group in
+        for cursor in cursors { group.addTask { try await sweep(cursor, of: app, in: table) } }
+        return try await group.reduce(true) { $0 && $1 }
+      }
+      // Whoever does not answer about all does not answer about one.
+      if isAnswered { try await readHistories(of: app) }
+    }
+    if swept == nil { logger.info("another worker sweeps this app", metadata: ["app": "\(app.name)"]) }
+  }
+
+  // MARK: - Notifications
+
+  /// False when Apple does not answer.
+  private func sweep(_ cursor: SweepCursor, of app: SweptApp, in table: SweepTable) async throws -> Bool {
+    var cursor = cursor
+    guard var step = cursor.begin(asOf: plan.asOf, refundWindow: plan.refundWindow) else { return true }
+    try await store([], cursor, in: table)
+    var failingSince: ContinuousClock.Instant?
+    var attempt = 0
+    var isAnswered = true
+    while case .ask(let query, let token) = step, isAnswered, !isOver(for: app) {
+      guard let answer = try? await app.notifications(query, token) else { break }
+      note(answer.trail, of: app)
+      let next = cursor.received(answer, now: plan.now())
+      switch next {
+      case .retry(let silence):
+        let since = failingSince ?? .now
+        failingSince = since
+        attempt += 1
+        if .now - since >= plan.patience {
+          isAnswered = false
+          cursor.giveUp(silence)
+          try await store([], cursor, in: table)
+        } else {
+          await pause(Self.backoff.delay(attempt: attempt, random: .random(in: 0..<1)), for: app)
+        }
+        continue
+      case .fault(let fault): shared.values.withLock { $0.summary.faults[app.name] = fault.message }
+      case .ask, .finish: break
+      }
+      failingSince = nil
+      attempt = 0
+      shared.values.withLock { $0.summary.notifications += answer.notifications.count }
+      progress.advance(by: answer.notifications.count)
+      // What a transaction was when Apple sent the notification is a fact; without one there is no id to ask about.
+      try await store(answer.notifications.compactMap { try? $0.transaction?.get().fact }, cursor, in: table)
+      step = next
+    }
+    if cursor.shortfall != nil { shared.values.withLock { $0.summary.isShort = true } }
+    return isAnswered
+  }
+
+  private func store(_ found: [TransactionFact], _ cursor: SweepCursor, in table: SweepTable) async throws {
+    let count = try await facts.store(found) { [cursor] in try table.save(cursor, on: $0) }
+    shared.values.withLock { $0.summary.facts += count }
+  }
+
+  // MARK: - Customers
+
+  private func readHistories(of app: SweptApp) async throws {
+    let histories = CustomerHistories(bundleId: app.bundleId)
+    let customers = try await session.withConnection {
+      try histories.due(asOf: plan.asOf, staleAfter: plan.staleAfter, $0)
+    }
+    for customer in customers where !isOver(for: app) {
+      // A customer who gets no answer waits longest next time, and the others have their turn.
+      guard try await read(customer, of: app, in: histories) else { break }
+    }
+  }
+
+  /// Reads what has changed for one customer. False when Apple does not answer.
+  private func read(
+    _ customer: CustomerHistories.Customer, of app: SweptApp, in histories: CustomerHistories
+  ) async throws -> Bool {
+    var customer = customer
+    for _ in 1...Self.pagesPerCustomer where !isOver(for: app) {
+      guard let answer = try? await app.history(customer.transactionId, customer.revision) else { return false }
+      note(answer.trail, of: app)
+      let outcome = CustomerHistories.outcome(of: answer, after: customer.revision)
+      customer.revision = answer.revision
+      let count = try await facts.store(answer.transactions.map(\.fact)) { [customer] in
+        try histories.save(customer, asOf: plan.asOf, outcome, on: $0)
+      }
+      shared.values.withLock { values in
+        values.summary.facts += count
+        if outcome == .read { values.summary.histories += 1 }
+        if case .short = outcome { values.summary.isShort = true }
+        if case .systemicFault(let fault) = answer.end { values.summary.faults[app.name] = fault.message }
+      }
+      switch outcome {
+      case .more: continue
+      case .read: return true
+      case .short: return false
+      }
+    }
+    return true
+  }
+
+  // MARK: - Endings
+
+  private var isOver: Bool { stop.stopped != nil || ContinuousClock.now >= deadline }
+
+  /// Whether the app is not asked about any more: the night's time is up, or our own configuration was refused.
+  private func isOver(for app: SweptApp) -> Bool {
+    isOver || Task.isCancelled || shared.values.withLock { $0.summary.faults[app.name] != nil }
+  }
+
+  /// Short naps: a signal or the deadline must not wait for a long pause.
+  private func pause(_ span: Duration, for app: SweptApp) async {
+    let end = ContinuousClock.now + span
+    while !isOver(for: app), .now < end { try? await Task.sleep(for: min(end - .now, .milliseconds(250))) }
+  }
+
+  private func note(_ trail: ServerAPITrail, of app: SweptApp) {
+    let news = shared.values.withLock { values -> [String] in
+      values.summary.pages += 1
+      if !trail.asked.isEmpty { values.summary.httpStatuses[trail.httpStatus ?? 0, default: 0] += trail.asked.count }
+      return trail.warnings.filter { values.warned.insert($0).inserted }
+    }
+    for warning in news { logger.warning("\(warning)", metadata: ["app": "\(app.name)"]) }
+  }
+}

@@ -1,0 +1,42 @@
+import AppStore
+import Reconciliation
+import Run
+
+/// One app whose side at Apple is swept, and how Apple is asked about it. One page is asked for at a time, so that each
+/// is stored as soon as it has come.
+package struct SweptApp: Sendable {
+  /// The section's name in the configuration.
+  package var name: String
+  package var bundleId: String
+  /// A page of Get Notification History; throws only when the task is cancelled.
+  package var notifications:
+    @Sendable (_ query: NotificationQuery, _ paginationToken: String?) async throws(CancellationError)
+      -> NotificationAnswer
+  /// A page of Get Transaction History for the customer of a transaction; throws only when the task is cancelled.
+  package var history:
+    @Sendable (_ transactionId: String, _ revision: String?) async throws(CancellationError) -> HistoryAnswer
+
+  package init(
+    name: String, bundleId: String,
+    notifications:
+      @escaping @Sendable (NotificationQuery, String?) async throws(CancellationError) -> NotificationAnswer,
+    history: @escaping @Sendable (String, String?) async throws(CancellationError) -> HistoryAnswer
+  ) {
+    self.name = name
+    self.bundleId = bundleId
+    self.notifications = notifications
+    self.history = history
+  }
+
+  /// Asks Apple's production side.
+  package init(_ app: Settings.App, client: ServerAPIClient) {
+    self.init(
+      name: app.name, bundleId: app.bundleId,
+      notifications: { query, token throws(CancellationError) in
+        try await client.notificationHistory(query, on: .production, paginationToken: token, pages: 1)
+      },
+      history: { id, revision throws(CancellationError) in
+        try await client.transactionHistory(id, on: .production, revision: revision, pages: 1)
+      })
+  }
+}

@@ -1,0 +1,93 @@
+import AuditStore
+import Postgres
+import Reconciliation
+
+/// Stores what Apple told unasked: facts that no proof of ours brought, and with them how far Apple's side is known.
+///
+/// Such a transaction is filed under no order until the audit has decided whose it is.
+package struct SweptFacts: Sendable {
+  private let session: PostgresSession
+  private let asOf: Instant
+  private let runId: String
+
+  package init(session: PostgresSession, asOf: Instant, runId: String) {
+    self.session = session
+    self.asOf = asOf
+    self.runId = runId
+  }
+
+  /// Stores a page and moves the cursor behind it: both or nothing.
+  ///
+  /// - Returns: how many of the facts were new.
+  @discardableResult
+  package func store(
+    _ facts: [TransactionFact], moving move: @Sendable (borrowing BlockingConnection) throws -> Void
+  ) async throws -> Int {
+    try await session.transaction { connection in
+      // Folding reads what others may be adding: one writer at a time.
+      try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
+      let unknown = try EvidenceTable.unknown(among: facts.map(\.storable), on: connection)
+      try EvidenceTable.append(unknown.map { (subject: nil, fact: $0) }, runId: runId, asOf: asOf, on: connection)
+      let keys = unknown.map {
+        TransactionKey(environment: $0.environment, transactionId: Identifier($0.transactionId))
+      }
+      let records = try EvidenceTable.fold(Set(keys), on: connection)
+      try TransactionTable.upsert(records.map { (record: $0, orderId: nil, checkedAt: asOf) }, on: connection)
+      try move(connection)
+      return unknown.count
+    }
+  }
+
+  /// The server takes a moment to notice that a worker was killed.
+  private static let lockTries = 5
+
+  /// Runs `body` while no other worker sweeps the app; nil, and nothing is done, when one does.
+  package func withLock<Value: Sendable>(
+    bundleId: String, _ body: () async throws -> Value
+  ) async throws -> Value? {
+    let key = [PostgresValue.text("night_audit.sweeps \(bundleId)")]
+    let lock = "(\(Migrator.lockKey.0), hashtext($1))"
+    for attempt in 1...Self.lockTries {
+      if try await session.execute("SELECT pg_try_advisory_lock\(lock)", key).single().bool(0) { break }
+      if attempt == Self.lockTries { return nil }
+      // The lock of a worker that was killed is given back within this, without anybody telling us.
+      try await Task.sleep(for: .milliseconds(200))
+    }
+    let result: Result<Value, any Error>
+    do {
+      result = .success(try await body())
+    } catch {
+      result = .failure(error)
+    }
+    // A session that was lost has given its locks back by itself.
+    _ = try? await session.execute("SELECT pg_advisory_unlock\(lock)", key)
+    return try result.get()
+  }
+}
+
+extension EvidenceTable {
+  /// Which facts are not recorded yet. Windows overlap, and one notification may be told of many times; but what Apple
+  /// says about a transaction at one instant it says once, so that no second record of notifications is needed.
+  package static func unknown(
+    among facts: [TransactionFact], on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [TransactionFact] {
+    if facts.isEmpty { return [] }
+    let rows = try connection.execute(
+      """
+      SELECT DISTINCT ON (transaction_id, environment, channel, signed_at) position
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WITH ORDINALITY
+        AS told (transaction_id, environment, channel, signed_at, position)
+      WHERE NOT EXISTS (
+        SELECT 1 FROM night_audit.evidence e
+        WHERE e.transaction_id = told.transaction_id AND e.environment = told.environment
+          AND e.channel = told.channel AND e.signed_at = told.signed_at)
+      """,
+      [
+        .textArray(facts.map(\.transactionId)), .textArray(facts.map(\.environment.rawValue)),
+        .textArray(facts.map(\.channel.rawValue)), .timestampArray(facts.map(\.signedDate.microseconds)),
+      ])
+    var unknown: [TransactionFact] = []
+    for row in rows { unknown.append(facts[Int(try row.int64(0)) - 1]) }
+    return unknown
+  }
+}

@@ -1,0 +1,67 @@
+import AppStore
+import Reconciliation
+import Run
+
+/// verifyReceipt for one app: a question is a payload. It knows nothing of signed transactions, for which their signature
+/// has to do.
+package struct VerifyReceiptChannel: AppleChannel {
+  /// After so many failures in a row, which the retry schedule spreads over a day, Apple's 21002 about a receipt that
+  /// Apple signed is for a person to look at.
+  package static let patience = 4
+
+  package let app: Settings.App
+  private let client: VerifyReceiptClient
+  private let sharedSecret: Secret?
+
+  package init(app: Settings.App, client: VerifyReceiptClient, sharedSecret: Secret?) {
+    self.app = app
+    self.client = client
+    self.sharedSecret = sharedSecret
+  }
+
+  package func questions(about check: JudgedCheck) -> [Question] {
+    guard case .receipt(let payload) = check.due.matter else { return [] }
+    switch check.kind {
+    case .app, .transaction:
+      // Whatever the local check says, Apple can say more: renewals since, and refunds of what is no consumable.
+      return [Question(.receipt(payload: payload), first: Question.side(of: check.due.environment))]
+    case .signed, .malformed, nil: return []
+    }
+  }
+
+  package func ask(_ question: Question) async throws(CancellationError) -> ChannelAnswer {
+    guard case .receipt(let payload) = question.matter else { return ChannelAnswer(.review) }
+    return ChannelAnswer(
+      try await client.verify(payload: payload, sharedSecret: sharedSecret, first: question.first))
+  }
+
+  package func result(of check: JudgedCheck, answers: [ChannelAnswer]) -> CheckResult {
+    guard let answer = answers.first else { return check.offlineResult }
+    var result = result(of: check, answer: answer)
+    result.appleStatus = answer.appleStatus
+    return result
+  }
+
+  private func result(of check: JudgedCheck, answer: ChannelAnswer) -> CheckResult {
+    switch answer.meaning {
+    case .genuine(let environment, let bundleId, let facts):
+      var result = check.result(.verified, channel: .verifyReceipt)
+      result.environment = environment
+      result.bundleId = bundleId
+      result.facts += facts
+      result.broughtCount = max(result.broughtCount, facts.count)
+      if check.kind == .transaction { result.signedTransactionId = facts.first?.transactionId }
+      return result
+    case .forged:
+      // Apple's signature holds, and Apple says that it is none: a wrong shared secret has that effect, too.
+      return check.genuine == nil
+        ? check.result(.rejected, .signatureInvalid, channel: .verifyReceipt)
+        : check.result(.review, .contradiction, channel: .verifyReceipt)
+    case .accountGone: return check.result(.review, .accountGone, channel: .verifyReceipt)
+    case .silent(let silence):
+      let isHopeless = answer.appleStatus == 21_002 && check.genuine != nil && check.due.attempts >= Self.patience
+      return check.result(isHopeless ? .review : .unanswered, PaymentReason(silence), channel: .verifyReceipt)
+    case .review, .unknown, .fault: return check.result(.review, .appleError, channel: .verifyReceipt)
+    }
+  }
+}

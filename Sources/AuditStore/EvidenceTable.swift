@@ -1,0 +1,125 @@
+import Postgres
+import Reconciliation
+
+/// `night_audit.evidence`: append-only facts, and the fold of all facts about the transactions that they are about.
+package enum EvidenceTable {
+  package static let columns = [
+    "run_id", "as_of", "subject_kind", "subject_id", "channel", "signed_at", "environment", "transaction_id",
+    "original_transaction_id", "web_order_line_item_id", "bundle_id", "product_id", "product_type", "quantity",
+    "purchased_at", "original_purchased_at", "expires_at", "grace_expires_at", "tells_revocation", "revoked_at",
+    "revocation_percentage", "revocation_type", "revocation_reason", "price_milliunits", "currency",
+    "tells_account_token", "app_account_token", "ownership", "is_renewal", "has_offer", "is_upgraded",
+  ]
+
+  /// Appends facts, in one statement.
+  package static func append(
+    _ facts: [(subject: CheckSubject?, fact: TransactionFact)], runId: String, asOf: Instant,
+    on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    if facts.isEmpty { return }
+    let count = facts.count
+    func texts(_ value: (TransactionFact) -> String?) -> PostgresValue { .textArray(facts.map { value($0.fact) }) }
+    func ints(_ value: (TransactionFact) -> Int64?) -> PostgresValue { .intArray(facts.map { value($0.fact) }) }
+    func bools(_ value: (TransactionFact) -> Bool?) -> PostgresValue { .boolArray(facts.map { value($0.fact) }) }
+    func instants(_ value: (TransactionFact) -> Instant?) -> PostgresValue {
+      .timestampArray(facts.map { value($0.fact)?.microseconds })
+    }
+    func revocation(_ fact: TransactionFact) -> Revocation? {
+      switch fact.revocation {
+      case .silent: nil
+      case .says(let revocation): revocation
+      }
+    }
+    try connection.execute(
+      """
+      INSERT INTO night_audit.evidence (\(columns.joined(separator: ", ")))
+      SELECT * FROM unnest(
+        $1::uuid[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[],
+        $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::int[], $15::timestamptz[],
+        $16::timestamptz[], $17::timestamptz[], $18::timestamptz[], $19::boolean[], $20::timestamptz[], $21::int[],
+        $22::text[], $23::int[], $24::bigint[], $25::text[], $26::boolean[], $27::text[], $28::text[], $29::boolean[],
+        $30::boolean[], $31::boolean[])
+      """,
+      [
+        .textArray(Array(repeating: runId, count: count)),
+        .timestampArray(Array(repeating: asOf.microseconds, count: count)),
+        .textArray(facts.map { $0.subject?.kind.rawValue }), .textArray(facts.map { $0.subject?.id.text }),
+        texts(\.channel.rawValue), instants(\.signedDate), texts(\.environment.rawValue), texts(\.transactionId),
+        texts(\.originalTransactionId), texts(\.webOrderLineItemId), texts(\.bundleId), texts(\.productId),
+        texts(\.productType?.rawValue), ints { $0.quantity.map(Int64.init) }, instants(\.purchaseDate),
+        instants(\.originalPurchaseDate), instants(\.expiresDate), instants(\.gracePeriodExpiresDate),
+        bools { $0.revocation != .silent }, instants { revocation($0)?.date },
+        ints { revocation($0)?.percentage.map(Int64.init) }, texts { revocation($0)?.type },
+        ints { revocation($0)?.reason.map(Int64.init) }, ints(\.priceMilliunits), texts(\.currency),
+        bools { $0.appAccountToken != .silent },
+        texts {
+          switch $0.appAccountToken {
+          case .silent: nil
+          case .says(let token): token
+          }
+        },
+        texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),
+      ])
+  }
+
+  /// Folds all evidence about these transactions.
+  ///
+  /// Reading every fact again makes the fold a function of the evidence, whatever the order in which it arrived.
+  package static func fold(
+    _ keys: Set<TransactionKey>, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [TransactionRecord] {
+    if keys.isEmpty { return [] }
+    let sorted = keys.sorted()
+    let rows = try connection.execute(
+      """
+      SELECT \(columns.dropFirst(4).joined(separator: ", ")) FROM night_audit.evidence
+      JOIN unnest($1::text[], $2::text[]) AS wanted (transaction_id, environment) USING (transaction_id, environment)
+      """,
+      [.textArray(sorted.map(\.transactionId.text)), .textArray(sorted.map(\.environment.rawValue))])
+    var facts: [TransactionKey: [TransactionFact]] = [:]
+    for row in rows {
+      let fact = try fact(row)
+      let key = TransactionKey(environment: fact.environment, transactionId: Identifier(fact.transactionId))
+      facts[key, default: []].append(fact)
+    }
+    return sorted.compactMap { facts[$0].flatMap { TransactionRecord.folding($0) } }
+  }
+
+  /// The fact in a row of `columns` without its first four.
+  package static func fact(_ row: PostgresRow) throws(PostgresError) -> TransactionFact {
+    func instant(_ column: String) throws(PostgresError) -> Instant? {
+      try row.optionalTimestamp(column).map { Instant(microseconds: $0) }
+    }
+    var fact = TransactionFact(
+      environment: AppleEnvironment(rawValue: try row.text("environment")) ?? .localTesting,
+      transactionId: try row.text("transaction_id"), productId: try row.text("product_id"),
+      channel: EvidenceChannel(rawValue: try row.text("channel")) ?? .verifyReceipt,
+      signedDate: Instant(microseconds: try row.timestamp("signed_at")))
+    fact.originalTransactionId = try row.optionalText("original_transaction_id")
+    fact.webOrderLineItemId = try row.optionalText("web_order_line_item_id")
+    fact.bundleId = try row.optionalText("bundle_id")
+    fact.productType = try row.optionalText("product_type").flatMap(ProductType.init)
+    fact.quantity = try row.optionalInt32("quantity")
+    fact.purchaseDate = try instant("purchased_at")
+    fact.originalPurchaseDate = try instant("original_purchased_at")
+    fact.expiresDate = try instant("expires_at")
+    fact.gracePeriodExpiresDate = try instant("grace_expires_at")
+    if try row.bool("tells_revocation") {
+      var revocation: Revocation?
+      if let date = try instant("revoked_at") {
+        revocation = Revocation(
+          date: date, percentage: try row.optionalInt32("revocation_percentage"),
+          type: try row.optionalText("revocation_type"), reason: try row.optionalInt32("revocation_reason"))
+      }
+      fact.revocation = .says(revocation)
+    }
+    fact.priceMilliunits = try row.optionalInt64("price_milliunits")
+    fact.currency = try row.optionalText("currency")
+    if try row.bool("tells_account_token") { fact.appAccountToken = .says(try row.optionalText("app_account_token")) }
+    fact.ownership = try row.optionalText("ownership").flatMap(Ownership.init)
+    fact.isRenewal = try row.optionalBool("is_renewal")
+    fact.hasOffer = try row.optionalBool("has_offer")
+    fact.isUpgraded = try row.optionalBool("is_upgraded")
+    return fact
+  }
+}

@@ -1,0 +1,159 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+import Run
+
+/// Where people live with findings: reading them, and recording what people decide. What the facts say is never touched.
+package struct FindingsDesk: Sendable {
+  private let settings: Settings
+  /// The instant that ages are counted to and that changes are dated with.
+  private let now: Instant
+
+  package init(settings: Settings, now: Instant) {
+    self.settings = settings
+    self.now = now
+  }
+
+  /// Which findings a change is for.
+  package enum Choice: Sendable {
+    /// By id, or by the beginning of one that no other id has.
+    case ids([String])
+    /// All that a filter lets through.
+    case all(FindingsFilter)
+  }
+
+  /// What became of a change.
+  package struct Outcome: Sendable {
+    package var changed: [String] = []
+    /// They were so already.
+    package var unchanged: [String] = []
+  }
+
+  /// The findings that a filter lets through, with their history, sorted by id.
+  ///
+  /// - Parameter ids: only these; ids or beginnings of ids. nil: no limit.
+  /// - Throws: `FindingsError` for ids that are not there, `PostgresError`, `SchemaError`.
+  package func list(_ filter: FindingsFilter, ids: [String]? = nil) async throws -> [StoredFinding] {
+    try await withDatabase(.snapshot) { connection in
+      var (condition, parameters) = filter.condition(asOf: now)
+      if let ids {
+        parameters.append(.textArray(try FindingsDesk.resolve(ids, connection)))
+        condition += " AND f.finding_id = ANY ($\(parameters.count))"
+      }
+      let rows = try connection.execute(
+        "SELECT \(StoredFinding.columns) FROM night_audit.findings f WHERE \(condition) ORDER BY f.finding_id",
+        parameters)
+      var findings = try rows.compactMap { row throws(PostgresError) in try StoredFinding(row) }
+      let places = Dictionary(uniqueKeysWithValues: findings.enumerated().map { ($1.reported.findingId, $0) })
+      let events = try connection.execute(
+        """
+        SELECT e.finding_id, CASE WHEN e.run_id IS NULL THEN e.recorded_at ELSE e.as_of END, e.event, e.actor, e.detail
+        FROM night_audit.finding_events e JOIN night_audit.findings f USING (finding_id)
+        WHERE \(condition) ORDER BY e.finding_id, e.event_id
+        """, parameters)
+      for row in events {
+        guard let place = places[try row.text(0)] else { continue }
+        findings[place].history.append(
+          StoredFinding.Event(
+            at: Instant(microseconds: try row.timestamp(1)), event: try row.text(2), actor: try row.optionalText(3),
+            detail: try row.optionalText(4)))
+      }
+      return findings
+    }
+  }
+
+  /// Records a decision about findings: all of them, or, when an id is unknown, none.
+  ///
+  /// - Parameters:
+  ///   - actor: who decided.
+  ///   - isDryRun: says what would change and changes nothing.
+  /// - Throws: `FindingsError`, `PostgresError`, `SchemaError`.
+  package func change(
+    _ choice: Choice, to decision: PeopleDecision, by actor: String, isDryRun: Bool = false
+  ) async throws -> Outcome {
+    try await withDatabase(.readWrite) { connection in
+      let ids: [String]
+      switch choice {
+      case .ids(let prefixes): ids = try FindingsDesk.resolve(prefixes, connection)
+      case .all(let filter):
+        let (condition, parameters) = filter.condition(asOf: now)
+        ids = try connection.execute(
+          "SELECT f.finding_id FROM night_audit.findings f WHERE \(condition) ORDER BY f.finding_id", parameters
+        ).map { row throws(PostgresError) in try row.text(0) }
+      }
+      let changes = ids.map { PeopleChange(findingId: $0, decision: decision) }
+      let changed =
+        isDryRun
+        ? try PeopleChange.effective(changes, on: connection)
+        : try PeopleChange.apply(changes, by: actor, at: now, on: connection)
+      return Outcome(changed: changed.sorted(), unchanged: Set(ids).subtracting(changed).sorted())
+    }
+  }
+
+  /// Opens the database for one transaction. Throws what the body throws, `PostgresError` or `SchemaError`.
+  package func withDatabase<Result: Sendable>(
+    _ mode: TransactionMode, _ body: @Sendable (borrowing BlockingConnection) throws -> Result
+  ) async throws -> Result {
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit findings")
+    do {
+      let result = try await session.withConnection { connection in
+        try Migrator.requireCurrent(connection)
+        return try connection.transaction(mode, body)
+      }
+      await session.close()
+      return result
+    } catch {
+      await session.close()
+      throw error
+    }
+  }
+
+  /// Ids by their beginnings.
+  private static func resolve(_ prefixes: [String], _ connection: borrowing BlockingConnection) throws -> [String] {
+    let wanted = prefixes.map { $0.lowercased() }
+    // Nothing but hexadecimal digits is looked for, and at least four of them: one is no name.
+    let possible = wanted.filter { $0.utf8.count >= 4 && $0.utf8.allSatisfy { FindingsDesk.digits.contains($0) } }
+    let rows = try connection.execute(
+      """
+      SELECT p.prefix, f.finding_id FROM unnest($1::text[]) p (prefix)
+      CROSS JOIN LATERAL (
+        SELECT finding_id FROM night_audit.findings
+        WHERE finding_id >= p.prefix AND finding_id < p.prefix || 'g' ORDER BY finding_id LIMIT 2) f
+      """, [.textArray(possible)])
+    var found: [String: Set<String>] = [:]
+    for row in rows { found[try row.text(0), default: []].insert(try row.text(1)) }
+    let unknown = prefixes.filter { found[$0.lowercased()] == nil }
+    if !unknown.isEmpty { throw FindingsError.unknown(unknown) }
+    let ambiguous = prefixes.filter { (found[$0.lowercased()]?.count ?? 0) > 1 }
+    if !ambiguous.isEmpty { throw FindingsError.ambiguous(ambiguous) }
+    return Set(found.values.flatMap { $0 }).sorted()
+  }
+
+  private static let digits = Set("0123456789abcdef".utf8)
+}
+
+/// Why a command about findings did nothing.
+package enum FindingsError: EndsRun, Equatable, CustomStringConvertible {
+  /// Exit status 1.
+  case unknown([String])
+  /// A usage error.
+  case ambiguous([String])
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .unknown: .nothingThere
+    case .ambiguous: .usage
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .unknown(let ids):
+      "no finding has the id \(ids.joined(separator: ", ")); nothing was changed. night-audit findings list --state any "
+        + "lists them all"
+    case .ambiguous(let ids):
+      "several findings have ids that begin with \(ids.joined(separator: ", ")); nothing was changed. Give more digits"
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import Postgres
+import Reconciliation
+
+/// Which of the stored findings a command is about.
+package struct FindingsFilter: Sendable {
+  /// Whether the facts of a finding stand.
+  package enum State: String, CaseIterable, Sendable {
+    /// They did in the newest night.
+    case open
+    /// It has closed by itself.
+    case closed
+    case any
+  }
+
+  package var state = State.open
+  package var kinds: [FindingKind] = []
+  package var severities: [Severity] = []
+  package var statuses: [FindingStatus] = []
+  package var userId: String?
+  package var orderId: String?
+  package var owner: String?
+  /// Only those that nobody takes care of.
+  package var isUnassigned = false
+  package var currency: Currency?
+  /// In major units of whatever currency, as decimal text.
+  package var amount: String?
+  package var minAmount: String?
+  package var maxAmount: String?
+  /// Since the finding was first seen.
+  package var minAge: Span?
+  package var maxAge: Span?
+
+  package init() {}
+
+  /// The condition on `night_audit.findings f`, and its parameters from `$1` on.
+  ///
+  /// - Parameter asOf: what ages are counted to.
+  package func condition(asOf: Instant) -> (sql: String, parameters: [PostgresValue]) {
+    var terms: [String] = []
+    var parameters: [PostgresValue] = []
+    func add(_ term: (String) -> String, _ value: PostgresValue) {
+      parameters.append(value)
+      terms.append(term("$\(parameters.count)"))
+    }
+    switch state {
+    case .open: terms.append("f.closed_at IS NULL")
+    case .closed: terms.append("f.closed_at IS NOT NULL")
+    case .any: break
+    }
+    if !kinds.isEmpty { add({ "f.kind = ANY (\($0))" }, .textArray(kinds.map(\.rawValue))) }
+    if !severities.isEmpty { add({ "f.severity = ANY (\($0))" }, .textArray(severities.map(\.rawValue))) }
+    if !statuses.isEmpty { add({ "f.status = ANY (\($0))" }, .textArray(statuses.map(\.rawValue))) }
+    if let userId { add({ "f.user_id = \($0)" }, .text(userId)) }
+    if let orderId { add({ "f.order_id = \($0)" }, .text(orderId)) }
+    if let owner { add({ "f.owner = \($0)" }, .text(owner)) }
+    if isUnassigned { terms.append("f.owner IS NULL") }
+    if let currency { add({ "f.currency = \($0)" }, .text(currency.code)) }
+    let amounts = [("=", amount), (">=", minAmount), ("<=", maxAmount)]
+    for case (let comparison, let bound?) in amounts {
+      add({ "coalesce(f.amount, f.at_stake) \(comparison) \($0)::numeric" }, .text(bound))
+    }
+    if let minAge { add({ "f.first_seen <= \($0)" }, .timestamp((asOf - minAge).microseconds)) }
+    if let maxAge { add({ "f.first_seen >= \($0)" }, .timestamp((asOf - maxAge).microseconds)) }
+    return (terms.isEmpty ? "TRUE" : terms.joined(separator: " AND "), parameters)
+  }
+
+  /// Whether a text is a decimal number as `--amount` takes it: `4.99`.
+  package static func isAmount(_ text: String) -> Bool {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    return text.utf8.count <= 30 && (1...2).contains(parts.count)
+      && parts.allSatisfy { !$0.isEmpty && $0.utf8.allSatisfy { (48...57).contains($0) } }
+  }
+}

@@ -1,0 +1,107 @@
+import Crypto
+import Foundation
+import Postgres
+import Run
+
+/// The schema `night_audit`: forward-only SQL, applied once each, under a lock.
+package struct Migrator {
+  /// One migration: its number, its name and its SQL.
+  package struct Migration: Sendable {
+    package var version: Int
+    package var name: String
+    package var sql: String
+  }
+
+  /// All migrations, oldest first. A migration that was released never changes.
+  package static let migrations = [
+    Migration(version: 1, name: "ground", sql: String(decoding: PackageResources._001_ground_sql, as: UTF8.self)),
+    Migration(version: 2, name: "sweep", sql: String(decoding: PackageResources._002_sweep_sql, as: UTF8.self)),
+    Migration(version: 3, name: "lookups", sql: String(decoding: PackageResources._003_lookups_sql, as: UTF8.self)),
+    Migration(
+      version: 4, name: "people_and_adjustments",
+      sql: String(decoding: PackageResources._004_people_and_adjustments_sql, as: UTF8.self)),
+    Migration(
+      version: 5, name: "dispatches", sql: String(decoding: PackageResources._005_dispatches_sql, as: UTF8.self)),
+  ]
+
+  /// Any two numbers that no other program of the database is likely to use as an advisory lock.
+  package static let lockKey: (Int64, Int64) = (0x6E69_6768, 0x6D69_6772)
+
+  /// Applies what is missing. Safe to repeat, and safe to run twice at once: the second one waits, then finds nothing to do.
+  ///
+  /// - Returns: the names of the migrations that were applied now.
+  package static func migrate(_ connection: borrowing BlockingConnection) throws -> [String] {
+    try connection.transaction { connection in
+      try connection.execute("SELECT pg_advisory_xact_lock(\(lockKey.0), \(lockKey.1))")
+      // CREATE SCHEMA IF NOT EXISTS asks for the right to create schemas even where there is nothing to create.
+      if try connection.execute("SELECT to_regnamespace('night_audit') IS NULL").single().bool(0) {
+        try connection.executeScript("CREATE SCHEMA night_audit")
+      }
+      try connection.executeScript(
+        """
+        CREATE TABLE IF NOT EXISTS night_audit.schema_migrations (
+          version integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL,
+          applied_at timestamptz NOT NULL DEFAULT now())
+        """)
+      var applied: [String] = []
+      let present = try versions(connection)
+      if let newest = present.keys.max(), newest > migrations.map(\.version).max() ?? 0 {
+        throw SchemaError.newerThanProgram(found: newest)
+      }
+      for migration in migrations {
+        if let digest = present[migration.version] {
+          if digest != sha256(migration.sql) { throw SchemaError.changed(version: migration.version) }
+          continue
+        }
+        try connection.executeScript(migration.sql)
+        try connection.execute(
+          "INSERT INTO night_audit.schema_migrations (version, name, sha256) VALUES ($1::int, $2, $3)",
+          [.int(Int64(migration.version)), .text(migration.name), .text(sha256(migration.sql))])
+        applied.append("\(migration.version) \(migration.name)")
+      }
+      return applied
+    }
+  }
+
+  /// Throws `SchemaError` unless the schema is the one that this program was built for.
+  package static func requireCurrent(_ connection: borrowing BlockingConnection) throws {
+    let exists = try connection.execute("SELECT to_regclass('night_audit.schema_migrations') IS NOT NULL").single()
+      .bool(0)
+    guard exists else { throw SchemaError.missing }
+    let present = try versions(connection)
+    if let newest = present.keys.max(), newest > migrations.map(\.version).max() ?? 0 {
+      throw SchemaError.newerThanProgram(found: newest)
+    }
+    if migrations.contains(where: { present[$0.version] == nil }) { throw SchemaError.outdated }
+  }
+
+  private static func versions(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Int: String] {
+    let rows = try connection.execute("SELECT version, sha256 FROM night_audit.schema_migrations")
+    var versions: [Int: String] = [:]
+    for row in rows { versions[Int(try row.int32(0))] = try row.text(1) }
+    return versions
+  }
+
+  private static func sha256(_ text: String) -> String { Digest.hexadecimal(SHA256.hash(data: Data(text.utf8))) }
+}
+
+/// A schema `night_audit` that this program cannot work with. Exit status 78.
+package enum SchemaError: EndsRun, CustomStringConvertible {
+  case missing
+  case outdated
+  case newerThanProgram(found: Int)
+  case changed(version: Int)
+
+  package var exitStatus: ExitStatus { .configuration }
+
+  package var description: String {
+    switch self {
+    case .missing: "The schema night_audit is missing. Run: night-audit init"
+    case .outdated: "The schema night_audit is older than this program. Run: night-audit init"
+    case .newerThanProgram(let found):
+      "The schema night_audit is at version \(found), which is newer than this program. Install the newer night-audit."
+    case .changed(let version):
+      "Migration \(version) of night_audit is not the one that this program ships. Restore the release that applied it."
+    }
+  }
+}

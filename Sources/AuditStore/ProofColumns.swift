@@ -1,0 +1,32 @@
+import Postgres
+import Reconciliation
+import Streams
+
+extension ProofState {
+  /// The columns of `init(_:from:)`, for `night_audit.receipt_checks` aliased `c`.
+  package static let columns = """
+    c.payload_kind, c.outcome, c.reason, c.channel, c.environment, c.bundle_id, c.apple_status, c.attempts, \
+    c.last_attempt, c.next_attempt, c.answered_at, c.signed_transaction_id, c.brought_count
+    """
+
+  /// The state in the reader's current row; nil where there is no check.
+  ///
+  /// - Parameter first: the position of the first of `columns`.
+  package init?(_ row: borrowing CopyReader, from first: Int) throws(PostgresError) {
+    guard let outcome = try row.word(first + 1, of: Vocabularies.outcome) else { return nil }
+    self.init()
+    kind = try row.word(first, of: Vocabularies.receiptKind)
+    self.outcome = outcome
+    reason = try row.word(first + 2, of: Vocabularies.reason)
+    channel = try row.word(first + 3, of: Vocabularies.channel)
+    environment = try row.word(first + 4, of: Vocabularies.environment)
+    bundleId = try row.optionalText(first + 5)
+    appleStatus = try row.optionalInt32(first + 6)
+    attempts = try row.int32(first + 7)
+    lastAttempt = try row.optionalInstant(first + 8)
+    nextAttempt = try row.optionalInstant(first + 9)
+    answeredAt = try row.optionalInstant(first + 10)
+    signedTransactionId = try row.optionalId(first + 11)
+    broughtCount = try row.int32(first + 12)
+  }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Run
+
+/// What nightly reports said about days, and how tonight's picture of them differs.
+///
+/// Each night speaks of its own day, and of every earlier one that has changed since the night before spoke of it. So the
+/// newest night that mentions a day has said what is known about it, however often single nights are made again.
+package struct ReportedDays {
+  /// The days of which a run keeps sums: whole days in the lookback before the period, and the period if it is one day.
+  /// A narrowed run sees only a part of each day and keeps none.
+  package static func days(_ plan: AuditPlan, in zone: TimeZone) -> [DayTotals.Day] {
+    if plan.selection.isNarrowing { return [] }
+    var days: [Period] = plan.period.since == plan.period.until ? [plan.period] : []
+    var day = Period.dayBefore(plan.period.start, in: zone)
+    while day.start >= plan.rules.lookbackStart, days.count < longestLookback {
+      days.append(day)
+      day = Period.dayBefore(day.start, in: zone)
+    }
+    return days.reversed().map { DayTotals.Day(name: $0.since, start: $0.start, end: $0.end) }
+  }
+
+  /// In days: a lookback of centuries is a slip.
+  private static let longestLookback = 4_000
+
+  /// What the nights up to one said last about each day, in one time zone.
+  ///
+  /// - Parameters:
+  ///   - night: nights of business days before this one; with `isIncluded` this one too.
+  ///   - asOf: runs made for an earlier instant; with `isIncluded` for this one too.
+  package static func statements(
+    before night: String, asOf: Instant, isIncluded: Bool = false, timeZone: String,
+    on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [String: DayTotals.Sums] {
+    let before = isIncluded ? "<=" : "<"
+    let rows = try connection.execute(
+      """
+      SELECT s.day::text, t.currency, t.disposition, t.orders, t.amount FROM (
+        SELECT DISTINCT ON (d.day) d.run_id, d.day FROM (
+          -- A night that was made again says what its newest report says.
+          SELECT DISTINCT ON (period_until) run_id, period_until FROM night_audit.runs
+          WHERE is_nightly AND complete IS NOT NULL AND period_until \(before) $1::text::date AND as_of \(before) $2
+          ORDER BY period_until, as_of DESC, started_at DESC) n
+        JOIN night_audit.reported_days d USING (run_id) WHERE d.time_zone = $3
+        ORDER BY d.day, n.period_until DESC) s
+      LEFT JOIN night_audit.reported_totals t USING (run_id, day)
+      """, [.text(night), .timestamp(asOf.microseconds), .text(timeZone)])
+    var statements: [String: DayTotals.Sums] = [:]
+    for row in rows {
+      let day = try row.text(0)
+      var sums = statements[day] ?? [:]
+      if let currency = try row.optionalText(1).flatMap({ Currency(code: $0) }),
+        let disposition = try row.optionalText(2).flatMap({ Disposition(rawValue: $0) }),
+        let amount = try? row.numeric(4).scaledInt128(decimals: Int(currency.digits))
+      {
+        sums[DayTotals.Bucket(currency: currency, disposition: disposition)] = DayTotals.Sum(
+          orders: Int(try row.int64(3)), minorUnits: amount)
+      }
+      statements[day] = sums
+    }
+    return statements
+  }
+
+  /// Keeps what a nightly run says: about its own day, and about each day that it adjusts.
+  package static func save(
+    _ totals: DayTotals, adjustments: [Adjustment], record: RunRecord, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    let days = Set(adjustments.map(\.day)).union([record.period.until]).sorted()
+    var lines: [(day: String, bucket: DayTotals.Bucket, sum: DayTotals.Sum)] = []
+    var spoken: [String] = []
+    for day in days {
+      guard let sums = totals.sums(of: day) else { continue }
+      spoken.append(day)
+      for (bucket, sum) in sums { lines.append((day, bucket, sum)) }
+    }
+    try connection.execute(
+      """
+      INSERT INTO night_audit.reported_days (run_id, day, time_zone)
+      SELECT $1::uuid, day::date, $3 FROM unnest($2::text[]) day
+      """, [.text(record.runId), .textArray(spoken), .text(record.timeZone)])
+    try connection.execute(
+      """
+      INSERT INTO night_audit.reported_totals (run_id, day, currency, disposition, orders, amount)
+      SELECT $1::uuid, day::date, currency, disposition, orders, amount::numeric
+      FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[]) t (day, currency, disposition, orders, amount)
+      """,
+      [
+        .text(record.runId), .textArray(lines.map(\.day)), .textArray(lines.map(\.bucket.currency.code)),
+        .textArray(lines.map(\.bucket.disposition.rawValue)), .intArray(lines.map { Int64($0.sum.orders) }),
+        .textArray(lines.map { Money.decimalText($0.sum.minorUnits, digits: $0.bucket.currency.digits) }),
+      ])
+  }
+}

@@ -1,0 +1,155 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+import Run
+
+/// One row of `night_audit.runs`, and the money of that night.
+package struct RunRecord: Sendable {
+  package var runId: String
+  package var command: String
+  package var asOf: Instant
+  package var period: Period
+  package var timeZone: String
+  package var configuration: String
+  package var isNightly: Bool
+  package var host: String
+
+  package init(
+    runId: String, command: String, asOf: Instant, period: Period, timeZone: String, configuration: String,
+    isNightly: Bool, host: String
+  ) {
+    self.runId = runId
+    self.command = command
+    self.asOf = asOf
+    self.period = period
+    self.timeZone = timeZone
+    self.configuration = configuration
+    self.isNightly = isNightly
+    self.host = host
+  }
+
+  /// Records that the run began.
+  package func begin(_ session: PostgresSession) async throws {
+    try await session.execute(
+      """
+      INSERT INTO night_audit.runs
+        (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version)
+      VALUES ($1::uuid, $2, $3, $4::date, $5::date, $6, $7, $8, $9, $10)
+      """,
+      [
+        .text(runId), .text(command), .timestamp(asOf.microseconds), .text(period.since), .text(period.until),
+        .text(timeZone), .text(configuration), .bool(isNightly), .text(host), .text(Version.current),
+      ])
+  }
+
+  /// Whether there was a run of this as-of, however it ended.
+  package static func isThere(asOf: Instant, on connection: borrowing BlockingConnection) throws(PostgresError) -> Bool
+  {
+    try connection.execute(
+      "SELECT EXISTS (SELECT 1 FROM night_audit.runs WHERE as_of = $1)", [.timestamp(asOf.microseconds)]
+    ).single().bool(0)
+  }
+
+  /// Records how a run without a report ended.
+  package func end(_ session: PostgresSession, exitStatus: Int32) async throws {
+    try await session.execute(
+      "UPDATE night_audit.runs SET finished_at = clock_timestamp(), exit_status = $2::int WHERE run_id = $1::uuid",
+      [.text(runId), .int(Int64(exitStatus))])
+  }
+
+  /// Records what a run has found and where its report is; part of the transaction that updates findings.
+  package func complete(
+    totals: Totals, summary: SummaryFacts, directory: String, exitStatus: Int32,
+    on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    try connection.execute(
+      """
+      UPDATE night_audit.runs SET finished_at = clock_timestamp(), complete = $2, incomplete_reasons = $3,
+        orders_read = $4, findings_opening = $5, findings_new = $6, findings_closed = $7, findings_closing = $8,
+        directory = $9, exit_status = $10::int
+      WHERE run_id = $1::uuid
+      """,
+      [
+        .text(runId), .bool(summary.isComplete), .textArray(summary.incompleteReasons.map { $0 }),
+        .int(Int64(totals.ordersRead)), .int(Int64(summary.findings.opening)), .int(Int64(summary.findings.new)),
+        .int(Int64(summary.findings.closed)), .int(Int64(summary.findings.closing)), .text(directory),
+        .int(Int64(exitStatus)),
+      ])
+    var lines: [(currency: Currency, word: String, orders: Int, minorUnits: Int128)] = []
+    for disposition in Disposition.inMoneyTotals {
+      for sum in totals.amountByDisposition[disposition.index].sorted {
+        lines.append(
+          (sum.currency, disposition.rawValue, totals.ordersByDisposition[disposition.index], sum.minorUnits))
+      }
+    }
+    for sum in summary.findings.atStake.sorted { lines.append((sum.currency, "at_stake", 0, sum.minorUnits)) }
+    try connection.execute(
+      """
+      INSERT INTO night_audit.run_totals (run_id, currency, disposition, orders, amount)
+      SELECT $1::uuid, * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[]::numeric[])
+      """,
+      [
+        .text(runId), .textArray(lines.map(\.currency.code)), .textArray(lines.map(\.word)),
+        .intArray(lines.map { Int64($0.orders) }),
+        .textArray(lines.map { Money.decimalText($0.minorUnits, digits: $0.currency.digits) }),
+      ])
+  }
+
+  /// The nights before this one, oldest first, for the history chart.
+  package static func history(
+    before asOf: Instant, day: String, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [Night] {
+    let rows = try connection.execute(
+      """
+      SELECT r.period_until::text, t.currency, t.disposition, t.amount FROM (
+        SELECT DISTINCT ON (period_until) run_id, period_until FROM night_audit.runs
+        WHERE is_nightly AND complete IS NOT NULL AND as_of < $1 AND period_until < $2::text::date ORDER BY period_until DESC, as_of DESC LIMIT 29) r
+      JOIN night_audit.run_totals t USING (run_id)
+      ORDER BY r.period_until
+      """, [.timestamp(asOf.microseconds), .text(day)])
+    var nights: [Night] = []
+    for row in rows {
+      let date = try row.text(0)
+      if nights.last?.date != date {
+        nights.append(
+          Night(date: date, paid: MoneyByCurrency(), delivered: MoneyByCurrency(), atStake: MoneyByCurrency()))
+      }
+      guard let currency = Currency(code: try row.text(1)),
+        let minorUnits = try? row.numeric(3).scaledInt64(decimals: Int(currency.digits))
+      else { continue }
+      nights[nights.count - 1].add(
+        Money(minorUnits: minorUnits, currency: currency), under: try row.text(2))
+    }
+    return nights
+  }
+}
+
+extension Night {
+  /// Adds money under a disposition's word, or under `at_stake`.
+  package mutating func add(_ money: Money, under word: String) {
+    if word == "at_stake" {
+      atStake.add(money)
+      return
+    }
+    guard let disposition = Disposition(rawValue: word) else { return }
+    switch disposition {
+    case .settled, .partlyDelivered:
+      paid.add(money)
+      delivered.add(money)
+    case .paidNotDelivered, .inFlight: paid.add(money)
+    case .deliveredNotPaid, .refundedStillDelivered: delivered.add(money)
+    case .refunded, .unconfirmed, .void, .sandbox, .badRow: break
+    }
+  }
+
+  /// Tonight, from its totals.
+  package init(date: String, totals: Totals, atStake: MoneyByCurrency) {
+    self.init(date: date, paid: MoneyByCurrency(), delivered: MoneyByCurrency(), atStake: atStake)
+    for disposition in Disposition.inMoneyTotals {
+      for sum in totals.amountByDisposition[disposition.index].sorted {
+        add(Money(minorUnits: Int64(clamping: sum.minorUnits), currency: sum.currency), under: disposition.rawValue)
+      }
+    }
+  }
+}

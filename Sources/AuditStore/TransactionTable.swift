@@ -1,0 +1,137 @@
+import Postgres
+import Reconciliation
+import Streams
+
+/// How `night_audit.transactions` is read and written.
+package enum TransactionTable {
+  /// The columns of `record(_:)`, for the table aliased `t`. The first is the order that the row is filed under. What no
+  /// rule asks about is left out, and so the record lacks it: the product's type, the line item on the web, whether it was
+  /// upgraded, and who said all this when.
+  package static let columns = """
+    t.order_id, t.environment, t.transaction_id, t.product_id, t.bundle_id, t.original_transaction_id, t.quantity, \
+    t.purchased_at, t.original_purchased_at, t.expires_at, t.subscription_expires_at, t.revoked_at, \
+    t.revocation_percentage, t.revocation_type, t.revocation_reason, t.revocation_withdrawn_at, t.tells_revocation, \
+    t.price_milliunits, t.currency, t.tells_account_token, t.app_account_token, t.ownership, t.is_renewal, \
+    t.has_offer, t.is_contradictory, t.checked_at, t.is_unclaimed
+    """
+
+  /// The position of `is_unclaimed` in `columns`.
+  package static let unclaimedColumn = 26
+
+  /// The transaction in the reader's current row.
+  package static func record(_ row: borrowing CopyReader) throws(PostgresError) -> TransactionRecord {
+    var contents = TransactionRecord.Contents(
+      environment: try row.word(1, of: Vocabularies.environment) ?? .localTesting, transactionId: try row.id(2),
+      productId: try row.id(3))
+    contents.bundleId = try row.optionalText(4)
+    contents.originalTransactionId = try row.optionalId(5)
+    contents.quantity = try row.optionalInt32(6)
+    contents.purchaseDate = try row.optionalInstant(7)
+    contents.originalPurchaseDate = try row.optionalInstant(8)
+    contents.expiresDate = try row.optionalInstant(9)
+    contents.subscriptionExpiresDate = try row.optionalInstant(10)
+    if let date = try row.optionalInstant(11) {
+      contents.revocation = Revocation(
+        date: date, percentage: try row.optionalInt32(12), type: try row.optionalText(13),
+        reason: try row.optionalInt32(14))
+    }
+    contents.revocationWithdrawnDate = try row.optionalInstant(15)
+    contents.tellsRevocation = try row.bool(16)
+    contents.priceMilliunits = try row.optionalInt64(17)
+    contents.currency = try row.optionalText(18)
+    contents.appAccountToken = try row.bool(19) ? .says(try row.optionalText(20)) : .silent
+    contents.ownership = try row.word(21, of: Vocabularies.ownership)
+    contents.isRenewal = try row.optionalBool(22)
+    contents.hasOffer = try row.optionalBool(23)
+    contents.isContradictory = try row.bool(24)
+    contents.checkedAt = try row.optionalInstant(25)
+    return TransactionRecord(contents)
+  }
+
+  /// Writes folded records over what is there. Which order a row is filed under is kept once it is known.
+  ///
+  /// - Parameter filed: each record with the order whose proof brought it, and the as-of of the run that asked.
+  package static func upsert(
+    _ filed: [(record: TransactionRecord, orderId: Identifier?, checkedAt: Instant)],
+    on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    if filed.isEmpty { return }
+    let records = filed.map(\.record)
+    func texts(_ value: (TransactionRecord) -> String?) -> PostgresValue { .textArray(records.map(value)) }
+    func ints(_ value: (TransactionRecord) -> Int64?) -> PostgresValue { .intArray(records.map(value)) }
+    func bools(_ value: (TransactionRecord) -> Bool?) -> PostgresValue { .boolArray(records.map(value)) }
+    func instants(_ value: (TransactionRecord) -> Instant?) -> PostgresValue {
+      .timestampArray(records.map { value($0)?.microseconds })
+    }
+    try connection.execute(
+      """
+      INSERT INTO night_audit.transactions AS t (
+        environment, transaction_id, order_id, original_transaction_id, web_order_line_item_id, bundle_id, product_id,
+        product_type, quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at,
+        revocation_percentage, revocation_type, revocation_reason, revocation_withdrawn_at, price_milliunits, currency,
+        tells_account_token, app_account_token, ownership, is_renewal, has_offer, is_upgraded, is_contradictory, channel,
+        signed_at, checked_at, tells_revocation)
+      SELECT * FROM unnest(
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[],
+        $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::int[],
+        $16::text[], $17::int[], $18::timestamptz[], $19::bigint[], $20::text[], $21::boolean[], $22::text[],
+        $23::text[], $24::boolean[], $25::boolean[], $26::boolean[], $27::boolean[], $28::text[], $29::timestamptz[],
+        $30::timestamptz[], $31::boolean[])
+      ON CONFLICT (transaction_id, environment) DO UPDATE SET
+        order_id = coalesce(t.order_id, excluded.order_id),
+        original_transaction_id = excluded.original_transaction_id,
+        web_order_line_item_id = excluded.web_order_line_item_id, bundle_id = excluded.bundle_id,
+        product_id = excluded.product_id, product_type = excluded.product_type, quantity = excluded.quantity,
+        purchased_at = excluded.purchased_at, original_purchased_at = excluded.original_purchased_at,
+        expires_at = excluded.expires_at,
+        subscription_expires_at = greatest(t.subscription_expires_at, excluded.subscription_expires_at),
+        revoked_at = excluded.revoked_at, revocation_percentage = excluded.revocation_percentage,
+        revocation_type = excluded.revocation_type, revocation_reason = excluded.revocation_reason,
+        revocation_withdrawn_at = excluded.revocation_withdrawn_at, price_milliunits = excluded.price_milliunits,
+        currency = excluded.currency, tells_account_token = excluded.tells_account_token,
+        app_account_token = excluded.app_account_token, ownership = excluded.ownership,
+        is_renewal = excluded.is_renewal, has_offer = excluded.has_offer, is_upgraded = excluded.is_upgraded,
+        is_contradictory = excluded.is_contradictory, channel = excluded.channel, signed_at = excluded.signed_at,
+        checked_at = greatest(t.checked_at, excluded.checked_at), tells_revocation = excluded.tells_revocation
+      """,
+      [
+        texts(\.environment.rawValue), texts(\.transactionId.text), .textArray(filed.map { $0.orderId?.text }),
+        texts(\.originalTransactionId?.text), texts(\.webOrderLineItemId), texts(\.bundleId), texts(\.productId.text),
+        texts(\.productType?.rawValue), ints { $0.quantity.map(Int64.init) }, instants(\.purchaseDate),
+        instants(\.originalPurchaseDate), instants(\.expiresDate), instants(\.subscriptionExpiresDate),
+        instants(\.revocation?.date), ints { $0.revocation?.percentage.map(Int64.init) }, texts(\.revocation?.type),
+        ints { $0.revocation?.reason.map(Int64.init) }, instants(\.revocationWithdrawnDate), ints(\.priceMilliunits),
+        texts(\.currency), bools { $0.appAccountToken != .silent },
+        texts {
+          switch $0.appAccountToken {
+          case .silent: nil
+          case .says(let token): token
+          }
+        },
+        texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),
+        bools(\.isContradictory), texts(\.channel.rawValue), instants(\.signedDate),
+        .timestampArray(filed.map(\.checkedAt.microseconds)), bools(\.tellsRevocation),
+      ])
+    try spreadNewestExpiry(of: records, on: connection)
+  }
+
+  /// Every period of a subscription knows the newest expiry of them all.
+  private static func spreadNewestExpiry(
+    of records: [TransactionRecord], on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    let originals = Set(records.compactMap { $0.expiresDate == nil ? nil : $0.originalTransactionId?.text }).sorted()
+    if originals.isEmpty { return }
+    try connection.execute(
+      """
+      UPDATE night_audit.transactions t SET subscription_expires_at = newest.expiry
+      FROM (
+        SELECT environment, original_transaction_id, max(greatest(expires_at, subscription_expires_at)) AS expiry
+        FROM night_audit.transactions
+        WHERE original_transaction_id = ANY ($1) AND expires_at IS NOT NULL
+        GROUP BY environment, original_transaction_id) newest
+      WHERE t.environment = newest.environment AND t.original_transaction_id = newest.original_transaction_id
+        AND t.expires_at IS NOT NULL AND t.subscription_expires_at IS DISTINCT FROM newest.expiry
+      """,
+      [.textArray(originals)])
+  }
+}

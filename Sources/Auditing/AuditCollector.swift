@@ -1,0 +1,173 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import Reporting
+import Run
+import Streams
+
+/// Gathers what an audit says: totals, findings, refunds and the rows of the report's files as they come.
+///
+/// Used by one thread at a time; not `Sendable`.
+final class AuditCollector {
+  /// The report that is being written; nil when only the table is wanted.
+  private var report: ReportWriter?
+  private(set) var totals = Totals()
+  /// By the day of the orders, for comparing with what earlier nights reported.
+  private(set) var days: DayTotals
+  /// Findings by the bytes of their stable id.
+  let findings: SpillSorter
+  private let refunds: SpillSorter
+  private var sandbox: [SandboxKey: (orders: Int, minorUnits: Int128)] = [:]
+  /// Changes to how transactions are filed, by the bytes of their ids; nil where nobody writes them back.
+  let filings: SpillSorter?
+  private(set) var outstanding: [String: Int] = [:]
+  /// What critical findings rest on whose evidence is older than the audit.
+  private(set) var agedCriticals: [CriticalEvidence.Basis] = []
+  private var record = RecordBytes()
+  private let testUsers: Set<Identifier>
+  let temporaryDirectory: String
+
+  private struct SandboxKey: Hashable, Comparable {
+    var userId: Identifier
+    var productId: Identifier
+    var currency: Currency
+
+    static func < (left: SandboxKey, right: SandboxKey) -> Bool {
+      (left.userId, left.productId, left.currency) < (right.userId, right.productId, right.currency)
+    }
+  }
+
+  init(
+    report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>, days: [DayTotals.Day],
+    keepsFilings: Bool
+  ) {
+    self.report = report
+    self.days = DayTotals(days: days)
+    self.temporaryDirectory = temporaryDirectory
+    findings = SpillSorter(directory: temporaryDirectory)
+    refunds = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
+    filings = keepsFilings ? SpillSorter(directory: temporaryDirectory, budget: 1 << 20) : nil
+    self.testUsers = testUsers
+  }
+
+  /// Takes the report out to finish it.
+  func takeReport() -> ReportWriter? { report.take() }
+
+  // MARK: - Receipts
+
+  func list(_ receipt: Receipt) throws { try report?.write(receipt: receipt) }
+
+  /// An answer that Apple still owes.
+  func countOutstanding(_ state: ProofState) {
+    let reason = state.outcome == .verified ? "stale" : (state.reason ?? .neverChecked).rawValue
+    outstanding[reason, default: 0] += 1
+  }
+
+  /// Answers that are owed because critical findings rest on older ones.
+  func countOutstanding(behindCriticals count: Int) {
+    if count > 0 { outstanding["critical findings rest on older answers", default: 0] += count }
+  }
+
+  // MARK: - Orders
+
+  /// Adds a judged and listed order: to the totals and files when it is of the period, its findings always.
+  func add(_ judgement: Judgement, plan: AuditPlan) throws {
+    for finding in judgement.findings { try keep(finding, asOf: plan.asOf) }
+    days.add(judgement)
+    guard plan.period.contains(judgement.row.createdAt) else { return }
+    totals.read(judgement.row)
+    totals.add(judgement)
+    try report?.write(order: judgement)
+    if judgement.environment == .sandbox, case .valid(let order) = judgement.row {
+      let key = SandboxKey(userId: order.userId, productId: order.productId, currency: order.amount.currency)
+      let known = sandbox[key] ?? (orders: 0, minorUnits: 0)
+      sandbox[key] = (known.orders + 1, known.minorUnits + Int128(order.amount.minorUnits))
+    }
+  }
+
+  /// Adds a finding that stands on no order, if the filters list it.
+  func add(_ finding: Finding, plan: AuditPlan) throws {
+    if plan.selection.includes(finding) { try keep(finding, asOf: plan.asOf) }
+  }
+
+  private func keep(_ finding: Finding, asOf: Instant) throws {
+    if let basis = CriticalEvidence.Basis(agedBehind: finding, asOf: asOf) { agedCriticals.append(basis) }
+    record.clear()
+    finding.write(to: &record)
+    try findings.add(key: finding.digest, content: record.bytes)
+  }
+
+  // MARK: - Refunds
+
+  func addRefunds(
+    of owned: [TransactionRecord], order: Order, judgement: Judgement, plan: AuditPlan, isListed: Bool
+  ) throws {
+    guard isListed else { return }
+    for place in owned.indices where owned[place].revocation != nil {
+      try addRefund(of: owned[place], order: order, judgement: judgement, plan: plan)
+    }
+  }
+
+  /// Adds a reversal that is dated in the period, whenever its order was. Sandbox money is no money.
+  func addRefund(of transaction: TransactionRecord, order: Order?, judgement: Judgement?, plan: AuditPlan) throws {
+    guard report != nil, transaction.environment == .production, let revocation = transaction.revocation,
+      plan.period.contains(revocation.date), !transaction.isFamilyShared
+    else { return }
+    if order == nil {
+      guard let bundle = transaction.bundleId, plan.rules.bundleIds.contains(bundle),
+        plan.selection.includes(
+          orderId: nil, userId: nil, productId: transaction.productId, bundleId: transaction.bundleId)
+      else { return }
+    }
+    guard let row = RefundRow(transaction, order: order, disposition: judgement?.disposition) else { return }
+    record.clear()
+    row.write(to: &record)
+    try refunds.add(key: transaction.transactionId.bytes, content: record.bytes)
+  }
+
+  // MARK: - Filing
+
+  func refile(_ key: TransactionKey, owner: Identifier) throws { try refile(Filing(key: key, owner: owner)) }
+
+  func refile(_ key: TransactionKey, isUnclaimed: Bool) throws {
+    try refile(Filing(key: key, isUnclaimed: isUnclaimed))
+  }
+
+  private func refile(_ filing: Filing) throws {
+    guard let filings else { return }
+    record.clear()
+    filing.write(to: &record)
+    try filings.add(key: filing.key.transactionId.bytes, content: record.bytes)
+  }
+
+  // MARK: - The end of the pass
+
+  /// Writes what could only be ordered at the end: refunds and the sandbox.
+  func writeRemainder() throws {
+    // The file is in the order of ids, the sheet in that of the refunds.
+    let byDate = SpillSorter(directory: temporaryDirectory)
+    while let refund = try refunds.next() {
+      var reader = RecordReader(refund.content)
+      let row = try RefundRow(from: &reader)
+      try report?.write(refund: row)
+      if hasSheets { try byDate.add(key: row.refundedAt.sortingBytes + refund.key, content: refund.content) }
+    }
+    while let refund = try byDate.next() {
+      var reader = RecordReader(refund.content)
+      try report?.writeToSheet(refund: try RefundRow(from: &reader))
+    }
+    for (key, sum) in sandbox.sorted(by: { $0.key < $1.key }) {
+      try report?.write(
+        sandbox: SandboxRow(
+          userId: key.userId, productId: key.productId, currency: key.currency, orders: sum.orders,
+          minorUnits: sum.minorUnits, isAllowed: testUsers.contains(key.userId)))
+    }
+  }
+
+  func write(finding: ReportedFinding) throws { try report?.write(finding: finding) }
+
+  func writeToSheet(finding: ReportedFinding) throws { try report?.writeToSheet(finding: finding) }
+
+  /// Whether findings are wanted worst first, too.
+  var hasSheets: Bool { report?.hasSheets ?? false }
+}

@@ -1,0 +1,183 @@
+import Postgres
+import Reconciliation
+import Reporting
+import Run
+import Streams
+
+/// Tonight's findings against those that are known: what is new, what is still open, what has closed.
+///
+/// Openness is a matter of audit instants, never of clocks: the same audit made twice counts the same.
+struct FindingsLedger {
+  /// A finding as the nights before left it.
+  private struct Known {
+    var id: Identifier
+    var firstSeen: Instant
+    var wasOpen: Bool
+    var isListed: Bool
+    var status: String
+    var owner: String?
+    var remark: String?
+  }
+
+  private let plan: AuditPlan
+
+  init(plan: AuditPlan) { self.plan = plan }
+
+  /// Walks through both sides in the order of finding ids.
+  ///
+  /// - Parameters:
+  ///   - sorter: tonight's findings, by id.
+  ///   - connection: in the run's snapshot.
+  ///   - each: gets every finding of tonight, in order.
+  func compare(
+    _ sorter: SpillSorter, on connection: borrowing BlockingConnection, each: (ReportedFinding) throws -> Void
+  ) throws -> FindingsSummary {
+    var summary = FindingsSummary(
+      openByKind: [:], opening: 0, new: 0, closed: 0, closing: 0, atStake: MoneyByCurrency(), ageing: Ageing())
+    let asOf = plan.asOf
+    let selection = plan.selection
+    var known = try OrderedStream(
+      connection.copyOut(
+        """
+        SELECT finding_id, first_seen, opened_at, closed_at, status, owner, remark, order_id, user_id, product_id, bundle_id
+        FROM night_audit.findings ORDER BY finding_id
+        """)
+    ) { try FindingsLedger.known($0, asOf: asOf, selection: selection) }
+    var last: [UInt8]?
+    while let record = try sorter.next() {
+      // Two rows that say the same about the same thing are one finding.
+      if record.key == last { continue }
+      last = record.key
+      let findingId = Finding.id(ofDigest: record.key)
+      let id = Identifier(findingId)
+      while let next = known.nextKey, next < id, let head = try known.next() {
+        FindingsLedger.count(gone: head, &summary)
+      }
+      var reader = RecordReader(record.content)
+      let finding = try Finding(from: &reader)
+      var reported = ReportedFinding(finding, findingId: findingId, firstSeen: asOf)
+      if known.nextKey == id, let head = try known.next() {
+        reported.firstSeen = min(head.firstSeen, asOf)
+        reported.status = head.status
+        reported.owner = head.owner
+        reported.remark = head.remark
+        summary.opening += head.wasOpen ? 1 : 0
+        summary.new += head.wasOpen ? 0 : 1
+      } else {
+        summary.new += 1
+      }
+      summary.closing += 1
+      summary.openByKind[finding.kind, default: 0] += 1
+      summary.ageing.count(asOf - reported.firstSeen)
+      if let money = finding.atStake { summary.atStake.add(money) }
+      try each(reported)
+    }
+    while let head = try known.next() { FindingsLedger.count(gone: head, &summary) }
+    return summary
+  }
+
+  private static func count(gone known: Known, _ summary: inout FindingsSummary) {
+    guard known.wasOpen, known.isListed else { return }
+    summary.opening += 1
+    summary.closed += 1
+  }
+
+  private static func known(
+    _ row: borrowing CopyReader, asOf: Instant, selection: Selection
+  ) throws(PostgresError) -> Known {
+    let openedAt = Instant(microseconds: try row.timestamp(2))
+    let closedAt = try row.optionalTimestamp(3).map { Instant(microseconds: $0) }
+    let wasOpen = openedAt < asOf && (closedAt.map { $0 >= asOf } ?? true)
+    let isListed = selection.includes(
+      orderId: try row.optionalId(7), userId: try row.optionalId(8),
+      productId: try row.optionalId(9), bundleId: try row.optionalText(10))
+    // A finding that was closed and stands again starts over with people as well.
+    let isReopened = closedAt.map { $0 < asOf } ?? false
+    return Known(
+      id: try row.id(0), firstSeen: Instant(microseconds: try row.timestamp(1)), wasOpen: wasOpen,
+      isListed: isListed, status: isReopened ? "open" : try row.text(4), owner: try row.optionalText(5),
+      remark: try row.optionalText(6))
+  }
+
+  // MARK: - Writing back
+
+  static let tonightColumns = [
+    "finding_id", "kind", "severity", "subject", "order_id", "user_id", "product_id", "bundle_id", "transaction_id",
+    "receipt_id", "delivery_id", "environment", "currency", "amount", "at_stake", "reason", "paid_at",
+    "delivered_at",
+  ]
+
+  /// Where tonight's findings wait until the run is published.
+  static let tonightTable = """
+    CREATE TEMPORARY TABLE tonight (
+      finding_id text COLLATE "C" PRIMARY KEY, kind text NOT NULL, severity text NOT NULL, subject text NOT NULL,
+      order_id text, user_id text, product_id text, bundle_id text, transaction_id text, receipt_id text, delivery_id text,
+      environment text, currency text, amount numeric, at_stake numeric, reason text NOT NULL,
+      paid_at timestamptz, delivered_at timestamptz) ON COMMIT DROP
+    """
+
+  static func write(_ reported: ReportedFinding, to writer: inout CopyWriter) throws(PostgresError) {
+    let finding = reported.finding
+    // As in findings.csv: one currency for both amounts, that of what is at stake.
+    let currency = (finding.atStake ?? finding.amount)?.currency
+    try writer.row { row throws(PostgresError) in
+      try row.text(reported.findingId)
+      try row.text(finding.kind.rawValue)
+      try row.text(finding.severity.rawValue)
+      try row.text(finding.subject.id.text)
+      try row.text(finding.orderId?.text)
+      try row.text(finding.userId?.text)
+      try row.text(finding.productId?.text)
+      try row.text(finding.bundleId)
+      try row.text(finding.transactionId?.text)
+      try row.text(finding.receiptId?.text)
+      try row.text(finding.deliveryId?.text)
+      try row.text(finding.environment?.rawValue)
+      try row.text(currency?.code)
+      try row.numeric(finding.amount?.currency == currency ? finding.amount?.numeric : nil)
+      try row.numeric(finding.atStake?.numeric)
+      try row.text(finding.reason)
+      try row.timestamp(finding.paidAt?.microseconds)
+      try row.timestamp(finding.deliveredAt?.microseconds)
+    }
+  }
+
+  /// Brings the stored findings up to tonight: opens, reopens, closes, and keeps the history of it.
+  static func apply(
+    asOf: Instant, runId: String, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    let parameters: [PostgresValue] = [.timestamp(asOf.microseconds), .text(runId)]
+    try connection.execute(
+      """
+      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
+      SELECT tonight.finding_id, $1, $2::uuid, CASE WHEN f.finding_id IS NULL THEN 'opened' ELSE 'reopened' END
+      FROM tonight LEFT JOIN night_audit.findings f USING (finding_id)
+      WHERE f.finding_id IS NULL OR f.closed_at < $1
+      """, parameters)
+    try connection.execute(
+      """
+      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
+      SELECT f.finding_id, $1, $2::uuid, 'closed' FROM night_audit.findings f
+      WHERE f.closed_at IS NULL AND NOT EXISTS (SELECT 1 FROM tonight WHERE tonight.finding_id = f.finding_id)
+      """, parameters)
+    try connection.execute(
+      """
+      UPDATE night_audit.findings f SET closed_at = $1
+      WHERE f.closed_at IS NULL AND NOT EXISTS (SELECT 1 FROM tonight WHERE tonight.finding_id = f.finding_id)
+      """, [.timestamp(asOf.microseconds)])
+    let columns = tonightColumns.joined(separator: ", ")
+    let updates = tonightColumns.dropFirst().map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
+    try connection.execute(
+      """
+      INSERT INTO night_audit.findings AS f (\(columns), first_seen, opened_at, last_seen)
+      SELECT \(columns), $1, $1, $1 FROM tonight
+      ON CONFLICT (finding_id) DO UPDATE SET \(updates), last_seen = $1,
+        opened_at = CASE WHEN f.closed_at < $1 THEN $1 ELSE f.opened_at END,
+        status = CASE WHEN f.closed_at < $1 THEN 'open' ELSE f.status END, closed_at = NULL
+      """, [.timestamp(asOf.microseconds)])
+  }
+}
+
+extension Money {
+  fileprivate var numeric: PostgresNumeric { PostgresNumeric(scaled: minorUnits, decimals: Int(currency.digits)) }
+}

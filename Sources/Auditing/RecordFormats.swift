@@ -1,0 +1,310 @@
+import Reconciliation
+import Reporting
+import Streams
+
+extension Instant {
+  /// Eight bytes that sort as the instants do.
+  var sortingBytes: [UInt8] {
+    // Flipping the sign bit makes the bytes of a signed number sort like the number.
+    withUnsafeBytes(of: (UInt64(bitPattern: microseconds) ^ (1 << 63)).bigEndian) { [UInt8]($0) }
+  }
+}
+
+extension Receipt {
+  init(from record: SpillSorter.Record) throws {
+    var reader = RecordReader(record.content)
+    try self.init(from: &reader)
+  }
+}
+
+extension Contestant {
+  init(from record: SpillSorter.Record) throws {
+    var reader = RecordReader(record.content)
+    try self.init(from: &reader)
+  }
+}
+
+extension Finding {
+  func write(to record: inout RecordBytes) {
+    record.put(UInt8(clamping: kind.index))
+    record.put(severity.rawValue)
+    record.put(subject.kind.rawValue)
+    record.put(subject.id)
+    record.put(orderId)
+    record.put(userId)
+    record.put(productId)
+    record.put(transactionId)
+    record.put(receiptId)
+    record.put(deliveryId)
+    record.put(environment?.rawValue)
+    record.put(bundleId)
+    record.put(amount)
+    record.put(atStake)
+    record.put(isStakeUnknown)
+    record.put(occurredAt)
+    record.put(paidAt)
+    record.put(deliveredAt)
+    record.put(reason)
+    record.put(evidenceCheckedAt)
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    let index = Int(try record.byte())
+    guard FindingKind.allCases.indices.contains(index) else { throw RecordReader.Mismatch() }
+    let severity = Severity(rawValue: try record.text())
+    guard let subjectKind = Subject.Kind(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
+    self.init(kind: FindingKind.allCases[index], subject: Subject(subjectKind, try record.id()), reason: "")
+    self.severity = severity ?? kind.severity
+    orderId = try record.optionalId()
+    userId = try record.optionalId()
+    productId = try record.optionalId()
+    transactionId = try record.optionalId()
+    receiptId = try record.optionalId()
+    deliveryId = try record.optionalId()
+    environment = try record.optionalText().flatMap(AppleEnvironment.init)
+    bundleId = try record.optionalText()
+    amount = try record.optionalMoney()
+    atStake = try record.optionalMoney()
+    isStakeUnknown = try record.flag()
+    occurredAt = try record.optionalInstant()
+    paidAt = try record.optionalInstant()
+    deliveredAt = try record.optionalInstant()
+    reason = try record.text()
+    evidenceCheckedAt = try record.optionalInstant()
+  }
+}
+
+extension Receipt {
+  package func write(to record: inout RecordBytes) {
+    record.put(receiptId)
+    record.put(orderId)
+    record.put(userId)
+    record.put(claimedEnvironment)
+    record.put(Optional(receivedAt))
+    record.put(defect)
+    record.put(state.outcome.rawValue)
+    record.put(state.reason?.rawValue)
+    record.put(state.kind?.rawValue)
+    record.put(state.channel?.rawValue)
+    record.put(state.environment?.rawValue)
+    record.put(state.bundleId)
+    record.put(state.appleStatus)
+    record.put(Int64(state.attempts))
+    record.put(state.lastAttempt)
+    record.put(state.nextAttempt)
+    record.put(state.answeredAt)
+    record.put(state.signedTransactionId)
+    record.put(Int64(state.broughtCount))
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self.init(
+      receiptId: try record.id(), orderId: try record.optionalId(), userId: try record.optionalId(),
+      claimedEnvironment: try record.optionalText(),
+      receivedAt: try record.optionalInstant() ?? Instant(microseconds: 0), state: ProofState())
+    defect = try record.optionalText()
+    state.outcome = CheckOutcome(rawValue: try record.text()) ?? .pending
+    state.reason = try record.optionalText().flatMap(PaymentReason.init)
+    state.kind = try record.optionalText().flatMap(ReceiptKind.init)
+    state.channel = try record.optionalText().flatMap(EvidenceChannel.init)
+    state.environment = try record.optionalText().flatMap(AppleEnvironment.init)
+    state.bundleId = try record.optionalText()
+    state.appleStatus = try record.optionalInt32()
+    state.attempts = Int32(clamping: try record.int())
+    state.lastAttempt = try record.optionalInstant()
+    state.nextAttempt = try record.optionalInstant()
+    state.answeredAt = try record.optionalInstant()
+    state.signedTransactionId = try record.optionalId()
+    state.broughtCount = Int32(clamping: try record.int())
+  }
+}
+
+extension RefundRow {
+  package func write(to record: inout RecordBytes) {
+    record.put(transactionId)
+    record.put(orderId)
+    record.put(userId)
+    record.put(productId)
+    record.put(refunded)
+    record.put(milliPercent)
+    record.put(purchasedAt)
+    record.put(refundedAt.microseconds)
+    record.put(reason)
+    record.put(disposition?.rawValue)
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self.init(
+      transactionId: try record.id(), orderId: try record.optionalId(), userId: try record.optionalId(),
+      productId: try record.id(), refunded: try record.optionalMoney(),
+      milliPercent: try record.optionalInt32(), purchasedAt: try record.optionalInstant(),
+      refundedAt: Instant(microseconds: try record.int()), reason: try record.optionalText(),
+      disposition: try record.optionalText().flatMap(Disposition.init))
+  }
+}
+
+extension TransactionRecord {
+  package func write(to record: inout RecordBytes) {
+    record.put(self.environment.rawValue)
+    record.put(self.transactionId)
+    record.put(self.originalTransactionId)
+    record.put(self.webOrderLineItemId)
+    record.put(self.bundleId)
+    record.put(self.productId)
+    record.put(self.productType?.rawValue)
+    record.put(self.quantity)
+    record.put(self.purchaseDate)
+    record.put(self.originalPurchaseDate)
+    record.put(self.expiresDate)
+    record.put(self.subscriptionExpiresDate)
+    record.put(self.subscriptionStatus?.rawValue)
+    record.put(self.subscriptionStatusDate)
+    record.put(self.renewalDate)
+    record.put(self.revocation?.date)
+    record.put(self.revocation?.percentage)
+    record.put(self.revocation?.type)
+    record.put(self.revocation?.reason)
+    record.put(self.revocation?.isOfSomeItems)
+    record.put(self.tellsRevocation)
+    record.put(self.revocationWithdrawnDate)
+    record.put(self.priceMilliunits)
+    record.put(self.currency)
+    switch self.appAccountToken {
+    case .silent: record.put(false)
+    case .says(let token):
+      record.put(true)
+      record.put(token)
+    }
+    record.put(self.ownership?.rawValue)
+    record.put(self.isRenewal)
+    record.put(self.hasOffer)
+    record.put(self.isUpgraded)
+    record.put(self.consumptionRequestReason)
+    record.put(self.details.storefront)
+    record.put(self.details.appTransactionId)
+    record.put(self.details.offerType)
+    record.put(self.details.offerIdentifier)
+    record.put(self.details.subscriptionGroupIdentifier)
+    record.put(self.details.commitmentInfo)
+    record.put(self.details.billingPlanType)
+    record.put(self.details.previousOriginalTransactionId)
+    record.put(self.isContradictory)
+    record.put(self.channel.rawValue)
+    record.put(self.signedDate.microseconds)
+    record.put(self.checkedAt)
+  }
+
+  package init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    guard let environment = AppleEnvironment(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
+    let transactionId = try record.id()
+    let originalTransactionId = try record.optionalId()
+    let webOrderLineItemId = try record.optionalText()
+    let bundleId = try record.optionalText()
+    var contents = Contents(environment: environment, transactionId: transactionId, productId: try record.id())
+    contents.originalTransactionId = originalTransactionId
+    contents.webOrderLineItemId = webOrderLineItemId
+    contents.bundleId = bundleId
+    contents.productType = try record.optionalText().flatMap(ProductType.init)
+    contents.quantity = try record.optionalInt32()
+    contents.purchaseDate = try record.optionalInstant()
+    contents.originalPurchaseDate = try record.optionalInstant()
+    contents.expiresDate = try record.optionalInstant()
+    contents.subscriptionExpiresDate = try record.optionalInstant()
+    contents.subscriptionStatus = try record.optionalInt32().flatMap(SubscriptionState.init)
+    contents.subscriptionStatusDate = try record.optionalInstant()
+    contents.renewalDate = try record.optionalInstant()
+    let revoked = try record.optionalInstant()
+    let percentage = try record.optionalInt32()
+    let type = try record.optionalText()
+    let reason = try record.optionalInt32()
+    let isOfSomeItems = try record.optionalFlag() ?? false
+    contents.revocation = revoked.map {
+      Revocation(date: $0, percentage: percentage, type: type, reason: reason, isOfSomeItems: isOfSomeItems)
+    }
+    contents.tellsRevocation = try record.flag()
+    contents.revocationWithdrawnDate = try record.optionalInstant()
+    contents.priceMilliunits = try record.optionalInt()
+    contents.currency = try record.optionalText()
+    contents.appAccountToken = try record.flag() ? .says(try record.optionalText()) : .silent
+    contents.ownership = try record.optionalText().flatMap(Ownership.init)
+    contents.isRenewal = try record.optionalFlag()
+    contents.hasOffer = try record.optionalFlag()
+    contents.isUpgraded = try record.optionalFlag()
+    contents.consumptionRequestReason = try record.optionalText()
+    contents.details.storefront = try record.optionalText()
+    contents.details.appTransactionId = try record.optionalText()
+    contents.details.offerType = try record.optionalInt32()
+    contents.details.offerIdentifier = try record.optionalText()
+    contents.details.subscriptionGroupIdentifier = try record.optionalText()
+    contents.details.commitmentInfo = try record.optionalText()
+    contents.details.billingPlanType = try record.optionalText()
+    contents.details.previousOriginalTransactionId = try record.optionalText()
+    contents.isContradictory = try record.flag()
+    contents.channel = EvidenceChannel(rawValue: try record.text()) ?? .verifyReceipt
+    contents.signedDate = Instant(microseconds: try record.int())
+    contents.checkedAt = try record.optionalInstant()
+    self.init(contents)
+  }
+}
+
+extension OrderClaims {
+  package func write(to record: inout RecordBytes) {
+    record.put(owned) { $0.write(to: &$1) }
+    record.put(lost) { claim, record in
+      claim.transaction.write(to: &record)
+      record.put(claim.ownerOrderId)
+      record.put(claim.ownerUserId)
+      record.put(claim.isFinal)
+    }
+    record.put(refused?.reason.rawValue)
+    refused?.transaction.write(to: &record)
+    record.put(contradictory != nil)
+    contradictory?.write(to: &record)
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self.init()
+    owned = try record.list { (record) throws(RecordReader.Mismatch) in try TransactionRecord(from: &record) }
+    lost = try record.list { (record) throws(RecordReader.Mismatch) in
+      LostClaim(
+        transaction: try TransactionRecord(from: &record), ownerOrderId: try record.id(),
+        ownerUserId: try record.id(), isFinal: try record.flag())
+    }
+    if let reason = try record.optionalText().flatMap(PaymentReason.init) {
+      refused = RefusedClaim(transaction: try TransactionRecord(from: &record), reason: reason)
+    }
+    if try record.flag() { contradictory = try TransactionRecord(from: &record) }
+  }
+}
+
+extension Contestant {
+  func write(to record: inout RecordBytes) {
+    record.put(orderId)
+    record.put(receipts) { $0.write(to: &$1) }
+    record.put(brought) { $0.write(to: &$1) }
+    claims.write(to: &record)
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self.init(
+      orderId: try record.id(),
+      receipts: try record.list { (record) throws(RecordReader.Mismatch) in try Receipt(from: &record) },
+      brought: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionRecord(from: &record) },
+      claims: try OrderClaims(from: &record))
+  }
+}
+
+extension Filing {
+  func write(to record: inout RecordBytes) {
+    record.put(key.environment.rawValue)
+    record.put(key.transactionId)
+    record.put(owner)
+    record.put(isUnclaimed)
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    guard let environment = AppleEnvironment(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
+    let key = TransactionKey(environment: environment, transactionId: try record.id())
+    self.init(key: key, owner: try record.optionalId(), isUnclaimed: try record.optionalFlag())
+  }
+}

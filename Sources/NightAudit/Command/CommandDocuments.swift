@@ -1,0 +1,92 @@
+import Asking
+import Foundation
+import Publishing
+import Reconciliation
+import Reporting
+import Run
+
+extension OutcomeText {
+  /// `summary.json` as the report has it, and where the report is.
+  package var json: String {
+    get throws {
+      let control = outcome.totals.control + [outcome.summary.findings.control]
+      let document = SummaryDocument(
+        totals: outcome.totals, summary: outcome.summary, control: control, asOf: outcome.asOf)
+      guard let directory = outcome.directory else { return try MachineText.json(document, keysAsTheyAre: true) }
+      return try MachineText.json(
+        Placed(document: document, directory: directory, dispatches: outcome.dispatches), keysAsTheyAre: true)
+    }
+  }
+
+  /// A summary with where it lies and where it was sent.
+  private struct Placed: Encodable {
+    var document: SummaryDocument
+    var directory: String
+    var dispatches: [Dispatch]
+
+    private enum CodingKeys: String, CodingKey { case directory, dispatches }
+
+    func encode(to encoder: any Encoder) throws {
+      try document.encode(to: encoder)
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      try container.encode(directory, forKey: .directory)
+      if !dispatches.isEmpty { try container.encode(dispatches, forKey: .dispatches) }
+    }
+  }
+}
+
+/// What a re-check came to, in words.
+package struct RecheckText {
+  private let summary: RecheckSummary
+
+  package init(_ summary: RecheckSummary) { self.summary = summary }
+
+  private struct Document: Encodable {
+    let due: Int
+    let outcomes: [String: Int]
+    let faults: [String: String]
+    let endedEarly: String?
+  }
+
+  package var line: String {
+    let outcomes = CheckOutcome.allCases.compactMap { outcome in
+      summary.outcomes[outcome].map { "\($0) \(outcome.rawValue)" }
+    }
+    let told = outcomes.isEmpty ? "nobody was asked" : outcomes.joined(separator: ", ")
+    let swept = summary.sweep.map { " \($0.notifications) notifications swept, \($0.facts) new facts." } ?? ""
+    return "\(summary.due) due: \(told).\(swept)\(summary.endedEarly.map { " Ended early: \($0)." } ?? "")"
+  }
+
+  package var json: String {
+    get throws {
+      try MachineText.json(
+        Document(
+          due: summary.due,
+          outcomes: Dictionary(uniqueKeysWithValues: summary.outcomes.map { ($0.key.rawValue, $0.value) }),
+          faults: summary.faults, endedEarly: summary.endedEarly))
+    }
+  }
+}
+
+/// What the doctor found, in words.
+package enum DiagnosisText {
+  private struct Document: Encodable {
+    let subject: String
+    let ok: Bool
+    let problem: String?
+    let warning: String?
+  }
+
+  package static func line(_ diagnosis: Diagnosis) -> String {
+    if let problem = diagnosis.problem { return "PROBLEM  \(diagnosis.subject): \(problem)" }
+    if let warning = diagnosis.warning { return "warning  \(diagnosis.subject): \(warning)" }
+    return "ok       \(diagnosis.subject)"
+  }
+
+  package static func json(_ diagnoses: [Diagnosis]) throws -> String {
+    try MachineText.json(
+      diagnoses.map {
+        Document(subject: $0.subject, ok: $0.problem == nil, problem: $0.problem, warning: $0.warning)
+      })
+  }
+}

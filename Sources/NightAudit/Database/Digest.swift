@@ -1,8 +1,0 @@
-/// Digests as text.
-enum Digest {
-  /// Lower-case hexadecimal.
-  static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-  }
-}

@@ -1,0 +1,36 @@
+import AppStore
+import Asking
+import Logging
+import Postgres
+import Reconciliation
+import Run
+
+extension NightRun {
+  /// Sweeps Apple's side of every app that can be swept; nil when nothing was.
+  ///
+  /// A narrowed run asks about what it lists and leaves the sweep to the night: the sweep is about whole apps. Offline
+  /// nobody is asked.
+  ///
+  /// - Parameter session: where pages are stored.
+  package func sweep(
+    _ request: NightRequest, _ apps: [SweptApp], runId: String, session: PostgresSession,
+    deadline: ContinuousClock.Instant
+  ) async throws -> SweepSummary? {
+    if apps.isEmpty || request.isOffline || request.selection.isNarrowing { return nil }
+    let plan = SweepStage.Plan(
+      asOf: request.asOf, refundWindow: settings.refundWindow, staleAfter: settings.staleAfter)
+    let stage = SweepStage(
+      apps: apps, plan: plan, session: session, runId: runId, logger: logger, stop: stop, progress: progress,
+      deadline: deadline)
+    progress.begin("sweeping Apple's notifications", total: 0)
+    let summary = try await stage.run()
+    progress.end()
+    logger.info(
+      "swept Apple's side",
+      metadata: [
+        "pages": "\(summary.pages)", "notifications": "\(summary.notifications)",
+        "histories": "\(summary.histories)", "new_facts": "\(summary.facts)",
+      ])
+    return summary
+  }
+}

@@ -1,0 +1,209 @@
+import AppStore
+import AuditStore
+import Foundation
+import Glibc
+import Reconciliation
+import Reporting
+import Run
+import Subprocess
+import SystemPackage
+
+/// Takes one report to one place, once.
+package struct Courier: Sendable {
+  /// Why the report did not arrive. The message is safe to log: curl's own words without its configuration, or the
+  /// status of a command.
+  package struct Failure: Error, CustomStringConvertible {
+    package var description: String
+    /// Whether trying again the same night can help.
+    var isTransient: Bool
+  }
+
+  private let passwords: [String: Secret]
+  private let stop: StopSignal
+
+  /// How long a command may take.
+  private static let commandLimit = Duration.seconds(600)
+  /// All transfers to one place together; each has a limit of its own in curl's configuration.
+  private static let transferLimit = Duration.seconds(3 * 3_600)
+  /// Mail servers commonly refuse more than 25 MB, and base64 adds a third.
+  static let largestAttachment = 18_000_000
+
+  /// Reads the secrets of all places, so that a night with a broken one does not even begin.
+  ///
+  /// - Throws: `ConfigurationError`.
+  package init(_ targets: [DispatchTarget], stop: StopSignal) throws {
+    var passwords: [String: Secret] = [:]
+    for target in targets {
+      for (key, path) in target.secretFiles {
+        let secret = try SecretFile.read(path, key: key)
+        if path == target.account?.passwordFile { passwords[target.name] = secret }
+      }
+    }
+    if targets.contains(where: { $0.account != nil }), Courier.curl == nil {
+      throw ConfigurationError(
+        key: "report.deliver", problem: "needs the program curl; install it (Debian: apt-get install curl)")
+    }
+    self.passwords = passwords
+    self.stop = stop
+  }
+
+  /// Where curl is; nil when it is not on the path.
+  package static var curl: String? {
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
+    return path.split(separator: ":").map { "\($0)/curl" }.first {
+      FileManager.default.isExecutableFile(atPath: $0)
+    }
+  }
+
+  /// Sends the report. Returns when the receiver has taken it.
+  package func deliver(_ report: ReportContents, to target: DispatchTarget, at now: Instant) async throws(Failure) {
+    switch target.means {
+    case .mail(let mail):
+      let message = try message(report, from: mail.from, to: target, at: now)
+      try await runCurl(CurlConfiguration.mail(mail, message, password: passwords[target.name]))
+    case .upload(let upload):
+      let sent = CurlConfiguration.Report(directory: report.directory, name: report.name, files: report.files)
+      try await runCurl(CurlConfiguration.upload(upload, sent, password: passwords[target.name]))
+    case .command(let command):
+      try await run(command, report)
+    }
+  }
+
+  private func message(
+    _ report: ReportContents, from: String, to target: DispatchTarget, at now: Instant
+  ) throws(Failure) -> CurlConfiguration.Message {
+    guard let summary = report.content(of: "summary.json").flatMap(SummaryDocument.init(json:)) else {
+      throw Failure(description: "\(report.directory)/summary.json cannot be read", isTransient: false)
+    }
+    let workbook = report.workbook.flatMap { name in
+      (report.size(of: name) ?? .max) <= Courier.largestAttachment ? name : nil
+    }
+    let place = "\(ProcessInfo.processInfo.hostName):\(report.directory)"
+    let mail = SummaryMail(summary, folder: place, attachment: workbook)
+    let domain = from.split(separator: "@").last ?? "localhost"
+    return CurlConfiguration.Message(
+      subject: mail.subject, text: mail.text, html: mail.html, date: Courier.mailDate(now),
+      messageId: "<night-audit.\(report.digest.prefix(32)).\(target.name)@\(domain)>",
+      attachments: workbook.map { ["\(report.directory)/\($0)"] } ?? [])
+  }
+
+  /// RFC 5322, 3.3, in UTC: `Fri, 20 Nov 2026 03:15:00 +0000`.
+  static func mailDate(_ instant: Instant) -> String {
+    var calendar = Calendar(identifier: .gregorian)
+    calendar.timeZone = .gmt
+    let parts = calendar.dateComponents(
+      [.weekday, .day, .month, .year, .hour, .minute, .second],
+      from: Date(timeIntervalSince1970: Double(instant.seconds)))
+    let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    func two(_ number: Int?) -> String { (number ?? 0) < 10 ? "0\(number ?? 0)" : "\(number ?? 0)" }
+    return "\(days[((parts.weekday ?? 1) - 1) % 7]), \(parts.day ?? 1) \(months[((parts.month ?? 1) - 1) % 12]) "
+      + "\(parts.year ?? 1970) \(two(parts.hour)):\(two(parts.minute)):\(two(parts.second)) +0000"
+  }
+
+  // MARK: - Programs
+
+  private func runCurl(_ configuration: String) async throws(Failure) {
+    guard let curl = Courier.curl else {
+      throw Failure(description: "curl is gone from the path; install it", isTransient: false)
+    }
+    // --disable comes first, or curl would read ~/.curlrc.
+    let ended = try await run(
+      curl, ["--disable", "--config", "-"], input: configuration, within: Courier.transferLimit)
+    if ended.status.isSuccess { return }
+    guard case .exited(let code) = ended.status else {
+      throw Failure(description: "curl ended with \(Courier.words(ended.status))", isTransient: true)
+    }
+    throw Failure(
+      description: ended.message.isEmpty ? "curl ended with status \(code)" : ended.message,
+      isTransient: CurlFailure.isTransient(exitCode: code, message: ended.message))
+  }
+
+  private func run(_ command: [String], _ report: ReportContents) async throws(Failure) {
+    let ended = try await run(
+      command[0], Array(command.dropFirst()) + [report.directory], input: "", within: Courier.commandLimit)
+    if ended.status.isSuccess { return }
+    let said = ended.message.isEmpty ? "" : ": \(ended.message)"
+    throw Failure(description: "\(command[0]) ended with \(Courier.words(ended.status))\(said)", isTransient: true)
+  }
+
+  private struct Ended: Sendable {
+    var status: TerminationStatus
+    /// The last line of its standard error, printable and short.
+    var message: String
+  }
+
+  private enum Outcome: Sendable {
+    case ended(Ended)
+    case late
+    case stopped
+  }
+
+  /// Runs a program to its end; it is ended when it takes too long, or when the night is to stop.
+  private func run(
+    _ program: String, _ arguments: [String], input: String, within limit: Duration
+  ) async throws(Failure) -> Ended {
+    var options = PlatformOptions()
+    options.teardownSequence = [.gracefulShutDown(allowedDurationToNextStep: .seconds(5))]
+    // A group of its own, so that the terminal's Ctrl-C reaches it through us, once.
+    options.processGroupID = 0
+    // What configures us, passwords of the database included, is no business of any other program.
+    let environment = Environment.custom(
+      ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("NIGHT_AUDIT_") && !$0.key.hasPrefix("PG") }
+        .map { Array("\($0.key)=\($0.value)\0".utf8) })
+    let (stdin, stderr): (Int32, Int32)
+    do {
+      stdin = try ProgramStreams.input(input)
+      stderr = try ProgramStreams.errors()
+    } catch {
+      throw Failure(description: "\(program) cannot be given its input: \(error)", isTransient: true)
+    }
+    defer { for stream in [stdin, stderr] { close(stream) } }
+    let outcome: Outcome
+    do {
+      outcome = try await withThrowingTaskGroup(of: Outcome.self) { [options, stop] group in
+        group.addTask {
+          let result = try await Subprocess.run(
+            .path(FilePath(program)), arguments: Arguments(arguments), environment: environment,
+            platformOptions: options,
+            input: .fileDescriptor(FileDescriptor(rawValue: stdin), closeAfterSpawningProcess: false),
+            output: .discarded,
+            error: .fileDescriptor(FileDescriptor(rawValue: stderr), closeAfterSpawningProcess: false))
+          return .ended(
+            Ended(status: result.terminationStatus, message: Courier.lastLine(ProgramStreams.tail(of: stderr))))
+        }
+        group.addTask {
+          let deadline = ContinuousClock.now + limit
+          while ContinuousClock.now < deadline {
+            if stop.stopped != nil { return .stopped }
+            // Short naps: a signal or the limit must not wait for a program that does not end.
+            try await Task.sleep(for: .milliseconds(100))
+          }
+          return .late
+        }
+        defer { group.cancelAll() }
+        return try await group.next() ?? .late
+      }
+    } catch {
+      throw Failure(description: "\(program) cannot be run: \(error)", isTransient: false)
+    }
+    switch outcome {
+    case .ended(let ended): return ended
+    case .late: throw Failure(description: "\(program) took more than \(limit) and was ended", isTransient: false)
+    case .stopped: throw Failure(description: "stopped by a signal", isTransient: false)
+    }
+  }
+
+  private static func words(_ status: TerminationStatus) -> String {
+    switch status {
+    case .exited(let code): "status \(code)"
+    case .signaled(let signal): "signal \(signal)"
+    }
+  }
+
+  static func lastLine(_ text: String) -> String {
+    let line = text.split(whereSeparator: \.isNewline).last.map(String.init) ?? ""
+    let printable = line.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7F }
+    return String(String(String.UnicodeScalarView(printable)).prefix(300))
+  }
+}

@@ -1,0 +1,143 @@
+import AppStore
+import Foundation
+import Run
+
+/// What curl is told on its standard input, where no list of processes shows it (curl(1), `--config`).
+///
+/// Pure: the same target, report and secrets make the same text.
+struct CurlConfiguration {
+  /// A report as it is sent.
+  struct Report {
+    /// The folder's path.
+    var directory: String
+    /// The folder's name.
+    var name: String
+    /// Its files with their SHA-256, sorted by name.
+    var files: [(name: String, sha256: String)]
+  }
+
+  /// A message that is ready to go.
+  struct Message {
+    var subject: String
+    var text: String
+    var html: String
+    /// RFC 5322, 3.3.
+    var date: String
+    /// The same for every attempt, so that a receiver can tell a repetition.
+    var messageId: String
+    /// Paths.
+    var attachments: [String]
+  }
+
+  private(set) var text = ""
+
+  /// A mail with its text in two forms and attachments; curl builds the MIME parts.
+  static func mail(
+    _ mail: DispatchTarget.Mail, _ message: Message, password: Secret?
+  ) -> String {
+    var configuration = CurlConfiguration()
+    configuration.begin(mail.account, password: password)
+    configuration.add("url", mail.account.url)
+    configuration.add("mail-from", mail.from)
+    for address in mail.to { configuration.add("mail-rcpt", address) }
+    configuration.add("header", "Date: \(message.date)")
+    configuration.add("header", "From: \(mail.from)")
+    configuration.add("header", "To: \(mail.to.joined(separator: ", "))")
+    configuration.add("header", "Subject: \(message.subject)")
+    configuration.add("header", "Message-ID: \(message.messageId)")
+    // RFC 3834: nobody's holiday answers this.
+    configuration.add("header", "Auto-Submitted: auto-generated")
+    configuration.add("form", "=(;type=multipart/alternative")
+    for (content, type) in [(message.text, "plain"), (message.html, "html")] {
+      // RFC 5322, 2.3: lines of a mail end with CR and LF.
+      let lines = escaped(content) { $0 == UInt8(ascii: "\n") ? "\r\n" : nil }
+      configuration.add("form", "=\(quoted(lines));type=text/\(type);charset=utf-8;encoder=quoted-printable")
+    }
+    configuration.add("form", "=)")
+    for path in message.attachments {
+      configuration.add(
+        "form",
+        "=@\(quoted(path));type=application/vnd.openxmlformats-officedocument.spreadsheetml.sheet;encoder=base64")
+    }
+    return configuration.text
+  }
+
+  /// Every file into a folder of the report's name. `SHA256SUMS` comes last: where it is, the report is whole.
+  static func upload(_ upload: DispatchTarget.Upload, _ report: Report, password: Secret?) -> String {
+    var configuration = CurlConfiguration()
+    configuration.add("fail-early")
+    let base = upload.account.url.hasSuffix("/") ? upload.account.url : upload.account.url + "/"
+    let files = report.files.filter { $0.name != "SHA256SUMS" } + report.files.filter { $0.name == "SHA256SUMS" }
+    for (position, file) in files.enumerated() {
+      if position > 0 { configuration.add("next") }
+      configuration.begin(upload.account, password: password)
+      configuration.add("url", "\(base)\(report.name)/\(file.name)")
+      configuration.add("upload-file", "\(report.directory)/\(file.name)")
+      switch upload.kind {
+      case .https:
+        configuration.add("fail")
+        if upload.account.user == nil, let password { configuration.add("oauth2-bearer", password.reveal()) }
+      case .s3(let region):
+        configuration.add("fail")
+        configuration.add("aws-sigv4", "aws:amz:\(region):s3")
+        configuration.add("header", "x-amz-content-sha256: \(file.sha256)")
+      case .sftp(let hostKey, let privateKeyFile):
+        configuration.add("ftp-create-dirs")
+        configuration.add("hostpubsha256", String(hostKey.dropFirst("SHA256:".count).prefix { $0 != "=" }))
+        if let privateKeyFile { configuration.add("key", privateKeyFile) }
+      }
+    }
+    return configuration.text
+  }
+
+  /// What every transfer needs.
+  private mutating func begin(_ account: DispatchTarget.Account, password: Secret?) {
+    let parts = URLComponents(string: account.url)
+    let scheme = parts?.scheme?.lowercased() ?? "https"
+    for flag in ["silent", "show-error", "globoff"] { add(flag) }
+    add("proto", "=\(scheme)")
+    add("connect-timeout", "30")
+    // A peer that stalls for two minutes is gone.
+    add("speed-limit", "1")
+    add("speed-time", "120")
+    add("max-time", "1800")
+    if scheme == "smtp", !Loopback.contains(parts?.host ?? "") { add("ssl-reqd") }
+    if let caFile = account.caFile { add("cacert", caFile) }
+    if let user = account.user { add("user", "\(user):\(password?.reveal() ?? "")") }
+  }
+
+  private mutating func add(_ flag: String) { text += flag + "\n" }
+
+  private mutating func add(_ option: String, _ value: String) {
+    // A line end in a value would begin an option of its own.
+    let line = CurlConfiguration.escaped(CurlConfiguration.quoted(value)) { byte in
+      switch byte {
+      case UInt8(ascii: "\r"): "\\r"
+      case UInt8(ascii: "\n"): "\\n"
+      default: nil
+      }
+    }
+    text += "\(option) = \(line)\n"
+  }
+
+  /// In quotation marks, as values of the configuration and parts of forms are.
+  private static func quoted(_ text: String) -> String {
+    let content = escaped(text) { byte in
+      switch byte {
+      case UInt8(ascii: "\\"): "\\\\"
+      case UInt8(ascii: "\""): "\\\""
+      default: nil
+      }
+    }
+    return "\"\(content)\""
+  }
+
+  /// Byte by byte: CR and LF are one `Character`, and so is a quotation mark with an accent.
+  private static func escaped(_ text: String, _ replacement: (UInt8) -> String?) -> String {
+    var bytes: [UInt8] = []
+    for byte in text.utf8 {
+      if let text = replacement(byte) { bytes += text.utf8 } else { bytes.append(byte) }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

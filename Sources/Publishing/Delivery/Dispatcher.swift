@@ -1,0 +1,106 @@
+import AppStore
+import Logging
+import Postgres
+import Reconciliation
+import Run
+
+/// What became of a report on its way to one place.
+package struct Dispatch: Hashable, Sendable, Encodable {
+  /// The place's name in `report.deliver`.
+  package var target: String
+  /// The report's folder.
+  package var directory: String
+  /// Why it has not arrived and is sent again the next night; nil when it has.
+  package var problem: String?
+}
+
+/// Sends what is owed: tonight's report, and those that earlier nights could not send.
+///
+/// A report arrives at least once. What has arrived is noted at once, so that only a kill between the two sends it again.
+package struct Dispatcher {
+  package let targets: [DispatchTarget]
+  package let courier: Courier
+  package let session: PostgresSession
+  package let logger: Logger
+  package let stop: StopSignal
+  /// The wait after the given failure.
+  package var pause: @Sendable (_ attempt: Int) async throws -> Void = { attempt in
+    let backoff = Backoff(base: .seconds(2), cap: .seconds(60))
+    // A place that has just failed needs a moment, and every time a longer one.
+    try await Task.sleep(for: backoff.delay(attempt: attempt, random: Double.random(in: 0..<1)))
+  }
+
+  package init(
+    targets: [DispatchTarget], courier: Courier, session: PostgresSession, logger: Logger, stop: StopSignal
+  ) {
+    self.targets = targets
+    self.courier = courier
+    self.session = session
+    self.logger = logger
+    self.stop = stop
+  }
+
+  /// - Returns: what was tried, and what was not tried any more because its place did not answer before.
+  package func deliverAll(runId: String) async throws -> [Dispatch] {
+    var dispatches: [Dispatch] = []
+    var unreachable: [String: String] = [:]
+    for owed in try await DispatchTable.owed(runId: runId, session) {
+      guard let target = targets.first(where: { $0.name == owed.target }) else {
+        try await withdraw(owed, "its place is no longer in report.deliver")
+        continue
+      }
+      if let problem = unreachable[owed.target] {
+        dispatches.append(Dispatch(target: owed.target, directory: owed.directory, problem: problem))
+        continue
+      }
+      guard let report = ReportContents(directory: owed.directory) else {
+        try await withdraw(owed, "its folder is gone")
+        continue
+      }
+      if try await DispatchTable.lastContent(owed, session) == report.digest {
+        try await DispatchTable.withdraw(owed, problem: "has arrived before", session)
+        continue
+      }
+      let problem = try await deliver(owed, report, to: target)
+      if let problem { unreachable[owed.target] = problem }
+      dispatches.append(Dispatch(target: owed.target, directory: owed.directory, problem: problem))
+    }
+    return dispatches
+  }
+
+  private func withdraw(_ owed: DispatchTable.Owed, _ problem: String) async throws {
+    logger.warning("a report is not sent: \(problem)", metadata: metadata(owed))
+    try await DispatchTable.withdraw(owed, problem: problem, session)
+  }
+
+  /// - Returns: the last problem; nil when it has arrived.
+  private func deliver(
+    _ owed: DispatchTable.Owed, _ report: ReportContents, to target: DispatchTarget
+  ) async throws -> String? {
+    for attempt in 1...target.attempts {
+      do throws(Courier.Failure) {
+        try await courier.deliver(report, to: target, at: .now)
+      } catch {
+        let isLast = attempt == target.attempts || !error.isTransient || stop.stopped != nil
+        var metadata = metadata(owed)
+        metadata["attempt"] = "\(attempt) of \(target.attempts)"
+        if isLast {
+          logger.error("a report could not be sent, the next night tries again: \(error)", metadata: metadata)
+          try await DispatchTable.note(owed, problem: error.description, attempts: attempt, session)
+          return error.description
+        }
+        logger.warning("a report could not be sent: \(error)", metadata: metadata)
+        try await pause(attempt)
+        continue
+      }
+      try await DispatchTable.settle(owed, content: report.digest, attempts: attempt, session)
+      logger.info("sent the report", metadata: metadata(owed))
+      return nil
+    }
+    return nil
+  }
+
+  private func metadata(_ owed: DispatchTable.Owed) -> Logger.Metadata {
+    ["target": "\(owed.target)", "directory": "\(owed.directory)"]
+  }
+}

@@ -1,0 +1,52 @@
+import Crypto
+import Foundation
+import Run
+
+/// A published report folder, as those see it who send or remove it.
+package struct ReportContents {
+  /// The folder's absolute path.
+  let directory: String
+  /// Files with their SHA-256, sorted by name: those of `SHA256SUMS`, that file itself, and `run.json` where it is.
+  let files: [(name: String, sha256: String)]
+  /// SHA-256 of `SHA256SUMS`: two folders with the same have the same content.
+  let digest: String
+
+  static let sums = "SHA256SUMS"
+
+  /// nil when there is no folder with a readable `SHA256SUMS`.
+  init?(directory: String) {
+    guard let sums = FileManager.default.contents(atPath: "\(directory)/\(ReportContents.sums)") else { return nil }
+    var files: [(name: String, sha256: String)] = []
+    for line in String(decoding: sums, as: UTF8.self).split(separator: "\n") {
+      // The format of sha256sum(1): the hash, two spaces, the name.
+      guard let match = line.wholeMatch(of: /([0-9a-f]{64})  ([A-Za-z0-9._-]+)/) else { return nil }
+      files.append((String(match.2), String(match.1)))
+    }
+    digest = ReportContents.sha256(sums)
+    files.append((ReportContents.sums, digest))
+    if let run = FileManager.default.contents(atPath: "\(directory)/run.json") {
+      files.append(("run.json", ReportContents.sha256(run)))
+    }
+    self.directory = directory
+    self.files = files.sorted { $0.name < $1.name }
+  }
+
+  private static func sha256(_ data: Data) -> String { Digest.hexadecimal(SHA256.hash(data: data)) }
+
+  /// The folder's own name, such as `2026-11-19`.
+  var name: String { (directory as NSString).lastPathComponent }
+
+  /// The workbook's name; nil in a report without one.
+  var workbook: String? { files.first { $0.name.hasSuffix(".xlsx") }?.name }
+
+  /// The size of a file in bytes; nil when it cannot be seen.
+  func size(of name: String) -> Int? {
+    let attributes = try? FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)")
+    return (attributes?[.size] as? NSNumber)?.intValue
+  }
+
+  /// The bytes of a file; nil when it cannot be read.
+  func content(of name: String) -> [UInt8]? {
+    FileManager.default.contents(atPath: "\(directory)/\(name)").map { Array($0) }
+  }
+}

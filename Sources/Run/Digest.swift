@@ -1,0 +1,8 @@
+/// Digests as text.
+package enum Digest {
+  /// Lower-case hexadecimal.
+  package static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+}

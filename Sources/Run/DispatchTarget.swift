@@ -1,0 +1,105 @@
+import Foundation
+
+/// A place of `report.deliver` that finished reports are sent to.
+package struct DispatchTarget: Hashable, Sendable {
+  /// The section's name in the configuration.
+  package var name: String
+  /// How it is reached.
+  package var means: Means
+  /// How often a night tries, at least 1.
+  package var attempts = 3
+
+  package init(name: String, means: Means, attempts: Int = 3) {
+    self.name = name
+    self.means = means
+    self.attempts = attempts
+  }
+
+  /// The ways out of the house.
+  package enum Means: Hashable, Sendable {
+    /// The workbook attached, the summary in the body.
+    case mail(Mail)
+    /// Every file, into a folder of the night's name.
+    case upload(Upload)
+    /// A program of this machine, the folder's path behind its arguments.
+    case command([String])
+  }
+
+  /// What all of curl's ways need.
+  package struct Account: Hashable, Sendable {
+    /// Without user and password.
+    package var url: String
+    package var user: String?
+    /// Password, secret access key, or bearer token.
+    package var passwordFile: String?
+    /// Certificates (PEM) to trust instead of the system's.
+    package var caFile: String?
+
+    package init(url: String, user: String? = nil, passwordFile: String? = nil, caFile: String? = nil) {
+      self.url = url
+      self.user = user
+      self.passwordFile = passwordFile
+      self.caFile = caFile
+    }
+  }
+
+  package struct Mail: Hashable, Sendable {
+    package var account: Account
+    package var from: String
+    package var to: [String]
+
+    package init(account: Account, from: String, to: [String]) {
+      self.account = account
+      self.from = from
+      self.to = to
+    }
+  }
+
+  package struct Upload: Hashable, Sendable {
+    package var account: Account
+    package var kind: Kind
+
+    package init(account: Account, kind: Kind) {
+      self.account = account
+      self.kind = kind
+    }
+
+    package enum Kind: Hashable, Sendable {
+      /// PUT.
+      case https
+      /// PUT, signed as S3 wants it.
+      case s3(region: String)
+      /// - hostKey: `SHA256:…`, as `ssh-keygen -l` prints it.
+      case sftp(hostKey: String, privateKeyFile: String?)
+    }
+  }
+
+  /// nil for a command.
+  package var account: Account? {
+    switch means {
+    case .mail(let mail): mail.account
+    case .upload(let upload): upload.account
+    case .command: nil
+    }
+  }
+
+  /// The files with secrets that it needs, by their keys.
+  package var secretFiles: [(key: String, path: String)] {
+    var files: [(key: String, path: String)] = []
+    if let path = account?.passwordFile { files.append(("deliver.\(name).passwordFile", path)) }
+    if case .upload(let upload) = means, case .sftp(_, let path?) = upload.kind {
+      files.append(("deliver.\(name).privateKeyFile", path))
+    }
+    return files
+  }
+}
+
+/// Names and numbers that never leave the machine: `localhost`, 127.0.0.0/8 and ::1.
+package enum Loopback {
+  package static func contains(_ host: String) -> Bool {
+    let name = host.lowercased()
+    if ["localhost", "::1", "[::1]"].contains(name) { return true }
+    let octets = name.split(separator: ".", omittingEmptySubsequences: false)
+    return octets.count == 4 && octets[0] == "127" && octets.allSatisfy { UInt8($0) != nil }
+  }
+}

@@ -1,0 +1,13 @@
+import Foundation
+import Reconciliation
+
+extension Instant {
+  /// The system's clock, to whole seconds: the as-of of a run that names none, and the time of Apple's answers.
+  package static var now: Instant { Instant(seconds: Int64(Date().timeIntervalSince1970)) }
+
+  /// `20261120T031500Z`, for names of folders.
+  package var compactText: String {
+    let date = Date(timeIntervalSince1970: Double(seconds))
+    return date.ISO8601Format(.iso8601(timeZone: .gmt, dateSeparator: .omitted, timeSeparator: .omitted)) + "Z"
+  }
+}

@@ -1,0 +1,20 @@
+import Reconciliation
+
+/// What a command asks of the program.
+package struct NightRequest: Sendable {
+  /// The word on the command line, for the run's record.
+  package var command = "run"
+  package var asOf: Instant
+  /// nil: the business day before the as-of.
+  package var period: Period?
+  /// Whether the period is one night, by default or by `--date`, rather than a range of days.
+  package var isOneNight = true
+  package var selection = Selection()
+  /// `--out`: the folder that the report becomes.
+  package var out: String?
+  package var isOffline = false
+  /// Overrides `recheck.maxDuration`.
+  package var maxDuration: Reconciliation.Span?
+
+  package init(asOf: Instant) { self.asOf = asOf }
+}

@@ -1,0 +1,79 @@
+import Foundation
+import Reconciliation
+
+/// The days whose orders are totalled: civil days in the report's time zone, both ends included.
+package struct Period: Hashable, Sendable {
+  /// First day, `2026-11-19`.
+  package var since: String
+  /// Last day.
+  package var until: String
+  /// The first instant of the first day.
+  package var start: Instant
+  /// The first instant after the last day.
+  package var end: Instant
+
+  /// Whether an instant lies in the period.
+  package func contains(_ instant: Instant) -> Bool { instant >= start && instant < end }
+
+  /// The business day before the day of the as-of.
+  package static func dayBefore(_ asOf: Instant, in zone: TimeZone) -> Period {
+    let calendar = calendar(zone)
+    let today = Date(timeIntervalSince1970: Double(asOf.seconds))
+    let yesterday = calendar.date(byAdding: .day, value: -1, to: calendar.startOfDay(for: today)) ?? today
+    return Period(from: yesterday, to: yesterday, calendar: calendar)
+  }
+
+  /// From one day to another, as people write them.
+  ///
+  /// - Throws: `PeriodError` for anything but two calendar days in order.
+  package init(since: String, until: String, in zone: TimeZone) throws(PeriodError) {
+    let calendar = Period.calendar(zone)
+    guard let first = Period.day(since, calendar) else { throw PeriodError(text: since) }
+    guard let last = Period.day(until, calendar) else { throw PeriodError(text: until) }
+    guard first <= last else { throw PeriodError(text: "\(since) to \(until)") }
+    self.init(from: first, to: last, calendar: calendar)
+  }
+
+  private init(from first: Date, to last: Date, calendar: Calendar) {
+    since = Period.text(first, calendar)
+    until = Period.text(last, calendar)
+    // Days may begin at another hour than midnight where clocks change then.
+    let next = calendar.date(byAdding: .day, value: 1, to: calendar.startOfDay(for: last)) ?? last
+    start = Instant(seconds: Int64(calendar.startOfDay(for: first).timeIntervalSince1970))
+    end = Instant(seconds: Int64(calendar.startOfDay(for: next).timeIntervalSince1970))
+  }
+
+  private static func calendar(_ zone: TimeZone) -> Calendar {
+    var calendar = Calendar(identifier: .gregorian)
+    calendar.timeZone = zone
+    return calendar
+  }
+
+  private static func day(_ text: String, _ calendar: Calendar) -> Date? {
+    let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+    guard text.utf8.count == 10, parts.count == 3, parts.allSatisfy({ $0.utf8.allSatisfy { (48...57).contains($0) } }),
+      let year = Int(parts[0]), let month = Int(parts[1]), let day = Int(parts[2]),
+      let date = calendar.date(from: DateComponents(year: year, month: month, day: day, hour: 12))
+    else { return nil }
+    // 2026-02-30 would become the second of March.
+    return self.text(date, calendar) == text ? date : nil
+  }
+
+  private static func text(_ date: Date, _ calendar: Calendar) -> String {
+    let parts = calendar.dateComponents([.year, .month, .day], from: date)
+    func padded(_ number: Int?, _ width: Int) -> String {
+      let digits = String(number ?? 0)
+      return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+    }
+    return "\(padded(parts.year, 4))-\(padded(parts.month, 2))-\(padded(parts.day, 2))"
+  }
+}
+
+/// Days that make no period. A usage error.
+package struct PeriodError: EndsRun, CustomStringConvertible {
+  package var exitStatus: ExitStatus { .usage }
+  package var text: String
+  package var description: String {
+    "\(text) is no day or range of days; write days as 2026-11-19, the earlier one first"
+  }
+}

@@ -1,0 +1,46 @@
+import Postgres
+import Reconciliation
+
+/// Values made from the characters of a field, without a `String` between: most fields of a night's rows are ids and words
+/// of short lists.
+extension CopyReader {
+  /// A text as an id. Throws as `text` does.
+  package func id(_ column: Int) throws(PostgresError) -> Identifier {
+    var id = Identifier("")
+    try withText(column) { text in text.withUnsafeBytes { id = Identifier(utf8: $0) } }
+    return id
+  }
+
+  /// As `id`; nil for NULL.
+  package func optionalId(_ column: Int) throws(PostgresError) -> Identifier? { try isNull(column) ? nil : id(column) }
+
+  /// A text as one of a list of words; nil for NULL and for another word.
+  package func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word? {
+    try optionalId(column).flatMap(vocabulary.word)
+  }
+
+  /// A point in time; nil for NULL.
+  package func optionalInstant(_ column: Int) throws(PostgresError) -> Instant? {
+    try optionalTimestamp(column).map { Instant(microseconds: $0) }
+  }
+}
+
+/// The words of a list by how they are spelt.
+package struct Vocabulary<Word: RawRepresentable<String> & CaseIterable & Sendable>: Sendable {
+  private let spellings: [(spelling: Identifier, word: Word)]
+
+  package init() { spellings = Word.allCases.map { (Identifier($0.rawValue), $0) } }
+
+  package func word(_ spelling: Identifier) -> Word? { spellings.first { $0.spelling == spelling }?.word }
+}
+
+/// The lists of words that rows are written in.
+package enum Vocabularies {
+  package static let orderStatus = Vocabulary<OrderStatus>()
+  package static let environment = Vocabulary<AppleEnvironment>()
+  package static let ownership = Vocabulary<Ownership>()
+  package static let channel = Vocabulary<EvidenceChannel>()
+  package static let outcome = Vocabulary<CheckOutcome>()
+  package static let reason = Vocabulary<PaymentReason>()
+  package static let receiptKind = Vocabulary<ReceiptKind>()
+}

@@ -1,0 +1,109 @@
+import AppStore
+import Synchronization
+import Testing
+
+@testable import Asking
+@testable import AuditStore
+@testable import Run
+
+/// One app's trouble, or one side's, stops nobody else.
+@Suite struct AskingGateTests {
+  /// A clock that moves when it is told to.
+  private final class Clock: Sendable {
+    private let now = Mutex(Duration.zero)
+    func advance(_ span: Duration) { now.withLock { $0 += span } }
+    var rateClock: RateGate.Clock {
+      RateGate.Clock(uptime: { self.now.withLock { $0 } }, sleep: { _ throws(CancellationError) in })
+    }
+  }
+
+  private let clock = Clock()
+  private let game = AskingGate.Lane(app: "game", side: .production)
+  private let gameSandbox = AskingGate.Lane(app: "game", side: .sandbox)
+  private let other = AskingGate.Lane(app: "other", side: .production)
+
+  private func gate() -> AskingGate { AskingGate(apps: ["game", "other"], clock: clock.rateClock) }
+
+  private func answer(_ meaning: ChannelAnswer.Meaning, asked: [AppleHost]) -> ChannelAnswer {
+    var answer = ChannelAnswer(meaning)
+    answer.asked = asked
+    return answer
+  }
+
+  private let failure = ChannelAnswer.Meaning.silent(Silence(reason: .unreachable, detail: "timeout"))
+
+  /// Puts questions for as long as they are let through, and gives how many were.
+  private func fail(_ lane: AskingGate.Lane, at gate: AskingGate, asked: [AppleHost]? = nil, times: Int = 50) -> Int {
+    var count = 0
+    for _ in 0..<times {
+      guard case .granted(let permit) = gate.admit(lane) else { break }
+      _ = gate.note(answer(failure, asked: asked ?? [lane.side]), permit)
+      count += 1
+    }
+    return count
+  }
+
+  private func word(_ admission: AskingGate.Admission) -> String {
+    switch admission {
+    case .granted: "granted"
+    case .refused: "refused"
+    case .over: "over"
+    }
+  }
+
+  @Test func anOutageOfOneAppStopsThatOne() {
+    let gate = gate()
+    #expect(fail(game, at: gate) == 20)
+    #expect(word(gate.admit(game)) == "refused" && word(gate.admit(other)) == "granted")
+    #expect(word(gate.admit(gameSandbox)) == "granted")
+    #expect(gate.outage == nil && gate.end == nil)
+    // Probes that fail do not end the outage; after half a minute it ends the app's re-check.
+    for _ in 0..<16 {
+      clock.advance(.seconds(2))
+      _ = fail(game, at: gate)
+    }
+    #expect(word(gate.admit(game)) == "over" && word(gate.admit(other)) == "granted")
+    #expect(gate.outage == "Apple did not answer for 30 seconds about game")
+    #expect(gate.end == nil)
+  }
+
+  @Test func whenTheLastAppHasGivenUpAllIsOver() {
+    let gate = gate()
+    for _ in 0..<20 {
+      clock.advance(.seconds(2))
+      for lane in [game, other] { _ = fail(lane, at: gate) }
+    }
+    #expect(gate.end == "Apple did not answer for 30 seconds about game, other")
+  }
+
+  @Test func aFaultOfOursEndsTheAppAtOnce() {
+    let gate = gate()
+    guard case .granted(let permit) = gate.admit(game) else {
+      Issue.record("not granted")
+      return
+    }
+    _ = gate.note(answer(.fault("mend the key"), asked: [.production]), permit)
+    #expect(word(gate.admit(game)) == "over" && word(gate.admit(gameSandbox)) == "over")
+    #expect(word(gate.admit(other)) == "granted")
+    #expect(gate.faults == ["game": "mend the key"] && gate.end == nil)
+  }
+
+  /// Production answers "not found", and the sandbox does not answer at all.
+  @Test func theSandboxMayBeDownAlone() {
+    let gate = gate()
+    #expect(fail(game, at: gate, asked: [.production, .sandbox]) == 50)
+    #expect(word(gate.admit(game)) == "granted" && word(gate.admit(gameSandbox)) == "refused")
+    #expect(gate.end == nil)
+  }
+
+  @Test func whatNeededNoRequestSaysNothingAboutAnybodysHealth() {
+    let gate = gate()
+    #expect(fail(game, at: gate, times: 19) == 19)
+    guard case .granted(let permit) = gate.admit(game) else {
+      Issue.record("not granted")
+      return
+    }
+    _ = gate.note(ChannelAnswer(.unknown), permit)
+    #expect(fail(game, at: gate) == 1)
+  }
+}

@@ -1,0 +1,129 @@
+import Postgres
+import Reconciliation
+import Testing
+
+@testable import Asking
+@testable import AuditStore
+@testable import Run
+
+/// Which orders wait for a look-up, in a real database.
+@Suite struct LookupQueueTests {
+  private static let asOf = RecheckRehearsal.asOf
+  private static let lookups = "'lookup'] FROM night_audit.lookups"
+
+  @Test func onlyOrdersWithAnIdAndWithoutAReceiptWait() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("a", transaction: "1")
+      try await shop.order("b", transaction: "1")
+      try await shop.order("has a receipt", transaction: "2")
+      try await shop.receipt("r", for: "has a receipt")
+      try await shop.order("has a receipt that breaks the contract", transaction: "3")
+      try await shop.receipt("bad", for: "has a receipt that breaks the contract", status: "nonsense")
+      try await shop.order("names nothing", transaction: nil)
+      try await shop.order("names emptiness", transaction: "")
+      try await shop.order("of the only app", transaction: "4", bundleId: nil)
+      try await shop.order("of another app", transaction: "5", bundleId: "com.example.other")
+      try await shop.order("of long ago", transaction: "6", age: .days(121))
+      try await shop.order("with a slash", transaction: "7/8")
+      let long = String(repeating: "é", count: 5_000)
+      try await shop.order("with an endless id", transaction: long)
+      let queue = try shop.queue()
+      #expect(try await queue.unknownCount() == 6)
+      #expect(try await queue.enqueue() == 6)
+      #expect(try await queue.enqueue() == 0)
+      let waiting = try await shop.rows(
+        "order_id, left(subject_id, 20), length(subject_id)::text] ) FROM night_audit.lookups ORDER BY order_id")
+      #expect(
+        waiting == [
+          "a com.example.game/1 18", "b com.example.game/1 18",
+          "has a receipt that breaks the contract com.example.game/3 18", "of the only app com.example.game/4 18",
+          "with a slash com.example.game/7/8 20", "with an endless id com.example.game/ééé 82",
+        ])
+      let claimed = try await queue.claim().filter { $0.subject.kind == .lookup }
+      let ids = claimed.map { due -> String in
+        guard case .lookup(let id) = due.matter else { return "" }
+        return id
+      }
+      #expect(ids.sorted() == ["1", "3", "4", "7/8", String(repeating: "é", count: 64) + "…"])
+      #expect(claimed.allSatisfy { $0.bundleId == "com.example.game" })
+      #expect(try await queue.claim().isEmpty)
+    }
+  }
+
+  @Test func aReceiptThatComesLaterEndsTheWait() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("a", transaction: "1")
+      try await shop.order("b", transaction: "2")
+      try await shop.queue().enqueue()
+      try await shop.receipt("r", for: "a")
+      try await shop.queue().enqueue()
+      let due = try await shop.queue().claim().map(\.subject.id.text).sorted()
+      #expect(due == ["com.example.game/2", "r"])
+    }
+  }
+
+  @Test func filtersNarrowTheQuestions() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("a", transaction: "1")
+      try await shop.order("b", transaction: "2")
+      try await shop.queue().enqueue()
+      var selection = Selection()
+      selection.orderId = "b"
+      let queue = try shop.queue(selection: selection)
+      #expect(try await queue.dueCount() == 1)
+      #expect(try await queue.claim().map(\.subject.id.text) == ["com.example.game/2"])
+    }
+  }
+
+  @Test func anAppWithoutAKeyHasNoLookups() async throws {
+    try await RecheckRehearsal.run { shop in
+      var shop = shop
+      try await shop.order("a", transaction: "1")
+      try await shop.queue().enqueue()
+      shop.settings.channel = .verifyReceipt
+      #expect(try await shop.queue().dueCount() == 0)
+      #expect(try await shop.queue().claim().isEmpty)
+    }
+  }
+
+  /// A younger order may name what Apple did not know for an older one.
+  @Test func anotherOrderBringsAFinalAnswerBack() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("a", transaction: "1")
+      for night in 0..<2 {
+        let asOf = Self.asOf + .days(Int64(night))
+        let script = ScriptedChannel.Script([:])
+        let summary = try await shop.recheck([ScriptedChannel(script, asOf: asOf)], asOf: asOf)
+        #expect(summary.outcomes == [.notFound: 1] && script.asked == ["1"])
+      }
+      let later = Self.asOf + .days(2)
+      #expect(try await shop.queue(asOf: later).dueCount() == 0)
+      try await shop.order("b", transaction: "1", age: .days(-1))
+      try await shop.queue(asOf: later).enqueue()
+      #expect(try await shop.queue(asOf: later).dueCount() == 1)
+    }
+  }
+
+  @Test func whatTheSweepHasLatelyToldIsNotAskedAgain() async throws {
+    try await RecheckRehearsal.run { shop in
+      for id in ["1", "2", "3", "4"] { try await shop.order("order \(id)", transaction: id) }
+      let facts: [TransactionFact] = [
+        .test("1", .notification, signed: Self.asOf - .days(2)),
+        // Too long ago, said by somebody else, and about another app.
+        .test("2", .notification, signed: Self.asOf - .days(8)), .test("3", .offline),
+        .test("4", .notification, bundleId: "com.example.other"),
+      ]
+      try await shop.session.withConnection { connection in
+        try EvidenceTable.append(
+          facts.map { (nil, $0) }, runId: RecheckRehearsal.runId, asOf: Self.asOf, on: connection)
+      }
+      let script = ScriptedChannel.Script(["2": [.found("2")], "3": [.found("3")], "4": [.found("4")]])
+      let summary = try await shop.recheck([ScriptedChannel(script)])
+      #expect(summary.outcomes == [.verified: 4])
+      #expect(script.asked.sorted() == ["2", "3", "4"])
+      // Its age counts from when Apple said it.
+      let stale = Self.asOf + .days(5)
+      #expect(try await shop.queue(asOf: stale).claim().map(\.subject.id.text) == ["com.example.game/1"])
+    }
+  }
+}

@@ -1,0 +1,165 @@
+import AppStore
+import Logging
+import Postgres
+import Reconciliation
+import Synchronization
+import TestSupport
+
+@testable import Asking
+@testable import AuditStore
+@testable import Run
+@testable import SalesStore
+
+/// A database with a shop in it, and a re-check whose Apple answers what a test writes for it.
+struct RecheckRehearsal {
+  static let asOf = Instant(seconds: 1_795_143_600)
+
+  let session: PostgresSession
+  var settings: Settings
+  let writing: PostgresSession
+
+  /// - Parameter apps: bundle ids; all of them are asked through the App Store Server API.
+  static func run(
+    apps: [String] = ["com.example.game"], _ body: (RecheckRehearsal) async throws -> Void
+  ) async throws {
+    var settings = Settings()
+    settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    settings.apps = apps.map { Settings.App(name: $0, bundleId: $0) }
+    settings.channel = .serverApi
+    settings.concurrency = 4
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    let writing = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.withConnection { connection in
+      try SalesSchema.create("sales", connection)
+      _ = try Migrator.migrate(connection)
+    }
+    try await body(RecheckRehearsal(session: session, settings: settings, writing: writing))
+    await session.close()
+    await writing.close()
+  }
+
+  func order(
+    _ id: String, transaction: String?, bundleId: String? = "com.example.game", age: Reconciliation.Span = .days(2)
+  ) async throws {
+    try await session.execute(
+      """
+      INSERT INTO sales.orders VALUES ($1, 'u', $2, 'gems', 1, 9.90, 'USD', 'verified', $3, NULL, $4, NULL, $4)
+      """,
+      [
+        .text(id), .text(bundleId), .text(transaction), .timestamp((RecheckRehearsal.asOf - age).microseconds),
+      ])
+  }
+
+  func receipt(_ id: String, for order: String, status: String = "timeout") async throws {
+    try await session.execute(
+      "INSERT INTO sales.receipts VALUES ($1, $2, 'u', $3, NULL, $4, NULL, $5)",
+      [
+        .text(id), .text(order), .text("payload of \(id)"), .text(status),
+        .timestamp((RecheckRehearsal.asOf - .days(1)).microseconds),
+      ])
+  }
+
+  func queue(asOf: Instant = asOf, selection: Selection = Selection(), runId: String = runId) throws -> CheckQueue {
+    try CheckQueue(session: session, settings: settings, asOf: asOf, runId: runId, selection: selection)
+  }
+
+  static let runId = "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11"
+
+  func writer(asOf: Instant = asOf) -> AnswerWriter {
+    AnswerWriter(session: writing, asOf: asOf, runId: RecheckRehearsal.runId)
+  }
+
+  /// Runs the stage.
+  func recheck(
+    _ channels: [ScriptedChannel], asOf: Instant = asOf, judge: OfflineJudge = .none, isOffline: Bool = false,
+    limit: Duration = .seconds(60)
+  ) async throws -> RecheckSummary {
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    return try await RecheckStage(
+      queue: queue(asOf: asOf), writer: writer(asOf: asOf), judge: judge, channels: channels, settings: settings,
+      logger: logger, stop: StopSignal(), progress: WorkProgress(logger: logger, isQuiet: true), isOffline: isOffline
+    ).run(deadline: .now + limit)
+  }
+
+  /// The rows of a query as texts.
+  func rows(_ sql: String) async throws -> [String] {
+    try await session.execute("SELECT concat_ws(' ', VARIADIC ARRAY[\(sql)").map { try $0.text(0) }
+  }
+}
+
+extension OfflineJudge {
+  static let none = OfflineJudge(hasRoots: false) { _ in (.app, .noRoots) }
+}
+
+/// The App Store Server API of one app, with a script in Apple's place.
+struct ScriptedChannel: AppleChannel {
+  let app: Settings.App
+  let policy: ServerAPIChannel.Policy
+  let script: Script
+
+  final class Script: Sendable {
+    private let state = Mutex<(answers: [String: [ChannelAnswer]], asked: [String])>(([:], []))
+
+    /// Answers by id, in order; the last one is repeated. What has none is unknown to Apple.
+    init(_ answers: [String: [ChannelAnswer]]) { state.withLock { $0.answers = answers } }
+
+    var asked: [String] { state.withLock { $0.asked } }
+
+    func answer(_ id: String) -> ChannelAnswer {
+      state.withLock { state in
+        state.asked.append(id)
+        guard let answers = state.answers[id], var answer = answers.first else {
+          var unknown = ChannelAnswer(.unknown)
+          unknown.asked = [.production, .sandbox]
+          return unknown
+        }
+        if answers.count > 1 { state.answers[id]?.removeFirst() }
+        answer.asked = [.production]
+        return answer
+      }
+    }
+  }
+
+  init(_ script: Script, of bundleId: String = "com.example.game", asOf: Instant = RecheckRehearsal.asOf) {
+    app = Settings.App(name: bundleId, bundleId: bundleId)
+    policy = ServerAPIChannel.Policy(asOf: asOf, refundWindow: .days(120), notFoundGrace: .hours(24))
+    self.script = script
+  }
+
+  func questions(about check: JudgedCheck) -> [Question] {
+    ServerAPIChannel.questions(about: check, bundleId: app.bundleId, policy: policy)
+  }
+
+  func ask(_ question: Question) async throws(CancellationError) -> ChannelAnswer {
+    guard case .transaction(let id) = question.matter else { return ChannelAnswer(.review) }
+    return script.answer(id)
+  }
+
+  func result(of check: JudgedCheck, answers: [ChannelAnswer]) -> CheckResult {
+    ServerAPIChannel.result(of: check, answers: answers, policy: policy)
+  }
+}
+
+extension ChannelAnswer {
+  /// Apple's record of a transaction.
+  static func found(_ id: String, bundleId: String = "com.example.game") -> ChannelAnswer {
+    ChannelAnswer(
+      .genuine(environment: .production, bundleId: bundleId, facts: [.test(id, .serverApi, bundleId: bundleId)]))
+  }
+
+  static let silent = ChannelAnswer(.silent(Silence(reason: .unreachable, detail: "timeout")))
+}
+
+extension TransactionFact {
+  static func test(
+    _ id: String, _ channel: EvidenceChannel, bundleId: String = "com.example.game",
+    signed: Instant = RecheckRehearsal.asOf - .hours(1)
+  ) -> TransactionFact {
+    var fact = TransactionFact(
+      environment: .production, transactionId: id, productId: "gems", channel: channel, signedDate: signed)
+    fact.bundleId = bundleId
+    fact.purchaseDate = RecheckRehearsal.asOf - .days(2)
+    fact.revocation = .says(nil)
+    return fact
+  }
+}

@@ -1,0 +1,145 @@
+import AppStore
+import Postgres
+import Reconciliation
+import Testing
+
+@testable import Asking
+@testable import AuditStore
+@testable import Run
+
+/// A re-check with Apple's answers written down: what is stored, and what is asked.
+@Suite struct RecheckStageTests {
+  private static let asOf = RecheckRehearsal.asOf
+
+  /// Judges every payload as an app receipt with two purchases, 1 and 2.
+  private static let device = OfflineJudge(hasRoots: true) { _ in
+    (
+      .app,
+      .genuine(
+        GenuineProof(
+          environment: .production, bundleId: "com.example.game",
+          facts: [.test("1", .offline, signed: asOf - .days(1)), .test("2", .offline, signed: asOf - .days(1))]))
+    )
+  }
+
+  private func checks(_ shop: RecheckRehearsal) async throws -> [String] {
+    try await shop.rows(
+      "subject_id, outcome, reason, attempts::text, channel] ) FROM night_audit.receipt_checks ORDER BY subject_id")
+  }
+
+  @Test func everyPurchaseOfAReceiptIsAskedAboutAndStoredAsItComes() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: nil)
+      try await shop.receipt("r", for: "o")
+      let first = ScriptedChannel.Script(["1": [.found("1")], "2": [.silent]])
+      #expect(try await shop.recheck([ScriptedChannel(first)], judge: Self.device).outcomes == [.unanswered: 1])
+      #expect(first.asked == ["1", "2"])
+      #expect(try await checks(shop) == ["r unanswered unreachable 1 serverApi"])
+      // The purchase that was answered is not asked about again.
+      let later = Self.asOf + .hours(1)
+      let second = ScriptedChannel.Script(["2": [.found("2")]])
+      let summary = try await shop.recheck([ScriptedChannel(second, asOf: later)], asOf: later, judge: Self.device)
+      #expect(summary.outcomes == [.verified: 1] && second.asked == ["2"])
+      #expect(try await checks(shop) == ["r verified 2 serverApi"])
+      let evidence = try await shop.rows(
+        "transaction_id, channel] ) FROM night_audit.evidence ORDER BY transaction_id, channel")
+      #expect(evidence == ["1 offline", "1 serverApi", "2 offline", "2 serverApi"])
+    }
+  }
+
+  @Test func silenceNeverErasesWhatWasAnswered() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: "9", age: .days(2))
+      #expect(try await shop.recheck([ScriptedChannel(.init([:]))]).outcomes == [.notFound: 1])
+      let later = Self.asOf + .days(1)
+      let silent = ScriptedChannel(.init(["9": [.silent]]), asOf: later)
+      #expect(try await shop.recheck([silent], asOf: later).outcomes == [.unanswered: 1])
+      #expect(try await checks(shop) == ["com.example.game/9 not_found not_found 2 serverApi"])
+    }
+  }
+
+  @Test func oneAppWithARefusedKeyStopsNobodyElse() async throws {
+    try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
+      for number in 1...50 {
+        try await shop.order("game \(number)", transaction: "\(number)")
+        try await shop.order("other \(number)", transaction: "\(number)", bundleId: "com.example.other")
+      }
+      let answers = Dictionary(uniqueKeysWithValues: (1...50).map { ("\($0)", [ChannelAnswer.found("\($0)")]) })
+      let fault = ChannelAnswer(.fault("mend the key"))
+      let refused = ScriptedChannel.Script(answers.mapValues { _ in [fault] })
+      let summary = try await shop.recheck([
+        ScriptedChannel(refused, of: "com.example.other"), ScriptedChannel(.init(answers)),
+      ])
+      #expect(summary.faults == ["com.example.other": "mend the key"] && summary.exitStatus == .configuration)
+      #expect(summary.outcomes == [.verified: 50] && summary.endedEarly == nil)
+      #expect(refused.asked.count <= shop.settings.concurrency)
+      let untouched = try await shop.rows(
+        "outcome, attempts::text, count(*)::text] ) FROM night_audit.receipt_checks GROUP BY outcome, attempts ORDER BY 1"
+      )
+      #expect(untouched == ["pending 0 50", "verified 1 50"])
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func whatReceiptsSayByThemselvesIsStoredThoughNobodyIsAsked(isOffline: Bool) async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: nil)
+      try await shop.receipt("r", for: "o")
+      let script = ScriptedChannel.Script([:])
+      for _ in 0..<2 {
+        let summary = try await shop.recheck(
+          [ScriptedChannel(script)], judge: Self.device, isOffline: isOffline, limit: isOffline ? .seconds(60) : .zero)
+        #expect(summary.outcomes.isEmpty)
+        #expect((summary.endedEarly == nil) == isOffline)
+      }
+      #expect(script.asked.isEmpty)
+      #expect(try await checks(shop) == ["r pending never_checked 0 offline"])
+      #expect(
+        try await shop.rows("transaction_id, order_id] ) FROM night_audit.transactions ORDER BY 1") == ["1 o", "2 o"])
+      #expect(try await shop.rows("subject_id] ) FROM night_audit.evidence ORDER BY 1") == ["r", "r"])
+      #expect(try await shop.queue().dueCount() == 1)
+      #expect(try await shop.rows("subject_id] ) FROM night_audit.answers") == [])
+    }
+  }
+
+  /// That Apple notified of a purchase says nothing about a refund since.
+  @Test func aNotificationDoesNotAnswerForAReceipt() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: nil)
+      try await shop.receipt("r", for: "o")
+      try await shop.session.withConnection { connection in
+        try EvidenceTable.append(
+          [(nil, .test("1", .notification)), (nil, .test("2", .serverApi))], runId: RecheckRehearsal.runId,
+          asOf: Self.asOf, on: connection)
+      }
+      let script = ScriptedChannel.Script(["1": [.found("1")]])
+      let summary = try await shop.recheck([ScriptedChannel(script)], judge: Self.device)
+      #expect(summary.outcomes == [.verified: 1] && script.asked == ["1"])
+    }
+  }
+
+  @Test func aRejectionNeedsNoAnswer() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: "1")
+      try await shop.receipt("r", for: "o")
+      let script = ScriptedChannel.Script([:])
+      let judge = OfflineJudge(hasRoots: true) { _ in (.signed, .refused(.signatureInvalid)) }
+      #expect(try await shop.recheck([ScriptedChannel(script)], judge: judge).outcomes == [.rejected: 1])
+      #expect(script.asked.isEmpty)
+      #expect(try await checks(shop) == ["r rejected signature_invalid 1 offline"])
+    }
+  }
+
+  @Test func aSignatureNamesTheAppThatIsAsked() async throws {
+    try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
+      try await shop.order("o", transaction: nil, bundleId: "com.example.other")
+      try await shop.receipt("r", for: "o")
+      let (game, other) = (
+        ScriptedChannel.Script(["1": [.found("1")], "2": [.found("2")]]), ScriptedChannel.Script([:])
+      )
+      let summary = try await shop.recheck(
+        [ScriptedChannel(other, of: "com.example.other"), ScriptedChannel(game)], judge: Self.device)
+      #expect(summary.outcomes == [.verified: 1] && game.asked == ["1", "2"] && other.asked.isEmpty)
+    }
+  }
+}

@@ -1,0 +1,187 @@
+import AppStore
+import Reconciliation
+import Testing
+
+@testable import Asking
+@testable import AuditStore
+@testable import Run
+
+/// What is asked about a check through the App Store Server API, and what the answers come to.
+@Suite struct ServerAPIChannelTests {
+  private static let asOf = Instant(seconds: 1_795_143_600)
+  private static let policy = ServerAPIChannel.Policy(
+    asOf: asOf, refundWindow: .days(120), notFoundGrace: .hours(24))
+
+  private static func fact(
+    _ id: String, daysAgo: Int64 = 1, channel: EvidenceChannel = .offline, environment: AppleEnvironment = .production
+  ) -> TransactionFact {
+    var fact = TransactionFact(
+      environment: environment, transactionId: id, productId: "gems", channel: channel, signedDate: asOf)
+    fact.bundleId = "com.example.game"
+    fact.purchaseDate = asOf - .days(daysAgo)
+    return fact
+  }
+
+  private static func genuine(
+    _ facts: [TransactionFact], bundleId: String = "com.example.game", isSigned: Bool = false
+  ) -> OfflineJudgement {
+    .genuine(
+      GenuineProof(
+        environment: facts.first?.environment ?? .production, bundleId: bundleId, facts: facts,
+        signedTransactionId: isSigned ? facts.first?.transactionId : nil))
+  }
+
+  private static func receipt(
+    _ kind: ReceiptKind, _ judgement: OfflineJudgement, _ change: (inout DueCheck) -> Void = { _ in }
+  ) -> JudgedCheck {
+    var due = DueCheck(
+      subject: CheckSubject(kind: .receipt, id: "r1"), matter: .receipt(payload: "payload"), orderId: "o1",
+      receivedAt: asOf - .days(2))
+    change(&due)
+    return JudgedCheck(due, kind: kind, judgement: judgement)
+  }
+
+  private static func lookup(_ id: String, _ change: (inout DueCheck) -> Void = { _ in }) -> JudgedCheck {
+    var due = DueCheck(
+      subject: CheckSubject(kind: .lookup, id: Identifier("com.example.game/" + id)),
+      matter: .lookup(transactionId: id),
+      orderId: "o1", receivedAt: asOf - .days(2))
+    change(&due)
+    return JudgedCheck(due, kind: nil, judgement: nil)
+  }
+
+  private static func ids(_ check: JudgedCheck) -> [String] {
+    ServerAPIChannel.questions(about: check, bundleId: "com.example.game", policy: policy).map { question in
+      guard case .transaction(let id) = question.matter else { return "a payload" }
+      return id + (question.first == .sandbox ? " in the sandbox" : "")
+    }
+  }
+
+  // MARK: Questions
+
+  private static let questions: [(String, JudgedCheck, [String])] = [
+    ("a signed transaction", receipt(.signed, genuine([fact("1")], isSigned: true)), ["1"]),
+    (
+      "a signed transaction of long ago", receipt(.signed, genuine([fact("1", daysAgo: 300)], isSigned: true)), ["1"]
+    ),
+    ("another app's", receipt(.signed, genuine([fact("1")], bundleId: "com.example.other", isSigned: true)), []),
+    ("the sandbox's", receipt(.signed, genuine([fact("1", environment: .sandbox)], isSigned: true)), []),
+    ("a forgery", receipt(.signed, .refused(.signatureInvalid)), []),
+    ("nothing that can be judged", receipt(.app, .undecided), []),
+    ("an old receipt", receipt(.transaction, .claim(transactionId: "7")), ["7"]),
+    (
+      "an old receipt of the sandbox", receipt(.transaction, .claim(transactionId: "7")) { $0.environment = .sandbox },
+      ["7 in the sandbox"]
+    ),
+    (
+      "purchases that may have been refunded, the newest first",
+      receipt(.app, genuine([fact("1", daysAgo: 3), fact("2", daysAgo: 121), fact("3", daysAgo: 2)])), ["3", "1"]
+    ),
+    (
+      "the named one before all, whatever its age",
+      receipt(.app, genuine([fact("1"), fact("2", daysAgo: 121)])) { $0.namedTransactionId = "2" }, ["2", "1"]
+    ),
+    (
+      "no more than a hundred", receipt(.app, genuine((1...130).map { fact("\($0)", daysAgo: Int64($0 % 110)) })),
+      (1...130).map { (Int64($0 % 110), "\($0)") }.sorted { $0 < $1 }.prefix(100).map(\.1)
+    ),
+    ("an empty receipt", receipt(.app, genuine([])), []),
+    ("a look-up", lookup("5"), ["5"]),
+    ("a look-up that the sandbox answered", lookup("5") { $0.environment = .sandbox }, ["5 in the sandbox"]),
+  ]
+
+  @Test(arguments: questions.indices)
+  func questionsAbout(row: Int) {
+    let (name, check, ids) = Self.questions[row]
+    #expect(Self.ids(check) == ids, "\(name)")
+  }
+
+  // MARK: Results
+
+  private static func found(_ id: String) -> ChannelAnswer {
+    var answer = ChannelAnswer(
+      .genuine(
+        environment: .production, bundleId: "com.example.game", facts: [fact(id, channel: .serverApi)]))
+    answer.asked = [.production]
+    return answer
+  }
+  private static let silent = ChannelAnswer(.silent(Silence(reason: .rateLimited, detail: "HTTP 429")))
+  private static let unknown = ChannelAnswer(.unknown)
+  private static let gone = ChannelAnswer(.accountGone)
+
+  private static let signed = receipt(.signed, genuine([fact("1")], isSigned: true))
+  private static let device = receipt(.app, genuine([fact("1"), fact("2")]))
+  private static let claim = receipt(.transaction, .claim(transactionId: "7"))
+
+  private static let results: [(String, JudgedCheck, [ChannelAnswer], String)] = [
+    ("an answer", signed, [found("1")], "verified, 2 facts"),
+    ("offline facts are stored once", stored(signed), [found("1")], "verified, 1 facts"),
+    ("silence leaves what Apple signed", signed, [silent], "unanswered rate_limited, 1 facts, again by schedule"),
+    ("all of several", device, [found("1"), found("2")], "verified, 4 facts"),
+    (
+      "one of several is silent", device, [found("1"), silent], "unanswered rate_limited, 3 facts, again by schedule"
+    ),
+    (
+      "silence outweighs an account that is gone", device, [gone, silent],
+      "unanswered rate_limited, 2 facts, again by schedule"
+    ),
+    ("an account that is gone", signed, [gone], "review account_gone, 1 facts"),
+    (
+      "Apple signed it and does not know it", signed, [unknown], "review contradiction, 1 facts, again the next night"
+    ),
+    (
+      "the same a second time", asked(signed, .review), [unknown], "review contradiction, 1 facts"
+    ),
+    (
+      "nobody need be asked", receipt(.signed, genuine([fact("1")], bundleId: "x", isSigned: true)), [],
+      "verified, 1 facts"
+    ),
+    ("a forgery", receipt(.app, .refused(.signatureInvalid)), [], "rejected signature_invalid, 0 facts"),
+    ("undecided", receipt(.app, .undecided), [], "review apple_error, 0 facts"),
+    ("an old receipt that Apple confirms", claim, [found("7")], "verified, 1 facts"),
+    ("an old receipt of nothing", claim, [unknown], "not_found not_found, 0 facts, again the next night"),
+    ("a look-up", lookup("5"), [found("5")], "verified, 1 facts"),
+    ("a look-up in vain", lookup("5"), [silent], "unanswered rate_limited, 0 facts, again by schedule"),
+    ("not found", lookup("5"), [unknown], "not_found not_found, 0 facts, again the next night"),
+    ("not found again", asked(lookup("5"), .notFound), [unknown], "not_found not_found, 0 facts"),
+    (
+      "not found yet, however often", asked(lookup("5") { $0.receivedAt = asOf - .hours(24) }, .notFound), [unknown],
+      "not_found not_found_yet, 0 facts, again the next night"
+    ),
+  ]
+
+  private static func stored(_ check: JudgedCheck) -> JudgedCheck {
+    var check = check
+    check.due.broughtCount = 1
+    return check
+  }
+
+  private static func asked(_ check: JudgedCheck, _ outcome: CheckOutcome) -> JudgedCheck {
+    var check = check
+    check.due.outcome = outcome
+    return check
+  }
+
+  @Test(arguments: results.indices)
+  func resultOf(row: Int) {
+    let (name, check, answers, expected) = Self.results[row]
+    let result = ServerAPIChannel.result(of: check, answers: answers, policy: Self.policy)
+    let outcome = [result.outcome.rawValue, result.reason?.rawValue].compactMap(\.self).joined(separator: " ")
+    let again =
+      switch result.next {
+      case .never: ""
+      case .bySchedule: ", again by schedule"
+      case .nextNight: ", again the next night"
+      }
+    #expect("\(outcome), \(result.facts.count) facts\(again)" == expected, "\(name)")
+    #expect(result.signedTransactionId == (check.kind == .signed && check.genuine != nil ? "1" : nil), "\(name)")
+  }
+
+  @Test func whatWasToldBeforeIsAsOldAsItIs() {
+    var told = ChannelAnswer(.genuine(environment: .production, bundleId: nil, facts: []))
+    told.toldAt = Self.asOf - .days(2)
+    let result = ServerAPIChannel.result(of: Self.device, answers: [Self.found("1"), told], policy: Self.policy)
+    #expect(result.outcome == .verified && result.answeredAt == Self.asOf - .days(2))
+    #expect(result.broughtCount == 2)
+  }
+}

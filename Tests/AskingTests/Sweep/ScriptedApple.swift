@@ -1,0 +1,150 @@
+import Foundation
+import Reconciliation
+import Synchronization
+
+@testable import AppStore
+@testable import Asking
+@testable import AuditStore
+@testable import Run
+
+/// Apple's feed of one app in memory: pages of twenty, tokens that fit one window only, troubles on request.
+final class ScriptedApple: Sendable {
+  struct Request: Hashable {
+    var type: String
+    var start: Instant
+    var end: Instant
+    var token: String?
+  }
+
+  private struct State {
+    var notifications: [AppleNotification] = []
+    var requests: [Request] = []
+    var troubles: [(Request) -> NotificationAnswer.End?] = []
+    var refused: Set<String> = []
+    var historyRequests: [String] = []
+    var histories: [String: HistoryAnswer] = [:]
+  }
+
+  private let state = Mutex(State())
+
+  var requests: [Request] { state.withLock { $0.requests } }
+  var historyRequests: [String] { state.withLock { $0.historyRequests } }
+
+  /// The requests of one type since the last call for it.
+  func takeRequests(_ type: SweptType) -> [Request] {
+    state.withLock { state in
+      defer { state.requests.removeAll { $0.type == type.rawValue } }
+      return state.requests.filter { $0.type == type.rawValue }
+    }
+  }
+
+  func notify(_ type: SweptType, _ fact: TransactionFact) throws {
+    let notification = AppleNotification(
+      uuid: UUID().uuidString, type: type.rawValue, subtype: nil, signedDate: fact.signedDate,
+      transaction: .success(try fact.signed), jws: "")
+    state.withLock { $0.notifications.append(notification) }
+  }
+
+  /// A notification whose own signature holds, and whose transaction's does not.
+  func notifyForged(_ type: SweptType, at date: Instant) {
+    let notification = AppleNotification(
+      uuid: UUID().uuidString, type: type.rawValue, subtype: nil, signedDate: date,
+      transaction: .failure(.otherBundle), jws: "")
+    state.withLock { state in
+      state.refused.insert(notification.uuid)
+      state.notifications.append(notification)
+    }
+  }
+
+  func mendForgeries() {
+    state.withLock { state in
+      let refused = state.refused
+      state.notifications.removeAll { refused.contains($0.uuid) }
+      state.refused = []
+    }
+  }
+
+  /// What requests of a type end in from now on; nil for the truth.
+  func trouble(_ trouble: @escaping @Sendable (Request) -> NotificationAnswer.End?) {
+    state.withLock { $0.troubles = [trouble] }
+  }
+
+  func noTrouble() { state.withLock { $0.troubles = [] } }
+
+  func tell(_ answer: HistoryAnswer, about id: String, after revision: String?) {
+    state.withLock { $0.histories["\(id) \(revision ?? "-")"] = answer }
+  }
+
+  func app(_ name: String = "game") -> SweptApp {
+    SweptApp(
+      name: name, bundleId: "com.example.\(name)",
+      notifications: { query, token throws(CancellationError) in self.page(query, token) },
+      history: { id, revision throws(CancellationError) in
+        self.state.withLock { state in
+          state.historyRequests.append("\(id) \(revision ?? "-")")
+          return state.histories["\(id) \(revision ?? "-")"] ?? HistoryAnswer(revision: revision, end: .notFound)
+        }
+      })
+  }
+
+  private func page(_ query: NotificationQuery, _ token: String?) -> NotificationAnswer {
+    state.withLock { state in
+      let request = Request(type: query.type ?? "", start: query.start, end: query.end, token: token)
+      state.requests.append(request)
+      var answer = NotificationAnswer(paginationToken: token, end: .complete)
+      if let end = state.troubles.lazy.compactMap({ $0(request) }).first {
+        answer.end = end
+        return answer
+      }
+      let window = "\(query.start.milliseconds)-\(query.end.milliseconds)"
+      if let token, !token.hasPrefix(window) {
+        answer.end = .restartWindow
+        return answer
+      }
+      let all = state.notifications.filter {
+        $0.type == query.type && $0.signedDate >= query.start && $0.signedDate < query.end
+      }.sorted { $0.signedDate < $1.signedDate }
+      let offset = token.flatMap { Int($0.split(separator: "+").last ?? "") } ?? 0
+      answer.notifications = Array(all.dropFirst(offset).prefix(20))
+      answer.refused = answer.notifications.count { state.refused.contains($0.uuid) }
+      guard all.count > offset + 20 else { return answer }
+      answer.paginationToken = "\(window)+\(offset + 20)"
+      answer.end = .pageLimit
+      return answer
+    }
+  }
+}
+
+extension TransactionFact {
+  /// A sale of the app `com.example.game` as Apple signs it.
+  static func sale(
+    _ id: String, signed: Instant, revoked: Instant? = nil, original: String? = nil, isRenewal: Bool = false
+  ) -> TransactionFact {
+    var fact = TransactionFact(
+      environment: .production, transactionId: id, productId: "gems", channel: .notification, signedDate: signed)
+    fact.bundleId = "com.example.game"
+    fact.originalTransactionId = original
+    fact.purchaseDate = signed
+    fact.isRenewal = isRenewal
+    fact.revocation = .says(revoked.map { Revocation(date: $0) })
+    return fact
+  }
+
+  struct Unreadable: Error {}
+
+  /// The same as a payload whose signature holds.
+  var signed: SignedTransaction {
+    get throws {
+      var fields: [String: Any] = [
+        "transactionId": transactionId, "originalTransactionId": originalTransactionId ?? transactionId,
+        "productId": productId, "bundleId": bundleId ?? "", "environment": environment.rawValue,
+        "type": "Consumable", "quantity": 1, "signedDate": signedDate.milliseconds,
+        "purchaseDate": purchaseDate?.milliseconds ?? 0,
+        "transactionReason": isRenewal == true ? "RENEWAL" : "PURCHASE",
+      ]
+      if case .says(.some(let revocation)) = revocation { fields["revocationDate"] = revocation.date.milliseconds }
+      guard let json = SignedJSON(Array(try JSONSerialization.data(withJSONObject: fields))) else { throw Unreadable() }
+      return try SignedTransaction(json, channel: channel)
+    }
+  }
+}

@@ -1,0 +1,152 @@
+import Reconciliation
+import Testing
+
+@testable import AppStore
+@testable import Asking
+@testable import AuditStore
+@testable import Run
+
+/// Cursors as transcripts: what comes in, what is asked next.
+@Suite struct SweepCursorTests {
+  private let asOf = Instant(seconds: 1_795_143_600)
+  private let refundWindow = Span.days(120)
+
+  private func answer(
+    _ end: NotificationAnswer.End, token: String? = nil, refused: Int = 0
+  ) -> NotificationAnswer {
+    var answer = NotificationAnswer(paginationToken: token, end: end)
+    answer.refused = refused
+    return answer
+  }
+
+  private func ask(_ start: Instant, _ end: Instant, token: String? = nil, type: SweptType = .refund)
+    -> SweepCursor.Step
+  {
+    .ask(NotificationQuery(start: start, end: end, type: type.rawValue, now: start), paginationToken: token)
+  }
+
+  private func swept(_ until: Instant, type: SweptType = .refund) -> SweepCursor {
+    var cursor = SweepCursor(type: type)
+    cursor.sweptUntil = until
+    cursor.lastAttempt = until
+    return cursor
+  }
+
+  @Test func theFirstSweepGoesBackForTheRefundWindow() {
+    var cursor = SweepCursor(type: .refund)
+    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(120), asOf))
+    #expect(cursor.received(answer(.complete), now: asOf) == .finish)
+    #expect(cursor.sweptUntil == asOf && cursor.shortfall == nil && cursor.window == nil)
+  }
+
+  @Test func theFirstSweepGoesBackNoFurtherThanAppleKeepsNotifications() {
+    var cursor = SweepCursor(type: .refund)
+    #expect(cursor.begin(asOf: asOf, refundWindow: .days(400)) == ask(asOf - .days(180) + .hours(1), asOf))
+  }
+
+  @Test(arguments: SweptType.allCases)
+  func laterSweepsOverlap(_ type: SweptType) {
+    var cursor = swept(asOf - .days(1), type: type)
+    #expect(
+      cursor.begin(asOf: asOf, refundWindow: refundWindow)
+        == ask(asOf - .days(1) - type.overlap, asOf, type: type))
+  }
+
+  @Test func whatWasSweptIsNotSweptAgain() {
+    var cursor = swept(asOf)
+    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == nil)
+    #expect(cursor.begin(asOf: asOf - .days(3), refundWindow: refundWindow) == nil)
+    #expect(cursor == swept(asOf))
+  }
+
+  @Test func anAsOfInTheFutureSweepsNoFurtherThanTheClock() {
+    var cursor = SweepCursor(type: .refund)
+    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
+    #expect(cursor.received(answer(.complete), now: asOf - .days(10)) == .finish)
+    #expect(cursor.sweptUntil == asOf - .days(10) && !cursor.isShort(of: asOf))
+    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == nil)
+  }
+
+  @Test func pagesFollowTheirToken() {
+    var cursor = SweepCursor(type: .refund)
+    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
+    let start = asOf - .days(120)
+    #expect(cursor.received(answer(.pageLimit, token: "a"), now: asOf) == ask(start, asOf, token: "a"))
+    #expect(cursor.received(answer(.pageLimit, token: "b"), now: asOf) == ask(start, asOf, token: "b"))
+    // Round in circles.
+    #expect(cursor.received(answer(.pageLimit, token: "a"), now: asOf) == .finish)
+    #expect(cursor.shortfall == .appleError && cursor.sweptUntil == nil && cursor.window == nil)
+  }
+
+  @Test func aWindowThatIsLeftIsFinishedBeforeTheNext() {
+    var cursor = SweepCursor(type: .refund)
+    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
+    _ = cursor.received(answer(.pageLimit, token: "a"), now: asOf)
+    #expect(cursor.isShort(of: asOf))
+    let next = asOf + .days(1)
+    #expect(cursor.begin(asOf: next, refundWindow: refundWindow) == ask(asOf - .days(120), asOf, token: "a"))
+    #expect(cursor.received(answer(.complete), now: next) == ask(asOf - .days(7), next))
+    #expect(cursor.sweptUntil == asOf && cursor.isShort(of: next))
+    #expect(cursor.received(answer(.complete), now: next) == .finish)
+    #expect(cursor.sweptUntil == next && !cursor.isShort(of: next))
+  }
+
+  @Test func theCursorDoesNotMovePastWhatIsNotBelieved() {
+    var cursor = swept(asOf - .days(1))
+    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
+    _ = cursor.received(answer(.pageLimit, token: "a", refused: 1), now: asOf)
+    #expect(cursor.received(answer(.complete), now: asOf) == .finish)
+    #expect(cursor.sweptUntil == asOf - .days(1) && cursor.shortfall == .notBelieved && cursor.window == nil)
+    #expect(cursor.isShort(of: asOf))
+    // The same night again asks again.
+    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(8), asOf))
+    #expect(cursor.received(answer(.complete), now: asOf) == .finish)
+    #expect(cursor.sweptUntil == asOf)
+  }
+
+  @Test func aForgottenTokenRestartsTheWindowOnce() {
+    var cursor = SweepCursor(type: .refund)
+    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
+    _ = cursor.received(answer(.pageLimit, token: "a", refused: 1), now: asOf)
+    #expect(cursor.received(answer(.restartWindow), now: asOf) == ask(asOf - .days(120), asOf))
+    #expect(cursor.window?.refused == 0)
+    #expect(cursor.received(answer(.restartWindow), now: asOf) == .finish)
+    #expect(cursor.shortfall == .outOfReach)
+  }
+
+  @Test func aWindowThatHasBecomeTooOldIsCutShort() {
+    var cursor = SweepCursor(type: .refund)
+    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
+    let late = asOf + .days(100)
+    #expect(cursor.received(answer(.restartWindow), now: late) == ask(late - .days(180) + .hours(1), asOf))
+    var tooLate = SweepCursor(type: .refund)
+    _ = tooLate.begin(asOf: asOf, refundWindow: refundWindow)
+    #expect(tooLate.received(answer(.restartWindow), now: asOf + .days(181)) == .finish)
+    #expect(tooLate.shortfall == .outOfReach)
+  }
+
+  @Test func silenceKeepsTheWindow() {
+    let silence = Silence(reason: .rateLimited, detail: "HTTP 429")
+    var cursor = SweepCursor(type: .refund)
+    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
+    _ = cursor.received(answer(.pageLimit, token: "a"), now: asOf)
+    #expect(cursor.received(answer(.unanswered(silence), token: "a"), now: asOf) == .retry(silence))
+    cursor.giveUp(silence)
+    #expect(cursor.shortfall == .rateLimited && cursor.isShort(of: asOf))
+    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(120), asOf, token: "a"))
+  }
+
+  @Test func whatMakesANightIncomplete() {
+    #expect(SweepCursor(type: .refund).isShort(of: asOf))
+    #expect(!swept(asOf).isShort(of: asOf))
+    // In the morning after a night nobody has missed anything yet; a night later somebody has.
+    #expect(!swept(asOf - .hours(12)).isShort(of: asOf))
+    #expect(swept(asOf - .days(1)).isShort(of: asOf))
+    // A later failure says nothing about an earlier night.
+    var cursor = swept(asOf)
+    cursor.lastAttempt = asOf + .days(1)
+    cursor.shortfall = .unreachable
+    #expect(!cursor.isShort(of: asOf))
+    #expect(cursor.isShort(of: asOf + .days(1)))
+  }
+}

@@ -1,0 +1,319 @@
+import Foundation
+import Logging
+import Postgres
+import Reconciliation
+import TestSupport
+import Testing
+
+@testable import AppStore
+@testable import Asking
+@testable import AuditStore
+@testable import Run
+@testable import SalesStore
+
+/// Sweeps into a real database, of an App Store that tells what a test wants it to tell.
+@Suite struct SweepStageTests {
+  private let asOf = Instant(seconds: 1_795_143_600)
+
+  private struct Setting {
+    let conninfo: String
+    let session: PostgresSession
+    let apple = ScriptedApple()
+
+    func value(_ sql: String) async throws -> String? {
+      try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
+    }
+
+    @discardableResult
+    func sweep(
+      _ asOf: Instant, apps: [SweptApp]? = nil, stop: StopSignal = StopSignal()
+    ) async throws -> SweepSummary {
+      var plan = SweepStage.Plan(asOf: asOf, refundWindow: .days(120), staleAfter: .days(7))
+      plan.patience = .zero
+      plan.now = { asOf }
+      let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+      return try await SweepStage(
+        apps: apps ?? [apple.app()], plan: plan, session: session, runId: UUID().uuidString, logger: logger,
+        stop: stop, progress: WorkProgress(logger: logger, isQuiet: true), deadline: .now + .seconds(60)
+      ).run()
+    }
+
+    /// The state of a type's cursor.
+    func cursor(_ type: SweptType) async throws -> SweepCursor? {
+      let table = SweepTable(bundleId: "com.example.game")
+      return try await session.withConnection { try table.cursors($0) }.first { $0.type == type }
+    }
+  }
+
+  private func withSetting(_ body: (Setting) async throws -> Void) async throws {
+    let conninfo = try await PrivatePostgres.shared().createDatabase()
+    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+    try await session.withConnection { connection in
+      try SalesSchema.create("sales", connection)
+      _ = try Migrator.migrate(connection)
+    }
+    try await body(Setting(conninfo: conninfo, session: session))
+    await session.close()
+  }
+
+  @Test func aQuietNightCostsOnePageForEachType() async throws {
+    try await withSetting { setting in
+      let summary = try await setting.sweep(asOf)
+      #expect(summary.pages == 6)
+      #expect(setting.apple.requests.count == 6)
+      #expect(Set(setting.apple.requests.map(\.type)) == Set(SweptType.allCases.map(\.rawValue)))
+      #expect(!summary.isShort && summary.faults.isEmpty)
+      try await setting.sweep(asOf)
+      #expect(setting.apple.requests.count == 6)
+      #expect(try await setting.value("SELECT count(*) FROM night_audit.sweeps WHERE reason IS NULL") == "6")
+    }
+  }
+
+  @Test func whatNobodyKnewOfIsFiledUnderNoOrder() async throws {
+    try await withSetting { setting in
+      for number in 0..<45 {
+        try setting.apple.notify(.oneTimeCharge, .sale("t\(number)", signed: asOf - .days(2) + .seconds(Int64(number))))
+      }
+      let summary = try await setting.sweep(asOf)
+      #expect(summary.notifications == 45 && summary.facts == 45)
+      #expect(setting.apple.takeRequests(.oneTimeCharge).count == 3)
+      #expect(
+        try await setting.value(
+          "SELECT count(*) FROM night_audit.transactions WHERE order_id IS NULL AND channel = 'notification'") == "45")
+      #expect(try await setting.value("SELECT count(*) FROM night_audit.receipt_transactions") == "0")
+    }
+  }
+
+  @Test func overlapsAreReadAgainAndStoredOnce() async throws {
+    try await withSetting { setting in
+      try setting.apple.notify(.refund, .sale("t1", signed: asOf - .days(3), revoked: asOf - .days(3)))
+      #expect(try await setting.sweep(asOf).facts == 1)
+      // One comes to light late, another is new.
+      try setting.apple.notify(.refund, .sale("t2", signed: asOf - .days(2), revoked: asOf - .days(2)))
+      try setting.apple.notify(.refund, .sale("t3", signed: asOf + .hours(3), revoked: asOf + .hours(3)))
+      let summary = try await setting.sweep(asOf + .days(1))
+      #expect(summary.notifications == 3 && summary.facts == 2)
+      let requests = setting.apple.takeRequests(.refund)
+      #expect(requests.map(\.start) == [asOf - .days(120), asOf - .days(7)])
+      #expect(requests.map(\.end) == [asOf, asOf + .days(1)])
+      #expect(try await setting.value("SELECT count(*) FROM night_audit.evidence") == "3")
+      #expect(try await setting.cursor(.refund)?.sweptUntil == asOf + .days(1))
+    }
+  }
+
+  @Test func anEarlierAsOfMovesNothingBack() async throws {
+    try await withSetting { setting in
+      try await setting.sweep(asOf)
+      let before = try await setting.cursor(.refund)
+      _ = setting.apple.takeRequests(.refund)
+      try await setting.sweep(asOf - .days(10))
+      #expect(setting.apple.takeRequests(.refund).isEmpty)
+      #expect(try await setting.cursor(.refund) == before)
+    }
+  }
+
+  @Test(arguments: [[0, 1], [1, 0]])
+  func refundAndReversalMakeTheSameRecordInAnyOrder(_ order: [Int]) async throws {
+    try await withSetting { setting in
+      let told: [(SweptType, TransactionFact)] = [
+        (.refund, .sale("t1", signed: asOf - .days(2), revoked: asOf - .days(2))),
+        (.refundReversed, .sale("t1", signed: asOf - .days(1))),
+      ]
+      for (night, index) in order.enumerated() {
+        try setting.apple.notify(told[index].0, told[index].1)
+        try await setting.sweep(asOf + .hours(Int64(night)))
+      }
+      let row = try await setting.session.execute(
+        "SELECT revoked_at IS NULL, revocation_withdrawn_at FROM night_audit.transactions"
+      ).single()
+      #expect(try row.bool(0))
+      #expect(try row.optionalTimestamp(1) == (asOf - .days(1)).microseconds)
+    }
+  }
+
+  @Test func aSweepThatWasKilledGoesOnWhereItWas() async throws {
+    try await withSetting { setting in
+      for number in 0..<65 {
+        try setting.apple.notify(
+          .refund, .sale("t\(number)", signed: asOf - .days(9) + .seconds(Int64(number)), revoked: asOf - .days(9)))
+      }
+      let stop = StopSignal()
+      setting.apple.trouble { request in
+        if request.token?.hasSuffix("+20") == true { stop.stop(.terminated) }
+        return nil
+      }
+      let first = try await setting.sweep(asOf, stop: stop)
+      #expect(first.isShort)
+      let left = try #require(try await setting.cursor(.refund))
+      #expect(left.shortfall == .unfinished && left.sweptUntil == nil)
+      #expect(left.window?.paginationToken?.hasSuffix("+40") == true)
+      #expect(try await setting.value("SELECT count(*) FROM night_audit.transactions") == "40")
+
+      setting.apple.noTrouble()
+      _ = setting.apple.takeRequests(.refund)
+      let second = try await setting.sweep(asOf + .days(1))
+      #expect(!second.isShort && second.facts == 25)
+      let requests = setting.apple.takeRequests(.refund)
+      #expect(requests.map { $0.token?.split(separator: "+").last } == ["40", "60", nil])
+      #expect(requests.map(\.end) == [asOf, asOf, asOf + .days(1)])
+      #expect(try await setting.cursor(.refund)?.sweptUntil == asOf + .days(1))
+    }
+  }
+
+  @Test func whatIsNotBelievedHoldsTheCursorBack() async throws {
+    try await withSetting { setting in
+      try await setting.sweep(asOf)
+      try setting.apple.notify(.refund, .sale("t1", signed: asOf + .hours(1), revoked: asOf))
+      setting.apple.notifyForged(.refund, at: asOf + .hours(2))
+      let summary = try await setting.sweep(asOf + .days(1))
+      // What is believed is evidence all the same.
+      #expect(summary.isShort && summary.facts == 1)
+      let cursor = try await setting.cursor(.refund)
+      #expect(cursor?.sweptUntil == asOf && cursor?.shortfall == .notBelieved)
+      setting.apple.mendForgeries()
+      _ = setting.apple.takeRequests(.refund)
+      #expect(try await !setting.sweep(asOf + .days(2)).isShort)
+      #expect(setting.apple.takeRequests(.refund).map(\.start) == [asOf - .days(7)])
+    }
+  }
+
+  @Test func anExpiredTokenStartsANewWindow() async throws {
+    try await withSetting { setting in
+      for number in 0..<30 {
+        try setting.apple.notify(
+          .refund, .sale("t\(number)", signed: asOf - .days(9) + .seconds(Int64(number)), revoked: asOf - .days(9)))
+      }
+      setting.apple.trouble { $0.token == nil ? nil : .restartWindow }
+      let summary = try await setting.sweep(asOf)
+      #expect(summary.isShort && summary.facts == 20)
+      #expect(setting.apple.takeRequests(.refund).map { $0.token == nil } == [true, false, true, false])
+      #expect(try await setting.cursor(.refund)?.shortfall == .outOfReach)
+      setting.apple.noTrouble()
+      #expect(try await setting.sweep(asOf).facts == 10)
+      #expect(try await setting.cursor(.refund)?.sweptUntil == asOf)
+    }
+  }
+
+  @Test func silenceIsStoredWithItsReason() async throws {
+    try await withSetting { setting in
+      setting.apple.trouble { request in
+        request.type == "REFUND" ? .unanswered(Silence(reason: .unreachable, detail: "timeout")) : nil
+      }
+      let summary = try await setting.sweep(asOf)
+      #expect(summary.isShort && summary.faults.isEmpty)
+      #expect(try await setting.cursor(.refund)?.shortfall == .unreachable)
+      #expect(try await setting.cursor(.didRenew)?.sweptUntil == asOf)
+    }
+  }
+
+  @Test func aFaultOfOneAppLeavesTheOthersAlone() async throws {
+    try await withSetting { setting in
+      let faulty = ScriptedApple()
+      faulty.trouble { _ in .systemicFault(.accessRefused) }
+      try setting.apple.notify(.refund, .sale("t1", signed: asOf - .days(1), revoked: asOf - .days(1)))
+      let summary = try await setting.sweep(asOf, apps: [faulty.app("broken"), setting.apple.app()])
+      #expect(summary.faults.keys.sorted() == ["broken"] && summary.facts == 1)
+      #expect(try await setting.cursor(.refund)?.sweptUntil == asOf)
+      #expect(
+        try await setting.value(
+          "SELECT count(*) FROM night_audit.sweeps WHERE bundle_id = 'com.example.broken' AND reason IS NULL") == "0")
+    }
+  }
+
+  @Test func twoWorkersDoNotSweepTheSameApp() async throws {
+    try await withSetting { setting in
+      let session = try await PostgresSession.connect(setting.conninfo, applicationName: "night-audit tests")
+      let other = SweptFacts(session: session, asOf: asOf, runId: UUID().uuidString)
+      try await other.withLock(bundleId: "com.example.game") { _ = try await setting.sweep(asOf) }
+      #expect(setting.apple.requests.isEmpty)
+      await session.close()
+      try await setting.sweep(asOf)
+      #expect(setting.apple.requests.count == 6)
+    }
+  }
+
+  // MARK: - Customers
+
+  private func openFinding(
+    _ setting: Setting, _ id: String, transaction: String, kind: String = "orphan_payment"
+  ) async throws {
+    try await setting.session.execute(
+      """
+      INSERT INTO night_audit.findings
+        (finding_id, kind, severity, subject, transaction_id, environment, reason, first_seen, opened_at, last_seen)
+      VALUES ($1, $2, 'critical', $3, $3, 'Production', '', $4, $4, $4)
+      """, [.text(id), .text(kind), .text(transaction), .timestamp((asOf - .days(1)).microseconds)])
+  }
+
+  private func history(
+    _ facts: [TransactionFact], revision: String?, _ end: HistoryAnswer.End = .complete
+  ) throws -> HistoryAnswer {
+    var answer = HistoryAnswer(revision: revision, end: end)
+    answer.transactions = try facts.map { fact in
+      var fact = fact
+      fact.channel = .serverApi
+      return AppleTransaction(signed: try fact.signed, jws: "")
+    }
+    return answer
+  }
+
+  @Test func customersWithSomethingOpenAreReadAsAWhole() async throws {
+    try await withSetting { setting in
+      try setting.apple.notify(.didRenew, .sale("t2", signed: asOf - .days(2), original: "t1", isRenewal: true))
+      try setting.apple.notify(.oneTimeCharge, .sale("t9", signed: asOf - .days(2)))
+      try await setting.sweep(asOf)
+      #expect(setting.apple.historyRequests.isEmpty)
+
+      try await openFinding(setting, "f1", transaction: "t2")
+      try await openFinding(setting, "f2", transaction: "t9", kind: "refund_not_booked")
+      setting.apple.tell(
+        try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit), about: "t1", after: nil)
+      setting.apple.tell(
+        try history([.sale("t3", signed: asOf + .hours(1), original: "t1")], revision: "r2"), about: "t1", after: "r1")
+      let summary = try await setting.sweep(asOf + .days(1))
+      #expect(summary.histories == 1 && summary.facts == 2)
+      #expect(setting.apple.historyRequests == ["t1 -", "t1 r1"])
+      #expect(try await setting.value("SELECT count(*) FROM night_audit.transactions WHERE order_id IS NULL") == "4")
+
+      // Read once, and again only when it is stale; then only what has changed.
+      try await setting.sweep(asOf + .days(2))
+      #expect(setting.apple.historyRequests.count == 2)
+      try await setting.sweep(asOf + .days(8))
+      #expect(setting.apple.historyRequests.dropFirst(2) == ["t1 r2"])
+      try await setting.session.execute("UPDATE night_audit.findings SET closed_at = opened_at")
+      try await setting.sweep(asOf + .days(20))
+      #expect(setting.apple.historyRequests.count == 3)
+    }
+  }
+
+  @Test func aCustomerWhomAppleSaysNothingAboutWaitsLongest() async throws {
+    try await withSetting { setting in
+      for id in ["t1", "t2"] { try setting.apple.notify(.oneTimeCharge, .sale(id, signed: asOf - .days(2))) }
+      try await setting.sweep(asOf)
+      for id in ["t1", "t2"] { try await openFinding(setting, "f\(id)", transaction: id) }
+      let silence = HistoryAnswer.End.unanswered(Silence(reason: .appleError, detail: "HTTP 500"))
+      setting.apple.tell(try history([], revision: nil, silence), about: "t1", after: nil)
+      #expect(try await setting.sweep(asOf + .days(1)).isShort)
+      #expect(setting.apple.historyRequests == ["t1 -"])
+      try await setting.sweep(asOf + .days(2))
+      #expect(setting.apple.historyRequests.dropFirst() == ["t2 -", "t1 -"])
+      #expect(
+        try await setting.value("SELECT reason FROM night_audit.histories WHERE transaction_id = 't1'")
+          == "apple_error")
+    }
+  }
+
+  @Test func aPageThatIsNotBelievedIsNotAskedForForEver() async throws {
+    try await withSetting { setting in
+      try setting.apple.notify(.oneTimeCharge, .sale("t1", signed: asOf - .days(2)))
+      try await setting.sweep(asOf)
+      try await openFinding(setting, "f1", transaction: "t1")
+      var forged = try history([], revision: nil, .pageLimit)
+      forged.refused = 1
+      setting.apple.tell(forged, about: "t1", after: nil)
+      #expect(try await setting.sweep(asOf + .days(1)).isShort)
+      #expect(setting.apple.historyRequests == ["t1 -"])
+      #expect(try await setting.value("SELECT reason FROM night_audit.histories") == "not_believed")
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import AppStore
+import Reconciliation
+import Testing
+
+@testable import Asking
+@testable import AuditStore
+@testable import Run
+
+/// Apple's answers about receipts against what the receipts say by themselves.
+@Suite struct VerifyReceiptChannelTests {
+  private static let asOf = Instant(seconds: 1_795_143_600)
+
+  private func channel() throws -> VerifyReceiptChannel {
+    let endpoint = VerifyReceiptClient.Endpoint(
+      url: try EndpointURL("http://127.0.0.1:9/verifyReceipt"), gate: RateGate(rate: nil))
+    return VerifyReceiptChannel(
+      app: Settings.App(name: "game", bundleId: "com.example.game"),
+      client: VerifyReceiptClient(
+        transport: Self.transport, production: endpoint, sandbox: endpoint, version: "test", now: { Self.asOf }),
+      sharedSecret: nil)
+  }
+
+  /// Never used for a request; for as long as the tests run, for it must not be let go of before it is shut down.
+  private static let transport = HTTPTransport()
+
+  private func check(_ judgement: OfflineJudgement, attempts: Int = 0) -> JudgedCheck {
+    var due = DueCheck(
+      subject: CheckSubject(kind: .receipt, id: "r1"), matter: .receipt(payload: "payload"), orderId: "o1",
+      receivedAt: Self.asOf)
+    due.attempts = attempts
+    return JudgedCheck(due, kind: .app, judgement: judgement)
+  }
+
+  private static let fact = TransactionFact(
+    environment: .production, transactionId: "1", productId: "gems", channel: .offline, signedDate: asOf)
+  private static let genuine = OfflineJudgement.genuine(
+    GenuineProof(environment: .production, bundleId: "com.example.game", facts: [fact]))
+
+  private func result(_ judgement: OfflineJudgement, _ answer: ChannelAnswer, attempts: Int = 0) throws -> String {
+    let result = try channel().result(of: check(judgement, attempts: attempts), answers: [answer])
+    return [result.outcome.rawValue, result.reason?.rawValue, result.facts.isEmpty ? nil : "with its facts"]
+      .compactMap(\.self).joined(separator: " ")
+  }
+
+  private func silence(status: Int?) -> ChannelAnswer {
+    var answer = ChannelAnswer(.silent(Silence(reason: .appleError, detail: "status")))
+    answer.appleStatus = status
+    return answer
+  }
+
+  @Test func onlyAnUncontradicted21003IsAForgery() throws {
+    #expect(try result(.noRoots, ChannelAnswer(.forged)) == "rejected signature_invalid")
+    #expect(try result(.refused(.signatureInvalid), ChannelAnswer(.forged)) == "rejected signature_invalid")
+    #expect(try result(.undecided, ChannelAnswer(.forged)) == "rejected signature_invalid")
+    #expect(try result(Self.genuine, ChannelAnswer(.forged)) == "review contradiction with its facts")
+  }
+
+  @Test func a21002AboutAGenuineReceiptIsTriedAFewTimes() throws {
+    for attempts in 0..<4 {
+      let told = try result(Self.genuine, silence(status: 21_002), attempts: attempts)
+      #expect(told == "unanswered apple_error with its facts")
+    }
+    #expect(try result(Self.genuine, silence(status: 21_002), attempts: 4) == "review apple_error with its facts")
+    // Where nothing vouches for the receipt, or Apple says something else, it goes on.
+    #expect(try result(.noRoots, silence(status: 21_002), attempts: 40) == "unanswered apple_error")
+    #expect(try result(Self.genuine, silence(status: 21_005), attempts: 40) == "unanswered apple_error with its facts")
+  }
+
+  @Test func appleIsAskedWhateverTheReceiptSaysByItself() throws {
+    let channel = try channel()
+    for judgement in [Self.genuine, .refused(.signatureInvalid), .refused(.malformed), .undecided, .noRoots] {
+      #expect(channel.questions(about: check(judgement)).count == 1)
+    }
+    let signed = JudgedCheck(check(Self.genuine).due, kind: .signed, judgement: Self.genuine)
+    #expect(channel.questions(about: signed).isEmpty)
+    #expect(channel.result(of: signed, answers: []).outcome == .verified)
+  }
+}

@@ -1,0 +1,124 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import Auditing
+@testable import Streams
+
+/// What waits on disk comes back as it was.
+@Suite struct RecordFormatsTests {
+  private func back<Value>(
+    _ write: (inout RecordBytes) -> Void, _ read: (inout RecordReader) throws -> Value
+  ) throws -> Value {
+    var record = RecordBytes()
+    write(&record)
+    var reader = RecordReader(record.bytes)
+    let value = try read(&reader)
+    #expect(throws: RecordReader.Mismatch.self, "every byte was read") { try reader.byte() }
+    return value
+  }
+
+  /// Every field is set, and to a value of its own.
+  private static let everything: TransactionRecord.Contents = {
+    var contents = TransactionRecord.Contents(
+      environment: .sandbox, transactionId: "2000000123456789012345678", productId: "com.example.game.gems.14000")
+    contents.originalTransactionId = "1"
+    contents.webOrderLineItemId = "web"
+    contents.bundleId = "com.example.game"
+    contents.productType = .autoRenewable
+    contents.quantity = 3
+    contents.purchaseDate = Instant(seconds: 1)
+    contents.originalPurchaseDate = Instant(seconds: 2)
+    contents.expiresDate = Instant(seconds: 3)
+    contents.subscriptionExpiresDate = Instant(seconds: 4)
+    contents.subscriptionStatus = .gracePeriod
+    contents.subscriptionStatusDate = Instant(seconds: 10)
+    contents.renewalDate = Instant(seconds: 11)
+    contents.revocation = Revocation(
+      date: Instant(seconds: 5), percentage: 70_000, type: "REFUND_PRORATED", reason: 1, isOfSomeItems: true)
+    contents.tellsRevocation = true
+    contents.revocationWithdrawnDate = Instant(microseconds: -6)
+    contents.priceMilliunits = 9_990
+    contents.currency = "KWD"
+    contents.appAccountToken = .says("7f3c")
+    contents.ownership = .familyShared
+    contents.isRenewal = true
+    contents.hasOffer = false
+    contents.isUpgraded = true
+    contents.consumptionRequestReason = "FULFILLMENT_ISSUE"
+    contents.details.storefront = "DEU"
+    contents.details.appTransactionId = "app"
+    contents.details.offerType = 2
+    contents.details.offerIdentifier = "spring"
+    contents.details.subscriptionGroupIdentifier = "group"
+    contents.details.commitmentInfo = "{}"
+    contents.details.billingPlanType = "MONTHLY"
+    contents.details.previousOriginalTransactionId = "previous"
+    contents.isContradictory = true
+    contents.channel = .notification
+    contents.signedDate = Instant(seconds: 7)
+    contents.checkedAt = Instant(seconds: 8)
+    return contents
+  }()
+
+  private static let whole = TransactionRecord(everything)
+  private static let bare = TransactionRecord(environment: .production, transactionId: "T", productId: "gems.100")
+
+  @Test func transactionRecords() throws {
+    var told = Self.bare
+    told.appAccountToken = .says(nil)
+    for record in [Self.whole, Self.bare, told] {
+      #expect(try back({ record.write(to: &$0) }, { try TransactionRecord(from: &$0) }) == record)
+    }
+  }
+
+  /// What the test above compares: a new field that is not set there would come back empty unseen.
+  @Test func theWholeRecordIsWhole() {
+    let bare = Mirror(
+      reflecting: TransactionRecord.Contents(environment: .production, transactionId: "T", productId: "gems.100"))
+    let whole = Mirror(reflecting: Self.everything)
+    for (one, other) in zip(bare.children, whole.children) {
+      #expect("\(one.value)" != "\(other.value)", "\(one.label ?? "")")
+    }
+  }
+
+  @Test func contestants() throws {
+    var owning = OrderClaims()
+    owning.owned = [Self.whole, Self.bare]
+    owning.lost = [LostClaim(transaction: Self.bare, ownerOrderId: "o", ownerUserId: "u", isFinal: true)]
+    var refused = OrderClaims()
+    refused.refused = RefusedClaim(transaction: Self.whole, reason: .wrongBundle)
+    var contradictory = OrderClaims()
+    contradictory.contradictory = Self.bare
+    var receipt = Receipt(
+      receiptId: "r", orderId: "o", userId: nil, claimedEnvironment: "Sandbox", receivedAt: Instant(seconds: 9),
+      state: .neverChecked, defect: "no status")
+    receipt.state.signedTransactionId = "T"
+    receipt.state.appleStatus = 21_007
+    for claims in [OrderClaims(), owning, refused, contradictory] {
+      let contestant = Contestant(
+        orderId: "an order with an id that is longer than most", receipts: [receipt], brought: [Self.bare, Self.whole],
+        claims: claims)
+      let read = try back({ contestant.write(to: &$0) }, { try Contestant(from: &$0) })
+      #expect(read.orderId == contestant.orderId && read.receipts == contestant.receipts)
+      #expect(read.brought == contestant.brought && read.claims == contestant.claims)
+    }
+  }
+
+  @Test(arguments: [(nil, nil), ("order", true), (nil, false)] as [(Identifier?, Bool?)])
+  func filings(owner: Identifier?, isUnclaimed: Bool?) throws {
+    let filing = Filing(
+      key: TransactionKey(environment: .sandbox, transactionId: "T"), owner: owner, isUnclaimed: isUnclaimed)
+    let read = try back({ filing.write(to: &$0) }, { try Filing(from: &$0) })
+    #expect(read.key == filing.key && read.owner == owner && read.isUnclaimed == isUnclaimed)
+  }
+
+  @Test func instantsSortAsTheirBytesDo() {
+    let instants = [Int64.min, -1_000_000, -1, 0, 1, 255, 256, 1_763_510_400_000_000, .max].map {
+      Instant(microseconds: $0)
+    }
+    for (earlier, later) in zip(instants, instants.dropFirst()) {
+      #expect(earlier.sortingBytes.lexicographicallyPrecedes(later.sortingBytes))
+    }
+  }
+}

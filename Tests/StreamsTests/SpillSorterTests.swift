@@ -1,0 +1,50 @@
+import Foundation
+import Testing
+
+@testable import Streams
+
+/// Sorting that spills to disk gives what sorting in memory gives.
+@Suite struct SpillSorterTests {
+  /// A generator of its own: the standard one cannot be seeded.
+  private struct Generator: RandomNumberGenerator {
+    var state: UInt64
+    mutating func next() -> UInt64 {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return state ^ (state >> 29)
+    }
+  }
+
+  private func sorted(_ records: [(key: [UInt8], content: [UInt8])], budget: Int) throws -> [[UInt8]] {
+    let sorter = SpillSorter(directory: NSTemporaryDirectory(), budget: budget)
+    for record in records { try sorter.add(key: record.key, content: record.content) }
+    var found: [[UInt8]] = []
+    while let record = try sorter.next() { found.append(record.key + [0xFF] + record.content) }
+    return found
+  }
+
+  @Test(arguments: [0, 1, 2, 50, 2_000])
+  func memoryAndDiskAgreeWhateverTheOrderOfArrival(_ count: Int) throws {
+    var generator = Generator(state: UInt64(count) + 7)
+    var records = (0..<count).map { _ in
+      (
+        key: (0..<Int.random(in: 0...6, using: &generator)).map { _ in UInt8.random(in: 0...3, using: &generator) },
+        content: (0..<Int.random(in: 0...40, using: &generator)).map { _ in
+          UInt8.random(in: .min ... .max, using: &generator)
+        }
+      )
+    }
+    let inMemory = try sorted(records, budget: 1 << 30)
+    records.shuffle(using: &generator)
+    #expect(inMemory.count == count)
+    // The smaller budget is one record: so many runs that merged ones are merged again.
+    for budget in [1_000, 20] { #expect(try sorted(records, budget: budget) == inMemory) }
+    let keys = inMemory.map { Array($0.prefix { $0 != 0xFF }) }
+    for (earlier, later) in zip(keys, keys.dropFirst()) { #expect(!later.lexicographicallyPrecedes(earlier)) }
+  }
+
+  @Test func aDirectoryThatCannotBeUsedIsAnErrorWithItsName() throws {
+    let sorter = SpillSorter(directory: "/nonexistent/directory", budget: 0)
+    let error = #expect(throws: SpillSorter.Failure.self) { try sorter.add(key: [1], content: [2]) }
+    #expect(error?.description.contains("/nonexistent/directory") == true)
+  }
+}
