@@ -70,6 +70,8 @@ package struct ChannelAnswer: Hashable, Sendable {
   package var warnings: [String] = []
   /// When Apple said it, if that was before this run.
   package var toldAt: Instant?
+  /// The whole of verifyReceipt's answer to a genuine receipt.
+  package var receipt: VerifiedReceipt?
 
   package init(_ meaning: Meaning) { self.meaning = meaning }
 
@@ -77,11 +79,12 @@ package struct ChannelAnswer: Hashable, Sendable {
     switch answer.outcome {
     case .verified(let receipt):
       meaning = .genuine(environment: receipt.environment, bundleId: receipt.bundleId, facts: receipt.facts)
+      self.receipt = receipt
     case .rejected: meaning = .forged
     case .accountGone: meaning = .accountGone
     case .review: meaning = .review
     case .unanswered(let silence): meaning = .silent(silence)
-    case .systemicFault(let fault): meaning = .fault(fault.message)
+    case .fault(let fault): meaning = .fault(fault.message)
     }
     appleStatus = answer.appleStatus
     httpStatus = answer.httpStatus
@@ -97,7 +100,7 @@ package struct ChannelAnswer: Hashable, Sendable {
     case .notFound, .malformedId: meaning = .unknown
     case .accountGone: meaning = .accountGone
     case .unanswered(let silence): meaning = .silent(silence)
-    case .systemicFault(let fault): meaning = .fault(fault.message)
+    case .fault(let fault): meaning = .fault(fault.message)
     }
     appleStatus = answer.trail.errorCode
     httpStatus = answer.trail.httpStatus
@@ -114,7 +117,7 @@ package struct ChannelAnswer: Hashable, Sendable {
     case (.found(let statuses), .genuine(let environment, let bundleId, let facts)):
       let latest = statuses.map(\.transaction.fact).filter { $0.environment == environment }
       meaning = .genuine(environment: environment, bundleId: bundleId, facts: facts + latest)
-    case (.systemicFault(let fault), _): meaning = .fault(fault.message)
+    case (.fault(let fault), _): meaning = .fault(fault.message)
     case (.unanswered(let silence), _):
       warnings.append("Apple did not say how a subscription stands; its grace period is unknown: \(silence.detail)")
     case (.found, _), (.notFound, _), (.malformedId, _), (.accountGone, _): break

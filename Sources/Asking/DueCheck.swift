@@ -96,7 +96,7 @@ package struct JudgedCheck: Sendable {
     case .genuine: result(.verified, channel: .offline)
     case .refused(let reason): result(.rejected, reason, channel: .offline)
     case .noRoots: result(.unanswered, .noRoots, channel: .offline)
-    case .claim, .undecided, nil: result(.review, .appleError, channel: .offline)
+    case .claim, nil: result(.review, .appleError, channel: .offline)
     }
   }
 

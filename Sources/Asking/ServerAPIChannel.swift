@@ -66,9 +66,13 @@ package struct ServerAPIChannel: AppleChannel {
       return ids(of: proof, named: check.due.namedTransactionId, policy: policy).map {
         Question(.transaction(id: $0), first: .production)
       }
-    case (.receipt, .claim(let id)):
-      return [Question(.transaction(id: id), first: Question.side(of: check.due.environment))]
-    case (.receipt, .refused), (.receipt, .noRoots), (.receipt, .undecided), (.receipt, nil): return []
+    case (.receipt, .claim(let claim)):
+      // Nobody here can judge it; about what it names Apple can be asked all the same.
+      guard claim.bundleId == nil || claim.bundleId == bundleId else { return [] }
+      return claim.transactionIds.prefix(mostQuestions).map {
+        Question(.transaction(id: $0), first: Question.side(of: check.due.environment))
+      }
+    case (.receipt, .refused), (.receipt, .noRoots), (.receipt, nil): return []
     }
   }
 

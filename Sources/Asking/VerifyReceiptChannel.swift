@@ -45,6 +45,11 @@ package struct VerifyReceiptChannel: AppleChannel {
   private func result(of check: JudgedCheck, answer: ChannelAnswer) -> CheckResult {
     switch answer.meaning {
     case .genuine(let environment, let bundleId, let facts):
+      // The answer to another receipt, from a cache for instance, is none to this one.
+      let contradictions = answer.receipt.map { receipt in
+        check.genuine.map(receipt.contradictions(with:)) ?? receipt.contradictions
+      }
+      if contradictions?.isEmpty == false { return check.result(.review, .contradiction, channel: .verifyReceipt) }
       var result = check.result(.verified, channel: .verifyReceipt)
       result.environment = environment
       result.bundleId = bundleId

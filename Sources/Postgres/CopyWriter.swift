@@ -120,18 +120,11 @@ package struct CopyWriter: ~Copyable {
     if handle.interruption.isCancelled {
       throw PostgresError(.cancelled, "cancelled while rows were written", statement: sql)
     }
-    var sent: Int32 = 0
-    while true {
-      sent = unsafe buffer.withUnsafeBytes { bytes in
-        unsafe PQputCopyData(
-          handle.pointer, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(clamping: bytes.count))
-      }
-      if sent != 0 { break }
-      try handle.exchange(sql)
+    let sent = unsafe buffer.withUnsafeBytes { bytes in
+      unsafe PQputCopyData(
+        handle.pointer, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(clamping: bytes.count))
     }
     guard sent == 1 else { throw handle.connectionError(sql) }
-    // libpq would take all rows into its memory.
-    try handle.flush(sql)
     buffer.removeAll(keepingCapacity: true)
   }
 
@@ -190,7 +183,7 @@ extension BlockingConnection {
       handle.abandonCopy(sql)
       throw error
     }
-    try handle.putCopyEnd(sql)
+    guard unsafe PQputCopyEnd(handle.pointer, nil) == 1 else { throw handle.connectionError(sql) }
     if let failure = handle.endOfCopy(sql) { throw failure }
     return writer.rowCount
   }

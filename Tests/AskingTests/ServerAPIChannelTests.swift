@@ -67,10 +67,11 @@ import Testing
     ("another app's", receipt(.signed, genuine([fact("1")], bundleId: "com.example.other", isSigned: true)), []),
     ("the sandbox's", receipt(.signed, genuine([fact("1", environment: .sandbox)], isSigned: true)), []),
     ("a forgery", receipt(.signed, .refused(.signatureInvalid)), []),
-    ("nothing that can be judged", receipt(.app, .undecided), []),
-    ("an old receipt", receipt(.transaction, .claim(transactionId: "7")), ["7"]),
+    ("nothing that can be judged", receipt(.app, .claim(UnprovenClaim(why: "unknown", transactionIds: []))), []),
+    ("an old receipt", receipt(.transaction, .claim(UnprovenClaim(why: "old", transactionIds: ["7"]))), ["7"]),
     (
-      "an old receipt of the sandbox", receipt(.transaction, .claim(transactionId: "7")) { $0.environment = .sandbox },
+      "an old receipt of the sandbox",
+      receipt(.transaction, .claim(UnprovenClaim(why: "old", transactionIds: ["7"]))) { $0.environment = .sandbox },
       ["7 in the sandbox"]
     ),
     (
@@ -111,7 +112,7 @@ import Testing
 
   private static let signed = receipt(.signed, genuine([fact("1")], isSigned: true))
   private static let device = receipt(.app, genuine([fact("1"), fact("2")]))
-  private static let claim = receipt(.transaction, .claim(transactionId: "7"))
+  private static let claim = receipt(.transaction, .claim(UnprovenClaim(why: "old", transactionIds: ["7"])))
 
   private static let results: [(String, JudgedCheck, [ChannelAnswer], String)] = [
     ("an answer", signed, [found("1")], "verified, 2 facts"),
@@ -137,7 +138,10 @@ import Testing
       "verified, 1 facts"
     ),
     ("a forgery", receipt(.app, .refused(.signatureInvalid)), [], "rejected signature_invalid, 0 facts"),
-    ("undecided", receipt(.app, .undecided), [], "review apple_error, 0 facts"),
+    (
+      "undecided", receipt(.app, .claim(UnprovenClaim(why: "unknown", transactionIds: []))), [],
+      "review apple_error, 0 facts"
+    ),
     ("an old receipt that Apple confirms", claim, [found("7")], "verified, 1 facts"),
     ("an old receipt of nothing", claim, [unknown], "not_found not_found, 0 facts, again the next night"),
     ("a look-up", lookup("5"), [found("5")], "verified, 1 facts"),

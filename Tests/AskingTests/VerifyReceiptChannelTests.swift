@@ -51,8 +51,28 @@ import Testing
   @Test func onlyAnUncontradicted21003IsAForgery() throws {
     #expect(try result(.noRoots, ChannelAnswer(.forged)) == "rejected signature_invalid")
     #expect(try result(.refused(.signatureInvalid), ChannelAnswer(.forged)) == "rejected signature_invalid")
-    #expect(try result(.undecided, ChannelAnswer(.forged)) == "rejected signature_invalid")
+    #expect(
+      try result(.claim(UnprovenClaim(why: "unknown", transactionIds: [])), ChannelAnswer(.forged))
+        == "rejected signature_invalid")
     #expect(try result(Self.genuine, ChannelAnswer(.forged)) == "review contradiction with its facts")
+  }
+
+  @Test func theAnswerToAnotherReceiptIsNone() throws {
+    let other = GenuineProof(
+      environment: .production, bundleId: "com.example.game", facts: [Self.fact], signedTransactionId: "1")
+    var receipt = VerifiedReceipt(
+      environment: .production, bundleId: "com.example.game", facts: [Self.fact], requestDate: Self.asOf, status: 0)
+    receipt.ownTransactionId = "2"
+    #expect(
+      try result(.genuine(other), ChannelAnswer(ReceiptAnswer(outcome: .verified(receipt))))
+        == "review contradiction with its facts")
+    receipt.ownTransactionId = "1"
+    #expect(
+      try result(.genuine(other), ChannelAnswer(ReceiptAnswer(outcome: .verified(receipt))))
+        == "verified with its facts")
+    receipt.contradictions = [.unreadableDate(transactionId: "1", field: "cancellation_date")]
+    #expect(
+      try result(.noRoots, ChannelAnswer(ReceiptAnswer(outcome: .verified(receipt)))) == "review contradiction")
   }
 
   @Test func a21002AboutAGenuineReceiptIsTriedAFewTimes() throws {
@@ -68,7 +88,10 @@ import Testing
 
   @Test func appleIsAskedWhateverTheReceiptSaysByItself() throws {
     let channel = try channel()
-    for judgement in [Self.genuine, .refused(.signatureInvalid), .refused(.malformed), .undecided, .noRoots] {
+    for judgement in [
+      Self.genuine, .refused(.signatureInvalid), .refused(.malformed),
+      .claim(UnprovenClaim(why: "unknown", transactionIds: [])), .noRoots,
+    ] {
       #expect(channel.questions(about: check(judgement)).count == 1)
     }
     let signed = JudgedCheck(check(Self.genuine).due, kind: .signed, judgement: Self.genuine)

@@ -17,8 +17,8 @@ package struct HistoryAnswer: Hashable, Sendable {
     case accountGone
     /// A page did not come: go on from `revision` another time.
     case unanswered(Silence)
-    /// Our own fault, the same for every id of the app: stop asking, judge nothing.
-    case systemicFault(ServerAPIFault)
+    /// Apple refuses our credential or our request: nothing follows about what was asked.
+    case fault(AppleFault)
   }
 
   /// One for each signed transaction that is believed, in Apple's order: by last change. A transaction that changed
@@ -52,7 +52,7 @@ extension HistoryAnswer.End {
     case .revisionRefused: self = .unanswered(Silence(reason: .appleError, detail: "Apple refuses its own revision"))
     case .windowExpired: self = .unanswered(Silence(reason: .appleError, detail: "a pagination error without a token"))
     case .unanswered(let silence): self = .unanswered(silence)
-    case .systemicFault(let fault): self = .systemicFault(fault)
+    case .fault(let fault): self = .fault(fault)
     }
   }
 }

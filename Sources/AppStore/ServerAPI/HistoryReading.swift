@@ -49,9 +49,10 @@ struct HistoryReading {
   }
 
   private mutating func read(_ page: JSONFields) -> Step {
+    guard let signed = page.texts("signedTransactions") else { return fail("an answer without signedTransactions") }
     let refusedBefore = answer.refused
-    for jws in page.documents("signedTransactions") {
-      switch verifier.verify(jws, host: host) {
+    for jws in signed {
+      switch verifier.verify(jws ?? "", host: host) {
       case .success(let transaction): answer.transactions.append(transaction)
       case .failure(let refusal):
         answer.refused += 1

@@ -11,16 +11,19 @@ package struct NotificationQuery: Hashable, Sendable {
   package let end: Instant
   /// Apple's word, `REFUND` for instance; nil for all types.
   package let type: String?
+  /// Apple's word, `UPGRADE` for instance; nil for all of the type. Apple takes none without a type.
+  package let subtype: String?
 
   /// - Parameters:
   ///   - start: moved forward when it is longer ago than Apple keeps notifications.
   ///   - now: the time of day. It is taken here and not when a page is asked for: a pagination token is good for one and
   ///     the same window only.
-  package init(start: Instant, end: Instant, type: String?, now: Instant) {
+  package init(start: Instant, end: Instant, type: String?, subtype: String? = nil, now: Instant) {
     // An hour inside the limit, because later pages and other clocks count as well.
     self.start = max(start, now - Self.longestReach + .hours(1))
     self.end = end
     self.type = type
+    self.subtype = type == nil ? nil : subtype
   }
 }
 
@@ -33,6 +36,10 @@ package struct AppleNotification: Hashable, Sendable {
   /// Apple's word for the special case.
   package var subtype: String?
   package var signedDate: Instant
+  /// Apple's `status` of the subscription at that time; nil where there is none, or one that is unknown here.
+  package var status: SubscriptionState?
+  /// Why the customer wants the money back (`CONSUMPTION_REQUEST`): `FULFILLMENT_ISSUE` means "paid, not delivered".
+  package var consumptionRequestReason: String?
   /// The transaction as it was when Apple sent the notification, or why it is not believed; nil when there is none.
   package var transaction: Result<SignedTransaction, AnswerRefusal>?
   /// What Apple signed, unchanged: the whole notification.
@@ -52,8 +59,8 @@ package struct NotificationAnswer: Hashable, Sendable {
     case restartWindow
     /// A page did not come: go on from `paginationToken` another time.
     case unanswered(Silence)
-    /// Our own fault: stop asking.
-    case systemicFault(ServerAPIFault)
+    /// Apple refuses our credential or our request: nothing follows about what was asked.
+    case fault(AppleFault)
   }
 
   /// Notifications whose own signature holds, of this app and environment, each uuid once.
@@ -84,7 +91,7 @@ extension NotificationAnswer.End {
     case .notFound, .accountGone, .malformedId, .revisionRefused:
       self = .unanswered(Silence(reason: .appleError, detail: "an error about an id, though none was asked about"))
     case .unanswered(let silence): self = .unanswered(silence)
-    case .systemicFault(let fault): self = .systemicFault(fault)
+    case .fault(let fault): self = .fault(fault)
     }
   }
 }

@@ -38,7 +38,8 @@ struct NotificationReading {
   }
 
   private mutating func read(_ page: JSONFields) -> Step {
-    for item in page.objects("notificationHistory") {
+    guard let items = page.objects("notificationHistory") else { return fail("an answer without notificationHistory") }
+    for item in items {
       let jws = item.document("signedPayload") ?? ""
       switch verifier.verifier.verifyNotification(jws) {
       case .failure(let refusal): refuse("\(refusal)")
@@ -74,7 +75,8 @@ struct NotificationReading {
     answer.notifications.append(
       AppleNotification(
         uuid: notification.notificationUUID, type: notification.notificationType, subtype: notification.subtype,
-        signedDate: notification.signedDate, transaction: transaction, jws: jws))
+        signedDate: notification.signedDate, status: notification.status,
+        consumptionRequestReason: notification.consumptionRequestReason, transaction: transaction, jws: jws))
   }
 
   private mutating func refuse(_ reason: String) {

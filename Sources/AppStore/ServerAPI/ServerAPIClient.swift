@@ -124,6 +124,16 @@ package struct ServerAPIClient: Sendable {
     return reading.answer
   }
 
+  /// Look Up Order ID: the transactions of one invoice, by the order id of Apple's mail to the customer (`M…`). Production
+  /// only: the sandbox sends no invoices.
+  package func lookUpOrder(_ orderId: String) async throws(CancellationError) -> OrderAnswer {
+    guard let path = Self.path(.orderLookup, id: orderId) else { return OrderAnswer(outcome: .unknown) }
+    var trail = ServerAPITrail()
+    let reading = try await ask(.orderLookup, of: .production, path: path)
+    trail.note(reading, from: .production)
+    return .read(reading.resolved(from: .production, bundleId: bundleId), verifier: verifier, trail: trail)
+  }
+
   private func history(
     _ endpoint: ServerAPIEndpoint, id: String, host: AppleHost, order: String?, revision: String?, pages: Int
   ) async throws(CancellationError) -> HistoryAnswer {
@@ -218,7 +228,9 @@ extension ServerAPIClient {
   /// Apple's "NotificationHistoryRequest".
   private static func body(_ query: NotificationQuery) -> ByteBuffer {
     var fields = ["startDate": "\(query.start.milliseconds)", "endDate": "\(query.end.milliseconds)"]
-    fields["notificationType"] = query.type.map { "\"\($0.filter { $0.isLetter || $0 == "_" })\"" }
+    for (name, word) in [("notificationType", query.type), ("notificationSubtype", query.subtype)] {
+      fields[name] = word.map { "\"\($0.filter { $0.isLetter || $0 == "_" })\"" }
+    }
     let members = fields.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value)" }
     return ByteBuffer(string: "{\(members.joined(separator: ","))}")
   }
@@ -233,7 +245,7 @@ extension TransactionAnswer.Outcome {
     case .revisionRefused, .windowExpired:
       self = .unanswered(Silence(reason: .appleError, detail: "a paging error about an answer without pages"))
     case .unanswered(let silence): self = .unanswered(silence)
-    case .systemicFault(let fault): self = .systemicFault(fault)
+    case .fault(let fault): self = .fault(fault)
     }
   }
 }

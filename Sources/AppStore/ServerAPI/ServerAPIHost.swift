@@ -12,6 +12,8 @@ package enum ServerAPIEndpoint: String, Hashable, CaseIterable, Sendable {
   case refundHistory
   /// Get Notification History.
   case notificationHistory
+  /// Look Up Order ID.
+  case orderLookup
 
   /// What follows the address of the side, without the id.
   var path: String {
@@ -21,6 +23,7 @@ package enum ServerAPIEndpoint: String, Hashable, CaseIterable, Sendable {
     case .subscriptionStatuses: "/inApps/v1/subscriptions"
     case .refundHistory: "/inApps/v2/refund/lookup"
     case .notificationHistory: "/inApps/v1/notifications/history"
+    case .orderLookup: "/inApps/v1/lookup"
     }
   }
 
@@ -28,7 +31,7 @@ package enum ServerAPIEndpoint: String, Hashable, CaseIterable, Sendable {
   package var rateShare: Double {
     switch self {
     case .transactionInfo, .transactionHistory, .subscriptionStatuses, .notificationHistory: 1
-    case .refundHistory: 0.2
+    case .refundHistory, .orderLookup: 0.2
     }
   }
 }

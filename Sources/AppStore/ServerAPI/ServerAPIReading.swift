@@ -40,13 +40,13 @@ struct ServerAPIReading {
   private static func read(_ reply: HTTPReply, receivedAt: Instant) -> Self {
     let isReadable = reply.body.readableBytes <= maximumBodyBytes
     // A refused token is answered in plain text.
-    let fields = isReadable ? JSONFields(reply.body.readableBytesView) : nil
+    let fields = isReadable ? JSONFields(Array(reply.body.readableBytesView)) : nil
     guard reply.status != 200 else {
       guard isReadable else { return silent(.appleError, "answer longer than 1 MiB", httpStatus: 200) }
       guard let fields else { return silent(.appleError, "answer is no JSON object", httpStatus: 200) }
       return Self(meaning: .answer(fields), httpStatus: 200)
     }
-    let errorCode = fields?.integer("errorCode").flatMap(Int.init(exactly:))
+    let errorCode = fields?.integer32("errorCode").map(Int.init)
     return Self(
       meaning: .refused(.classify(httpStatus: reply.status, errorCode: errorCode)), httpStatus: reply.status,
       errorCode: errorCode, errorMessage: fields?.text("errorMessage"),
@@ -69,7 +69,7 @@ enum ServerAPIRefusal: Error, Hashable {
   case revisionRefused
   case windowExpired
   case unanswered(Silence)
-  case systemicFault(ServerAPIFault)
+  case fault(AppleFault)
 }
 
 extension ServerAPIReading {
@@ -78,7 +78,7 @@ extension ServerAPIReading {
     switch meaning {
     case .answer(let fields): .success(fields)
     case .silent(let silence): .failure(.unanswered(silence))
-    case .unsigned: .failure(.systemicFault(.tokenNotSigned))
+    case .unsigned: .failure(.fault(.tokenNotSigned))
     case .refused(let errorClass): .failure(refusal(errorClass, from: host, bundleId: bundleId))
     }
   }
@@ -92,10 +92,10 @@ extension ServerAPIReading {
     case .windowExpired: .windowExpired
     case .rateLimited: .unanswered(silence(.rateLimited))
     case .retry: .unanswered(silence(.appleError))
-    case .tokenRefused: .systemicFault(.tokenRefused(host))
-    case .accessRefused: .systemicFault(.accessRefused)
-    case .appUnknown: .systemicFault(.appUnknown(bundleId: bundleId))
-    case .requestRefused: .systemicFault(.requestRefused(errorCode: errorCode))
+    case .tokenRefused: .fault(.tokenRefused(host))
+    case .accessRefused: .fault(.accessRefused)
+    case .appUnknown: .fault(.appUnknown(bundleId: bundleId))
+    case .requestRefused: .fault(.requestRefused(code: errorCode))
     }
   }
 }

@@ -5,7 +5,7 @@ package struct SubscriptionAnswer: Hashable, Sendable {
   /// The answer, sorted by what may be concluded from it.
   package enum Outcome: Hashable, Sendable {
     /// One for each subscription; none for a customer without any.
-    case found([SubscriptionStatus])
+    case found([Subscription])
     /// This side does not know the id.
     case notFound
     /// It is no id of Apple's.
@@ -14,12 +14,25 @@ package struct SubscriptionAnswer: Hashable, Sendable {
     case accountGone
     /// No answer, or none that says anything about the customer.
     case unanswered(Silence)
-    /// Our own fault, the same for every id of the app: stop asking, judge nothing.
-    case systemicFault(ServerAPIFault)
+    /// Apple refuses our credential or our request: nothing follows about the customer.
+    case fault(AppleFault)
+  }
+
+  /// Where one subscription stands.
+  package struct Subscription: Hashable, Sendable {
+    /// The subscription group; a customer has at most one running subscription of each.
+    package var groupIdentifier: String?
+    /// Apple's `status`; nil where there was none, or one that is unknown here.
+    package var status: SubscriptionState?
+    /// The latest transaction. Its fact tells besides how the subscription stands: Apple's status, the end of the grace
+    /// period and the next renewal.
+    package var transaction: AppleTransaction
+    /// What is to become of the subscription; nil when it is missing or not believed.
+    package var renewalInfo: SignedRenewalInfo?
   }
 
   package var outcome: Outcome
-  /// How many subscriptions were left out because their transaction is not believed.
+  /// How many subscriptions were left out because their transaction or renewal information is not believed.
   package var refused = 0
   package var trail: ServerAPITrail
 
@@ -28,41 +41,17 @@ package struct SubscriptionAnswer: Hashable, Sendable {
     guard case .unanswered(let silence) = outcome else { return .success }
     return CircuitBreaker.CallResult(silence)
   }
-}
 
-/// Where one subscription stands.
-package struct SubscriptionStatus: Hashable, Sendable {
-  /// Apple's `status`.
-  package enum State: Hashable, Sendable {
-    case active
-    case expired
-    /// Apple still tries to collect the money; there is no access meanwhile.
-    case billingRetry
-    /// As `billingRetry`, but access continues until `gracePeriodExpiresDate`.
-    case gracePeriod
-    case revoked
-    /// A code that is unknown here; nil where there was none.
-    case other(Int64?)
-
-    init(code: Int64?) {
-      switch code {
-      case 1: self = .active
-      case 2: self = .expired
-      case 3: self = .billingRetry
-      case 4: self = .gracePeriod
-      case 5: self = .revoked
-      default: self = .other(code)
-      }
+  /// Why nothing may be concluded from a subscription that is not among those found, or from its state: no answer came, or
+  /// part of it is not believed. Nil for a whole answer.
+  package var silence: Silence? {
+    switch outcome {
+    case .unanswered(let silence): silence
+    case .found where refused > 0:
+      Silence(reason: .appleError, detail: "\(refused) subscriptions in the answer are not believed")
+    case .found, .notFound, .malformedId, .accountGone, .fault: nil
     }
   }
-
-  /// The subscription group; a customer has at most one running subscription of each.
-  package var groupIdentifier: String?
-  package var state: State
-  /// The latest transaction, with the end of the grace period where Apple tells it.
-  package var transaction: AppleTransaction
-  /// What is to become of the subscription; nil when it is missing or not believed.
-  package var renewalInfo: SignedRenewalInfo?
 }
 
 extension SubscriptionAnswer.Outcome {
@@ -74,7 +63,7 @@ extension SubscriptionAnswer.Outcome {
     case .revisionRefused, .windowExpired:
       self = .unanswered(Silence(reason: .appleError, detail: "a paging error about an answer without pages"))
     case .unanswered(let silence): self = .unanswered(silence)
-    case .systemicFault(let fault): self = .systemicFault(fault)
+    case .fault(let fault): self = .fault(fault)
     }
   }
 }
@@ -82,48 +71,68 @@ extension SubscriptionAnswer.Outcome {
 extension SubscriptionAnswer {
   /// Reads an answer, whose documents are verified one by one.
   static func read(_ fields: JSONFields, verifier: AnswerVerifier, host: AppleHost, trail: ServerAPITrail) -> Self {
+    guard let groups = fields.objects("data") else {
+      return Self(outcome: .unanswered(Silence(reason: .appleError, detail: "an answer without data")), trail: trail)
+    }
     var answer = SubscriptionAnswer(outcome: .found([]), trail: trail)
-    var statuses: [SubscriptionStatus] = []
-    for group in fields.objects("data") {
-      for item in group.objects("lastTransactions") {
-        switch verifier.verify(item.document("signedTransactionInfo") ?? "", host: host) {
-        case .failure(let refusal):
-          answer.refused += 1
-          answer.trail.warn("a subscription in Apple's answer is not believed: \(refusal)")
-        case .success(var transaction):
-          let renewalInfo = renewalInfo(of: item, transaction: transaction, verifier: verifier, trail: &answer.trail)
-          transaction.fact.gracePeriodExpiresDate = renewalInfo?.gracePeriodExpiresDate
-          statuses.append(
-            SubscriptionStatus(
-              groupIdentifier: group.text("subscriptionGroupIdentifier"),
-              state: SubscriptionStatus.State(code: item.integer("status")), transaction: transaction,
-              renewalInfo: renewalInfo))
-        }
+    var found: [Subscription] = []
+    for group in groups {
+      guard let items = group.objects("lastTransactions") else {
+        answer.refuse("a subscription group without lastTransactions")
+        continue
+      }
+      for item in items {
+        if let subscription = answer.subscription(item, group, verifier, host) { found.append(subscription) }
       }
     }
     // With nothing believed the customer must not look like one without subscriptions.
     answer.outcome =
-      statuses.isEmpty && answer.refused > 0
-      ? .unanswered(Silence(reason: .appleError, detail: "no signed transaction in the answer is believed"))
-      : .found(statuses)
+      found.isEmpty && answer.refused > 0
+      ? .unanswered(Silence(reason: .appleError, detail: "no subscription in the answer is believed"))
+      : .found(found)
     return answer
   }
 
-  private static func renewalInfo(
-    of item: JSONFields, transaction: AppleTransaction, verifier: AnswerVerifier, trail: inout ServerAPITrail
+  private mutating func subscription(
+    _ item: JSONFields, _ group: JSONFields, _ verifier: AnswerVerifier, _ host: AppleHost
+  ) -> Subscription? {
+    switch verifier.verify(item.document("signedTransactionInfo") ?? "", host: host) {
+    case .failure(let refusal):
+      refuse("a subscription in Apple's answer is not believed: \(refusal)")
+      return nil
+    case .success(var transaction):
+      let renewalInfo = renewalInfo(of: item, transaction: transaction, verifier: verifier)
+      let status = item.integer32("status").flatMap(SubscriptionState.init(rawValue:))
+      if status == nil { trail.warn("a subscription in Apple's answer has a status that is unknown here, or none") }
+      transaction.fact.subscriptionStatus = status
+      transaction.fact.gracePeriodExpiresDate = renewalInfo?.gracePeriodExpiresDate
+      transaction.fact.renewalDate = renewalInfo?.renewalDate
+      return Subscription(
+        groupIdentifier: group.text("subscriptionGroupIdentifier"), status: status, transaction: transaction,
+        renewalInfo: renewalInfo)
+    }
+  }
+
+  private mutating func renewalInfo(
+    of item: JSONFields, transaction: AppleTransaction, verifier: AnswerVerifier
   ) -> SignedRenewalInfo? {
     guard let jws = item.document("signedRenewalInfo") else { return nil }
     switch verifier.verifier.verifyRenewalInfo(jws) {
     case .failure(let refusal):
-      trail.warn("renewal information in Apple's answer is not believed: \(refusal)")
+      refuse("renewal information in Apple's answer is not believed: \(refusal)")
       return nil
     case .success(let info):
       let fact = transaction.fact
       guard info.environment == fact.environment, info.originalTransactionId == fact.originalTransactionId else {
-        trail.warn("renewal information in Apple's answer is of another subscription")
+        refuse("renewal information in Apple's answer is of another subscription")
         return nil
       }
       return info
     }
+  }
+
+  private mutating func refuse(_ reason: String) {
+    refused += 1
+    trail.warn(reason)
   }
 }

@@ -14,8 +14,8 @@ package struct TransactionAnswer: Hashable, Sendable {
     case accountGone
     /// No answer, or none that says anything about the transaction.
     case unanswered(Silence)
-    /// Our own fault, the same for every id of the app: stop asking, judge nothing.
-    case systemicFault(ServerAPIFault)
+    /// Apple refuses our credential or our request: nothing follows about what was asked.
+    case fault(AppleFault)
   }
 
   package var outcome: Outcome

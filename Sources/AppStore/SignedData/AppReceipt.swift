@@ -58,7 +58,7 @@ extension TransactionFact {
     originalTransactionId = purchase.originalTransactionId
     webOrderLineItemId = purchase.webOrderLineItemId.flatMap { $0 == 0 ? nil : String($0) }
     productType = purchase.productTypeCode.flatMap(ProductType.init(receiptCode:))
-    quantity = purchase.quantity.flatMap(Int32.init(exactly:))
+    quantity = purchase.quantity.flatMap { $0 > 0 ? Int32(exactly: $0) : nil }
     purchaseDate = purchase.purchaseDate
     originalPurchaseDate = purchase.originalPurchaseDate
     expiresDate = purchase.expiresDate
@@ -66,6 +66,7 @@ extension TransactionFact {
     if let date = purchase.cancellationDate { revocation = .says(Revocation(date: date)) }
     isRenewal = purchase.isRenewal(of: productType)
     hasOffer = purchase.hasOffer
+    details.offerIdentifier = purchase.promotionalOfferId
   }
 }
 
@@ -87,7 +88,8 @@ extension ReceiptPurchase {
   fileprivate func isRenewal(of type: ProductType?) -> Bool? {
     guard let originalTransactionId else { return nil }
     if originalTransactionId == transactionId { return false }
-    return type.map { $0 == .autoRenewable }
+    // Only a subscription ends; older receipts do not tell the product's type.
+    return type.map { $0 == .autoRenewable } ?? (expiresDate != nil ? true : nil)
   }
 
   /// Told only where the receipt has the fields at all.

@@ -17,9 +17,14 @@ package struct AppReceiptVerifier: Sendable {
   package func verify(base64 text: String) -> Result<AppReceipt, SignedDataRefusal> {
     Result { () throws(SignedDataRefusal) in
       guard text.utf8.count <= SignedDataLimits.receiptLength else { throw .tooLarge }
-      guard let bytes = Base64Text.decodeReceipt(text) else { throw .payloadUnreadable }
+      guard let bytes = Base64Text.decodeReceipt(text.utf8) else { throw .payloadUnreadable }
       return try verify(ReceiptContainer(bytes))
     }
+  }
+
+  /// Verifies the bytes of a receipt.
+  func verify(_ bytes: [UInt8]) -> Result<AppReceipt, SignedDataRefusal> {
+    Result { () throws(SignedDataRefusal) in try verify(ReceiptContainer(bytes)) }
   }
 
   /// The instant from which no certificate of Apple's that signs with SHA-1 is valid: 2025-01-24T00:00:00Z. New receipts
@@ -33,38 +38,44 @@ package struct AppReceiptVerifier: Sendable {
       throw .notSignedByApple(
         claimed, UnverifiedClaim(transactionId: purchase?.transactionId, productId: purchase?.productId))
     }
-    if let what = container.signer.unsupported { throw .unsupported(what) }
+    let signer: ReceiptContainer.Signer
+    switch container.signature {
+    case .supported(let supported): signer = supported
+    case .unsupported(let what): throw .unsupported(what)
+    }
     guard !roots.isEmpty else { throw .noRoots }
 
-    let path = try self.path(container)
+    let path = try self.path(container, signer)
     let algorithm: Certificate.SignatureAlgorithm =
-      switch container.signer.digest {
+      switch signer.digest {
       case .sha1: .sha1WithRSAEncryption
       case .sha256: .sha256WithRSAEncryption
       }
     guard
-      path.leafKey.isValidSignature(container.signer.signature, for: container.content, signatureAlgorithm: algorithm)
+      path.leafKey.isValidSignature(signer.signature, for: container.content, signatureAlgorithm: algorithm)
     else { throw .signatureMismatch }
 
     let receipt = try AppReceipt(content.get())
     guard path.covers(receipt.creationDate) else { throw .notValidAtSignedDate }
-    guard receipt.creationDate < Self.endOfSHA1 || !path.usesSHA1 && container.signer.digest == .sha256 else {
+    guard receipt.creationDate < Self.endOfSHA1 || !path.usesSHA1 && signer.digest == .sha256 else {
       throw .digestTooWeak
     }
     return receipt
   }
 
   /// The path from the signer's certificate, through one that came along, to one of our roots.
-  private func path(_ container: ReceiptContainer) throws(SignedDataRefusal) -> AppleCertificatePath {
+  private func path(
+    _ container: ReceiptContainer, _ signer: ReceiptContainer.Signer
+  ) throws(SignedDataRefusal) -> AppleCertificatePath {
     var certificates: [Certificate] = []
     for (index, bytes) in container.certificates.enumerated() {
       guard let certificate = try? Certificate(derEncoded: Array(bytes)) else { throw .certificateUnreadable(index) }
       certificates.append(certificate)
     }
-    guard container.signer.issuer.count <= SignedDataLimits.certificateLength,
-      let issuer = try? DistinguishedName(derEncoded: DER.parse(container.signer.issuer)),
+    guard signer.issuer.count <= SignedDataLimits.certificateLength,
+      let issuer = try? DistinguishedName(derEncoded: DER.parse(signer.issuer)),
       let leaf = certificates.first(where: {
-        $0.issuer == issuer && $0.serialNumber.bytes.elementsEqual(container.signer.serialNumber)
+        $0.issuer == issuer && $0.serialNumber.bytes.elementsEqual(signer.serialNumber)
       })
     else { throw .chainNotTrusted }
     var refusal = SignedDataRefusal.chainNotTrusted

@@ -13,8 +13,8 @@ enum Base64Text {
   }
 
   /// Decodes a receipt as shops store it: standard base64, perhaps wrapped into lines, perhaps without its padding.
-  static func decodeReceipt(_ text: String) -> [UInt8]? {
-    let characters = text.utf8.filter { !isWhitespace($0) }
+  static func decodeReceipt(_ text: some Sequence<UInt8>) -> [UInt8]? {
+    let characters = text.filter { !isBlank($0) }
     return decodeUnpadded(withoutPadding(characters[...]), alphabet: standardAlphabet)
   }
 
@@ -22,10 +22,6 @@ enum Base64Text {
     var text = text
     for _ in 0..<2 where text.last == UInt8(ascii: "=") { text.removeLast() }
     return text
-  }
-
-  private static func isWhitespace(_ character: UInt8) -> Bool {
-    character == 0x20 || (0x09...0x0D).contains(character)
   }
 
   private static func decodeUnpadded(_ text: ArraySlice<UInt8>, alphabet: [UInt8]) -> [UInt8]? {

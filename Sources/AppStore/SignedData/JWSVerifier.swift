@@ -44,14 +44,37 @@ package final class JWSVerifier: Sendable {
     }
   }
 
+  /// Verifies anything that Apple signs as JWS, whatever it turns out to be.
+  ///
+  /// - Parameter channel: How it reached us; what is within a notification bears the same one.
+  package func verifyDocument(
+    _ jws: String, channel: EvidenceChannel
+  ) -> Result<SignedDocument, SignedDataRefusal> {
+    verify(jws) { payload throws(SignedDataRefusal) in
+      if payload.has("notificationType") {
+        let data = payload.object("data")
+        return .notification(
+          try SignedNotification(
+            payload,
+            transaction: data?.document("signedTransactionInfo").map { verifyTransaction($0, channel: channel) },
+            renewalInfo: data?.document("signedRenewalInfo").map(verifyRenewalInfo)))
+      }
+      // Renewal information has no transaction id, and what describes the app has none either.
+      guard payload.has("transactionId") || payload.has("webOrderLineItemId") else {
+        return .other(try SignedPaper(payload))
+      }
+      return .transaction(try SignedTransaction(payload, channel: channel))
+    }
+  }
+
   private func verify<Document>(
-    _ jws: String, read: (SignedJSON) throws(SignedDataRefusal) -> Document
+    _ jws: String, read: (JSONFields) throws(SignedDataRefusal) -> Document
   ) -> Result<Document, SignedDataRefusal> {
     Result { () throws(SignedDataRefusal) in try read(verifiedPayload(JWSParts(jws))) }
   }
 
-  private func verifiedPayload(_ jws: JWSParts) throws(SignedDataRefusal) -> SignedJSON {
-    let payload = SignedJSON(jws.payload)
+  private func verifiedPayload(_ jws: JWSParts) throws(SignedDataRefusal) -> JSONFields {
+    let payload = JSONFields(jws.payload)
     if let payload, let claimed = Self.developerEnvironment(payload) {
       throw .notSignedByApple(
         claimed,
@@ -61,6 +84,8 @@ package final class JWSVerifier: Sendable {
     let known = remembered.withLock { $0.chain(for: jws.header) }
     let chain: RememberedChain
     if let known { chain = known } else { chain = try readChain(ofHeader: jws.header) }
+    // Half a signature is one that was cut off; none at all, or another one, was never Apple's.
+    guard !(1..<64).contains(jws.signature.count) else { throw .truncated }
     guard jws.signature.count == 64,
       let signature = try? P256.Signing.ECDSASignature(rawRepresentation: jws.signature),
       chain.key.isValidSignature(signature, for: jws.signedText)
@@ -69,13 +94,16 @@ package final class JWSVerifier: Sendable {
     if known == nil { remembered.withLock { $0.remember(chain, for: jws.header) } }
 
     guard let payload else { throw .payloadUnreadable }
-    guard let signedDate = payload.instant("signedDate") else { throw .payloadIncomplete("signedDate") }
+    // What describes the app itself is dated by its making (Apple: `AppTransaction`).
+    guard let signedDate = payload.instant("signedDate") ?? payload.instant("receiptCreationDate") else {
+      throw .payloadIncomplete("signedDate")
+    }
     guard chain.path.covers(signedDate) else { throw .notValidAtSignedDate }
     return payload
   }
 
   private func readChain(ofHeader text: ArraySlice<UInt8>) throws(SignedDataRefusal) -> RememberedChain {
-    guard let bytes = Base64Text.decodeURLSafe(text), let header = SignedJSON(bytes), !header.has("crit") else {
+    guard let bytes = Base64Text.decodeURLSafe(text), let header = JSONFields(bytes), !header.has("crit") else {
       throw .headerUnreadable
     }
     guard header.text("alg") == "ES256" else { throw .algorithm(header.text("alg") ?? "nothing") }
@@ -101,8 +129,8 @@ package final class JWSVerifier: Sendable {
 
   /// Xcode's environment if the payload claims one. Such data has a chain of its own, so this is asked first; it can
   /// only lead to a refusal.
-  private static func developerEnvironment(_ payload: SignedJSON) -> AppleEnvironment? {
-    let name = payload.text("environment") ?? payload.object("data")?.text("environment")
+  private static func developerEnvironment(_ payload: JSONFields) -> AppleEnvironment? {
+    let name = payload.text("environment") ?? payload.object("data")?.text("environment") ?? payload.text("receiptType")
     switch name.flatMap(AppleEnvironment.init(rawValue:)) {
     case .xcode: return .xcode
     case .localTesting: return .localTesting

@@ -2,8 +2,7 @@ import Reconciliation
 
 /// The receipt of one purchase as iOS 6 made it: a property list whose `purchase-info` is a property list in turn.
 ///
-/// Its signature has a format of its own that Apple never documented and cannot be checked here, only by verifyReceipt.
-/// What this says is therefore a claim: good for finding an `id_mismatch`, never evidence.
+/// What it says is a claim until `OldReceiptVerifier` finds that Apple signed it.
 package struct OldTransactionReceipt: Hashable, Sendable {
   /// `transaction-id` of the inner list.
   package let transactionId: String
@@ -15,38 +14,58 @@ package struct OldTransactionReceipt: Hashable, Sendable {
   package let bundleId: String?
   /// `purchase-date-ms` of the inner list.
   package let purchaseDate: Instant?
+  /// `original-purchase-date-ms` of the inner list.
+  package let originalPurchaseDate: Instant?
+  /// `expires-date` of the inner list, milliseconds: subscriptions alone have it.
+  package let expiresDate: Instant?
+  /// `web-order-line-item-id` of the inner list.
+  package let webOrderLineItemId: String?
+  /// `is-trial-period` of the inner list.
+  package let isTrial: Bool?
   /// `quantity` of the inner list.
   package let quantity: Int32?
-  /// `environment` of the outer list, `Sandbox` for instance; production's has none.
+  /// `environment` of the outer list, `Sandbox` for instance; production's has none. Apple does not sign the outer list.
   package let claimedEnvironment: String?
+  /// The inner list as it was signed.
+  let purchaseInfo: [UInt8]
+  /// `signature` of the outer list, decoded; nil where there is none.
+  let signature: [UInt8]?
 
   /// Reads both lists, without judging the signature.
   package static func parse(base64 text: String) -> Result<OldTransactionReceipt, SignedDataRefusal> {
-    Result { () throws(SignedDataRefusal) in try OldTransactionReceipt(base64: text) }
+    Result { () throws(SignedDataRefusal) in
+      guard text.utf8.count <= SignedDataLimits.receiptLength else { throw .tooLarge }
+      guard let bytes = Base64Text.decodeReceipt(text.utf8) else { throw .payloadUnreadable }
+      return try OldTransactionReceipt(bytes)
+    }
   }
 
-  private init(base64 text: String) throws(SignedDataRefusal) {
-    guard text.utf8.count <= SignedDataLimits.receiptLength else { throw .tooLarge }
-    let outer = try Self.list(base64: text)
-    guard let purchaseInfo = outer["purchase-info"] else { throw .payloadIncomplete("purchase-info") }
-    let inner = try Self.list(base64: purchaseInfo)
+  /// Reads both lists of a receipt's bytes, without judging the signature.
+  init(_ bytes: [UInt8]) throws(SignedDataRefusal) {
+    guard let outer = OldPropertyList.parse(bytes) else { throw .payloadUnreadable }
+    guard let text = outer["purchase-info"] else { throw .payloadIncomplete("purchase-info") }
+    guard let purchaseInfo = Base64Text.decodeReceipt(text.utf8), let inner = OldPropertyList.parse(purchaseInfo) else {
+      throw .payloadUnreadable
+    }
     guard let transactionId = plainText(inner["transaction-id"]) else { throw .payloadIncomplete("transaction-id") }
     guard let productId = plainText(inner["product-id"]) else { throw .payloadIncomplete("product-id") }
     self.transactionId = transactionId
     self.productId = productId
     originalTransactionId = plainText(inner["original-transaction-id"])
     bundleId = plainText(inner["bid"])
-    purchaseDate = inner["purchase-date-ms"].flatMap { Int64(asciiDigits: Array($0.utf8)[...]) }
-      .map(Instant.init(milliseconds:))
-    quantity = inner["quantity"].flatMap { Int64(asciiDigits: Array($0.utf8)[...]) }.flatMap(Int32.init(exactly:))
+    purchaseDate = Self.integer(inner["purchase-date-ms"]).flatMap(Instant.init(appleMilliseconds:))
+    originalPurchaseDate = Self.integer(inner["original-purchase-date-ms"]).flatMap(Instant.init(appleMilliseconds:))
+    expiresDate = Self.integer(inner["expires-date"]).flatMap(Instant.init(appleMilliseconds:))
+    webOrderLineItemId = plainText(inner["web-order-line-item-id"])
+    isTrial = inner["is-trial-period"].map { $0 == "true" || $0 == "1" }
+    quantity = Self.integer(inner["quantity"]).flatMap { $0 > 0 ? Int32(exactly: $0) : nil }
     claimedEnvironment = plainText(outer["environment"])
+    self.purchaseInfo = purchaseInfo
+    signature = outer["signature"].flatMap { Base64Text.decodeReceipt($0.utf8) }
   }
 
-  private static func list(base64 text: String) throws(SignedDataRefusal) -> [String: String] {
-    guard let bytes = Base64Text.decodeReceipt(text), let list = OldPropertyList.parse(bytes) else {
-      throw .payloadUnreadable
-    }
-    return list
+  private static func integer(_ text: String?) -> Int64? {
+    text.flatMap { Int64(asciiDigits: Array($0.utf8)[...]) }
   }
 }
 

@@ -3,8 +3,8 @@ import Reconciliation
 extension Instant {
   /// A date and time as RFC 3339 writes it: `2023-08-16T12:34:56Z`, perhaps with a fraction, perhaps with an offset.
   /// Nil for anything else, and for dates that no calendar has.
-  init?(rfc3339 text: String) {
-    var reader = RFC3339Reader(rest: text.utf8[...])
+  init?(rfc3339 text: some StringProtocol) {
+    var reader = RFC3339Reader(rest: Substring(text).utf8)
     guard let year = reader.number(digits: 4), reader.take("-"), let month = reader.number(digits: 2),
       reader.take("-"), let day = reader.number(digits: 2), reader.take("T", "t", " "),
       let hour = reader.number(digits: 2), reader.take(":"), let minute = reader.number(digits: 2), reader.take(":"),
@@ -15,6 +15,7 @@ extension Instant {
     let days = Self.daysSinceEpoch(year: year, month: month, day: day)
     let seconds = ((days * 24 + hour) * 60 + minute - offset) * 60 + second
     self.init(microseconds: Int64(seconds) * 1_000_000 + Int64(fraction))
+    guard Self.appleDates.contains(self) else { return nil }
   }
 
   private static func days(inMonth month: Int, year: Int) -> Int {

@@ -8,7 +8,14 @@ struct ReceiptContainer: Sendable {
   let content: ArraySlice<UInt8>
   /// DER or BER of every certificate that came along.
   let certificates: [ArraySlice<UInt8>]
-  let signer: Signer
+  let signature: Signature
+
+  /// The signature, if it is of the one form that Apple's receipts have.
+  enum Signature: Sendable {
+    case supported(Signer)
+    /// What it is instead.
+    case unsupported(String)
+  }
 
   /// Who signed, how, and the signature itself.
   struct Signer: Sendable {
@@ -16,8 +23,6 @@ struct ReceiptContainer: Sendable {
     let serialNumber: ArraySlice<UInt8>
     let digest: Digest
     let signature: ArraySlice<UInt8>
-    /// Set when the signature is of a form that is not supported here; what it is.
-    let unsupported: String?
   }
 
   /// The digests that Apple's receipts have used.
@@ -45,8 +50,7 @@ struct ReceiptContainer: Sendable {
     guard var signers = fields.next(BERElement.set)?.children, fields.isAtEnd,
       let signer = signers.next(BERElement.sequence)
     else { throw .payloadUnreadable }
-    guard signers.isAtEnd else { throw .unsupported("several signers") }
-    self.signer = try Signer(signer)
+    signature = try signers.isAtEnd ? Signature(signer) : .unsupported("several signers")
   }
 
   private static func content(_ encapsulated: BERElement) -> ArraySlice<UInt8>? {
@@ -76,12 +80,13 @@ struct ReceiptContainer: Sendable {
   private static let plainData: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x01]
 }
 
-extension ReceiptContainer.Signer {
+extension ReceiptContainer.Signature {
   fileprivate init(_ element: BERElement) throws(SignedDataRefusal) {
     var fields = element.children
     guard fields.next(BERElement.integer) != nil else { throw .payloadUnreadable }
     guard var identifier = fields.next(BERElement.sequence)?.children else {
-      throw .unsupported("signer named by its key")
+      self = .unsupported("signer named by its key")
+      return
     }
     guard let issuer = identifier.next(BERElement.sequence), let serialNumber = identifier.next(BERElement.integer),
       let digest = Self.algorithm(fields.next(BERElement.sequence))
@@ -90,23 +95,19 @@ extension ReceiptContainer.Signer {
     guard let algorithm = Self.algorithm(fields.next(BERElement.sequence)),
       let signature = fields.next(BERElement.octetString, BERElement.constructedOctetString)?.octets()
     else { throw .payloadUnreadable }
-    self.issuer = issuer.encoded
-    self.serialNumber = serialNumber.content
-    self.signature = signature
-
     let knownDigest: ReceiptContainer.Digest? =
       digest.elementsEqual(Self.sha256) ? .sha256 : digest.elementsEqual(Self.sha1) ? .sha1 : nil
-    self.digest = knownDigest ?? .sha256
-    unsupported =
-      if signedAttributes != nil {
-        "signed attributes"
-      } else if knownDigest == nil {
-        "unknown digest"
-      } else if !Self.rsa.contains(where: algorithm.elementsEqual) {
-        "unknown signature algorithm"
-      } else {
-        nil
-      }
+    if signedAttributes != nil {
+      self = .unsupported("signed attributes")
+    } else if !Self.rsa.contains(where: algorithm.elementsEqual) {
+      self = .unsupported("unknown signature algorithm")
+    } else if let knownDigest {
+      self = .supported(
+        ReceiptContainer.Signer(
+          issuer: issuer.encoded, serialNumber: serialNumber.content, digest: knownDigest, signature: signature))
+    } else {
+      self = .unsupported("unknown digest")
+    }
   }
 
   /// The identifier of an `AlgorithmIdentifier`, whose parameters say nothing for these algorithms.

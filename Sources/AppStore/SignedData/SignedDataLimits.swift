@@ -6,13 +6,13 @@ enum SignedDataLimits {
   /// Characters of a JWS. A notification holds two more signed documents within itself.
   static let jwsLength = 256 * 1_024
   /// Characters of a base64 app receipt or old transaction receipt.
-  static let receiptLength = 4 * 1_024 * 1_024
+  static let receiptLength = ReceivedPayload.maximumBytes
   /// Bytes of one certificate; Apple's have less than 1,600.
   static let certificateLength = 8 * 1_024
   /// Certificates that come with an app receipt; Apple sends three.
   static let receiptCertificates = 8
   /// Purchases in one app receipt.
-  static let receiptPurchases = 20_000
+  static let receiptPurchases = 30_000
   /// Entries of an old transaction receipt's lists; Apple's have some twenty.
   static let propertyListEntries = 256
   /// Levels of nested JSON values or ASN.1 elements.

@@ -34,6 +34,8 @@ package enum SignedDataRefusal: Error, Hashable, Sendable {
   case signatureUnreadable
   /// The signature does not fit the content.
   case signatureMismatch
+  /// Its end is missing.
+  case truncated
   /// The content is not in the form that its kind has.
   case payloadUnreadable
   /// Authentic, but what a transaction must have is not there; the name of the first missing field.
@@ -91,7 +93,7 @@ extension SignedDataRefusal {
     case .algorithm, .chainLength, .certificateUnreadable, .chainNotTrusted, .intermediateNotAuthority,
       .certificateNotUsable, .markerMissing, .notValidAtSignedDate, .leafKeyKind, .digestTooWeak, .signatureMismatch:
       .signatureInvalid
-    case .notThreeParts, .headerUnreadable, .signatureUnreadable, .payloadUnreadable, .payloadIncomplete:
+    case .notThreeParts, .headerUnreadable, .signatureUnreadable, .truncated, .payloadUnreadable, .payloadIncomplete:
       .malformed
     case .notSignedByApple: .xcode
     case .noRoots: .noRoots
@@ -119,6 +121,7 @@ extension SignedDataRefusal: CustomStringConvertible {
     case .digestTooWeak: "signed with SHA-1 after Apple had given it up"
     case .signatureUnreadable: "the signature is unreadable"
     case .signatureMismatch: "the signature does not fit the content"
+    case .truncated: "its end is missing"
     case .payloadUnreadable: "the content is unreadable"
     case .payloadIncomplete(let field): "authentic, but without \(field)"
     case .environmentUnknown(let name): "from an unknown environment (\((name ?? "none given").prefix(40)))"

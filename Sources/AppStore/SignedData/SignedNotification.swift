@@ -16,6 +16,11 @@ package struct SignedNotification: Hashable, Sendable {
   package let environment: AppleEnvironment?
   /// Of `data`; Apple leaves it out in the sandbox.
   package let appAppleId: Int64?
+  /// Apple's `status` of the subscription at that time; nil where there is none, or one that is unknown here.
+  package let status: SubscriptionState?
+  /// Why the customer wants the money back, in a `CONSUMPTION_REQUEST`: `FULFILLMENT_ISSUE` is the customer's own word for
+  /// "paid, not delivered".
+  package let consumptionRequestReason: String?
   /// The transaction within, or why it is not to be believed; nil when there is none.
   package let transaction: Result<SignedTransaction, SignedDataRefusal>?
   /// The renewal information within, or why it is not to be believed; nil when there is none.
@@ -23,7 +28,7 @@ package struct SignedNotification: Hashable, Sendable {
 
   /// Reads a payload whose signature holds, beside the verified documents within it.
   init(
-    _ payload: SignedJSON, transaction: Result<SignedTransaction, SignedDataRefusal>?,
+    _ payload: JSONFields, transaction: Result<SignedTransaction, SignedDataRefusal>?,
     renewalInfo: Result<SignedRenewalInfo, SignedDataRefusal>?
   ) throws(SignedDataRefusal) {
     guard let type = payload.text("notificationType") else { throw .payloadIncomplete("notificationType") }
@@ -37,7 +42,21 @@ package struct SignedNotification: Hashable, Sendable {
     bundleId = data?.text("bundleId")
     if let data { environment = try AppleEnvironment(signedIn: data) } else { environment = nil }
     appAppleId = data?.integer("appAppleId")
-    self.transaction = transaction
+    status = data?.integer32("status").flatMap(SubscriptionState.init(rawValue:))
+    consumptionRequestReason = data?.text("consumptionRequestReason")
+    let renewal = try? renewalInfo?.get()
+    // What the notification says beside the transaction is said about it.
+    self.transaction = transaction?.map { transaction in
+      var transaction = transaction
+      transaction.fact.consumptionRequestReason = data?.text("consumptionRequestReason")
+      guard let renewal, renewal.environment == transaction.fact.environment,
+        renewal.originalTransactionId == transaction.fact.originalTransactionId
+      else { return transaction }
+      transaction.fact.gracePeriodExpiresDate = renewal.gracePeriodExpiresDate
+      transaction.fact.renewalDate = renewal.renewalDate
+      transaction.fact.subscriptionStatus = data?.integer32("status").flatMap(SubscriptionState.init(rawValue:))
+      return transaction
+    }
     self.renewalInfo = renewalInfo
   }
 }

@@ -24,7 +24,7 @@ package struct SignedRenewalInfo: Hashable, Sendable {
   package let renewalDate: Instant?
 
   /// Reads a payload whose signature holds.
-  init(_ payload: SignedJSON) throws(SignedDataRefusal) {
+  init(_ payload: JSONFields) throws(SignedDataRefusal) {
     guard let id = payload.text("originalTransactionId") else { throw .payloadIncomplete("originalTransactionId") }
     guard let signedDate = payload.instant("signedDate") else { throw .payloadIncomplete("signedDate") }
     environment = try AppleEnvironment(signedIn: payload)

@@ -3,37 +3,30 @@ import Reconciliation
 /// A transaction whose signature was verified (Apple: `JWSTransactionDecodedPayload`).
 package struct SignedTransaction: Hashable, Sendable {
   /// What it says, as evidence. Its `signedDate` is the payload's.
-  package let fact: TransactionFact
+  package internal(set) var fact: TransactionFact
   /// At which instant the certificates were judged.
   package let validity: ValidityMode
   /// Apple's word for the product type, whether or not `fact.productType` knows it.
   package let type: String?
-  /// The three letters of the storefront's country.
-  package let storefront: String?
   /// `PURCHASE`, `RENEWAL`, or a newer word.
   package let transactionReason: String?
   /// Apple's word for the ownership, whether or not `fact.ownership` knows it.
   package let inAppOwnershipType: String?
-  /// 1 introductory, 2 promotional, 3 offer code, 4 win-back.
-  package let offerType: Int32?
-  /// The offer's name, as it was set up in App Store Connect.
-  package let offerIdentifier: String?
   /// `FREE_TRIAL`, `PAY_AS_YOU_GO`, `PAY_UP_FRONT`, `ONE_TIME`, or a newer word.
   package let offerDiscountType: String?
 
   /// Reads a payload whose signature holds and whose `signedDate` was judged.
-  init(_ payload: SignedJSON, channel: EvidenceChannel) throws(SignedDataRefusal) {
+  init(_ payload: JSONFields, channel: EvidenceChannel) throws(SignedDataRefusal) {
     guard let transactionId = payload.text("transactionId") else { throw .payloadIncomplete("transactionId") }
     guard let productId = payload.text("productId") else { throw .payloadIncomplete("productId") }
+    // Without it anybody's purchase would be everybody's; Apple's own library refuses it, too.
+    guard let bundleId = payload.text("bundleId") else { throw .payloadIncomplete("bundleId") }
     guard let signedDate = payload.instant("signedDate") else { throw .payloadIncomplete("signedDate") }
     let environment = try AppleEnvironment(signedIn: payload)
 
     type = payload.text("type")
-    storefront = payload.text("storefront")
     transactionReason = payload.text("transactionReason")
     inAppOwnershipType = payload.text("inAppOwnershipType")
-    offerType = payload.integer32("offerType")
-    offerIdentifier = payload.text("offerIdentifier")
     offerDiscountType = payload.text("offerDiscountType")
     validity = .atSignedDate
 
@@ -42,37 +35,45 @@ package struct SignedTransaction: Hashable, Sendable {
       signedDate: signedDate)
     fact.originalTransactionId = payload.text("originalTransactionId")
     fact.webOrderLineItemId = payload.text("webOrderLineItemId")
-    fact.bundleId = payload.text("bundleId")
+    fact.bundleId = bundleId
     fact.productType = type.flatMap(ProductType.init(rawValue:))
-    fact.quantity = payload.integer32("quantity")
+    fact.quantity = payload.integer32("quantity").flatMap { $0 > 0 ? $0 : nil }
     fact.purchaseDate = payload.instant("purchaseDate")
     fact.originalPurchaseDate = payload.instant("originalPurchaseDate")
     fact.expiresDate = payload.instant("expiresDate")
-    fact.revocation = Self.revocation(payload)
+    fact.revocation = payload.revocation
     fact.priceMilliunits = payload.integer("price")
     fact.currency = payload.text("currency")
     fact.appAccountToken = .says(payload.text("appAccountToken"))
     fact.ownership = inAppOwnershipType.flatMap(Ownership.init(rawValue:))
-    fact.isRenewal = transactionReason.map { $0 == "RENEWAL" }
+    // Apple gives the reason since 2023-06; before, a later period was one of another id that has an expiry.
+    fact.isRenewal =
+      transactionReason.map { $0 == "RENEWAL" }
+      ?? fact.originalTransactionId.map { $0 != transactionId && fact.expiresDate != nil }
     fact.hasOffer = payload.has("offerType") || payload.has("offerDiscountType")
     fact.isUpgraded = payload.flag("isUpgraded")
+    fact.details = TransactionDetails(payload)
     self.fact = fact
   }
+}
 
-  /// A signed transaction without a revocation date says that it is not revoked; with an unreadable one it says nothing.
-  private static func revocation(_ payload: SignedJSON) -> Statement<Revocation?> {
-    guard payload.has("revocationDate") else { return .says(nil) }
-    guard let date = payload.instant("revocationDate") else { return .silent }
-    return .says(
-      Revocation(
-        date: date, percentage: payload.integer32("revocationPercentage"), type: payload.text("revocationType"),
-        reason: payload.integer32("revocationReason")))
+extension TransactionDetails {
+  fileprivate init(_ payload: JSONFields) {
+    self.init()
+    storefront = payload.text("storefront")
+    appTransactionId = payload.text("appTransactionId")
+    offerType = payload.integer32("offerType")
+    offerIdentifier = payload.text("offerIdentifier")
+    subscriptionGroupIdentifier = payload.text("subscriptionGroupIdentifier")
+    commitmentInfo = payload.json("commitmentInfo")
+    billingPlanType = payload.text("billingPlanType")
+    previousOriginalTransactionId = payload.text("previousOriginalTransactionId")
   }
 }
 
 extension AppleEnvironment {
   /// The `environment` field of a payload whose signature holds.
-  init(signedIn payload: SignedJSON) throws(SignedDataRefusal) {
+  init(signedIn payload: JSONFields) throws(SignedDataRefusal) {
     guard let name = payload.text("environment") else { throw .payloadIncomplete("environment") }
     guard let environment = AppleEnvironment(rawValue: name) else { throw .environmentUnknown(name) }
     self = environment

@@ -25,20 +25,22 @@ package enum HTTPFailure: Error, Hashable, Sendable {
   case unreadable(String)
 }
 
-/// HTTP/1.1 to Apple with connections kept alive, one pool for all interfaces.
+/// HTTP/1.1 to Apple with connections kept alive, one pool for all interfaces and each way that they are reached.
 ///
 /// Redirects are not followed: they would carry secrets to a host that nobody configured.
 package struct HTTPTransport: Sendable {
   /// The longest reply body that is read, after decompression: 16 MiB.
   package static let maximumBodyBytes = 16 << 20
 
-  private let client: HTTPClient
+  private let clients: [ProxyRules.Route: HTTPClient]
+  private let proxies: ProxyRules
   private let timeout: Duration
 
   /// - Parameters:
   ///   - timeout: for a whole exchange, from the wish to connect to the last byte of the body.
   ///   - concurrency: how many exchanges with one host may be under way; the pool keeps as many connections.
-  package init(timeout: Span = .seconds(30), concurrency: Int = 256) {
+  ///   - proxies: through which proxy an address is reached.
+  package init(timeout: Span = .seconds(30), concurrency: Int = 256, proxies: ProxyRules = .ofThisProcess) {
     var configuration = HTTPClient.Configuration()
     configuration.redirectConfiguration = .disallow
     configuration.httpVersion = .http1Only
@@ -49,14 +51,24 @@ package struct HTTPTransport: Sendable {
     // A refused connection is an answer for the schedule; trying on would hold a place until the connect timeout.
     configuration.connectionPool.retryConnectionEstablishment = false
     configuration.decompression = .enabled(limit: .size(Self.maximumBodyBytes))
-    client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    var clients: [ProxyRules.Route: HTTPClient] = [:]
+    for route in proxies.everyRoute {
+      switch route {
+      case .direct: configuration.proxy = nil
+      case .proxy(let proxy): configuration.proxy = proxy.configuration
+      case .unusable: continue
+      }
+      clients[route] = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }
+    self.clients = clients
+    self.proxies = proxies
     self.timeout = .microseconds(timeout.microseconds)
   }
 
   /// Closes the connections. Must be called once, after the last exchange.
   package func shutdown() async {
     // It fails only when it was shut down before: nothing is left to close then.
-    try? await client.shutdown()
+    for client in clients.values { try? await client.shutdown() }
   }
 
   /// Sends one request and reads the whole reply. Throws only when the task is cancelled before the reply is complete.
@@ -79,6 +91,11 @@ package struct HTTPTransport: Sendable {
 
   /// Nil when the task was cancelled: a body that ends early for that reason looks complete.
   private func exchange(_ request: HTTPClientRequest) async -> Result<HTTPReply, HTTPFailure>? {
+    let route = proxies.route(to: request.url)
+    guard let client = clients[route] else {
+      guard case .unusable(let variable) = route else { return .failure(.unreachable("no way there")) }
+      return .failure(.unreachable("\(variable) is no proxy's address, such as http://proxy.example.com:3128"))
+    }
     do {
       let response = try await client.execute(request, timeout: .hours(1))
       let body = try await response.body.collect(upTo: Self.maximumBodyBytes)

@@ -14,8 +14,8 @@ package struct ReceiptAnswer: Hashable, Sendable {
     case review(status: Int)
     /// No answer, or none that says anything about the receipt.
     case unanswered(Silence)
-    /// Our own fault, the same for every receipt of the app: stop asking, judge nothing.
-    case systemicFault(SystemicFault)
+    /// Apple refuses our secret or our request: nothing follows about the receipt.
+    case fault(AppleFault)
   }
 
   package var outcome: Outcome
@@ -41,7 +41,7 @@ package struct ReceiptAnswer: Hashable, Sendable {
   /// What the answer says about the health of Apple's side. Rate limiting is not an illness: the gate deals with it.
   package var health: CircuitBreaker.CallResult {
     switch outcome {
-    case .verified, .rejected, .accountGone, .review, .systemicFault: .success
+    case .verified, .rejected, .accountGone, .review, .fault: .success
     case .unanswered(let silence):
       switch silence.reason {
       case .unreachable, .appleError: .failure
@@ -76,32 +76,6 @@ package struct Silence: Hashable, Sendable {
   }
 }
 
-/// A fault of our configuration or program that Apple's answer reveals.
-package enum SystemicFault: Hashable, CaseIterable, Sendable {
-  /// 21004.
-  case sharedSecretRefused
-  /// 21000.
-  case requestRefused
-
-  /// For the operator: what is wrong and what to do.
-  package var message: String {
-    switch self {
-    case .sharedSecretRefused:
-      """
-      Apple does not accept the app's shared secret (status 21004). Put the current one from App Store Connect \
-      (Apps > the app > App Information > App-Specific Shared Secret) into the file named by sharedSecretFile; \
-      generating a new secret there invalidates the old one at once.
-      """
-    case .requestRefused:
-      """
-      Apple says that the request itself is wrong (status 21000). Check appstore.verifyReceiptUrl and \
-      appstore.verifyReceiptSandboxUrl, and that no proxy between here and Apple changes requests; otherwise it is a \
-      defect of this program.
-      """
-    }
-  }
-}
-
 /// The content of a receipt that Apple says is genuine.
 package struct VerifiedReceipt: Hashable, Sendable {
   package var environment: AppleEnvironment
@@ -115,6 +89,20 @@ package struct VerifiedReceipt: Hashable, Sendable {
   package var status: Int
   /// When Apple made the receipt; the same each time it is asked about.
   package var creationDate: Instant?
+  /// The transaction that the receipt itself is, where it is an old transaction receipt.
+  package var ownTransactionId: String?
   /// The end of the grace period by original transaction id, for subscriptions in one.
-  package var gracePeriodEnds: [String: Instant]
+  package var gracePeriodEnds: [String: Instant] = [:]
+  /// What the answer says that cannot be read as one thing or the other. Transactions that it is about are no facts.
+  package var contradictions: [AnswerContradiction] = []
+
+  package init(
+    environment: AppleEnvironment, bundleId: String?, facts: [TransactionFact], requestDate: Instant, status: Int
+  ) {
+    self.environment = environment
+    self.bundleId = bundleId
+    self.facts = facts
+    self.requestDate = requestDate
+    self.status = status
+  }
 }

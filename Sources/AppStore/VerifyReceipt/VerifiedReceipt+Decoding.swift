@@ -12,27 +12,49 @@ extension VerifiedReceipt {
   ) -> (receipt: VerifiedReceipt, unreadable: Int)? {
     guard let receipt = answer.object("receipt") else { return nil }
     // Only the flat shape names a transaction in the receipt itself.
-    let inReceipt = receipt.has("transaction_id") ? [receipt] : receipt.objects("in_app")
-    let latest = answer.objects("latest_receipt_info") + answer.objects("latest_expired_receipt_info")
+    let isFlat = receipt.has("transaction_id")
+    let inReceipt = isFlat ? [receipt] : receipt.objects("in_app") ?? []
+    let latest =
+      (answer.objects("latest_receipt_info") ?? []) + (answer.objects("latest_expired_receipt_info") ?? [])
 
     var items = TransactionItems()
     for item in inReceipt { items.add(item, isLatest: false) }
     for item in latest { items.add(item, isLatest: true) }
 
-    let environment = environment(of: answer, receipt: receipt) ?? host.environment
-    let bundleId = receipt.text("bundle_id") ?? receipt.text("bid") ?? latest.lazy.compactMap { $0.text("bid") }.first
-    let requestDate = receipt.instant("request_date_ms") ?? receivedAt
-    let grace = gracePeriodEnds(answer.objects("pending_renewal_info"))
-    let facts = items.inOrder.map { item in
-      var fact = item.fact(environment: environment, requestDate: requestDate)
-      fact.bundleId = bundleId
-      fact.gracePeriodExpiresDate = fact.originalTransactionId.flatMap { grace[$0] }
-      return fact
+    var decoded = VerifiedReceipt(
+      environment: environment(of: answer, receipt: receipt) ?? host.environment,
+      bundleId: receipt.text("bundle_id") ?? receipt.text("bid") ?? latest.lazy.compactMap { $0.text("bid") }.first,
+      facts: [], requestDate: receipt.date("request_date").instant ?? receivedAt, status: status)
+    decoded.creationDate = receipt.date("receipt_creation_date").instant
+    if isFlat { decoded.ownTransactionId = receipt.text("transaction_id") }
+    let renewals = renewals(answer.objects("pending_renewal_info") ?? [])
+    decoded.gracePeriodEnds = renewals.compactMapValues(\.gracePeriodEnd)
+    for item in items.inOrder {
+      if let field = item.unreadableDate {
+        decoded.contradictions.append(.unreadableDate(transactionId: item.transactionId, field: field))
+        continue
+      }
+      var fact = item.fact(environment: decoded.environment, requestDate: decoded.requestDate)
+      fact.bundleId = decoded.bundleId
+      fact.gracePeriodExpiresDate = fact.originalTransactionId.flatMap { renewals[$0]?.gracePeriodEnd }
+      decoded.facts.append(fact)
     }
-    let decoded = VerifiedReceipt(
-      environment: environment, bundleId: bundleId, facts: facts, requestDate: requestDate, status: status,
-      creationDate: receipt.instant("receipt_creation_date_ms"), gracePeriodEnds: grace)
+    decoded.tellSubscriptionStatuses(renewals)
     return (decoded, items.unreadable)
+  }
+
+  /// Says of every period how its subscription stood when Apple answered, where the answer tells of its renewal.
+  private mutating func tellSubscriptionStatuses(_ renewals: [String: PendingRenewal]) {
+    var newest: [String: TransactionFact] = [:]
+    for fact in facts where fact.productType == .autoRenewable {
+      guard let id = fact.originalTransactionId, renewals[id] != nil, let expiry = fact.expiresDate else { continue }
+      if let known = newest[id]?.expiresDate, known >= expiry { continue }
+      newest[id] = fact
+    }
+    for index in facts.indices where facts[index].productType == .autoRenewable {
+      guard let id = facts[index].originalTransactionId, let latest = newest[id] else { continue }
+      facts[index].subscriptionStatus = renewals[id]?.status(latest: latest, at: requestDate)
+    }
   }
 
   /// `environment`, else what `receipt_type` tells: `Production`, `ProductionVPP`, `ProductionSandbox`,
@@ -43,15 +65,33 @@ extension VerifiedReceipt {
     return type.hasSuffix("Sandbox") ? .sandbox : .production
   }
 
-  private static func gracePeriodEnds(_ renewals: [JSONFields]) -> [String: Instant] {
-    var ends: [String: Instant] = [:]
-    for renewal in renewals {
-      guard let id = renewal.text("original_transaction_id"),
-        let end = renewal.instant("grace_period_expires_date_ms")
-      else { continue }
-      ends[id] = max(ends[id] ?? end, end)
+  /// What is to become of subscriptions, by original transaction id.
+  private static func renewals(_ items: [JSONFields]) -> [String: PendingRenewal] {
+    var renewals: [String: PendingRenewal] = [:]
+    for item in items {
+      guard let id = item.text("original_transaction_id") else { continue }
+      let end = item.date("grace_period_expires_date").instant
+      var renewal = renewals[id] ?? PendingRenewal()
+      renewal.gracePeriodEnd = [renewal.gracePeriodEnd, end].compactMap(\.self).max()
+      renewal.isBeingCollected = renewal.isBeingCollected || item.flag("is_in_billing_retry_period") == true
+      renewals[id] = renewal
     }
-    return ends
+    return renewals
+  }
+}
+
+/// An entry of `pending_renewal_info`.
+private struct PendingRenewal {
+  var gracePeriodEnd: Instant?
+  /// Whether Apple still tries to collect the money.
+  var isBeingCollected = false
+
+  /// How the subscription stands whose newest period is `latest`.
+  func status(latest: TransactionFact, at date: Instant) -> SubscriptionState {
+    if case .says(.some) = latest.revocation { return .revoked }
+    if let expiry = latest.expiresDate, expiry > date { return .active }
+    if let gracePeriodEnd, gracePeriodEnd > date { return .gracePeriod }
+    return isBeingCollected ? .billingRetry : .expired
   }
 }
 
@@ -91,8 +131,14 @@ private struct TransactionItem {
   /// Only subscriptions have an expiry or a line item of a web order.
   private var isSubscription: Bool { expiresDate != nil || fields.has("web_order_line_item_id") }
 
-  /// In flat receipts `expires_date` itself is milliseconds; in unified ones it is a date for people, and no number.
-  private var expiresDate: Instant? { fields.instant("expires_date_ms") ?? fields.instant("expires_date") }
+  private var expiresDate: Instant? { fields.date("expires_date").instant }
+
+  /// The first of its dates that is there and cannot be read: what it says may be the opposite of what is left.
+  var unreadableDate: String? {
+    ["cancellation_date", "expires_date", "purchase_date", "original_purchase_date"].first {
+      fields.date($0) == .unreadable
+    }
+  }
 
   func fact(environment: AppleEnvironment, requestDate: Instant) -> TransactionFact {
     var fact = TransactionFact(
@@ -101,9 +147,9 @@ private struct TransactionItem {
     fact.originalTransactionId = fields.text("original_transaction_id")
     fact.webOrderLineItemId = fields.text("web_order_line_item_id")
     fact.productType = productType
-    fact.quantity = fields.integer("quantity").flatMap { $0 > 0 ? Int32(exactly: $0) : nil }
-    fact.purchaseDate = fields.instant("purchase_date_ms")
-    fact.originalPurchaseDate = fields.instant("original_purchase_date_ms")
+    fact.quantity = fields.integer32("quantity").flatMap { $0 > 0 ? $0 : nil }
+    fact.purchaseDate = fields.date("purchase_date").instant
+    fact.originalPurchaseDate = fields.date("original_purchase_date").instant
     fact.expiresDate = expiresDate
     fact.revocation = revocation
     if let token = fields.text("app_account_token") { fact.appAccountToken = .says(token) }
@@ -111,6 +157,8 @@ private struct TransactionItem {
     fact.isRenewal = isRenewal(fact)
     fact.hasOffer = hasOffer
     fact.isUpgraded = fields.flag("is_upgraded")
+    fact.details.subscriptionGroupIdentifier = fields.text("subscription_group_identifier")
+    fact.details.offerIdentifier = fields.text("promotional_offer_id") ?? fields.text("offer_code_ref_name")
     return fact
   }
 
@@ -120,22 +168,16 @@ private struct TransactionItem {
 
   /// Consumables never show a refund, and only subscriptions can be told from them: elsewhere no date says nothing.
   private var revocation: Statement<Revocation?> {
-    if let date = fields.instant("cancellation_date_ms") {
-      let reason = fields.integer("cancellation_reason").flatMap(Int32.init(exactly:))
-      return .says(Revocation(date: date, reason: reason))
-    }
-    // A cancellation whose date cannot be read must not be taken for none.
-    if fields.has("cancellation_date") || fields.has("cancellation_date_ms") { return .silent }
-    return isSubscription ? .says(nil) : .silent
+    guard let date = fields.date("cancellation_date").instant else { return isSubscription ? .says(nil) : .silent }
+    return .says(Revocation(date: date, reason: fields.integer32("cancellation_reason")))
   }
 
-  /// A restored purchase also has two ids and two dates, but only a subscription renews.
+  /// A restored purchase has two ids as well, but only a subscription ends. The dates do not tell: in most of the renewals
+  /// that Apple signs the original purchase date is the later one.
   private func isRenewal(_ fact: TransactionFact) -> Bool? {
     guard isSubscription else { return false }
-    guard let original = fact.originalTransactionId, let purchased = fact.purchaseDate,
-      let originallyPurchased = fact.originalPurchaseDate
-    else { return nil }
-    return original != transactionId && purchased > originallyPurchased
+    guard let original = fact.originalTransactionId else { return nil }
+    return original != transactionId && expiresDate != nil
   }
 
   private var hasOffer: Bool? {
@@ -145,9 +187,33 @@ private struct TransactionItem {
   }
 }
 
+/// One of verifyReceipt's dates.
+private enum DateField: Hashable {
+  case absent
+  case read(Instant)
+  /// There, but in no form that is known here.
+  case unreadable
+
+  var instant: Instant? {
+    guard case .read(let instant) = self else { return nil }
+    return instant
+  }
+}
+
 extension JSONFields {
-  /// Milliseconds since the epoch, as a text or a number. Zero and less are no dates of Apple's.
-  fileprivate func instant(_ key: String) -> Instant? {
-    integer(key).flatMap { $0 > 0 ? Instant(milliseconds: $0) : nil }
+  /// A date by the first of its forms that can be read: milliseconds, or the text for people; in flat receipts
+  /// `expires_date` itself is milliseconds. Zero is no date of Apple's.
+  fileprivate func date(_ name: String) -> DateField {
+    for key in [name + "_ms", name] {
+      if let number = integer(key) {
+        if number == 0 { continue }
+        return number > 0 ? (Instant(appleMilliseconds: number).map(DateField.read) ?? .unreadable) : .unreadable
+      }
+      if let instant = text(key).flatMap({ Instant(verifyReceiptText: $0) ?? Instant(rfc3339: $0) }) {
+        return .read(instant)
+      }
+    }
+    let isSilent = [name + "_ms", name, name + "_pst"].allSatisfy { !has($0) || integer($0) == 0 }
+    return isSilent ? .absent : .unreadable
   }
 }

@@ -47,7 +47,7 @@ package struct VerifyReceiptClient: Sendable {
 
   /// Asks Apple about one receipt. Throws only when the task is cancelled before there is an answer.
   /// - Parameters:
-  ///   - payload: the base64 of an app receipt or old transaction receipt; line breaks and lacking padding are mended.
+  ///   - payload: the base64 of an app receipt or old transaction receipt; what transport did to it is undone.
   ///   - sharedSecret: the app's; nil when none is configured.
   ///   - first: the side to begin with. Sandbox only for receipts that are known to be from there: it saves a request.
   package func verify(
@@ -94,10 +94,16 @@ package struct VerifyReceiptClient: Sendable {
     return request
   }
 
+  /// What Apple is to judge: the receipt as its sender meant it. What is none is sent as base64 where it is some, and as it
+  /// stands where it is none: the verdict is Apple's.
+  private static func receiptData(_ payload: String) -> String {
+    ReceivedPayload(payload).base64
+      ?? Base64Text.decodeReceipt(payload.utf8).map { Data($0).base64EncodedString() } ?? payload
+  }
+
   /// Apple's "requestBody". Old transactions are not excluded: a refund of any period is wanted.
   private static func requestBody(payload: String, sharedSecret: Secret?) -> ByteBuffer {
-    let receipt = Base64Text.decodeReceipt(payload).map { Data($0).base64EncodedString() } ?? payload
-    var fields = ["receipt-data": receipt]
+    var fields = ["receipt-data": Self.receiptData(payload)]
     fields["password"] = sharedSecret?.reveal()
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

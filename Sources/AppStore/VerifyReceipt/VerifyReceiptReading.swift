@@ -53,10 +53,11 @@ struct VerifyReceiptReading: Hashable {
     body: ByteBuffer, from host: AppleHost, maySwitch: Bool, receivedAt: Instant
   ) -> Self {
     guard body.readableBytes > 0 else { return silent(.appleError, "empty answer") }
-    guard let answer = JSONFields(body.readableBytesView) else {
+    guard let answer = JSONFields(Array(body.readableBytesView)) else {
       return silent(.appleError, "answer is no JSON object")
     }
-    guard let status = answer.integer("status").flatMap(Int.init(exactly:)) else {
+    // Apple's codes have five digits; what our tables cannot hold is none of them.
+    guard let status = answer.integer32("status").map(Int.init) else {
       return silent(.appleError, "answer without a status")
     }
     let isRetryable = answer.flag("is_retryable") ?? answer.flag("is-retryable")
@@ -68,8 +69,8 @@ struct VerifyReceiptReading: Hashable {
     case .rejected: reading = Self(step: .finish(.rejected))
     case .accountGone: reading = Self(step: .finish(.accountGone))
     case .transient: reading = silent(.appleError, "status \(status)")
-    case .secretRefused: reading = Self(step: .finish(.systemicFault(.sharedSecretRefused)))
-    case .requestRefused: reading = Self(step: .finish(.systemicFault(.requestRefused)))
+    case .secretRefused: reading = Self(step: .finish(.fault(.sharedSecretRefused)))
+    case .requestRefused: reading = Self(step: .finish(.fault(.requestRefused(code: status))))
     case .review: reading = Self(step: .finish(.review(status: status)))
     }
     reading.appleStatus = status
@@ -81,6 +82,7 @@ struct VerifyReceiptReading: Hashable {
       return silent(.appleError, "status \(status) without a receipt")
     }
     var reading = Self(step: .finish(.verified(decoded.receipt)))
+    reading.warnings += decoded.receipt.contradictions.map { "verifyReceipt's answer contradicts itself: \($0)" }
     if decoded.unreadable > 0 {
       reading.warnings.append("verifyReceipt listed \(decoded.unreadable) items without transaction or product id")
     }

@@ -189,7 +189,7 @@ package struct SweepStage: Sendable {
         values.summary.facts += count
         if outcome == .read { values.summary.histories += 1 }
         if case .short = outcome { values.summary.isShort = true }
-        if case .systemicFault(let fault) = answer.end { values.summary.faults[app.name] = fault.message }
+        if case .fault(let fault) = answer.end { values.summary.faults[app.name] = fault.message }
       }
       switch outcome {
       case .more: continue

@@ -35,7 +35,7 @@ package struct CustomerHistories: Sendable {
     case .pageLimit: answer.revision == revision ? .short(.notBelieved) : .more
     case .notFound, .malformedId, .accountGone: .read
     case .unanswered(let silence): .short(SweepShortfall(silence))
-    case .systemicFault: .short(.refused)
+    case .fault: .short(.refused)
     }
   }
 

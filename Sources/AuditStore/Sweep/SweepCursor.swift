@@ -21,7 +21,7 @@ package struct SweepCursor: Hashable, Sendable {
     case retry(Silence)
     case finish
     /// Our own fault, the same for all notifications of the app.
-    case fault(ServerAPIFault)
+    case fault(AppleFault)
   }
 
   package let type: SweptType
@@ -92,7 +92,7 @@ package struct SweepCursor: Hashable, Sendable {
     case .unanswered(let silence):
       window = current
       return .retry(silence)
-    case .systemicFault(let fault):
+    case .fault(let fault):
       shortfall = .refused
       return .fault(fault)
     }

@@ -1,7 +1,8 @@
-import AppStore
 import Foundation
 import Reconciliation
 import Testing
+
+@testable import AppStore
 
 struct ReceiptKindTests {
   private static let oldReceipt = """
@@ -66,6 +67,7 @@ struct ReceiptKindTests {
   @Test(arguments: [
     jws, " \r\n\(jws)\n", jws.dropLast() + "A", jws.split(separator: ".").prefix(2).joined(separator: ".") + ".",
     jws(header: #"{"alg":"none"}"#), jws(header: #"{"kid":"Apple_Xcode_Key","alg":"ES256"}"#),
+    jws(header: #"{"alg":"HS256"}"#, signature: "short"),
   ])
   func signedTransactions(payload: String) {
     #expect(ReceiptKind.detect(payload: payload) == .signed)
@@ -73,28 +75,47 @@ struct ReceiptKindTests {
 
   @Test(arguments: [
     jws(header: #"{"typ":"JWT"}"#), jws(header: #"["alg"]"#), jws(header: "alg"), jws(header: #"{"alg":""}"#),
-    jws + ".AAAA", "..", "a.b", "eyJhbGciOiJFUzI1NiJ9..AAAA", "eyJhbGciOiJFUzI1NiJ9.e30=.AAAA",
-    "eyJhbGciOiJFUzI1NiJ9.e30.AA+A", "eyJhbGci\nOiJFUzI1NiJ9.e30.AAAA",
+    jws + ".AAAA", "..", "a.b", "eyJhbGciOiJFUzI1NiJ9..AAAA", "eyJhbGciOiJFUzI1NiJ9.e30.AA*A",
   ])
   func threePartsThatAreNoSignedTransaction(payload: String) {
     #expect(ReceiptKind.detect(payload: payload) == .malformed)
   }
 
-  @Test(arguments: ["", " ", "x", "====", "null", "<receipt/>", "MIIT*", "\u{0}", "受領書", "%2BMIIT"])
+  @Test(arguments: ["", " ", "x", "====", "null", "<receipt/>", "MIIT*", "\u{0}", "受領書", "%2BMIIT", "\\x", "{}", "[]"])
   func anythingElse(payload: String) {
     #expect(ReceiptKind.detect(payload: payload) == .malformed)
   }
 
+  private static let cutOff: [String] = {
+    let receipt = Data([0x30, 0x82, 0x01, 0x10] + signedData).base64EncodedString()
+    let old = Data(oldReceipt.utf8).base64EncodedString()
+    let header = jws.prefix { $0 != "." }
+    let lengths = [jws.utf8.count - 3, jws.utf8.count / 2, header.utf8.count]
+    return lengths.map { String(jws.prefix($0)) } + [receipt, String(receipt.dropLast(2)), String(old.dropLast(40))]
+  }()
+
+  @Test(arguments: cutOff)
+  func whatWasCutOffSaysSo(payload: String) {
+    #expect(ReceivedPayload(payload).unreadable == .truncated)
+    #expect(ReceivedPayload(payload).kind == .malformed)
+  }
+
+  @Test func whatIsNothingSaysSo() {
+    for payload in ["", " \r\n\"", "''"] { #expect(ReceivedPayload(payload).unreadable == .empty) }
+    for payload in ["受領書", "hello world", "{}"] { #expect(ReceivedPayload(payload).unreadable == .unknown) }
+    #expect(ReceivedPayload(Self.jws).unreadable == nil)
+  }
+
   @Test func longPayloadsAreNotLookedInto() {
-    let padding = String(repeating: " ", count: ReceiptKind.maximumPayloadBytes - Self.jws.utf8.count)
+    let padding = String(repeating: " ", count: ReceivedPayload.maximumBytes - Self.jws.utf8.count)
     #expect(ReceiptKind.detect(payload: padding + Self.jws) == .signed)
-    #expect(ReceiptKind.detect(payload: " " + padding + Self.jws) == .malformed)
+    #expect(ReceivedPayload(" " + padding + Self.jws).unreadable == .tooLong)
     let dots = String(repeating: ".", count: 5_000_000)
     #expect(ReceiptKind.detect(payload: dots) == .malformed)
   }
 
-  private static func jws(header: String) -> String {
-    [header, #"{"transactionId":"1"}"#, "signature"].map {
+  private static func jws(header: String, signature: String = String(repeating: "s", count: 64)) -> String {
+    [header, #"{"transactionId":"1"}"#, signature].map {
       Data($0.utf8).base64EncodedString().replacingOccurrences(of: "+", with: "-")
         .replacingOccurrences(of: "/", with: "_").filter { $0 != "=" }
     }.joined(separator: ".")

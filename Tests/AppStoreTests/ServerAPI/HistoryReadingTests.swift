@@ -38,7 +38,10 @@ struct HistoryReadingTests {
   }
 
   @Test func anAnswerWithoutPagingIsTheEnd() throws {
-    for json in ["{}", #"{"hasMore":null}"#, #"{"signedTransactions":null,"hasMore":"no","revision":""}"#] {
+    for json in [
+      #"{"signedTransactions":[]}"#, #"{"signedTransactions":[],"hasMore":null}"#,
+      #"{"signedTransactions":[],"hasMore":"no","revision":""}"#,
+    ] {
       var reading = try reading(revision: "c")
       #expect(reading.received(.success(try fields(json))) == .finish)
       #expect(reading.answer.end == .complete && reading.answer.revision == "c")
@@ -116,7 +119,7 @@ struct HistoryReadingTests {
 
   @Test(arguments: [
     (ServerAPIRefusal.notFound, HistoryAnswer.End.notFound), (.accountGone, .accountGone),
-    (.malformedId, .malformedId), (.systemicFault(.accessRefused), .systemicFault(.accessRefused)),
+    (.malformedId, .malformedId), (.fault(.accessRefused), .fault(.accessRefused)),
   ])
   func refusalsEndIt(refusal: ServerAPIRefusal, end: HistoryAnswer.End) throws {
     var reading = try reading()

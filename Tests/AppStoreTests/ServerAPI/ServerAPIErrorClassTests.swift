@@ -59,13 +59,4 @@ struct ServerAPIErrorClassTests {
       #expect([.retry, .rateLimited, .tokenRefused, .accessRefused].contains(errorClass), "\(status)")
     }
   }
-
-  @Test func everyFaultSaysWhatToDo() {
-    let faults: [ServerAPIFault] = [
-      .tokenRefused(.production), .accessRefused, .appUnknown(bundleId: "com.example.game"),
-      .requestRefused(errorCode: 4_000_000), .requestRefused(errorCode: nil), .tokenNotSigned,
-    ]
-    #expect(Set(faults.map(\.message)).count == faults.count)
-    #expect(faults[2].message.contains("com.example.game") && faults[3].message.contains("4000000"))
-  }
 }

@@ -12,8 +12,10 @@ struct ServerAPIPagingTests {
   @Test func theHistoryIsAskedForWithItsRevision() async throws {
     let path = "/sandbox/inApps/v2/history/77"
     let script: [String: [ScriptedServer.Reply]] = [
-      "\(path)?revision=a%2Bb%2F%3D%26&sort=ASCENDING": [.json(#"{"revision":"c","hasMore":true}"#)],
-      "\(path)?revision=c&sort=ASCENDING": [.json(#"{"revision":"d","hasMore":false}"#)],
+      "\(path)?revision=a%2Bb%2F%3D%26&sort=ASCENDING": [
+        .json(#"{"revision":"c","hasMore":true,"signedTransactions":[]}"#)
+      ],
+      "\(path)?revision=c&sort=ASCENDING": [.json(#"{"revision":"d","hasMore":false,"signedTransactions":[]}"#)],
     ]
     let (answer, server) = try await Script.ask(script) {
       try await $0.transactionHistory("77", on: .sandbox, revision: "a+b/=&")
@@ -85,19 +87,24 @@ struct ServerAPIPagingTests {
     #"{"status":\#(status),"signedTransactionInfo":"\#(transaction)","signedRenewalInfo":"\#(renewalInfo)"}"#
   }
 
-  @Test(arguments: [
-    ("1", SubscriptionStatus.State.active), ("2", .expired), ("3", .billingRetry), ("4", .gracePeriod),
-    ("5", .revoked), ("6", .other(6)), ("\"4\"", .gracePeriod), ("null", .other(nil)),
-  ])
-  func everyStateIsTold(code: String, state: SubscriptionStatus.State) async throws {
+  @Test(
+    arguments: [
+      ("1", SubscriptionState.active), ("2", .expired), ("3", .billingRetry), ("4", .gracePeriod),
+      ("5", .revoked), ("6", nil), ("\"4\"", .gracePeriod), ("null", nil), ("99999999999", nil),
+    ] as [(String, SubscriptionState?)])
+  func everyStateIsTold(code: String, state: SubscriptionState?) async throws {
     let transaction = try TestJWS().text
-    let renewalInfo = try TestJWS(payload: TestJWS.renewalInfo).text
+    var payload = TestJWS.renewalInfo
+    payload["renewalDate"] = milliseconds(2026, 8)
+    let renewalInfo = try TestJWS(payload: payload).text
     let answer = try await subscriptions([item(status: code, transaction: transaction, renewalInfo: renewalInfo)])
     guard case .found(let statuses) = answer.outcome, let status = statuses.first else {
       Issue.record("\(answer)")
       return
     }
-    #expect(status.state == state && status.groupIdentifier == "g" && statuses.count == 1)
+    #expect(status.status == state && status.groupIdentifier == "g" && statuses.count == 1)
+    #expect(status.transaction.fact.subscriptionStatus == state && answer.silence == nil)
+    #expect(status.transaction.fact.renewalDate == Instant(milliseconds: milliseconds(2026, 8)))
     #expect(status.transaction.fact.gracePeriodExpiresDate == Instant(milliseconds: milliseconds(2026, 7)))
     #expect(status.renewalInfo?.expirationIntent == 2)
   }
@@ -113,6 +120,7 @@ struct ServerAPIPagingTests {
       return
     }
     #expect(statuses.first?.renewalInfo == nil && answer.trail.warnings.count == 1)
+    #expect(answer.silence?.reason == .appleError, "a part of the answer is missing")
     #expect(statuses.first?.transaction.fact.gracePeriodExpiresDate == nil)
   }
 
@@ -124,9 +132,124 @@ struct ServerAPIPagingTests {
       Issue.record("\(some)")
       return
     }
-    #expect(statuses.count == 1 && some.refused == 1)
+    #expect(statuses.count == 1 && some.refused == 2 && some.silence?.reason == .appleError)
     let none = try await subscriptions([spoilt])
     #expect(none.health == .failure && none.refused == 1)
     #expect(try await subscriptions([]).outcome == .found([]))
+    #expect(try await subscriptions([]).silence == nil)
+  }
+
+  // MARK: Answers without their content
+
+  @Test(
+    "an answer without the field that carries its content is no answer",
+    arguments: [
+      "{}", #"{"status":0}"#, #"{"hasMore":false,"revision":"r"}"#, #"{"data":null}"#, #"{"data":"x"}"#,
+      #"{"signedTransactions":null,"notificationHistory":7,"hasMore":false}"#, #"{"errorMessage":"maintenance"}"#,
+    ])
+  func noContentIsNoAnswer(body: String) async throws {
+    let paths = [
+      "/production/inApps/v2/history/77?sort=ASCENDING", "/production/inApps/v2/refund/lookup/77", Self.subscriptions,
+      "/production/inApps/v1/notifications/history", "/production/inApps/v1/transactions/77",
+      "/production/inApps/v1/lookup/M77",
+    ]
+    let script = Dictionary(uniqueKeysWithValues: paths.map { ($0, [ScriptedServer.Reply.json(body)]) })
+    let query = NotificationQuery(
+      start: Instant(seconds: 1_795_000_000), end: Script.now, type: "REFUND", now: Script.now)
+    _ = try await Script.ask(script) { client in
+      for history in [
+        try await client.transactionHistory("77", on: .production),
+        try await client.refundHistory("77", on: .production),
+      ] {
+        #expect(history.health == .failure && history.revision == nil && history.transactions.isEmpty)
+      }
+      #expect(try await client.subscriptionStatuses("77", on: .production).health == .failure)
+      let notifications = try await client.notificationHistory(query, on: .production)
+      #expect(notifications.health == .failure && notifications.paginationToken == nil)
+      #expect(try await client.transactionInfo("77").health == .failure)
+      guard case .unanswered = try await client.lookUpOrder("M77").outcome else {
+        Issue.record("an order out of \(body)")
+        return
+      }
+    }
+  }
+
+  @Test func anEmptyHistoryIsAnAnswer() async throws {
+    let path = "/production/inApps/v2/refund/lookup/77"
+    let body = #"{"signedTransactions":[],"revision":"r","hasMore":false}"#
+    let (answer, _) = try await Script.ask([path: [.json(body)]]) { try await $0.refundHistory("77", on: .production) }
+    #expect(answer.end == .complete && answer.revision == "r")
+  }
+
+  @Test func notificationsAreAskedForByTypeAndSubtype() async throws {
+    let path = "/production/inApps/v1/notifications/history"
+    let query = NotificationQuery(
+      start: Instant(seconds: 1_795_039_200), end: Script.now, type: "DID_CHANGE_RENEWAL_PREF", subtype: "UPGRADE",
+      now: Script.now)
+    let (_, server) = try await Script.ask([path: [.json(#"{"notificationHistory":[],"hasMore":false}"#)]]) {
+      try await $0.notificationHistory(query, on: .production)
+    }
+    let body =
+      #"{"endDate":1795212000000,"notificationSubtype":"UPGRADE","notificationType":"DID_CHANGE_RENEWAL_PREF","#
+      + #""startDate":1795039200000}"#
+    #expect(server.requests.map(\.body) == [body])
+    // Apple takes no subtype by itself.
+    let all = NotificationQuery(start: Script.now, end: Script.now, type: nil, subtype: "UPGRADE", now: Script.now)
+    #expect(all.subtype == nil)
+  }
+
+  // MARK: Orders
+
+  @Test func theTransactionsOfAnInvoiceAreFound() async throws {
+    let path = "/production/inApps/v1/lookup/MTESTORDER1"
+    let signed = [
+      try TestJWS().text, try TestJWS(payload: TestJWS.transaction { $0["bundleId"] = "com.example.other" }).text,
+    ]
+    let body = #"{"status":0,"signedTransactions":["\#(signed[0])","\#(signed[1])"]}"#
+    let (answer, server) = try await Script.ask([path: [.json(body)]]) { try await $0.lookUpOrder("MTESTORDER1") }
+    guard case .found(let transactions) = answer.outcome else {
+      Issue.record("\(answer)")
+      return
+    }
+    #expect(transactions.map(\.fact.transactionId) == ["2000000123456789"] && answer.refused == 1)
+    #expect(server.requests.map(\.path) == [path], "production alone sends invoices")
+  }
+
+  @Test(arguments: ["", "M/1", "M1?x=y", "../history/1"])
+  func whatIsNoOrderIdIsNotAsked(id: String) async throws {
+    let (answer, server) = try await Script.ask([:]) { try await $0.lookUpOrder(id) }
+    #expect(answer.outcome == .unknown && server.requests.isEmpty)
+  }
+
+  @Test func anInvalidOrderIdIsAnAnswer() async throws {
+    let (answer, _) = try await Script.ask(["/production/inApps/v1/lookup/M1": [.json(#"{"status":1}"#)]]) {
+      try await $0.lookUpOrder("M1")
+    }
+    #expect(answer.outcome == .unknown)
+    let (odd, _) = try await Script.ask(["/production/inApps/v1/lookup/M1": [.json(#"{"status":7}"#)]]) {
+      try await $0.lookUpOrder("M1")
+    }
+    guard case .unanswered = odd.outcome else {
+      Issue.record("\(odd)")
+      return
+    }
+  }
+
+  @Test func whatIsAskedAtAFifthIs() {
+    let slow = ServerAPIEndpoint.allCases.filter { $0.rateShare == 0.2 }
+    #expect(slow == [.refundHistory, .orderLookup])
+    #expect(ServerAPIHost.sandboxShare == 0.1)
+  }
+
+  @Test func aTokenIsRenewedOnDemand() async throws {
+    let path = "/production/inApps/v1/lookup/M1"
+    let (_, server) = try await Script.ask([path: [.json(#"{"status":1}"#)]]) { client in
+      for renews in [false, false, true] {
+        if renews { await client.renewToken() }
+        _ = try await client.lookUpOrder("M1")
+      }
+    }
+    let tokens = server.requests.map { $0.headers["Authorization"] }
+    #expect(tokens[0] == tokens[1] && tokens[1] != tokens[2])
   }
 }

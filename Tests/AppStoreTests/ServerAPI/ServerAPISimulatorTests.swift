@@ -173,14 +173,14 @@ struct ServerAPISimulatorTests {
       + #""isInBillingRetryPeriod":true,"isTrialPeriod":true}"#
     let json = world().replacing("\"transactions\":[", with: "\"transactions\":[\(subscription),")
     try await run(json) { setting in
-      for (days, state) in [(0, SubscriptionStatus.State.active), (1, .gracePeriod), (2, .billingRetry)] {
+      for (days, state) in [(0, SubscriptionState.active), (1, .gracePeriod), (2, .billingRetry)] {
         try await setting.setClock(Self.start + Int64(days) * Self.day)
         let answer = try await setting.client.subscriptionStatuses("71", on: .production)
         guard case .found(let statuses) = answer.outcome, let status = statuses.first else {
           Issue.record("\(answer)")
           return
         }
-        #expect(status.state == state && statuses.count == 1)
+        #expect(status.status == state && statuses.count == 1)
         #expect(status.transaction.fact.hasOffer == true)
         #expect(
           status.transaction.fact.gracePeriodExpiresDate == Instant(milliseconds: Self.start + 2 * Self.day))
@@ -195,7 +195,7 @@ struct ServerAPISimulatorTests {
     let app = #","publicKey":"\#(pem)","issuerId":"57246542-96fe-1a63-e053-0824d011072a","keyId":"2X9R4HXF34""#
     let good = try await run(world(apps: app), key: key) { try await $0.client.transactionInfo("1001") }
     #expect(good.fact != nil)
-    let refused = TransactionAnswer.Outcome.systemicFault(.tokenRefused(.production))
+    let refused = TransactionAnswer.Outcome.fault(.tokenRefused(.production))
     let otherKey = try await run(world(apps: app)) { try await $0.client.transactionInfo("1001") }
     #expect(otherKey.outcome == refused && otherKey.trail.httpStatus == 401)
     let otherBundle = try await run(world(apps: app), key: key, bundleId: "com.example.unknown") {
@@ -215,7 +215,7 @@ struct ServerAPISimulatorTests {
     let unknownApp = try await run(world(), bundleId: "com.example.unknown") {
       try await $0.client.transactionInfo("1001")
     }
-    #expect(unknownApp.outcome == .systemicFault(.appUnknown(bundleId: "com.example.unknown")))
+    #expect(unknownApp.outcome == .fault(.appUnknown(bundleId: "com.example.unknown")))
   }
 
   @Test func theLimitIsKeptWithAnInstantInMilliseconds() async throws {
@@ -323,7 +323,7 @@ struct ServerAPISimulatorTests {
   @Test func refusedTokensAndLimitsLookLikeApples() async throws {
     try await run(world()) { setting in
       try await setting.simulator.control("faults", #"{"force":[{"httpStatus":401,"next":1}]}"#)
-      #expect(try await setting.client.transactionInfo("1001").outcome == .systemicFault(.tokenRefused(.production)))
+      #expect(try await setting.client.transactionInfo("1001").outcome == .fault(.tokenRefused(.production)))
       try await setting.simulator.control(
         "faults", #"{"force":[{"errorCode":4290000,"retryAfter":600000,"latency":"3ms"}]}"#)
       let before = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000))

@@ -74,10 +74,10 @@ struct TransactionInfoTests {
   @Test(arguments: [
     (Script.error(4_000_006), TransactionAnswer.Outcome.malformedId), (Script.error(4_000_048), .malformedId),
     (Script.error(4_040_001), .accountGone),
-    (.http(401, "Unauthenticated\n".utf8), .systemicFault(.tokenRefused(.production))),
-    (.http(403, []), .systemicFault(.accessRefused)),
-    (Script.error(4_040_003), .systemicFault(.appUnknown(bundleId: "com.example.game"))),
-    (Script.error(4_000_000), .systemicFault(.requestRefused(errorCode: 4_000_000))),
+    (.http(401, "Unauthenticated\n".utf8), .fault(.tokenRefused(.production))),
+    (.http(403, []), .fault(.accessRefused)),
+    (Script.error(4_040_003), .fault(.appUnknown(bundleId: "com.example.game"))),
+    (Script.error(4_000_000), .fault(.requestRefused(code: 4_000_000))),
     (Script.error(5_000_001), .unanswered(Silence(reason: .appleError, detail: "HTTP 500, error 5000001"))),
     (Script.error(4_040_002), .unanswered(Silence(reason: .appleError, detail: "HTTP 404, error 4040002"))),
     (Script.error(4_049_999), .unanswered(Silence(reason: .appleError, detail: "HTTP 404, error 4049999"))),
@@ -109,7 +109,7 @@ struct TransactionInfoTests {
   @Test(
     arguments: [
       ("bundleId", "com.example.other", "it is about another app"),
-      ("bundleId", nil, "it is about another app"),
+      ("bundleId", nil, "authentic, but without bundleId"),
       ("environment", "Sandbox", "it is from the environment Sandbox"),
       ("environment", "Xcode", "made by Xcode, not signed by Apple"),
       ("environment", "Moon", "from an unknown environment (Moon)"),

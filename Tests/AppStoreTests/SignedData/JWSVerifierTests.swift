@@ -39,10 +39,11 @@ struct JWSVerifierTests {
     expected.ownership = .purchased
     expected.isRenewal = false
     expected.hasOffer = false
+    expected.details.storefront = "USA"
+    expected.details.appTransactionId = "704897469903783919"
     #expect(transaction.fact == expected)
     #expect(transaction.validity == .atSignedDate)
     #expect(transaction.type == "Consumable")
-    #expect(transaction.storefront == "USA")
     #expect(transaction.transactionReason == "PURCHASE")
   }
 
@@ -80,16 +81,17 @@ struct JWSVerifierTests {
     #expect(transaction.inAppOwnershipType == "GIFTED")
     #expect(transaction.fact.isRenewal == true)
     #expect(transaction.fact.hasOffer == true)
-    #expect(transaction.offerType == 9)
+    #expect(transaction.fact.details.offerType == 9)
   }
 
-  @Test("may leave out all but the ids, the environment and the date")
+  @Test("may leave out all but the ids, the app, the environment and the date")
   func readsSparsePayload() throws {
-    let wanted: Set = ["transactionId", "productId", "environment", "signedDate"]
+    let wanted: Set = ["transactionId", "productId", "environment", "signedDate", "bundleId"]
     let fact = try transaction { $0 = $0.filter { wanted.contains($0.key) } }.fact
     var expected = TransactionFact(
       environment: .production, transactionId: "2000000123456789", productId: "gems.100", channel: .serverApi,
       signedDate: Instant(milliseconds: milliseconds(2026, 6) + 250))
+    expected.bundleId = "com.example.game"
     expected.revocation = .says(nil)
     expected.appAccountToken = .says(nil)
     expected.hasOffer = false
@@ -100,7 +102,7 @@ struct JWSVerifierTests {
   func toleratesForms() throws {
     let authority = Authority.transactions
     let payload = """
-       { "transactionId" : 2000000123456789, "productId":"gems\\u002e100", "environment":"Sandbox",
+       { "transactionId" : 2000000123456789, "productId":"gems\\u002e100", "environment":"Sandbox", "bundleId":"b",
       "signedDate": 1780272000250.5, "purchaseDate": -62135769600000, "quantity":"3", "isUpgraded": 1,
       "price": 1.99e3, "revocationDate": null, "product\\u0049d": "gems.\\ud83d\\udc8e" }
       """

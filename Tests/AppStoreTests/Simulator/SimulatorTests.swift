@@ -45,7 +45,7 @@ struct SimulatorTests {
       #expect(try await simulator.verify("bm9uc2Vuc2U=").appleStatus == 21_002)
       #expect(try await simulator.verify("!").appleStatus == 21_002)
       #expect(try await simulator.verify(SimulatedWorld.accountGone).outcome == .accountGone)
-      let refused = ReceiptAnswer.Outcome.systemicFault(.sharedSecretRefused)
+      let refused = ReceiptAnswer.Outcome.fault(.sharedSecretRefused)
       #expect(try await simulator.verify(SimulatedWorld.withSecret).outcome == refused)
       #expect(try await simulator.verify(SimulatedWorld.withSecret, secret: "wrong").outcome == refused)
       #expect(try await simulator.verify(SimulatedWorld.withSecret, secret: "open sesame").appleStatus == 0)

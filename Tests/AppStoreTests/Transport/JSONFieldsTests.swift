@@ -1,3 +1,4 @@
+import Reconciliation
 import Testing
 
 @testable import AppStore
@@ -7,7 +8,7 @@ struct JSONFieldsTests {
     (#""2000000123456789""#, "2000000123456789"), ("2000000123456789", "2000000123456789"), ("0", "0"),
     ("99999999999999999999", "99999999999999999999"), (#"" x ""#, "x"), ("1.5", nil), ("-1", nil), ("true", nil),
     ("null", nil), (#""""#, nil), (#"" ""#, nil), ("[]", nil), ("{}", nil), (#""a\u0000b""#, nil), (#""a\nb""#, nil),
-    (#""é受""#, "é受"),
+    (#""é受""#, "é受"), ("\"a\u{9B}b\"", nil), (#""\ud800""#, nil), ("2000000123456789.0", "2000000123456789"),
   ])
   func texts(json: String, expected: String?) throws {
     #expect(try fields(json).text("a") == expected)
@@ -37,29 +38,47 @@ struct JSONFieldsTests {
     #expect(try fields(json).flag("a") == expected)
   }
 
-  @Test(arguments: [
-    ("[]", 0), ("{}", 1), (#"[{"b":1},{"b":2}]"#, 2), (#"[1,null,{"b":1},[],"x"]"#, 5), ("null", 0), ("7", 0),
-  ])
-  func listsAndSingleObjects(json: String, count: Int) throws {
-    #expect(try fields(json).objects("a").count == count)
+  @Test(
+    arguments: [
+      ("[]", 0), ("{}", 1), (#"[{"b":1},{"b":2}]"#, 2), (#"[1,null,{"b":1},[],"x"]"#, 5), ("null", nil), ("7", nil),
+      (#""x""#, nil), ("true", nil),
+    ] as [(String, Int?)])
+  func listsAndSingleObjects(json: String, count: Int?) throws {
+    #expect(try fields(json).objects("a")?.count == count)
   }
 
   @Test(arguments: [
-    "", "[]", "7", "null", "\"x\"", "{", "{\"a\":}", "{\"a\":1}}", "\u{0}", "<html></html>", "{'a':1}", "{\"a\":1e999}",
-    "{\"a\":\"\\ud800\"}", String(repeating: "{\"a\":", count: 100_000),
+    "", "[]", "7", "null", "\"x\"", "{", "{\"a\":}", "{\"a\":1}}", "\u{0}", "<html></html>", "{'a':1}",
+    String(repeating: "{\"a\":", count: 100_000),
     String(repeating: "{\"a\":", count: 600) + "1" + String(repeating: "}", count: 600),
   ])
   func whatIsNoObject(json: String) {
     #expect(JSONFields(json.utf8) == nil)
   }
 
-  @Test func invalidUTF8IsNoObject() {
-    #expect(JSONFields([0x7B, 0x22, 0x61, 0x22, 0x3A, 0x22, 0xFF, 0x22, 0x7D]) == nil)
+  @Test func invalidUTF8IsNoText() {
+    #expect(JSONFields([0x7B, 0x22, 0x61, 0x22, 0x3A, 0x22, 0xFF, 0x22, 0x7D])?.text("a") == nil)
+  }
+
+  @Test(
+    "no number leads astray",
+    arguments: ["1e999", "-1e999", "1e-999", "9223372036854775808", "-9223372036854775809", "0.1", "NaN", "1e18"])
+  func oddNumbers(json: String) throws {
+    guard let fields = JSONFields(Array(#"{"a":\#(json)}"#.utf8)) else { return }
+    #expect(fields.integer32("a") == nil || fields.integer32("a") == 0)
+    #expect(fields.instant("a").map { Instant.appleDates.contains($0) } ?? true)
+  }
+
+  @Test func everyTextIsFound() throws {
+    let fields = try #require(JSONFields(Array(#"{"a":"1","b":{"c":"2","d":{"e":"3"}},"f":["4"],"g":5}"#.utf8)))
+    #expect(fields.everyText(depth: 3) == ["1", "2", "3"])
+    #expect(fields.everyText(depth: 1) == ["1", "2"])
   }
 
   @Test func theUpperLayerWinsWhereItSpeaks() throws {
-    let lower = try #require(JSONFields(#"{"a":"1","b":"2","c":"3"}"#.utf8))
-    let upper = try #require(JSONFields(#"{"a":"9","b":null,"c":"","d":"4"}"#.utf8))
+    let both = try fields(#"{"lower":{"a":"1","b":"2","c":"3"},"upper":{"a":"9","b":null,"c":"","d":"4"}}"#)
+    let lower = try #require(both.object("a")?.object("lower"))
+    let upper = try #require(both.object("a")?.object("upper"))
     let merged = lower.overlaid(by: upper)
     #expect(["a", "b", "c", "d"].map { merged.text($0) } == ["9", "2", "3", "4"])
   }

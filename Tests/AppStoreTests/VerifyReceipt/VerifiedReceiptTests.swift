@@ -184,8 +184,10 @@ struct VerifiedReceiptTests {
     (#""expires_date_ms":"1795200000000""#, Statement<Revocation?>.says(nil)),
     (#""web_order_line_item_id":"7""#, .says(nil)),
     (#""is_trial_period":"false""#, .silent), (#""cancellation_date_ms":"0""#, .silent),
-    (#""cancellation_date_ms":"x","expires_date_ms":"1795200000000""#, .silent),
-    (#""cancellation_date":"2026-11-19 00:00:00 Etc/GMT","web_order_line_item_id":"7""#, .silent),
+    (
+      #""cancellation_date":"2026-11-19 00:00:00 Etc/GMT","web_order_line_item_id":"7""#,
+      .says(Revocation(date: Instant(milliseconds: 1_795_046_400_000)))
+    ),
     (#""cancellation_date":"","cancellation_date_ms":"","expires_date_ms":1795200000000"#, .says(nil)),
     (#""cancellation_date_ms":1795046400000"#, .says(Revocation(date: Instant(milliseconds: 1_795_046_400_000)))),
     (
@@ -215,14 +217,15 @@ struct VerifiedReceiptTests {
         true
       ),
       (
-        #""expires_date_ms":"9","original_transaction_id":"2","purchase_date_ms":"4","original_purchase_date_ms":"4""#,
-        false
+        // Most renewals that Apple signs have their dates this way round.
+        #""expires_date_ms":"9","original_transaction_id":"2","purchase_date_ms":"4","original_purchase_date_ms":"5""#,
+        true
       ),
       (
         #""expires_date_ms":"9","original_transaction_id":"1","purchase_date_ms":"5","original_purchase_date_ms":"4""#,
         false
       ),
-      (#""expires_date_ms":"9","original_transaction_id":"2","purchase_date_ms":"5""#, nil),
+      (#""expires_date_ms":"9","original_transaction_id":"2","purchase_date_ms":"5""#, true),
       (#""expires_date_ms":"9","purchase_date_ms":"5","original_purchase_date_ms":"4""#, nil),
       (#""original_transaction_id":"2","purchase_date_ms":"5","original_purchase_date_ms":"4""#, false),
     ] as [(String, Bool?)])
@@ -258,9 +261,67 @@ struct VerifiedReceiptTests {
     #expect(decoded.receipt.facts.isEmpty && decoded.unreadable == 1)
   }
 
-  @Test func extremeDatesDoNotTrap() throws {
-    let fact = try item(#""purchase_date_ms":9223372036854775807,"original_purchase_date_ms":-1"#)
-    #expect(fact.purchaseDate == Instant(microseconds: .max) && fact.originalPurchaseDate == nil)
+  // MARK: Dates
+
+  @Test(
+    "a date is read in every form that Apple writes",
+    arguments: [
+      #""cancellation_date_ms":"1335798355000""#, #""cancellation_date_ms":1335798355000"#,
+      #""cancellation_date":"2012-04-30 15:05:55 Etc/GMT""#, #""cancellation_date":"1335798355000""#,
+      #""cancellation_date":"2012-04-30T15:05:55Z""#,
+      #""cancellation_date":"2012-04-30 15:05:55 Etc/GMT","cancellation_date_ms":"","cancellation_date_pst":"x""#,
+      #""cancellation_date_ms":"soon","cancellation_date":"2012-04-30 15:05:55 Etc/GMT""#,
+    ])
+  func everyFormOfADate(fields: String) throws {
+    #expect(try item(fields).revocation == .says(Revocation(date: Instant(seconds: 1_335_798_355))))
+  }
+
+  @Test(
+    "a date that cannot be read makes its transaction no fact, but a contradiction",
+    arguments: [
+      ("cancellation_date", #""cancellation_date":"yesterday""#),
+      ("cancellation_date", #""cancellation_date_pst":"2012-04-30 08:05:55 America/Los_Angeles""#),
+      ("cancellation_date", #""cancellation_date_ms":"-1""#),
+      ("cancellation_date", #""cancellation_date":true"#),
+      ("cancellation_date", #""cancellation_date_ms":99999999999999999999"#),
+      ("expires_date", #""expires_date":"2012-04-30""#),
+      ("purchase_date", #""purchase_date_ms":9223372036854775807"#),
+      ("original_purchase_date", #""original_purchase_date_ms":-1"#),
+    ])
+  func unreadableDates(field: String, json: String) throws {
+    let receipt = try decode(
+      #"{"status":0,"receipt":{"in_app":[{"transaction_id":"1","product_id":"a",\#(json)},"#
+        + #"{"transaction_id":"2","product_id":"b"}]}}"#)
+    #expect(receipt.facts.map(\.transactionId) == ["2"])
+    #expect(receipt.contradictions == [.unreadableDate(transactionId: "1", field: field)])
+  }
+
+  @Test(arguments: [#""cancellation_date_ms":"0""#, #""cancellation_date":null"#, #""cancellation_date_ms":"" "#, ""])
+  func noDateIsNone(json: String) throws {
+    let fields = [#""web_order_line_item_id":"9""#, json].filter { !$0.isEmpty }.joined(separator: ",")
+    #expect(try item(fields).revocation == .says(nil))
+  }
+
+  // MARK: How a subscription stands
+
+  @Test(
+    arguments: [
+      (#""expires_date_ms":"1795212000001""#, "", SubscriptionState.active),
+      (#""expires_date_ms":"1795211999999""#, "", .expired),
+      (#""expires_date_ms":"1795211999999""#, #","is_in_billing_retry_period":"1""#, .billingRetry),
+      (
+        #""expires_date_ms":"1795211999999""#,
+        #","is_in_billing_retry_period":"1","grace_period_expires_date_ms":"1795212000001""#, .gracePeriod
+      ),
+      (#""expires_date_ms":"1795212000001","cancellation_date_ms":"1795000000000""#, "", .revoked),
+    ] as [(String, String, SubscriptionState)])
+  func subscriptionStates(item: String, renewal: String, expected: SubscriptionState) throws {
+    let receipt = try decode(
+      #"{"status":0,"receipt":{"in_app":[{"transaction_id":"1","original_transaction_id":"1","product_id":"a","#
+        + #""web_order_line_item_id":"7","expires_date_ms":"1790000000000"}]},"latest_receipt_info":[{"#
+        + #""transaction_id":"2","original_transaction_id":"1","product_id":"a","web_order_line_item_id":"8",\#(item)}],"#
+        + #""pending_renewal_info":[{"original_transaction_id":"1"\#(renewal)}]}"#)
+    #expect(receipt.facts.map(\.subscriptionStatus) == [expected, expected])
   }
 
   // MARK: Helpers

@@ -77,8 +77,8 @@ struct VerifyReceiptClientTests {
   // MARK: Every status
 
   @Test(arguments: [
-    (21_003, ReceiptAnswer.Outcome.rejected), (21_010, .accountGone), (21_004, .systemicFault(.sharedSecretRefused)),
-    (21_000, .systemicFault(.requestRefused)), (21_001, .review(status: 21_001)), (77, .review(status: 77)),
+    (21_003, ReceiptAnswer.Outcome.rejected), (21_010, .accountGone), (21_004, .fault(.sharedSecretRefused)),
+    (21_000, .fault(.requestRefused(code: 21_000))), (21_001, .review(status: 21_001)), (77, .review(status: 77)),
   ])
   func statusesThatSaySomething(status: Int, outcome: ReceiptAnswer.Outcome) async throws {
     let (answer, server) = try await ask(["/production": [.json(#"{"status":\#(status)}"#)]])

@@ -18,6 +18,8 @@ struct VerifyReceiptReadingTests {
     (#"{"status":"valid"}"#, "answer without a status"), (#"{"status":{"code":0}}"#, "answer without a status"),
     (#"{"status":[0]}"#, "answer without a status"), (#"{"status":true}"#, "answer without a status"),
     (#"{"status":0.5}"#, "answer without a status"), (#"{"status":99999999999999999999}"#, "answer without a status"),
+    (#"{"status":99999999999}"#, "answer without a status"), (#"{"status":-99999999999}"#, "answer without a status"),
+    (#"{"status":1e300}"#, "answer without a status"), (#"{"status":"0x52"}"#, "answer without a status"),
     (#"{"status":0}"#, "status 0 without a receipt"), (#"{"status":0,"receipt":null}"#, "status 0 without a receipt"),
     (#"{"status":0,"receipt":[]}"#, "status 0 without a receipt"),
     (#"{"status":21006}"#, "status 21006 without a receipt"),
@@ -35,9 +37,10 @@ struct VerifyReceiptReadingTests {
 
   @Test(arguments: [
     (#"{"status":21003}"#, ReceiptAnswer.Outcome.rejected), (#"{"status":"21003"}"#, .rejected),
-    (#"{"status":21010}"#, .accountGone), (#"{"status":21004}"#, .systemicFault(.sharedSecretRefused)),
-    (#"{"status":21000}"#, .systemicFault(.requestRefused)), (#"{"status":21001}"#, .review(status: 21_001)),
-    (#"{"status":30000}"#, .review(status: 30_000)),
+    (#"{"status":21010}"#, .accountGone), (#"{"status":21004}"#, .fault(.sharedSecretRefused)),
+    (#"{"status":21000}"#, .fault(.requestRefused(code: 21_000))), (#"{"status":21001}"#, .review(status: 21_001)),
+    (#"{"status":30000}"#, .review(status: 30_000)), (#"{"status":-1}"#, .review(status: -1)),
+    (#"{"status":2147483647}"#, .review(status: 2_147_483_647)),
     (#"{"status":21150,"is_retryable":false}"#, .review(status: 21_150)),
     (#"{"status":21150,"is-retryable":0}"#, .review(status: 21_150)),
     (#"{"status":21150,"is_retryable":"false"}"#, .review(status: 21_150)),

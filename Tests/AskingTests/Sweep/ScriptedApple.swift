@@ -143,7 +143,7 @@ extension TransactionFact {
         "transactionReason": isRenewal == true ? "RENEWAL" : "PURCHASE",
       ]
       if case .says(.some(let revocation)) = revocation { fields["revocationDate"] = revocation.date.milliseconds }
-      guard let json = SignedJSON(Array(try JSONSerialization.data(withJSONObject: fields))) else { throw Unreadable() }
+      guard let json = JSONFields(Array(try JSONSerialization.data(withJSONObject: fields))) else { throw Unreadable() }
       return try SignedTransaction(json, channel: channel)
     }
   }

@@ -209,7 +209,7 @@ import Testing
   @Test func aFaultOfOneAppLeavesTheOthersAlone() async throws {
     try await withSetting { setting in
       let faulty = ScriptedApple()
-      faulty.trouble { _ in .systemicFault(.accessRefused) }
+      faulty.trouble { _ in .fault(.accessRefused) }
       try setting.apple.notify(.refund, .sale("t1", signed: asOf - .days(1), revoked: asOf - .days(1)))
       let summary = try await setting.sweep(asOf, apps: [faulty.app("broken"), setting.apple.app()])
       #expect(summary.faults.keys.sorted() == ["broken"] && summary.facts == 1)

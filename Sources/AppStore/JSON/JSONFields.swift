@@ -1,0 +1,247 @@
+import Reconciliation
+
+/// The fields of a JSON object that somebody else wrote: what Apple signs, what its servers answer, what a shop stored.
+///
+/// Fields are read on demand and with tolerance: any of them may be missing, numbers may be texts or fractions, truth may
+/// be 1 or a word, what is unknown is passed over, and where a type makes no sense there is nothing.
+struct JSONFields: Sendable {
+  private let bytes: [UInt8]
+  private var members: [(key: JSONExtent, value: JSONExtent)]
+
+  /// No fields at all.
+  static let none = JSONFields()
+
+  private init() {
+    bytes = []
+    members = []
+  }
+
+  /// Reads `bytes`, which must be one object and nothing else; nil otherwise.
+  init?(_ bytes: [UInt8]) { self.init(bytes, range: bytes.indices) }
+
+  /// As above.
+  init?(_ bytes: some Sequence<UInt8>) { self.init(Array(bytes)) }
+
+  private init?(_ bytes: [UInt8], range: Range<Int>) {
+    var scanner = JSONScanner(bytes, range: range)
+    var members: [(key: JSONExtent, value: JSONExtent)] = []
+    members.reserveCapacity(32)
+    guard scanner.members(depth: SignedDataLimits.nesting, visit: { members.append(($0, $1)) }), scanner.isAtEnd()
+    else { return nil }
+    self.bytes = bytes
+    self.members = members
+  }
+
+  /// Whether the field is there and says something: neither null nor an empty text.
+  func has(_ key: String) -> Bool {
+    switch value(key) {
+    case .string(let range, _): !range.isEmpty
+    case .number, .boolean, .object, .array: true
+    case .null, nil: false
+    }
+  }
+
+  /// A text, or a whole number's digits. Nil also for texts that no identifier or word of Apple's is: empty ones, long
+  /// ones, and ones with control characters, which Postgres and terminals would not take.
+  func text(_ key: String) -> String? {
+    switch value(key) {
+    case .string(let range, let escaped): plainText(string(range, escaped: escaped).map(trimmed))
+    case .number(let range):
+      bytes[range].allSatisfy(isDigit)
+        ? plainText(String(decoding: bytes[range], as: UTF8.self)) : integer(key).flatMap { $0 < 0 ? nil : String($0) }
+    case .boolean, .object, .array, .null, nil: nil
+    }
+  }
+
+  /// A whole number, written as a number or as a text.
+  func integer(_ key: String) -> Int64? {
+    switch value(key) {
+    case .number(let range): Int64(asciiDigits: bytes[range]) ?? fraction(range).flatMap(Int64.init(exactly:))
+    case .string(let range, escaped: false): Int64(asciiDigits: withoutBlanks(bytes[range]))
+    case .string, .boolean, .object, .array, .null, nil: nil
+    }
+  }
+
+  /// A whole number that fits 32 bits.
+  func integer32(_ key: String) -> Int32? { integer(key).flatMap(Int32.init(exactly:)) }
+
+  /// Milliseconds since the Unix epoch, fractions and negative ones included, as Xcode writes them. Nil outside of
+  /// `Instant.appleDates`.
+  func instant(_ key: String) -> Instant? {
+    if let milliseconds = integer(key) { return Instant(appleMilliseconds: milliseconds) }
+    guard case .number(let range) = value(key), let milliseconds = fraction(range) else { return nil }
+    return Int64(exactly: (milliseconds * 1_000).rounded()).map(Instant.init(microseconds:))
+      .flatMap { Instant.appleDates.contains($0) ? $0 : nil }
+  }
+
+  /// A boolean, 0 or 1, or one of the words for them.
+  func flag(_ key: String) -> Bool? {
+    switch value(key) {
+    case .boolean(let flag): flag
+    case .number, .string:
+      switch text(key)?.lowercased() {
+      case "true", "1", "yes": true
+      case "false", "0", "no": false
+      default: nil
+      }
+    case .object, .array, .null, nil: nil
+    }
+  }
+
+  /// A signed document, whatever its length.
+  func document(_ key: String) -> String? {
+    guard case .string(let range, let escaped) = value(key) else { return nil }
+    return string(range, escaped: escaped)
+  }
+
+  /// The elements of an array of texts, nil for an element that is none. Nil if the field is no array.
+  func texts(_ key: String) -> [String?]? {
+    elements(key)?.map { element in
+      guard case .string(let range, let escaped) = element else { return nil }
+      return string(range, escaped: escaped)
+    }
+  }
+
+  /// The object under the key.
+  func object(_ key: String) -> JSONFields? {
+    guard case .object(let range) = value(key) else { return nil }
+    return JSONFields(bytes, range: range)
+  }
+
+  /// The objects under the key, whether they are listed or there is a single one; nil when there is neither. What is no
+  /// object in a list comes as one without fields, so that it can be counted.
+  func objects(_ key: String) -> [JSONFields]? {
+    if let object = object(key) { return [object] }
+    return elements(key)?.map { element in
+      guard case .object(let range) = element else { return .none }
+      return JSONFields(bytes, range: range) ?? .none
+    }
+  }
+
+  /// The object or array under the key as it is written; nil where it is longer than a text may be.
+  func json(_ key: String) -> String? {
+    switch value(key) {
+    case .object(let range), .array(let range): plainText(String(validating: bytes[range], as: UTF8.self))
+    case .string, .number, .boolean, .null, nil: nil
+    }
+  }
+
+  /// Every text in it and in the objects within it, in order, whatever its length.
+  func everyText(depth: Int) -> [String] {
+    members.flatMap { member -> [String] in
+      switch member.value {
+      case .string(let range, let escaped): [string(range, escaped: escaped)].compactMap(\.self)
+      case .object(let range):
+        depth > 0 ? JSONFields(bytes, range: range)?.everyText(depth: depth - 1) ?? [] : []
+      case .number, .boolean, .array, .null: []
+      }
+    }
+  }
+
+  /// These fields with those of another object of the same text over them wherever that one says something.
+  func overlaid(by other: JSONFields) -> JSONFields {
+    var merged = self
+    merged.members += other.members.filter { member in
+      switch member.value {
+      case .string(let range, _): !range.isEmpty
+      case .number, .boolean, .object, .array: true
+      case .null: false
+      }
+    }
+    return merged
+  }
+
+  /// The elements of an array; nil if the field is none.
+  private func elements(_ key: String) -> [JSONExtent]? {
+    guard case .array(let range) = value(key) else { return nil }
+    var elements: [JSONExtent] = []
+    var scanner = JSONScanner(bytes, range: range)
+    _ = scanner.elements(depth: SignedDataLimits.nesting) { elements.append($0) }
+    return elements
+  }
+
+  /// Nil for null as well. Of a key that comes twice the last one counts, as in ECMAScript.
+  private func value(_ key: String) -> JSONExtent? {
+    guard let member = members.last(where: { isKey($0.key, key) }) else { return nil }
+    if case .null = member.value { return nil }
+    return member.value
+  }
+
+  private func isKey(_ extent: JSONExtent, _ key: String) -> Bool {
+    guard case .string(let range, let escaped) = extent else { return false }
+    guard !escaped else { return string(range, escaped: true) == key }
+    return range.count == key.utf8.count && key.utf8.elementsEqual(bytes[range])
+  }
+
+  private func fraction(_ range: Range<Int>) -> Double? { Double(String(decoding: bytes[range], as: UTF8.self)) }
+
+  private func string(_ range: Range<Int>, escaped: Bool) -> String? {
+    guard escaped else { return String(validating: bytes[range], as: UTF8.self) }
+    return JSONEscapes.resolved(bytes[range]).flatMap { String(validating: $0, as: UTF8.self) }
+  }
+
+  private func trimmed(_ text: String) -> String {
+    guard let first = text.utf8.first, let last = text.utf8.last, isBlank(first) || isBlank(last) else { return text }
+    return String(decoding: withoutBlanks(Array(text.utf8)[...]), as: UTF8.self)
+  }
+
+  private func withoutBlanks(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    let end = text.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? text.startIndex
+    return text[..<end].drop(while: isBlank)
+  }
+}
+
+private func isDigit(_ character: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(character) }
+
+/// Whether it is white space of ASCII's.
+func isBlank(_ character: UInt8) -> Bool { character == 0x20 || (0x09...0x0D).contains(character) }
+
+/// A text fit to be an identifier or a word in our tables; nil for others.
+func plainText(_ text: String?) -> String? {
+  guard let text, !text.isEmpty, text.utf8.count <= SignedDataLimits.textLength else { return nil }
+  var previous: UInt8 = 0
+  for byte in text.utf8 {
+    // The control characters of ASCII and, in UTF-8, those from U+0080 to U+009F.
+    guard byte >= 0x20, byte != 0x7F, previous != 0xC2 || byte >= 0xA0 else { return nil }
+    previous = byte
+  }
+  return text
+}
+
+extension Int64 {
+  /// From decimal digits with an optional minus sign, and from nothing else.
+  init?(asciiDigits digits: ArraySlice<UInt8>) {
+    let isNegative = digits.first == UInt8(ascii: "-")
+    let digits = isNegative ? digits.dropFirst() : digits
+    guard !digits.isEmpty else { return nil }
+    var value: Int64 = 0
+    for digit in digits {
+      guard isDigit(digit) else { return nil }
+      let (product, tooLarge) = value.multipliedReportingOverflow(by: 10)
+      // Counting downwards reaches the smallest value, which has no positive counterpart.
+      let (difference, tooSmall) = product.subtractingReportingOverflow(Int64(digit - UInt8(ascii: "0")))
+      guard !tooLarge, !tooSmall else { return nil }
+      value = difference
+    }
+    guard isNegative || value != .min else { return nil }
+    self = isNegative ? value : -value
+  }
+}
+
+extension Instant {
+  /// The dates that Apple can mean and that every table and report can hold: years 0 to 9999. Xcode's distant past is one.
+  static let appleDates = Instant(seconds: -62_167_219_200)...Instant(microseconds: 253_402_300_799_999_999)
+
+  /// From one of Apple's `_ms` fields or dates in signed data; nil for what is no date of any calendar of ours.
+  init?(appleMilliseconds milliseconds: Int64) {
+    let instant = Instant(milliseconds: milliseconds)
+    guard Self.appleDates.contains(instant) else { return nil }
+    self = instant
+  }
+
+  /// From a date as verifyReceipt writes it for people: `2012-04-30 15:05:55 Etc/GMT`. Nil for every other form.
+  init?(verifyReceiptText text: String) {
+    guard text.hasSuffix(" Etc/GMT") else { return nil }
+    self.init(rfc3339: text.dropLast(" Etc/GMT".count) + "Z")
+  }
+}

@@ -1,0 +1,321 @@
+import Foundation
+import Reconciliation
+
+/// A payload that a client sent us, as its sender meant it: what transport commonly does to one is undone.
+///
+/// Undone are: white space and line breaks, quotation marks around it, a JSON object or list around it, escapes of JSON,
+/// percent-encoding, the text of a `bytea` column (`\x…`), the other alphabet of base64 than the kind's own, padding that was
+/// lost or added, and `+` that became a space. What it is is told by its content alone, and says nothing about whether it is
+/// genuine.
+///
+/// Time is proportional to the payload. Memory besides the payload is at most five times its length, and a payload longer
+/// than `maximumBytes` is not looked into.
+package struct ReceivedPayload: Sendable {
+  /// Longer payloads are unreadable: 10 MiB. Apple's receipts have some 5 KB and 350 bytes a purchase.
+  package static let maximumBytes = 10 << 20
+
+  /// What a payload turned out to be.
+  enum Content: Sendable {
+    /// A compact JWS in the URL-safe alphabet, without padding.
+    case signed(String)
+    /// The bytes of a PKCS#7 container.
+    case app([UInt8])
+    /// The bytes of an old property list.
+    case transaction([UInt8])
+    case unreadable(Unreadable)
+  }
+
+  /// Why nothing can be read. None of it says that anything was forged.
+  package enum Unreadable: String, Hashable, CaseIterable, Sendable {
+    /// There is nothing.
+    case empty
+    /// Longer than `maximumBytes`.
+    case tooLong
+    /// One of the three kinds, whose end is missing: a column that is too short does that.
+    case truncated
+    /// None of the three kinds.
+    case unknown
+  }
+
+  let content: Content
+
+  /// Reads a payload as it was stored.
+  package init(_ text: String) {
+    let bytes = Array(text.utf8.prefix(Self.maximumBytes + 1))
+    content =
+      bytes.count > Self.maximumBytes ? .unreadable(.tooLong) : PayloadReader.content(bytes[...], layers: 4)
+  }
+
+  /// Which of the three kinds it is.
+  package var kind: ReceiptKind {
+    switch content {
+    case .signed: .signed
+    case .app: .app
+    case .transaction: .transaction
+    case .unreadable: .malformed
+    }
+  }
+
+  /// Why it cannot be read; nil where it can.
+  package var unreadable: Unreadable? {
+    guard case .unreadable(let why) = content else { return nil }
+    return why
+  }
+
+  /// The receipt in the form that verifyReceipt takes; nil for what it does not take.
+  package var base64: String? {
+    switch content {
+    case .app(let bytes), .transaction(let bytes): Data(bytes).base64EncodedString()
+    case .signed, .unreadable: nil
+    }
+  }
+}
+
+extension ReceiptKind {
+  /// What a payload is that a client sent us, damage by transport undone.
+  package static func detect(payload: String) -> ReceiptKind { ReceivedPayload(payload).kind }
+}
+
+/// Takes off one layer of what transport has done after the other.
+private enum PayloadReader {
+  /// - Parameter layers: how many wrappings may still be taken off.
+  static func content(_ text: ArraySlice<UInt8>, layers: Int) -> ReceivedPayload.Content {
+    let text = bare(text)
+    guard let first = text.first else { return .unreadable(.empty) }
+    if isSignedData(text) { return .app(Array(text)) }
+    if isPropertyList(text) { return .transaction(Array(text)) }
+    if layers > 0 {
+      if first == UInt8(ascii: "{") || first == UInt8(ascii: "["), let content = wrapped(text, layers: layers) {
+        return content
+      }
+      if text.starts(with: Array("\\x".utf8)), let bytes = hexadecimal(text.dropFirst(2)) {
+        return content(bytes[...], layers: layers - 1)
+      }
+      if text.contains(UInt8(ascii: "\\")), let bytes = JSONEscapes.resolved(text) {
+        return content(bytes[...], layers: layers - 1)
+      }
+      if text.contains(UInt8(ascii: "%")), let bytes = percentDecoded(text) {
+        return content(bytes[...], layers: layers - 1)
+      }
+    }
+    return signed(text) ?? receipt(text)
+  }
+
+  // MARK: Wrappings
+
+  /// Without white space, quotation marks, zero bytes and byte order marks around it.
+  private static func bare(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    let isAround = { (character: UInt8) in
+      isBlank(character) || character == 0 || character == UInt8(ascii: "\"") || character == UInt8(ascii: "'")
+        || character == UInt8(ascii: "`")
+    }
+    // Bytes of a container are no text: whatever they begin and end with belongs to them.
+    guard !isSignedData(text) else { return text }
+    let end = text.lastIndex { !isAround($0) }.map { $0 + 1 } ?? text.startIndex
+    let bare = text[..<end].drop(while: isAround)
+    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    return bare.starts(with: mark) ? bare.dropFirst(mark.count).drop(while: isAround) : bare
+  }
+
+  /// The names that receipts commonly have in JSON, the more telling ones first.
+  private static let names = [
+    "signedTransactionInfo", "signedTransaction", "jwsRepresentation", "signedPayload", "receipt-data", "receiptData",
+    "transactionReceipt", "latest_receipt", "receipt", "payload",
+  ]
+
+  /// The receipt in a JSON object or in a list with one; nil where there is none, or several and none by a name that tells.
+  private static func wrapped(_ text: ArraySlice<UInt8>, layers: Int) -> ReceivedPayload.Content? {
+    let isList = text.first == UInt8(ascii: "[")
+    let object = isList ? Array("{\"payload\":".utf8) + text + Array("}".utf8) : Array(text)
+    guard let fields = JSONFields(object) else { return nil }
+    if isList, let list = fields.texts("payload") {
+      guard list.count == 1, let only = list[0] else { return nil }
+      return readable(only, layers: layers)
+    }
+    let place = isList ? fields.objects("payload")?.first ?? .none : fields
+    for name in names {
+      if let text = place.document(name), let content = readable(text, layers: layers) { return content }
+    }
+    let others = Set(place.everyText(depth: 3)).compactMap { readable($0, layers: layers) }
+    return others.count == 1 ? others[0] : nil
+  }
+
+  private static func readable(_ text: String, layers: Int) -> ReceivedPayload.Content? {
+    let content = content(Array(text.utf8)[...], layers: layers - 1)
+    if case .unreadable = content { return nil }
+    return content
+  }
+
+  private static func hexadecimal(_ digits: ArraySlice<UInt8>) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(digits.count / 2)
+    var high: UInt8?
+    for digit in digits where !isBlank(digit) {
+      guard let value = value(digit) else { return nil }
+      if let first = high { bytes.append(first << 4 | value) }
+      high = high == nil ? value : nil
+    }
+    return high == nil ? bytes : nil
+  }
+
+  private static func value(_ digit: UInt8) -> UInt8? {
+    switch digit {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+
+  /// RFC 3986, 2.1.
+  private static func percentDecoded(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.count)
+    var rest = text.filter { !(0x09...0x0D).contains($0) }[...]
+    while let character = rest.popFirst() {
+      guard character == UInt8(ascii: "%") else {
+        bytes.append(character)
+        continue
+      }
+      guard let high = rest.popFirst().flatMap(value), let low = rest.popFirst().flatMap(value) else { return nil }
+      bytes.append(high << 4 | low)
+    }
+    return bytes
+  }
+
+  // MARK: JWS
+
+  /// Three base64url parts, the first of them a JSON object with `alg` (RFC 7515, 7.1 and 4.1.1); nil for anything else. The
+  /// signature may be empty: an unsigned one is a forgery of a signed transaction, not some other thing.
+  private static func signed(_ text: ArraySlice<UInt8>) -> ReceivedPayload.Content? {
+    // Dots are in no base64 text; the header comes before the first of them or is all that was left.
+    guard text.starts(with: Array("eyJ".utf8)) || text.contains(UInt8(ascii: ".")) else { return nil }
+    guard text.count <= 2 * SignedDataLimits.jwsLength else { return nil }
+    // White space is a line break that was put in; only then what is left of a plus sign.
+    let candidates = [JWSText(text.filter { !isBlank($0) }), JWSText(text.map { $0 == 0x20 ? UInt8(ascii: "-") : $0 })]
+    guard candidates.contains(where: \.hasHeader) else { return nil }
+    guard let whole = candidates.first(where: \.isWhole) else {
+      return .unreadable(candidates.contains(where: \.isCutOff) ? .truncated : .unknown)
+    }
+    return .signed(whole.text)
+  }
+
+  /// A text that may be a compact JWS, in the alphabet that it should have.
+  private struct JWSText {
+    let text: String
+    let hasHeader: Bool
+    let isWhole: Bool
+    let isCutOff: Bool
+
+    init(_ characters: [UInt8]) {
+      let plain = characters.compactMap { character -> UInt8? in
+        switch character {
+        case UInt8(ascii: "+"): UInt8(ascii: "-")
+        case UInt8(ascii: "/"): UInt8(ascii: "_")
+        case UInt8(ascii: "="): nil
+        case 0x09...0x0D: nil
+        default: character
+        }
+      }
+      text = String(decoding: plain, as: UTF8.self)
+      let parts = plain.split(separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false)
+      let header = parts.first.flatMap(Base64Text.decodeURLSafe).flatMap { JSONFields($0) }
+      let algorithm = header?.text("alg")
+      hasHeader = algorithm != nil
+      guard algorithm != nil, parts.count == 3 else {
+        isWhole = false
+        isCutOff = hasHeader && parts.count < 3
+        return
+      }
+      let signature = Base64Text.decodeURLSafe(parts[2])
+      // 64 bytes (RFC 7518, 3.4); of another algorithm's nobody here knows the length.
+      isCutOff = algorithm == "ES256" && !parts[2].isEmpty && parts[2].count < 86
+      isWhole =
+        signature != nil && !isCutOff && Base64Text.decodeURLSafe(parts[1]).flatMap { JSONFields($0) } != nil
+    }
+  }
+
+  // MARK: Base64
+
+  private static func receipt(_ text: ArraySlice<UInt8>) -> ReceivedPayload.Content {
+    var isCutOff = false
+    var kept: [UInt8]?
+    for isSpaceAPlus in [false, true] {
+      guard !isSpaceAPlus || text.contains(0x20), let bytes = decoded(text, isSpaceAPlus: isSpaceAPlus) else {
+        continue
+      }
+      if isPropertyList(bytes[...]) { return .transaction(bytes) }
+      guard isSignedData(bytes[...]) else {
+        isCutOff = isCutOff || startsLikeReceipt(bytes)
+        continue
+      }
+      // Which of the two it was, the inside tells; what has no inside that can be read is taken as it stands.
+      if (try? ReceiptContainer(bytes)) != nil { return .app(bytes) }
+      if kept == nil { kept = bytes }
+    }
+    return kept.map(ReceivedPayload.Content.app) ?? .unreadable(isCutOff ? .truncated : .unknown)
+  }
+
+  private static func decoded(_ text: ArraySlice<UInt8>, isSpaceAPlus: Bool) -> [UInt8]? {
+    let characters = text.compactMap { character -> UInt8? in
+      switch character {
+      case 0x20: isSpaceAPlus ? UInt8(ascii: "+") : nil
+      case 0x09...0x0D: nil
+      case UInt8(ascii: "-"): UInt8(ascii: "+")
+      case UInt8(ascii: "_"): UInt8(ascii: "/")
+      default: character
+      }
+    }
+    // A text that was cut off may end in the middle of a group of four; what is left of it says what it was.
+    return Base64Text.decodeReceipt(characters)
+      ?? Base64Text.decodeReceipt(Array(characters.prefix(characters.count / 4 * 4)))
+  }
+
+  /// Whether it begins as an app receipt or an old one does.
+  private static func startsLikeReceipt(_ bytes: [UInt8]) -> Bool {
+    if bytes.first == UInt8(ascii: "{") { return bytes.firstRange(of: Array("\"purchase-info\"".utf8)) != nil }
+    return bytes.first == 0x30 && bytes.prefix(20).firstRange(of: signedDataIdentifier) != nil
+  }
+
+  // MARK: PKCS#7
+
+  /// `signedData`, 1.2.840.113549.1.7.2 (RFC 2315, 14), as its DER element.
+  private static let signedDataIdentifier: [UInt8] = [
+    0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02,
+  ]
+
+  /// A `ContentInfo` (RFC 2315, 7): a sequence of the identifier and content tagged [0]. A sequence that claims more bytes
+  /// than there are was cut off on its way.
+  private static func isSignedData(_ bytes: ArraySlice<UInt8>) -> Bool {
+    var rest = bytes
+    guard rest.popFirst() == 0x30, let length = rest.popFirst() else { return false }
+    switch length {
+    case 0x80: break
+    case 0x81...0x84:
+      let octets = Int(length & 0x7F)
+      guard rest.count > octets else { return false }
+      let count = rest.prefix(octets).reduce(0) { $0 << 8 | Int($1) }
+      rest = rest.dropFirst(octets)
+      guard count <= rest.count else { return false }
+    default: guard length < 0x80, Int(length) <= rest.count else { return false }
+    }
+    return rest.starts(with: signedDataIdentifier) && rest.dropFirst(signedDataIdentifier.count).first == 0xA0
+  }
+
+  // MARK: Property list
+
+  /// `{ … "purchase-info" = "…"; … }`
+  private static func isPropertyList(_ bytes: ArraySlice<UInt8>) -> Bool {
+    let text = trimmed(bytes)
+    guard text.first == UInt8(ascii: "{"), text.last == UInt8(ascii: "}"),
+      let key = text.firstRange(of: Array("\"purchase-info\"".utf8))
+    else { return false }
+    let assignment = trimmed(text[key.upperBound...])
+    return assignment.first == UInt8(ascii: "=") && trimmed(assignment.dropFirst()).first == UInt8(ascii: "\"")
+  }
+
+  private static func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    let end = text.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? text.startIndex
+    return text[..<end].drop(while: isBlank)
+  }
+}

@@ -1,0 +1,75 @@
+import Reconciliation
+
+/// What Apple says about the order id of one of its mails to a customer (Look Up Order ID).
+package struct OrderAnswer: Hashable, Sendable {
+  /// The answer, sorted by what may be concluded from it.
+  package enum Outcome: Hashable, Sendable {
+    /// The transactions of the invoice that are of this app and believed, in Apple's order.
+    case found([AppleTransaction])
+    /// Apple knows no such order of this app, or it is no order id.
+    case unknown
+    /// No answer, or none that says anything about the order.
+    case unanswered(Silence)
+    /// Apple refuses our credential or our request: nothing follows about the order.
+    case fault(AppleFault)
+  }
+
+  package var outcome: Outcome
+  /// How many signed transactions are not believed.
+  package var refused = 0
+  package var trail = ServerAPITrail()
+
+  init(outcome: Outcome, trail: ServerAPITrail = ServerAPITrail()) {
+    self.outcome = outcome
+    self.trail = trail
+  }
+
+  /// Reads an answer, whose documents are verified one by one. `status` is 0 for an order that is known, and 1 for one that
+  /// is not, both with HTTP 200.
+  static func read(
+    _ result: Result<JSONFields, ServerAPIRefusal>, verifier: AnswerVerifier, trail: ServerAPITrail
+  ) -> OrderAnswer {
+    let page: JSONFields
+    switch result {
+    case .failure(let refusal): return OrderAnswer(outcome: Outcome(refusal), trail: trail)
+    case .success(let fields): page = fields
+    }
+    guard let status = page.integer("status") else { return silent("an answer without status", trail) }
+    guard status != 1 else { return OrderAnswer(outcome: .unknown, trail: trail) }
+    guard status == 0 else { return silent("an answer with the status \(status)", trail) }
+    guard let signed = page.texts("signedTransactions") else {
+      return silent("an answer without signedTransactions", trail)
+    }
+    var answer = OrderAnswer(outcome: .unknown, trail: trail)
+    var transactions: [AppleTransaction] = []
+    for jws in signed {
+      switch verifier.verify(jws ?? "", host: .production) {
+      case .success(let transaction): transactions.append(transaction)
+      case .failure(let refusal):
+        answer.refused += 1
+        answer.trail.warn("a transaction of the invoice is not believed: \(refusal)")
+      }
+    }
+    answer.outcome =
+      transactions.isEmpty && answer.refused > 0
+      ? .unanswered(Silence(reason: .appleError, detail: "no transaction of the invoice is believed"))
+      : .found(transactions)
+    return answer
+  }
+
+  private static func silent(_ detail: String, _ trail: ServerAPITrail) -> OrderAnswer {
+    OrderAnswer(outcome: .unanswered(Silence(reason: .appleError, detail: detail)), trail: trail)
+  }
+}
+
+extension OrderAnswer.Outcome {
+  init(_ refusal: ServerAPIRefusal) {
+    switch refusal {
+    case .notFound, .accountGone, .malformedId: self = .unknown
+    case .revisionRefused, .windowExpired:
+      self = .unanswered(Silence(reason: .appleError, detail: "a paging error about an answer without pages"))
+    case .unanswered(let silence): self = .unanswered(silence)
+    case .fault(let fault): self = .fault(fault)
+    }
+  }
+}

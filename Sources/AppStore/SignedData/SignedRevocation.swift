@@ -1,0 +1,94 @@
+import Reconciliation
+
+extension JSONFields {
+  /// What a signed transaction says about being taken back (Apple: `revocationDate` and its like, and the items of
+  /// `advancedCommerceInfo`). One without a revocation date says that it is not revoked; one whose date cannot be read says
+  /// nothing.
+  var revocation: Statement<Revocation?> {
+    let items = (object("advancedCommerceInfo")?.objects("items") ?? []).map(AdvancedCommerceItem.init)
+    let ofItems = AdvancedCommerceItem.revocation(of: items, price: integer("price"))
+    guard has("revocationDate") else { return .says(ofItems) }
+    guard let date = instant("revocationDate") else { return ofItems.map(Statement.says) ?? .silent }
+    // Apple leaves type and percentage out for Advanced Commerce: what was refunded stands at the items alone.
+    let revocation = Revocation(
+      date: date, percentage: integer32("revocationPercentage"), type: text("revocationType"),
+      reason: integer32("revocationReason"))
+    guard revocation.type == nil, revocation.percentage == nil, var ofItems else { return .says(revocation) }
+    ofItems.date = date
+    ofItems.reason = revocation.reason ?? ofItems.reason
+    return .says(ofItems)
+  }
+}
+
+/// One item of a purchase through the Advanced Commerce API (Apple: `AdvancedCommerceTransactionItem`).
+private struct AdvancedCommerceItem {
+  /// Milliunits of the transaction's currency.
+  private let price: Int64?
+  private let refunds: [Refund]
+  private let revocationDate: Instant?
+
+  /// Apple: `AdvancedCommerceRefund`.
+  private struct Refund {
+    let amount: Int64?
+    let date: Instant?
+    /// `FULL`, `PRORATED`, `CUSTOM`, or a newer word.
+    let type: String?
+  }
+
+  init(_ fields: JSONFields) {
+    price = fields.integer("price")
+    revocationDate = fields.instant("revocationDate")
+    refunds = (fields.objects("refunds") ?? []).map {
+      Refund(amount: $0.integer("refundAmount"), date: $0.instant("refundDate"), type: $0.text("refundType"))
+    }
+  }
+
+  private var isTouched: Bool { revocationDate != nil || !refunds.isEmpty }
+
+  /// Milliunits that the refunds name together; nil where one of them names none, or there is no refund.
+  private var amountOfRefunds: Int64? {
+    guard !refunds.isEmpty else { return nil }
+    return sum(refunds.map(\.amount))
+  }
+
+  /// Milliunits that were paid back; nil where nobody tells.
+  private var refunded: Int64? {
+    guard isTouched else { return 0 }
+    return isWhole ? price ?? amountOfRefunds : amountOfRefunds
+  }
+
+  /// Whether all of the item was taken back.
+  private var isWhole: Bool {
+    if refunds.contains(where: { $0.type == "FULL" }) { return true }
+    guard !refunds.isEmpty else { return revocationDate != nil }
+    guard let price, price > 0, let amountOfRefunds else { return false }
+    return amountOfRefunds >= price
+  }
+
+  private var latest: Instant? { (refunds.compactMap(\.date) + [revocationDate].compactMap(\.self)).max() }
+
+  /// What the items say together: one of several that was refunded is a part of the purchase, never none of it and never all.
+  ///
+  /// - Parameter price: of the whole transaction, in milliunits.
+  static func revocation(of items: [AdvancedCommerceItem], price: Int64?) -> Revocation? {
+    guard let date = items.compactMap(\.latest).max(), items.contains(where: \.isTouched) else { return nil }
+    guard !items.allSatisfy(\.isWhole) else { return Revocation(date: date) }
+    guard let total = price ?? sum(items.map(\.price)), total > 0, let refunded = sum(items.map(\.refunded)),
+      refunded > 0
+    else { return Revocation(date: date, isOfSomeItems: true) }
+    let share = Int32(min(max((Double(refunded) / Double(total) * 100_000).rounded(), 1), 99_999))
+    return Revocation(date: date, percentage: share, isOfSomeItems: true)
+  }
+}
+
+/// Nil where one is unknown, or they are more than any price.
+private func sum(_ amounts: [Int64?]) -> Int64? {
+  var sum: Int64 = 0
+  for amount in amounts {
+    guard let amount, amount >= 0 else { return nil }
+    let (value, overflow) = sum.addingReportingOverflow(amount)
+    guard !overflow else { return nil }
+    sum = value
+  }
+  return sum
+}

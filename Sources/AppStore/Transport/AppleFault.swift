@@ -1,0 +1,101 @@
+/// Apple refuses our credential, or our request as such. Nothing follows about what was asked.
+///
+/// It may be an accident of one question (a receipt of another developer's app brings 21004, an id that a client made up
+/// 4000000), or the same for every question of the app. One answer cannot tell: the caller compares kinds and credentials.
+package enum AppleFault: Error, Hashable, Sendable {
+  /// HTTP 401, from that side.
+  case tokenRefused(AppleHost)
+  /// HTTP 403.
+  case accessRefused
+  /// 4040003.
+  case appUnknown(bundleId: String)
+  /// 21004.
+  case sharedSecretRefused
+  /// 21000, 4000000 and the codes of wrong parameters.
+  case requestRefused(code: Int?)
+  /// The token could not be signed; nothing was asked.
+  case tokenNotSigned
+
+  /// What is refused, by which refusals are alike.
+  package enum Kind: String, Hashable, CaseIterable, Sendable {
+    case tokenRefused = "token_refused"
+    case accessRefused = "access_refused"
+    case appUnknown = "app_unknown"
+    case sharedSecretRefused = "shared_secret_refused"
+    case requestRefused = "request_refused"
+    case tokenNotSigned = "token_not_signed"
+  }
+
+  /// What we authorize a question with. An answer that is accepted with it acquits it.
+  package enum Credential: String, Hashable, CaseIterable, Sendable {
+    /// The key of the App Store Server API, with its issuer and bundle.
+    case serverAPIKey
+    /// verifyReceipt's password.
+    case sharedSecret
+  }
+
+  /// What is refused.
+  package var kind: Kind {
+    switch self {
+    case .tokenRefused: .tokenRefused
+    case .accessRefused: .accessRefused
+    case .appUnknown: .appUnknown
+    case .sharedSecretRefused: .sharedSecretRefused
+    case .requestRefused: .requestRefused
+    case .tokenNotSigned: .tokenNotSigned
+    }
+  }
+
+  /// The credential that is refused; nil where it is the request.
+  package var credential: Credential? {
+    switch self {
+    case .tokenRefused, .accessRefused, .appUnknown, .tokenNotSigned: .serverAPIKey
+    case .sharedSecretRefused: .sharedSecret
+    case .requestRefused: nil
+    }
+  }
+
+  /// Whether a new token could help: the one that was refused may have been damaged, or dated by a clock that was wrong.
+  package var mayPassWithAFreshToken: Bool {
+    switch self {
+    case .tokenRefused, .accessRefused, .appUnknown: true
+    case .sharedSecretRefused, .requestRefused, .tokenNotSigned: false
+    }
+  }
+
+  /// For the operator: what is wrong and what to do.
+  package var message: String {
+    switch self {
+    case .tokenRefused(let host):
+      """
+      Apple's \(host) side does not accept our token (HTTP 401). Check issuerId, keyId and privateKeyFile against App \
+      Store Connect (Users and Access > Integrations > In-App Purchase: a key of another kind does not do), bundleId, \
+      and this machine's clock. Production also refuses every token for an app that was never released.
+      """
+    case .accessRefused:
+      """
+      Apple knows our key but does not let it ask this (HTTP 403). Check in App Store Connect that it is an In-App \
+      Purchase key that was not revoked, and that all agreements are accepted; otherwise look for a proxy that answers \
+      in Apple's place.
+      """
+    case .appUnknown(let bundleId):
+      """
+      Apple does not find the app \(bundleId) for our key (4040003). Check bundleId, and that the key is of the account \
+      that owns the app.
+      """
+    case .sharedSecretRefused:
+      """
+      Apple does not accept the app's shared secret (status 21004). Put the current one from App Store Connect \
+      (Apps > the app > App Information > App-Specific Shared Secret) into the file named by sharedSecretFile; \
+      generating a new secret there invalidates the old one at once.
+      """
+    case .requestRefused(let code):
+      """
+      Apple says that the request itself is wrong (\(code.map { $0 < 100_000 ? "status \($0)" : "\($0)" } ?? "no code")). \
+      Check the URLs of Apple's interfaces in the configuration, and that no proxy between here and Apple changes \
+      requests; otherwise it is a defect of this program.
+      """
+    case .tokenNotSigned: "The token could not be signed with the key in privateKeyFile. Download or make a new key."
+    }
+  }
+}

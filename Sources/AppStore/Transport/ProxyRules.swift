@@ -1,0 +1,133 @@
+import AsyncHTTPClient
+import Foundation
+
+/// Which proxy an address is reached through, by the variables that other programs obey as well: `HTTPS_PROXY`,
+/// `HTTP_PROXY` and `NO_PROXY`, or the same in small letters, which win.
+///
+/// Addresses of this very machine are never asked of a proxy.
+package struct ProxyRules: Hashable, Sendable {
+  /// A proxy as one of the variables names it.
+  package struct Proxy: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
+      /// By `CONNECT`.
+      case http
+      case socks
+    }
+
+    package var kind: Kind
+    package var host: String
+    package var port: Int
+    /// What the proxy wants to know of us; part of its address.
+    var credentials: Secret?
+  }
+
+  /// How an address is reached.
+  package enum Route: Hashable, Sendable {
+    case direct
+    case proxy(Proxy)
+    /// The variable of this name is no address of a proxy; nothing may go past one that was meant.
+    case unusable(variable: String)
+  }
+
+  /// No proxy for anything.
+  package static let none = ProxyRules(environment: [:])
+  /// What this process was started with.
+  package static let ofThisProcess = ProxyRules(environment: ProcessInfo.processInfo.environment)
+
+  private let routes: [String: Route]
+  private let exceptions: [Exception]
+
+  /// Reads the variables of an environment.
+  package init(environment: [String: String]) {
+    let value = { (name: String) -> (name: String, text: String)? in
+      for name in [name.lowercased(), name] {
+        if let text = environment[name]?.trimmingCharacters(in: .whitespaces), !text.isEmpty { return (name, text) }
+      }
+      return nil
+    }
+    var routes: [String: Route] = [:]
+    for (scheme, name) in [("https", "HTTPS_PROXY"), ("http", "HTTP_PROXY")] {
+      guard let (name, text) = value(name) else { continue }
+      routes[scheme] = Proxy(text).map(Route.proxy) ?? .unusable(variable: name)
+    }
+    self.routes = routes
+    exceptions = (value("NO_PROXY")?.text ?? "").split(separator: ",").compactMap { Exception(String($0)) }
+  }
+
+  /// Every way that something may be asked, `direct` among them.
+  var everyRoute: Set<Route> { Set(routes.values).union([.direct]) }
+
+  /// How a URL is reached.
+  package func route(to url: String) -> Route {
+    guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(), let host = parts.host,
+      let route = routes[scheme]
+    else { return .direct }
+    let name = host.lowercased().trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
+    let port = parts.port ?? (scheme == "https" ? 443 : 80)
+    guard !EndpointURL.isLoopback(name), !exceptions.contains(where: { $0.covers(name, port: port) }) else {
+      return .direct
+    }
+    return route
+  }
+
+  /// An entry of `NO_PROXY`: `*`, a name with all names below it, or a number, each perhaps with a port.
+  private struct Exception: Hashable {
+    private let name: String
+    private let port: Int?
+
+    init?(_ entry: String) {
+      var name = entry.trimmingCharacters(in: .whitespaces).lowercased()
+      var port: Int?
+      // More than one colon is a number of IPv6.
+      if let colon = name.lastIndex(of: ":"), name.firstIndex(of: ":") == colon || name.hasPrefix("[") {
+        if let number = Int(name[name.index(after: colon)...]) {
+          port = number
+          name = String(name[..<colon])
+        }
+      }
+      name = name.trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
+      if name.hasPrefix("*.") { name.removeFirst() }
+      while name.hasPrefix(".") { name.removeFirst() }
+      guard !name.isEmpty else { return nil }
+      self.name = name
+      self.port = port
+    }
+
+    func covers(_ host: String, port: Int) -> Bool {
+      guard self.port == nil || self.port == port else { return false }
+      return name == "*" || host == name || host.hasSuffix(".\(name)")
+    }
+  }
+}
+
+extension ProxyRules.Proxy {
+  /// From `http://user:password@host:port`; the scheme, `http` or `socks5`, and the port may be missing.
+  fileprivate init?(_ text: String) {
+    guard let parts = URLComponents(string: text.contains("://") ? text : "http://\(text)"), let host = parts.host,
+      !host.isEmpty, parts.port.map({ (1...65_535).contains($0) }) ?? true
+    else { return nil }
+    switch parts.scheme?.lowercased() {
+    case "http":
+      kind = .http
+      port = parts.port ?? 80
+    case "socks5", "socks5h":
+      guard parts.user == nil else { return nil }
+      kind = .socks
+      port = parts.port ?? 1_080
+    default: return nil
+    }
+    self.host = host.trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
+    credentials = parts.user.map { Secret("\($0):\(parts.password ?? "")") }
+  }
+
+  /// As the HTTP client wants it.
+  var configuration: HTTPClient.Configuration.Proxy {
+    switch kind {
+    case .http:
+      .server(
+        host: host, port: port,
+        authorization: credentials.map { .basic(credentials: Data($0.reveal().utf8).base64EncodedString()) })
+    case .socks: .socksServer(host: host, port: port)
+    }
+  }
+}

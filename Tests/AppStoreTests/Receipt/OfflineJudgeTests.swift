@@ -1,0 +1,137 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import AppStore
+
+@Suite("Without asking anybody")
+struct OfflineJudgeTests {
+  private func judgement(_ payload: String, roots: TrustedRoots? = nil) throws -> OfflineJudgement {
+    OfflineJudge(roots: try roots ?? TestCertificateAuthority.bothRoots).judge(payload).judgement
+  }
+
+  private func proof(_ payload: String) throws -> GenuineProof {
+    guard case .genuine(let proof) = try judgement(payload) else {
+      throw RunningSimulator.Failure(description: "not genuine: \(try judgement(payload))")
+    }
+    return proof
+  }
+
+  @Test("a signed transaction is genuine")
+  func signedTransaction() throws {
+    let proof = try proof(try TestJWS().text)
+    #expect(proof.signedTransactionId == "2000000123456789" && proof.environment == .production)
+    #expect(proof.bundleId == "com.example.game" && proof.facts.map(\.channel) == [.offline])
+  }
+
+  @Test("a signed transaction of no app is none")
+  func withoutBundle() throws {
+    let payload = try TestJWS(payload: TestJWS.transaction { $0["bundleId"] = nil }).text
+    #expect(try judgement(payload) == .refused(.malformed))
+    let verifier = JWSVerifier(roots: try TestCertificateAuthority.transactions.roots)
+    #expect(verifier.verifyTransaction(payload, channel: .offline) == .failure(.payloadIncomplete("bundleId")))
+  }
+
+  @Test("a notification counts as the transaction inside it")
+  func notification() throws {
+    let payload = try ServerAPIScript.notification("u1")
+    #expect(try proof(payload) == proof(try TestJWS().text))
+    #expect(try proof(#"{"signedPayload":"\#(payload)"}"#).signedTransactionId == "2000000123456789")
+  }
+
+  @Test("a notification around a forged transaction is forged")
+  func notificationAroundAForgery() throws {
+    let inner = ServerAPIScript.spoilt(try TestJWS().text)
+    let payload = try TestJWS(payload: [
+      "notificationType": "REFUND", "notificationUUID": "u", "signedDate": milliseconds(2026, 6),
+      "data": ["bundleId": "com.example.game", "environment": "Production", "signedTransactionInfo": inner]
+        as [String: any Sendable],
+    ]).text
+    #expect(try judgement(payload) == .refused(.signatureInvalid))
+  }
+
+  @Test(
+    "anything else that Apple signed is a receipt without purchases",
+    arguments: [
+      TestJWS.renewalInfo,
+      [
+        "receiptType": "Production", "appAppleId": 1_234_567_890, "bundleId": "com.example.game",
+        "receiptCreationDate": milliseconds(2026, 6), "originalApplicationVersion": "1.0", "appTransactionId": "7",
+      ],
+      [
+        "notificationType": "TEST", "notificationUUID": "u", "signedDate": milliseconds(2026, 6),
+        "data": ["bundleId": "com.example.game", "environment": "Production"] as [String: any Sendable],
+      ],
+      ["signedDate": milliseconds(2026, 6), "somethingNew": true],
+    ] as [[String: any Sendable]])
+  func otherThings(payload: [String: any Sendable]) throws {
+    let proof = try proof(try TestJWS(payload: payload).text)
+    #expect(proof.facts.isEmpty && proof.signedTransactionId == nil)
+    if payload["receiptType"] != nil { #expect(proof.environment == .production) }
+  }
+
+  @Test("and forged it is forged")
+  func otherThingsForged() throws {
+    let payload = ServerAPIScript.spoilt(try TestJWS(payload: TestJWS.renewalInfo).text)
+    #expect(try judgement(payload) == .refused(.signatureInvalid))
+  }
+
+  @Test("what Xcode made is Xcode's, whatever it is")
+  func xcode() throws {
+    for payload in [
+      TestJWS.transaction { $0["environment"] = "Xcode" },
+      ["receiptType": "Xcode", "bundleId": "com.example.game", "receiptCreationDate": milliseconds(2026, 6)],
+    ] { #expect(try judgement(try TestJWS(payload: payload).text) == .refused(.xcode)) }
+  }
+
+  @Test("what cannot be judged names what Apple can be asked about")
+  func claims() throws {
+    let unknown = try TestJWS(payload: TestJWS.transaction { $0["environment"] = "Moon" }).text
+    guard case .claim(let claim) = try judgement(unknown) else {
+      Issue.record("\(try judgement(unknown))")
+      return
+    }
+    #expect(claim.transactionIds == ["2000000123456789"] && claim.bundleId == "com.example.game")
+
+    let twoSigners = { () throws -> String in
+      var receipt = try TestAppReceipt()
+      receipt.signers = 2
+      receipt.purchases = [TestAppReceipt.purchase(id: "7"), TestAppReceipt.purchase(id: "8")]
+      return try receipt.base64
+    }
+    let signedAttributes = { () throws -> String in
+      var receipt = try TestAppReceipt()
+      receipt.signedAttributes = TestASN1.element(0xA0, [])
+      receipt.purchases = [TestAppReceipt.purchase(id: "7"), TestAppReceipt.purchase(id: "8")]
+      return try receipt.base64
+    }
+    for payload in [try twoSigners(), try signedAttributes()] {
+      guard case .claim(let claim) = try judgement(payload) else {
+        Issue.record("\(try judgement(payload))")
+        continue
+      }
+      #expect(claim.transactionIds == ["8", "7"] && claim.bundleId == "com.example.game")
+    }
+  }
+
+  @Test("an old receipt whose certificate leads nowhere is a claim, as is every one without roots")
+  func oldReceipts() throws {
+    let foreign = OfflineJudge(roots: try TestCertificateAuthority.transactions.roots)
+    for judge in [foreign, OfflineJudge(roots: nil)] {
+      guard case .claim(let claim) = try judge.judge(TestOldReceipt().base64).judgement else {
+        Issue.record("no claim")
+        continue
+      }
+      #expect(claim.transactionIds == ["170000029449420"] && claim.bundleId == "com.example.game")
+    }
+  }
+
+  @Test("without roots signed data is not judged, and junk is junk")
+  func withoutRoots() throws {
+    let judge = OfflineJudge(roots: nil)
+    #expect(!judge.hasRoots)
+    #expect(judge.judge(try TestJWS().text).judgement == .noRoots)
+    #expect(judge.judge(try TestAppReceipt().base64).judgement == .noRoots)
+    #expect(judge.judge("junk").judgement == .refused(.malformed))
+  }
+}

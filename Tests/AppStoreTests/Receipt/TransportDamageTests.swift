@@ -1,0 +1,140 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import AppStore
+
+/// What transport does to a payload on its way to us, as a function of the payload. The simulator does the same.
+enum TransportDamage: String, CaseIterable, CustomTestStringConvertible {
+  case none, spaceForPlus, otherAlphabet, lostPadding, addedPadding, linesOf64, linesOf76, linesOf64AndSpaces, quotes
+  case singleQuotes, escapedSlashes, escapedLineBreaks, jsonReceiptData, jsonPayload, jsonOtherName, jsonNested,
+    jsonList
+  case jsonInQuotes, percent, bytea, byteaOfBytes, byteOrderMark, zeroByte, blanksAround
+
+  var testDescription: String { rawValue }
+
+  /// The damaged text; nil where the damage makes no sense for the payload.
+  func applied(to payload: String) -> String? {
+    let isJWS = payload.contains(".")
+    switch self {
+    case .none: return payload
+    case .spaceForPlus: return isJWS ? nil : payload.replacing("+", with: " ")
+    case .otherAlphabet:
+      return isJWS
+        ? payload.replacing("-", with: "+").replacing("_", with: "/")
+        : payload.replacing("+", with: "-").replacing("/", with: "_")
+    case .lostPadding: return payload.replacing("=", with: "")
+    case .addedPadding:
+      return isJWS
+        ? payload.split(separator: ".").map { $0 + String(repeating: "=", count: (4 - $0.utf8.count % 4) % 4) }
+          .joined(separator: ".") : payload + "=="
+    case .linesOf64: return Self.lines(payload, 64, "\r\n")
+    case .linesOf76: return Self.lines(payload, 76, "\n")
+    case .linesOf64AndSpaces: return isJWS ? nil : Self.lines(payload.replacing("+", with: " "), 64, "\n")
+    case .quotes: return "\"\(payload)\""
+    case .singleQuotes: return "'\(payload)'\n"
+    case .escapedSlashes: return payload.replacing("/", with: "\\/") + "\\n"
+    case .escapedLineBreaks: return Self.lines(payload, 64, "\\r\\n")
+    case .jsonReceiptData: return #"{"password":"secret","receipt-data":"\#(payload)","exclude-old-transactions":true}"#
+    case .jsonPayload: return #" {"payload" : "\#(payload)"} "#
+    case .jsonOtherName: return #"{"id":17,"name":"Zoë","token_of_ours":"\#(payload)","note":null}"#
+    case .jsonNested: return #"{"data":{"store":"apple","proof":{"blob":"\#(payload)"}}}"#
+    case .jsonList: return #"["\#(payload)"]"#
+    case .jsonInQuotes: return #""{\"signedPayload\":\"\#(payload)\"}""#
+    case .percent: return payload.addingPercentEncoding(withAllowedCharacters: .alphanumerics)
+    case .bytea: return "\\x" + Self.hexadecimal(Array(payload.utf8))
+    case .byteaOfBytes:
+      return Data(base64Encoded: payload).map { "\\x" + Self.hexadecimal(Array($0)).uppercased() }
+    case .byteOrderMark: return "\u{FEFF}" + payload
+    case .zeroByte: return payload + "\u{0}"
+    case .blanksAround: return "\t\n  \(payload) \r\n"
+    }
+  }
+
+  private static func lines(_ text: String, _ length: Int, _ end: String) -> String {
+    stride(from: 0, to: text.count, by: length).map { text.dropFirst($0).prefix(length) }.joined(separator: end)
+  }
+
+  private static func hexadecimal(_ bytes: [UInt8]) -> String {
+    bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
+}
+
+@Suite("What transport did to a payload is undone")
+struct TransportDamageTests {
+  private static func judge() throws -> OfflineJudge { OfflineJudge(roots: try TestCertificateAuthority.bothRoots) }
+
+  /// Receipts whose base64 has plus signs and slashes, and needs padding.
+  private static let payloads: [String] = {
+    do {
+      var receipt = try TestAppReceipt()
+      receipt.attributes.append(TestASN1.attribute(77, [UInt8](repeating: 0xFB, count: 40)))
+      let old = TestOldReceipt()
+      return [try TestJWS().text, try receipt.base64, try old.base64]
+    } catch { preconditionFailure("\(error)") }
+  }()
+
+  @Test("whatever it was, and the signature holds", arguments: TransportDamage.allCases)
+  func undone(damage: TransportDamage) throws {
+    for payload in Self.payloads {
+      guard let damaged = damage.applied(to: payload) else { continue }
+      let (kind, judgement) = try Self.judge().judge(damaged)
+      #expect(kind == ReceiptKind.detect(payload: payload))
+      guard case .genuine(let proof) = judgement else {
+        Issue.record("\(kind) with \(damage.rawValue): \(judgement)")
+        continue
+      }
+      #expect(proof.facts.count == 1)
+    }
+  }
+
+  @Test("and two of them at once", arguments: TransportDamage.allCases)
+  func twice(damage: TransportDamage) throws {
+    for payload in Self.payloads {
+      for second in [TransportDamage.quotes, .bytea, .linesOf76, .jsonList, .blanksAround] {
+        guard let damaged = damage.applied(to: payload), let twice = second.applied(to: damaged) else { continue }
+        // Line breaks within JSON are none of transport's doing, and a quotation mark within one is its end.
+        let isJSON = damaged.contains("{") || damaged.contains("[")
+        let breaksJSON = damaged.utf8.contains { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }
+        guard !(isJSON && second == .linesOf76), !(breaksJSON && second == .jsonList) else { continue }
+        let (_, judgement) = try Self.judge().judge(twice)
+        guard case .genuine = judgement else {
+          Issue.record("\(damage.rawValue), then \(second.rawValue): \(judgement) \(payload.prefix(20))")
+          continue
+        }
+      }
+    }
+  }
+
+  @Test("but what was cut off is unreadable, and never forged")
+  func truncated() throws {
+    let judge = try Self.judge()
+    for payload in Self.payloads {
+      for length in stride(from: 1, to: payload.utf8.count - 2, by: 97) {
+        let (kind, judgement) = judge.judge(String(payload.prefix(length)))
+        #expect(kind == .malformed && judgement == .refused(.malformed), "\(length) of \(payload.utf8.count)")
+      }
+    }
+  }
+
+  @Test("the receipt is sent on as Apple wants it", arguments: TransportDamage.allCases)
+  func sentOn(damage: TransportDamage) throws {
+    let payload = Self.payloads[1]
+    guard let damaged = damage.applied(to: payload) else { return }
+    #expect(ReceivedPayload(damaged).base64 == payload)
+  }
+
+  @Test("Ten megabytes are read")
+  func tenMegabytes() throws {
+    var receipt = try TestAppReceipt()
+    let count = 24_000
+    receipt.purchases = (0..<count).map { TestAppReceipt.purchase(id: "\(1_000_000_000_000_000 + $0)") }
+    let payload = try receipt.base64
+    #expect(payload.utf8.count > 8 << 20 && payload.utf8.count <= ReceivedPayload.maximumBytes)
+    guard case .genuine(let proof) = try Self.judge().judge(payload).judgement else {
+      Issue.record("not read")
+      return
+    }
+    #expect(proof.facts.count == count)
+  }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import AppStore
+
+@Suite("What Advanced Commerce gives back")
+struct SignedRevocationTests {
+  private static let date = milliseconds(2026, 7)
+
+  private func revocation(_ json: String) throws -> Statement<Revocation?> {
+    try #require(JSONFields(Array("{\(json)}".utf8))).revocation
+  }
+
+  private func items(_ items: String...) -> String {
+    #""advancedCommerceInfo":{"items":[\#(items.joined(separator: ","))]}"#
+  }
+
+  private func item(_ price: Int, _ refunds: String = "") -> String {
+    #"{"SKU":"a","price":\#(price),"refunds":[\#(refunds)]}"#
+  }
+
+  private func refund(_ amount: Int, _ type: String) -> String {
+    #"{"refundAmount":\#(amount),"refundDate":\#(Self.date),"refundReason":"OTHER","refundType":"\#(type)"}"#
+  }
+
+  @Test("one item of several is a part, never none and never all")
+  func oneOfSeveral() throws {
+    let part = Statement.says(
+      Revocation?.some(Revocation(date: Instant(milliseconds: Self.date), percentage: 25_000, isOfSomeItems: true)))
+    #expect(try revocation(#""price":4000,"# + items(item(1_000, refund(1_000, "FULL")), item(3_000))) == part)
+    #expect(try revocation(items(item(1_000, refund(1_000, "CUSTOM")), item(3_000))) == part)
+    #expect(try revocation(items(item(2_000), item(2_000, refund(1_000, "PRORATED")))) == part)
+    // Even where Apple sets the transaction's own date, and has no percentage for these.
+    #expect(
+      try revocation(#""revocationDate":\#(Self.date),"# + items(item(1_000, refund(1_000, "FULL")), item(3_000)))
+        == part)
+  }
+
+  @Test("one item of several is a part even where nobody tells how large")
+  func unknownShare() throws {
+    let json = items(#"{"revocationDate":\#(Self.date)}"#, #"{"SKU":"b"}"#)
+    guard case .says(.some(let told)) = try revocation(json) else {
+      Issue.record("nothing told")
+      return
+    }
+    #expect(!told.isFull && told.percentage == nil && told.isOfSomeItems)
+    // Amounts that no price can be lead to no share.
+    guard case .says(.some(let odd)) = try revocation(items(item(.max, refund(.max, "CUSTOM")), item(.max))) else {
+      Issue.record("nothing told")
+      return
+    }
+    #expect(!odd.isFull)
+  }
+
+  @Test("every item is all of it")
+  func everyItem() throws {
+    let all = items(
+      item(1_000, refund(1_000, "FULL")), item(3_000, refund(1_000, "CUSTOM") + "," + refund(2_000, "CUSTOM")))
+    guard case .says(.some(let told)) = try revocation(all) else {
+      Issue.record("nothing told")
+      return
+    }
+    #expect(told.isFull && !told.isOfSomeItems)
+  }
+
+  @Test("no item is nothing, and a purchase without items is as Apple says")
+  func noItem() throws {
+    #expect(try revocation(items(item(1_000), item(3_000))) == .says(nil))
+    #expect(try revocation(items()) == .says(nil))
+    #expect(
+      try revocation(#""revocationDate":\#(Self.date),"revocationReason":1,"# + items())
+        == .says(Revocation(date: Instant(milliseconds: Self.date), reason: 1)))
+    #expect(
+      try revocation(#""revocationDate":\#(Self.date),"revocationType":"REFUND_FULL","# + items(item(1_000)))
+        == .says(Revocation(date: Instant(milliseconds: Self.date), type: "REFUND_FULL")))
+  }
+}

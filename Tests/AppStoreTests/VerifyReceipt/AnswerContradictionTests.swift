@@ -1,0 +1,75 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import AppStore
+
+@Suite("An answer to another receipt")
+struct AnswerContradictionTests {
+  private static let created = Instant(seconds: 1_780_272_000)
+
+  private func fact(_ id: String, product: String = "gems.100", type: ProductType? = .consumable) -> TransactionFact {
+    var fact = TransactionFact(
+      environment: .production, transactionId: id, productId: product, channel: .offline, signedDate: Self.created)
+    fact.productType = type
+    return fact
+  }
+
+  private func proof(_ facts: [TransactionFact]) -> GenuineProof {
+    GenuineProof(
+      environment: .production, bundleId: "com.example.game", facts: facts, creationDate: Self.created)
+  }
+
+  private func answer(
+    _ facts: [TransactionFact], environment: AppleEnvironment = .production, bundleId: String? = "com.example.game",
+    created: Instant? = Instant(microseconds: created.microseconds + 617_000)
+  ) -> VerifiedReceipt {
+    var receipt = VerifiedReceipt(
+      environment: environment, bundleId: bundleId, facts: facts, requestDate: Instant(seconds: 1_795_212_000),
+      status: 0)
+    receipt.creationDate = created
+    return receipt
+  }
+
+  @Test("is not seen where all agrees")
+  func agreement() {
+    let facts = [fact("1"), fact("2", product: "remove.ads", type: .nonConsumable)]
+    #expect(answer(facts).contradictions(with: proof(facts)).isEmpty)
+    // A finished consumable disappears, and what the answer does not tell contradicts nothing.
+    #expect(answer([facts[1]]).contradictions(with: proof(facts)).isEmpty)
+    #expect(answer(facts + [fact("3")], bundleId: nil, created: nil).contradictions(with: proof(facts)).isEmpty)
+  }
+
+  @Test("is told by the date of its making, its app, its environment, and what it lacks")
+  func disagreement() {
+    let ads = fact("2", product: "remove.ads", type: .nonConsumable)
+    let local = proof([fact("1"), ads])
+    let later = Self.created + .seconds(1)
+    #expect(answer([ads], created: later).contradictions(with: local) == [.creationDate(answered: later)])
+    #expect(answer([ads], bundleId: "com.example.other").contradictions(with: local) == [.bundle])
+    #expect(answer([ads], environment: .sandbox).contradictions(with: local) == [.environment(answered: .sandbox)])
+    #expect(answer([fact("1")]).contradictions(with: local) == [.missing(transactionId: "2")])
+    #expect(answer([fact("2")]).contradictions(with: local) == [.product(transactionId: "2")])
+  }
+
+  @Test("about an old receipt is told by its transaction")
+  func oldReceipts() {
+    let local = GenuineProof(
+      environment: .production, bundleId: "com.example.game", facts: [fact("1")], signedTransactionId: "1")
+    var right = answer([fact("1")], created: nil)
+    right.ownTransactionId = "1"
+    #expect(right.contradictions(with: local).isEmpty)
+    var wrong = answer([fact("9")], created: nil)
+    wrong.ownTransactionId = "9"
+    #expect(wrong.contradictions(with: local) == [.missing(transactionId: "1")])
+  }
+
+  @Test("or one that contradicts itself is kept as such")
+  func itself() {
+    var odd = answer([])
+    odd.contradictions = [.unreadableDate(transactionId: "2", field: "cancellation_date")]
+    let local = proof([fact("2", product: "remove.ads", type: .nonConsumable)])
+    #expect(odd.contradictions(with: local) == odd.contradictions, "it is listed, though it is no fact")
+    #expect(odd.contradictions[0].description.contains("cancellation_date"))
+  }
+}
