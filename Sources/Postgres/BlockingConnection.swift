@@ -8,27 +8,48 @@ import CLibPQ
 package struct BlockingConnection: ~Copyable {
   let handle: ConnectionHandle
 
-  /// Connects.
+  /// Connects, and makes the session what `profile` says.
   ///
   /// - Parameters:
   ///   - conninfo: a URI or a keyword string as libpq takes them (PostgreSQL documentation, 34.1.1). Empty: libpq's
   ///     defaults. `PG*` variables, service file and `.pgpass` apply as usual.
   ///   - applicationName: shown in `pg_stat_activity` unless the string or the environment names another.
+  ///   - profile: what the connection is for.
   ///   - notices: gets what the server says beside its answers; nothing is ever printed.
   ///
-  /// Throws `.connectionFailed`.
+  /// Throws `.connectionFailed`, or `.misconfigured` for a string that nobody can understand and for a pooler that gives
+  /// each transaction another session.
   package static func connect(
-    _ conninfo: String, applicationName: String, notices: @escaping PostgresNoticeHandler = { _ in }
+    _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
+    notices: @escaping PostgresNoticeHandler = { _ in }
   ) throws(PostgresError) -> BlockingConnection {
-    try connect(conninfo, applicationName: applicationName, interruption: Interruption(), notices: notices)
+    try connect(
+      conninfo, applicationName: applicationName, profile: profile, interruption: Interruption(), notices: notices)
   }
 
   static func connect(
-    _ conninfo: String, applicationName: String, interruption: Interruption, notices: @escaping PostgresNoticeHandler
+    _ conninfo: String, applicationName: String, profile: SessionProfile, interruption: Interruption,
+    notices: @escaping PostgresNoticeHandler
   ) throws(PostgresError) -> BlockingConnection {
-    BlockingConnection(
+    let parameters = try ConnectionParameters(conninfo: conninfo, applicationName: applicationName)
+    let connection = BlockingConnection(
       handle: try ConnectionHandle(
-        conninfo: conninfo, applicationName: applicationName, interruption: interruption, notices: notices))
+        parameters: parameters, profile: profile, interruption: interruption, notices: notices))
+    // Before anything is set: behind such a pooler a setting would stay with a session that others get.
+    try connection.refuseTransactionPooler(parameters)
+    try connection.assume(profile)
+    return connection
+  }
+
+  /// Makes the session what `profile` says.
+  private func assume(_ profile: SessionProfile) throws(PostgresError) {
+    let encoding = unsafe PQparameterStatus(handle.pointer, "server_encoding").map { unsafe String(cString: $0) }
+    try executeScript(profile.script(serverVersion: serverVersion, isEncoded: encoding != "SQL_ASCII"))
+    guard serverVersion >= 140_000 else { return }
+    do {
+      // Notices within seconds that we are gone, also in the middle of a long statement. Some systems cannot.
+      try executeScript("SET client_connection_check_interval TO '10s'")
+    } catch  where error.sqlState == SQLState.invalidParameterValue {}
   }
 
   /// The server's version as libpq counts it: 150020 is 15.20.
@@ -39,7 +60,8 @@ package struct BlockingConnection: ~Copyable {
 
   /// Whether a transaction is open, failed or not.
   package var isInTransaction: Bool {
-    switch unsafe PQtransactionStatus(handle.pointer) {
+    if handle.isGivenUp { return false }
+    return switch unsafe PQtransactionStatus(handle.pointer) {
     case PQTRANS_INTRANS, PQTRANS_INERROR, PQTRANS_ACTIVE: true
     default: false
     }

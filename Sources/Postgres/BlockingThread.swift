@@ -8,11 +8,13 @@ package struct BlockingScope: Sendable {
   /// Whether the task was cancelled; for loops that compute between statements.
   package var isCancelled: Bool { interruption.isCancelled }
 
-  /// As `BlockingConnection.connect`. Throws `.connectionFailed`, or `.cancelled`.
+  /// As `BlockingConnection.connect`; also throws `.cancelled`.
   package func connect(
-    _ conninfo: String, applicationName: String, notices: @escaping PostgresNoticeHandler = { _ in }
+    _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
+    notices: @escaping PostgresNoticeHandler = { _ in }
   ) throws(PostgresError) -> BlockingConnection {
-    try .connect(conninfo, applicationName: applicationName, interruption: interruption, notices: notices)
+    try .connect(
+      conninfo, applicationName: applicationName, profile: profile, interruption: interruption, notices: notices)
   }
 }
 

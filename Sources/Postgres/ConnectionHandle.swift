@@ -1,9 +1,10 @@
 import CLibPQ
+import Glibc
 
 /// The owner of one `PGconn` and of everything that must live exactly as long.
 ///
 /// A class, so that a stream that is being read keeps the connection alive under it. It is confined to one thread at a
-/// time; only its canceller is shared.
+/// time; only its canceller is shared. libpq is used in its non-blocking mode, so that every wait has an end.
 @safe
 final class ConnectionHandle {
   let pointer: OpaquePointer
@@ -13,30 +14,37 @@ final class ConnectionHandle {
   private(set) var interruption: Interruption
   /// While a COPY stream is open the connection can do nothing else.
   private(set) var isStreaming = false
+  /// The server did not answer in time. It may do so later, when nobody knows what was asked.
+  private(set) var isGivenUp = false
+  /// How long the running statement may be silent, in slices.
+  private var patience: Int?
+  /// Slices of waiting without a byte in either direction.
+  private var silence = 0
+  /// Whether the running statement cleans up after a cancellation.
+  private var isShielded = false
+  private let silenceLimit: Duration?
+
+  /// How often a wait looks up.
+  private static let slice = Duration.milliseconds(250)
+  /// How long the server has, after a cancellation, to end the statement, and then to roll back. Together with what else
+  /// ends a program they leave it below five seconds.
+  private static let graceOfStatements = Duration.seconds(3)
+  private static let graceOfRollbacks = Duration.seconds(4)
+  /// How long the server has to end a COPY that nobody wants.
+  private static let graceOfAbandonment = Duration.seconds(10)
 
   init(
-    conninfo: String, applicationName: String, interruption: Interruption, notices: @escaping PostgresNoticeHandler
+    parameters: ConnectionParameters, profile: SessionProfile, interruption: Interruption,
+    notices: @escaping PostgresNoticeHandler
   ) throws(PostgresError) {
     if interruption.isCancelled { throw PostgresError(.cancelled, "cancelled before connecting") }
-    let parameters = try ConnectionParameters(conninfo: conninfo, applicationName: applicationName)
-    let started = unsafe withCStrings(parameters.keywords) { keywords in
-      unsafe withCStrings(parameters.values) { values in unsafe PQconnectStartParams(keywords, values, 1) }
-    }
-    guard let started = unsafe started else { throw PostgresError(.connectionFailed, "out of memory") }
     let receiver = NoticeReceiver(notices)
-    unsafe receiver.install(on: started)
-    // The server can send warnings while a connection is made, and only a connection that has been started can have a
-    // receiver. PQreset then connects as PQconnectdb does: one host after the other, each within connect_timeout.
-    if unsafe PQstatus(started) != CONNECTION_BAD { unsafe PQreset(started) }
-    guard unsafe PQstatus(started) == CONNECTION_OK else {
-      let message = unsafe trimmed(String(cString: PQerrorMessage(started)))
-      unsafe PQfinish(started)
-      throw PostgresError(.connectionFailed, message)
-    }
-    unsafe pointer = unsafe started
-    canceller = unsafe StatementCanceller(connection: started)
+    let connected = try unsafe ConnectionAttempt.connect(parameters, notices: receiver, interruption: interruption)
+    unsafe pointer = unsafe connected
+    canceller = unsafe StatementCanceller(connection: connected)
     self.notices = receiver
     self.interruption = interruption
+    silenceLimit = profile.silenceLimit
     interruption.attach(canceller)
   }
 
@@ -58,15 +66,21 @@ final class ConnectionHandle {
       throw PostgresError(.usage, "the connection is busy with a COPY stream", statement: sql)
     }
     if sql.utf8.contains(0) { throw .nul(in: "an SQL statement") }
+    if isGivenUp { throw PostgresError(.connectionLost, "the connection was given up", statement: sql) }
+    isShielded = shielded
+    silence = 0
+    patience = silenceLimit.map(Self.slices)
     if shielded { return }
     canceller.statementBegins()
     if interruption.isCancelled {
-      canceller.statementEnded()
+      endStatement()
       throw PostgresError(.cancelled, "cancelled before the statement ran", statement: sql)
     }
   }
 
-  func endStatement() { canceller.statementEnded() }
+  func endStatement() {
+    if !canceller.statementEnded() { giveUp() }
+  }
 
   /// The connection is busy until `endStreaming`.
   func beginStreaming() { isStreaming = true }
@@ -75,6 +89,54 @@ final class ConnectionHandle {
     isStreaming = false
     endStatement()
   }
+
+  // MARK: - Waiting
+
+  /// Waits until the server has sent something or accepted something, for one slice at most.
+  ///
+  /// Throws when there is no more hope: `.cancelled` when the server does not react to a cancellation, `.connectionLost`
+  /// when it has been silent for too long. The connection is given up then.
+  func exchange(_ sql: String) throws(PostgresError) {
+    let isUnsent = unsafe PQflush(pointer) == 1
+    var descriptor = pollfd(
+      fd: unsafe PQsocket(pointer), events: Int16(POLLIN) | (isUnsent ? Int16(POLLOUT) : 0), revents: 0)
+    // Without a socket the connection is lost, which libpq's next answer says.
+    if descriptor.fd < 0 { return }
+    let ready = unsafe poll(&descriptor, 1, Int32(Self.slice / .milliseconds(1)))
+    if ready > 0 {
+      silence = 0
+      if descriptor.revents & ~Int16(POLLOUT) != 0 { _ = unsafe PQconsumeInput(pointer) }
+    } else if ready == 0 {
+      silence += 1
+    }
+    if let cancelledAt = interruption.cancelledAt,
+      cancelledAt.duration(to: .now) > (isShielded ? Self.graceOfRollbacks : Self.graceOfStatements)
+    {
+      giveUp()
+      throw PostgresError(
+        .cancelled, "cancelled; the server did not react to that, so the connection was given up", statement: sql)
+    }
+    if let patience, silence > patience {
+      giveUp()
+      let seconds = Self.slice * patience / .seconds(1)
+      throw PostgresError(
+        .connectionLost, "the server has said nothing for \(Int(seconds.rounded(.up))) s", statement: sql)
+    }
+  }
+
+  /// Waits until everything that libpq holds back has been sent.
+  func flush(_ sql: String) throws(PostgresError) {
+    while unsafe PQflush(pointer) == 1 { try exchange(sql) }
+  }
+
+  /// What ends the connection in spite of a server that says nothing: the next reading finds the socket closed.
+  private func giveUp() {
+    isGivenUp = true
+    let socket = unsafe PQsocket(pointer)
+    if socket >= 0 { shutdown(socket, Int32(SHUT_RDWR)) }
+  }
+
+  private static func slices(_ duration: Duration) -> Int { max(1, Int((duration / slice).rounded(.up))) }
 
   /// Waits for the answer to a statement that was sent: its last result, or the first failure as an error. A COPY that
   /// has begun is an answer.
@@ -85,7 +147,7 @@ final class ConnectionHandle {
     guard sent == 1 else { throw connectionError(sql) }
     var failure: PostgresError?
     var last: ServerResult?
-    while let result = unsafe ServerResult(PQgetResult(pointer)) {
+    while let result = try nextResult(sql) {
       if result.isCopy { return result }
       if !result.isSuccess, failure == nil { failure = error(result, sql) }
       last = consume result
@@ -93,6 +155,24 @@ final class ConnectionHandle {
     if let failure { throw failure }
     guard let last else { throw connectionError(sql) }
     return last
+  }
+
+  private func nextResult(_ sql: String) throws(PostgresError) -> ServerResult? {
+    while unsafe PQisBusy(pointer) == 1 { try exchange(sql) }
+    return unsafe ServerResult(PQgetResult(pointer))
+  }
+
+  // MARK: - COPY
+
+  /// Says that the data of a COPY into a table ends, with `reason` when it must not count.
+  func putCopyEnd(_ sql: String, reason: String? = nil) throws(PostgresError) {
+    while true {
+      switch unsafe PQputCopyEnd(pointer, reason) {
+      case 1: return
+      case 0: try exchange(sql)
+      default: throw connectionError(sql)
+      }
+    }
   }
 
   /// Reads what is left after the data of a COPY, and returns the first failure.
@@ -107,12 +187,21 @@ final class ConnectionHandle {
 
   /// Ends a COPY that nobody wants, in either direction, and forgets its outcome.
   func abandonCopy(_ sql: String) {
+    if isGivenUp { return }
     canceller.cancelRunningStatement()
-    _ = unsafe PQputCopyEnd(pointer, "abandoned by the client")
+    silence = 0
+    patience = Self.slices(Self.graceOfAbandonment)
+    try? putCopyEnd(sql, reason: "abandoned by the client")
     var message: UnsafeMutablePointer<CChar>?
-    while unsafe PQgetCopyData(pointer, &message, 0) > 0 { unsafe PQfreemem(message) }
+    while !isGivenUp {
+      let received = unsafe PQgetCopyData(pointer, &message, 1)
+      if received < 0 { break }
+      if received == 0 { try? exchange(sql) } else { unsafe PQfreemem(message) }
+    }
     _ = endOfCopy(sql)
   }
+
+  // MARK: - Errors
 
   /// For calls that answer with a flag instead of a result. The text is copied before another call overwrites it.
   func connectionError(_ sql: String) -> PostgresError {
@@ -133,5 +222,5 @@ final class ConnectionHandle {
     return isBad
   }
 
-  private var isBad: Bool { unsafe PQstatus(pointer) == CONNECTION_BAD }
+  private var isBad: Bool { unsafe isGivenUp || PQstatus(pointer) == CONNECTION_BAD }
 }

@@ -10,11 +10,12 @@ package struct ConnectionParameters {
   package private(set) var keywords: [String] = []
   /// One for each keyword.
   package private(set) var values: [String] = []
+  private let string: ConnectionString
 
-  /// Throws `.connectionFailed` when the string does not parse; libpq's text, which can quote a password, is in
-  /// `detail`.
+  /// Throws `.misconfigured` when the string does not parse; libpq's text, which can quote a password, is in `detail`.
   package init(conninfo: String, applicationName: String) throws(PostgresError) {
     if (conninfo + applicationName).utf8.contains(0) { throw .nul(in: "a connection parameter") }
+    string = try ConnectionString(conninfo)
     let chosen = try Self.options(of: conninfo).union(Self.environmentOptions())
     // A service file can hold any of the bounds and is only read when libpq connects.
     if !chosen.contains("service") {
@@ -25,6 +26,9 @@ package struct ConnectionParameters {
     // Last, because a later keyword wins over an earlier one.
     append("client_encoding", "UTF8")
   }
+
+  /// `message` without anything of the string that could be a part of a password.
+  func redacted(_ message: String) -> String { string.redacted(message) }
 
   private static let bounds = [
     ("connect_timeout", "15"), ("keepalives_idle", "30"), ("keepalives_interval", "10"), ("keepalives_count", "6"),
@@ -46,7 +50,7 @@ package struct ConnectionParameters {
     let options = unsafe PQconninfoParse(conninfo, &message)
     defer { unsafe PQfreemem(message) }
     guard let options = unsafe options else {
-      var error = PostgresError(.connectionFailed, "the connection string cannot be understood")
+      var error = PostgresError(.misconfigured, "the connection string cannot be understood")
       error.detail = unsafe message.map { unsafe trimmed(String(cString: $0)) }
       throw error
     }

@@ -90,7 +90,18 @@ package struct CopyReader: ~Copyable {
     unsafe PQfreemem(message)
     unsafe message = nil
     position = 0
-    let received = unsafe PQgetCopyData(handle.pointer, &message, 0)
+    var received: Int32 = 0
+    do throws(PostgresError) {
+      while true {
+        received = unsafe PQgetCopyData(handle.pointer, &message, 1)
+        if received != 0 { break }
+        try handle.exchange(sql)
+      }
+    } catch {
+      phase = .ended
+      handle.endStreaming()
+      throw error
+    }
     length = Int(max(0, received))
     if received > 0 { return }
     let ended = phase

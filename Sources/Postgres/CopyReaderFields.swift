@@ -32,6 +32,27 @@ extension CopyReader {
     try isNull(column) ? nil : text(column)
   }
 
+  /// Whether a field can be read as a text; also for NULL. A server without an encoding can hold bytes that are none.
+  package func isText(_ column: Int) throws(PostgresError) -> Bool {
+    guard let bytes = try unsafe field(column) else { return true }
+    return unsafe columns[column].type.isText && BinaryFormat.isText(bytes)
+  }
+
+  /// The characters of a field that `isText` refuses, so that a person can find the row: ASCII as it is, every other byte
+  /// as `\xE9`. Throws for NULL.
+  package func escapedText(_ column: Int) throws(PostgresError) -> String {
+    let digits = Array("0123456789ABCDEF".utf8)
+    var characters: [UInt8] = []
+    for byte in unsafe [UInt8](try present(column)) {
+      if byte < 0x80 {
+        characters.append(byte)
+      } else {
+        characters += [UInt8(ascii: "\\"), UInt8(ascii: "x"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+      }
+    }
+    return String(decoding: characters, as: UTF8.self)
+  }
+
   /// The characters of a `text` as they lie in the server's message, valid UTF-8; `body` gets them for its own duration
   /// only. For values that are made from characters without a `String` between.
   package func withText(_ column: Int, _ body: (Span<UInt8>) -> Void) throws(PostgresError) {
@@ -95,6 +116,14 @@ extension CopyReader {
   /// As `timestamp`; nil for NULL.
   package func optionalTimestamp(_ column: Int) throws(PostgresError) -> Int64? {
     try isNull(column) ? nil : timestamp(column)
+  }
+
+  /// As `timestamp`; nil for infinity and for the last years that Postgres knows, which no count of microseconds since 1970
+  /// reaches.
+  package func representableTimestamp(_ column: Int) throws(PostgresError) -> Int64? {
+    let bytes = try unsafe present(column)
+    guard columns[column].type == .timestamptz else { throw .mismatch(columns[column], expected: "a timestamptz") }
+    return unsafe BinaryFormat.timestamp(bytes)
   }
 
   /// Whether a `timestamptz` is `infinity` or `-infinity`; false for NULL.

@@ -120,11 +120,18 @@ package struct CopyWriter: ~Copyable {
     if handle.interruption.isCancelled {
       throw PostgresError(.cancelled, "cancelled while rows were written", statement: sql)
     }
-    let sent = unsafe buffer.withUnsafeBytes { bytes in
-      unsafe PQputCopyData(
-        handle.pointer, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(clamping: bytes.count))
+    var sent: Int32 = 0
+    while true {
+      sent = unsafe buffer.withUnsafeBytes { bytes in
+        unsafe PQputCopyData(
+          handle.pointer, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(clamping: bytes.count))
+      }
+      if sent != 0 { break }
+      try handle.exchange(sql)
     }
     guard sent == 1 else { throw handle.connectionError(sql) }
+    // libpq would take all rows into its memory.
+    try handle.flush(sql)
     buffer.removeAll(keepingCapacity: true)
   }
 
@@ -183,7 +190,7 @@ extension BlockingConnection {
       handle.abandonCopy(sql)
       throw error
     }
-    guard unsafe PQputCopyEnd(handle.pointer, nil) == 1 else { throw handle.connectionError(sql) }
+    try handle.putCopyEnd(sql)
     if let failure = handle.endOfCopy(sql) { throw failure }
     return writer.rowCount
   }

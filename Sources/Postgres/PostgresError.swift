@@ -7,6 +7,9 @@ package struct PostgresError: Error, Hashable, Sendable {
   package enum Kind: Hashable, Sendable {
     /// No connection could be made: wrong address, wrong password, server down.
     case connectionFailed
+    /// What a connection is made with, or what it goes through, cannot be used: an unclear connection string, a pooler
+    /// that takes sessions away.
+    case misconfigured
     /// An established connection is gone. Nothing is known about a statement that was running.
     case connectionLost
     /// The server refused a statement; `sqlState` says why.
@@ -37,12 +40,21 @@ package struct PostgresError: Error, Hashable, Sendable {
   package var column: String?
   /// The SQL text, on one line, its string literals masked.
   package var statement: String?
+  /// Which of several databases it was, as people know it: the key that names it.
+  package var place: String?
 
   /// An error with nothing but a message; the other fields are set where they are known.
   package init(_ kind: Kind, _ message: String, statement: String? = nil) {
     self.kind = kind
     self.message = message
     self.statement = statement.map(maskedStatement)
+  }
+
+  /// The same error, with the key that names its database.
+  package func at(_ place: String) -> PostgresError {
+    var error = self
+    error.place = place
+    return error
   }
 
   /// Whether the connection that threw this must be replaced by a new one.
@@ -56,8 +68,10 @@ package struct PostgresError: Error, Hashable, Sendable {
 extension PostgresError: CustomStringConvertible {
   package var description: String {
     var text = kind.label
+    if let place { text += " (\(place))" }
     if let sqlState { text += " \(sqlState)" }
     text += ": \(message)"
+    if let advice { text += "; \(advice)" }
     let place = [
       table.map { "table " + (schema.map { "\($0)." } ?? "") + $0 }, column.map { "column \($0)" },
       constraint.map { "constraint \($0)" },
@@ -72,6 +86,7 @@ extension PostgresError.Kind {
   fileprivate var label: String {
     switch self {
     case .connectionFailed: "cannot connect to Postgres"
+    case .misconfigured: "the connection to Postgres is configured wrongly"
     case .connectionLost: "connection to Postgres lost"
     case .server: "Postgres error"
     case .cancelled: "cancelled"

@@ -14,7 +14,7 @@ package struct PostgresNotice: Hashable, Sendable {
 package typealias PostgresNoticeHandler = @Sendable (PostgresNotice) -> Void
 
 /// What libpq's C callback gets as its context. The connection keeps it alive.
-final class NoticeReceiver {
+final class NoticeReceiver: Sendable {
   let handler: PostgresNoticeHandler
 
   init(_ handler: @escaping PostgresNoticeHandler) { self.handler = handler }

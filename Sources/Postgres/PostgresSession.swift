@@ -10,12 +10,23 @@ package actor PostgresSession {
 
   private init() {}
 
-  /// Connects, with the parameters of `BlockingConnection.connect`. Throws `.connectionFailed`, or `.cancelled`.
+  /// Connects, with the parameters and errors of `BlockingConnection.connect`; also throws `.cancelled`, when the task is
+  /// cancelled meanwhile.
   package static func connect(
-    _ conninfo: String, applicationName: String, notices: @escaping PostgresNoticeHandler = { _ in }
+    _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
+    notices: @escaping PostgresNoticeHandler = { _ in }
   ) async throws(PostgresError) -> PostgresSession {
     let session = PostgresSession()
-    try await session.open(conninfo, applicationName, notices)
+    let interruption = Interruption()
+    let opened = await withTaskCancellationHandler {
+      await session.open { () throws(PostgresError) in
+        try .connect(
+          conninfo, applicationName: applicationName, profile: profile, interruption: interruption, notices: notices)
+      }
+    } onCancel: {
+      interruption.cancel()
+    }
+    try opened.get()
     return session
   }
 
@@ -65,10 +76,14 @@ package actor PostgresSession {
   }
 
   private func open(
-    _ conninfo: String, _ applicationName: String, _ notices: @escaping PostgresNoticeHandler
-  ) throws(PostgresError) {
-    if Task.isCancelled { throw PostgresError(.cancelled, "cancelled before connecting") }
-    connection = try .connect(conninfo, applicationName: applicationName, notices: notices)
+    _ connect: @Sendable () throws(PostgresError) -> BlockingConnection
+  ) -> Result<Void, PostgresError> {
+    do throws(PostgresError) {
+      connection = try connect()
+      return .success(())
+    } catch {
+      return .failure(error)
+    }
   }
 
   private nonisolated func perform<R: Sendable>(

@@ -76,11 +76,6 @@ extension PostgresError {
   }
 }
 
-/// States that this module itself acts on.
-enum SQLState {
-  static let queryCanceled = "57014"
-}
-
 /// libpq ends its messages with a newline.
 func trimmed(_ message: String) -> String {
   String(message.reversed().drop(while: \.isWhitespace).reversed())

@@ -30,18 +30,18 @@ extension ExitStatus {
 
 extension PostgresError: EndsRun {
   package var exitStatus: ExitStatus {
-    switch kind {
+    if isConfiguration { return .configuration }
+    return switch kind {
     case .connectionFailed, .connectionLost: .databaseUnreachable
     case .server:
-      // Classes of SQLSTATE (PostgreSQL, appendix A): 08 connection, 28 authorization, 42 access or names, 3D and 3F
-      // unknown database or schema, 53 resources, 57P operator intervention.
+      // Classes of SQLSTATE (PostgreSQL, appendix A): 08 connection, 40 others' work, 53 resources, 55 a lock, 57 operator
+      // intervention. All of them pass.
       switch sqlState?.prefix(2) {
-      case "08", "53", "57": .databaseUnreachable
-      case "28", "42", "3D", "3F": .configuration
+      case "08", "40", "53", "55", "57": .databaseUnreachable
       default: .internalError
       }
     case .cancelled: .interrupted
-    case .unexpectedData: .configuration
+    case .misconfigured, .unexpectedData: .configuration
     case .usage: .internalError
     }
   }

@@ -58,19 +58,6 @@ struct ConnectionTests {
     }
   }
 
-  @Test(
-    "no connection, and no password in the text",
-    arguments: [
-      "host=/nonexistent user=x password=s3cret", "postgresql://x:s3cret@[::1/db", "host=/tmp password='s3cret",
-      "host s3cret=",
-    ])
-  func connectionFailed(_ conninfo: String) async throws {
-    let error = try await postgresError { _ = try await PostgresSession.connect(conninfo, applicationName: "x") }
-    #expect(error.kind == .connectionFailed)
-    #expect(!error.isConnectionLost)
-    #expect(!"\(error)".contains("s3cret"))
-  }
-
   @Test("an unknown database is a failed connection")
   func unknownDatabase() async throws {
     let conninfo = try await PrivatePostgres.shared().conninfo(database: "absent")
@@ -107,33 +94,6 @@ struct ConnectionTests {
       notices.withLock { $0.append(notice) }
     }
     #expect(notices.withLock { $0.map(\.severity) } == ["WARNING"])
-  }
-
-  @Test("a database with another encoding delivers Unicode")
-  func latin1() async throws {
-    let cluster = try await PrivatePostgres.shared()
-    let session = try await openSession()
-    try await session.execute("DROP DATABASE IF EXISTS latin1")
-    try await session.execute("CREATE DATABASE latin1 ENCODING 'LATIN1' TEMPLATE template0")
-    let other = try await PostgresSession.connect(cluster.conninfo(database: "latin1"), applicationName: "x")
-    try await other.executeScript("CREATE TABLE t (v text)")
-    try await other.execute("INSERT INTO t VALUES ($1)", [.text("é")])
-    let row = try await other.execute("SELECT v, octet_length(v) FROM t").single()
-    #expect(try row.text(0) == "é")
-    #expect(try row.int64(1) == 1)
-    // A character that the database cannot hold is the server's error.
-    let error = try await postgresError { try await other.execute("INSERT INTO t VALUES ($1)", [.text("日")]) }
-    #expect(error.sqlState == "22P05")
-  }
-
-  @Test("bytes that are no text are refused, never repaired")
-  func invalidEncoding() async throws {
-    let cluster = try await PrivatePostgres.shared()
-    let session = try await openSession()
-    try await session.execute("DROP DATABASE IF EXISTS no_encoding")
-    try await session.execute("CREATE DATABASE no_encoding ENCODING 'SQL_ASCII' TEMPLATE template0")
-    let other = try await PostgresSession.connect(cluster.conninfo(database: "no_encoding"), applicationName: "x")
-    #expect(try await postgresError { try await other.execute("SELECT chr(233) AS v") }.sqlState == "22021")
   }
 
   @Test("binary data of a type made by the user is no text")

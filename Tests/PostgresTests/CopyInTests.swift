@@ -179,13 +179,14 @@ struct CopyInTests {
     try await onConnection { connection in
       try connection.executeScript(
         """
-        DROP TABLE IF EXISTS inbox; DROP ROLE IF EXISTS writer;
-        CREATE TABLE inbox (n int); CREATE ROLE writer; GRANT INSERT ON inbox TO writer; SET ROLE writer;
+        DROP TABLE IF EXISTS public.inbox; DROP ROLE IF EXISTS writer;
+        CREATE TABLE public.inbox (n int); CREATE ROLE writer; GRANT INSERT ON public.inbox TO writer;
+        SET ROLE writer;
         """)
-      try connection.copyIn(into: try PostgresIdentifier("inbox"), columns: ["n"]) { writer in
+      try connection.copyIn(into: try PostgresIdentifier("public", "inbox"), columns: ["n"]) { writer in
         try writer.row { row throws(PostgresError) in try row.int(1) }
       }
-      #expect(try postgresError { try connection.execute("SELECT n FROM inbox") }.sqlState == "42501")
+      #expect(try postgresError { try connection.execute("SELECT n FROM public.inbox") }.sqlState == "42501")
     }
   }
 }

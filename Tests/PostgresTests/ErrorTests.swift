@@ -35,7 +35,7 @@ struct ErrorTests {
       ("SELEC 1", "42601"), ("SELECT * FROM absent", "42P01"), ("SELECT absent FROM pg_class", "42703"),
       ("SELECT 1/0", "22012"),
       ("SELECT 'x'::int", "22P02"), ("SELECT 1e40::int8", "22003"), ("SELECT 'now'::timestamptz + '1 aeon'", "22007"),
-      ("BEGIN READ ONLY; CREATE TABLE x ()", "25006"), ("SELECT nextval('absent')", "42P01"),
+      ("BEGIN READ ONLY; CREATE TABLE public.x ()", "25006"), ("SELECT nextval('absent')", "42P01"),
       ("SET statement_timeout = 1; SELECT pg_sleep(600)", "57014"),
     ])
   func states(_ sql: String, state: String) async throws {

@@ -81,15 +81,15 @@ struct LostConnectionTests {
     let cluster = try await PrivatePostgres.start()
     let conninfo = try await cluster.createDatabase()
     let session = try await PostgresSession.connect(conninfo, applicationName: "x")
-    try await session.executeScript("CREATE TABLE t (n int); INSERT INTO t VALUES (7)")
+    try await session.executeScript("CREATE TABLE public.t (n int); INSERT INTO public.t VALUES (7)")
     try await cluster.stopImmediately()
-    let lost = try await postgresError { try await session.execute("SELECT n FROM t") }
+    let lost = try await postgresError { try await session.execute("SELECT n FROM public.t") }
     #expect(lost.kind == .connectionLost, "\(lost)")
     let refused = try await postgresError { _ = try await PostgresSession.connect(conninfo, applicationName: "x") }
     #expect(refused.kind == .connectionFailed)
     try await cluster.restart()
     let next = try await PostgresSession.connect(conninfo, applicationName: "x")
-    #expect(try await next.execute("SELECT n FROM t").single().int64(0) == 7)
+    #expect(try await next.execute("SELECT n FROM public.t").single().int64(0) == 7)
   }
 
   @Test("a closed session says so")

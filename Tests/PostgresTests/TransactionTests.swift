@@ -51,7 +51,7 @@ struct TransactionTests {
   func readOnly() async throws {
     let error = try await postgresError {
       try await onConnection { connection in
-        try connection.transaction(.snapshot) { _ = try $0.execute("CREATE TABLE x (n int)") }
+        try connection.transaction(.snapshot) { _ = try $0.execute("CREATE TABLE public.x (n int)") }
       }
     }
     #expect(error.sqlState == "25006")
@@ -63,19 +63,20 @@ struct TransactionTests {
     try await withBlockingThread { scope in
       let writer = try scope.connect(conninfo, applicationName: "x")
       try writer.executeScript(
-        "DROP TABLE IF EXISTS moments; CREATE TABLE moments (n int); INSERT INTO moments VALUES (1)")
+        "DROP TABLE IF EXISTS public.moments; CREATE TABLE public.moments (n int); INSERT INTO public.moments VALUES (1)"
+      )
       let coordinator = try scope.connect(conninfo, applicationName: "x")
       try coordinator.begin(.snapshot)
       let name = try coordinator.execute("SELECT pg_export_snapshot()").single().text(0)
-      try writer.execute("INSERT INTO moments VALUES (2)")
+      try writer.execute("INSERT INTO public.moments VALUES (2)")
       let reader = try scope.connect(conninfo, applicationName: "x")
       try reader.transaction(.importedSnapshot(name)) { reader in
-        var rows = try reader.copyOut("SELECT n FROM moments")
+        var rows = try reader.copyOut("SELECT n FROM public.moments")
         #expect(try rows.advance())
         #expect(try rows.int64(0) == 1)
         #expect(try !rows.advance())
       }
-      #expect(try reader.execute("SELECT count(*) FROM moments").single().int64(0) == 2)
+      #expect(try reader.execute("SELECT count(*) FROM public.moments").single().int64(0) == 2)
       #expect(try postgresError { try reader.begin(.importedSnapshot("0000-0")) }.sqlState != nil)
       #expect(reader.isInTransaction == false)
     }

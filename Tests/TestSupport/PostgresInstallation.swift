@@ -41,7 +41,12 @@ struct PostgresInstallation: Sendable {
 
   /// Runs one of the programs to its end. Throws with its output when it fails.
   func run(_ program: String, _ arguments: String...) throws {
-    let command = ["\(programs)/\(program)"] + arguments
+    try run(program: "\(programs)/\(program)", arguments)
+  }
+
+  /// Runs any program as the servers run, to its end. Throws with its output when it fails.
+  func run(program: String, _ arguments: [String]) throws {
+    let command = [program] + arguments
     let wrapped =
       switch serverUser {
       case .none: command

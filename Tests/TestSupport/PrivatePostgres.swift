@@ -21,34 +21,81 @@ package final class PrivatePostgres: Sendable {
   package static func shared() async throws -> PrivatePostgres { try await sharedStart.value }
 
   /// Starts a cluster that one test may stop and restart.
-  package static func start() async throws -> PrivatePostgres {
-    try await withBlockingThread { _ in try PrivatePostgres() }
+  ///
+  /// - Parameters:
+  ///   - encoding: what its databases are encoded in.
+  ///   - settings: further lines of `postgresql.conf`.
+  package static func start(encoding: String = "UTF8", settings: String = "") async throws -> PrivatePostgres {
+    try await withBlockingThread { _ in try PrivatePostgres(encoding: encoding, settings: settings) }
   }
 
-  private init() throws {
+  /// Starts a hot standby, which follows this cluster for as long as both are there.
+  ///
+  /// - Parameter settings: further lines of its `postgresql.conf`.
+  package func startStandby(settings: String = "") async throws -> PrivatePostgres {
+    try await withBlockingThread { _ in try PrivatePostgres(following: self, settings: settings) }
+  }
+
+  private convenience init(encoding: String, settings: String) throws {
+    try self.init { installation, directory in
+      try installation.run(
+        "initdb", "--pgdata=\(directory)/data", "--username=postgres", "--auth=trust", "--encoding=\(encoding)",
+        "--locale=C", "--no-sync", "--no-instructions")
+      return """
+
+        listen_addresses = ''
+        fsync = off
+        full_page_writes = off
+        max_connections = 300
+        timezone = 'Asia/Kolkata'
+        \(settings)
+        """
+    }
+  }
+
+  private convenience init(following primary: PrivatePostgres, settings: String) throws {
+    try self.init { installation, directory in
+      try installation.run(
+        "pg_basebackup", "--pgdata=\(directory)/data", "--host=\(primary.directory)", "--username=postgres",
+        "--checkpoint=fast", "--wal-method=stream", "--write-recovery-conf", "--no-sync")
+      return settings
+    }
+  }
+
+  /// - Parameter makeData: makes `<directory>/data` and returns what is added to its `postgresql.conf`.
+  private init(_ makeData: (PostgresInstallation, String) throws -> String) throws {
     installation = try PostgresInstallation.find()
     directory = "/tmp/pg-\(ProcessInfo.processInfo.processIdentifier)-\(UInt32.random(in: 0...UInt32.max))"
     try FileManager.default.createDirectory(
       atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     watchdog = try Watchdog(directory: directory)
     try installation.giveToServerUser(directory)
-    try installation.run(
-      "initdb", "--pgdata=\(directory)/data", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C",
-      "--no-sync", "--no-instructions")
-    let settings = """
-
-      listen_addresses = ''
-      unix_socket_directories = '\(directory)'
-      fsync = off
-      full_page_writes = off
-      max_connections = 300
-      timezone = 'Asia/Kolkata'
-      """
+    let settings = try makeData(installation, directory) + "\nunix_socket_directories = '\(directory)'\n"
     let file = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(directory)/data/postgresql.conf"))
     try file.seekToEnd()
     try file.write(contentsOf: Data(settings.utf8))
     try file.close()
     try startServer()
+  }
+
+  /// Waits until a standby has caught up with its primary, or the task is cancelled.
+  package func catchUp(with primary: PrivatePostgres) async throws {
+    let source = try await PostgresSession.connect(primary.conninfo(database: "postgres"), applicationName: "tests")
+    let position = try await source.execute("SELECT pg_current_wal_lsn()::text").single().text(0)
+    let session = try await PostgresSession.connect(conninfo(database: "postgres"), applicationName: "tests")
+    let sql = "SELECT pg_last_wal_replay_lsn() >= $1::pg_lsn"
+    while try await !session.execute(sql, [.text(position)]).single().bool(0) { try Task.checkCancellation() }
+  }
+
+  /// The process that accepts connections.
+  package var serverProcess: Int32 {
+    get throws {
+      let file = try String(contentsOfFile: "\(directory)/data/postmaster.pid", encoding: .utf8)
+      guard let line = file.split(separator: "\n").first, let process = Int32(line) else {
+        throw Failure(description: "postmaster.pid holds no process id")
+      }
+      return process
+    }
   }
 
   /// Where a database of the cluster is.

@@ -1,0 +1,91 @@
+import CLibPQ
+import Dispatch
+import Synchronization
+
+/// Connects on a thread of its own, which can be left behind.
+///
+/// Looking up a name, connecting to one host after the other and authenticating all block inside libpq, and a name server
+/// or a stalled database can make that last: whoever waits must be able to stop waiting.
+final class ConnectionAttempt: Sendable {
+  /// A connection on its way from one thread to another: exactly one of them uses it at a time.
+  @safe
+  private struct Handover: @unchecked Sendable {
+    let pointer: OpaquePointer
+  }
+
+  private enum State {
+    case pending
+    case ended(Handover?)
+    case abandoned
+  }
+
+  private let state = Mutex(State.pending)
+  private let ended = DispatchSemaphore(value: 0)
+  private let parameters: ConnectionParameters
+  private let notices: NoticeReceiver
+
+  /// More than any connect_timeout that makes sense; name servers know no limit.
+  private static let limit = Duration.seconds(120)
+
+  private init(_ parameters: ConnectionParameters, _ notices: NoticeReceiver) {
+    self.parameters = parameters
+    self.notices = notices
+  }
+
+  /// A connection that works, in non-blocking mode. Throws `.connectionFailed`, or `.cancelled`.
+  static func connect(
+    _ parameters: ConnectionParameters, notices: NoticeReceiver, interruption: Interruption
+  ) throws(PostgresError) -> OpaquePointer {
+    let attempt = ConnectionAttempt(parameters, notices)
+    DispatchQueue(label: "night-audit.postgres.connect").async { attempt.run() }
+    let connection = try unsafe attempt.outcome(interruption)
+    guard let connection = unsafe connection else { throw PostgresError(.connectionFailed, "out of memory") }
+    guard unsafe PQstatus(connection) == CONNECTION_OK, unsafe PQsetnonblocking(connection, 1) == 0 else {
+      let message = unsafe trimmed(String(cString: PQerrorMessage(connection)))
+      unsafe PQfinish(connection)
+      throw PostgresError(.connectionFailed, parameters.redacted(message))
+    }
+    return unsafe connection
+  }
+
+  private func run() {
+    let started = unsafe withCStrings(parameters.keywords) { keywords in
+      unsafe withCStrings(parameters.values) { values in unsafe PQconnectStartParams(keywords, values, 1) }
+    }
+    if let started = unsafe started {
+      unsafe notices.install(on: started)
+      // The server can send warnings while a connection is made, and only a connection that has been started can have a
+      // receiver. PQreset then connects as PQconnectdb does: one host after the other, each within connect_timeout.
+      if unsafe PQstatus(started) != CONNECTION_BAD { unsafe PQreset(started) }
+    }
+    let handover = unsafe started.map { unsafe Handover(pointer: $0) }
+    let isWanted = state.withLock { state in
+      if case .abandoned = state { return false }
+      state = .ended(handover)
+      return true
+    }
+    if !isWanted, let handover { unsafe PQfinish(handover.pointer) }
+    ended.signal()
+  }
+
+  private func outcome(_ interruption: Interruption) throws(PostgresError) -> OpaquePointer? {
+    let began = ContinuousClock.now
+    var refusal: PostgresError?
+    while ended.wait(timeout: .now() + .milliseconds(100)) == .timedOut, refusal == nil {
+      if interruption.isCancelled { refusal = PostgresError(.cancelled, "cancelled while connecting") }
+      if began.duration(to: .now) > Self.limit {
+        refusal = PostgresError(.connectionFailed, "nobody has answered for \(Self.limit.components.seconds) seconds")
+      }
+    }
+    let handover = state.withLock { state -> Handover? in
+      guard case .ended(let handover) = state else {
+        state = .abandoned
+        return nil
+      }
+      return handover
+    }
+    if let handover { return unsafe handover.pointer }
+    if let refusal { throw refusal }
+    return nil
+  }
+}

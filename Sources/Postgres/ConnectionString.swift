@@ -1,0 +1,93 @@
+import CLibPQ
+
+/// What can be known about a connection string before libpq has it: libpq's own messages quote what it took for a host, a
+/// port or the name of a database, and with one character wrong that is a part of the password.
+struct ConnectionString {
+  private let text: String
+  /// The parts of it that must never be shown, longest first.
+  private let secrets: [String]
+
+  /// Throws `.misconfigured`, without a word of the string, when it is no connection string or is an ambiguous one.
+  init(_ text: String) throws(PostgresError) {
+    self.text = text
+    if let address = Self.address(of: text) {
+      try Self.refuseAmbiguity(in: address)
+    } else if !text.contains("="), text.contains("@") || text.contains("/") {
+      throw PostgresError(
+        .misconfigured,
+        "the connection string is neither a URL that begins with postgresql:// nor a list of keyword=value")
+    }
+    secrets = Self.secrets(of: text)
+  }
+
+  /// `message` without anything that could be a part of a password.
+  func redacted(_ message: String) -> String {
+    var message = message
+    for secret in secrets {
+      var result = ""
+      var rest = message[...]
+      while let range = rest.firstRange(of: secret) {
+        result += rest[..<range.lowerBound] + "…"
+        rest = rest[range.upperBound...]
+      }
+      message = result + rest
+    }
+    return message
+  }
+
+  /// What follows the scheme of a URL; nil for another form.
+  private static func address(of text: String) -> Substring? {
+    for scheme in ["postgresql://", "postgres://"] where text.hasPrefix(scheme) { return text.dropFirst(scheme.count) }
+    return nil
+  }
+
+  /// In a URL a password's special characters are percent-encoded. One that is not moves the border between password and
+  /// host, or makes the password a port.
+  private static func refuseAmbiguity(in address: Substring) throws(PostgresError) {
+    let path = address.prefix { $0 != "?" }
+    let parts = path.split(separator: "@", omittingEmptySubsequences: false)
+    let authority = path.prefix { $0 != "/" }
+    // Several hosts are separated by commas, an IPv6 address is in brackets.
+    let hosts = (authority.split(separator: "@", omittingEmptySubsequences: false).last ?? "").split(separator: ",")
+    let hasOddPort = hosts.contains { host in
+      let afterAddress = host.split(separator: "]", omittingEmptySubsequences: false).last ?? host
+      guard let colon = afterAddress.firstIndex(of: ":") else { return false }
+      return !afterAddress[afterAddress.index(after: colon)...].allSatisfy { $0.isASCII && $0.isNumber }
+    }
+    // A question mark or a slash in a password leaves the rest of it, and the @, behind what looks like the end.
+    let hasCutPassword = hasOddPort && address.contains("@") && !authority.contains("@")
+    if parts.count > 2 || hasCutPassword || (hasOddPort && authority.contains("@")) {
+      throw PostgresError(
+        .misconfigured,
+        """
+        the connection URL cannot be told apart into user, password and host; in a URL the special characters of a \
+        password are percent-encoded: @ as %40, : as %3A, / as %2F, ? as %3F, # as %23, % as %25
+        """)
+    }
+  }
+
+  private static func secrets(of text: String) -> [String] {
+    var secrets: Set<String> = []
+    if let address = address(of: text), let at = address.lastIndex(of: "@") {
+      let account = address[..<at]
+      if let colon = account.firstIndex(of: ":") {
+        let password = account[account.index(after: colon)...]
+        secrets.insert(String(password))
+        for piece in password.split(whereSeparator: { "@:/?#&=".contains($0) }) { secrets.insert(String(piece)) }
+      }
+    }
+    if let options = unsafe PQconninfoParse(text, nil) {
+      defer { unsafe PQconninfoFree(options) }
+      var option = unsafe options
+      while let keyword = unsafe option.pointee.keyword {
+        if unsafe ["password", "sslpassword"].contains(String(cString: keyword)), let value = unsafe option.pointee.val
+        {
+          secrets.insert(unsafe String(cString: value))
+        }
+        unsafe option += 1
+      }
+    }
+    // A single letter says nothing about a password, and its removal makes every message unreadable.
+    return secrets.filter { $0.utf8.count > 2 }.sorted { ($0.utf8.count, $0) > ($1.utf8.count, $1) }
+  }
+}

@@ -1,0 +1,92 @@
+/// States that this program acts on or has words for (PostgreSQL documentation, appendix A).
+package enum SQLState {
+  /// A standby's recovery cancels a snapshot with it, too.
+  package static let serializationFailure = "40001"
+  package static let deadlockDetected = "40P01"
+  package static let lockNotAvailable = "55P03"
+  package static let queryCanceled = "57014"
+  package static let adminShutdown = "57P01"
+  package static let readOnlyTransaction = "25006"
+  package static let insufficientPrivilege = "42501"
+  package static let undefinedTable = "42P01"
+  package static let undefinedColumn = "42703"
+  package static let undefinedSchema = "3F000"
+  package static let indeterminateCollation = "42P22"
+  package static let collationMismatch = "42P21"
+  package static let invalidParameterValue = "22023"
+  package static let untranslatableCharacter = "22P05"
+  package static let tooManyConnections = "53300"
+  package static let diskFull = "53100"
+  package static let outOfMemory = "53200"
+  package static let temporaryFileLimit = "53400"
+}
+
+extension PostgresError {
+  /// What can be done so that the same work succeeds.
+  package enum Retry: Hashable, Sendable {
+    /// Nothing: it would fail again.
+    case never
+    /// The transaction is run again, from its beginning.
+    case transaction
+    /// A new connection is made, and the transaction run again.
+    case connection
+  }
+
+  /// Whether a retry helps, and of what.
+  package var retry: Retry {
+    switch kind {
+    case .connectionFailed, .connectionLost: return .connection
+    case .misconfigured, .cancelled, .unexpectedData, .usage: return .never
+    case .server: break
+    }
+    switch sqlState {
+    case SQLState.serializationFailure, SQLState.deadlockDetected, SQLState.lockNotAvailable: return .transaction
+    default: return .never
+    }
+  }
+
+  /// Whether a standby has cancelled what was being read, because its primary removed rows that the snapshot needed. To
+  /// start over with a new snapshot helps.
+  package var isSnapshotCancelled: Bool { sqlState == SQLState.serializationFailure }
+
+  /// Whether only a person can help, by changing what is configured: in the server, in its roles or here.
+  package var isConfiguration: Bool {
+    switch kind {
+    case .misconfigured, .unexpectedData: return true
+    case .connectionFailed, .connectionLost, .cancelled, .usage: return false
+    case .server: break
+    }
+    if sqlState == SQLState.readOnlyTransaction { return true }
+    // Authorization; names and rights; unknown database; unknown schema.
+    return ["28", "42", "3D", "3F"].contains(sqlState?.prefix(2))
+  }
+
+  /// What to do about it, for the states that people meet; nil for all others.
+  var advice: String? {
+    guard kind == .server || kind == .connectionLost else { return nil }
+    return switch sqlState {
+    case SQLState.serializationFailure, SQLState.deadlockDetected: "others worked on the same rows; run it again"
+    case SQLState.lockNotAvailable:
+      "somebody else holds a lock on the table; wait until pg_stat_activity shows nobody at it, then run it again"
+    case SQLState.queryCanceled: "somebody, or a limit of the server's, ended the statement; run it again"
+    case SQLState.adminShutdown: "the server was stopped, or somebody ended the session; run it again"
+    case SQLState.readOnlyTransaction:
+      """
+      the server or the role only reads (a standby, or default_transaction_read_only); database.url must name one that \
+      may write
+      """
+    case SQLState.insufficientPrivilege:
+      "the role lacks a right, or row-level security would hide rows from it; night-audit doctor says what to grant"
+    case SQLState.undefinedTable, SQLState.undefinedColumn, SQLState.undefinedSchema:
+      "night-audit doctor says what is missing"
+    case SQLState.indeterminateCollation, SQLState.collationMismatch:
+      "two collations meet in a view; give the column one, such as COLLATE \"C\""
+    case SQLState.untranslatableCharacter: "the database's encoding lacks a character"
+    case SQLState.tooManyConnections: "the server has no connection left; raise max_connections or the role's limit"
+    case SQLState.diskFull: "the server's disk is full"
+    case SQLState.outOfMemory: "the server has no memory left"
+    case SQLState.temporaryFileLimit: "a limit of the server's is reached; see temp_file_limit"
+    default: nil
+    }
+  }
+}

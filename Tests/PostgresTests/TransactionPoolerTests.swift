@@ -1,0 +1,30 @@
+import Postgres
+import TestSupport
+import Testing
+
+@Suite(
+  .serialized, .timeLimit(.minutes(1)), .enabled(if: PrivatePooler.isInstalled, "PgBouncer is not installed"))
+struct TransactionPoolerTests {
+  @Test(
+    "a pool that takes sessions away is refused before anything is set",
+    arguments: [("transaction", 1), ("transaction", 20), ("statement", 20)])
+  func refused(_ mode: String, size: Int) async throws {
+    let cluster = try await PrivatePostgres.shared()
+    let pooler = try await PrivatePooler.start(before: cluster, mode: mode, size: size)
+    let error = try await postgresError {
+      _ = try await PostgresSession.connect(pooler.conninfo(database: "postgres"), applicationName: "x")
+    }
+    // Statement mode refuses the transaction of the test itself.
+    #expect(error.kind == .misconfigured)
+    #expect(error.isConfiguration)
+    #expect(error.message.contains("pool_mode = session"))
+  }
+
+  @Test("a pool that keeps sessions works, also when it has just one", arguments: [1, 20])
+  func accepted(size: Int) async throws {
+    let cluster = try await PrivatePostgres.shared()
+    let pooler = try await PrivatePooler.start(before: cluster, mode: "session", size: size)
+    let session = try await PostgresSession.connect(pooler.conninfo(database: "postgres"), applicationName: "x")
+    #expect(try await session.execute("SHOW search_path").single().text(0) == "pg_catalog, pg_temp")
+  }
+}

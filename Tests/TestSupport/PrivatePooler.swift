@@ -1,0 +1,63 @@
+import Foundation
+import Postgres
+
+/// A PgBouncer of the tests' own in front of a private cluster. It vanishes as the cluster does.
+package final class PrivatePooler: Sendable {
+  private static let program = "/usr/sbin/pgbouncer"
+
+  /// Whether there is a PgBouncer on this machine (Debian: `apt install pgbouncer`).
+  package static var isInstalled: Bool { FileManager.default.isExecutableFile(atPath: program) }
+
+  private let directory: String
+  private let watchdog: Watchdog
+
+  /// Starts one.
+  ///
+  /// - Parameters:
+  ///   - cluster: where its connections lead.
+  ///   - mode: `session`, `transaction` or `statement`.
+  ///   - size: how many connections it keeps for each database.
+  package static func start(
+    before cluster: PrivatePostgres, mode: String, size: Int = 20
+  ) async throws -> PrivatePooler {
+    let pooler = try await withBlockingThread { _ in
+      try PrivatePooler(cluster.conninfo(database: "postgres"), mode: mode, size: size)
+    }
+    // It answers soon after its start, but not at once.
+    while FileManager.default.fileExists(atPath: "\(pooler.directory)/.s.PGSQL.6432") == false {
+      try Task.checkCancellation()
+    }
+    return pooler
+  }
+
+  private init(_ conninfo: String, mode: String, size: Int) throws {
+    let installation = try PostgresInstallation.find()
+    directory = "/tmp/pb-\(ProcessInfo.processInfo.processIdentifier)-\(UInt32.random(in: 0...UInt32.max))"
+    // The watchdog looks for the server where a cluster has it.
+    try FileManager.default.createDirectory(
+      atPath: "\(directory)/data", withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+    watchdog = try Watchdog(directory: directory)
+    let server = conninfo.split(separator: " ").filter { !$0.hasPrefix("dbname=") }.joined(separator: " ")
+    let settings = """
+      [databases]
+      * = \(server)
+      [pgbouncer]
+      listen_port = 6432
+      unix_socket_dir = \(directory)
+      auth_type = any
+      pool_mode = \(mode)
+      default_pool_size = \(size)
+      logfile = \(directory)/log
+      pidfile = \(directory)/data/postmaster.pid
+      """
+    try settings.write(toFile: "\(directory)/pgbouncer.ini", atomically: false, encoding: .utf8)
+    try installation.giveToServerUser(directory)
+    try installation.giveToServerUser("\(directory)/data")
+    try installation.run(program: Self.program, ["--daemon", "--quiet", "\(directory)/pgbouncer.ini"])
+  }
+
+  /// Where a database of the cluster is, through the pooler.
+  package func conninfo(database: String) -> String {
+    "host=\(directory) port=6432 user=postgres dbname=\(database)"
+  }
+}
