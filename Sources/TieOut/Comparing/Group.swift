@@ -1,0 +1,127 @@
+import Reconciliation
+
+/// One key without its day and class, such as a product or a product in a country: its four series, and the rules that
+/// explain them in their order.
+struct Group {
+  /// What the rules may use besides the counts, by position of the day.
+  struct Evidence {
+    /// Units of ours at an unknown price that an offer may have made free.
+    var mayBeFree: [Int: Millionths] = [:]
+    var unclaimedRenewals: [Int: Millionths] = [:]
+    /// Returns at Apple that cost less than the product ever did.
+    var oddReturns: [Int: Millionths] = [:]
+    var partialRefunds: [Int: Millionths] = [:]
+    var upgrades: [Int: Millionths] = [:]
+    /// Units of ours of the same product without a storefront, by class.
+    var withoutCountry: [TieOutClass: [Int: Millionths]] = [:]
+    var isUnknownProduct = false
+    /// Whether this group is what has no storefront itself.
+    var hasNoCountry = false
+  }
+
+  /// Apple's day up to three after ours, one before.
+  static let timingLags = -1...3
+  static let refundLags = -7...7
+  /// An upgrade comes at any time after the purchase that it replaces.
+  private static let upgradeLags = -1...Int(Int32.max)
+
+  private(set) var series: [Series]
+  var evidence = Evidence()
+
+  init(dayCount: Int) {
+    series = TieOutClass.allCases.map { Series(sign: $0 == .refund ? -1 : 1, count: dayCount) }
+  }
+
+  subscript(_ kind: TieOutClass) -> Series { series[kind.index] }
+
+  mutating func add(apple units: Millionths, _ kind: TieOutClass, on day: Int) {
+    series[kind.index].add(apple: units, on: day)
+  }
+
+  mutating func add(ours units: Millionths, _ kind: TieOutClass, on day: Int) {
+    series[kind.index].add(ours: units, on: day)
+  }
+
+  /// Explains what can be explained.
+  /// - Parameter isFinal: for each day whether Apple's number of it stands.
+  mutating func explain(isFinal: [Bool]) {
+    let shadows = TieOutClass.allCases.map { explainMissing($0, isFinal) }
+    explainFree()
+    for day in isFinal.indices { series[TieOutClass.restore.index].takeAll(on: day, .restore) }
+    for kind in [TieOutClass.sale, .refund] {
+      let lags = kind == .refund ? Self.refundLags : Self.timingLags
+      series[kind.index].pair(kind == .refund ? .refundTiming : .timing, lags: lags)
+      explainNeighbours(kind, isFinal, shadow: shadows[kind.index], lags: lags)
+      explainCountry(kind, lags: lags)
+    }
+    explainRefunds()
+    for (day, units) in evidence.unclaimedRenewals {
+      let sales = TieOutClass.sale.index
+      series[sales].take(min(units, series[sales].ourExcess(day)), on: day, .renewal)
+    }
+    if evidence.isUnknownProduct {
+      let sales = TieOutClass.sale.index
+      for day in isFinal.indices { series[sales].take(series[sales].appleExcess(day), on: day, .unknownProduct) }
+    }
+  }
+
+  /// Days without a report that stands. What we count more on them is kept in mind: Apple may count it on a neighbouring
+  /// day that is reported.
+  private mutating func explainMissing(_ kind: TieOutClass, _ isFinal: [Bool]) -> [Int: Millionths] {
+    var shadow: [Int: Millionths] = [:]
+    for day in isFinal.indices where !isFinal[day] {
+      let excess = series[kind.index].ourExcess(day)
+      if excess > .zero { shadow[day] = excess }
+      series[kind.index].takeAll(on: day, .notReported)
+    }
+    return shadow
+  }
+
+  /// Units without money on either side need no order. Those of ours whose price is not known stand among the sales until
+  /// Apple's price says that they were free.
+  private mutating func explainFree() {
+    let (sales, free) = (TieOutClass.sale.index, TieOutClass.free.index)
+    for (day, units) in evidence.mayBeFree {
+      let shared = min(units, series[sales].ourExcess(day), series[free].appleExcess(day))
+      series[sales].take(shared, on: day, .free)
+      series[free].take(shared, on: day, .free)
+    }
+    for day in series[free].days.indices { series[free].takeAll(on: day, .free) }
+  }
+
+  /// Near a day that is not reported nobody can say that Apple counts too much or too little.
+  private mutating func explainNeighbours(
+    _ kind: TieOutClass, _ isFinal: [Bool], shadow: [Int: Millionths], lags: ClosedRange<Int>
+  ) {
+    var shadow = shadow
+    series[kind.index].draw(.notReported, from: &shadow, lags: lags)
+    for day in isFinal.indices where isFinal[day] && series[kind.index].ourExcess(day) > .zero {
+      let neighbours = max(0, day + lags.lowerBound)...(day + lags.upperBound)
+      // Beyond the last day there is no report yet.
+      if neighbours.contains(where: { $0 >= isFinal.count || !isFinal[$0] }) {
+        series[kind.index].takeAll(on: day, .notReported)
+      }
+    }
+  }
+
+  private mutating func explainCountry(_ kind: TieOutClass, lags: ClosedRange<Int>) {
+    if evidence.hasNoCountry {
+      for day in series[kind.index].days.indices { series[kind.index].takeAll(on: day, .countryUnknown) }
+    } else if var supply = evidence.withoutCountry[kind] {
+      series[kind.index].draw(.countryUnknown, from: &supply, lags: lags)
+      evidence.withoutCountry[kind] = supply
+    }
+  }
+
+  private mutating func explainRefunds() {
+    let refunds = TieOutClass.refund.index
+    for (day, units) in evidence.oddReturns {
+      series[refunds].take(min(units, series[refunds].appleExcess(day)), on: day, .partialRefund)
+    }
+    series[refunds].draw(.partialRefund, from: &evidence.partialRefunds, lags: Self.refundLags)
+    series[refunds].draw(.upgrade, from: &evidence.upgrades, lags: Self.upgradeLags)
+    for day in series[refunds].days.indices {
+      series[refunds].take(series[refunds].appleExcess(day), on: day, .refundUnknown)
+    }
+  }
+}

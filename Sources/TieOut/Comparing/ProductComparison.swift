@@ -1,0 +1,217 @@
+import Reconciliation
+
+/// The tie-out of one product: a pure function of what both sides say. Products have nothing to do with each other, so a
+/// shop of any size is compared one product at a time.
+package struct ProductComparison: Sendable {
+  package private(set) var rows: [TieOutRow] = []
+  /// How many units both sides count, by how many days Apple's day is after ours.
+  package private(set) var lags: [Int: Millionths] = [:]
+
+  private let sides: ProductSides
+  private let coverage: DayCoverage
+  private let isFinal: [Bool]
+
+  package init(_ sides: ProductSides, coverage: DayCoverage) {
+    self.sides = sides
+    self.coverage = coverage
+    isFinal = (0..<coverage.count).map { coverage[$0] == .final }
+    compareUnits()
+    compareCountries()
+    compareAmounts()
+  }
+
+  // MARK: - Units
+
+  private mutating func compareUnits() {
+    var group = group { _ in true } ours: { _ in true } evidence: { _ in true }
+    group.explain(isFinal: isFinal)
+    var shop: [Int: Millionths] = [:]
+    for units in sides.shop where coverage.days.contains(units.day) {
+      shop[coverage.index(units.day), default: .zero] += Millionths(units.units)
+    }
+    append(group, .units) { kind, day in kind == .sale ? shop[day] ?? .zero : nil }
+    countLags(group)
+  }
+
+  private mutating func countLags(_ group: Group) {
+    for day in coverage.printed.map(coverage.index) where coverage[day] != .missing {
+      let sales = group[.sale].days[day]
+      let same = min(max(.zero, sales.apple), max(.zero, sales.ours))
+      if same > .zero { lags[0, default: .zero] += same }
+      for step in sales.steps {
+        // Each pair is told on both of its days; it counts where Apple counted it.
+        if let partner = step.partner, step.units > .zero { lags[day - partner, default: .zero] += step.units }
+      }
+    }
+  }
+
+  // MARK: - Countries
+
+  private struct Place: Hashable, Comparable {
+    var country: Identifier
+    var currency: Identifier
+
+    static func < (left: Place, right: Place) -> Bool {
+      (left.country, left.currency) < (right.country, right.currency)
+    }
+  }
+
+  private mutating func compareCountries() {
+    var places: Set<Place> = []
+    for units in sides.apple { places.insert(Place(country: units.country, currency: units.currency)) }
+    for units in sides.ours { places.insert(Place(country: units.country ?? "", currency: units.currency ?? "")) }
+    var supplies: [Identifier: [TieOutClass: [Int: Millionths]]] = [:]
+    for units in sides.ours where units.country == nil && coverage.days.contains(units.day) {
+      let day = coverage.index(units.day)
+      supplies[units.currency ?? "", default: [:]][units.kind, default: [:]][day, default: .zero] +=
+        Millionths(units.units).magnitude
+    }
+    // Places that know their country draw on what does not, one after the other.
+    for place in places.sorted() {
+      var group = group {
+        $0.country == place.country && $0.currency == place.currency
+      } ours: {
+        ($0.country ?? "") == place.country && ($0.currency ?? "") == place.currency
+      } evidence: {
+        ($0.country ?? place.country) == place.country && ($0.currency ?? place.currency) == place.currency
+      }
+      if place.country.isEmpty {
+        group.evidence.hasNoCountry = true
+        group.explain(isFinal: isFinal)
+      } else {
+        // What tells its currency belongs to that currency alone.
+        let source = supplies[place.currency] != nil ? place.currency : ""
+        group.evidence.withoutCountry = supplies[source] ?? [:]
+        group.explain(isFinal: isFinal)
+        if supplies[source] != nil { supplies[source] = group.evidence.withoutCountry }
+      }
+      append(group, .country, place.country, place.currency) { _, _ in nil }
+    }
+  }
+
+  // MARK: - Amounts
+
+  private mutating func compareAmounts() {
+    // Where the price of one unit is unknown the sum is.
+    var untold: Set<[Int]> = []
+    for units in sides.ours where units.price == nil || units.currency == nil {
+      if coverage.days.contains(units.day) { untold.insert([units.kind.index, coverage.index(units.day)]) }
+    }
+    var currencies = Set(sides.apple.map(\.currency))
+    for units in sides.ours { if let currency = units.currency { currencies.insert(currency) } }
+    for units in sides.shop { currencies.insert(units.currency) }
+    for currency in currencies.sorted() { compareAmounts(in: currency, untold: untold) }
+  }
+
+  private mutating func compareAmounts(in currency: Identifier, untold: Set<[Int]>) {
+    var group = group {
+      $0.currency == currency
+    } ours: {
+      $0.currency == currency && $0.price != nil
+    } evidence: {
+      ($0.currency ?? currency) == currency
+    }
+    group.explain(
+      isFinal: isFinal.indices.map { isFinal[$0] && !untold.contains([TieOutClass.sale.index, $0]) })
+    let digits = Currency(currency)?.digits ?? 2
+    // Half of the smallest coin, in millionths of the major unit.
+    let half = Millionths(count: (0..<min(digits, 6)).reduce(500_000) { half, _ in half / 10 })
+    for kind in [TieOutClass.sale, .refund] {
+      var stacks = PriceStacks(count: coverage.count, halfMinorUnit: half)
+      for units in sides.apple where units.currency == currency && units.kind == kind {
+        if coverage.days.contains(units.day) {
+          stacks.add(apple: units.units, at: units.price, on: coverage.index(units.day))
+        }
+      }
+      for units in sides.ours where units.currency == currency && units.kind == kind {
+        if let price = units.price, coverage.days.contains(units.day) {
+          stacks.add(ours: units.units, for: price, on: coverage.index(units.day))
+        }
+      }
+      let comparisons = stacks.comparisons(group[kind])
+      for day in coverage.printed {
+        appendAmount(currency, kind, day, stacks, comparisons, isTold: !untold.contains([kind.index, coverage.index(day)]))
+      }
+    }
+  }
+
+  private mutating func appendAmount(
+    _ currency: Identifier, _ kind: TieOutClass, _ day: ReportDay, _ stacks: PriceStacks,
+    _ comparisons: [TieOutRow.Comparison], isTold: Bool
+  ) {
+    let index = coverage.index(day)
+    let (apple, ours) = stacks.amounts(index)
+    let comparison = comparisons[index]
+    var shop: Millionths?
+    if kind == .sale {
+      let amounts = sides.shop.filter { $0.day == day && $0.currency == currency }.map(\.amount)
+      shop = amounts.reduce(.zero, +)
+    }
+    guard apple != .zero || ours != .zero || shop ?? .zero != .zero || !comparison.explained.isZero else { return }
+    rows.append(
+      TieOutRow(
+        level: .amount, app: sides.app, productId: sides.productId, day: day, country: "", currency: currency,
+        kind: kind, apple: coverage[index] == .missing ? nil : kind == .refund ? -apple : apple,
+        ours: isTold ? (kind == .refund ? -ours : ours) : nil, shop: shop, comparison: isTold ? comparison : nil))
+  }
+
+  // MARK: - Groups
+
+  private func group(
+    apple: (AppleUnits) -> Bool, ours: (OurUnits) -> Bool, evidence: (RefundEvidence) -> Bool
+  ) -> Group {
+    var group = Group(dayCount: coverage.count)
+    group.evidence.isUnknownProduct = !sides.isKnown
+    var cheapest: [Place: Millionths] = [:]
+    for units in sides.apple where units.kind == .sale {
+      let place = Place(country: units.country, currency: units.currency)
+      cheapest[place] = min(cheapest[place] ?? units.price, units.price)
+    }
+    for units in sides.apple where coverage.days.contains(units.day) && apple(units) {
+      let day = coverage.index(units.day)
+      group.add(apple: units.units, units.kind, on: day)
+      // Cheaper than it was ever sold there: a part of the price was given back.
+      if units.kind == .refund,
+        let least = cheapest[Place(country: units.country, currency: units.currency)], units.price < least
+      {
+        group.evidence.oddReturns[day, default: .zero] += units.units.magnitude
+      }
+    }
+    for units in sides.ours where coverage.days.contains(units.day) && ours(units) {
+      let day = coverage.index(units.day)
+      group.add(ours: Millionths(units.units), units.kind, on: day)
+      if units.mayBeFree { group.evidence.mayBeFree[day, default: .zero] += Millionths(units.units) }
+      if units.isUnclaimedRenewal { group.evidence.unclaimedRenewals[day, default: .zero] += Millionths(units.units) }
+    }
+    for refund in sides.partialRefunds where evidence(refund) {
+      group.evidence.partialRefunds[coverage.index(refund.day), default: .zero] += .one
+    }
+    for upgrade in sides.upgrades where evidence(upgrade) {
+      group.evidence.upgrades[coverage.index(upgrade.day), default: .zero] += .one
+    }
+    return group
+  }
+
+  private mutating func append(
+    _ group: Group, _ level: TieOutLevel, _ country: Identifier = "", _ currency: Identifier = "",
+    shop: (TieOutClass, Int) -> Millionths?
+  ) {
+    for kind in TieOutClass.allCases {
+      for date in coverage.printed {
+        let index = coverage.index(date)
+        let day = group[kind].days[index]
+        let booked = shop(kind, index)
+        guard day.apple != .zero || day.ours != .zero || !day.steps.isEmpty || booked ?? .zero != .zero else {
+          continue
+        }
+        var explained = Explained()
+        for step in day.steps { explained[step.explanation] += step.units }
+        rows.append(
+          TieOutRow(
+            level: level, app: sides.app, productId: sides.productId, day: date, country: country, currency: currency,
+            kind: kind, apple: coverage[index] == .missing ? nil : day.apple, ours: day.ours, shop: booked,
+            comparison: .init(explained: explained, unexplained: day.rest)))
+      }
+    }
+  }
+}

@@ -1,0 +1,86 @@
+/// What a download of a report has come to.
+package enum DownloadState: String, Hashable, CaseIterable, Sendable {
+  /// Rows came.
+  case reported
+  /// Nothing was sold: a header without rows, or Apple's word for it when it can be believed.
+  case zero
+  /// Apple says that nothing was sold, but we know of sales: it says the same when a version is retired.
+  case doubtfulZero = "doubtful_zero"
+  /// It is not there yet.
+  case pending
+  /// Apple does not keep it any more.
+  case gone
+  /// Apple demands another version than the one that was asked for, twice.
+  case drift
+  case unreadable
+  /// A finance report without sales, not settled yet, or of a wrong region: Apple does not tell them apart.
+  case unknown
+
+  /// Whether the file counts instead of earlier ones of the same day. A day that was reported stays reported when Apple
+  /// later has no answer.
+  package var replacesEarlier: Bool {
+    switch self {
+    case .reported, .zero, .unreadable: true
+    case .doubtfulZero, .pending, .gone, .drift, .unknown: false
+    }
+  }
+
+  /// Whether sums may be made of it.
+  package var isSettled: Bool {
+    switch self {
+    case .reported, .zero: true
+    case .doubtfulZero, .pending, .gone, .drift, .unreadable, .unknown: false
+    }
+  }
+
+  /// Whether there is any use in asking again.
+  package var isOpen: Bool {
+    switch self {
+    case .reported, .zero, .gone: false
+    case .doubtfulZero, .pending, .drift, .unreadable, .unknown: true
+    }
+  }
+
+  /// What Apple's “no sales” about a day means.
+  /// - Parameters:
+  ///   - hasOwnUnits: whether we know of anything that Apple should count on that day.
+  ///   - daysSinceFirst: how many days ago Apple first said so of this day; nil: never before.
+  package static func noSales(hasOwnUnits: Bool, daysSinceFirst: Int?) -> DownloadState {
+    if !hasOwnUnits { return .zero }
+    return daysSinceFirst.map { $0 >= 3 } ?? false ? .zero : .doubtfulZero
+  }
+}
+
+/// Which reports a night asks for.
+package enum AskingPlan {
+  /// The oldest day that is asked about, counted from today; as many days are asked about on the first night.
+  package static let longestWindow = 45
+
+  /// Days of daily reports, the newest first: a night that ends early has what people look at.
+  /// - Parameters:
+  ///   - today: the Pacific day of the as-of, which has no report yet.
+  ///   - trailing: so many days before it are asked about again, because Apple changes the newest ones.
+  ///   - states: what is known of the days.
+  package static func days(
+    today: ReportDay, trailing: Int, states: [ReportDay: DownloadState]
+  ) -> [ReportDay] {
+    (1...longestWindow).map { today.advanced(by: -$0) }.filter { day in
+      guard let state = states[day] else { return true }
+      switch state {
+      case .gone: return false
+      case .reported, .zero: return today.number - day.number <= trailing
+      case .doubtfulZero, .pending, .drift, .unreadable, .unknown: return true
+      }
+    }
+  }
+
+  /// Fiscal periods whose finance reports are asked for: those that have ended and whose report is not here yet, for as
+  /// long as it may still come.
+  package static func periods(today: ReportDay, states: [FiscalPeriod: DownloadState]) -> [FiscalPeriod] {
+    FiscalCalendar.periods.filter { period in
+      guard period.last < today, today.number - period.last.number <= 120 else { return false }
+      guard let state = states[period] else { return true }
+      return state.isOpen && today.number - period.last.number <= 70
+    }
+  }
+}

@@ -1,0 +1,227 @@
+import Reconciliation
+
+/// One row of a finance report.
+package struct SettlementRow: Hashable, Sendable {
+  /// When it was sold, by FINANCE_DETAIL; FINANCIAL does not say.
+  package var transactionDay: ReportDay?
+  package var settlementDay: ReportDay?
+  /// Product id, or an app's SKU.
+  package var sku: Identifier
+  package var country: Identifier
+  package var quantity: Millionths
+  /// For one unit, always positive.
+  package var partnerShare: Millionths
+  /// Signed.
+  package var extendedShare: Millionths
+  package var currency: Identifier
+}
+
+/// Reads finance reports: FINANCIAL, a table with its totals below, and FINANCE_DETAIL, a preamble, a table and perhaps its
+/// sums by country. What stands below the table is compared with it and never added to it.
+package enum FinanceReport {
+  package enum Kind: String, Hashable, Sendable {
+    case financial = "FINANCIAL"
+    case detail = "FINANCE_DETAIL"
+  }
+
+  package struct Reading: Hashable, Sendable {
+    package var kind: Kind
+    /// The dates inside of the file, which say what it is about.
+    package var first: ReportDay?
+    package var last: ReportDay?
+    package var rows = 0
+  }
+
+  /// Whether a first line begins such a report, and which.
+  package static func kind(ofFirstLine line: String) -> Kind? {
+    let names = line.split(separator: "\t").map { ReportHeader.canonical($0.trimmed) }
+    if names.first == "vendor name" { return .detail }
+    return Set(names).isSuperset(of: ["start date", "end date", "vendor identifier"]) ? .financial : nil
+  }
+
+  /// Reads a whole report.
+  ///
+  /// - Parameters:
+  ///   - period: the one that was asked for; a file with other dates is another report. nil: whatever the file says.
+  ///   - body: gets the rows as they come, before anybody knows whether the rest can be read.
+  /// - Throws: `ReportProblem` or `GunzipError`; then nothing of what was handed on counts.
+  package static func read(
+    _ bytes: [UInt8], period: FiscalPeriod?, _ body: (SettlementRow) throws -> Void
+  ) throws -> Reading {
+    var parser = FinanceParser(period: period)
+    var ends: [Int] = []
+    try ReportLines.read(bytes) { line, number in
+      if let row = try parser.line(ReportFields(line, number: number, ends: &ends), number: number) { try body(row) }
+    }
+    return try parser.finished()
+  }
+}
+
+/// One line at a time.
+private struct FinanceParser {
+  private enum Section {
+    case preamble
+    case table(Columns)
+    case footer(FooterColumns?)
+  }
+
+  private struct Columns {
+    var quantity, share, extended, currency, country, sku: Int
+    /// FINANCIAL's period, FINANCE_DETAIL's two days.
+    var firstDate, secondDate: Int
+  }
+
+  private struct FooterColumns {
+    var country, currency, quantity, extended: Int
+  }
+
+  private struct Sum: Hashable {
+    var quantity = Millionths.zero
+    var extended = Millionths.zero
+
+    mutating func add(_ quantity: Millionths, _ extended: Millionths) {
+      self.quantity += quantity
+      self.extended += extended
+    }
+  }
+
+  private struct CountryAndCurrency: Hashable {
+    var country: Identifier
+    var currency: Identifier
+  }
+
+  private let period: FiscalPeriod?
+  private var place = Section.preamble
+  private var reading = FinanceReport.Reading(kind: .financial)
+  private var total = Sum()
+  private var sums: [CountryAndCurrency: Sum] = [:]
+  private var footerSums: [CountryAndCurrency: Sum]?
+
+  init(period: FiscalPeriod?) { self.period = period }
+
+  mutating func line(_ fields: ReportFields, number: Int) throws -> SettlementRow? {
+    switch place {
+    case .preamble:
+      try preamble(fields, number: number)
+      return nil
+    case .table(let columns):
+      guard ReportDay(utf8: fields[0]) != nil else {
+        place = .footer(nil)
+        try footer(fields, columns: nil, number: number)
+        return nil
+      }
+      return try row(fields, columns, number: number)
+    case .footer(let columns):
+      try footer(fields, columns: columns, number: number)
+      return nil
+    }
+  }
+
+  func finished() throws(ReportProblem) -> FinanceReport.Reading {
+    if case .preamble = place { throw ReportProblem("the report has no header") }
+    if let footerSums, footerSums != sums {
+      throw ReportProblem("the sums by country below the rows are not those of the rows")
+    }
+    return reading
+  }
+
+  private mutating func preamble(_ fields: ReportFields, number: Int) throws(ReportProblem) {
+    let name = ReportHeader.canonical(fields.shown(0))
+    switch name {
+    case "vendor name": reading.kind = .detail
+    case "start date" where fields.count <= 3:
+      reading.first = try fields.day(1, "Start Date")
+    case "end date" where fields.count <= 3:
+      reading.last = try fields.day(1, "End Date")
+      if let first = reading.first, let last = reading.last { try check(first, last, number) }
+    default:
+      let header = ReportHeader(fields, line: number)
+      reading.kind = header.has("Transaction Date") ? .detail : reading.kind
+      let isDetail = reading.kind == .detail
+      place = .table(
+        Columns(
+          quantity: try header.position("Quantity"), share: try header.position("Partner Share"),
+          extended: try header.position("Extended Partner Share"),
+          currency: try header.position("Partner Share Currency"),
+          country: try header.position("Country Of Sale"),
+          sku: try isDetail ? header.position("SKU") : header.position("Vendor Identifier"),
+          firstDate: try isDetail ? header.position("Transaction Date") : header.position("Start Date"),
+          secondDate: try isDetail ? header.position("Settlement Date") : header.position("End Date")))
+    }
+  }
+
+  private mutating func row(
+    _ fields: ReportFields, _ columns: Columns, number: Int
+  ) throws(ReportProblem) -> SettlementRow {
+    let isDetail = reading.kind == .detail
+    let first = try fields.day(columns.firstDate, isDetail ? "Transaction Date" : "Start Date")
+    let second = try fields.day(columns.secondDate, isDetail ? "Settlement Date" : "End Date")
+    if !isDetail {
+      reading.first = min(reading.first ?? first, first)
+      reading.last = max(reading.last ?? second, second)
+      try check(first, second, number)
+    } else if let start = reading.first, let end = reading.last, second < start || second > end {
+      throw ReportProblem(line: number, "Settlement Date \(second) lies outside of \(start) to \(end)")
+    }
+    let row = SettlementRow(
+      transactionDay: isDetail ? first : nil, settlementDay: isDetail ? second : nil,
+      sku: try fields.identifier(columns.sku, "SKU"), country: try fields.identifier(columns.country, "Country Of Sale"),
+      quantity: try fields.decimal(columns.quantity, "Quantity"),
+      partnerShare: try fields.decimal(columns.share, "Partner Share"),
+      extendedShare: try fields.decimal(columns.extended, "Extended Partner Share"),
+      currency: try fields.identifier(columns.currency, "Partner Share Currency"))
+    reading.rows += 1
+    let key = CountryAndCurrency(country: row.country, currency: row.currency)
+    total.add(row.quantity, row.extendedShare)
+    sums[key, default: Sum()].add(row.quantity, row.extendedShare)
+    return row
+  }
+
+  /// Totals, one a line, or the sums by country with a header of their own.
+  private mutating func footer(_ fields: ReportFields, columns: FooterColumns?, number: Int) throws(ReportProblem) {
+    // Before 2010 Apple wrote `Total_Amount:x` without a tab.
+    let words = fields.shown(0).split(separator: ":", maxSplits: 1).map(\.trimmed)
+    let name = ReportHeader.canonical(words.first ?? "")
+    let told = words.count == 2 ? Millionths(words[1]) : Millionths(utf8: fields[1])
+    switch name {
+    case "total_rows": try compare(told, Millionths(reading.rows), "Total_Rows", number)
+    case "total_amount": try compare(told, total.extended, "Total_Amount", number)
+    case "total_units": try compare(told, total.quantity, "Total_Units", number)
+    case "country of sale":
+      let header = ReportHeader(fields, line: number)
+      place = .footer(
+        FooterColumns(
+          country: try header.position("Country Of Sale"), currency: try header.position("Partner Share Currency"),
+          quantity: try header.position("Quantity"), extended: try header.position("Extended Partner Share")))
+      footerSums = [:]
+    default:
+      guard let columns else {
+        throw ReportProblem(line: number, "“\(fields.shown(0))” is neither a date nor one of the totals")
+      }
+      let key = CountryAndCurrency(
+        country: try fields.identifier(columns.country, "Country Of Sale"),
+        currency: try fields.identifier(columns.currency, "Partner Share Currency"))
+      let (quantity, extended) = (
+        try fields.decimal(columns.quantity, "Quantity"), try fields.decimal(columns.extended, "Extended Partner Share")
+      )
+      footerSums?[key, default: Sum()].add(quantity, extended)
+    }
+  }
+
+  private func compare(
+    _ told: Millionths?, _ counted: Millionths, _ name: String, _ number: Int
+  ) throws(ReportProblem) {
+    guard told != counted else { return }
+    throw ReportProblem(line: number, "\(name) is \(told.map(\.description) ?? "no number"), the rows make \(counted)")
+  }
+
+  private func check(_ first: ReportDay, _ last: ReportDay, _ number: Int) throws(ReportProblem) {
+    guard let period, period.first != first || period.last != last else { return }
+    throw ReportProblem(
+      line: number,
+      """
+      the file is of \(first) to \(last), but fiscal period \(period) is \(period.first) to \(period.last): \
+      a fiscal period is no calendar month
+      """)
+  }
+}

@@ -1,0 +1,78 @@
+/// What Apple names the files of sales reports: `S_D_80012345_20261119.txt.gz`, with the version in the names that its
+/// server gives: `S_D_80012345_20261119_V1_0.txt.gz`.
+package struct ReportFileName: Hashable, Sendable {
+  package var vendor: String
+  package var frequency: SalesFrequency
+  /// The days that the report is of.
+  package var days: ClosedRange<ReportDay>
+
+  /// nil for any other name.
+  package init?(_ name: String) {
+    let stem = name.prefix { $0 != "." }
+    let parts = stem.split(separator: "_", omittingEmptySubsequences: false).map(String.init)
+    guard parts.count >= 4, parts[0].uppercased() == "S", Self.isDigits(parts[2]), Self.isDigits(parts[3]),
+      let frequency = SalesFrequency(letter: parts[1].uppercased()),
+      let days = frequency.days(digits: parts[3])
+    else { return nil }
+    vendor = parts[2]
+    self.frequency = frequency
+    self.days = days
+  }
+
+  /// The vendor number that a finance file's name begins with: `80012345_0226_ZZ.txt`.
+  package static func vendor(ofFinanceFile name: String) -> String? {
+    let first = name.prefix { $0 != "_" && $0 != "." }
+    return first.utf8.count >= 6 && isDigits(String(first)) ? String(first) : nil
+  }
+
+  private static func isDigits(_ text: String) -> Bool {
+    !text.isEmpty && text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+  }
+}
+
+/// How many days a sales report covers.
+package enum SalesFrequency: String, Hashable, CaseIterable, Sendable {
+  case daily = "DAILY"
+  case weekly = "WEEKLY"
+  case monthly = "MONTHLY"
+  case yearly = "YEARLY"
+
+  init?(letter: String) {
+    guard let frequency = Self.allCases.first(where: { $0.rawValue.hasPrefix(letter) }), letter.utf8.count == 1
+    else { return nil }
+    self = frequency
+  }
+
+  /// What the parameter `filter[reportDate]` and our tables call the report of these days.
+  package func name(of days: ClosedRange<ReportDay>) -> String {
+    switch self {
+    case .daily: days.lowerBound.description
+    // The Sunday that ends the week.
+    case .weekly: days.upperBound.description
+    case .monthly: days.lowerBound.month
+    case .yearly: String(days.lowerBound.description.prefix(4))
+    }
+  }
+
+  /// The days of a name as `name(of:)` gives it, or without hyphens as in names of files.
+  package func days(digits text: String) -> ClosedRange<ReportDay>? {
+    let digits = text.filter { $0 != "-" }
+    func part(_ first: Int, _ count: Int) -> Int? { Int(digits.dropFirst(first).prefix(count)) }
+    guard digits.count >= 4, let year = part(0, 4) else { return nil }
+    switch self {
+    case .daily, .weekly:
+      guard digits.count == 8, let month = part(4, 2), let day = part(6, 2),
+        let last = ReportDay(year: year, month: month, day: day)
+      else { return nil }
+      return self == .daily ? last...last : last.advanced(by: -6)...last
+    case .monthly:
+      guard digits.count >= 6, let month = part(4, 2), let first = ReportDay(year: year, month: month, day: 1)
+      else { return nil }
+      return first...first.advanced(by: ReportDay.days(of: month, in: year) - 1)
+    case .yearly:
+      guard let first = ReportDay(year: year, month: 1, day: 1), let last = ReportDay(year: year, month: 12, day: 31)
+      else { return nil }
+      return first...last
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import Gzip
+
+/// The lines of a report, compressed or not, as a stream: memory does not grow with the file.
+package enum ReportLines {
+  /// The longest line that is read. Apple's longest columns have 4,000 characters.
+  private static let longestLine = 1 << 20
+  private static let newline = UInt8(ascii: "\n")
+
+  /// Reads every line. Line ends are LF or CRLF; a byte order mark is passed over; empty lines are not told.
+  ///
+  /// - Parameters:
+  ///   - bytes: as they were downloaded, gzip or text.
+  ///   - limit: the most bytes that may come out of them.
+  ///   - body: one line without its end, and its number from 1. What it throws ends the reading and is thrown on.
+  /// - Throws: `GunzipError`, `ReportProblem` for a line that is too long, or what `body` throws.
+  package static func read(
+    _ bytes: [UInt8], limit: Int = Gunzip.usualLimit, _ body: (UnsafeRawBufferPointer, Int) throws -> Void
+  ) throws {
+    var number = 0
+    var rest: [UInt8] = []
+    func tell(_ line: UnsafeRawBufferPointer) throws {
+      number += 1
+      var line = line
+      if line.last == UInt8(ascii: "\r") { line = UnsafeRawBufferPointer(rebasing: line.dropLast()) }
+      if number == 1, line.starts(with: [0xEF, 0xBB, 0xBF]) {
+        line = UnsafeRawBufferPointer(rebasing: line.dropFirst(3))
+      }
+      if !line.isEmpty { try body(line, number) }
+    }
+    func take(_ chunk: UnsafeRawBufferPointer) throws {
+      var start = 0
+      while let end = chunk[start...].firstIndex(of: newline) {
+        let piece = UnsafeRawBufferPointer(rebasing: chunk[start..<end])
+        if rest.isEmpty {
+          try tell(piece)
+        } else {
+          rest += piece
+          try rest.withUnsafeBytes { try tell($0) }
+          rest.removeAll(keepingCapacity: true)
+        }
+        start = end + 1
+      }
+      rest += chunk[start...]
+      if rest.count > longestLine { throw ReportProblem(line: number + 1, "is longer than any line of Apple's") }
+    }
+    let gunzip = Gunzip(limit: limit)
+    try bytes.withUnsafeBytes { bytes in
+      // In pieces, so that a plain file is read as a stream, too.
+      var start = 0
+      while start < bytes.count {
+        let end = min(start + (1 << 18), bytes.count)
+        try gunzip.push(UnsafeRawBufferPointer(rebasing: bytes[start..<end]), to: take)
+        start = end
+      }
+    }
+    try gunzip.finish(to: take)
+    if !rest.isEmpty { try rest.withUnsafeBytes { try tell($0) } }
+  }
+}
+
+/// One line of tab separated values, for as long as it is lent.
+struct ReportFields {
+  private let line: UnsafeRawBufferPointer
+  private let number: Int
+  private let ends: [Int]
+
+  /// - Parameter ends: reused from line to line, so that a line costs no allocation.
+  init(_ line: UnsafeRawBufferPointer, number: Int, ends: inout [Int]) {
+    ends.removeAll(keepingCapacity: true)
+    for index in line.indices where line[index] == UInt8(ascii: "\t") { ends.append(index) }
+    ends.append(line.count)
+    self.line = line
+    self.number = number
+    self.ends = ends
+  }
+
+  var count: Int { ends.count }
+
+  /// The field without blanks around it; empty beyond the last one, which is often left out.
+  subscript(_ column: Int) -> UnsafeRawBufferPointer {
+    guard column < ends.count else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+    var (start, end) = (column == 0 ? 0 : ends[column - 1] + 1, ends[column])
+    while start < end, line[start] == UInt8(ascii: " ") { start += 1 }
+    while end > start, line[end - 1] == UInt8(ascii: " ") { end -= 1 }
+    return UnsafeRawBufferPointer(rebasing: line[start..<end])
+  }
+
+  /// For people: the field as it stands there.
+  func shown(_ column: Int) -> String { String(decoding: self[column].prefix(80), as: UTF8.self) }
+
+  func problem(_ column: Int, _ name: String, _ expected: String) -> ReportProblem {
+    ReportProblem(line: number, "\(name) is “\(shown(column))”, expected \(expected)")
+  }
+
+  func decimal(_ column: Int, _ name: String) throws(ReportProblem) -> Millionths {
+    guard let value = Millionths(utf8: self[column]) else { throw problem(column, name, "a decimal number") }
+    return value
+  }
+
+  func day(_ column: Int, _ name: String) throws(ReportProblem) -> ReportDay {
+    guard let day = ReportDay(utf8: self[column]) else { throw problem(column, name, "a date such as 11/19/2026") }
+    return day
+  }
+}

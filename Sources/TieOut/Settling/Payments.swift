@@ -1,0 +1,99 @@
+import Reconciliation
+
+/// What the page Payments and Financial Reports says about the bank's side, which no interface of Apple's tells: a file
+/// that somebody fills in by hand.
+package struct Payment: Hashable, Sendable {
+  package var period: FiscalPeriod
+  package var currency: Identifier
+  package var earned: Millionths
+  package var taxesAndAdjustments: Millionths
+  package var balanceForward: Millionths
+  package var owed: Millionths
+  package var exchangeRate: Millionths
+  package var bankCurrency: Identifier
+  package var proceeds: Millionths
+  package var paidOn: ReportDay?
+
+  /// The columns of `payments.csv`, in any order.
+  static let columns = [
+    "fiscal_period", "currency", "earned", "taxes_adjustments", "balance_forward", "owed", "exchange_rate",
+    "bank_currency", "proceeds", "paid_on",
+  ]
+
+  /// Whether a first line is the header of such a file.
+  package static func isHeader(_ line: String) -> Bool {
+    let names = line.split(separator: ",").map { ReportHeader.canonical($0.trimmed) }
+    return names.contains("fiscal_period") && names.contains("owed")
+  }
+
+  /// Reads a file. Values are numbers, codes and days, so that nothing in it needs quotes; quotes around them are taken off.
+  package static func read(_ bytes: [UInt8]) throws -> [Payment] {
+    var positions: [String: Int]?
+    var payments: [Payment] = []
+    try ReportLines.read(bytes) { line, number in
+      let cells = String(decoding: line, as: UTF8.self).split(separator: ",", omittingEmptySubsequences: false)
+        .map { String($0.trimmed.trimmingQuotes) }
+      guard let known = positions else {
+        var found: [String: Int] = [:]
+        for (index, cell) in cells.enumerated() { found[ReportHeader.canonical(cell)] = index }
+        for name in columns.dropLast() where found[name] == nil {
+          throw ReportProblem(line: number, "the column “\(name)” is missing")
+        }
+        positions = found
+        return
+      }
+      payments.append(try payment(number) { name in
+        known[name].flatMap { $0 < cells.count ? cells[$0] : nil } ?? ""
+      })
+    }
+    return payments
+  }
+
+  private static func payment(_ line: Int, _ cell: (String) -> String) throws(ReportProblem) -> Payment {
+    func number(_ name: String) throws(ReportProblem) -> Millionths {
+      guard let value = Millionths(cell(name)) else {
+        throw ReportProblem(line: line, "\(name) is “\(cell(name))”, expected a decimal number")
+      }
+      return value
+    }
+    guard let period = FiscalCalendar.period(named: cell("fiscal_period")) else {
+      throw ReportProblem(
+        line: line, "fiscal_period is “\(cell("fiscal_period"))”, expected a fiscal year and period such as 2026-02")
+    }
+    return Payment(
+      period: period, currency: Identifier(cell("currency")), earned: try number("earned"),
+      taxesAndAdjustments: try number("taxes_adjustments"), balanceForward: try number("balance_forward"),
+      owed: try number("owed"), exchangeRate: try number("exchange_rate"),
+      bankCurrency: Identifier(cell("bank_currency")), proceeds: try number("proceeds"),
+      paidOn: ReportDay(cell("paid_on")))
+  }
+
+  /// What does not add up, as sentences.
+  /// - Parameter earned: what Apple's finance report says for the period and currency; nil: there is none.
+  package func problems(earned reported: Millionths?) -> [String] {
+    var problems: [String] = []
+    let name = "payment \(period) \(currency)"
+    if let reported, reported != earned {
+      problems.append("\(name): earned is \(earned), Apple's finance report makes \(reported)")
+    }
+    let sum = earned + taxesAndAdjustments + balanceForward
+    if sum != owed {
+      problems.append("\(name): earned, taxes_adjustments and balance_forward make \(sum), owed is \(owed)")
+    }
+    // At scale 12 both ways, because a rate has more digits than money.
+    let digits = Int(Currency(bankCurrency)?.digits ?? 2)
+    let minorUnit = (0..<digits).reduce(Int128(1_000_000_000_000)) { unit, _ in unit / 10 }
+    let (product, overflow) = owed.count.multipliedReportingOverflow(by: exchangeRate.count)
+    let difference = product - proceeds.count * 1_000_000
+    if overflow || difference.magnitude > minorUnit.magnitude {
+      problems.append("\(name): owed times exchange_rate is not the \(proceeds) \(bankCurrency) of proceeds")
+    }
+    return problems
+  }
+}
+
+extension String {
+  fileprivate var trimmingQuotes: Substring {
+    count >= 2 && first == "\"" && last == "\"" ? dropFirst().dropLast() : self[...]
+  }
+}

@@ -1,0 +1,77 @@
+/// An exact decimal number with up to six digits after the point: units, prices and shares as Apple's reports write them.
+///
+/// 128 bits: no file can overflow a sum of what `init(utf8:)` accepts.
+package struct Millionths: Hashable, Comparable, Sendable, AdditiveArithmetic, CustomStringConvertible {
+  /// The number times 1,000,000.
+  package var count: Int128
+
+  package init(count: Int128) { self.count = count }
+
+  /// A whole number.
+  package init(_ whole: Int) { count = Int128(whole) * 1_000_000 }
+
+  package static let zero = Millionths(count: 0)
+  package static let one = Millionths(1)
+
+  /// From Apple's thousandths of the major unit.
+  package init(thousandths: Int64) { count = Int128(thousandths) * 1_000 }
+
+  /// From digits as Apple writes them: an optional minus, digits, an optional point with one to six digits. No grouping, no
+  /// plus, no exponent, no blanks. nil for anything else, and beyond 18 digits before the point.
+  package init?(utf8 bytes: some Collection<UInt8>) {
+    var rest = bytes[...]
+    let isNegative = rest.first == UInt8(ascii: "-")
+    if isNegative { rest = rest.dropFirst() }
+    var value: Int128 = 0
+    var (whole, fraction) = (0, -1)
+    for byte in rest {
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"):
+        value = value * 10 + Int128(byte - UInt8(ascii: "0"))
+        if fraction >= 0 { fraction += 1 } else { whole += 1 }
+        if whole > 18 || fraction > 6 { return nil }
+      case UInt8(ascii: "."):
+        if fraction >= 0 || whole == 0 { return nil }
+        fraction = 0
+      default: return nil
+      }
+    }
+    guard whole > 0, fraction != 0 else { return nil }
+    for _ in max(0, fraction)..<6 { value *= 10 }
+    count = isNegative ? -value : value
+  }
+
+  package init?(_ text: String) { self.init(utf8: Array(text.utf8)) }
+
+  package static func < (left: Millionths, right: Millionths) -> Bool { left.count < right.count }
+  package static func + (left: Millionths, right: Millionths) -> Millionths {
+    Millionths(count: left.count + right.count)
+  }
+  package static func - (left: Millionths, right: Millionths) -> Millionths {
+    Millionths(count: left.count - right.count)
+  }
+  package static prefix func - (value: Millionths) -> Millionths { Millionths(count: -value.count) }
+
+  /// The exact product; nil when it has more than six digits after the point or is beyond all money.
+  package func times(_ other: Millionths) -> Millionths? {
+    let (product, overflow) = count.multipliedReportingOverflow(by: other.count)
+    guard !overflow else { return nil }
+    let (quotient, remainder) = product.quotientAndRemainder(dividingBy: 1_000_000)
+    return remainder == 0 ? Millionths(count: quotient) : nil
+  }
+
+  package var magnitude: Millionths { Millionths(count: count < 0 ? -count : count) }
+  package var isWhole: Bool { count % 1_000_000 == 0 }
+
+  /// The number with `least` digits after the point, and more only where it has more: `3`, `0.99`, `0.005`.
+  package func text(digits least: Int) -> String {
+    let magnitude = count.magnitude
+    let (whole, rest) = magnitude.quotientAndRemainder(dividingBy: 1_000_000)
+    var fraction = String(rest)
+    fraction = String(repeating: "0", count: 6 - fraction.utf8.count) + fraction
+    while fraction.utf8.count > least, fraction.last == "0" { fraction.removeLast() }
+    return (count < 0 ? "-" : "") + String(whole) + (fraction.isEmpty ? "" : "." + fraction)
+  }
+
+  package var description: String { text(digits: 0) }
+}

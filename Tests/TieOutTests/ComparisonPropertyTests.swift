@@ -1,0 +1,160 @@
+import Reconciliation
+import Testing
+
+@testable import TieOut
+
+/// Random worlds: whatever happened, every row adds up, and what was lost is what is unexplained.
+struct ComparisonPropertyTests {
+  private struct Random: RandomNumberGenerator {
+    var state: UInt64
+    mutating func next() -> UInt64 {
+      state &+= 0x9E37_79B9_7F4A_7C15
+      var mixed = state
+      mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+      mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+      return mixed ^ (mixed >> 31)
+    }
+    mutating func whole(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
+    mutating func chance(_ percent: Int) -> Bool { whole(1...100) <= percent }
+  }
+
+  private static let places: [(Identifier, Identifier)] = [("US", "USD"), ("DE", "EUR"), ("FR", "EUR"), ("JP", "JPY")]
+  private static let prices = ["0.99", "1.99", "0.985", "120"].map { number($0) }
+
+  private func day(_ offset: Int) -> ReportDay { TieOutTests.day("09-01").advanced(by: offset) }
+
+  private func coverage(_ random: inout Random) -> DayCoverage {
+    let states = (0..<50).map { _ in random.chance(90) ? DayCoverage.Coverage.final : random.chance(50) ? .young : .missing }
+    return DayCoverage(days: day(0)...day(49), printed: day(random.whole(0...8))...day(49)) {
+      states[$0.number - self.day(0).number]
+    }
+  }
+
+  private func sides(_ random: inout Random, coverage: DayCoverage) -> ProductSides {
+    var sides = ProductSides(app: "game", productId: "gems", isKnown: random.chance(90))
+    for _ in 0..<random.whole(0...60) {
+      let (country, currency) = Self.places[random.whole(0...3)]
+      let kind = TieOutClass.allCases[random.whole(0...3)]
+      let isFree = kind == .free || kind == .restore
+      let date = day(random.whole(0...49))
+      if coverage[date] != .missing {
+        sides.apple.append(
+          AppleUnits(
+            day: date, country: country, currency: currency, kind: kind,
+            price: isFree ? .zero : Self.prices[random.whole(0...3)],
+            units: Millionths(random.whole(1...4) * (kind == .refund ? -1 : 1))))
+      }
+    }
+    for _ in 0..<random.whole(0...60) {
+      let (country, currency) = Self.places[random.whole(0...3)]
+      let kind = TieOutClass.allCases[random.whole(0...3)]
+      let units = random.whole(1...4)
+      let isTold = random.chance(85)
+      var mine = OurUnits(
+        day: day(random.whole(0...49)), country: random.chance(80) ? country : nil, currency: isTold ? currency : nil,
+        kind: kind, price: isTold ? (kind == .free ? .zero : Self.prices[random.whole(0...3)].times(Millionths(units))) : nil,
+        units: kind == .refund ? -units : units)
+      mine.isUnclaimedRenewal = random.chance(10)
+      mine.mayBeFree = !isTold && random.chance(30)
+      sides.ours.append(mine)
+    }
+    for _ in 0..<random.whole(0...3) { sides.partialRefunds.append(RefundEvidence(day: day(random.whole(0...49)))) }
+    for _ in 0..<random.whole(0...3) { sides.upgrades.append(RefundEvidence(day: day(random.whole(0...49)))) }
+    for _ in 0..<random.whole(0...9) {
+      sides.shop.append(ShopUnits(day: day(random.whole(0...49)), currency: "USD", units: 1, amount: Self.prices[0]))
+    }
+    return sides
+  }
+
+  @Test(arguments: 0..<400)
+  func classesAndTheRestAreTheDifferenceOfEveryRow(seed: Int) {
+    var random = Random(state: UInt64(seed))
+    let coverage = coverage(&random)
+    let sides = sides(&random, coverage: coverage)
+    let comparison = ProductComparison(sides, coverage: coverage)
+    for row in comparison.rows {
+      guard let comparison = row.comparison else { continue }
+      #expect((row.apple ?? .zero) - (row.ours ?? .zero) == comparison.difference, "\(row)")
+    }
+    // Every unit of the printed days is in a row of both levels of units.
+    for level in [TieOutLevel.units, .country] {
+      let rows = comparison.rows.filter { $0.level == level }
+      let apple = sides.apple.filter { coverage.printed.contains($0.day) }.map(\.units).reduce(.zero, +)
+      let ours = sides.ours.filter { coverage.printed.contains($0.day) }.map { Millionths($0.units) }.reduce(.zero, +)
+      #expect(rows.compactMap(\.apple).reduce(.zero, +) == apple && rows.compactMap(\.ours).reduce(.zero, +) == ours)
+    }
+    // Moving a sale to another day neither makes nor loses one: within the days that are looked at pairs cancel out.
+    if coverage.printed == coverage.days {
+      for explanation in [TieOutExplanation.timing, .refundTiming] {
+        let units = comparison.rows.filter { $0.level == .units }
+          .compactMap { $0.comparison?.explained[explanation] }.reduce(.zero, +)
+        #expect(units == .zero)
+      }
+    }
+  }
+
+  @Test(arguments: 0..<100)
+  func theOrderOfWhatIsKnownPlaysNoPart(seed: Int) {
+    var random = Random(state: UInt64(seed))
+    let coverage = coverage(&random)
+    let sides = sides(&random, coverage: coverage)
+    var shuffled = sides
+    shuffled.apple.shuffle(using: &random)
+    shuffled.ours.shuffle(using: &random)
+    shuffled.partialRefunds.shuffle(using: &random)
+    shuffled.upgrades.shuffle(using: &random)
+    shuffled.shop.shuffle(using: &random)
+    #expect(ProductComparison(shuffled, coverage: coverage).rows == ProductComparison(sides, coverage: coverage).rows)
+  }
+
+  /// Known truth: a shop that knows all it sold but some, reports that may be up to three days late, refunds on their day.
+  @Test(arguments: 0..<200)
+  func exactlyTheLostOrdersAreUnexplained(seed: Int) {
+    var random = Random(state: UInt64(seed))
+    let coverage = DayCoverage(days: day(0)...day(49), printed: day(0)...day(49)) { $0 >= self.day(48) ? .young : .final }
+    var sides = ProductSides(app: "game", productId: "gems", isKnown: true)
+    var lost = 0
+    // Lost orders lie where no late sale can pass for them: a sale and a loss within days of each other are one to anybody.
+    for week in 0..<5 {
+      let start = week * 9
+      for _ in 0..<random.whole(0...12) {
+        let sold = start + random.whole(0...1)
+        let counted = random.chance(30) ? sold + random.whole(0...2) : sold
+        let units = random.whole(1...3)
+        sides.ours.append(
+          OurUnits(
+            day: day(sold), country: "US", currency: "USD", price: number("0.99").times(Millionths(units)), units: units))
+        sides.apple.append(
+          AppleUnits(
+            day: day(counted), country: "US", currency: "USD", kind: .sale, price: number("0.99"),
+            units: Millionths(units)))
+        if random.chance(20) {
+          sides.ours.append(
+            OurUnits(
+              day: day(counted), country: "US", currency: "USD", kind: .refund,
+              price: number("0.99").times(Millionths(units)), units: -units))
+          sides.apple.append(
+            AppleUnits(
+              day: day(counted), country: "US", currency: "USD", kind: .refund, price: number("0.99"),
+              units: Millionths(-units)))
+        }
+      }
+      if random.chance(60) {
+        let units = random.whole(1...4)
+        lost += units
+        sides.apple.append(
+          AppleUnits(
+            day: day(start + 6), country: "US", currency: "USD", kind: .sale, price: number("0.99"),
+            units: Millionths(units)))
+      }
+    }
+    let rows = ProductComparison(sides, coverage: coverage).rows
+    for level in [TieOutLevel.units, .country] {
+      let unexplained = rows.filter { $0.level == level }.compactMap { $0.comparison?.unexplained }
+      #expect(unexplained.reduce(.zero, +) == Millionths(lost))
+      #expect(unexplained.allSatisfy { $0 >= .zero })
+    }
+    let amount = rows.filter { $0.level == .amount }.compactMap { $0.comparison?.unexplained }.reduce(.zero, +)
+    #expect(amount == number("0.99").times(Millionths(lost)))
+  }
+}

@@ -1,0 +1,262 @@
+import Reconciliation
+import Testing
+
+@testable import TieOut
+
+/// One product over twelve days, of which the last two are too young and the rest are final.
+struct ComparisonTests {
+  private static let first = day("11-01")
+  private static let dollar = number("0.99")
+
+  private func coverage(
+    missing: [String] = [], young: [String] = ["11-19", "11-20"], printed: String = "11-01"
+  ) -> DayCoverage {
+    DayCoverage(days: Self.first...day("11-20"), printed: day(printed)...day("11-20")) { date in
+      if missing.contains(where: { day($0) == date }) { return .missing }
+      return young.contains { day($0) == date } ? .young : .final
+    }
+  }
+
+  private func apple(
+    _ date: String, _ units: Int = 1, kind: TieOutClass = .sale, country: Identifier = "US", currency: Identifier = "USD",
+    price: Millionths = dollar
+  ) -> AppleUnits {
+    AppleUnits(day: day(date), country: country, currency: currency, kind: kind, price: price, units: Millionths(units))
+  }
+
+  private func ours(
+    _ date: String, _ units: Int = 1, kind: TieOutClass = .sale, country: Identifier? = "US",
+    currency: Identifier? = "USD", price: Millionths? = dollar
+  ) -> OurUnits {
+    OurUnits(
+      day: day(date), country: country, currency: currency, kind: kind,
+      price: price.flatMap { $0.times(Millionths(abs(units))) }, units: units)
+  }
+
+  private func compare(
+    _ apple: [AppleUnits], _ ours: [OurUnits], coverage: DayCoverage? = nil, _ change: (inout ProductSides) -> Void = { _ in }
+  ) -> ProductComparison {
+    var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
+    sides.apple = apple
+    sides.ours = ours
+    change(&sides)
+    return ProductComparison(sides, coverage: coverage ?? self.coverage())
+  }
+
+  private func row(
+    _ comparison: ProductComparison, _ date: String, _ level: TieOutLevel = .units, _ kind: TieOutClass = .sale,
+    country: Identifier = ""
+  ) -> TieOutRow? {
+    comparison.rows.first { $0.day == day(date) && $0.level == level && $0.kind == kind && $0.country == country }
+  }
+
+  private func explained(
+    _ comparison: ProductComparison, _ date: String, _ explanation: TieOutExplanation, _ level: TieOutLevel = .units,
+    _ kind: TieOutClass = .sale, country: Identifier = ""
+  ) -> Millionths? {
+    row(comparison, date, level, kind, country: country)?.comparison?.explained[explanation]
+  }
+
+  @Test func whatAgreesHasNoDifference() throws {
+    let comparison = compare([apple("11-05", 3)], [ours("11-05", 2), ours("11-05")])
+    #expect(comparison.rows.map(\.level) == [.units, .country, .amount])
+    for row in comparison.rows { #expect(row.comparison?.difference == .zero && row.comparison?.unexplained == .zero) }
+    #expect(row(comparison, "11-05", .amount)?.apple == number("2.97"))
+    #expect(row(comparison, "11-05", .amount)?.ours == number("2.97"))
+    #expect(comparison.lags == [0: Millionths(3)])
+  }
+
+  @Test func aLostOrderIsUnexplainedOnEveryLevel() {
+    let comparison = compare([apple("11-05", 3)], [ours("11-05", 2)])
+    #expect(row(comparison, "11-05")?.comparison?.unexplained == .one)
+    #expect(row(comparison, "11-05", .country, country: "US")?.comparison?.unexplained == .one)
+    #expect(row(comparison, "11-05", .amount)?.comparison?.unexplained == Self.dollar)
+  }
+
+  @Test(arguments: [("11-04", true), ("11-05", true), ("11-08", true), ("11-03", false), ("11-09", false)])
+  func timingIsOneDayBeforeToThreeAfter(date: String, isTiming: Bool) {
+    let comparison = compare([apple(date)], [ours("11-05")])
+    let sum = comparison.rows.filter { $0.level == .units }.compactMap { $0.comparison?.unexplained.magnitude }
+      .reduce(.zero, +)
+    #expect(sum == (isTiming ? .zero : Millionths(2)))
+    if isTiming { #expect(comparison.lags[day(date).number - day("11-05").number] == .one) }
+    if isTiming, date != "11-05" {
+      #expect(explained(comparison, "11-05", .timing) == -.one && explained(comparison, date, .timing) == .one)
+      #expect(explained(comparison, date, .timing, .amount) == Self.dollar)
+    }
+  }
+
+  @Test func timingNeverTakesMoreThanThereIs() {
+    let comparison = compare([apple("11-06", 5)], [ours("11-05", 2)])
+    #expect(explained(comparison, "11-06", .timing) == Millionths(2))
+    #expect(row(comparison, "11-06")?.comparison?.unexplained == Millionths(3))
+  }
+
+  @Test func aDayWithoutAReportAccusesNobody() {
+    let comparison = compare(
+      [apple("11-06", 1)], [ours("11-05", 2)], coverage: coverage(missing: ["11-05"]))
+    #expect(row(comparison, "11-05")?.apple == nil)
+    #expect(explained(comparison, "11-05", .notReported) == Millionths(-2))
+    // What Apple counts on the next day may be one of the two.
+    #expect(explained(comparison, "11-06", .notReported) == .one)
+    #expect(comparison.rows.allSatisfy { $0.comparison?.unexplained == .zero })
+  }
+
+  @Test func youngReportsAreNotJudged() {
+    let comparison = compare([apple("11-20", 4)], [ours("11-19")])
+    #expect(explained(comparison, "11-20", .notReported) == Millionths(4))
+    #expect(explained(comparison, "11-19", .notReported) == -.one)
+  }
+
+  /// Apple may still count it in a report that does not stand yet.
+  @Test func whatAppleLacksNearTheEndIsWaitedFor() {
+    let comparison = compare([], [ours("11-17"), ours("11-12")])
+    #expect(explained(comparison, "11-17", .notReported) == -.one)
+    #expect(row(comparison, "11-12")?.comparison?.unexplained == -.one)
+  }
+
+  @Test func unitsAtPriceZeroAreFreeAndTakeOffersOfUnknownPriceAlong() {
+    var offer = ours("11-05", price: nil)
+    offer.mayBeFree = true
+    let comparison = compare([apple("11-05", 2, kind: .free, price: .zero)], [offer])
+    #expect(explained(comparison, "11-05", .free) == -.one)
+    #expect(explained(comparison, "11-05", .free, .units, .free) == Millionths(2))
+    #expect(comparison.rows.allSatisfy { $0.comparison?.unexplained ?? .zero == .zero })
+  }
+
+  @Test func restoredUnitsAreNoSales() {
+    let comparison = compare([apple("11-05", 7, kind: .restore, price: .zero)], [])
+    #expect(explained(comparison, "11-05", .restore, .units, .restore) == Millionths(7))
+    #expect(row(comparison, "11-05") == nil)
+  }
+
+  @Test func refundsHaveAWiderWindowAndUnknownOnesAreWorkForTheSweep() {
+    let late = compare([apple("11-09", -1, kind: .refund)], [ours("11-03", -1, kind: .refund)])
+    #expect(explained(late, "11-09", .refundTiming, .units, .refund) == -.one)
+    #expect(explained(late, "11-03", .refundTiming, .units, .refund) == .one)
+    let unknown = compare([apple("11-05", -2, kind: .refund)], [])
+    #expect(explained(unknown, "11-05", .refundUnknown, .units, .refund) == Millionths(-2))
+    #expect(explained(unknown, "11-05", .refundUnknown, .amount, .refund) == number("-1.98"))
+  }
+
+  @Test func partialRefundsAndUpgradesAreNotUnknown() {
+    let partial = compare([apple("11-05", -1, kind: .refund)], []) {
+      $0.partialRefunds = [RefundEvidence(day: day("11-03"))]
+    }
+    #expect(explained(partial, "11-05", .partialRefund, .units, .refund) == -.one)
+    let odd = compare([apple("11-04"), apple("11-05", -1, kind: .refund, price: number("0.40"))], [ours("11-04")])
+    #expect(explained(odd, "11-05", .partialRefund, .units, .refund) == -.one)
+    #expect(explained(odd, "11-05", .partialRefund, .amount, .refund) == number("-0.40"))
+    let upgrade = compare([apple("11-15", -1, kind: .refund)], [ours("11-02")]) {
+      $0.apple.append(apple("11-02"))
+      $0.upgrades = [RefundEvidence(day: day("11-02"))]
+    }
+    #expect(explained(upgrade, "11-15", .upgrade, .units, .refund) == -.one)
+  }
+
+  @Test func renewalsThatNoOrderClaimsExplainOnlyWhatWeCountMore() {
+    var renewal = ours("11-05")
+    renewal.isUnclaimedRenewal = true
+    let comparison = compare([], [renewal, ours("11-05")])
+    #expect(explained(comparison, "11-05", .renewal) == -.one)
+    #expect(row(comparison, "11-05")?.comparison?.unexplained == -.one)
+    #expect(explained(compare([apple("11-05")], [renewal]), "11-05", .renewal) == .zero)
+  }
+
+  @Test func unitsWithoutAStorefrontAreComparedAsUnitsOnly() {
+    let comparison = compare(
+      [apple("11-05", 1, country: "DE", currency: "EUR"), apple("11-05", 2)],
+      [ours("11-05", 2, country: nil, currency: nil, price: nil), ours("11-05")])
+    #expect(row(comparison, "11-05")?.comparison?.difference == .zero)
+    #expect(explained(comparison, "11-05", .countryUnknown, .country) == Millionths(-2))
+    #expect(explained(comparison, "11-05", .countryUnknown, .country, country: "DE") == .one)
+    #expect(explained(comparison, "11-05", .countryUnknown, .country, country: "US") == .one)
+    // The price of two units is unknown: what they cost in all is, too.
+    let amount = row(comparison, "11-05", .amount)
+    #expect(amount?.apple != nil && amount?.ours == nil && amount?.comparison == nil)
+  }
+
+  @Test func anotherPriceIsTheOnlyDifferenceOfEqualUnits() {
+    let raised = compare([apple("11-05", 2, price: number("1.09"))], [ours("11-05", 2)])
+    #expect(explained(raised, "11-05", .price, .amount) == number("0.20"))
+    let rounded = compare([apple("11-05", 2, price: number("0.99"))], [ours("11-05", 2, price: number("0.986"))])
+    #expect(explained(rounded, "11-05", .rounding, .amount) == number("0.008"))
+    let half = compare([apple("11-05", 1, price: number("0.99"))], [ours("11-05", 1, price: number("0.985"))])
+    #expect(explained(half, "11-05", .price, .amount) == number("0.005"))
+  }
+
+  @Test func aProductThatNobodyEverHadIsNamedSo() {
+    let comparison = compare([apple("11-05", 3)], []) { $0.isKnown = false }
+    #expect(explained(comparison, "11-05", .unknownProduct) == Millionths(3))
+    #expect(explained(comparison, "11-05", .unknownProduct, .amount) == number("2.97"))
+  }
+
+  @Test func theShopStandsBesideAndExplainsNothing() {
+    let comparison = compare([apple("11-05", 3)], [ours("11-05", 3)]) {
+      $0.shop = [ShopUnits(day: day("11-05"), currency: "USD", units: 2, amount: number("1.98"))]
+    }
+    #expect(row(comparison, "11-05")?.shop == Millionths(2))
+    #expect(row(comparison, "11-05", .country, country: "US")?.shop == nil)
+    #expect(row(comparison, "11-05", .amount)?.shop == number("1.98"))
+    #expect(row(comparison, "11-05")?.comparison?.difference == .zero)
+  }
+
+  @Test func daysBeforeThePrintedOnesServeAsEvidenceOnly() {
+    let comparison = compare([apple("11-08")], [ours("11-07")], coverage: coverage(printed: "11-08"))
+    #expect(explained(comparison, "11-08", .timing) == .one)
+    #expect(comparison.rows.allSatisfy { $0.day >= day("11-08") })
+  }
+}
+
+struct TotalsTests {
+  @Test func aWeekOfAProductIsOneFindingAndPlusAndMinusDoNotCancel() {
+    var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
+    // Monday 2 and Sunday 8 November are one week.
+    for (date, units) in [("11-02", 3), ("11-04", 1), ("11-14", 1)] {
+      sides.apple.append(
+        AppleUnits(
+          day: day(date), country: "US", currency: "USD", kind: .sale, price: number("0.99"), units: Millionths(units)))
+    }
+    sides.ours = [OurUnits(day: day("11-08"), country: "US", currency: "USD", price: number("0.99"))]
+    let coverage = DayCoverage(days: day("11-01")...day("11-20"), printed: day("11-01")...day("11-20")) { _ in .final }
+    var totals = TieOutTotals()
+    for row in ProductComparison(sides, coverage: coverage).rows { totals.add(row) }
+    #expect(totals.apple == Millionths(5) && totals.ours == .one)
+    #expect(totals.unexplained == Millionths(4) && totals.explained.sum == .zero)
+    #expect(totals.weeks.map(\.units) == [Millionths(4), .one])
+    #expect(totals.weeks.map(\.monday) == [day("11-02"), day("11-09")])
+    #expect(totals.weeks.first?.amount == number("3.96") && totals.weeks.first?.currency == "USD")
+  }
+}
+
+struct ScopeTests {
+  private func product(_ parent: Identifier, _ id: Identifier) -> Scope.Product { .init(parent: parent, productId: id) }
+
+  @Test func theSKUSaysWhoseItIs() {
+    let scope = Scope(
+      apps: [.init(name: "game", bundleId: "g", sku: "GAME01"), .init(name: "cards", bundleId: "c", sku: "CARDS")],
+      known: ["g": ["gems"], "c": ["gems"]], reported: [])
+    #expect(scope.app(of: product("GAME01", "gems")) == "game" && scope.app(of: product("CARDS", "new")) == "cards")
+    #expect(scope.app(of: product("OTHER", "gems")) == nil && scope.ambiguous.isEmpty)
+  }
+
+  @Test func withoutASKUItsKnownProductsGiveItAway() {
+    let scope = Scope(
+      apps: [.init(name: "game", bundleId: "g", sku: nil)], known: ["g": ["gems"]],
+      reported: [product("GAME01", "gems"), product("GAME01", "new"), product("OTHER", "coins")])
+    #expect(scope.app(of: product("GAME01", "gems")) == "game" && scope.app(of: product("GAME01", "new")) == "game")
+    #expect(scope.app(of: product("OTHER", "coins")) == nil)
+    #expect(scope.isKnown("gems") && !scope.isKnown("new"))
+  }
+
+  @Test func aProductOfTwoAppsIsComparedForBothAndTold() {
+    let scope = Scope(
+      apps: [.init(name: "game", bundleId: "g", sku: nil), .init(name: "cards", bundleId: "c", sku: nil)],
+      known: ["g": ["gems", "hero"], "c": ["gems"]],
+      reported: [product("GAME01", "gems"), product("CARDS", "gems"), product("GAME01", "hero")])
+    #expect(scope.ambiguous == ["gems"])
+    #expect(scope.app(of: product("CARDS", "gems")) == "cards+game")
+    #expect(scope.app(named: "game", productId: "gems") == "cards+game")
+    #expect(scope.app(named: "game", productId: "hero") == "game")
+  }
+}

@@ -1,0 +1,111 @@
+import Reconciliation
+import Testing
+
+@testable import TieOut
+
+struct FinanceReportTests {
+  static let detail = """
+    Vendor Name\tExample Games Ltd
+    Start Date\t11/02/2025
+    End Date\t11/29/2025
+    Transaction Date\tSettlement Date\tApple Identifier\tSKU\tTitle\tDeveloper Name\tProduct Type Identifier\tCountry of Sale\tQuantity\tPartner Share\tExtended Partner Share\tPartner Share Currency\tCustomer Price\tCustomer Currency\tSale or Return\tPromo Code\tOrder Type\tRegion
+    10/31/2025\t11/02/2025\t9900000001\tgems60\t60 Gems\t\tIA1\tUS\t3\t0.70\t2.10\tUSD\t0.990\tUSD\tS\t\t\t\t
+    11/05/2025\t11/06/2025\t9900000001\tgems60\t60 Gems\t\tIA1\tCA\t2\t0.91\t1.82\tCAD\t1.290\tCAD\tS\t\t\tON\t
+    11/07/2025\t11/07/2025\t9900000007\tvip\tVIP\t\tIAY\tDE\t-1\t4.28\t-4.28\tEUR\t-5.990\tEUR\tR\t\t\t\t
+    """
+  static let financial = """
+    Start Date\tEnd Date\tUPC\tVendor Identifier\tQuantity\tPartner Share\tExtended Partner Share\tPartner Share Currency\tSale or Return\tCountry Of Sale
+    11/02/2025\t11/29/2025\t\tgems60\t3\t0.70\t2.10\tUSD\tS\tUS
+    11/02/2025\t11/29/2025\t\tvip\t-1\t4.28\t-4.28\tEUR\tR\tDE
+    Total_Rows\t2
+    Total_Amount\t-2.18
+    Total_Units\t2
+    """
+
+  private func read(_ text: String, period: String? = "2026-02") throws -> ([SettlementRow], FinanceReport.Reading) {
+    var rows: [SettlementRow] = []
+    let period = try period.map { try #require(FiscalCalendar.period(named: $0)) }
+    let reading = try FinanceReport.read(Array(text.utf8), period: period) { rows.append($0) }
+    return (rows, reading)
+  }
+
+  @Test func detailTellsBothDays() throws {
+    let (rows, reading) = try read(Self.detail)
+    #expect(reading.kind == .detail && reading.rows == 3 && reading.first == ReportDay("2025-11-02"))
+    #expect(rows[0].transactionDay == ReportDay("2025-10-31") && rows[0].settlementDay == ReportDay("2025-11-02"))
+    #expect(rows[2].extendedShare == number("-4.28") && rows[2].quantity == Millionths(-1))
+  }
+
+  @Test func totalsAreComparedAndNeverAdded() throws {
+    let (rows, reading) = try read(Self.financial)
+    #expect(rows.count == 2 && reading.kind == .financial)
+    for wrong in [("Total_Rows\t2", "Total_Rows\t3"), ("-2.18", "-2.19"), ("Total_Units\t2", "Total_Units\t4")] {
+      #expect(throws: ReportProblem.self) { try read(Self.financial.replacing(wrong.0, with: wrong.1)) }
+    }
+    #expect(throws: Never.self) { try read(Self.financial.replacing("Total_Amount\t", with: "Total_Amount:")) }
+  }
+
+  @Test func sumsByCountryBelowTheRowsMustBeTheirs() throws {
+    let block = """
+
+      Country Of Sale\tPartner Share Currency\tQuantity\tExtended Partner Share
+      US\tUSD\t3\t2.10
+      CA\tCAD\t2\t1.82
+      DE\tEUR\t-1\t-4.28
+      Total_Rows\t3
+      """
+    #expect(try read(Self.detail + block).0.count == 3)
+    #expect(throws: ReportProblem("the sums by country below the rows are not those of the rows")) {
+      try read(Self.detail + block.replacing("1.82", with: "1.83"))
+    }
+  }
+
+  /// A calendar month asked for instead of a fiscal period brings another period's file.
+  @Test func theDatesInsideRefuseAnotherPeriod() throws {
+    #expect(throws: ReportProblem.self) { try read(Self.detail, period: "2026-03") }
+    #expect(throws: ReportProblem.self) { try read(Self.financial, period: "2025-11") }
+    #expect(try read(Self.detail, period: nil).1.last == ReportDay("2025-11-29"))
+  }
+
+  @Test func aSettlementOutsideThePeriodIsRefused() {
+    #expect(throws: ReportProblem.self) { try read(Self.detail.replacing("11/06/2025", with: "12/06/2025")) }
+  }
+
+  @Test func aTextBelowTheRowsThatNobodyKnowsIsRefused() {
+    #expect(throws: ReportProblem(line: 8, "“Note” is neither a date nor one of the totals")) {
+      try read(Self.detail + "\nNote\tx")
+    }
+  }
+
+  @Test func filesAreToldApartByTheirFirstLine() {
+    #expect(FinanceReport.kind(ofFirstLine: "Vendor Name\tExample") == .detail)
+    #expect(FinanceReport.kind(ofFirstLine: "Start Date\tEnd Date\tUPC\tVendor Identifier") == .financial)
+    #expect(FinanceReport.kind(ofFirstLine: "fiscal_period,currency") == nil)
+    #expect(SalesReport.isHeader(SampleSales.columns.joined(separator: "\t")))
+    #expect(Payment.isHeader("fiscal_period,currency,owed"))
+  }
+}
+
+struct PaymentsTests {
+  private static let header =
+    "fiscal_period,currency,earned,taxes_adjustments,balance_forward,owed,exchange_rate,bank_currency,proceeds,paid_on\n"
+
+  @Test func whatAddsUpIsSilent() throws {
+    let payments = try Payment.read(
+      Array((Self.header + "2026-02,USD,100.00,-5.00,10.00,105.00,0.912345,EUR,95.80,2026-01-01\n").utf8))
+    #expect(payments.count == 1 && payments[0].problems(earned: number("100.00")).isEmpty)
+    #expect(payments[0].problems(earned: nil).isEmpty)
+  }
+
+  @Test func eachSumThatIsOffIsSaid() throws {
+    let payments = try Payment.read(
+      Array((Self.header + "2026-02,\"USD\",100.00,-5.00,10.00,106.00,0.9,EUR,95.80,\n").utf8))
+    #expect(payments[0].problems(earned: number("99.00")).count == 3)
+  }
+
+  @Test func aMonthThatIsNoPeriodIsRefused() {
+    #expect(throws: ReportProblem.self) {
+      try Payment.read(Array((Self.header + "2026-13,USD,1,0,0,1,1,USD,1,\n").utf8))
+    }
+  }
+}

@@ -1,0 +1,173 @@
+import Gzip
+import Reconciliation
+import Testing
+
+@testable import TieOut
+
+struct SalesReportTests {
+  /// The fact sheet's example: several rows of one product and country, a refund, trials, an update of the app.
+  private static func example() -> SampleSales {
+    var sales = SampleSales()
+    sales.add(units: "41")
+    sales.add(units: "7")
+    sales.add(units: "-2", price: "-0.99")
+    sales.add(units: "5", proceeds: "84", country: "JP", currency: "JPY", price: "120")
+    sales.add("vip", type: "IAY", units: "3", proceeds: "4.28", country: "DE", currency: "EUR", price: "5.99")
+    sales.add("vip", type: "IAY", units: "2", proceeds: "0", country: "DE", currency: "EUR", price: "0")
+    sales.add("GAME01", type: "7F", units: "310", proceeds: "0", price: "0", parent: "")
+    return sales
+  }
+
+  @Test func rowsAreSummedAndNeverLookedUp() throws {
+    let rows = try SampleSales.read(Self.example().bytes)
+    let gems = rows.filter { $0.sku == "gems60" && $0.country == "US" }
+    #expect(gems.map(\.units).reduce(.zero, +) == Millionths(46))
+    #expect(gems.map(\.customerAmount).reduce(.zero, +) == number("45.54"))
+    #expect(gems.map(\.proceeds).reduce(.zero, +) == number("32.20"))
+  }
+
+  /// A negative price times negative units would be a sale.
+  @Test func aRefundStaysNegative() throws {
+    let refund = try #require(try SampleSales.read(Self.example().bytes).first { $0.units < .zero })
+    #expect(refund.customerAmount == number("-1.98") && refund.proceeds == number("-1.40"))
+  }
+
+  @Test func columnsAreFoundByNameInAnyOrder() throws {
+    var sales = Self.example()
+    let rows = try SampleSales.read(sales.bytes)
+    sales.columns = ["Contingent App Name", "Something New"] + sales.columns.reversed()
+    #expect(try SampleSales.read(sales.bytes) == rows)
+    sales.columns = SampleSales.columns.map { "  " + $0.uppercased() + " " }
+    sales.rows = sales.rows.map { row in
+      Dictionary(uniqueKeysWithValues: row.map { ("  " + $0.key.uppercased() + " ", $0.value) })
+    }
+    #expect(try SampleSales.read(sales.bytes) == rows)
+    var seen: SalesReport.Reading?
+    sales.columns.append("Something New")
+    seen = try SalesReport.read(sales.bytes, days: nil) { _ in }
+    #expect(seen?.unknownColumns == ["something new"] && seen?.rows == 7)
+  }
+
+  @Test func aMissingColumnIsNamed() {
+    var sales = Self.example()
+    sales.columns.removeAll { $0 == "Customer Price" }
+    #expect(throws: ReportProblem(line: 1, "the column “Customer Price” is missing")) {
+      try SampleSales.read(sales.bytes)
+    }
+  }
+
+  @Test func blanksExtraFieldsLineEndsAndMarksAreTolerated() throws {
+    let plain = Self.example().text
+    let rows = try SampleSales.read(Array(plain.utf8))
+    let variants = [
+      "\u{FEFF}" + plain, plain.replacing("\n", with: "\r\n"), plain.replacing("\t\t", with: "\t \t"),
+      plain.replacing("iPhone\n", with: "iPhone\t\n"), plain.replacing("\tiPhone\n", with: "\n"),
+      String(plain.dropLast()), plain + "\n",
+    ]
+    for text in variants { #expect(try SampleSales.read(Array(text.utf8)) == rows) }
+  }
+
+  @Test func aBadRowMakesTheWholeFileUnreadableWithItsLine() {
+    var sales = Self.example()
+    sales.rows[4]["Units"] = "1,000"
+    #expect(throws: ReportProblem(line: 6, "Units is “1,000”, expected a decimal number")) {
+      try SampleSales.read(sales.bytes)
+    }
+    sales.rows[4]["Units"] = "3"
+    sales.rows[2]["Begin Date"] = "31/12/2026"
+    #expect(throws: ReportProblem(line: 4, "Begin Date is “31/12/2026”, expected a date such as 11/19/2026")) {
+      try SampleSales.read(sales.bytes)
+    }
+  }
+
+  @Test func aReportOfAnotherDayIsRefused() {
+    #expect(throws: ReportProblem.self) { try SampleSales.read(Self.example().bytes, day: "2026-11-18") }
+  }
+
+  @Test func compressedOnceTwiceOrNotAtAllIsTheSame() throws {
+    let plain = Self.example().bytes
+    let rows = try SampleSales.read(plain)
+    let once = try gzip(plain)
+    #expect(try SampleSales.read(once) == rows)
+    #expect(try SampleSales.read(gzip(once)) == rows)
+    // Two streams in a row are one to gzip.
+    let half = plain.count / 2
+    #expect(try SampleSales.read(gzip(Array(plain[..<half])) + gzip(Array(plain[half...]))) == rows)
+  }
+
+  @Test func aCutOrDamagedFileFailsWhereverItIsCut() throws {
+    let whole = try gzip(Self.example().bytes)
+    for count in 2..<whole.count {
+      #expect(throws: GunzipError.cut) { try SampleSales.read(Array(whole[..<count])) }
+    }
+    var damaged = whole
+    damaged[whole.count - 5] ^= 1
+    #expect(throws: GunzipError.damaged) { try SampleSales.read(damaged) }
+  }
+
+  @Test func aBombIsPutOutAtItsLimit() throws {
+    let bomb = try gzip([UInt8](repeating: UInt8(ascii: "x"), count: 3 << 20))
+    #expect(bomb.count < 10_000)
+    #expect(throws: GunzipError.tooLong(limit: 1 << 20)) { try Gunzip.text(of: bomb, limit: 1 << 20) }
+    #expect(throws: ReportProblem.self) { try SampleSales.read(bomb) }
+  }
+
+  @Test func emptyFilesAreNotReportsAndHeadersAloneAre() throws {
+    #expect(throws: ReportProblem("the report has no header")) { try SampleSales.read([]) }
+    #expect(try SampleSales.read(SampleSales().bytes).isEmpty)
+  }
+
+  /// A filter on the codes of iOS alone loses the Mac; restored purchases are no sales; what is new is not dropped.
+  @Test(arguments: [
+    ("IA1", true, SalesRowKind.purchase), ("IA1-M", true, .purchase), ("FI1", true, .purchase), ("IA9", true, .purchase),
+    ("IA9-M", true, .purchase), ("IAY", true, .purchase), ("IAY-M", true, .purchase), ("IA3", true, .restore),
+    ("7F", false, .app), ("1-B", false, .app), ("IZ9", true, .unknown), ("XX", false, .app),
+  ])
+  func typesAreToldApart(code: String, hasParent: Bool, kind: SalesRowKind) {
+    #expect(SalesRowKind(code: Identifier(code), hasParent: hasParent) == kind)
+  }
+
+  @Test func rowsWithoutUnitsAreKeptApart() {
+    #expect(AppleUnits.kind(of: .purchase, price: number("0.99"), sign: 0) == nil)
+    #expect(AppleUnits.kind(of: .purchase, price: number("0.99"), sign: -1) == .refund)
+    #expect(AppleUnits.kind(of: .unknown, price: number("0.99"), sign: 1) == .sale)
+    #expect(AppleUnits.kind(of: .purchase, price: .zero, sign: 1) == .free)
+    #expect(AppleUnits.kind(of: .restore, price: .zero, sign: 1) == .restore)
+    #expect(AppleUnits.kind(of: .app, price: number("0.99"), sign: 1) == nil)
+  }
+
+  @Test func sumsAreTheSameHoweverFewAreHeld() throws {
+    let rows = try SampleSales.read(Self.example().bytes)
+    func totals(limit: Int) throws -> [SalesSums.Key: Millionths] {
+      var totals: [SalesSums.Key: Millionths] = [:]
+      let collected = Collected()
+      var sums = SalesSums(limit: limit) { collected.parts += $0.map { ($0.key, $0.sum) } }
+      for row in rows { try sums.add(row) }
+      try sums.flush()
+      for (key, sum) in collected.parts { totals[key, default: .zero] += sum.units }
+      return totals
+    }
+    let whole = try totals(limit: 1 << 16)
+    // 41 and 7 are one sum, and the refund is another.
+    #expect(whole.count == 6)
+    #expect(try totals(limit: 1) == whole)
+    #expect(try totals(limit: 2) == whole)
+  }
+
+  private final class Collected { var parts: [(SalesSums.Key, SalesSums.Sum)] = [] }
+
+  @Test(arguments: [
+    ("S_D_80012345_20261119.txt.gz", "2026-11-19", "2026-11-19"),
+    ("S_D_80012345_20261119_V1_0.txt.gz", "2026-11-19", "2026-11-19"),
+    ("s_w_80012345_20261122.txt", "2026-11-16", "2026-11-22"), ("S_M_80012345_202602.txt.gz", "2026-02-01", "2026-02-28"),
+    ("S_Y_80012345_2026.txt", "2026-01-01", "2026-12-31"),
+  ])
+  func filesAreKnownByTheirNames(name: String, first: String, last: String) throws {
+    let file = try #require(ReportFileName(name))
+    #expect(file.vendor == "80012345" && file.days.lowerBound.description == first)
+    #expect(file.days.upperBound.description == last)
+  }
+
+  @Test(arguments: ["Subscription_80012345_20261119.txt", "S_D_80012345.txt", "payments.csv", "S_D_x_20261119.txt", "S_D_1_20261319.txt"])
+  func otherNamesAreNotSalesReports(name: String) { #expect(ReportFileName(name) == nil) }
+}

@@ -1,0 +1,118 @@
+import Reconciliation
+import Testing
+
+@testable import TieOut
+
+struct SettlementTests {
+  private static let first = FiscalCalendar.period(named: "2026-01")!
+  private static let second = FiscalCalendar.period(named: "2026-02")!
+
+  private func day(_ text: String) -> ReportDay { ReportDay(text)! }
+
+  private func sides(
+    sold: [(String, Int)], settled: [(FiscalPeriod, String, Int)], share: String = "0.70"
+  ) -> SettlementSides {
+    var sides = SettlementSides(currency: "USD")
+    sides.sold = sold.map { .init(day: day($0.0), units: Millionths($0.1), share: number(share)) }
+    sides.settled = settled.map {
+      .init(
+        period: $0.0, transactionDay: day($0.1), units: Millionths($0.2), share: number(share),
+        extended: Millionths($0.2).times(number(share))!)
+    }
+    return sides
+  }
+
+  private func line(_ period: FiscalPeriod, _ settlement: ProceedsSettlement) -> ProceedsSettlement.Line {
+    settlement.lines[.init(period: period, currency: "USD")] ?? .init()
+  }
+
+  /// Sold at the end of one period and settled in the next.
+  @Test func whatIsSettledLateMovesFromOnePeriodToTheNext() {
+    var settlement = ProceedsSettlement(today: day("2026-03-01"))
+    settlement.add(
+      sides(
+        sold: [("2025-10-15", 10), ("2025-10-31", 3), ("2025-11-05", 2)],
+        settled: [(Self.first, "2025-10-15", 10), (Self.second, "2025-10-31", 3), (Self.second, "2025-11-05", 2)]))
+    let (first, second) = (line(Self.first, settlement), line(Self.second, settlement))
+    #expect(first.salesProceeds == number("9.10") && first.openAtEnd == number("2.10"))
+    #expect(first.settled == number("7.00") && first.difference == .zero)
+    #expect(second.settledFromBefore == number("2.10") && second.settled == number("3.50"))
+    #expect(second.difference == .zero && settlement.movedUnits == .zero)
+  }
+
+  @Test func unpaidSalesAreOpenForSixtyEightDaysAndThenNeverCollected() {
+    let sold = sides(sold: [("2025-11-05", 4)], settled: [(Self.second, "2025-11-05", 3)])
+    var settlement = ProceedsSettlement(today: day("2025-11-05").advanced(by: 68))
+    settlement.add(sold)
+    #expect(line(Self.second, settlement).openAtEnd == number("0.70"))
+    #expect(line(Self.second, settlement).neverCollected == .zero)
+    settlement = ProceedsSettlement(today: day("2025-11-05").advanced(by: 69))
+    settlement.add(sold)
+    #expect(line(Self.second, settlement).neverCollected == number("0.70"))
+    #expect(line(Self.second, settlement).openAtEnd == .zero && line(Self.second, settlement).difference == .zero)
+  }
+
+  @Test func aDayBesideTheOtherIsTheSameSaleAndIsCounted() {
+    var settlement = ProceedsSettlement(today: day("2026-03-01"))
+    settlement.add(
+      sides(sold: [("2025-11-05", 1), ("2025-11-08", 1)], settled: [(Self.second, "2025-11-06", 1), (Self.second, "2025-11-08", 1)]))
+    #expect(settlement.movedUnits == .one && line(Self.second, settlement).difference == .zero)
+  }
+
+  @Test func whatWasPaidAndNeverSoldIsTheDifference() {
+    var settlement = ProceedsSettlement(today: day("2026-03-01"))
+    settlement.add(sides(sold: [("2025-11-05", 1)], settled: [(Self.second, "2025-11-05", 2)]))
+    #expect(line(Self.second, settlement).difference == number("-0.70"))
+  }
+
+  @Test func returnsAreSettledLikeSalesBelowZero() {
+    var settlement = ProceedsSettlement(today: day("2026-03-01"))
+    settlement.add(sides(sold: [("2025-10-31", -2)], settled: [(Self.second, "2025-10-31", -2)]))
+    #expect(line(Self.first, settlement).openAtEnd == number("-1.40"))
+    #expect(line(Self.second, settlement).settledFromBefore == number("-1.40"))
+    #expect(line(Self.first, settlement).difference == .zero && line(Self.second, settlement).difference == .zero)
+  }
+
+  /// Of sales before the first stored report only the finance report's own day is known.
+  @Test func salesThatAreOlderThanOurReportsAreFromBefore() {
+    var settlement = ProceedsSettlement(today: day("2026-03-01"))
+    settlement.add(sides(sold: [], settled: [(Self.second, "2025-10-30", 1)]))
+    #expect(line(Self.second, settlement).settledFromBefore == number("0.70"))
+    #expect(line(Self.second, settlement).difference == .zero)
+  }
+}
+
+struct DownloadStateTests {
+  /// Every 404 taken as zero hides a retired version and a wrong parameter.
+  @Test func noSalesIsBelievedOnlyWithASecondReason() {
+    #expect(DownloadState.noSales(hasOwnUnits: false, daysSinceFirst: nil) == .zero)
+    #expect(DownloadState.noSales(hasOwnUnits: true, daysSinceFirst: nil) == .doubtfulZero)
+    #expect(DownloadState.noSales(hasOwnUnits: true, daysSinceFirst: 2) == .doubtfulZero)
+    #expect(DownloadState.noSales(hasOwnUnits: true, daysSinceFirst: 3) == .zero)
+  }
+
+  @Test func theFirstNightAsksForFortyFiveDaysAndLaterOnesForWhatIsOpen() {
+    let today = day("11-20")
+    let first = AskingPlan.days(today: today, trailing: 5, states: [:])
+    #expect(first.count == 45 && first.first == day("11-19") && first.last == today.advanced(by: -45))
+    var states = Dictionary(uniqueKeysWithValues: first.map { ($0, DownloadState.reported) })
+    #expect(AskingPlan.days(today: today, trailing: 5, states: states) == Array(first.prefix(5)))
+    states[first[20]] = .pending
+    states[first[30]] = .gone
+    states[first[40]] = .doubtfulZero
+    states[first[1]] = .gone
+    #expect(
+      AskingPlan.days(today: today, trailing: 5, states: states)
+        == [first[0], first[2], first[3], first[4], first[20], first[40]])
+  }
+
+  @Test func financeReportsAreAskedForUntilTheyAreHere() throws {
+    let today = try #require(ReportDay("2026-11-20"))
+    let asked = AskingPlan.periods(today: today, states: [:])
+    #expect(asked.map(\.description) == ["2026-10", "2026-11", "2026-12", "2027-01"])
+    let second = try #require(FiscalCalendar.period(named: "2026-12"))
+    #expect(!AskingPlan.periods(today: today, states: [second: .reported]).contains(second))
+    #expect(AskingPlan.periods(today: today, states: [second: .unknown]).contains(second))
+    #expect(!AskingPlan.periods(today: second.last.advanced(by: 71), states: [second: .unknown]).contains(second))
+  }
+}
