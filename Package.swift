@@ -49,19 +49,22 @@ let package = Package(
     .systemLibrary(
       name: "CMiniZip", pkgConfig: "minizip", providers: [.apt(["libminizip-dev"]), .brew(["minizip"])]),
     .systemLibrary(name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"]), .brew(["expat"])]),
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
     .target(name: "CSystemCalls"),
     .target(
       name: "Postgres", dependencies: ["CLibPQ"], swiftSettings: strict + [.strictMemorySafety()]),
     .target(
       name: "Spreadsheet", dependencies: ["CExpat", "CMiniZip", "CXLSXWriter"],
       swiftSettings: strict + [.strictMemorySafety()]),
+    // Reports come compressed, and are read as streams; the HTTP stack inflates only what it receives.
+    .target(name: "Gzip", dependencies: ["CZlib"], swiftSettings: strict + [.strictMemorySafety()]),
     .target(
       name: "Reconciliation", dependencies: [.product(name: "OrderedCollections", package: "swift-collections")],
       swiftSettings: strict),
     .target(
       name: "AppStore",
       dependencies: [
-        "Reconciliation",
+        "Gzip", "Reconciliation",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
@@ -124,10 +127,17 @@ let package = Package(
         "AuditStore", "Postgres", "Publishing", "Reconciliation", "Reporting", "Run", "SalesStore", "Streams",
       ], swiftSettings: strict),
     .target(
+      name: "TieOut",
+      dependencies: [
+        "AppStore", "AuditStore", "Gzip", "Postgres", "Reconciliation", "Run", "Streams",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: strict),
+    .target(
       name: "NightAudit",
       dependencies: [
         "AppStore", "Asking", "AuditStore", "Auditing", "CSystemCalls", "Postgres", "Publishing", "Reconciliation",
-        "Reporting", "Run", "SalesStore", "Spreadsheet", "Streams",
+        "Reporting", "Run", "SalesStore", "Spreadsheet", "Streams", "TieOut",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
@@ -146,6 +156,7 @@ let package = Package(
     .executableTarget(
       name: "app-store-simulator",
       dependencies: [
+        "Gzip",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -159,11 +170,17 @@ let package = Package(
     .target(name: "TestSupport", dependencies: ["Postgres"], path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "SpreadsheetTests", dependencies: ["Spreadsheet", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "TieOutTests",
+      dependencies: [
+        "AppStore", "AuditStore", "Gzip", "Postgres", "Reconciliation", "TestSupport", "TieOut",
+        .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: strict),
     .testTarget(name: "ReconciliationTests", dependencies: ["Reconciliation"], swiftSettings: strict),
     .testTarget(
       name: "AppStoreTests",
       dependencies: [
-        "AppStore", "Reconciliation", "TestSupport", "app-store-simulator",
+        "AppStore", "Gzip", "Reconciliation", "TestSupport", "app-store-simulator",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),

@@ -24,7 +24,9 @@ struct ComparisonPropertyTests {
   private func day(_ offset: Int) -> ReportDay { TieOutTests.day("09-01").advanced(by: offset) }
 
   private func coverage(_ random: inout Random) -> DayCoverage {
-    let states = (0..<50).map { _ in random.chance(90) ? DayCoverage.Coverage.final : random.chance(50) ? .young : .missing }
+    let states = (0..<50).map { _ in
+      random.chance(90) ? DayCoverage.Coverage.final : random.chance(50) ? .young : .missing
+    }
     return DayCoverage(days: day(0)...day(49), printed: day(random.whole(0...8))...day(49)) {
       states[$0.number - self.day(0).number]
     }
@@ -52,7 +54,8 @@ struct ComparisonPropertyTests {
       let isTold = random.chance(85)
       var mine = OurUnits(
         day: day(random.whole(0...49)), country: random.chance(80) ? country : nil, currency: isTold ? currency : nil,
-        kind: kind, price: isTold ? (kind == .free ? .zero : Self.prices[random.whole(0...3)].times(Millionths(units))) : nil,
+        kind: kind,
+        price: isTold ? (kind == .free ? .zero : Self.prices[random.whole(0...3)].times(Millionths(units))) : nil,
         units: kind == .refund ? -units : units)
       mine.isUnclaimedRenewal = random.chance(10)
       mine.mayBeFree = !isTold && random.chance(30)
@@ -111,7 +114,9 @@ struct ComparisonPropertyTests {
   @Test(arguments: 0..<200)
   func exactlyTheLostOrdersAreUnexplained(seed: Int) {
     var random = Random(state: UInt64(seed))
-    let coverage = DayCoverage(days: day(0)...day(49), printed: day(0)...day(49)) { $0 >= self.day(48) ? .young : .final }
+    let coverage = DayCoverage(days: day(0)...day(49), printed: day(0)...day(49)) {
+      $0 >= self.day(48) ? .young : .final
+    }
     var sides = ProductSides(app: "game", productId: "gems", isKnown: true)
     var lost = 0
     // Lost orders lie where no late sale can pass for them: a sale and a loss within days of each other are one to anybody.
@@ -123,7 +128,8 @@ struct ComparisonPropertyTests {
         let units = random.whole(1...3)
         sides.ours.append(
           OurUnits(
-            day: day(sold), country: "US", currency: "USD", price: number("0.99").times(Millionths(units)), units: units))
+            day: day(sold), country: "US", currency: "USD", price: number("0.99").times(Millionths(units)), units: units
+          ))
         sides.apple.append(
           AppleUnits(
             day: day(counted), country: "US", currency: "USD", kind: .sale, price: number("0.99"),

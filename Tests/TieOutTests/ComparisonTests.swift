@@ -18,7 +18,8 @@ struct ComparisonTests {
   }
 
   private func apple(
-    _ date: String, _ units: Int = 1, kind: TieOutClass = .sale, country: Identifier = "US", currency: Identifier = "USD",
+    _ date: String, _ units: Int = 1, kind: TieOutClass = .sale, country: Identifier = "US",
+    currency: Identifier = "USD",
     price: Millionths = dollar
   ) -> AppleUnits {
     AppleUnits(day: day(date), country: country, currency: currency, kind: kind, price: price, units: Millionths(units))
@@ -34,7 +35,8 @@ struct ComparisonTests {
   }
 
   private func compare(
-    _ apple: [AppleUnits], _ ours: [OurUnits], coverage: DayCoverage? = nil, _ change: (inout ProductSides) -> Void = { _ in }
+    _ apple: [AppleUnits], _ ours: [OurUnits], coverage: DayCoverage? = nil,
+    _ change: (inout ProductSides) -> Void = { _ in }
   ) -> ProductComparison {
     var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
     sides.apple = apple

@@ -11,7 +11,9 @@ struct MillionthsTests {
     #expect(Millionths(text)?.count == Int128(count))
   }
 
-  @Test(arguments: ["", " ", "-", "+1", "1,200", "1.", ".5", "1e3", "1.0000001", "0x1", "1.2.3", "١", "--1", "1234567890123456789"])
+  @Test(arguments: [
+    "", " ", "-", "+1", "1,200", "1.", ".5", "1e3", "1.0000001", "0x1", "1.2.3", "١", "--1", "1234567890123456789",
+  ])
   func nothingElseIsANumber(text: String) { #expect(Millionths(text) == nil) }
 
   /// In binary fractions 0.1 + 0.2 is not 0.3, and a million rows make it visible.

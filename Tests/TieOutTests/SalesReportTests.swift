@@ -119,7 +119,8 @@ struct SalesReportTests {
 
   /// A filter on the codes of iOS alone loses the Mac; restored purchases are no sales; what is new is not dropped.
   @Test(arguments: [
-    ("IA1", true, SalesRowKind.purchase), ("IA1-M", true, .purchase), ("FI1", true, .purchase), ("IA9", true, .purchase),
+    ("IA1", true, SalesRowKind.purchase), ("IA1-M", true, .purchase), ("FI1", true, .purchase),
+    ("IA9", true, .purchase),
     ("IA9-M", true, .purchase), ("IAY", true, .purchase), ("IAY-M", true, .purchase), ("IA3", true, .restore),
     ("7F", false, .app), ("1-B", false, .app), ("IZ9", true, .unknown), ("XX", false, .app),
   ])
@@ -140,11 +141,10 @@ struct SalesReportTests {
     let rows = try SampleSales.read(Self.example().bytes)
     func totals(limit: Int) throws -> [SalesSums.Key: Millionths] {
       var totals: [SalesSums.Key: Millionths] = [:]
-      let collected = Collected()
-      var sums = SalesSums(limit: limit) { collected.parts += $0.map { ($0.key, $0.sum) } }
-      for row in rows { try sums.add(row) }
-      try sums.flush()
-      for (key, sum) in collected.parts { totals[key, default: .zero] += sum.units }
+      let spill: (SalesSums.Part) -> Void = { for (key, sum) in $0 { totals[key, default: .zero] += sum.units } }
+      var sums = SalesSums(limit: limit)
+      for row in rows { try sums.add(row, spill: spill) }
+      try sums.flush(spill)
       return totals
     }
     let whole = try totals(limit: 1 << 16)
@@ -154,12 +154,11 @@ struct SalesReportTests {
     #expect(try totals(limit: 2) == whole)
   }
 
-  private final class Collected { var parts: [(SalesSums.Key, SalesSums.Sum)] = [] }
-
   @Test(arguments: [
     ("S_D_80012345_20261119.txt.gz", "2026-11-19", "2026-11-19"),
     ("S_D_80012345_20261119_V1_0.txt.gz", "2026-11-19", "2026-11-19"),
-    ("s_w_80012345_20261122.txt", "2026-11-16", "2026-11-22"), ("S_M_80012345_202602.txt.gz", "2026-02-01", "2026-02-28"),
+    ("s_w_80012345_20261122.txt", "2026-11-16", "2026-11-22"),
+    ("S_M_80012345_202602.txt.gz", "2026-02-01", "2026-02-28"),
     ("S_Y_80012345_2026.txt", "2026-01-01", "2026-12-31"),
   ])
   func filesAreKnownByTheirNames(name: String, first: String, last: String) throws {
@@ -168,6 +167,9 @@ struct SalesReportTests {
     #expect(file.days.upperBound.description == last)
   }
 
-  @Test(arguments: ["Subscription_80012345_20261119.txt", "S_D_80012345.txt", "payments.csv", "S_D_x_20261119.txt", "S_D_1_20261319.txt"])
+  @Test(arguments: [
+    "Subscription_80012345_20261119.txt", "S_D_80012345.txt", "payments.csv", "S_D_x_20261119.txt",
+    "S_D_1_20261319.txt",
+  ])
   func otherNamesAreNotSalesReports(name: String) { #expect(ReportFileName(name) == nil) }
 }

@@ -4,10 +4,14 @@ import Testing
 @testable import TieOut
 
 struct SettlementTests {
-  private static let first = FiscalCalendar.period(named: "2026-01")!
-  private static let second = FiscalCalendar.period(named: "2026-02")!
+  private static func period(_ name: String) -> FiscalPeriod {
+    FiscalCalendar.period(named: name) ?? FiscalCalendar.periods[0]
+  }
 
-  private func day(_ text: String) -> ReportDay { ReportDay(text)! }
+  private static let first = period("2026-01")
+  private static let second = period("2026-02")
+
+  private func day(_ text: String) -> ReportDay { ReportDay(text) ?? ReportDay(number: 0) }
 
   private func sides(
     sold: [(String, Int)], settled: [(FiscalPeriod, String, Int)], share: String = "0.70"
@@ -17,7 +21,7 @@ struct SettlementTests {
     sides.settled = settled.map {
       .init(
         period: $0.0, transactionDay: day($0.1), units: Millionths($0.2), share: number(share),
-        extended: Millionths($0.2).times(number(share))!)
+        extended: Millionths($0.2).times(number(share)) ?? .zero)
     }
     return sides
   }
@@ -55,7 +59,9 @@ struct SettlementTests {
   @Test func aDayBesideTheOtherIsTheSameSaleAndIsCounted() {
     var settlement = ProceedsSettlement(today: day("2026-03-01"))
     settlement.add(
-      sides(sold: [("2025-11-05", 1), ("2025-11-08", 1)], settled: [(Self.second, "2025-11-06", 1), (Self.second, "2025-11-08", 1)]))
+      sides(
+        sold: [("2025-11-05", 1), ("2025-11-08", 1)],
+        settled: [(Self.second, "2025-11-06", 1), (Self.second, "2025-11-08", 1)]))
     #expect(settlement.movedUnits == .one && line(Self.second, settlement).difference == .zero)
   }
 

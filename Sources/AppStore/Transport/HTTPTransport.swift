@@ -29,18 +29,24 @@ package enum HTTPFailure: Error, Hashable, Sendable {
 ///
 /// Redirects are not followed: they would carry secrets to a host that nobody configured.
 package struct HTTPTransport: Sendable {
-  /// The longest reply body that is read, after decompression: 16 MiB.
+  /// The longest reply body that is read unless told otherwise, after decompression: 16 MiB.
   package static let maximumBodyBytes = 16 << 20
 
   private let clients: [ProxyRules.Route: HTTPClient]
   private let proxies: ProxyRules
   private let timeout: Duration
+  private let maximumBodyBytes: Int
 
   /// - Parameters:
   ///   - timeout: for a whole exchange, from the wish to connect to the last byte of the body.
   ///   - concurrency: how many exchanges with one host may be under way; the pool keeps as many connections.
   ///   - proxies: through which proxy an address is reached.
-  package init(timeout: Span = .seconds(30), concurrency: Int = 256, proxies: ProxyRules = .ofThisProcess) {
+  ///   - inflates: whether bodies are decompressed as `Content-Encoding` says; if not they come as they were sent.
+  ///   - maximumBodyBytes: the longest body that is read, after decompression.
+  package init(
+    timeout: Span = .seconds(30), concurrency: Int = 256, proxies: ProxyRules = .ofThisProcess, inflates: Bool = true,
+    maximumBodyBytes: Int = HTTPTransport.maximumBodyBytes
+  ) {
     var configuration = HTTPClient.Configuration()
     configuration.redirectConfiguration = .disallow
     configuration.httpVersion = .http1Only
@@ -50,7 +56,7 @@ package struct HTTPTransport: Sendable {
       idleTimeout: .seconds(30), concurrentHTTP1ConnectionsPerHostSoftLimit: max(1, concurrency))
     // A refused connection is an answer for the schedule; trying on would hold a place until the connect timeout.
     configuration.connectionPool.retryConnectionEstablishment = false
-    configuration.decompression = .enabled(limit: .size(Self.maximumBodyBytes))
+    configuration.decompression = inflates ? .enabled(limit: .size(maximumBodyBytes)) : .disabled
     var clients: [ProxyRules.Route: HTTPClient] = [:]
     for route in proxies.everyRoute {
       switch route {
@@ -62,6 +68,7 @@ package struct HTTPTransport: Sendable {
     }
     self.clients = clients
     self.proxies = proxies
+    self.maximumBodyBytes = maximumBodyBytes
     self.timeout = .microseconds(timeout.microseconds)
   }
 
@@ -98,7 +105,7 @@ package struct HTTPTransport: Sendable {
     }
     do {
       let response = try await client.execute(request, timeout: .hours(1))
-      let body = try await response.body.collect(upTo: Self.maximumBodyBytes)
+      let body = try await response.body.collect(upTo: maximumBodyBytes)
       if Task.isCancelled { return nil }
       return .success(HTTPReply(status: Int(response.status.code), headers: response.headers, body: body))
     } catch {
@@ -115,7 +122,7 @@ extension HTTPFailure {
     case HTTPParserError.invalidEOFState: self = .unreachable("connection closed within the answer")
     case is HTTPParserError: self = .unreadable("not HTTP")
     case is NIOTooManyBytesError, NIOHTTPDecompression.DecompressionError.limit:
-      self = .unreadable("answer longer than 16 MiB")
+      self = .unreadable("answer too long")
     case is NIOHTTPDecompression.DecompressionError, is NIOHTTPDecompression.ExtraDecompressionError:
       self = .unreadable("compressed answer is damaged")
     default: self = .unreachable("connection failed (\(type(of: error)))")

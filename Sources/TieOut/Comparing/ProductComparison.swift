@@ -23,7 +23,13 @@ package struct ProductComparison: Sendable {
   // MARK: - Units
 
   private mutating func compareUnits() {
-    var group = group { _ in true } ours: { _ in true } evidence: { _ in true }
+    var group = group { _ in
+      true
+    } ours: { _ in
+      true
+    } evidence: { _ in
+      true
+    }
     group.explain(isFinal: isFinal)
     var shop: [Int: Millionths] = [:]
     for units in sides.shop where coverage.days.contains(units.day) {
@@ -130,7 +136,8 @@ package struct ProductComparison: Sendable {
       }
       let comparisons = stacks.comparisons(group[kind])
       for day in coverage.printed {
-        appendAmount(currency, kind, day, stacks, comparisons, isTold: !untold.contains([kind.index, coverage.index(day)]))
+        appendAmount(
+          currency, kind, day, stacks, comparisons, isTold: !untold.contains([kind.index, coverage.index(day)]))
       }
     }
   }

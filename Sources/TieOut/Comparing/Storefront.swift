@@ -7,7 +7,8 @@ package enum Storefront {
   package static func alpha2(_ alpha3: String) -> Identifier? { codes[alpha3.uppercased()] }
 
   private static let codes: [String: Identifier] = Dictionary(
-    uniqueKeysWithValues: listing.split(separator: " ").map { (String($0.prefix(3)), Identifier(String($0.suffix(2)))) })
+    uniqueKeysWithValues: listing.split(separator: " ").map { (String($0.prefix(3)), Identifier(String($0.suffix(2)))) }
+  )
 
   private static let listing = """
     ABWAW AFGAF AGOAO AIAAI ALAAX ALBAL ANDAD AREAE ARGAR ARMAM ASMAS ATAAQ ATFTF ATGAG AUSAU AUTAT AZEAZ BDIBI \

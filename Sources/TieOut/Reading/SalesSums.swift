@@ -26,35 +26,36 @@ package struct SalesSums: ~Copyable {
   package struct Sum: Hashable, Sendable {
     package var units = Millionths.zero
     package var rows = 0
+
+    fileprivate mutating func add(_ units: Millionths) {
+      self.units += units
+      rows += 1
+    }
   }
+
+  package typealias Part = [(key: Key, sum: Sum)]
 
   private var sums: [Key: Sum] = [:]
   private let limit: Int
-  private let body: ([(key: Key, sum: Sum)]) throws -> Void
 
-  /// - Parameters:
-  ///   - limit: how many sums are held at most.
-  ///   - body: gets them, in no order.
-  package init(limit: Int = 1 << 16, _ body: @escaping ([(key: Key, sum: Sum)]) throws -> Void) {
-    self.limit = limit
-    self.body = body
-  }
+  /// - Parameter limit: how many sums are held at most.
+  package init(limit: Int = 1 << 16) { self.limit = limit }
 
-  package mutating func add(_ row: SalesRow) throws {
+  /// - Parameter spill: gets the sums, in no order, when there are too many.
+  package mutating func add(_ row: SalesRow, spill: (Part) throws -> Void) throws {
     let key = Key(
       sku: row.sku, parent: row.parent, type: row.type, day: row.first, country: row.country,
       customerCurrency: row.customerCurrency, proceedsCurrency: row.proceedsCurrency,
       customerPrice: row.customerPrice.magnitude, developerProceeds: row.developerProceeds,
       sign: Int8(row.units.count.signum()), isRenewal: row.isRenewal)
-    if sums.count >= limit, sums[key] == nil { try flush() }
-    sums[key, default: Sum()].units += row.units
-    sums[key, default: Sum()].rows += 1
+    if sums.count >= limit, sums[key] == nil { try flush(spill) }
+    sums[key, default: Sum()].add(row.units)
   }
 
   /// Hands on what is left. To be called after the last row.
-  package mutating func flush() throws {
+  package mutating func flush(_ spill: (Part) throws -> Void) throws {
     guard !sums.isEmpty else { return }
-    try body(sums.map { (key: $0.key, sum: $0.value) })
+    try spill(sums.map { (key: $0.key, sum: $0.value) })
     sums.removeAll(keepingCapacity: true)
   }
 }

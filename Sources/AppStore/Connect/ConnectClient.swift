@@ -1,0 +1,95 @@
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+import Reconciliation
+
+/// Apple's App Store Connect API, as far as reports are downloaded from it.
+///
+/// One question at a time. What may mend itself within minutes is asked again here: a token that the clock spoilt, a
+/// version that Apple names, a connection that broke, a limit that passes. The rest is left to the next night.
+package struct ConnectClient: Sendable {
+  package static let url = "https://api.appstoreconnect.apple.com"
+  /// How often a question is asked that nothing comes back from.
+  private static let attempts = 3
+  /// The longest wait within a night that a `Retry-After` is obeyed with; what takes longer is left to the next night.
+  private static let longestWait = Span.minutes(5)
+
+  private let transport: HTTPTransport
+  private let base: String
+  private let token: ConnectToken
+  private let userAgent: String
+  private let now: @Sendable () -> Instant
+  private let wait: @Sendable (Span) async throws(CancellationError) -> Void
+
+  /// Throws when the credentials cannot work, before anything is asked.
+  /// - Parameters:
+  ///   - transport: one that inflates nothing: Apple's `Content-Encoding` of reports is no registered one.
+  ///   - version: of this program, for the `User-Agent` header.
+  ///   - now: the time of day, for tokens and to read `Retry-After`.
+  ///   - wait: passes time.
+  package init(
+    transport: HTTPTransport, url: EndpointURL, credentials: ConnectCredentials, version: String,
+    now: @escaping @Sendable () -> Instant, wait: @escaping @Sendable (Span) async throws(CancellationError) -> Void
+  ) throws(ConnectCredentialsError) {
+    self.transport = transport
+    base = url.text.hasSuffix("/") ? String(url.text.dropLast()) : url.text
+    token = try ConnectToken(credentials)
+    userAgent = "night-audit/\(version)"
+    self.now = now
+    self.wait = wait
+  }
+
+  /// Downloads one report. Throws only when the task is cancelled before there is an answer.
+  package func download(_ query: ConnectQuery) async throws(CancellationError) -> ConnectAnswer {
+    var answer = ConnectAnswer(outcome: .unanswered(Silence(reason: .unreachable, detail: "not asked")))
+    var query = query
+    var (failures, hasFreshToken, hasOtherVersion, hasWaited) = (0, false, false, false)
+    while true {
+      let exchange = try await ask(query, isFresh: hasFreshToken)
+      answer.requests += 1
+      answer.httpStatus = exchange.httpStatus
+      switch exchange.meaning {
+      case .outcome(let outcome):
+        answer.outcome = outcome
+        return answer
+      case .unauthorized:
+        answer.outcome = .refused(.token)
+        if hasFreshToken { return answer }
+        hasFreshToken = true
+      case .version(let named):
+        answer.outcome = .otherVersion(named)
+        guard !hasOtherVersion, let named else { return answer }
+        hasOtherVersion = true
+        query = query.inVersion(named)
+        answer.warnings.append(
+          "Apple demands version \(named) of this report; set appStoreConnect.salesVersion to “\(named)” (with quotes)")
+      case .later(let silence):
+        answer.outcome = .unanswered(silence)
+        failures += 1
+        guard failures < Self.attempts else { return answer }
+        let pause = pause(silence, after: failures)
+        if pause > Self.longestWait || silence.reason == .rateLimited && hasWaited { return answer }
+        if silence.reason == .rateLimited { hasWaited = true }
+        try await wait(pause)
+      }
+    }
+  }
+
+  private func pause(_ silence: Silence, after failures: Int) -> Span {
+    if let retryAfter = silence.retryAfter { return retryAfter - now() }
+    let delay = Backoff().delay(attempt: failures, random: Double.random(in: 0..<1))
+    return Span(microseconds: Int64(delay / .microseconds(1)))
+  }
+
+  private func ask(
+    _ query: ConnectQuery, isFresh: Bool
+  ) async throws(CancellationError) -> (meaning: ConnectReading.Meaning, httpStatus: Int?) {
+    guard let token = await token.token(now: now(), isFresh: isFresh) else { return (.unauthorized, nil) }
+    var request = HTTPClientRequest(url: base + query.path)
+    request.headers = [
+      "Authorization": "Bearer \(token.reveal())", "Accept": "application/a-gzip", "User-Agent": userAgent,
+    ]
+    let result = try await transport.send(request)
+    return (ConnectReading.read(result, query: query, receivedAt: now()), try? result.get().status)
+  }
+}

@@ -1,0 +1,45 @@
+/// What the App Store Connect API knows us by: a team key (App Store Connect, Users and Access, Integrations). Neither an
+/// individual key nor the In-App Purchase key of the App Store Server API works for reports.
+package struct ConnectCredentials: Hashable, Sendable {
+  /// The UUID above the list of team keys.
+  package var issuerId: String
+  /// The ten characters beside the key.
+  package var keyId: String
+  /// The content of `AuthKey_<keyId>.p8`: a P-256 key in PEM.
+  package var privateKeyPEM: Secret
+
+  package init(issuerId: String, keyId: String, privateKeyPEM: Secret) {
+    self.issuerId = issuerId
+    self.keyId = keyId
+    self.privateKeyPEM = privateKeyPEM
+  }
+}
+
+/// Why credentials are refused before anything is asked. No text shows any of the key.
+package enum ConnectCredentialsError: Error, Hashable, CaseIterable, Sendable, CustomStringConvertible {
+  case issuerIdMissing
+  case keyIdMissing
+  case privateKeyUnreadable
+  case inAppPurchaseKey
+
+  package var description: String {
+    switch self {
+    case .issuerIdMissing: "the issuer id is empty; App Store Connect shows it above the list of team keys"
+    case .keyIdMissing: "the key id is empty; App Store Connect shows it beside the key"
+    case .privateKeyUnreadable:
+      "the private key is no P-256 key in PEM; use the AuthKey_….p8 file of a team key as it was downloaded"
+    case .inAppPurchaseKey:
+      """
+      the file is named as an In-App Purchase key (SubscriptionKey_….p8), which cannot download reports; make a team key \
+      under Users and Access, Integrations, App Store Connect API (AuthKey_….p8)
+      """
+    }
+  }
+
+  /// Throws when the name of a key's file says that it is the other kind: Apple answers both kinds' mistakes with the
+  /// same 401.
+  package static func check(keyFile path: String) throws(ConnectCredentialsError) {
+    let name = path.split(separator: "/").last ?? ""
+    if name.lowercased().hasPrefix("subscriptionkey_") { throw .inAppPurchaseKey }
+  }
+}

@@ -1,0 +1,115 @@
+import Foundation
+import Gzip
+import NIOCore
+import NIOHTTP1
+import Reconciliation
+
+/// What one exchange about a report means. Pure: a reply goes in, its meaning comes out.
+enum ConnectReading {
+  enum Meaning: Hashable {
+    case outcome(ConnectAnswer.Outcome)
+    /// Apple wants another version; nil: without saying which.
+    case version(String?)
+    case unauthorized
+    /// To be asked again after a while.
+    case later(Silence)
+  }
+
+  static func read(_ result: Result<HTTPReply, HTTPFailure>, query: ConnectQuery, receivedAt: Instant) -> Meaning {
+    switch result {
+    case .failure(.unreachable(let detail)): return .later(Silence(reason: .unreachable, detail: detail))
+    case .failure(.unreadable(let detail)): return .later(Silence(reason: .appleError, detail: detail))
+    case .success(let reply):
+      if reply.status == 200 { return file(reply, query: query) }
+      return error(reply, receivedAt: receivedAt)
+    }
+  }
+
+  private static func file(_ reply: HTTPReply, query: ConnectQuery) -> Meaning {
+    let bytes = [UInt8](reply.body.readableBytesView)
+    guard !bytes.isEmpty else { return .later(Silence(reason: .appleError, detail: "an empty report")) }
+    // A page for people, from a proxy or from Apple's front, is no report.
+    if reply.headers.first(name: "Content-Type")?.lowercased().contains("html") == true {
+      return .later(Silence(reason: .appleError, detail: "a web page instead of a report"))
+    }
+    // Read through once, so that a cut or damaged file is asked for again while there is time.
+    do {
+      let gunzip = Gunzip()
+      try bytes.withUnsafeBytes { try gunzip.push($0) { _ in } }
+      try gunzip.finish { _ in }
+    } catch let error as GunzipError {
+      switch error {
+      case .cut, .damaged: return .later(Silence(reason: .appleError, detail: error.description))
+      // Asking again would bring the same; who reads it says what is wrong.
+      case .tooLong: break
+      }
+    } catch {
+      return .later(Silence(reason: .appleError, detail: "\(error)"))
+    }
+    var asked: String?
+    if case .sales(_, let version) = query.kind { asked = version }
+    let name = reply.headers.first(name: "x-reports-filename")
+    let told = reply.headers.first(name: "x-reports-download-version") ?? name.flatMap(version(inFileName:)) ?? asked
+    return .outcome(.file(ConnectAnswer.File(bytes: bytes, name: name, version: asked == nil ? nil : told)))
+  }
+
+  private struct Refusal {
+    var code = ""
+    var detail = ""
+  }
+
+  private static func error(_ reply: HTTPReply, receivedAt: Instant) -> Meaning {
+    let refusal = refusal(reply.body)
+    let words = refusal.detail.lowercased()
+    switch reply.status {
+    case 400 where refusal.code.hasPrefix("PARAMETER_ERROR"):
+      if words.contains("version") { return .version(version(inText: refusal.detail)) }
+      return .outcome(.refused(.parameters(refusal.detail)))
+    case 400: return .outcome(.refused(.parameters(refusal.detail.isEmpty ? "HTTP 400" : refusal.detail)))
+    case 401: return .unauthorized
+    case 403 where refusal.code.hasPrefix("FORBIDDEN.REQUIRED_AGREEMENTS"): return .outcome(.refused(.agreements))
+    case 403: return .outcome(.refused(.role))
+    case 404 where words.contains("no sales"): return .outcome(.noSales)
+    case 404 where words.contains("available yet") || words.contains("yet available"): return .outcome(.notYet)
+    case 406: return .outcome(.refused(.notAcceptable))
+    case 410: return .outcome(.gone)
+    case 429:
+      let after = reply.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: receivedAt) }
+      return .later(
+        Silence(reason: .rateLimited, detail: "HTTP 429", retryAfter: after ?? receivedAt + .seconds(60)))
+    case 500...:
+      let after = reply.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: receivedAt) }
+      return .later(Silence(reason: .appleError, detail: "HTTP \(reply.status)", retryAfter: after))
+    default:
+      // Nothing that Apple is known to say: no reason to believe anything, and none to ask again at once.
+      return .outcome(.unanswered(Silence(reason: .appleError, detail: "HTTP \(reply.status)")))
+    }
+  }
+
+  private static func refusal(_ body: ByteBuffer) -> Refusal {
+    // A proxy may have compressed it.
+    guard body.readableBytes <= 1 << 20,
+      let text = try? Gunzip.text(of: [UInt8](body.readableBytesView), limit: 1 << 20),
+      let first = JSONFields(text)?.objects("errors")?.first
+    else { return Refusal() }
+    return Refusal(code: first.text("code") ?? "", detail: first.text("detail") ?? first.text("title") ?? "")
+  }
+
+  /// The last version that a text names: “version 1_0 is invalid, the latest version is 1_4”.
+  static func version(inText text: String) -> String? {
+    text.split { !$0.isNumber && $0 != "_" }.last { isVersion($0) }.map(String.init)
+  }
+
+  /// `S_D_80012345_20261119_V1_1.txt.gz`
+  static func version(inFileName name: String) -> String? {
+    guard let mark = name.range(of: "_V", options: .backwards) else { return nil }
+    let version = name[mark.upperBound...].prefix { $0.isNumber || $0 == "_" }
+    return isVersion(version) ? String(version) : nil
+  }
+
+  private static func isVersion(_ text: Substring) -> Bool {
+    let parts = text.split(separator: "_", omittingEmptySubsequences: false)
+    return parts.count == 2
+      && parts.allSatisfy { (1...2).contains($0.count) && $0.allSatisfy { $0.isASCII && $0.isNumber } }
+  }
+}

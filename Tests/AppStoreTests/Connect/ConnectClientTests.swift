@@ -1,0 +1,241 @@
+import AppStore
+import Crypto
+import Foundation
+import Gzip
+import NIOCore
+import NIOHTTP1
+import Reconciliation
+import Synchronization
+import Testing
+
+/// Every row of the table of Apple's errors, against a server that says what a test wrote.
+struct ConnectClientTests {
+  private static let now = Instant(seconds: 1_795_212_000)
+  private static let key = P256.Signing.PrivateKey()
+  private static let sales = ConnectQuery(
+    vendor: "80012345", kind: .sales(frequency: "DAILY", version: "1_0"), reportDate: "2026-11-19")
+  private static let salesPath = path(version: "1_0")
+
+  private static func path(version: String) -> String {
+    "/v1/salesReports?filter%5BvendorNumber%5D=80012345&filter%5BreportType%5D=SALES&filter%5BreportSubType%5D=SUMMARY"
+      + "&filter%5Bfrequency%5D=DAILY&filter%5BreportDate%5D=2026-11-19&filter%5Bversion%5D=\(version)"
+  }
+
+  private static func error(_ status: Int, _ code: String, _ detail: String, headers: [String: String] = [:])
+    -> ScriptedServer.Reply
+  {
+    .http(
+      status,
+      #"{"errors":[{"id":"1","status":"\#(status)","code":"\#(code)","title":"t","detail":"\#(detail)"}]}"#.utf8,
+      headers: headers)
+  }
+
+  private struct Asked {
+    var answer: ConnectAnswer
+    var requests: [ScriptedServer.Request]
+    var waits: [Span]
+  }
+
+  private func ask(
+    _ script: [String: [ScriptedServer.Reply]], about query: ConnectQuery = sales
+  ) async throws -> Asked {
+    try await ScriptedServer.run(script) { server, port in
+      let transport = HTTPTransport(timeout: .seconds(5), inflates: false, maximumBodyBytes: 64 << 20)
+      let waits = Mutex<[Span]>([])
+      let client = try ConnectClient(
+        transport: transport, url: EndpointURL("http://127.0.0.1:\(port)"),
+        credentials: ConnectCredentials(
+          issuerId: "57246542-96fe-1a63-e053-0824d011072a", keyId: "2X9R4HXF34",
+          privateKeyPEM: Secret(Self.key.pemRepresentation)),
+        version: "test", now: { Self.now }
+      ) { span throws(CancellationError) in waits.withLock { $0.append(span) } }
+      let answer = try await client.download(query)
+      await transport.shutdown()
+      return Asked(answer: answer, requests: server.requests, waits: waits.withLock { $0 })
+    }
+  }
+
+  private func outcome(_ replies: ScriptedServer.Reply...) async throws -> ConnectAnswer.Outcome {
+    try await ask([Self.salesPath: replies]).answer.outcome
+  }
+
+  // MARK: - Files
+
+  /// `agzip` is no registered encoding: whoever decodes by it fails.
+  @Test(arguments: ["agzip", "gzip", nil])
+  func aReportComesAsItIsWhateverItsEncodingIsCalled(encoding: String?) async throws {
+    let bytes = try #require(Gunzip.compressed(Array("SKU\tUnits\n".utf8)))
+    var headers = [
+      "Content-Type": "application/a-gzip", "x-reports-filename": "S_D_80012345_20261119_V1_1.txt.gz",
+      "X-Rate-Limit": "user-hour-lim:3600;user-hour-rem:3599;",
+    ]
+    headers["Content-Encoding"] = encoding
+    let asked = try await ask([Self.salesPath: [.http(200, bytes, headers: headers)]])
+    guard case .file(let file) = asked.answer.outcome else {
+      Issue.record("\(asked.answer)")
+      return
+    }
+    #expect(try Gunzip.text(of: file.bytes) == Array("SKU\tUnits\n".utf8))
+    #expect(file.name == "S_D_80012345_20261119_V1_1.txt.gz" && file.version == "1_1")
+    #expect(asked.requests.count == 1 && asked.answer.requests == 1)
+    let request = try #require(asked.requests.first)
+    #expect(request.headers.first(name: "Accept") == "application/a-gzip" && request.path == Self.salesPath)
+  }
+
+  @Test func theVersionIsWhatTheServerSaysBeforeWhatItsNameSays() async throws {
+    let reply = ScriptedServer.Reply.http(
+      200, "x".utf8, headers: ["x-reports-download-version": "1_3", "x-reports-filename": "S_D_1_20261119_V1_1.txt"])
+    guard case .file(let file) = try await outcome(reply) else {
+      Issue.record("no file")
+      return
+    }
+    #expect(file.version == "1_3")
+  }
+
+  @Test func aCutDamagedOrEmptyReportIsAskedForAgainAndNeverRead() async throws {
+    let whole = try #require(Gunzip.compressed(Array("SKU\tUnits\n".utf8)))
+    let asked = try await ask([
+      Self.salesPath: [.http(200, whole.dropLast(3)), .http(200, []), .http(200, whole)]
+    ])
+    guard case .file = asked.answer.outcome else {
+      Issue.record("\(asked.answer)")
+      return
+    }
+    #expect(asked.requests.count == 3 && asked.waits.count == 2)
+    let cut = try await ask([Self.salesPath: [.http(200, whole.dropLast(3))]])
+    #expect(
+      cut.answer.outcome
+        == .unanswered(Silence(reason: .appleError, detail: "the compressed data end before their end")))
+    #expect(cut.requests.count == 3)
+  }
+
+  @Test func aFinanceReportHasNoVersion() async throws {
+    let query = ConnectQuery(
+      vendor: "80012345", kind: .finance(type: "FINANCE_DETAIL", region: "Z1"), reportDate: "2026-02")
+    let path =
+      "/v1/financeReports?filter%5BvendorNumber%5D=80012345&filter%5BreportType%5D=FINANCE_DETAIL"
+      + "&filter%5BregionCode%5D=Z1&filter%5BreportDate%5D=2026-02"
+    guard case .file(let file) = try await ask([path: [.http(200, "x".utf8)]], about: query).answer.outcome else {
+      Issue.record("no file")
+      return
+    }
+    #expect(file.version == nil)
+  }
+
+  // MARK: - Errors, row by row
+
+  @Test func absencesAreToldApart() async throws {
+    #expect(
+      try await outcome(Self.error(404, "NOT_FOUND", "There were NO SALES for the date specified.")) == .noSales)
+    #expect(try await outcome(Self.error(404, "NOT_FOUND", "Report is not available yet.")) == .notYet)
+    #expect(try await outcome(Self.error(410, "GONE", "Report is no longer available.")) == .gone)
+    #expect(
+      try await outcome(Self.error(404, "NOT_FOUND", "Something new."))
+        == .unanswered(Silence(reason: .appleError, detail: "HTTP 404")))
+  }
+
+  @Test func versionDriftIsFollowedOnceAndWarnedAbout() async throws {
+    let drift = Self.error(
+      400, "PARAMETER_ERROR.INVALID", "The version parameter is invalid. The latest version for this report is 1_4.")
+    let asked = try await ask([Self.salesPath: [drift], Self.path(version: "1_4"): [.http(200, "x".utf8)]])
+    guard case .file(let file) = asked.answer.outcome else {
+      Issue.record("\(asked.answer)")
+      return
+    }
+    #expect(file.version == "1_4" && asked.requests.count == 2)
+    #expect(asked.answer.warnings.first?.contains("appStoreConnect.salesVersion to “1_4”") == true)
+    let endless = try await ask([Self.salesPath: [drift], Self.path(version: "1_4"): [drift]])
+    #expect(endless.answer.outcome == .otherVersion("1_4") && endless.requests.count == 2)
+    let mute = try await ask([
+      Self.salesPath: [Self.error(400, "PARAMETER_ERROR.INVALID", "Please include the version parameter.")]
+    ])
+    #expect(mute.answer.outcome == .otherVersion(nil) && mute.requests.count == 1)
+  }
+
+  @Test func otherParametersAreOursToMend() async throws {
+    #expect(
+      try await outcome(Self.error(400, "PARAMETER_ERROR.ILLEGAL", "Vendor number is wrong."))
+        == .refused(.parameters("Vendor number is wrong.")))
+  }
+
+  /// Some tools ask for ever with the same token.
+  @Test func aRefusedTokenIsReplacedOnce() async throws {
+    let refusal = Self.error(401, "NOT_AUTHORIZED", "Authentication credentials are missing or invalid.")
+    let asked = try await ask([Self.salesPath: [refusal]])
+    #expect(asked.answer.outcome == .refused(.token) && asked.requests.count == 2 && asked.waits.isEmpty)
+    let tokens = Set(asked.requests.compactMap { $0.headers.first(name: "Authorization") })
+    #expect(tokens.count == 2)
+    guard case .file = try await ask([Self.salesPath: [refusal, .http(200, "x".utf8)]]).answer.outcome else {
+      Issue.record("the fresh token was not used")
+      return
+    }
+  }
+
+  @Test func anExpiredAgreementIsNoBadKey() async throws {
+    let agreements = try await outcome(
+      Self.error(403, "FORBIDDEN.REQUIRED_AGREEMENTS_MISSING_OR_EXPIRED", "A required agreement is missing."))
+    #expect(agreements == .refused(.agreements))
+    #expect(ConnectRefusal.agreements.description.contains("Account Holder must accept"))
+    #expect(ConnectRefusal.agreements.description.contains("The key is fine"))
+    #expect(try await outcome(Self.error(403, "FORBIDDEN_ERROR", "The key may not.")) == .refused(.role))
+    #expect(ConnectRefusal.role.description.contains("In-App Purchase key"))
+    #expect(try await outcome(Self.error(406, "NOT_ACCEPTABLE", "x")) == .refused(.notAcceptable))
+  }
+
+  @Test func aLimitIsWaitedForOnceAndThenLeftToTheNextNight() async throws {
+    let limit = Self.error(429, "RATE_LIMIT_EXCEEDED", "Slow down.")
+    let asked = try await ask([Self.salesPath: [limit]])
+    #expect(asked.requests.count == 2 && asked.waits == [.seconds(60)])
+    let told = try await ask([
+      Self.salesPath: [
+        Self.error(429, "RATE_LIMIT_EXCEEDED", "x", headers: ["Retry-After": "7"]), .http(200, "x".utf8),
+      ]
+    ])
+    #expect(told.waits == [.seconds(7)] && told.requests.count == 2)
+    let long = try await ask([
+      Self.salesPath: [Self.error(429, "RATE_LIMIT_EXCEEDED", "x", headers: ["Retry-After": "3000"])]
+    ])
+    #expect(long.requests.count == 1 && long.waits.isEmpty)
+  }
+
+  @Test func troubleOfApplesIsTriedAgainAFewTimes() async throws {
+    let asked = try await ask([Self.salesPath: [Self.error(503, "UNAVAILABLE", "x")]])
+    #expect(asked.requests.count == 3 && asked.waits.count == 2)
+    #expect(asked.answer.outcome == .unanswered(Silence(reason: .appleError, detail: "HTTP 503")))
+    let page = try await ask([
+      Self.salesPath: [.http(200, "<html></html>".utf8, headers: ["Content-Type": "text/html"])]
+    ])
+    #expect(
+      page.answer.outcome == .unanswered(Silence(reason: .appleError, detail: "a web page instead of a report")))
+  }
+
+  // MARK: - Credentials
+
+  @Test func theTokenNamesNoAppAndLivesShortly() async throws {
+    let token = try await ConnectToken(
+      ConnectCredentials(issuerId: "issuer", keyId: "KEY", privateKeyPEM: Secret(Self.key.pemRepresentation))
+    ).token(now: Self.now)
+    let parts = try #require(token).reveal().split(separator: ".").map(String.init)
+    let claims = try #require(try JSONSerialization.jsonObject(with: bytes(parts[1])) as? [String: Any])
+    #expect(Set(claims.keys) == ["iss", "iat", "exp", "aud"] && claims["aud"] as? String == "appstoreconnect-v1")
+    let (issued, expires) = (try #require(claims["iat"] as? Int64), try #require(claims["exp"] as? Int64))
+    #expect(expires - issued <= 20 * 60 && issued == Self.now.seconds)
+    let signature = try P256.Signing.ECDSASignature(rawRepresentation: bytes(parts[2]))
+    #expect(Self.key.publicKey.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8)))
+  }
+
+  @Test func theOtherKindOfKeyIsNamed() {
+    #expect(throws: ConnectCredentialsError.inAppPurchaseKey) {
+      try ConnectCredentialsError.check(keyFile: "/etc/night-audit/SubscriptionKey_2X9R4HXF34.p8")
+    }
+    #expect(throws: Never.self) { try ConnectCredentialsError.check(keyFile: "/etc/night-audit/AuthKey_ABC.p8") }
+    #expect(throws: ConnectCredentialsError.privateKeyUnreadable) {
+      try ConnectToken(ConnectCredentials(issuerId: "i", keyId: "k", privateKeyPEM: Secret("nonsense")))
+    }
+  }
+
+  private func bytes(_ part: String) throws -> Data {
+    let standard = part.replacing("-", with: "+").replacing("_", with: "/")
+    return try #require(Data(base64Encoded: standard + String(repeating: "=", count: (4 - standard.count % 4) % 4)))
+  }
+}
