@@ -34,6 +34,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-nio-extras", exact: "1.35.2"),
     .package(url: "https://github.com/apple/swift-system", exact: "1.8.1"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1", traits: []),
+    .package(url: "https://github.com/hummingbird-project/swift-mustache", exact: "2.1.1"),
     .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", exact: "1.0.2", traits: []),
@@ -80,6 +81,7 @@ let package = Package(
       dependencies: [
         "Reconciliation", "Spreadsheet",
         .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "Mustache", package: "swift-mustache"),
       ], swiftSettings: strict),
     // The rooms behind the commands, each a target, so that arrows point one way only (Sources/README.md).
     .target(
@@ -104,6 +106,7 @@ let package = Package(
         .embedInCode("Migrations/0003_lookups.sql"),
         .embedInCode("Migrations/0004_people_and_adjustments.sql"),
         .embedInCode("Migrations/0005_dispatches.sql"),
+        .embedInCode("Migrations/0008_people_and_changes.sql"),
       ],
       swiftSettings: strict),
     .target(

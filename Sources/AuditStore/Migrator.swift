@@ -22,6 +22,9 @@ package struct Migrator {
       sql: String(decoding: PackageResources._004_people_and_adjustments_sql, as: UTF8.self)),
     Migration(
       version: 5, name: "dispatches", sql: String(decoding: PackageResources._005_dispatches_sql, as: UTF8.self)),
+    Migration(
+      version: 8, name: "people_and_changes",
+      sql: String(decoding: PackageResources._008_people_and_changes_sql, as: UTF8.self)),
   ]
 
   /// Any two numbers that no other program of the database is likely to use as an advisory lock.

@@ -102,7 +102,7 @@ package struct Audit {
     let status = exitStatus(summary)
     var outcome = AuditOutcome(totals: totals, summary: summary, exitStatus: status)
     guard let folder else {
-      let unbalanced = (totals.control + [findings.control]).filter { !$0.isBalanced }
+      let unbalanced = (totals.control + findings.control).filter { !$0.isBalanced }
       if !unbalanced.isEmpty { throw ReportError.unbalanced(unbalanced) }
       return outcome
     }
@@ -146,10 +146,13 @@ package struct Audit {
         [.timestamp(plan.judgedFrom.microseconds)]
       ).single().int64(0)
     }
-    return ReportOptions(
+    var options = ReportOptions(
       directory: folder.staging, date: plan.period.until, formats: settings.formats, timeZone: settings.timeZone,
       asOf: plan.asOf, apps: settings.apps.map { "\($0.name) (\($0.bundleId))" }, ordersInPeriod: Int(orders),
       receiptsInScope: Int(receipts), workbookOrders: settings.workbookOrders)
+    options.excelLocale = settings.excelLocale
+    options.pseudonyms = settings.pseudonyms
+    return options
   }
 
   private func summary(
@@ -161,9 +164,12 @@ package struct Audit {
       reasons.append("\(count) receipts were due and Apple has not answered for them (\(reason)).")
     }
     let tonight = Night(date: plan.period.until, totals: collector.totals, atStake: findings.atStake)
-    return SummaryFacts(
+    var summary = SummaryFacts(
       isComplete: reasons.isEmpty, incompleteReasons: reasons, since: plan.period.since, until: plan.period.until,
       timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: history + [tonight])
+    summary.notChecked = settings.notChecked
+    summary.settings = settings.settingWords
+    return summary
   }
 
   /// How tonight's picture of earlier days differs from what the nights before said about them.
@@ -190,7 +196,7 @@ package struct Audit {
   ) throws -> FindingsSummary {
     // The file is in the order of ids, the sheet is worst first.
     let worst = SpillSorter(directory: collector.temporaryDirectory)
-    let comparison = FindingsLedger(plan: plan)
+    let comparison = FindingsLedger(plan: plan, owners: settings.owners)
     let hasSheets = collector.hasSheets
     var record = RecordBytes()
     func keep(_ reported: ReportedFinding) throws {
@@ -198,7 +204,7 @@ package struct Audit {
       if hasSheets {
         record.clear()
         reported.write(to: &record)
-        try worst.add(key: reported.urgency, content: record.bytes)
+        try worst.add(key: reported.urgency(asOf: plan.asOf), content: record.bytes)
       }
     }
     let summary: FindingsSummary
@@ -270,17 +276,6 @@ package struct Audit {
 }
 
 extension ReportedFinding {
-  /// Sorts worst first: severity, kind, then the oldest.
-  fileprivate var urgency: [UInt8] {
-    let severity: UInt8 =
-      switch finding.severity {
-      case .critical: 0
-      case .major: 1
-      case .minor: 2
-      }
-    return [severity, UInt8(clamping: finding.kind.index)] + firstSeen.sortingBytes + findingId.utf8
-  }
-
   fileprivate func write(to record: inout RecordBytes) {
     record.put(findingId)
     finding.write(to: &record)
@@ -288,6 +283,7 @@ extension ReportedFinding {
     record.put(status)
     record.put(owner)
     record.put(remark)
+    record.put(due)
   }
 
   fileprivate init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -296,6 +292,6 @@ extension ReportedFinding {
     let firstSeen = try record.optionalInstant() ?? Instant(microseconds: 0)
     self.init(
       finding, findingId: findingId, firstSeen: firstSeen, status: try record.text(), owner: try record.optionalText(),
-      remark: try record.optionalText())
+      remark: try record.optionalText(), due: try record.optionalText())
   }
 }

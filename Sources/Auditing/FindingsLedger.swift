@@ -17,11 +17,19 @@ struct FindingsLedger {
     var status: String
     var owner: String?
     var remark: String?
+    var due: String?
+    /// What it was about then.
+    var atStake: Money?
   }
 
   private let plan: AuditPlan
+  /// Who takes care of what is met for the first time.
+  private let owners: FindingOwners
 
-  init(plan: AuditPlan) { self.plan = plan }
+  init(plan: AuditPlan, owners: FindingOwners) {
+    self.plan = plan
+    self.owners = owners
+  }
 
   /// Walks through both sides in the order of finding ids.
   ///
@@ -32,14 +40,14 @@ struct FindingsLedger {
   func compare(
     _ sorter: SpillSorter, on connection: borrowing BlockingConnection, each: (ReportedFinding) throws -> Void
   ) throws -> FindingsSummary {
-    var summary = FindingsSummary(
-      openByKind: [:], opening: 0, new: 0, closed: 0, closing: 0, atStake: MoneyByCurrency(), ageing: Ageing())
+    var summary = FindingsSummary()
     let asOf = plan.asOf
     let selection = plan.selection
     var known = try OrderedStream(
       connection.copyOut(
         """
-        SELECT finding_id, first_seen, opened_at, closed_at, status, owner, remark, order_id, user_id, product_id, bundle_id
+        SELECT finding_id, first_seen, opened_at, closed_at, status, owner, remark, order_id, user_id, product_id, bundle_id,
+          currency, at_stake, due::text
         FROM night_audit.findings ORDER BY finding_id
         """)
     ) { try FindingsLedger.known($0, asOf: asOf, selection: selection) }
@@ -61,15 +69,13 @@ struct FindingsLedger {
         reported.status = head.status
         reported.owner = head.owner
         reported.remark = head.remark
-        summary.opening += head.wasOpen ? 1 : 0
-        summary.new += head.wasOpen ? 0 : 1
+        reported.due = head.due
+        summary.count(finding, openBefore: head.wasOpen, atStakeBefore: head.atStake)
       } else {
-        summary.new += 1
+        reported.owner = owners.owner(of: finding)
+        summary.count(finding, openBefore: false, atStakeBefore: nil)
       }
-      summary.closing += 1
-      summary.openByKind[finding.kind, default: 0] += 1
-      summary.ageing.count(asOf - reported.firstSeen)
-      if let money = finding.atStake { summary.atStake.add(money) }
+      summary.add(reported, asOf: asOf)
       try each(reported)
     }
     while let head = try known.next() { FindingsLedger.count(gone: head, &summary) }
@@ -78,8 +84,7 @@ struct FindingsLedger {
 
   private static func count(gone known: Known, _ summary: inout FindingsSummary) {
     guard known.wasOpen, known.isListed else { return }
-    summary.opening += 1
-    summary.closed += 1
+    summary.count(closed: known.atStake)
   }
 
   private static func known(
@@ -91,12 +96,18 @@ struct FindingsLedger {
     let isListed = selection.includes(
       orderId: try row.optionalId(7), userId: try row.optionalId(8),
       productId: try row.optionalId(9), bundleId: try row.optionalText(10))
+    let currency = try row.optionalText(11).flatMap { Currency(code: $0) }
+    let atStake = try row.optionalNumeric(12)
     // A finding that was closed and stands again starts over with people as well.
     let isReopened = closedAt.map { $0 < asOf } ?? false
     return Known(
       id: try row.id(0), firstSeen: Instant(microseconds: try row.timestamp(1)), wasOpen: wasOpen,
       isListed: isListed, status: isReopened ? "open" : try row.text(4), owner: try row.optionalText(5),
-      remark: try row.optionalText(6))
+      remark: try row.optionalText(6), due: try row.optionalText(13),
+      atStake: currency.flatMap { currency in
+        atStake.flatMap { try? $0.scaledInt64(decimals: Int(currency.digits)) }
+          .map { Money(minorUnits: $0, currency: currency) }
+      })
   }
 
   // MARK: - Writing back
@@ -104,7 +115,7 @@ struct FindingsLedger {
   static let tonightColumns = [
     "finding_id", "kind", "severity", "subject", "order_id", "user_id", "product_id", "bundle_id", "transaction_id",
     "receipt_id", "delivery_id", "environment", "currency", "amount", "at_stake", "reason", "paid_at",
-    "delivered_at",
+    "delivered_at", "occurred_at", "at_stake_unknown", "owner",
   ]
 
   /// Where tonight's findings wait until the run is published.
@@ -113,7 +124,8 @@ struct FindingsLedger {
       finding_id text COLLATE "C" PRIMARY KEY, kind text NOT NULL, severity text NOT NULL, subject text NOT NULL,
       order_id text, user_id text, product_id text, bundle_id text, transaction_id text, receipt_id text, delivery_id text,
       environment text, currency text, amount numeric, at_stake numeric, reason text NOT NULL,
-      paid_at timestamptz, delivered_at timestamptz) ON COMMIT DROP
+      paid_at timestamptz, delivered_at timestamptz, occurred_at timestamptz,
+      at_stake_unknown boolean NOT NULL, owner text) ON COMMIT DROP
     """
 
   static func write(_ reported: ReportedFinding, to writer: inout CopyWriter) throws(PostgresError) {
@@ -139,6 +151,9 @@ struct FindingsLedger {
       try row.text(finding.reason)
       try row.timestamp(finding.paidAt?.microseconds)
       try row.timestamp(finding.deliveredAt?.microseconds)
+      try row.timestamp(finding.occurredAt?.microseconds)
+      try row.bool(finding.isStakeUnknown)
+      try row.text(reported.owner)
     }
   }
 
@@ -165,8 +180,16 @@ struct FindingsLedger {
       UPDATE night_audit.findings f SET closed_at = $1
       WHERE f.closed_at IS NULL AND NOT EXISTS (SELECT 1 FROM tonight WHERE tonight.finding_id = f.finding_id)
       """, [.timestamp(asOf.microseconds)])
+    // Who is to take care of a new finding is a part of its history, as what people decide is.
+    try connection.execute(
+      """
+      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event, detail)
+      SELECT tonight.finding_id, $1, $2::uuid, 'owner', tonight.owner
+      FROM tonight LEFT JOIN night_audit.findings f USING (finding_id)
+      WHERE f.finding_id IS NULL AND tonight.owner IS NOT NULL
+      """, parameters)
     let columns = tonightColumns.joined(separator: ", ")
-    let updates = tonightColumns.dropFirst().map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
+    let updates = tonightColumns.dropFirst().filter { $0 != "owner" }.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
     try connection.execute(
       """
       INSERT INTO night_audit.findings AS f (\(columns), first_seen, opened_at, last_seen)

@@ -5,6 +5,8 @@ import Reconciliation
 package enum ReportFormat: String, Hashable, CaseIterable, Sendable {
   /// Comma-separated values, one file for each table.
   case csv
+  /// A twin of each of these files for a double click in Excel, `orders.excel.csv`. They imply ``csv``.
+  case csvExcel = "csv-excel"
   /// One workbook.
   case xlsx
 }
@@ -29,6 +31,10 @@ package struct ReportOptions: Sendable {
   package var receiptsInScope: Int
   /// `report.workbookOrders`: up to that many orders, or receipts, a sheet holds them all.
   package var workbookOrders: Int
+  /// `report.excelLocale`: how the files for Excel separate values.
+  package var excelLocale = ExcelLocale.unitedStates
+  /// `report.pseudonymise`: what stands for the ids of users; nil: they stand for themselves.
+  package var pseudonyms: Pseudonyms?
 
   /// Options of one report.
   package init(
@@ -45,6 +51,9 @@ package struct ReportOptions: Sendable {
     self.receiptsInScope = receiptsInScope
     self.workbookOrders = workbookOrders
   }
+
+  /// Whether there are CSV files.
+  var hasFiles: Bool { formats.contains(.csv) || formats.contains(.csvExcel) }
 
   /// Whether the sheet of orders holds them all, or only those with findings.
   var listsAllOrders: Bool { ordersInPeriod <= workbookOrders }

@@ -7,7 +7,7 @@ import Spreadsheet
 /// with users and price points, never with orders. Any failure leaves a directory that must not be published.
 package struct ReportWriter: ~Copyable {
   private let options: ReportOptions
-  private var csv: CSVFiles?
+  private let csv: CSVFiles?
   private var book: ReportBook?
 
   /// Creates the files that the formats ask for.
@@ -17,11 +17,12 @@ package struct ReportWriter: ~Copyable {
 
   /// - Parameter rowsPerSheet: nil for as many as Excel takes.
   init(_ options: ReportOptions, rowsPerSheet: Int?) throws(ReportError) {
-    self.options = options
-    csv = options.formats.contains(.csv) ? try CSVFiles(directory: options.directory) : nil
+    let files = options.hasFiles ? try CSVFiles(options) : nil
     book =
       options.formats.contains(.xlsx)
       ? try inWorkbook { () throws(SpreadsheetError) in try ReportBook(options, rowsPerSheet: rowsPerSheet) } : nil
+    self.options = options
+    csv = files
   }
 
   /// Whether there is a workbook besides the files.
@@ -29,40 +30,39 @@ package struct ReportWriter: ~Copyable {
 
   /// Adds an order of the period; they come in ascending byte order of their ids.
   package mutating func write(order judgement: borrowing Judgement) throws(ReportError) {
-    try csv?.orders.row { $0.order(judgement) }
-    try book?.write(order: judgement)
+    let line = OrderLine(judgement)
+    try csv?.orders.add(line)
+    try book?.write(line)
   }
 
   /// Adds a finding to the file; they come in ascending order of ``ReportedFinding/findingId``.
   package mutating func write(finding: ReportedFinding) throws(ReportError) {
-    try csv?.findings.row { $0.finding(finding, asOf: options.asOf) }
+    try csv?.findings.add(FindingLine(finding, asOf: options.asOf))
   }
 
-  /// Adds a finding to the workbook; they come worst first, and after the orders, to whose rows they lead.
+  /// Adds a finding to the workbook; they come in the order of ``ReportedFinding/urgency(asOf:)``, and after the orders, to
+  /// whose rows they lead.
   package mutating func writeToSheet(finding: ReportedFinding) throws(ReportError) {
-    try book?.write(finding: finding)
+    try book?.write(FindingLine(finding, asOf: options.asOf))
   }
 
   /// Adds a receipt; they come in ascending byte order of their ids.
   package mutating func write(receipt: Receipt) throws(ReportError) {
-    try csv?.receipts.row { $0.receipt(receipt, asOf: options.asOf) }
-    try book?.write(receipt: receipt)
+    let line = ReceiptLine(receipt, asOf: options.asOf)
+    try csv?.receipts.add(line)
+    try book?.write(line)
   }
 
   /// Adds a refund of the period to the file; they come in ascending byte order of their transactions' ids.
-  package mutating func write(refund: RefundRow) throws(ReportError) {
-    try csv?.refunds.row { $0.refund(refund) }
-  }
+  package mutating func write(refund: RefundRow) throws(ReportError) { try csv?.refunds.add(refund) }
 
   /// Adds a refund to the workbook; they come in the order of their dates, and of their transactions' ids.
-  package mutating func writeToSheet(refund: RefundRow) throws(ReportError) {
-    try book?.write(refund: refund)
-  }
+  package mutating func writeToSheet(refund: RefundRow) throws(ReportError) { try book?.write(refund) }
 
   /// Adds sandbox purchases; they come in ascending order of user, product and currency.
   package mutating func write(sandbox row: SandboxRow) throws(ReportError) {
-    try csv?.sandbox.row { $0.sandbox(row) }
-    try book?.write(sandbox: row)
+    try csv?.sandbox.add(row)
+    try book?.write(row)
   }
 
   /// Writes sums, summary and check sums, and brings everything to disk.
@@ -70,13 +70,13 @@ package struct ReportWriter: ~Copyable {
   /// - Returns: the files, sorted by name, as `SHA256SUMS` lists them.
   /// - Throws: ``ReportError/unbalanced(_:)`` before anything is finished when any control total does not balance.
   package consuming func finish(totals: Totals, summary: SummaryFacts) throws(ReportError) -> [ReportFile] {
-    let control = totals.control + [summary.findings.control]
+    let control = summary.control(totals)
     let unbalanced = control.filter { !$0.isBalanced }
     guard unbalanced.isEmpty else { throw ReportError.unbalanced(unbalanced) }
     try writeSums(totals)
     let options = options
     var files: [ReportFile] = []
-    if let csv = csv.take() {
+    if let csv {
       files += try csv.finish()
       files.append(
         try ReportWriter.write(
@@ -101,16 +101,17 @@ package struct ReportWriter: ~Copyable {
 
   private mutating func writeSums(_ totals: Totals) throws(ReportError) {
     for key in totals.users.keys.sorted(by: { ($0.userId, $0.currency) < ($1.userId, $1.currency) }) {
-      let line = totals.users[key]
-      try csv?.users.row { $0.user(key, line) }
-      try book?.write(user: key, line)
+      let line = UserLine(key, totals.users[key])
+      try csv?.users.add(line)
+      try book?.write(line)
     }
     let pricePoints = totals.pricePoints.sorted {
       ($0.key.currency, $0.key.minorUnits, $0.key.productId) < ($1.key.currency, $1.key.minorUnits, $1.key.productId)
     }
-    for (key, line) in pricePoints {
-      try csv?.amounts.row { $0.pricePoint(key, line) }
-      try book?.write(pricePoint: key, line)
+    for (key, sums) in pricePoints {
+      let line = PricePointLine(key, sums)
+      try csv?.amounts.add(line)
+      try book?.write(line)
     }
   }
 

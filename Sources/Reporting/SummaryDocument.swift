@@ -32,10 +32,28 @@ package struct SummaryDocument: Codable {
     var closed: Int
     var closing: Int
     var atStake: [String: String]
+    var atStakeUnknown: Int
+    var ageing: [Age]
 
     enum CodingKeys: String, CodingKey {
-      case open, opening, new, closed, closing
+      case open, opening, new, closed, closing, ageing
       case atStake = "at_stake"
+      case atStakeUnknown = "at_stake_unknown"
+    }
+  }
+
+  /// Open findings about deals of one age, and how many findings people have known about for as long.
+  struct Age: Codable {
+    var days: String
+    var findings: Int
+    var atStake: [String: String]
+    var atStakeUnknown: Int
+    var known: Int
+
+    enum CodingKeys: String, CodingKey {
+      case days, findings, known
+      case atStake = "at_stake"
+      case atStakeUnknown = "at_stake_unknown"
     }
   }
 
@@ -54,11 +72,13 @@ package struct SummaryDocument: Codable {
   var dispositions: [String: Bucket]
   var findings: Findings
   var control: [Control]
-  /// nil, and then absent, when earlier days are what they were.
-  var adjustments: [AdjustmentLine]?
+  var adjustments: [AdjustmentLine]
+  /// By app.
+  var notChecked: [String: [String]]
 
   enum CodingKeys: String, CodingKey {
     case complete, period, configuration, orders, dispositions, findings, control, adjustments
+    case notChecked = "not_checked"
     case incompleteReasons = "incomplete_reasons"
     case asOf = "as_of"
   }
@@ -76,12 +96,9 @@ package struct SummaryDocument: Codable {
         orders: totals.ordersByDisposition[disposition.index],
         amount: totals.amountByDisposition[disposition.index].texts)
     }
-    let open = summary.findings.openByKind.filter { $0.value > 0 }
-    findings = Findings(
-      open: Dictionary(uniqueKeysWithValues: open.map { ($0.key.rawValue, $0.value) }),
-      opening: summary.findings.opening, new: summary.findings.new, closed: summary.findings.closed,
-      closing: summary.findings.closing, atStake: summary.findings.atStake.texts)
-    adjustments = summary.adjustments.isEmpty ? nil : summary.adjustments.map { AdjustmentLine($0) }
+    findings = Findings(summary.findings)
+    adjustments = summary.adjustments.map { AdjustmentLine($0) }
+    notChecked = summary.notChecked.mapValues { $0.map(\.rawValue) }
     self.control = control.map { Control(name: $0.name, left: $0.left, right: $0.right) }
   }
 
@@ -107,6 +124,21 @@ package struct SummaryDocument: Codable {
       // Text and whole numbers can always be encoded.
       throw ReportError.cannotWrite(file: "summary.json", systemError: EINVAL)
     }
+  }
+}
+
+extension SummaryDocument.Findings {
+  fileprivate init(_ findings: FindingsSummary) {
+    self.init(
+      open: Dictionary(uniqueKeysWithValues: findings.openByKind.map { ($0.key.rawValue, $0.value) }),
+      opening: findings.opening, new: findings.new, closed: findings.closed, closing: findings.closing,
+      atStake: findings.atStake.texts, atStakeUnknown: findings.open.unknown,
+      ageing: findings.ageing.buckets.map { bucket in
+        let stake = findings.ageing[bucket]
+        return SummaryDocument.Age(
+          days: bucket.rawValue, findings: stake.findings, atStake: stake.money.texts, atStakeUnknown: stake.unknown,
+          known: findings.ageing.known(bucket))
+      })
   }
 }
 

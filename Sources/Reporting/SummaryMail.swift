@@ -68,8 +68,27 @@ package struct SummaryMail {
         rows: [
           ("Opening", String(findings.opening)), ("New", String(findings.new)), ("Closed", String(findings.closed)),
           ("Closing", "\(findings.closing), of these \(critical) critical"),
-          ("At stake", findings.atStake.isEmpty ? "nothing" : amounts(findings.atStake).joined(separator: " · ")),
+          ("At stake", Stake.words(findings.atStake, unknown: findings.atStakeUnknown)),
         ] + kinds),
+      Section(
+        title: "How long ago the deals happened",
+        rows: findings.ageing.map { age in
+          (
+            Ageing.Bucket(rawValue: age.days)?.title ?? age.days,
+            "\(age.findings) findings · \(Stake.words(age.atStake, unknown: age.atStakeUnknown))"
+          )
+        }),
+    ] + notChecked
+  }
+
+  private var notChecked: [Section] {
+    if summary.notChecked.isEmpty { return [] }
+    return [
+      Section(
+        title: "What could not be checked",
+        rows: summary.notChecked.sorted { $0.key < $1.key }.map { app, kinds in
+          (app, kinds.map(\.asWords).joined(separator: ", "))
+        })
     ]
   }
 

@@ -69,6 +69,12 @@ package struct Settings: Sendable {
   /// nil: report folders are kept for ever.
   package var retention: Span?
   package var workbookOrders = 100_000
+  /// How twins for Excel separate values.
+  package var excelLocale = ExcelLocale.unitedStates
+  /// Who takes care of new findings.
+  package var owners = FindingOwners()
+  /// What stands for the ids of users in reports; nil: they stand for themselves.
+  package var pseudonyms: Pseudonyms?
   /// Orders whose contested claims are settled at a time. It has no key: only the memory depends on it.
   package var contestBatchSize = 1_000
   /// Where reports of nights are sent.
@@ -126,6 +132,9 @@ package struct Settings: Sendable {
     lines.append("report.timeZone=\(timeZoneName)")
     lines.append("report.formats=\(formats.map(\.rawValue).sorted().joined(separator: ","))")
     lines.append("report.workbookOrders=\(workbookOrders)")
+    if formats.contains(.csvExcel) { lines.append("report.excelLocale=\(excelLocale.name)") }
+    // The key's own hash would be one that ids could be tried against; that of one word tells keys apart as well.
+    if let pseudonyms { lines.append("report.pseudonymise=\(pseudonyms.pseudonym(of: "night-audit"))") }
     return Digest.hexadecimal(SHA256.hash(data: Data(lines.joined(separator: "\n").utf8)))
   }
 }

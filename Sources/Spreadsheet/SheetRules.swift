@@ -46,6 +46,32 @@ extension Sheet {
     try check(result, operation)
   }
 
+  /// Lets people type a day, and nothing else, in the cells of the range.
+  package func addDayEntry(in range: CellRange) throws(SpreadsheetError) {
+    let operation: StaticString = "add day entry"
+    let area = try area(range, operation)
+    var validation = unsafe lxw_data_validation()
+    unsafe validation.validate = UInt8(LXW_VALIDATION_TYPE_DATE.rawValue)
+    unsafe validation.criteria = UInt8(LXW_VALIDATION_CRITERIA_GREATER_THAN_OR_EQUAL_TO.rawValue)
+    unsafe validation.value_datetime = lxw_datetime(year: 2000, month: 1, day: 1, hour: 0, min: 0, sec: 0)
+    let result = unsafe worksheet_data_validation_range(
+      worksheet, area.firstRow, area.firstColumn, area.lastRow, area.lastColumn, &validation)
+    try check(result, operation)
+  }
+
+  /// Keeps Excel from marking cells of the ranges as numbers that are stored as text. All ranges of a sheet at once: a
+  /// second call replaces the first.
+  package func ignoreNumbersAsText(in ranges: [CellRange]) throws(SpreadsheetError) {
+    let operation: StaticString = "ignore numbers as text"
+    try ensureOpen(operation)
+    guard !ranges.isEmpty else { return }
+    for range in ranges { _ = try area(range, operation) }
+    try check(
+      unsafe worksheet_ignore_errors(
+        worksheet, UInt8(LXW_IGNORE_NUMBER_STORED_AS_TEXT.rawValue), ranges.map(\.a1).joined(separator: " ")),
+      operation)
+  }
+
   /// Adds a rule for the cells of the range; the first that applies wins where two disagree.
   package func addConditionalFormat(_ rule: ConditionalFormat, in range: CellRange) throws(SpreadsheetError) {
     let operation: StaticString = "add conditional format"

@@ -59,6 +59,21 @@ package struct Workbook: ~Copyable {
     return unsafe Sheet(name: name, worksheet: worksheet, handle: handle)
   }
 
+  /// Gives a range a name that formulas and macros can call it by, in the whole workbook.
+  /// - Throws: `nameNotAllowed`, `outOfRange`.
+  package func defineName(_ name: StaticString, for range: SheetRange) throws(SpreadsheetError) {
+    let operation: StaticString = "define name"
+    let workbook = unsafe try open(operation)
+    guard DefinedName.isAllowed(name.description), range.sheet.isAllowed else {
+      throw SpreadsheetError(.nameNotAllowed, operation)
+    }
+    guard range.range.isOnSheet else { throw SpreadsheetError(.outOfRange, operation) }
+    guard
+      unsafe workbook_define_name(workbook, name.description, "=\(range.sheet.quoted)!\(range.range.absolute)")
+        == LXW_NO_ERROR
+    else { throw SpreadsheetError(.nameNotAllowed, operation) }
+  }
+
   /// Adds a format for cells of this workbook. Equal styles share one entry in the file.
   package func addFormat(_ style: CellStyle) throws(SpreadsheetError) -> CellFormat {
     try style.check()

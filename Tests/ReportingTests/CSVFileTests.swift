@@ -64,8 +64,11 @@ struct CSVFileTests {
     full.atStake = try money(300, "JPY")
     full.paidAt = try instant("2026-11-19T10:00:01Z")
     full.deliveredAt = try instant("2026-11-19T10:00:21Z")
+    full.occurredAt = try instant("2026-11-10T10:00:01Z")
     report.report(
-      ReportedFinding(full, firstSeen: SampleReport.asOf - .hours(71), status: "acknowledged", owner: "-Dana"))
+      ReportedFinding(
+        full, firstSeen: SampleReport.asOf - .hours(71), status: "acknowledged", owner: "-Dana", remark: "+1, really",
+        due: "2026-12-01"))
     var abroad = Finding(kind: .chargedTwice, subject: .order("o2"), reason: "Twice.")
     abroad.amount = try money(199, "USD")
     abroad.atStake = try money(210, "EUR")
@@ -73,15 +76,17 @@ struct CSVFileTests {
     let text = try report.file("findings.csv")
     let header =
       "finding_id,kind,severity,order_id,user_id,product_id,transaction_id,receipt_id,delivery_id,environment,"
-      + "currency,amount,at_stake,paid_at,delivered_at,first_seen,age_days,status,owner,reason,suggested_action"
+      + "currency,amount,at_stake,paid_at,delivered_at,first_seen,age_days,status,owner,reason,suggested_action,"
+      + "occurred_at,days_since,due,remark"
     let fullRow =
       "\(full.findingId),wrong_user,critical,o1,u1,gems.100,2000000000000001,r1,d1,Production,JPY,300,300,"
       + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,2026-11-17T01:00:00Z,2,acknowledged,'-Dana,"
-      + "\"'=HYPERLINK(\"\"evil\"\")\",\"Check which account paid and which one got the goods, and move them.\""
+      + "\"'=HYPERLINK(\"\"evil\"\")\",\"Check which account paid and which one got the goods, and move them.\","
+      + "2026-11-10T10:00:01Z,9,2026-12-01,\"'+1, really\""
     // What is at stake is in another currency than the order, whose amount is on its own row.
     let abroadRow =
       "\(abroad.findingId),charged_twice,critical,,,,,,,,EUR,,2.10,,,2026-11-20T01:00:00Z,0,open,,Twice.,"
-      + FindingKind.chargedTwice.suggestedAction
+      + FindingKind.chargedTwice.suggestedAction + ",,,,"
     let rows = [(full.findingId, fullRow), (abroad.findingId, abroadRow)].sorted { $0.0 < $1.0 }.map(\.1)
     #expect(text == lines(header, rows[0], rows[1]))
   }
@@ -239,6 +244,52 @@ struct CSVFileTests {
           "r1,o1,u1,app,verifyReceipt,Production,verified,0,1,2026-11-19T23:00:00Z,,1,",
           "r2,,,,,,unanswered,21009,3,,2026-11-20T05:00:00Z,0,unreachable",
           "r3,,,,,,pending,,0,,,0,never_checked"))
+  }
+
+  @Test("Twins for Excel: a mark, the locale's separator and decimals, and every digit of an id")
+  func excel() throws {
+    var report = try SampleReport()
+    report.add(try OrderStory(userId: "say \"hi\"", amount: money(199, "USD")).judgement("7528972536751605695"))
+    report.options.formats = [.csvExcel]
+    report.options.excelLocale = try #require(ExcelLocale("de-DE"))
+    let text = try report.file("orders.excel.csv")
+    #expect(Array(text.utf8.prefix(3)) == [0xEF, 0xBB, 0xBF])
+    #expect(text.contains("order_id;user_id;product_id;quantity;currency;amount;"))
+    #expect(text.contains("\"=\"\"7528972536751605695\"\"\";\"=\"\"say \"\"\"\"hi\"\"\"\"\"\"\";"))
+    #expect(text.contains(";USD;1,99;verified;settled;paid;;"))
+    #expect(text.contains(";2026-11-19 10:00:00;2026-11-19 10:00:01;"))
+    // The files for machines are there, too, and as they always are.
+    #expect(try report.file("orders.csv").contains("7528972536751605695,\"say \"\"hi\"\"\",gems.100,1,USD,1.99,"))
+  }
+
+  @Test(
+    "Which locales write a decimal comma",
+    arguments: [
+      ("en-US", false), ("en-GB", false), ("de-DE", true), ("de_DE", true), ("de-CH", false), ("fr", true),
+      ("ja-JP", false), ("es-MX", false), ("es-ES", true), ("pt-BR", true), ("zh-Hans-CN", false),
+    ])
+  func locales(_ name: String, _ isComma: Bool) throws {
+    #expect(try #require(ExcelLocale(name)).separatesBySemicolon == isComma)
+  }
+
+  @Test("What is no locale is refused", arguments: ["", "German", "de-de-de", "de DE", "DE"])
+  func noLocale(_ name: String) { #expect(ExcelLocale(name) == nil) }
+
+  @Test("Pseudonyms stand for users everywhere, the same for the same user, and nowhere else")
+  func pseudonyms() throws {
+    var report = try SampleReport()
+    report.add(try OrderStory(userId: "dana", amount: money(199, "USD"), isDelivered: false).judgement("dana"))
+    report.options.formats = [.csv]
+    report.options.pseudonyms = Pseudonyms(key: Array("sixteen bytes ok".utf8))
+    // printf dana | openssl dgst -sha256 -hmac 'sixteen bytes ok' | cut -c 1-32
+    let name = "u-6394b29036844ff1500f2e9f5dcc8c9d"
+    for file in ["orders.csv", "findings.csv", "users.csv"] {
+      let text = try report.file(file)
+      #expect(text.contains(name), "\(file)")
+      #expect(!text.contains(",dana,gems") && !text.contains("\r\ndana,USD"), "\(file)")
+    }
+    #expect(try report.file("orders.csv").contains("\r\ndana,\(name),"))
+    #expect(Pseudonyms(key: Array("fifteen bytes.".utf8)) == nil)
   }
 
   @Test("A table of many blocks has every row")

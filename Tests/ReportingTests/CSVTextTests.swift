@@ -79,7 +79,7 @@ struct CSVTextTests {
     var text = CSVText(capacity: 64)
     text.text("a")
     text.blank()
-    text.count(-7)
+    text.put(.count(-7), as: .number)
     text.endRow()
     #expect(String(decoding: text.bytes, as: UTF8.self) == "a,,-7\r\n")
   }

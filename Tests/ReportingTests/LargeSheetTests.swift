@@ -13,11 +13,12 @@ struct LargeSheetTests {
       let path = "\(directory)/large.xlsx"
       let workbook = try Workbook(
         path: path, temporaryDirectory: directory, properties: DocumentProperties(created: 1))
-      var sheet = try DataSheet(.receipts, in: workbook, formats: CellFormats(workbook), timeZone: .gmt)
+      var sheet = try DataSheet(
+        .receipts, in: workbook, formats: CellFormats(workbook), options: try SampleReport().options)
       let rows = CellRange.maximumRows + 1
       for number in 0..<rows {
         // One cell a row: what is tried is the number of rows.
-        try sheet.row(in: workbook) { (row) throws(SpreadsheetError) in try row.count(Int64(number)) }
+        try sheet.add(in: workbook) { $0 == 0 ? .count(Int64(number)) : .blank }
       }
       try sheet.finish()
       #expect(sheet.parts.map(\.name.description) == ["Receipts", "Receipts 2"])

@@ -34,6 +34,13 @@ struct ReadBook: Decodable {
     let titleRows: String?
     /// By cell.
     let notes: [String: String]
+    let isProtected: Bool
+    /// What people may do all the same.
+    let permissions: [String]
+    /// Cells that stay open, in rows 1 and 2.
+    let open: [String]
+    /// Ranges whose numbers as text Excel does not mark.
+    let ignored: String?
 
     /// A row as plain texts, from column A on.
     func texts(_ row: Int) -> [String] {
@@ -47,6 +54,14 @@ struct ReadBook: Decodable {
       try #require(number <= rows.count, "\(name) has no row \(number)")
       return rows[number - 1]
     }
+
+    /// The letter of the column under this heading.
+    func letter(_ heading: String) throws -> String {
+      try #require(rows.first?.first { $0.value.text == heading }?.key, "\(name) has no column \(heading)")
+    }
+
+    /// The cell under a heading in the row that people see by this number.
+    func cell(_ heading: String, _ number: Int) throws -> Cell? { try row(number)[letter(heading)] }
 
     /// What one column shows in these rows.
     func column(_ letter: String, _ numbers: ClosedRange<Int>) throws -> [String?] {
@@ -79,9 +94,14 @@ struct ReadBook: Decodable {
   }
 
   private static let program = #"""
-    import json, sys
+    import json, re, sys, zipfile
     from openpyxl import load_workbook
 
+    parts = zipfile.ZipFile(sys.argv[1])
+    titles = re.findall(r'<sheet name="([^"]+)"', parts.read("xl/workbook.xml").decode())
+    ignored = {title: (re.search(r'<ignoredError sqref="([^"]+)" numberStoredAsText="1"',
+                                 parts.read(f"xl/worksheets/sheet{number}.xml").decode()) or [None, None])[1]
+               for number, title in enumerate(titles, 1)}
     formulas, values = load_workbook(sys.argv[1]), load_workbook(sys.argv[1], data_only=True)
 
     def cell(cell, value):
@@ -109,6 +129,11 @@ struct ReadBook: Decodable {
                                   for r in sheet.conditional_formatting for x in r.rules),
             "charts": len(sheet._charts), "landscape": sheet.page_setup.orientation == "landscape",
             "titleRows": sheet.print_title_rows,
+            "isProtected": bool(sheet.protection.sheet),
+            "permissions": sorted(name for name in ("sort", "autoFilter", "formatColumns", "formatCells", "deleteRows")
+                                  if not getattr(sheet.protection, name)),
+            "open": sorted(c.coordinate for row in sheet.iter_rows(max_row=2) for c in row if not c.protection.locked),
+            "ignored": ignored.get(sheet.title),
             "notes": {c.coordinate: c.comment.text for row in sheet.iter_rows() for c in row if c.comment},
         }
 

@@ -67,6 +67,10 @@ struct ReportWriterTests {
       let files = try report.write(to: directory).map(\.name)
       switch format {
       case .csv: #expect(files == names.filter { !$0.hasSuffix(".xlsx") })
+      case .csvExcel:
+        let plain = names.filter { !$0.hasSuffix(".xlsx") }
+        let twins = plain.filter { $0.hasSuffix(".csv") }.map { String($0.dropLast(4)) + ".excel.csv" }
+        #expect(files == (plain + twins).sorted())
       case .xlsx: #expect(files == ["night-audit-2026-11-19.xlsx", "summary.json"])
       }
     }
@@ -76,7 +80,7 @@ struct ReportWriterTests {
   func unbalanced() throws {
     var report = try sample()
     report.totals.read(report.judgements[0].row)
-    report.summary.findings.closing += 1
+    report.summary.findings.opening += 1
     try withTemporaryDirectory { directory in
       let error = #expect(throws: ReportError.self) { try report.write(to: directory) }
       guard case .unbalanced(let totals) = error else {

@@ -21,11 +21,16 @@ struct SummaryDocumentTests {
     report.summary.incompleteReasons = ["3 receipts were not answered."]
     report.summary.findings.opening = 4
     report.summary.findings.closed = 4
+    report.summary.notChecked = ["Game": EvidenceChannel.verifyReceipt.unseenKinds]
+    var orphan = Finding(kind: .orphanPayment, subject: .transaction("T1"), reason: "No order claims it.")
+    orphan.isStakeUnknown = true
+    orphan.occurredAt = SampleReport.asOf - .days(31)
+    report.report(ReportedFinding(orphan, firstSeen: SampleReport.asOf))
     let document = try document(report)
     #expect(
       Set(document.keys) == [
         "complete", "incomplete_reasons", "as_of", "period", "configuration", "orders", "dispositions", "findings",
-        "control",
+        "control", "adjustments", "not_checked",
       ])
     #expect(document["complete"] as? Bool == false)
     #expect(document["incomplete_reasons"] as? [String] == ["3 receipts were not answered."])
@@ -46,37 +51,80 @@ struct SummaryDocumentTests {
     #expect((dispositions["void"]?["amount"] as? [String: String])?.isEmpty == true)
 
     let findings = try #require(document["findings"] as? [String: Any])
-    #expect(findings["open"] as? [String: Int] == ["paid_not_delivered": 1])
+    #expect(findings["open"] as? [String: Int] == ["orphan_payment": 1, "paid_not_delivered": 1])
     #expect(findings["opening"] as? Int == 4)
-    #expect(findings["new"] as? Int == 1)
+    #expect(findings["new"] as? Int == 2)
     #expect(findings["closed"] as? Int == 4)
-    #expect(findings["closing"] as? Int == 1)
+    #expect(findings["closing"] as? Int == 2)
     #expect(findings["at_stake"] as? [String: String] == ["JPY": "300"])
+    #expect(findings["at_stake_unknown"] as? Int == 1)
+    let ages = try #require(findings["ageing"] as? [[String: Any]])
+    #expect(ages.map { $0["days"] as? String } == ["0-1", "2-7", "8-30", "over 30"])
+    #expect(ages.map { $0["findings"] as? Int } == [1, 0, 0, 1])
+    #expect(ages.map { $0["at_stake_unknown"] as? Int } == [0, 0, 0, 1])
+    #expect(ages.map { $0["known"] as? Int } == [1, 1, 0, 0])
+    #expect(ages[0]["at_stake"] as? [String: String] == ["JPY": "300"])
+    #expect(
+      document["not_checked"] as? [String: [String]]
+        == ["Game": ["partial_refund", "amount_mismatch", "currency_mismatch"]])
 
     let control = try #require(document["control"] as? [[String: String]])
     #expect(control.first == ["name": "orders read = sum over dispositions", "left": "3", "right": "3"])
-    #expect(control.last == ["name": "findings: opening + new - closed = closing", "left": "1", "right": "1"])
+    #expect(control.contains(["name": "findings: opening + new - closed = closing", "left": "2", "right": "2"]))
+    #expect(
+      control.last
+        == ["name": "at stake JPY: opening + new - closed + changed = closing", "left": "300", "right": "300"])
     #expect(control.contains(["name": "ordered USD = sum over users", "left": "1.99", "right": "1.99"]))
-    #expect(control.count == 2 + 3 * 2)
+    #expect(control.count == 3 + 3 * 2)
   }
 
   @Test("Keys are sorted and the file ends with a line end")
   func order() throws {
     let text = try SampleReport().file("summary.json")
     let keys = text.split(separator: "\n").filter { $0.hasPrefix("  \"") }.map { String($0.prefix { $0 != ":" }) }
-    #expect(keys.count == 9)
+    #expect(keys.count == 11)
     #expect(keys == keys.sorted())
     #expect(text.hasSuffix("}\n"))
   }
 
   @Test(
-    "Ages fall into buckets of whole days",
-    arguments: [(0, 0), (23, 0), (24, 1), (71, 1), (72, 2), (167, 2), (168, 3), (1_000, 3), (-5, 0)])
-  func ageing(_ hours: Int64, _ bucket: Int) {
+    "Deals fall into buckets of whole days, whatever the finding's own age",
+    arguments: [
+      (0, "0-1"), (47, "0-1"), (48, "2-7"), (191, "2-7"), (192, "8-30"), (743, "8-30"), (744, "over 30"), (-5, "0-1"),
+    ])
+  func ageing(_ hours: Int64, _ bucket: String) throws {
+    var finding = Finding(kind: .paidNotDelivered, subject: .order("o1"), reason: "r")
+    finding.occurredAt = SampleReport.asOf - .hours(hours)
+    finding.atStake = try money(199, "USD")
     var ageing = Ageing()
-    ageing.count(.hours(hours))
-    let buckets = [ageing.underOneDay, ageing.oneToThreeDays, ageing.threeToSevenDays, ageing.overSevenDays]
-    #expect(buckets.firstIndex(of: 1) == bucket)
-    #expect(buckets.reduce(0, +) == 1)
+    ageing.add(ReportedFinding(finding, firstSeen: SampleReport.asOf), asOf: SampleReport.asOf)
+    #expect(ageing.buckets.filter { ageing[$0].findings == 1 }.map(\.rawValue) == [bucket])
+    let money = ageing.buckets.reduce(into: MoneyByCurrency()) { $0.add(ageing[$1].money) }
+    #expect(money.texts == ["USD": "1.99"])
+    #expect(ageing.known(.upToOne) == 1)
+  }
+
+  @Test("A deal without a date has a line of its own, and nobody else has that line")
+  func undated() {
+    var ageing = Ageing()
+    #expect(ageing.buckets.count == 4)
+    ageing.add(
+      ReportedFinding(Finding(kind: .badRow, subject: .receipt("r1"), reason: "r"), firstSeen: SampleReport.asOf),
+      asOf: SampleReport.asOf)
+    #expect(ageing.buckets.last == .undated)
+  }
+
+  @Test("What nobody knows is told beside what is known, and alone where nothing is", arguments: [true, false])
+  func unknown(isUnknown: Bool) throws {
+    var finding = Finding(kind: .orphanPayment, subject: .transaction("T1"), reason: "r")
+    finding.isStakeUnknown = isUnknown
+    var stake = Stake()
+    stake.add(finding)
+    #expect(stake.unknown == (isUnknown ? 1 : 0))
+    #expect(stake.words == (isUnknown ? "1 of unknown amount" : "nothing"))
+    finding.isStakeUnknown = false
+    finding.atStake = try money(199, "USD")
+    stake.add(finding)
+    #expect(stake.words == (isUnknown ? "1.99 USD · 1 of unknown amount" : "1.99 USD"))
   }
 }

@@ -33,8 +33,6 @@ struct SampleReport {
   var judgements: [Judgement] = []
   /// By finding id.
   var findings: [ReportedFinding] = []
-  /// Worst first.
-  var worstFirst: [ReportedFinding] = []
   var receipts: [Receipt] = []
   var refunds: [RefundRow] = []
   var sandbox: [SandboxRow] = []
@@ -51,9 +49,7 @@ struct SampleReport {
     summary = SummaryFacts(
       isComplete: true, incompleteReasons: [], since: "2026-11-19", until: "2026-11-19", timeZone: "Europe/Berlin",
       configuration: "c0ffee",
-      findings: FindingsSummary(
-        openByKind: [:], opening: 0, new: 0, closed: 0, closing: 0, atStake: MoneyByCurrency(), ageing: Ageing()),
-      history: [])
+      findings: FindingsSummary(), history: [])
   }
 
   /// Adds an order and everything that follows from it.
@@ -66,14 +62,10 @@ struct SampleReport {
   }
 
   mutating func report(_ finding: ReportedFinding) {
-    worstFirst.append(finding)
     findings.append(finding)
     findings.sort { $0.findingId < $1.findingId }
-    summary.findings.openByKind[finding.finding.kind, default: 0] += 1
-    summary.findings.new += 1
-    summary.findings.closing += 1
-    if let stake = finding.finding.atStake { summary.findings.atStake.add(stake) }
-    summary.findings.ageing.count(SampleReport.asOf - finding.firstSeen)
+    summary.findings.add(finding, asOf: SampleReport.asOf)
+    summary.findings.count(finding.finding, openBefore: false, atStakeBefore: nil)
   }
 
   @discardableResult
@@ -84,6 +76,9 @@ struct SampleReport {
     var writer = try ReportWriter(options, rowsPerSheet: rowsPerSheet)
     for judgement in judgements { try writer.write(order: judgement) }
     for finding in findings { try writer.write(finding: finding) }
+    let worstFirst = findings.sorted {
+      $0.urgency(asOf: SampleReport.asOf).lexicographicallyPrecedes($1.urgency(asOf: SampleReport.asOf))
+    }
     for finding in worstFirst { try writer.writeToSheet(finding: finding) }
     for receipt in receipts { try writer.write(receipt: receipt) }
     for refund in refunds { try writer.write(refund: refund) }

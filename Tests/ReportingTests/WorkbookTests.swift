@@ -39,15 +39,24 @@ struct WorkbookTests {
     #expect(book.created == "2026-11-20T00:00:00")
     #expect(book.title == "App Store night audit 2026-11-19")
     for table in ReportTable.allCases {
-      let sheet = try book.sheet(table.fileName.dropLast(4).capitalized)
+      let sheet = try book.sheet(table.shape.title.description)
       var expected = table.columns.map { column in
-        column.name.prefix(1).uppercased() + column.name.dropFirst().replacing("_", with: " ")
+        let words = column.name.prefix(1).uppercased() + column.name.dropFirst().replacing("_", with: " ")
+        return column.type == .instant ? "\(words) (Europe/Berlin)" : words
       }
-      if table == .findings { expected.append("Remark") }
+      if table == .findings {
+        let first = [
+          "Severity", "Kind", "Order id", "User id", "At stake", "Currency", "Days since", "Status", "Owner", "Due",
+          "Remark", "Reason", "Suggested action",
+        ]
+        expected = first + expected.filter { !first.contains($0) }
+      }
       #expect(sheet.texts(0) == expected)
       #expect(sheet.freeze?.hasSuffix("2") == true)
       #expect(sheet.landscape)
       #expect(sheet.titleRows == "1:1" || sheet.titleRows == "$1:$1")
+      #expect(sheet.isProtected)
+      #expect(sheet.permissions == ["autoFilter", "formatColumns", "sort"])
     }
     #expect(try book.sheet("Users").tables == ["UsersTable A1:M4"])
     #expect(try book.sheet("Orders").tables == ["OrdersTable A1:R5"])
@@ -100,45 +109,62 @@ struct WorkbookTests {
   @Test("Findings are worst first, lead to their orders, and leave room for people")
   func findings() throws {
     var report = try sample()
-    report.worstFirst[0].owner = "Dana"
-    report.worstFirst[0].status = "acknowledged"
-    report.worstFirst[0].remark = "asked"
-    let elsewhere = Finding(kind: .orphanPayment, subject: .transaction("T1"), reason: String(repeating: "long ", count: 8_000))
+    let place = try #require(report.findings.firstIndex { $0.finding.orderId == "o2" })
+    report.findings[place].owner = "Dana"
+    report.findings[place].status = "acknowledged"
+    report.findings[place].remark = "asked"
+    report.findings[place].due = "2026-12-01"
+    var second = Finding(kind: .wrongUser, subject: .order("o1"), reason: "r")
+    second.atStake = try money(199, "USD")
+    report.report(ReportedFinding(second, firstSeen: SampleReport.asOf))
+    let elsewhere = Finding(
+      kind: .orphanPayment, subject: .transaction("T1"), reason: String(repeating: "long ", count: 8_000))
     report.report(ReportedFinding(elsewhere, firstSeen: SampleReport.asOf - .days(9)))
     let sheet = try book(report).sheet("Findings")
-    let first = try sheet.row(2)
-    #expect(first["B"]?.text == "Paid not delivered")
-    #expect(first["C"]?.text == "critical")
-    #expect(first["D"]?.text == "o2")
-    #expect(first["D"]?.link == "'Orders'!A3")
-    #expect(first["Q"]?.number == 2)
-    #expect([first["R"]?.text, first["S"]?.text, first["V"]?.text] == ["acknowledged", "Dana", "asked"])
-    #expect(try sheet.row(3)["D"]?.link == "'Orders'!A4")
-    let last = try #require(sheet.rows.last)
-    #expect(last["B"]?.text == "Orphan payment")
-    #expect(last["D"] == nil)
-    let reason = try #require(last["T"]?.text)
+    #expect(try sheet.cell("Kind", 2)?.text == "Paid not delivered")
+    #expect(try sheet.cell("Severity", 2)?.text == "critical")
+    #expect(try sheet.cell("Order id", 2)?.text == "o2")
+    #expect(try sheet.cell("Order id", 2)?.link == "'Orders'!A3")
+    #expect(try sheet.cell("Age days", 2)?.number == 2)
+    #expect(try sheet.cell("Days since", 2)?.number == 0)
+    #expect(try sheet.cell("Status", 2)?.text == "acknowledged")
+    #expect(try sheet.cell("Owner", 2)?.text == "Dana")
+    #expect(try sheet.cell("Remark", 2)?.text == "asked")
+    #expect(try sheet.cell("Due", 2)?.text == "2026-12-01 00:00:00")
+    #expect(try sheet.cell("Due", 2)?.kind == "d")
+    #expect(try sheet.cell("Order id", 3)?.link == "'Orders'!A4")
+    // Severity, then the currency, and what is known before what is not.
+    #expect(
+      try sheet.column(sheet.letter("Currency"), 2...6) == ["JPY", "KWD", "USD", "USD", nil])
+    #expect(try (2...6).map { try sheet.cell("At stake", $0)?.number } == [300, 1.25, 8.01, 1.99, nil])
+    let reason = try #require(try sheet.cell("Reason", 6)?.text)
     #expect(reason.utf16.count <= 32_767)
     #expect(reason.hasSuffix("… [cut]"))
-    #expect(sheet.choices == ["R2:R5": "\"open,acknowledged,closed\""])
-    #expect(sheet.conditional.contains("C2:C5 equal \"critical\""))
-    #expect(sheet.conditional.contains("Q2:Q5 greaterThan 7"))
+    let status = try sheet.letter("Status")
+    #expect(sheet.choices["\(status)2:\(status)6"] == "\"open,acknowledged,closed\"")
+    let (severity, age) = (try sheet.letter("Severity"), try sheet.letter("Age days"))
+    #expect(sheet.conditional.contains("\(severity)2:\(severity)6 equal \"critical\""))
+    #expect(sheet.conditional.contains("\(age)2:\(age)6 greaterThan 7"))
+    // People's cells are open, all others are not; nothing that they fill in is far from what they read.
+    let people = try ["Status", "Owner", "Due", "Remark"].map { try sheet.letter($0) }
+    #expect(sheet.open == people.map { "\($0)2" }.sorted())
+    let ids = try ["Order id", "User id", "Transaction id", "Finding id"].map { try sheet.letter($0) }
+    for id in ids { #expect(sheet.ignored?.contains("\(id)2:\(id)6") == true) }
   }
 
-  @Test("Headers of amounts say what the amounts are not")
+  @Test("Every header says what its column is, and those of amounts what the amounts are not")
   func notes() throws {
     let book = try book(sample())
     for table in ReportTable.allCases {
-      let notes = try book.sheet(table.fileName.dropLast(4).capitalized).notes
-      let headers = table.columns.indices.filter { table.columns[$0].kind.isMoney }
-      #expect(notes.count == headers.count)
-      for note in notes.values {
-        #expect(note.contains("as the shop recorded it"))
-        #expect(note.contains("Not Apple's proceeds, and not for revenue recognition."))
+      let sheet = try book.sheet(table.shape.title.description)
+      #expect(sheet.notes.count == table.columns.count)
+      for column in table.columns {
+        let title = column.type == .instant ? "\(column.title) (Europe/Berlin)" : column.title
+        let note = try #require(sheet.notes["\(sheet.letter(title))1"])
+        #expect(note.contains(column.meaning))
+        #expect(note.contains("Not Apple's proceeds, and not for revenue recognition.") == column.type.isMoney)
       }
     }
-    #expect(try book.sheet("Orders").notes.keys.sorted() == ["F1"])
-    #expect(try book.sheet("Findings").notes.keys.sorted() == ["L1", "M1"])
   }
 
   @Test("Refunds stand by the time of the refund, negative")
@@ -175,7 +201,7 @@ struct WorkbookTests {
     #expect(sheet.row(named: "As of")?["B"]?.text == "2026-11-20 01:00:00")
     #expect(sheet.row(named: "Configuration")?["B"]?.text == "c0ffee")
     #expect(sheet.row(named: "Amounts")?["B"]?.text?.contains("not for revenue recognition") == true)
-    for control in report.totals.control + [report.summary.findings.control] {
+    for control in report.summary.control(report.totals) {
       let row = try #require(sheet.row(named: control.name))
       #expect(row["B"]?.number == Double(control.left))
       #expect(row["C"]?.number == Double(control.right))
@@ -217,7 +243,7 @@ struct WorkbookTests {
       #expect(try contents("orders.csv", in: directory).split(separator: "\r\n").count == 5)
       let book = try ReadBook(directory: directory)
       #expect(try book.sheet("Orders").column("A", 2...4) == ["o2", "o3", "o4"])
-      #expect(try book.sheet("Findings").row(2)["D"]?.link == "'Orders'!A2")
+      #expect(try book.sheet("Findings").cell("Order id", 2)?.link == "'Orders'!A2")
       #expect(try book.sheet("Receipts").column("A", 2...2) == ["r2"])
       let note = try book.sheet("Summary").row(named: "Orders")?["C"]?.text
       #expect(note == "Only those of the 4 orders with findings; all are in orders.csv beside this workbook.")
@@ -239,7 +265,7 @@ struct WorkbookTests {
     #expect(second.texts(0).first == "Order id")
     #expect(try second.column("A", 2...3) == ["o2", "o3"])
     #expect(second.tables == ["OrdersTable2 A1:R3"])
-    #expect(try book.sheet("Findings").row(2)["D"]?.link == "'Orders 2'!A2")
+    #expect(try book.sheet("Findings").cell("Order id", 2)?.link == "'Orders 2'!A2")
     #expect(try book.sheet("Users 2").rows.last?["D"]?.number == 2)
     #expect(try book.sheet("Users 2").rows.last?["D"]?.formula == "=SUMIF($B$2:$B$3,B5,$D$2:$D$3)")
     #expect(try book.sheet("Users 2").rows.last?["A"]?.text == "Total of this sheet")

@@ -26,7 +26,7 @@ package struct StoredFinding: Sendable {
   package static let columns = """
     f.finding_id, f.kind, f.subject, f.reason, f.order_id, f.user_id, f.product_id, f.bundle_id, f.transaction_id,
     f.receipt_id, f.delivery_id, f.environment, f.currency, f.amount, f.at_stake, f.paid_at, f.delivered_at, f.first_seen,
-    f.last_seen, f.closed_at, f.status, f.owner, f.remark
+    f.last_seen, f.closed_at, f.status, f.owner, f.remark, f.occurred_at, f.at_stake_unknown, f.due::text AS due
     """
 
   /// From a row of `columns`; nil for a kind that this program does not know.
@@ -61,9 +61,12 @@ package struct StoredFinding: Sendable {
     finding.atStake = try money("at_stake")
     finding.paidAt = try instant("paid_at")
     finding.deliveredAt = try instant("delivered_at")
+    finding.occurredAt = try instant("occurred_at")
+    finding.isStakeUnknown = try row.bool("at_stake_unknown")
     reported = ReportedFinding(
       finding, firstSeen: Instant(microseconds: try row.timestamp("first_seen")), status: try row.text("status"),
-      owner: try row.optionalText("owner"), remark: try row.optionalText("remark"))
+      owner: try row.optionalText("owner"), remark: try row.optionalText("remark"),
+      due: try row.optionalText("due"))
     reported.findingId = try row.text("finding_id")
     lastSeen = Instant(microseconds: try row.timestamp("last_seen"))
     closedAt = try instant("closed_at")

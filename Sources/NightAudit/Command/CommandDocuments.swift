@@ -9,7 +9,7 @@ extension OutcomeText {
   /// `summary.json` as the report has it, and where the report is.
   package var json: String {
     get throws {
-      let control = outcome.totals.control + [outcome.summary.findings.control]
+      let control = outcome.summary.control(outcome.totals)
       let document = SummaryDocument(
         totals: outcome.totals, summary: outcome.summary, control: control, asOf: outcome.asOf)
       guard let directory = outcome.directory else { return try MachineText.json(document, keysAsTheyAre: true) }

@@ -34,10 +34,16 @@ package struct OutcomeText {
     for (kind, count) in findings.openByKind.sorted(by: { $0.key.index < $1.key.index }) {
       lines.append("  \(padded(kind.rawValue, 32))\(leftPadded(String(count), 7))  \(kind.severity.rawValue)")
     }
-    let stake = findings.atStake.sorted.map {
-      "\(Money.decimalText($0.minorUnits, digits: $0.currency.digits)) \($0.currency)"
+    if findings.closing > 0 {
+      lines.append("At stake: \(findings.open.words)")
+      for bucket in findings.ageing.buckets where findings.ageing[bucket].findings > 0 {
+        let deals = findings.ageing[bucket]
+        lines.append("  \(padded(bucket.title, 32))\(leftPadded(String(deals.findings), 7))  \(deals.words)")
+      }
     }
-    if !stake.isEmpty { lines.append("At stake: \(stake.joined(separator: ", "))") }
+    for (app, kinds) in summary.notChecked.sorted(by: { $0.key < $1.key }) {
+      lines.append("Not checked for \(app): \(kinds.map(\.rawValue).joined(separator: ", "))")
+    }
     lines.append("Control totals: balanced")
     if let directory = outcome.directory { lines.append("Report: \(directory)") }
     lines += outcome.dispatches.map { dispatch in

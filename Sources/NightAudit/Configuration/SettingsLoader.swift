@@ -23,7 +23,7 @@ package struct SettingsLoader {
     "audit.lookback", "audit.deliveryGrace", "audit.evidenceGrace", "audit.notFoundGrace", "audit.matchWindow",
     "audit.stuckAfter", "audit.subscriptionGrace", "audit.clockSkew", "audit.amountTolerance", "audit.testUsers",
     "report.directory", "report.timeZone", "report.formats", "report.retention", "report.workbookOrders",
-    "report.deliver",
+    "report.excelLocale", "report.pseudonymise", "report.deliver",
   ]
 
   private let reader: ConfigReader
@@ -70,6 +70,7 @@ package struct SettingsLoader {
       let parts = key.split(separator: ".")
       if parts.count == 3, parts[0] == "app", SettingsLoader.appFields.contains(String(parts[2])) { continue }
       if parts.count == 3, parts[0] == "deliver", SettingsLoader.dispatchFields.contains(String(parts[2])) { continue }
+      if key.hasPrefix(SettingsLoader.ownersPrefix), parts.count == 3 { continue }
       if parts.count > 3, parts[0] == "app" || parts[0] == "deliver" {
         throw ConfigurationError(
           key: key, problem: "has a name of more than one word (in \(name)); give \(parts[0]).<name> one without dots")
@@ -133,19 +134,11 @@ package struct SettingsLoader {
       throw ConfigurationError(
         key: "report.timeZone", problem: "\(settings.timeZoneName) is no time zone; use a name such as Europe/Berlin")
     }
-    if let names = list("report.formats") {
-      settings.formats = Set(
-        try names.map { name in
-          guard let format = ReportFormat(rawValue: name) else {
-            throw ConfigurationError(key: "report.formats", problem: "\(name) is no format; use csv, xlsx or both")
-          }
-          return format
-        })
-    }
     if let text = text("report.retention"), text != "forever" {
       guard let span = DurationText.parse(text) else { throw badDuration("report.retention", text) }
       settings.retention = span
     }
+    try loadReportSettings(into: &settings)
     settings.workbookOrders = try count("report.workbookOrders", settings.workbookOrders, least: 0)
     settings.deliver = try dispatchTargets()
     settings.warnings = unknownVariables()

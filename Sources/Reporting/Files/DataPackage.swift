@@ -101,47 +101,54 @@ extension DataPackage.Resource {
     name = String(table.fileName.prefix { $0 != "." })
     path = file.name
     title = name.asWords
-    description = table.meaning
+    description = table.shape.meaning
     bytes = file.bytes
     hash = "sha256:\(file.sha256)"
     rows = file.rows
     schema = DataPackage.Schema(
-      fields: table.columns.map { DataPackage.Field($0, of: table) }, primaryKey: table.primaryKey)
+      fields: table.columns.map { DataPackage.Field($0, of: table) }, primaryKey: table.shape.primaryKey)
   }
 }
 
 extension DataPackage.Field {
-  fileprivate init(_ column: Column, of table: ReportTable) {
+  fileprivate init(_ column: ColumnHead, of table: ReportTable) {
     name = column.name
     title = column.title
-    description = column.meaning(in: table)
+    description = column.meaning
     var constraints = DataPackage.Constraints()
-    let isKey = table.primaryKey.contains(column.name)
+    let primaryKey = table.shape.primaryKey
+    let isKey = primaryKey.contains(column.name)
     if isKey { constraints.required = true }
-    if isKey, table.primaryKey.count == 1 { constraints.unique = true }
-    constraints.enum = column.words
-    switch column.kind {
-    case .text, .word, .orderLink, .people, .status, .prose:
-      (type, format, unit) = (column.name == "allowed" ? "boolean" : "string", nil, nil)
-      if column.name == "finding_id" { constraints.pattern = "[0-9a-f]{32}" }
-    case .count, .tally, .code:
-      (type, format) = ("integer", nil)
-      unit =
-        switch column.name {
-        case "age_days": "d"
-        case "apple_status": nil
-        default: "1"
-        }
-      // Orders are printed as they are, and so is a broken quantity.
-      if column.kind != .code, column.name != "quantity" { constraints.minimum = 0 }
+    if isKey, primaryKey.count == 1 { constraints.unique = true }
+    let money = "major units of the currency in the field currency"
+    switch column.type {
+    case .text, .id, .user, .spelt, .currency, .orderLink, .people, .prose: (type, format, unit) = ("string", nil, nil)
+    case .digest:
+      (type, format, unit) = ("string", nil, nil)
+      constraints.pattern = "[0-9a-f]{32}"
+    case .word(let words):
+      (type, format, unit) = ("string", nil, nil)
+      constraints.enum = words
+    case .status:
+      (type, format, unit) = ("string", nil, nil)
+      constraints.enum = FindingStatus.allCases.map(\.rawValue)
+    case .flag: (type, format, unit) = ("boolean", nil, nil)
+    case .due: (type, format, unit) = ("date", "%Y-%m-%d", nil)
+    case .count(let counted):
+      (type, format, unit) = ("integer", nil, counted)
+      constraints.minimum = 0
+    case .tally:
+      (type, format, unit) = ("integer", nil, "1")
+      constraints.minimum = 0
+    case .number: (type, format, unit) = ("integer", nil, "1")
+    case .code: (type, format, unit) = ("integer", nil, nil)
     case .amount, .share, .price:
-      (type, format, unit) = ("number", nil, "major units of the currency in the field currency")
+      (type, format, unit) = ("number", nil, money)
       if table == .refunds { constraints.maximum = 0 }
     case .percentage:
       (type, format, unit) = ("number", nil, "%")
       (constraints.minimum, constraints.maximum) = (0, 100)
-    case .instant:
-      (type, format, unit) = ("datetime", "%Y-%m-%dT%H:%M:%SZ", nil)
+    case .instant: (type, format, unit) = ("datetime", "%Y-%m-%dT%H:%M:%SZ", nil)
     }
     self.constraints = constraints.isEmpty ? nil : constraints
   }

@@ -38,3 +38,27 @@ struct CivilDate: Hashable {
     year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
   }
 }
+
+extension CivilDate {
+  /// A day as `2026-11-19`; nil for anything else, days that no calendar has included.
+  init?(_ text: String) {
+    guard let match = text.wholeMatch(of: /([0-9]{4})-([0-9]{2})-([0-9]{2})/), let year = Int64(match.1),
+      let month = UInt8(match.2), let day = UInt8(match.3), (1...12).contains(month)
+    else { return nil }
+    let date = CivilDate(daysSince1970: CivilDate.days(year: year, month: month, day: day))
+    guard date.year == year, date.month == month, date.day == day else { return nil }
+    self = date
+  }
+
+  /// The other way round.
+  var daysSince1970: Int64 { CivilDate.days(year: year, month: month, day: day) }
+
+  /// Counted from 0000-03-01 as above; four hundred years are added, so that nothing is divided below zero.
+  private static func days(year: Int64, month: UInt8, day: UInt8) -> Int64 {
+    let yearFromMarch = year + (month > 2 ? 400 : 399)
+    let monthFromMarch = (Int64(month) + 9) % 12
+    let (era, yearOfEra) = (yearFromMarch / 400, yearFromMarch % 400)
+    let dayOfYear = (153 * monthFromMarch + 2) / 5 + Int64(day) - 1
+    return (era - 1) * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+  }
+}

@@ -30,7 +30,8 @@ struct CellFormats {
   let indented: CellFormat
   let prose: CellFormat
   let link: CellFormat
-  let entry: CellFormat
+  private let entry: CellFormat
+  private let dayEntry: CellFormat
   let count: CellFormat
   let code: CellFormat
   let instant: CellFormat
@@ -55,12 +56,11 @@ struct CellFormats {
     prose = try workbook.addFormat(.cell("@") { $0.wraps = true })
     link = try workbook.addFormat(.cell("@") { $0.isHyperlink = true })
     entry = try workbook.addFormat(
-      .cell("@") {
-        $0.background = Palette.entry
+      .entry("@") {
         $0.wraps = true
         $0.indent = 1
-        $0.borders = CellStyle.Borders(top: .hair, bottom: .hair, left: .hair, right: .hair, colour: Palette.line)
       })
+    dayEntry = try workbook.addFormat(.entry("yyyy-mm-dd") { $0.horizontal = .centre })
     count = try workbook.addFormat(.cell("#,##0"))
     code = try workbook.addFormat(.cell("0"))
     instant = try workbook.addFormat(.cell("yyyy-mm-dd hh:mm:ss") { $0.horizontal = .centre })
@@ -87,6 +87,9 @@ struct CellFormats {
     self.shares = shares
     self.totals = totals
   }
+
+  /// What people fill in.
+  func entry(_ type: ColumnType) -> CellFormat { type == .due ? dayEntry : entry }
 
   /// A number with exactly this many decimals.
   func amount(digits: UInt8) -> CellFormat { amounts[min(Int(digits), amounts.count - 1)] }
@@ -125,6 +128,16 @@ extension CellStyle {
     CellStyle {
       $0.numberFormat = numberFormat
       $0.vertical = .top
+      change(&$0)
+    }
+  }
+
+  /// A cell that stays open on a protected sheet.
+  fileprivate static func entry(_ numberFormat: String, _ change: (inout CellStyle) -> Void) -> CellStyle {
+    cell(numberFormat) {
+      $0.background = Palette.entry
+      $0.isLocked = false
+      $0.borders = Borders(top: .hair, bottom: .hair, left: .hair, right: .hair, colour: Palette.line)
       change(&$0)
     }
   }

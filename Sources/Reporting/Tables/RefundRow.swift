@@ -69,3 +69,44 @@ extension Revocation {
     }
   }
 }
+
+extension RefundRow: TableRow {
+  /// What was refunded as the file has it: never above zero.
+  private var negativeAmount: Cell {
+    refunded.map { .decimal(-abs(Int128($0.minorUnits)), digits: $0.currency.digits) } ?? .blank
+  }
+
+  private var percentage: Cell {
+    guard let milliPercent else { return .blank }
+    let (percent, rest) = Int128(milliPercent).quotientAndRemainder(dividingBy: 1_000)
+    // Whole percents, as nearly all of them are, without decimals.
+    return rest == 0 ? .decimal(percent, digits: 0) : .decimal(Int128(milliPercent), digits: 3)
+  }
+
+  static let table = ReportTable.refunds
+
+  static let shape = ReportTable.Shape(
+    title: "Refunds", formulaName: "RefundsTable", fileName: "refunds.csv",
+    meaning: "What Apple took back in the period, in full or in part, whenever the order was.",
+    sheetNote: "What Apple took back in the period, whenever the order was, as negative amounts.",
+    primaryKey: ["transaction_id"], totalLabelColumn: "transaction_id",
+    moneyNote: " Negative: the share of it that Apple gave back.")
+
+  static let columns: [Column<RefundRow>] = [
+    Column("transaction_id", .id, 20, "Apple's id of the purchase.") { .id($0.transactionId) },
+    Column("order_id", .id, 21, "The shop's id of the order that owns it.") { Cell($0.orderId) },
+    Column("user_id", .user, 19, "Who placed that order.") { Cell($0.userId) },
+    Column("product_id", .id, 18, "App Store product identifier.") { .id($0.productId) },
+    Column("currency", .currency, 10, "ISO 4217 code.") { Cell($0.refunded?.currency.code) },
+    Column("amount", .amount, 14, "What was refunded, negative. Empty when nobody knows how much that is.") {
+      $0.negativeAmount
+    },
+    Column("percentage", .percentage, 12, "How much of the purchase was refunded.") { $0.percentage },
+    Column("purchased_at", .instant, 20, "Apple's purchase date.") { Cell($0.purchasedAt) },
+    Column("refunded_at", .instant, 20, "Apple's revocation date.") { .instant($0.refundedAt) },
+    Column("reason", .text, 14, "Why Apple gave the money back, as Apple has it.") { Cell($0.reason) },
+    Column("disposition", .disposition, 24, "The one bucket that the order ended in.") {
+      Cell($0.disposition?.rawValue)
+    },
+  ]
+}

@@ -10,13 +10,14 @@ package struct FindingsListing: ~Copyable {
   /// - Parameter asOf: what ages are counted to.
   package init(asOf: Instant) {
     self.asOf = asOf
-    for column in ReportTable.findings.columns { text.text(column.name) }
+    for column in FindingLine.columns { text.text(column.head.name) }
     text.endRow()
   }
 
   /// Adds a row.
   package mutating func add(_ reported: ReportedFinding) {
-    text.finding(reported, asOf: asOf)
+    let line = FindingLine(reported, asOf: asOf)
+    for column in FindingLine.columns { text.put(column.cell(line), as: column.head.type) }
     text.endRow()
   }
 
@@ -40,4 +41,5 @@ package enum FindingsSheet {
   package static let status = "status".asWords
   package static let owner = "owner".asWords
   package static let remark = "remark".asWords
+  package static let due = "due".asWords
 }

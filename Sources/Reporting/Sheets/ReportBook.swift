@@ -27,43 +27,26 @@ struct ReportBook: ~Copyable {
     self.options = options
   }
 
-  mutating func write(order judgement: borrowing Judgement) throws(ReportError) {
-    guard options.listsAllOrders || !judgement.findings.isEmpty else { return }
-    try sheets.orders.row(in: workbook) { (row) throws(SpreadsheetError) in try row.order(judgement) }
-    if !judgement.findings.isEmpty {
-      sheets.findings.link(judgement.row.orderId, to: sheets.orders.lastPlace)
-    }
+  mutating func write(_ order: OrderLine) throws(ReportError) {
+    guard options.listsAllOrders || order.findings != nil else { return }
+    try sheets.orders.add(order, in: workbook)
+    if order.findings != nil { sheets.findings.link(order.orderId, to: sheets.orders.lastPlace) }
   }
 
-  mutating func write(finding: ReportedFinding) throws(ReportError) {
-    try sheets.findings.row(in: workbook) { (row) throws(SpreadsheetError) in
-      try row.finding(finding, asOf: options.asOf)
-      try row.text(finding.remark)
-    }
+  mutating func write(_ finding: FindingLine) throws(ReportError) { try sheets.findings.add(finding, in: workbook) }
+
+  mutating func write(_ line: ReceiptLine) throws(ReportError) {
+    guard options.listsAllReceipts || line.receipt.state.outcome != .verified else { return }
+    try sheets.receipts.add(line, in: workbook)
   }
 
-  mutating func write(receipt: Receipt) throws(ReportError) {
-    guard options.listsAllReceipts || receipt.state.outcome != .verified else { return }
-    try sheets.receipts.row(in: workbook) { (row) throws(SpreadsheetError) in
-      try row.receipt(receipt, asOf: options.asOf)
-    }
-  }
+  mutating func write(_ refund: RefundRow) throws(ReportError) { try sheets.refunds.add(refund, in: workbook) }
 
-  mutating func write(refund: RefundRow) throws(ReportError) {
-    try sheets.refunds.row(in: workbook) { (row) throws(SpreadsheetError) in try row.refund(refund) }
-  }
+  mutating func write(_ row: SandboxRow) throws(ReportError) { try sheets.sandbox.add(row, in: workbook) }
 
-  mutating func write(sandbox row: SandboxRow) throws(ReportError) {
-    try sheets.sandbox.row(in: workbook) { (sheet) throws(SpreadsheetError) in try sheet.sandbox(row) }
-  }
+  mutating func write(_ user: UserLine) throws(ReportError) { try sheets.users.add(user, in: workbook) }
 
-  mutating func write(user key: Totals.UserKey, _ line: Totals.Line) throws(ReportError) {
-    try sheets.users.row(in: workbook) { (row) throws(SpreadsheetError) in try row.user(key, line) }
-  }
-
-  mutating func write(pricePoint key: Totals.PricePoint, _ line: Totals.Line) throws(ReportError) {
-    try sheets.amounts.row(in: workbook) { (row) throws(SpreadsheetError) in try row.pricePoint(key, line) }
-  }
+  mutating func write(_ point: PricePointLine) throws(ReportError) { try sheets.amounts.add(point, in: workbook) }
 
   /// Writes what is left, ends every sheet and brings the workbook to disk.
   consuming func finish(
@@ -94,7 +77,7 @@ private struct DataSheets {
   init(_ workbook: borrowing Workbook, _ options: ReportOptions, rowsPerSheet: Int?) throws(SpreadsheetError) {
     let formats = try CellFormats(workbook)
     func sheet(_ table: ReportTable, _ workbook: borrowing Workbook) throws(SpreadsheetError) -> DataSheet {
-      try DataSheet(table, in: workbook, formats: formats, timeZone: options.timeZone, rowsPerSheet: rowsPerSheet)
+      try DataSheet(table, in: workbook, formats: formats, options: options, rowsPerSheet: rowsPerSheet)
     }
     findings = try sheet(.findings, workbook)
     users = try sheet(.users, workbook)

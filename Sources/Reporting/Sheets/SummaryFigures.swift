@@ -73,10 +73,8 @@ extension SummaryPage {
   ) throws(SpreadsheetError) {
     try heading("Findings")
     try header(["", "Opening", "New", "Closed", "Closing"])
-    row -= 1
-    try header(["< 1 day", "1 to 3 days", "3 to 7 days", "> 7 days"], texts: 0, from: 6)
     try sheet.setRow(row, height: 30)
-    try sheet.writeText("Open findings, and how old they are", row: row, column: 0, format: formats.label)
+    try sheet.writeText("Open findings", row: row, column: 0, format: formats.label)
     for (offset, number) in [findings.opening, findings.new, findings.closed].enumerated() {
       try sheet.writeInteger(number, row: row, column: 1 + offset, format: formats.figure)
     }
@@ -84,13 +82,33 @@ extension SummaryPage {
     let closed = CellReference(row: row, column: 3)
     try sheet.writeFormula(
       "\(opening)+\(new)-\(closed)", result: Double(findings.closing), row: row, column: 4, format: formats.figure)
-    let ages = findings.ageing
-    let buckets = [ages.underOneDay, ages.oneToThreeDays, ages.threeToSevenDays, ages.overSevenDays]
-    for (offset, number) in buckets.enumerated() {
-      try sheet.writeInteger(number, row: row, column: 6 + offset, format: formats.figure)
-    }
     row += 2
+    try writeAges(findings)
     try writeKinds(findings, sheet: data, in: workbook)
+  }
+
+  /// How long ago the deals happened, in findings and money, and how long people have known.
+  private mutating func writeAges(_ findings: FindingsSummary) throws(SpreadsheetError) {
+    let currencies = findings.atStake.sorted.map(\.currency)
+    try sheet.setRow(row, height: 32)
+    try header(
+      ["Days since the deal", "Findings", "Of unknown amount"] + currencies.map { "\($0) at stake" }
+        + ["Known for as long"])
+    for bucket in findings.ageing.buckets {
+      let stake = findings.ageing[bucket]
+      try sheet.writeText(bucket.title, row: row, column: 0, format: formats.tableText)
+      try sheet.writeInteger(stake.findings, row: row, column: 1, format: formats.tableCount)
+      try sheet.writeInteger(stake.unknown, row: row, column: 2, format: formats.tableCount)
+      for (offset, currency) in currencies.enumerated() {
+        try sheet.writeNumber(
+          Money.number(stake.money.minorUnits[currency] ?? 0, digits: currency.digits), row: row, column: 3 + offset,
+          format: formats.share(digits: currency.digits))
+      }
+      try sheet.writeInteger(
+        findings.ageing.known(bucket), row: row, column: 3 + currencies.count, format: formats.tableCount)
+      row += 1
+    }
+    row += 1
   }
 
   /// Open findings by kind on the left, money at stake beside them, and the chart of the kinds on the right.
@@ -105,7 +123,7 @@ extension SummaryPage {
         to: CellReference(row: 0, column: 0), on: "Findings", text: kind.rawValue.asWords, row: row, column: 0,
         format: formats.link)
       try sheet.writeText(kind.severity.rawValue, row: row, column: 1, format: formats.tableText)
-      try sheet.writeInteger(findings.openByKind[kind, default: 0], row: row, column: 2, format: formats.tableCount)
+      try sheet.writeInteger(findings.byKind[kind]?.findings ?? 0, row: row, column: 2, format: formats.tableCount)
       row += 1
     }
     let bottom = row
@@ -123,6 +141,9 @@ extension SummaryPage {
         format: formats.amount(digits: currency.digits))
       row += 1
     }
+    try sheet.writeText("Of unknown amount", row: row, column: 4, format: formats.tableText)
+    try sheet.writeInteger(findings.open.unknown, row: row, column: 5, format: formats.tableCount)
+    row += 1
     // The chart is as high as the table of kinds, at least as a few bars need.
     let chartRows = max(kinds.count + 1, 6)
     row = max(row, kinds.isEmpty ? bottom : top + chartRows, bottom) + 1
@@ -208,7 +229,3 @@ extension SummaryPage {
   }
 }
 
-extension FindingsSummary {
-  /// The kinds that have any, worst first.
-  var openKinds: [FindingKind] { FindingKind.allCases.filter { openByKind[$0, default: 0] > 0 } }
-}

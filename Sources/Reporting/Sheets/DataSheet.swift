@@ -11,7 +11,7 @@ struct RowPlace {
 }
 
 /// A table as a sheet: typed cells below the header in row 1, and more sheets of the same kind when one is full.
-struct DataSheet: RowSink {
+struct DataSheet {
   /// One sheet of several.
   struct Part {
     var name: SheetName
@@ -19,7 +19,13 @@ struct DataSheet: RowSink {
   }
 
   let table: ReportTable
-  private let columns: [Column]
+  /// In the order of the sheet.
+  private let columns: [ColumnHead]
+  /// Where each of them is in the file.
+  private let places: [Int]
+  private let pseudonyms: Pseudonyms?
+  /// Named in the headers of times.
+  private let zoneName: String
   /// Where a row says what money it is in.
   private let currencyColumn: Int?
   private let formats: CellFormats
@@ -30,7 +36,6 @@ struct DataSheet: RowSink {
   private(set) var parts: [Part] = []
   /// The row to be written, counted from zero; the header is row 0.
   private var row = 1
-  private var column = 0
   /// Of the row, in points.
   private var height = DataSheet.lineHeight
   private var totals = SheetTotals()
@@ -44,32 +49,45 @@ struct DataSheet: RowSink {
   private static let lineHeight = 15.0
 
   init(
-    _ table: ReportTable, in workbook: borrowing Workbook, formats: CellFormats, timeZone: TimeZone,
+    _ table: ReportTable, in workbook: borrowing Workbook, formats: CellFormats, options: ReportOptions,
     rowsPerSheet: Int? = nil
   ) throws(SpreadsheetError) {
     self.table = table
     self.formats = formats
-    columns = table.sheetColumns
-    currencyColumn = columns.firstIndex { $0.name == "currency" }
-    clock = LocalClock(timeZone: timeZone)
+    places = table.sheetColumns
+    let fileColumns = table.columns
+    columns = places.map { fileColumns[$0] }
+    currencyColumn = columns.firstIndex { $0.type == .currency }
+    pseudonyms = options.pseudonyms
+    zoneName = options.timeZone.identifier
+    clock = LocalClock(timeZone: options.timeZone)
     // Lines with sums, one for each currency of the world, need room below the rows.
-    self.rowsPerSheet = rowsPerSheet ?? CellRange.maximumRows - 1 - (table.hasTotals ? Currency.all.count + 1 : 0)
+    self.rowsPerSheet =
+      rowsPerSheet ?? CellRange.maximumRows - 1 - (table.shape.totalLabelColumn == nil ? 0 : Currency.all.count + 1)
     let name = table.sheetName(part: 1)
     sheet = try workbook.addSheet(named: name, storage: .streamed)
     parts = [Part(name: name)]
     try prepare()
   }
 
-  /// Adds the row that the closure's cells make.
-  mutating func row(
-    in workbook: borrowing Workbook, _ cells: (inout DataSheet) throws(SpreadsheetError) -> Void
-  ) throws(ReportError) {
+  /// Adds a row of this table.
+  mutating func add<Row: TableRow>(_ line: Row, in workbook: borrowing Workbook) throws(ReportError) {
+    let fileColumns = Row.columns
+    try add(in: workbook) { fileColumns[$0].cell(line) }
+  }
+
+  /// Adds a row of cells, each asked for by its place in the file.
+  mutating func add(in workbook: borrowing Workbook, _ cell: (Int) -> Cell) throws(ReportError) {
     do {
       if row > rowsPerSheet { try turnPage(workbook) }
-      column = 0
       height = DataSheet.lineHeight
       totals.startRow()
-      try cells(&self)
+      if let currencyColumn, case .text(let code) = cell(places[currencyColumn]) { totals.select(code) }
+      for (position, place) in places.enumerated() {
+        var cell = cell(place)
+        if let pseudonyms { cell = pseudonyms.apply(to: cell, as: columns[position].type) }
+        try write(cell, position)
+      }
       if height > DataSheet.lineHeight { try sheet.setRow(row, height: height) }
     } catch {
       throw ReportError.workbook(error)
@@ -112,80 +130,68 @@ struct DataSheet: RowSink {
 
   // MARK: - Cells
 
-  mutating func text(_ text: String) throws(SpreadsheetError) {
-    let position = next()
-    switch columns[position].kind {
-    case .word:
-      try write(text.asWords, position, formats.indented)
+  private func write(_ text: String, _ position: Int, _ format: CellFormat) throws(SpreadsheetError) {
+    try sheet.writeText(
+      CellText.fitting(text, marker: " … [cut]"), row: row, column: position, format: format)
+  }
+
+  private mutating func write(_ cell: Cell, _ position: Int) throws(SpreadsheetError) {
+    let type = columns[position].type
+    switch cell {
+    case .blank:
+      // What people fill in has to be open, and its looks say so.
+      if type.isForPeople { try sheet.writeBlank(row: row, column: position, format: formats.entry(type)) }
+    case .text(let text), .figure(let text): try write(text: text, position, type)
+    case .id(let id): try write(text: id.text, position, type)
+    case .count(let number):
+      if type == .tally { totals.add(Int128(number), digits: nil, column: position) }
+      try sheet.writeNumber(
+        Double(number), row: row, column: position, format: type == .code ? formats.code : formats.count)
+    case .decimal(let units, let digits):
+      if type == .amount || type == .share { totals.add(units, digits: digits, column: position) }
+      try sheet.writeNumber(
+        Money.number(units, digits: digits), row: row, column: position,
+        format: type == .share ? formats.share(digits: digits) : formats.amount(digits: digits))
+    case .instant(let instant):
+      try write(localSeconds: clock.localSeconds(instant), else: instant.text, position, formats.instant)
+    case .day(let day):
+      guard let date = CivilDate(day) else { return try write(text: day, position, type) }
+      try write(localSeconds: date.daysSince1970 * 86_400, else: day, position, formats.entry(type))
+    }
+  }
+
+  private func write(
+    localSeconds: Int64, else text: String, _ position: Int, _ format: CellFormat
+  ) throws(SpreadsheetError) {
+    do {
+      try sheet.writeDateTime(localSecondsSince1970: localSeconds, row: row, column: position, format: format)
+    } catch {
+      guard error.code == .dateOutOfRange else { throw error }
+      // Excel has no such year; a row with a broken date is reported all the same.
+      try write(text, position, formats.text)
+    }
+  }
+
+  private mutating func write(text: String, _ position: Int, _ type: ColumnType) throws(SpreadsheetError) {
+    switch type {
+    case .spelt: try write(text.asWords, position, formats.indented)
     case .orderLink:
-      if let place = orderPlaces[Identifier(text)], sheet.remainingLinks > 0, !text.isEmpty {
-        try sheet.writeLink(
-          to: CellReference(row: Int(place.row), column: 0), on: ReportTable.orders.sheetName(part: Int(place.part)),
-          text: CellText.fitting(text), row: row, column: position, format: formats.link)
-      } else {
-        try write(text, position, formats.text)
+      guard let place = orderPlaces[Identifier(text)], sheet.remainingLinks > 0, !text.isEmpty else {
+        return try write(text, position, formats.text)
       }
-    case .people, .status:
-      try write(text, position, formats.entry)
+      try sheet.writeLink(
+        to: CellReference(row: Int(place.row), column: 0), on: ReportTable.orders.sheetName(part: Int(place.part)),
+        text: CellText.fitting(text), row: row, column: position, format: formats.link)
+    case .people, .status, .due: try write(text, position, formats.entry(type))
     case .prose:
       // Nobody makes rows of a streamed sheet as high as their text but we.
       let lines = (Double(text.characterCount) / (1.1 * columns[position].width)).rounded(.up)
       height = max(height, min(lines, 10) * DataSheet.lineHeight)
       try write(text, position, formats.prose)
-    case .text, .count, .tally, .code, .amount, .share, .price, .percentage, .instant:
-      if position == currencyColumn { totals.select(text) }
+    case .text, .id, .user, .digest, .word, .flag, .currency, .count, .number, .tally, .code, .amount, .share, .price,
+      .percentage, .instant:
       try write(text, position, isBesideNumber(position) ? formats.indented : formats.text)
     }
-  }
-
-  mutating func id(_ id: Identifier) throws(SpreadsheetError) { try text(id.text) }
-
-  mutating func count(_ number: Int64) throws(SpreadsheetError) {
-    let position = next()
-    let format = columns[position].kind == .code ? formats.code : formats.count
-    if columns[position].kind == .tally { totals.add(Int128(number), digits: nil, column: position) }
-    try sheet.writeNumber(Double(number), row: row, column: position, format: format)
-  }
-
-  mutating func decimal(_ units: Int128, digits: UInt8) throws(SpreadsheetError) {
-    let position = next()
-    let kind = columns[position].kind
-    if kind == .amount || kind == .share { totals.add(units, digits: digits, column: position) }
-    try sheet.writeNumber(
-      Money.number(units, digits: digits), row: row, column: position,
-      format: kind == .share ? formats.share(digits: digits) : formats.amount(digits: digits))
-  }
-
-  mutating func figure(_ text: String) throws(SpreadsheetError) { try self.text(text) }
-
-  mutating func instant(_ instant: Instant) throws(SpreadsheetError) {
-    let position = next()
-    let seconds = clock.localSeconds(instant)
-    do {
-      try sheet.writeDateTime(localSecondsSince1970: seconds, row: row, column: position, format: formats.instant)
-    } catch {
-      guard error.code == .dateOutOfRange else { throw error }
-      // Excel has no such year; a row with a broken date is reported all the same.
-      try write(instant.text, position, formats.text)
-    }
-  }
-
-  mutating func blank() throws(SpreadsheetError) {
-    let position = next()
-    switch columns[position].kind {
-    case .people, .status: try sheet.writeBlank(row: row, column: position, format: formats.entry)
-    case .text, .word, .orderLink, .prose, .count, .tally, .code, .amount, .share, .price, .percentage, .instant: break
-    }
-  }
-
-  private mutating func next() -> Int {
-    defer { column += 1 }
-    return column
-  }
-
-  private func write(_ text: String, _ position: Int, _ format: CellFormat) throws(SpreadsheetError) {
-    try sheet.writeText(
-      CellText.fitting(text, marker: " … [cut]"), row: row, column: position, format: format)
   }
 
   // MARK: - Around the cells
@@ -194,39 +200,51 @@ struct DataSheet: RowSink {
     for (position, column) in columns.enumerated() {
       try sheet.setColumns(position...position, width: column.width)
     }
-    try sheet.freezePanes(aboveRow: 1, leftOfColumn: table.frozenColumns)
-    try sheet.setTabColour(table.tabColour)
+    let shape = table.shape
+    try sheet.freezePanes(aboveRow: 1, leftOfColumn: shape.frozenColumns)
+    try sheet.setTabColour(shape.tabColour)
     try sheet.setUpPrinting(
       PrintSetup {
         $0.isLandscape = true
-        $0.pagesWide = table.pagesWide
+        $0.pagesWide = shape.pagesWide
         $0.repeatedRows = 0...0
-        if table.pagesWide > 1 { $0.repeatedColumns = 0...table.frozenColumns - 1 }
+        if shape.pagesWide > 1 { $0.repeatedColumns = 0...shape.frozenColumns - 1 }
         $0.header = "&L&A&R&F"
         $0.footer = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
       })
     try sheet.setRow(0, height: 32)
     try sheet.writeHeader(of: excelTable, row: 0, firstColumn: 0)
-    for (position, column) in columns.enumerated() where column.kind.isMoney {
-      try sheet.addNote(table.moneyNote, row: 0, column: position)
+    for (position, column) in columns.enumerated() {
+      try sheet.addNote(note(on: column), row: 0, column: position)
     }
+    try sheet.protect(allowing: [.selectLockedCells, .selectUnlockedCells, .formatColumns, .formatRows, .sort, .filter])
+  }
+
+  private func note(on column: ColumnHead) -> String {
+    guard column.type.isMoney else { return column.meaning }
+    return "\(column.meaning) \(ReportTable.moneyRule)\(table.shape.moneyNote)"
   }
 
   private var excelTable: ExcelTable {
     ExcelTable(
-      name: table.tableName, part: parts.count,
-      columns: columns.indices.map { ExcelTable.Column(header: columns[$0].title, headerFormat: header($0)) },
+      name: table.shape.formulaName, part: parts.count,
+      columns: columns.indices.map { ExcelTable.Column(header: title(of: columns[$0]), headerFormat: header($0)) },
       style: .medium(2))
   }
 
-  private func header(_ position: Int) -> CellFormat {
-    let kind = columns[position].kind
-    if kind.isNumber { return formats.headerRight }
-    if kind == .instant { return formats.headerCentre }
-    return isBesideNumber(position) || kind == .word ? formats.headerIndented : formats.header
+  /// The CSV's words; what is shown in a zone's time names the zone.
+  private func title(of column: ColumnHead) -> String {
+    column.type == .instant ? "\(column.title) (\(zoneName))" : column.title
   }
 
-  private func isBesideNumber(_ position: Int) -> Bool { position > 0 && columns[position - 1].kind.isNumber }
+  private func header(_ position: Int) -> CellFormat {
+    let type = columns[position].type
+    if type.isNumber { return formats.headerRight }
+    if type == .instant || type == .due { return formats.headerCentre }
+    return isBesideNumber(position) || type == .spelt ? formats.headerIndented : formats.header
+  }
+
+  private func isBesideNumber(_ position: Int) -> Bool { position > 0 && columns[position - 1].type.isNumber }
 
   /// Ends the table.
   mutating func finish() throws(SpreadsheetError) { try finish(isLast: true) }
@@ -235,14 +253,19 @@ struct DataSheet: RowSink {
   private mutating func finish(isLast: Bool) throws(SpreadsheetError) {
     let lastRow = row - 1
     guard lastRow > 0 else { return try sheet.setAutofilter(area(rows: 0...0)) }
-    if table.hasTotals { try writeTotals(lastRow: lastRow, isLast: isLast) }
+    if table.shape.totalLabelColumn != nil { try writeTotals(lastRow: lastRow, isLast: isLast) }
     try sheet.addTable(excelTable, firstRow: 0, firstColumn: 0, rowCount: lastRow)
     for (position, column) in columns.enumerated() {
       let cells = CellRange(rows: 1...lastRow, columns: position...position)
-      if column.kind == .status { try sheet.addChoice(of: ["open", "acknowledged", "closed"], in: cells) }
-      if column.name == "severity" { try colourSeverity(cells) }
-      if column.name == "age_days" { try markOld(cells) }
+      if column.type == .status { try sheet.addChoice(of: FindingStatus.allCases.map(\.rawValue), in: cells) }
+      if column.type == .due { try sheet.addDayEntry(in: cells) }
+      if column.type == .severity { try colourSeverity(cells) }
+      if column.type == .days { try markOld(cells) }
     }
+    try sheet.ignoreNumbersAsText(
+      in: columns.indices.filter { columns[$0].type.isId }.map {
+        CellRange(rows: 1...lastRow, columns: $0...$0)
+      })
   }
 
   /// Marks what is older than a week, proofs only while they are not settled.
@@ -297,7 +320,7 @@ struct DataSheet: RowSink {
               : sumOfThisSheet(position, currencyColumn, name, lastRow: lastRow),
             result: Money.number(sum.units, digits: sum.digits ?? 0), row: totalRow, column: position,
             format: sum.digits.map { formats.total(digits: $0) } ?? formats.totalCount)
-        } else if column.name == table.totalLabelColumn {
+        } else if column.name == table.shape.totalLabelColumn {
           try sheet.writeText(label, row: totalRow, column: position, format: formats.totalLabel)
         } else {
           try sheet.writeBlank(row: totalRow, column: position, format: formats.totalLabel)
@@ -329,11 +352,5 @@ extension String {
   fileprivate var characterCount: Int {
     // CR and LF together are one character.
     utf8.allSatisfy { $0 < 0x80 && $0 != 0x0D } ? utf8.count : count
-  }
-
-  /// `paid_not_delivered` as people write it.
-  var asWords: String {
-    let words = replacing("_", with: " ")
-    return words.prefix(1).uppercased() + words.dropFirst()
   }
 }

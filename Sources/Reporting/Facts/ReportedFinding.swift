@@ -32,13 +32,15 @@ package struct ReportedFinding: Sendable {
   package var owner: String?
   /// What people wrote about it.
   package var remark: String?
+  /// The day by which people want it settled, `2026-12-01`.
+  package var due: String?
 
   /// A finding whose id is that of its kind and subject.
   ///
   /// - Parameter findingId: ``Finding/findingId``, where it is known already.
   package init(
     _ finding: Finding, findingId: String? = nil, firstSeen: Instant, status: String = "open", owner: String? = nil,
-    remark: String? = nil
+    remark: String? = nil, due: String? = nil
   ) {
     self.findingId = findingId ?? finding.findingId
     self.finding = finding
@@ -46,5 +48,6 @@ package struct ReportedFinding: Sendable {
     self.status = status
     self.owner = owner
     self.remark = remark
+    self.due = due
   }
 }

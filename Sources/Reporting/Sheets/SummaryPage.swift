@@ -103,13 +103,13 @@ struct SummaryPage {
       let cell = CellRange(rows: tileRow + 1...tileRow + 1, columns: 0...0)
       try sheet.addConditionalFormat(.text(equals: "NOT BALANCED", formats.bad), in: cell)
     }
-    let critical = findings.openByKind.reduce(0) { $0 + ($1.key.severity == .critical ? $1.value : 0) }
+    let critical = findings.count(.critical)
     let tiles = [
       ("Orders read", totals.ordersRead, formats.tile),
       ("Open findings", findings.closing, formats.tile),
       ("Critical", critical, critical > 0 ? formats.tileBad : formats.tile),
       ("New since the run before", findings.new, formats.tile),
-      ("Open for 7 days or more", findings.ageing.overSevenDays, formats.tile),
+      ("At stake, amount unknown", findings.open.unknown, findings.open.unknown > 0 ? formats.tileBad : formats.tile),
     ]
     for (position, (label, number, format)) in tiles.enumerated() {
       let columns = 1 + 2 * position...2 + 2 * position
@@ -219,23 +219,14 @@ struct SummaryPage {
   }
 
   private func note(on data: DataSheet) -> String {
-    let all = options.formats.contains(.csv) ? "; all are in \(data.table.fileName) beside this workbook." : "."
-    return switch data.table {
-    case .findings:
-      "Everything open, worst first. Status, owner and remark are for you to fill in."
-    case .users: "Orders of the period by user and currency, with the sums below."
-    case .amounts: "Orders of the period by price and product, with the sums below."
-    case .refunds: "What Apple took back in the period, whenever the order was, as negative amounts."
-    case .sandbox: "Test purchases: who bought what. They are in no total."
-    case .receipts:
-      options.listsAllReceipts
-        ? "Every proof of purchase in scope and what came of asking Apple about it."
-        : "Only those of the \(grouped(options.receiptsInScope)) receipts that are not verified\(all)"
-    case .orders:
-      options.listsAllOrders
-        ? "Every order of the period."
-        : "Only those of the \(grouped(options.ordersInPeriod)) orders with findings\(all)"
+    let all = options.hasFiles ? "; all are in \(data.table.fileName) beside this workbook." : "."
+    if data.table == .receipts, !options.listsAllReceipts {
+      return "Only those of the \(grouped(options.receiptsInScope)) receipts that are not verified\(all)"
     }
+    if data.table == .orders, !options.listsAllOrders {
+      return "Only those of the \(grouped(options.ordersInPeriod)) orders with findings\(all)"
+    }
+    return data.table.shape.sheetNote
   }
 
   private func grouped(_ number: Int) -> String {

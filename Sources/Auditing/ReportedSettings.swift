@@ -1,0 +1,49 @@
+import Reconciliation
+import Reporting
+import Run
+
+extension Settings {
+  /// By app the kinds of finding that nothing it is asked through can tell of.
+  var notChecked: [String: [FindingKind]] {
+    var kinds: [String: [FindingKind]] = [:]
+    for app in apps {
+      let channel: EvidenceChannel =
+        switch effectiveChannel(of: app) {
+        case .verifyReceipt: .verifyReceipt
+        case .auto, .serverApi: .serverApi
+        }
+      if !channel.unseenKinds.isEmpty { kinds[app.name] = channel.unseenKinds }
+    }
+    return kinds
+  }
+
+  /// What the audit was set to, for readers of the workbook.
+  var settingWords: [SettingWords] {
+    var words = apps.map { app in
+      SettingWords(
+        "Channel of \(app.name)",
+        effectiveChannel(of: app) == .verifyReceipt
+          ? "verifyReceipt: tells no prices, no parts of refunds and no refunds of consumables"
+          : "App Store Server API")
+    }
+    words += [
+      SettingWords("Lookback", "\(lookback.words): orders older than that are not looked at for findings"),
+      SettingWords("Grace of deliveries", "\(deliveryGrace.words) from payment to delivery"),
+      SettingWords("Grace of evidence", "\(evidenceGrace.words) until a receipt or transaction must be there"),
+      SettingWords("Grace of look-ups", "\(notFoundGrace.words) until an id that Apple does not know is unpaid"),
+      SettingWords("Match window", "\(matchWindow.words) between order and purchase that belong together"),
+      SettingWords("Stuck after", "\(stuckAfter.words) of asking without an answer"),
+      SettingWords("Grace of subscriptions", "\(subscriptionGrace.words) after the newest expiry"),
+      SettingWords("Clock skew", "\(clockSkew.words) that clocks may differ"),
+      SettingWords(
+        "Tolerance of amounts",
+        "\(Money.decimalText(Int128(amountToleranceMillionths), digits: 6)) of a major unit of the currency"),
+      SettingWords(
+        "Test users", testUsers.isEmpty ? "none" : "\(testUsers.count): their sandbox orders are listed apart"),
+      SettingWords("Stale after", "\(staleAfter.words): then Apple is asked again"),
+      SettingWords("Refund window", "\(refundWindow.words) in which a refund is still likely"),
+      SettingWords("Version", "night-audit \(Version.current)"),
+    ]
+    return words
+  }
+}

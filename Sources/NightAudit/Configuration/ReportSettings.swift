@@ -1,0 +1,63 @@
+import AppStore
+import AuditStore
+import Foundation
+import Reconciliation
+import Reporting
+import Run
+
+extension SettingsLoader {
+  /// What reports look like and who takes care of what they find.
+  func loadReportSettings(into settings: inout Settings) throws {
+    if let names = list("report.formats") {
+      settings.formats = Set(
+        try names.map { name in
+          guard let format = ReportFormat(rawValue: name) else {
+            let known = ReportFormat.allCases.map(\.rawValue).joined(separator: ", ")
+            throw ConfigurationError(key: "report.formats", problem: "\(name) is no format; use some of \(known)")
+          }
+          return format
+        })
+    }
+    if let name = text("report.excelLocale") {
+      guard let locale = ExcelLocale(name) else {
+        throw ConfigurationError(
+          key: "report.excelLocale", problem: "\(name) is no locale; write language and region, such as de-DE")
+      }
+      settings.excelLocale = locale
+    }
+    if let path = text("report.pseudonymise") { settings.pseudonyms = try pseudonyms(path) }
+    settings.owners = try owners()
+  }
+
+  private func pseudonyms(_ path: String) throws -> Pseudonyms {
+    let key = "report.pseudonymise"
+    guard let pseudonyms = Pseudonyms(key: Array(try SecretFile.read(path, key: key).reveal().utf8)) else {
+      throw ConfigurationError(
+        key: key,
+        problem: "\(path) holds fewer than \(Pseudonyms.shortestKey) bytes, which could be guessed; write a key to it "
+          + "with `openssl rand -hex 32`")
+    }
+    return pseudonyms
+  }
+
+  /// The section's keys, dots and all.
+  static let ownersPrefix = "findings.owners."
+
+  private func owners() throws -> FindingOwners {
+    var owners = FindingOwners()
+    for (key, value) in fileValues.sorted(by: { $0.key < $1.key }) where key.hasPrefix(Self.ownersPrefix) {
+      let word = String(key.dropFirst(Self.ownersPrefix.count))
+      guard case .scalar(let text) = value, let name = try? PeopleText.owner(text) else {
+        throw ConfigurationError(key: key, problem: "must be a name on one line")
+      }
+      if let kind = FindingKind(rawValue: word) {
+        owners.byKind[kind] = name
+      } else if let severity = Severity(rawValue: word) {
+        owners.bySeverity[severity] = name
+      } else {
+        throw ConfigurationError(key: key, problem: "\(word) is neither a kind of finding nor a severity")
+      }
+    }
+    return owners
+  }
+}

@@ -1,0 +1,112 @@
+import Glibc
+
+/// A table as a CSV file, and where that is wanted its twin for Excel.
+struct CSVTable<Row: TableRow> {
+  private let plain: CSVFile
+  private let excel: CSVFile?
+  private let columns = Row.columns
+  private let types = Row.columns.map(\.head.type)
+  private let pseudonyms: Pseudonyms?
+
+  /// Creates the files with their header rows.
+  init(_ options: ReportOptions) throws(ReportError) {
+    let table = Row.table
+    let names = Row.columns.map(\.head.name)
+    plain = try CSVFile(directory: options.directory, name: table.fileName, header: names, dialect: .plain)
+    excel =
+      options.formats.contains(.csvExcel)
+      ? try CSVFile(
+        directory: options.directory, name: table.excelFileName, header: names, dialect: .excel(options.excelLocale))
+      : nil
+    pseudonyms = options.pseudonyms
+  }
+
+  /// Adds a row.
+  func add(_ row: Row) throws(ReportError) {
+    for (place, column) in columns.enumerated() {
+      let type = types[place]
+      var cell = column.cell(row)
+      if let pseudonyms { cell = pseudonyms.apply(to: cell, as: type) }
+      plain.text.put(cell, as: type)
+      excel?.text.put(cell, as: type)
+    }
+    try plain.endRow()
+    try excel?.endRow()
+  }
+
+  /// Brings the files to disk.
+  func finish() throws(ReportError) -> [ReportFile] {
+    let file = try plain.finish()
+    guard let excel else { return [file] }
+    return [file, try excel.finish()]
+  }
+}
+
+/// One file of comma-separated values. Dropped without `finish`, it is closed as it is.
+///
+/// Used by one thread at a time; not `Sendable`.
+final class CSVFile {
+  /// The row in the making.
+  var text: CSVText
+  private var file: OutputFile?
+  private let name: String
+  private var rows = 0
+
+  private static let blockSize = 1 << 17
+
+  init(directory: String, name: String, header: [String], dialect: CSVDialect) throws(ReportError) {
+    var file = try OutputFile(directory: directory, name: name)
+    try file.write(dialect.mark)
+    var text = CSVText(capacity: CSVFile.blockSize + (1 << 14), dialect: dialect)
+    for name in header { text.text(name) }
+    text.endRow()
+    self.text = text
+    self.name = name
+    self.file = Optional(consume file)
+  }
+
+  func endRow() throws(ReportError) {
+    text.endRow()
+    rows += 1
+    if text.count >= CSVFile.blockSize { try flush() }
+  }
+
+  private func flush() throws(ReportError) {
+    try file?.write(text)
+    text.removeAll()
+  }
+
+  /// Brings it to disk; nothing may be added afterwards.
+  func finish() throws(ReportError) -> ReportFile {
+    try flush()
+    guard let file = file.take() else { throw ReportError.cannotWrite(file: name, systemError: EBADF) }
+    return try file.finish(rows: rows)
+  }
+}
+
+/// Every CSV file of a report.
+struct CSVFiles {
+  let findings: CSVTable<FindingLine>
+  let users: CSVTable<UserLine>
+  let amounts: CSVTable<PricePointLine>
+  let refunds: CSVTable<RefundRow>
+  let sandbox: CSVTable<SandboxRow>
+  let receipts: CSVTable<ReceiptLine>
+  let orders: CSVTable<OrderLine>
+
+  init(_ options: ReportOptions) throws(ReportError) {
+    findings = try CSVTable(options)
+    users = try CSVTable(options)
+    amounts = try CSVTable(options)
+    refunds = try CSVTable(options)
+    sandbox = try CSVTable(options)
+    receipts = try CSVTable(options)
+    orders = try CSVTable(options)
+  }
+
+  /// Brings all of them to disk.
+  func finish() throws(ReportError) -> [ReportFile] {
+    try findings.finish() + users.finish() + amounts.finish() + refunds.finish() + sandbox.finish()
+      + receipts.finish() + orders.finish()
+  }
+}

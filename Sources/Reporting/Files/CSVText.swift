@@ -1,0 +1,311 @@
+import Reconciliation
+
+/// How a file of comma-separated values is written.
+struct CSVDialect: Hashable, Sendable {
+  var separator = UInt8(ascii: ",")
+  var decimalMark = UInt8(ascii: ".")
+  /// Between day and time.
+  var timeMark = UInt8(ascii: "T")
+  /// Whether times end with the `Z` that says UTC.
+  var namesZone = true
+  /// Whether ids are written as `="…"`, for a program that would take them for numbers.
+  var marksIds = false
+  /// What a file begins with.
+  var mark: [UInt8] = []
+
+  /// For machines: RFC 4180.
+  static let plain = CSVDialect()
+
+  /// For a double click in Excel: UTF-8 told by its mark, separators as the locale has them, every digit of an id kept.
+  static func excel(_ locale: ExcelLocale) -> CSVDialect {
+    CSVDialect(
+      separator: UInt8(ascii: locale.separatesBySemicolon ? ";" : ","),
+      decimalMark: UInt8(ascii: locale.separatesBySemicolon ? "," : "."), timeMark: UInt8(ascii: " "),
+      namesZone: false, marksIds: true, mark: [0xEF, 0xBB, 0xBF])
+  }
+}
+
+/// `report.excelLocale`: the language and region that Excel is set to, such as `de-DE`.
+package struct ExcelLocale: Hashable, Sendable {
+  /// As it was written.
+  package let name: String
+  /// Whether numbers have a decimal comma, so that Excel separates values by semicolons.
+  package let separatesBySemicolon: Bool
+
+  /// Excel as it is set up in the United States.
+  package static let unitedStates = ExcelLocale(name: "en-US", separatesBySemicolon: false)
+
+  private init(name: String, separatesBySemicolon: Bool) {
+    self.name = name
+    self.separatesBySemicolon = separatesBySemicolon
+  }
+
+  /// nil for anything but a language with or without a region, as `de`, `de-DE` or `de_DE`.
+  package init?(_ name: String) {
+    guard let match = name.wholeMatch(of: /([a-z]{2,3})([-_][A-Za-z]{4})?([-_]([A-Z]{2}|[0-9]{3}))?/) else {
+      return nil
+    }
+    let language = String(match.1)
+    let region = match.4.map(String.init) ?? ""
+    self.init(
+      name: name,
+      separatesBySemicolon: ExcelLocale.isComma(language: language, region: region))
+  }
+
+  /// Whether the decimal mark is a comma (Unicode CLDR, `decimal` of the default numbering system).
+  private static func isComma(language: String, region: String) -> Bool {
+    if ["CH", "LI"].contains(region), ["de", "it", "gsw", "rm"].contains(language) { return false }
+    if language == "es" {
+      return !["MX", "US", "419", "PR", "DO", "GT", "HN", "NI", "PA", "PE", "SV", "CU"].contains(region)
+    }
+    if language == "en" { return ["ZA", "DE", "NL", "AT", "SE", "DK", "FI", "BE", "SI"].contains(region) }
+    return commas.contains(language)
+  }
+
+  private static let commas: Set<String> = [
+    "af", "az", "be", "bg", "bs", "ca", "cs", "da", "de", "el", "et", "eu", "fi", "fo", "fr", "gl", "hr", "hu", "hy",
+    "id", "is", "it", "ka", "kk", "ky", "lt", "lv", "mk", "nb", "nl", "nn", "no", "pl", "pt", "ro", "ru", "sk", "sl",
+    "sq", "sr", "sv", "tr", "uk", "uz", "vi",
+  ]
+}
+
+/// Rows of comma-separated values in the making (RFC 4180: comma, CRLF, quotes doubled), as UTF-8.
+///
+/// A row costs no allocation: millions of them are written every night.
+struct CSVText: ~Copyable {
+  private let dialect: CSVDialect
+  private var storage: UnsafeMutableBufferPointer<UInt8>
+  /// How many bytes were written.
+  private(set) var count = 0
+
+  private static let quote = UInt8(ascii: "\"")
+
+  init(capacity: Int, dialect: CSVDialect = .plain) {
+    self.dialect = dialect
+    storage = .allocate(capacity: max(capacity, 64))
+  }
+
+  deinit { storage.deallocate() }
+
+  /// What was written.
+  var bytes: [UInt8] { withBytes { [UInt8]($0) } }
+
+  /// Lends what was written.
+  borrowing func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(storage)[..<count]))
+  }
+
+  mutating func removeAll() { count = 0 }
+
+  // MARK: - Cells
+
+  /// Adds a cell of a column.
+  mutating func put(_ cell: Cell, as type: ColumnType) {
+    switch cell {
+    case .blank: blank()
+    case .text(let text) where type.isId && dialect.marksIds: mark(text)
+    case .id(let id) where type.isId && dialect.marksIds: mark(id.text)
+    case .text(let text): self.text(text)
+    case .id(let id): self.id(id)
+    case .count(let number): decimal(Int128(number), digits: 0)
+    case .decimal(let units, let digits): decimal(units, digits: digits)
+    case .figure(let text): figure(text)
+    case .instant(let instant): self.instant(instant)
+    case .day(let day): figure(day)
+    }
+  }
+
+  mutating func blank() {
+    reserve(1)
+    put(dialect.separator)
+  }
+
+  /// Ends the row. Every cell has put a comma behind itself.
+  mutating func endRow() {
+    reserve(1)
+    storage[count - 1] = 0x0D
+    put(0x0A)
+  }
+
+  /// Text; such as a spreadsheet would run as a formula is defused with an apostrophe before it.
+  mutating func text(_ text: String) {
+    var text = text
+    text.withUTF8 { self.text(UnsafeRawBufferPointer($0)) }
+  }
+
+  mutating func id(_ id: Identifier) { id.withUTF8 { text($0) } }
+
+  private mutating func text(_ content: UnsafeRawBufferPointer) {
+    // Every byte doubled, both quotes, the apostrophe and the comma.
+    reserve(2 * content.count + 4)
+    if Self.isPlain(content, separator: dialect.separator) {
+      let target = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(storage)[count...])
+      target.copyMemory(from: content)
+      count += content.count
+    } else {
+      putCarefully(content)
+    }
+    put(dialect.separator)
+  }
+
+  private static func isPlain(_ content: UnsafeRawBufferPointer, separator: UInt8) -> Bool {
+    guard let first = content.first else { return true }
+    if isFormulaStart(first) { return false }
+    guard content.count >= 8 else { return !content.contains { isSpecial($0, separator) } }
+    // Eight bytes at a time; the last ones may be looked at twice.
+    var found: UInt64 = 0
+    for start in stride(from: 0, to: content.count - 8, by: 8) { found |= specials(content, at: start, separator) }
+    return found | specials(content, at: content.count - 8, separator) == 0
+  }
+
+  /// Not 0 when one of eight bytes is special.
+  private static func specials(
+    _ content: UnsafeRawBufferPointer, at start: Int, _ separator: UInt8
+  ) -> UInt64 {
+    let word = content.loadUnaligned(fromByteOffset: start, as: UInt64.self)
+    func marks(_ byte: UInt8) -> UInt64 {
+      // A byte that is 0 becomes 0xFF and had its highest bit clear (Mycroft 1987).
+      let rest = word ^ UInt64(byte) &* 0x0101_0101_0101_0101
+      return (rest &- 0x0101_0101_0101_0101) & ~rest & 0x8080_8080_8080_8080
+    }
+    return marks(separator) | marks(quote) | marks(0x0D) | marks(0x0A)
+  }
+
+  /// What makes a spreadsheet take text for a formula (OWASP, CSV injection).
+  private static func isFormulaStart(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "="), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "@"), 0x09, 0x0D: true
+    default: false
+    }
+  }
+
+  private static func isSpecial(_ byte: UInt8, _ separator: UInt8) -> Bool {
+    byte == separator || byte == quote || byte == 0x0D || byte == 0x0A
+  }
+
+  private mutating func putCarefully(_ content: UnsafeRawBufferPointer) {
+    let separator = dialect.separator
+    let isQuoted = content.contains { Self.isSpecial($0, separator) }
+    if isQuoted { put(Self.quote) }
+    if let first = content.first, Self.isFormulaStart(first) { put(UInt8(ascii: "'")) }
+    for byte in content {
+      if byte == Self.quote { put(Self.quote) }
+      put(byte)
+    }
+    if isQuoted { put(Self.quote) }
+  }
+
+  /// An id as a formula that yields it: Excel shows every digit of it then.
+  private mutating func mark(_ text: String) {
+    // Excel's limit for text inside a formula.
+    guard text.utf16.count <= 250, !text.unicodeScalars.contains(where: { $0.value < 0x20 }) else {
+      return self.text(text)
+    }
+    let doubled = text.replacing("\"", with: "\"\"\"\"")
+    put(text: "\"=\"\"\(doubled)\"\"\"")
+  }
+
+  private mutating func put(text: String) {
+    reserve(text.utf8.count + 1)
+    for byte in text.utf8 { put(byte) }
+    put(dialect.separator)
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
+
+  mutating func decimal(_ units: Int128, digits: UInt8) {
+    guard let small = Int64(exactly: units) else {
+      // The longest number of 128 bits has 39 places, and more zeros are not put before a point than a currency has.
+      reserve(64)
+      for byte in Money.decimalText(units, digits: digits).utf8 {
+        put(byte == UInt8(ascii: ".") ? dialect.decimalMark : byte)
+      }
+      return put(dialect.separator)
+    }
+    reserve(32)
+    if small < 0 { put(UInt8(ascii: "-")) }
+    let magnitude = small.magnitude
+    if digits == 0 {
+      put(magnitude, places: Self.places(magnitude))
+    } else {
+      let (whole, fraction) = magnitude.quotientAndRemainder(dividingBy: Money.powersOfTen[Int(digits)].magnitude)
+      put(whole, places: Self.places(whole))
+      put(dialect.decimalMark)
+      put(fraction, places: Int(digits))
+    }
+    put(dialect.separator)
+  }
+
+  /// A number, which is never defused; the two infinities are spelt as Table Schema does.
+  mutating func figure(_ text: String) {
+    let number =
+      switch text {
+      case "Infinity": "INF"
+      case "-Infinity": "-INF"
+      default: text
+      }
+    let marks = Set("-.".utf8)
+    guard number != text || text.utf8.allSatisfy({ Self.isDigit($0) || marks.contains($0) }) else {
+      return self.text(text)
+    }
+    put(text: number.replacing(".", with: String(UnicodeScalar(dialect.decimalMark))))
+  }
+
+  /// RFC 3339 in UTC, whole seconds toward the past: `2026-11-19T22:14:03Z`.
+  mutating func instant(_ instant: Instant) {
+    let time = CivilTime(seconds: instant.seconds)
+    let date = CivilDate(daysSince1970: time.day)
+    reserve(32)
+    if date.year < 0 { put(UInt8(ascii: "-")) }
+    let year = date.year.magnitude
+    put(year, places: max(4, Self.places(year)))
+    put(UInt8(ascii: "-"), date.month)
+    put(UInt8(ascii: "-"), date.day)
+    put(dialect.timeMark, time.hour)
+    put(UInt8(ascii: ":"), time.minute)
+    put(UInt8(ascii: ":"), time.second)
+    if dialect.namesZone { put(UInt8(ascii: "Z")) }
+    put(dialect.separator)
+  }
+
+  // MARK: - Bytes
+
+  /// Makes room for so many bytes more; what is put afterwards goes without a look.
+  private mutating func reserve(_ more: Int) {
+    guard storage.count - count < more else { return }
+    let larger = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: 2 * storage.count + more)
+    _ = larger.update(fromContentsOf: storage[..<count])
+    storage.deallocate()
+    storage = larger
+  }
+
+  private mutating func put(_ byte: UInt8) {
+    storage[count] = byte
+    count += 1
+  }
+
+  /// The last so many decimal places of a number, zeros in front.
+  private mutating func put(_ number: UInt64, places: Int) {
+    var rest = number
+    for index in stride(from: count + places - 1, through: count, by: -1) {
+      storage[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+      rest /= 10
+    }
+    count += places
+  }
+
+  private mutating func put(_ mark: UInt8, _ number: UInt8) {
+    put(mark)
+    put(UInt8(ascii: "0") + number / 10)
+    put(UInt8(ascii: "0") + number % 10)
+  }
+
+  private static func places(_ number: UInt64) -> Int {
+    var (places, rest) = (1, number)
+    while rest >= 10 {
+      rest /= 10
+      places += 1
+    }
+    return places
+  }
+}

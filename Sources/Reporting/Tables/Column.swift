@@ -1,0 +1,131 @@
+import Reconciliation
+
+/// What a column holds: how a sheet shows it, and what machines may expect in it.
+enum ColumnType: Hashable, Sendable {
+  case text
+  /// An id: text, of digits or not.
+  case id
+  /// The shop's id of a user.
+  case user
+  /// The stable id of a finding.
+  case digest
+  /// One of few words of the program's own.
+  case word([String])
+  /// A word that a sheet prints as people write it.
+  case spelt
+  /// `true` or `false`.
+  case flag
+  case currency
+  /// The order that a sheet links to.
+  case orderLink
+  /// Filled in by people in the sheet.
+  case people
+  /// One of the statuses that people choose from.
+  case status
+  /// A day that people fill in.
+  case due
+  /// Sentences.
+  case prose
+  /// Never below zero. `unit`: what is counted, `1` for things, `d` for days.
+  case count(unit: String)
+  /// A whole number of any sign: a broken row's quantity may be one.
+  case number
+  /// A count of its own rows, added up below a sheet by currency.
+  case tally
+  /// A number that is a name: never grouped.
+  case code
+  /// Money, added up below a sheet by currency.
+  case amount
+  /// The part of such money that one disposition has: mostly none of it.
+  case share
+  /// Money that means nothing added up.
+  case price
+  case percentage
+  case instant
+
+  static let things = ColumnType.count(unit: "1")
+  static let days = ColumnType.count(unit: "d")
+  static let severity = ColumnType.word(Severity.allCases.map(\.rawValue))
+  static let disposition = ColumnType.word(Disposition.allCases.map(\.rawValue))
+
+  var isMoney: Bool {
+    switch self {
+    case .amount, .share, .price: true
+    case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .people, .status, .due, .prose,
+      .count, .number, .tally, .code, .percentage, .instant:
+      false
+    }
+  }
+
+  var isNumber: Bool {
+    switch self {
+    case .count, .number, .tally, .code, .amount, .share, .price, .percentage: true
+    case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .people, .status, .due, .prose,
+      .instant:
+      false
+    }
+  }
+
+  /// Whether it is text that a spreadsheet would like to be a number.
+  var isId: Bool {
+    switch self {
+    case .id, .user, .digest, .orderLink: true
+    case .text, .word, .spelt, .flag, .currency, .people, .status, .due, .prose, .count, .number, .tally, .code,
+      .amount, .share, .price, .percentage, .instant:
+      false
+    }
+  }
+
+  /// Whether people write into it.
+  var isForPeople: Bool {
+    switch self {
+    case .people, .status, .due: true
+    case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .prose, .count, .number, .tally,
+      .code, .amount, .share, .price, .percentage, .instant:
+      false
+    }
+  }
+}
+
+/// A column without its rows: how it is called, what it means and how it looks.
+struct ColumnHead: Hashable, Sendable {
+  /// As CSV heads it.
+  let name: String
+  let type: ColumnType
+  /// In characters.
+  let width: Double
+  /// What stands in it, for those who read `datapackage.json` or the note on its header.
+  let meaning: String
+
+  /// As a sheet heads it: underscores as spaces, the first letter a capital.
+  var title: String { name.asWords }
+}
+
+/// A column with everything that is known about it, its writer included.
+struct Column<Row>: Sendable {
+  let head: ColumnHead
+  /// What a row has in it.
+  let cell: @Sendable (Row) -> Cell
+
+  init(
+    _ name: String, _ type: ColumnType, _ width: Double, _ meaning: String, _ cell: @escaping @Sendable (Row) -> Cell
+  ) {
+    head = ColumnHead(name: name, type: type, width: width, meaning: meaning)
+    self.cell = cell
+  }
+}
+
+/// A row of one of the report's tables.
+protocol TableRow: Sendable {
+  static var table: ReportTable { get }
+  /// From left to right, as the file has them. Names and order are a contract: columns are only ever added at the end.
+  static var columns: [Column<Self>] { get }
+}
+
+extension String {
+  /// `paid_not_delivered` as people write it.
+  var asWords: String {
+    let words = replacing("_", with: " ")
+    return words.prefix(1).uppercased() + words.dropFirst()
+  }
+}

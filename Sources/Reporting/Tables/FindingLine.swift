@@ -1,0 +1,89 @@
+import Reconciliation
+
+/// A row of `findings.csv`.
+struct FindingLine: TableRow {
+  let reported: ReportedFinding
+  /// One column of currency heads two amounts. A second charge in another currency than the order's is what is at stake;
+  /// the order's own amount is on its row.
+  let currency: Currency?
+  /// What days are counted to.
+  let asOf: Instant
+
+  init(_ reported: ReportedFinding, asOf: Instant) {
+    self.reported = reported
+    self.asOf = asOf
+    currency = (reported.finding.atStake ?? reported.finding.amount)?.currency
+  }
+
+  private var finding: Finding { reported.finding }
+
+  private var amount: Money? { finding.amount?.currency == currency ? finding.amount : nil }
+
+  static let table = ReportTable.findings
+
+  static let shape = ReportTable.Shape(
+    title: "Findings", formulaName: "FindingsTable", fileName: "findings.csv",
+    meaning: "Discrepancies that a person must look at: everything open in the lookback.",
+    sheetNote: "Everything open, worst first. Status, owner, due and remark are for you to fill in.",
+    primaryKey: ["finding_id"],
+    sheetOrder: [
+      "severity", "kind", "order_id", "user_id", "at_stake", "currency", "days_since", "status", "owner", "due",
+      "remark", "reason", "suggested_action",
+    ],
+    frozenColumns: 3, pagesWide: 2, tabColour: Palette.red)
+
+  static let columns: [Column<FindingLine>] = [
+    Column("finding_id", .digest, 12, "Stable id: the same discrepancy has the same one every night.") {
+      .text($0.reported.findingId)
+    },
+    Column("kind", .spelt, 24, "What is wrong; the sheet About explains every kind.") {
+      .text($0.finding.kind.rawValue)
+    },
+    Column("severity", .severity, 10, "critical: now; major: this week; minor: data quality.") {
+      .text($0.finding.severity.rawValue)
+    },
+    Column("order_id", .orderLink, 21, "The shop's id of the order.") { Cell($0.finding.orderId) },
+    Column("user_id", .user, 19, "The shop's id of the user.") { Cell($0.finding.userId) },
+    Column("product_id", .id, 18, "App Store product identifier.") { Cell($0.finding.productId) },
+    Column("transaction_id", .id, 20, "Apple's id of the purchase.") { Cell($0.finding.transactionId) },
+    Column("receipt_id", .id, 16, "The shop's id of the proof of purchase.") { Cell($0.finding.receiptId) },
+    Column("delivery_id", .id, 16, "The shop's id of the delivery.") { Cell($0.finding.deliveryId) },
+    Column(
+      "environment", .text, 13, "Apple's environment of the payment: Production, Sandbox, Xcode or LocalTesting."
+    ) { Cell($0.finding.environment?.rawValue) },
+    Column("currency", .currency, 10, "ISO 4217 code, of both amounts.") { Cell($0.currency?.code) },
+    Column(
+      "amount", .price, 14, "Amount of the order as the shop recorded it, or of the payment where there is no order."
+    ) { Cell($0.amount) },
+    Column(
+      "at_stake", .amount, 14,
+      "Money at stake; on one finding of an order only, so that it can be added up. "
+        + "Empty beside an empty amount: money is at stake, and nobody knows how much."
+    ) { Cell($0.finding.atStake) },
+    Column("paid_at", .instant, 20, "Apple's purchase date.") { Cell($0.finding.paidAt) },
+    Column("delivered_at", .instant, 20, "The latest delivery that was not taken back.") {
+      Cell($0.finding.deliveredAt)
+    },
+    Column("first_seen", .instant, 20, "As-of of the run that met the finding first.") {
+      .instant($0.reported.firstSeen)
+    },
+    Column("age_days", .days, 10, "Whole days since first_seen: how long people have known.") {
+      Cell(daysSince: $0.reported.firstSeen, asOf: $0.asOf)
+    },
+    Column("status", .status, 14, "What people made of the finding: open, acknowledged or closed.") {
+      .text($0.reported.status)
+    },
+    Column("owner", .people, 16, "Who takes care of it.") { Cell($0.reported.owner) },
+    Column("reason", .prose, 64, "What was seen, in words.") { .text($0.finding.reason) },
+    Column("suggested_action", .prose, 58, "What to do about it.") { .text($0.finding.kind.suggestedAction) },
+    Column(
+      "occurred_at", .instant, 20,
+      "When the deal happened: Apple's purchase date, else the order's, delivery's or receipt's own."
+    ) { Cell($0.finding.occurredAt) },
+    Column("days_since", .days, 10, "Whole days since occurred_at: how old the deal is.") {
+      Cell(daysSince: $0.finding.occurredAt, asOf: $0.asOf)
+    },
+    Column("due", .due, 12, "The day by which people want it settled.") { $0.reported.due.map { .day($0) } ?? .blank },
+    Column("remark", .people, 36, "What people wrote about it.") { Cell($0.reported.remark) },
+  ]
+}

@@ -1,0 +1,99 @@
+import Reconciliation
+
+/// A row of `orders.csv`.
+struct OrderLine: TableRow {
+  let orderId: Identifier
+  let userId: Identifier
+  let productId: Identifier
+  let quantity: Int32
+  let currency: String
+  let amount: Cell
+  let status: String
+  let disposition: Disposition
+  let payment: String?
+  let paymentReason: PaymentReason?
+  let transactionId: Identifier?
+  let environment: AppleEnvironment?
+  let createdAt: Instant
+  let paidAt: Instant?
+  let deliveredAt: Instant?
+  let refundedAt: Instant?
+  let checkedAt: Instant?
+  /// Kinds of its findings.
+  let findings: String?
+
+  init(_ judgement: borrowing Judgement) {
+    switch judgement.row {
+    case .valid(let order):
+      (orderId, userId, productId) = (order.orderId, order.userId, order.productId)
+      (quantity, createdAt) = (order.quantity, order.createdAt)
+      (currency, amount, status) = (order.amount.currency.code, Cell(order.amount), order.status.rawValue)
+    case .bad(let bad):
+      (orderId, userId, productId) = (bad.orderId, bad.userId, bad.productId)
+      (quantity, createdAt) = (bad.quantity, bad.createdAt)
+      // As the database prints them: what is wrong with the row may be any of these.
+      (currency, amount, status) = (bad.currencyText, .figure(bad.amountText), bad.statusText)
+    }
+    disposition = judgement.disposition
+    payment = judgement.verdict?.name
+    paymentReason = judgement.verdict?.reason
+    transactionId = judgement.transactionId
+    environment = judgement.environment
+    paidAt = judgement.paidAt
+    deliveredAt = judgement.deliveredAt
+    refundedAt = judgement.refundedAt
+    checkedAt = judgement.checkedAt
+    findings = judgement.findings.isEmpty ? nil : judgement.findings.kindWords
+  }
+
+  static let table = ReportTable.orders
+
+  static let shape = ReportTable.Shape(
+    title: "Orders", formulaName: "OrdersTable", fileName: "orders.csv",
+    meaning: "Every order created in the period, with the one bucket that it ended in.",
+    sheetNote: "Every order of the period.", primaryKey: ["order_id"], pagesWide: 2)
+
+  static let columns: [Column<OrderLine>] = [
+    Column("order_id", .id, 21, "The shop's id of the order.") { .id($0.orderId) },
+    Column("user_id", .user, 19, "Who placed it.") { .id($0.userId) },
+    Column("product_id", .id, 18, "App Store product identifier.") { .id($0.productId) },
+    Column("quantity", .number, 10, "Units ordered.") { .count(Int64($0.quantity)) },
+    Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.currency) },
+    Column("amount", .amount, 14, "Total of the order as the shop recorded it.") { $0.amount },
+    Column("status", .text, 11, "What the shop believes.") { .text($0.status) },
+    Column("disposition", .disposition, 24, "The one bucket that the order ended in; the sheet About explains them.") {
+      .text($0.disposition.rawValue)
+    },
+    Column(
+      "payment", .word(["paid", "reversed", "unpaid", "unconfirmed"]), 13,
+      "The verdict on payment: paid, reversed, unpaid or unconfirmed."
+    ) { Cell($0.payment) },
+    Column("payment_reason", .text, 18, "Why it is unpaid or unconfirmed.") { Cell($0.paymentReason?.rawValue) },
+    Column("transaction_id", .id, 20, "Apple's id of the purchase that pays it, or that the shop names.") {
+      Cell($0.transactionId)
+    },
+    Column(
+      "environment", .text, 13, "Apple's environment of the payment: Production, Sandbox, Xcode or LocalTesting."
+    ) { Cell($0.environment?.rawValue) },
+    Column("created_at", .instant, 20, "When the shop recorded the order.") { .instant($0.createdAt) },
+    Column("paid_at", .instant, 20, "Apple's purchase date.") { Cell($0.paidAt) },
+    Column("delivered_at", .instant, 20, "The latest delivery that was not taken back.") { Cell($0.deliveredAt) },
+    Column("refunded_at", .instant, 20, "Apple's revocation date.") { Cell($0.refundedAt) },
+    Column("checked_at", .instant, 20, "As-of of the run that asked Apple.") { Cell($0.checkedAt) },
+    Column("findings", .text, 40, "Kinds of the order's findings, separated by a space.") { Cell($0.findings) },
+  ]
+}
+
+extension [Finding] {
+  /// Each kind once, in the order of the findings, separated by a space.
+  var kindWords: String {
+    var words = ""
+    var last: FindingKind?
+    for finding in self where finding.kind != last {
+      if last != nil { words += " " }
+      words += finding.kind.rawValue
+      last = finding.kind
+    }
+    return words
+  }
+}

@@ -1,0 +1,45 @@
+import Reconciliation
+
+/// A row of `receipts.csv`.
+struct ReceiptLine: TableRow {
+  let receipt: Receipt
+  let asOf: Instant
+
+  init(_ receipt: Receipt, asOf: Instant) {
+    self.receipt = receipt
+    self.asOf = asOf
+  }
+
+  private var state: ProofState { receipt.state }
+
+  static let table = ReportTable.receipts
+
+  static let shape = ReportTable.Shape(
+    title: "Receipts", formulaName: "ReceiptsTable", fileName: "receipts.csv",
+    meaning: "Every proof of purchase in scope, and what came of asking Apple about it.",
+    sheetNote: "Every proof of purchase in scope and what came of asking Apple about it.", primaryKey: ["receipt_id"])
+
+  static let columns: [Column<ReceiptLine>] = [
+    Column("receipt_id", .id, 18, "The shop's id of the proof of purchase.") { .id($0.receipt.receiptId) },
+    Column("order_id", .id, 21, "The shop's id of the order that it was sent for.") { Cell($0.receipt.orderId) },
+    Column("user_id", .user, 19, "Who sent it.") { Cell($0.receipt.userId) },
+    Column("kind", .text, 12, "What the payload is: app receipt, old transaction receipt, or signed transaction.") {
+      Cell($0.state.kind?.rawValue)
+    },
+    Column("channel", .text, 14, "Which of Apple's interfaces answered.") { Cell($0.state.channel?.rawValue) },
+    Column("environment", .text, 13, "Apple's environment of the proof.") { Cell($0.state.environment?.rawValue) },
+    Column("outcome", .word(CheckOutcome.allCases.map(\.rawValue)), 12, "What came of asking.") {
+      .text($0.state.outcome.rawValue)
+    },
+    Column("apple_status", .code, 13, "Apple's status or error number.") { Cell($0.state.appleStatus) },
+    Column("attempts", .things, 10, "How often Apple was asked.") { .count(Int64($0.state.attempts)) },
+    Column("last_attempt", .instant, 20, "As-of of the run that asked last.") { Cell($0.state.lastAttempt) },
+    Column("next_attempt", .instant, 20, "When it is due again.") { Cell($0.state.nextAttempt) },
+    Column("age_days", .days, 10, "Whole days since the receipt came in.") {
+      Cell(daysSince: $0.receipt.receivedAt, asOf: $0.asOf)
+    },
+    Column("reason", .text, 20, "Why it is not verified.") {
+      $0.state.outcome == .verified ? .blank : Cell($0.state.reason?.rawValue)
+    },
+  ]
+}

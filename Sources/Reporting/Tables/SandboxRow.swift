@@ -1,0 +1,53 @@
+import Reconciliation
+
+/// What one user bought of one product in the sandbox. It is play money and in no total.
+package struct SandboxRow: Hashable, Sendable {
+  /// Who bought.
+  package var userId: Identifier
+  /// What.
+  package var productId: Identifier
+  /// Of the play money.
+  package var currency: Currency
+  /// How many orders.
+  package var orders: Int
+  /// Their sum in minor units.
+  package var minorUnits: Int128
+  /// Whether the user is on the list of test users.
+  package var isAllowed: Bool
+
+  /// A row of known values.
+  package init(
+    userId: Identifier, productId: Identifier, currency: Currency, orders: Int, minorUnits: Int128, isAllowed: Bool
+  ) {
+    self.userId = userId
+    self.productId = productId
+    self.currency = currency
+    self.orders = orders
+    self.minorUnits = minorUnits
+    self.isAllowed = isAllowed
+  }
+}
+
+extension SandboxRow: TableRow {
+  static let table = ReportTable.sandbox
+
+  static let shape = ReportTable.Shape(
+    title: "Sandbox", formulaName: "SandboxTable", fileName: "sandbox.csv",
+    meaning: "Orders of the period paid in Apple's sandbox. Play money: in no total.",
+    sheetNote: "Test purchases: who bought what. They are in no total.",
+    primaryKey: ["user_id", "product_id", "currency"],
+    moneyNote: " Sandbox purchases are play money and in no total.")
+
+  static let columns: [Column<SandboxRow>] = [
+    Column("user_id", .user, 20, "Who bought.") { .id($0.userId) },
+    Column("product_id", .id, 24, "App Store product identifier.") { .id($0.productId) },
+    Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.currency.code) },
+    Column("orders", .tally, 10, "Number of orders.") { .count(Int64($0.orders)) },
+    Column("amount", .amount, 14, "Sum of the orders, in play money.") {
+      .decimal($0.minorUnits, digits: $0.currency.digits)
+    },
+    Column("allowed", .flag, 10, "Whether the user is on the list of test users.") {
+      .text($0.isAllowed ? "true" : "false")
+    },
+  ]
+}

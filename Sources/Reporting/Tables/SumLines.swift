@@ -1,0 +1,104 @@
+import Reconciliation
+
+/// A row of `users.csv`.
+struct UserLine: TableRow {
+  let key: Totals.UserKey
+  let sums: DispositionSums
+
+  init(_ key: Totals.UserKey, _ line: Totals.Line) {
+    self.key = key
+    sums = DispositionSums(line, digits: key.currency.digits)
+  }
+
+  static let table = ReportTable.users
+
+  static let shape = ReportTable.Shape(
+    title: "Users", formulaName: "UsersTable", fileName: "users.csv",
+    meaning: "Orders created in the period, by user and currency. Without sandbox orders and broken rows.",
+    sheetNote: "Orders of the period by user and currency, with the sums below.",
+    primaryKey: ["user_id", "currency"], frozenColumns: 2, totalLabelColumn: "user_id", tabColour: Palette.blue)
+
+  static let columns: [Column<UserLine>] =
+    [
+      Column("user_id", .user, 20, "The shop's id of the user.") { .id($0.key.userId) },
+      Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.key.currency.code) },
+    ] + DispositionSums.columns { $0.sums }
+}
+
+/// A row of `amounts.csv`.
+struct PricePointLine: TableRow {
+  let key: Totals.PricePoint
+  let sums: DispositionSums
+
+  init(_ key: Totals.PricePoint, _ line: Totals.Line) {
+    self.key = key
+    sums = DispositionSums(line, digits: key.currency.digits)
+  }
+
+  static let table = ReportTable.amounts
+
+  static let shape = ReportTable.Shape(
+    title: "Amounts", formulaName: "AmountsTable", fileName: "amounts.csv",
+    meaning: "Orders created in the period, by currency, amount and product. Without sandbox orders and broken rows.",
+    sheetNote: "Orders of the period by price and product, with the sums below.",
+    primaryKey: ["currency", "amount", "product_id"], frozenColumns: 3, totalLabelColumn: "product_id",
+    tabColour: Palette.blue)
+
+  static let columns: [Column<PricePointLine>] =
+    [
+      Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.key.currency.code) },
+      Column("amount", .price, 14, "The price point: amount of one order as the shop recorded it.") {
+        .decimal(Int128($0.key.minorUnits), digits: $0.key.currency.digits)
+      },
+      Column("product_id", .id, 24, "App Store product identifier.") { .id($0.key.productId) },
+    ] + DispositionSums.columns { $0.sums }
+}
+
+/// How many orders, what they come to, and that sum by disposition.
+struct DispositionSums: Sendable {
+  let orders: Int64
+  let ordered: Int128
+  let byDisposition: [Int128]
+  let digits: UInt8
+
+  init(_ line: Totals.Line, digits: UInt8) {
+    orders = Int64(line.orders)
+    ordered = line.ordered
+    byDisposition = line.byDisposition
+    self.digits = digits
+  }
+
+  /// The columns of a table that has such sums.
+  static func columns<Row>(_ sums: @escaping @Sendable (Row) -> DispositionSums) -> [Column<Row>] {
+    [
+      Column("orders", .tally, 10, "Number of orders.") { .count(sums($0).orders) },
+      Column("ordered", .amount, 14, "Sum of the orders' amounts: the sum of the columns that follow.") {
+        .decimal(sums($0).ordered, digits: sums($0).digits)
+      },
+    ]
+      + Disposition.inMoneyTotals.enumerated().map { place, disposition in
+        Column(disposition.rawValue, .share, 14, "Amounts of orders \(disposition.clause).") {
+          .decimal(sums($0).byDisposition[place], digits: sums($0).digits)
+        }
+      }
+  }
+}
+
+extension Disposition {
+  /// What became of the orders in it, after "orders".
+  var clause: String {
+    switch self {
+    case .settled: "paid and delivered in full"
+    case .paidNotDelivered: "paid and not delivered"
+    case .deliveredNotPaid: "delivered and proven unpaid"
+    case .partlyDelivered: "paid and delivered in part"
+    case .refunded: "refunded, their goods taken back"
+    case .refundedStillDelivered: "refunded while the user holds the goods"
+    case .inFlight: "paid a moment ago, the goods still on their way"
+    case .unconfirmed: "of which nobody knows whether they are paid"
+    case .void: "neither paid nor delivered"
+    case .sandbox: "paid with the play money of Apple's sandbox by test users"
+    case .badRow: "whose rows break the contract of the sales tables"
+    }
+  }
+}
