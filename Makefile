@@ -11,11 +11,12 @@ SEED ?= 1
 RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz build install lint bench clean
+.PHONY: help demo test test-real-parts fuzz build install lint bench clean
 
 help:
 	@echo 'make demo      one night on a sample shop: installs what is missing, builds, runs, shows the reports'
 	@echo 'make test      installs what is missing, builds and runs all tests'
+	@echo 'make test-real-parts   what needs LibreOffice, a browser or other builds of a library; installs them'
 	@echo 'make fuzz      INPUTS=1000000 mutated inputs, drawn from SEED=1, into every decoder of what others send'
 	@echo 'make build     release build; the programs are in .build/release'
 	@echo 'make install   after make build: program, cron examples and configuration, below PREFIX=$(PREFIX)'
@@ -35,6 +36,14 @@ test:
 	@Tests/Demo/requirements.sh test
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build --no-parallel
+
+# Beside real programs: LibreOffice, another libxlsxwriter, a browser.
+test-real-parts: export SWIFT_BACKTRACE = enable=no
+test-real-parts:
+	@Tests/Demo/requirements.sh real-parts
+	Tests/RealParts/libxlsxwriter.sh
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build --no-parallel --filter 'LibreOffice|Recalculation|RealParts'
 
 # Another executable, which no other command builds. Tests/Fuzz/README.md tells how LLVM's libFuzzer drives it.
 fuzz: export DEVELOPER_TOOLS = 1

@@ -259,3 +259,13 @@ if let tools = Context.environment["DEVELOPER_TOOLS"] {
         + (tools == "libfuzzer" ? [.define("LIBFUZZER"), .unsafeFlags(["-parse-as-library"])] : [])),
   ]
 }
+
+// One module with its tests and nothing else, for building it against other releases of a library: ONLY=Spreadsheet.
+if Context.environment["ONLY"] == "Spreadsheet" {
+  let kept: Set = [
+    "CExpat", "CLibPQ", "CMiniZip", "CXLSXWriter", "Postgres", "Spreadsheet", "SpreadsheetTests", "TestSupport",
+  ]
+  package.targets.removeAll { !kept.contains($0.name) }
+  package.products.removeAll()
+  package.dependencies.removeAll()
+}

@@ -1,21 +1,90 @@
 #ifndef NIGHT_AUDIT_CXLSXWRITER_SHIM_H
 #define NIGHT_AUDIT_CXLSXWRITER_SHIM_H
 
-#include <stdint.h>
+#include <errno.h>
 #include <stdio.h>
-#include <sys/types.h>
+#include <string.h>
 #include <xlsxwriter.h>
 
-// glibc declares fopencookie(3) under _GNU_SOURCE alone, which Swift's import of the C library does not define.
-// The layout is that of cookie_io_functions_t; another name keeps both declarations apart should that ever change.
-typedef struct {
-  ssize_t (*_Nullable read)(void *_Nullable cookie, char *_Nullable bytes, size_t count);
-  ssize_t (*_Nullable write)(void *_Nullable cookie, const char *_Nullable bytes, size_t count);
-  int (*_Nullable seek)(void *_Nullable cookie, int64_t *_Nullable offset, int origin);
-  int (*_Nullable close)(void *_Nullable cookie);
-} custom_stream_functions;
+// What differs between releases of libxlsxwriter (1.1.4 to 1.2.x), and what it does not tell, each with its reason.
 
-extern FILE *_Nullable open_custom_stream(
-    void *_Nullable cookie, const char *_Nonnull mode, custom_stream_functions functions) __asm__("fopencookie");
+/// A workbook whose temporary files go to a directory.
+///
+/// `lxw_workbook_options` grew in 1.1.5 (`output_buffer`), so it is never initialised field by field.
+static inline lxw_workbook *_Nullable na_workbook_new(const char *_Nonnull path, const char *_Nonnull directory) {
+  lxw_workbook_options options;
+  memset(&options, 0, sizeof options);
+  options.tmpdir = (char *)directory;
+  return workbook_new_opt(path, &options);
+}
+
+// Texts of options are `char *` up to 1.1.4 and `const char *` later. The library copies them.
+
+static inline void na_set_description(lxw_chart_options *_Nonnull options, char *_Nullable text) {
+  options->description = text;
+}
+
+static inline void na_set_name(lxw_table_options *_Nonnull options, char *_Nullable text) { options->name = text; }
+
+static inline void na_set_header(lxw_table_column *_Nonnull column, char *_Nullable text) { column->header = text; }
+
+static inline void na_set_total(lxw_table_column *_Nonnull column, char *_Nullable text) {
+  column->total_string = text;
+}
+
+static inline void na_set_value(lxw_conditional_format *_Nonnull options, char *_Nullable text) {
+  options->value_string = text;
+}
+
+static inline void na_set_properties(
+    lxw_doc_properties *_Nonnull properties, char *_Nullable title, char *_Nullable subject, char *_Nullable author,
+    char *_Nullable company, char *_Nullable comments) {
+  properties->title = title;
+  properties->subject = subject;
+  properties->author = author;
+  properties->company = company;
+  properties->comments = comments;
+}
+
+/// - Parameter list: ends with NULL.
+static inline void na_set_list(
+    lxw_data_validation *_Nonnull validation, char *_Nullable *_Nullable list) {
+  validation->value_list = (void *)list;
+}
+
+/// The error that the rows of a streamed sheet met on their way to its temporary file; 0 for none. The library looks at
+/// no return value of a write: a full disk would make a shorter sheet.
+static inline int na_flush_rows(lxw_worksheet *_Nonnull sheet) {
+  if (!sheet->optimize_tmpfile) return 0;
+  errno = 0;
+  if (fflush(sheet->optimize_tmpfile) == 0 && !ferror(sheet->optimize_tmpfile)) return 0;
+  return errno ? errno : EIO;
+}
+
+/// The descriptor of a streamed sheet's temporary file; -1 for none.
+static inline int na_rows_descriptor(const lxw_worksheet *_Nonnull sheet) {
+  return sheet->optimize_tmpfile ? fileno(sheet->optimize_tmpfile) : -1;
+}
+
+/// Closes that file of a workbook that is given up, which freeing it does not.
+static inline void na_discard_rows(lxw_worksheet *_Nonnull sheet) {
+  if (sheet->optimize_tmpfile) fclose(sheet->optimize_tmpfile);
+  sheet->optimize_tmpfile = NULL;
+}
+
+// glibc declares memmem(3) under _GNU_SOURCE alone, which Swift's import of the C library does not define.
+extern void *_Nullable na_find(
+    const void *_Nonnull bytes, size_t size, const void *_Nonnull wanted, size_t wantedSize) __asm__("memmem");
+
+/// How often a text occurs in some bytes.
+static inline size_t na_count(const char *_Nonnull bytes, size_t size, const char *_Nonnull wanted) {
+  size_t count = 0, length = strlen(wanted);
+  const char *end = bytes + size;
+  while (bytes < end && (bytes = (const char *)na_find(bytes, (size_t)(end - bytes), wanted, length))) {
+    count += 1;
+    bytes += length;
+  }
+  return count;
+}
 
 #endif

@@ -201,7 +201,7 @@ extension Sheet {
     var place = unsafe lxw_chart_options()
     unsafe place.x_scale = options.horizontalScale
     unsafe place.y_scale = options.verticalScale
-    unsafe place.description = strings.copy(options.description)
+    unsafe na_set_description(&place, strings.copy(options.description))
     try check(
       unsafe worksheet_insert_chart_opt(worksheet, cell.row, cell.column, chart, &place), operation, row, column)
   }

@@ -114,7 +114,7 @@ extension Sheet {
       }
       return unsafe pointers.withUnsafeMutableBufferPointer { list in
         var options = unsafe lxw_table_options()
-        unsafe options.name = strings.copy(table.name)
+        unsafe na_set_name(&options, strings.copy(table.name))
         unsafe options.style_type = table.style.type
         unsafe options.style_type_number = table.style.number
         unsafe options.total_row = table.hasTotals ? 1 : 0
@@ -147,12 +147,12 @@ extension Sheet {
     of column: ExcelTable.Column, _ strings: inout CStrings, _ operation: StaticString
   ) throws(SpreadsheetError) -> lxw_table_column {
     var description = unsafe lxw_table_column()
-    unsafe description.header = strings.copy(column.header)
+    unsafe na_set_header(&description, strings.copy(column.header))
     unsafe description.header_format = try pointer(column.headerFormat, operation)
     unsafe description.format = try pointer(column.format, operation)
     switch column.total {
     case .none: break
-    case .label(let text): unsafe description.total_string = strings.copy(text)
+    case .label(let text): unsafe na_set_total(&description, strings.copy(text))
     case .function(let function, let result):
       unsafe description.total_function = UInt8(function.subtotal)
       unsafe description.total_value = result

@@ -2,7 +2,7 @@ import CXLSXWriter
 
 /// One sheet of a ``Workbook``, written cell by cell; rows and columns count from zero.
 ///
-/// A sheet is a handle of two words. It keeps the workbook's memory alive and asks at every call whether the workbook is
+/// A sheet is a handle of a few words. It keeps the workbook's memory alive and asks at every call whether the workbook is
 /// still open, so a sheet that outlives its workbook throws `closed` instead of writing to freed memory. That costs a
 /// load and a branch a cell. (The library frees its sheets with the workbook; a lifetime checked by the compiler would
 /// need `~Escapable` types, whose dependencies are still experimental.)
@@ -15,6 +15,8 @@ package struct Sheet {
   package let name: SheetName
   let worksheet: UnsafeMutablePointer<lxw_worksheet>
   let handle: WorkbookHandle
+  /// What the finished file must hold of it.
+  let record: SheetRecord
 
   /// Writes text; an empty one leaves the cell blank. Formulas are not recognised: `=1+1` stays text.
   /// - Throws: `textTooLong`, `textNotRepresentable` for NUL. ``CellText/fitting(_:marker:)`` makes any text fit.
@@ -143,6 +145,7 @@ extension Sheet {
     guard
       row >= 0, row < CellRange.maximumRows, column >= 0, column < CellRange.maximumColumns
     else { throw failure(.outOfRange, operation, row, column) }
+    if isStreamed, row > streamedRow { record.countCurrentRow() }
     return (lxw_row_t(truncatingIfNeeded: row), lxw_col_t(truncatingIfNeeded: column))
   }
 

@@ -39,7 +39,7 @@ extension Sheet {
     let result = unsafe pointers.withUnsafeMutableBufferPointer { list in
       var validation = unsafe lxw_data_validation()
       unsafe validation.validate = UInt8(LXW_VALIDATION_TYPE_LIST.rawValue)
-      unsafe validation.value_list = list.baseAddress
+      unsafe na_set_list(&validation, list.baseAddress)
       return unsafe worksheet_data_validation_range(
         worksheet, area.firstRow, area.firstColumn, area.lastRow, area.lastColumn, &validation)
     }
@@ -83,7 +83,7 @@ extension Sheet {
       try located { () throws(SpreadsheetError) in try OwnText.check(text, limit: 255, operation) }
       unsafe options.type = UInt8(LXW_CONDITIONAL_TYPE_CELL.rawValue)
       unsafe options.criteria = ConditionalFormat.Comparison.equal.criterion
-      unsafe options.value_string = strings.copy("\"\(text.replacing("\"", with: "\"\""))\"")
+      unsafe na_set_value(&options, strings.copy("\"\(text.replacing("\"", with: "\"\""))\""))
       unsafe options.format = try pointer(format, operation)
     case .number(let comparison, let number, let format):
       guard number.isFinite else { throw failure(.notFinite, operation) }
@@ -94,7 +94,7 @@ extension Sheet {
     case .formula(let formula, let format):
       guard formula.text.utf16.count <= 8_192 else { throw failure(.textTooLong, operation) }
       unsafe options.type = UInt8(LXW_CONDITIONAL_TYPE_FORMULA.rawValue)
-      unsafe options.value_string = strings.copy("=\(formula.text)")
+      unsafe na_set_value(&options, strings.copy("=\(formula.text)"))
       unsafe options.format = try pointer(format, operation)
     case .twoColours(let low, let high):
       unsafe options.type = UInt8(LXW_CONDITIONAL_2_COLOR_SCALE.rawValue)

@@ -50,13 +50,18 @@ package struct Workbook: ~Copyable {
     guard name.isAllowed, unsafe workbook_validate_sheet_name(workbook, name.description) == LXW_NO_ERROR else {
       throw SpreadsheetError(.nameNotAllowed, operation, sheet: name.description)
     }
+    if storage == .streamed, let error = handle.missingDirectory() {
+      throw SpreadsheetError(.temporaryFileFailed, operation, sheet: name.description, systemError: error)
+    }
     // The library has one switch for the whole workbook, but reads it only here, to copy it into the sheet.
     unsafe workbook.pointee.options.constant_memory = storage == .streamed ? 1 : 0
     guard let worksheet = unsafe workbook_add_worksheet(workbook, name.description) else {
       throw SpreadsheetError(
         storage == .streamed ? .temporaryFileFailed : .outOfMemory, operation, sheet: name.description)
     }
-    return unsafe Sheet(name: name, worksheet: worksheet, handle: handle)
+    let record = unsafe SheetRecord(name: name.description, worksheet: worksheet)
+    handle.add(record)
+    return unsafe Sheet(name: name, worksheet: worksheet, handle: handle, record: record)
   }
 
   /// Gives a range a name that formulas and macros can call it by, in the whole workbook.

@@ -8,7 +8,9 @@ final class WorkbookHandle {
   private(set) var workbook: UnsafeMutablePointer<lxw_workbook>?
   private let path: String
   private let permissions: mode_t
-  private let temporaryFiles: TemporaryFiles
+  private let temporaryDirectory: String
+  /// In the order of their tabs.
+  private var sheets: [SheetRecord] = []
 
   init(path: String, permissions: mode_t, temporaryDirectory: String) throws(SpreadsheetError) {
     let operation: StaticString = "create workbook"
@@ -23,17 +25,13 @@ final class WorkbookHandle {
     }
     guard unsafe access(path, F_OK) != 0 else { throw SpreadsheetError(.fileExists, operation) }
 
-    var strings = CStrings()
-    var options = unsafe lxw_workbook_options(
-      constant_memory: 0, tmpdir: strings.copy(temporaryDirectory), use_zip64: 0)
-    guard let workbook = unsafe workbook_new_opt(path, &options) else {
+    guard let workbook = unsafe na_workbook_new(path, temporaryDirectory) else {
       throw SpreadsheetError(.outOfMemory, operation)
     }
     self.path = path
     self.permissions = permissions
-    temporaryFiles = TemporaryFiles(directory: temporaryDirectory)
+    self.temporaryDirectory = temporaryDirectory
     unsafe self.workbook = workbook
-    unsafe temporaryFiles.attach(to: UInt(bitPattern: workbook.pointee.options.tmpdir))
   }
 
   deinit {
@@ -44,11 +42,9 @@ final class WorkbookHandle {
     let operation: StaticString = "set document properties"
     var strings = CStrings()
     var values = unsafe lxw_doc_properties()
-    unsafe values.title = strings.copy(properties.title)
-    unsafe values.subject = strings.copy(properties.subject)
-    unsafe values.author = strings.copy(properties.author)
-    unsafe values.company = strings.copy(properties.company)
-    unsafe values.comments = strings.copy(properties.comments)
+    unsafe na_set_properties(
+      &values, strings.copy(properties.title), strings.copy(properties.subject), strings.copy(properties.author),
+      strings.copy(properties.company), strings.copy(properties.comments))
     unsafe values.created = time_t(properties.created)
     var result = unsafe workbook_set_properties(workbook, &values)
     for (name, value) in properties.custom where result == LXW_NO_ERROR {
@@ -72,44 +68,57 @@ final class WorkbookHandle {
       throw SpreadsheetError(error == EEXIST ? .fileExists : .cannotCreateFile, operation, systemError: error)
     }
     var failure: SpreadsheetError?
-    // workbook_close frees the workbook whether or not it succeeds.
-    let (result, error) = release {
-      errno = 0
-      return unsafe (workbook_close(workbook), errno)
+    for sheet in sheets {
+      sheet.countCurrentRow()
+      if let error = sheet.flushError(), failure == nil {
+        failure = SpreadsheetError(.temporaryFileFailed, operation, sheet: sheet.name, systemError: error)
+      }
     }
-    if let error = temporaryFiles.firstError {
+    if let error = missingDirectory(), failure == nil {
       failure = SpreadsheetError(.temporaryFileFailed, operation, systemError: error)
-    } else if result != LXW_NO_ERROR {
-      failure = SpreadsheetError(.init(result), operation, libraryCode: result, systemError: error == 0 ? nil : error)
-    } else if !temporaryFiles.areUsed {
-      failure = SpreadsheetError(.unexpected, "take over temporary files")
-    } else if fsync(descriptor) != 0 {
-      failure = SpreadsheetError(.cannotSynchronize, "synchronize workbook", systemError: errno)
+    }
+    if failure == nil {
+      errno = 0
+      // workbook_close frees the workbook whether or not it succeeds.
+      let (result, error) = unsafe (workbook_close(workbook), errno)
+      unsafe self.workbook = nil
+      // It leaves the file of a sheet without cells open, and after a failure any.
+      for sheet in sheets { sheet.closeLeftover() }
+      if result != LXW_NO_ERROR {
+        failure = SpreadsheetError(
+          .init(result), operation, libraryCode: result, systemError: error == 0 ? nil : error)
+      } else if fsync(descriptor) != 0 {
+        failure = SpreadsheetError(.cannotSynchronize, "synchronize workbook", systemError: errno)
+      }
+    } else {
+      abandon()
     }
     if close(descriptor) != 0, failure == nil {
       failure = SpreadsheetError(.cannotSynchronize, "close workbook", systemError: errno)
     }
-    if let failure {
+    do throws(SpreadsheetError) {
+      if let failure { throw failure }
+      try FinishedFile.prove(path, sheets: sheets)
+    } catch {
       _ = unsafe unlink(path)
-      throw failure
+      throw error
     }
   }
 
   /// Frees everything without writing a file.
   func abandon() {
     guard let workbook = unsafe workbook else { return }
-    release { unsafe lxw_workbook_free(workbook) }
+    for sheet in sheets { sheet.discard() }
+    unsafe self.workbook = nil
+    unsafe lxw_workbook_free(workbook)
   }
 
-  /// The library's last call on this workbook, and what it leaves behind.
-  private func release<Result>(_ lastCall: () -> Result) -> Result {
-    let key = unsafe UInt(bitPattern: workbook?.pointee.options.tmpdir)
-    unsafe workbook = nil
-    let result = lastCall()
-    TemporaryFiles.detach(from: key)
-    temporaryFiles.closeAll()
-    return result
-  }
+  /// Takes note of a new sheet.
+  func add(_ sheet: SheetRecord) { sheets.append(sheet) }
+
+  /// Without its directory the library goes to another one, without a word.
+  /// - Returns: `errno`; nil when temporary files can be made there.
+  func missingDirectory() -> Int32? { unsafe access(temporaryDirectory, W_OK | X_OK) == 0 ? nil : errno }
 
   private static func directory(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }

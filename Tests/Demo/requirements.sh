@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs with apt-get what is missing for a purpose, and nothing when nothing is.
-# usage: requirements.sh build|demo|test
+# usage: requirements.sh build|demo|test|real-parts
 set -euo pipefail
 
-purpose=${1:?usage: requirements.sh build|demo|test}
+purpose=${1:?usage: requirements.sh build|demo|test|real-parts}
 missing=()
 
 # need PACKAGE COMMAND...: the package is missing when the command fails.
@@ -44,8 +44,20 @@ case $purpose in
     need python3-venv /usr/bin/python3 -c 'import ensurepip'
     need curl command -v curl
     need openssl command -v openssl
+    ;;
+  real-parts)
+    need postgresql has_server
+    need postgresql-client command -v psql
+    need python3 test -x /usr/bin/python3
+    need python3-openpyxl has_openpyxl
+    need python3-venv /usr/bin/python3 -c 'import ensurepip'
+    need curl command -v curl
+    need openssl command -v openssl
     # The second reader of our workbooks, beside openpyxl: it calculates them anew and prints them.
     need libreoffice-calc command -v soffice
+    # Another libxlsxwriter is built from its source.
+    need build-essential command -v make cc
+    need dpkg-dev command -v dpkg-source
     ;;
   *)
     echo "unknown purpose: $purpose" >&2
@@ -92,4 +104,4 @@ install_test_tools() {
 }
 
 install_missing
-if [ "$purpose" = test ]; then install_test_tools; fi
+case $purpose in test | real-parts) install_test_tools ;; esac

@@ -35,23 +35,6 @@ struct FileTests {
     #expect(files[0].count > 5_000)
   }
 
-  @Test("is compressed at the level of our own, not at the library's")
-  func compression() throws {
-    let file = try withTemporaryDirectory { directory in
-      let workbook = try Workbook(in: directory)
-      try write(to: workbook)
-      try workbook.close()
-      return try [UInt8](Data(contentsOf: URL(filePath: "\(directory)/book.xlsx")))
-    }
-    // APPNOTE.TXT 4.3.7 and 4.4.4: a local header begins with PK 3 4, bits 1 and 2 of its flags are the level of Deflate.
-    let headers = file.indices.dropLast(7).filter { Array(file[$0..<$0 + 4]) == [0x50, 0x4B, 3, 4] }
-    #expect(headers.count > 10)
-    for header in headers {
-      #expect(file[header + 8] == 8, "deflated")
-      #expect(file[header + 6] & 0b110 == 0b100, "fast")
-    }
-  }
-
   @Test("has the time of creation that it was given, and no other")
   func creationTime() throws {
     for created: Int64 in [1, 1_763_510_400, 4_102_444_800] {

@@ -178,6 +178,52 @@ struct LifecycleTests {
     }
   }
 
+  // The library copies a sheet's rows once more when it packs them, and looks at no write of that copy either. What it packs
+  // then has a right check sum and a return code of 0.
+  @Test("a disk that has room for a sheet's rows but not for their copy makes an error, too")
+  func fullDiskWhilePacking() async {
+    await #expect(processExitsWith: .success) {
+      try withTemporaryDirectory { directory in
+        signal(SIGXFSZ, SIG_IGN)
+        func write(_ name: String) throws(SpreadsheetError) {
+          let workbook = try Workbook(
+            path: "\(directory)/\(name)", temporaryDirectory: directory, properties: .sample)
+          let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
+          for row in 0..<2_000 { try sheet.writeText("the same", row: row, column: 0) }
+          try workbook.close()
+        }
+        func setLimit(_ size: rlim_t) {
+          var limit = rlimit(rlim_cur: size, rlim_max: rlim_t.max)
+          setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+        }
+        var (whole, foundByFlushing, foundByProof) = (0, 0, 0)
+        for size in stride(from: rlim_t(90_000), to: 160_000, by: 500) {
+          setLimit(size)
+          do throws(SpreadsheetError) {
+            try write("\(size).xlsx")
+            whole += 1
+          } catch {
+            #expect(error.code == .temporaryFileFailed)
+            if error.systemError == nil { foundByProof += 1 } else { foundByFlushing += 1 }
+          }
+        }
+        setLimit(rlim_t.max)
+        #expect(whole > 0 && foundByFlushing > 0 && foundByProof > 0, "\((whole, foundByFlushing, foundByProof))")
+        let kept = try contents(of: directory)
+        #expect(kept.count == whole)
+        for name in kept {
+          let sheet = try run(
+            "python3",
+            [
+              "-c", "import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).read(sys.argv[2]).decode())",
+              "\(directory)/\(name)", "xl/worksheets/sheet1.xml",
+            ])
+          #expect(String(decoding: sheet, as: UTF8.self).split(separator: "<row ").count == 2_001, "\(name)")
+        }
+      }
+    }
+  }
+
   private func openFiles(in directory: String) -> [String] {
     let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
     return descriptors.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)") }
