@@ -200,6 +200,9 @@ let package = Package(
       name: "ReportingTests", dependencies: ["Reporting", "Reconciliation", "Spreadsheet", "TestSupport"],
       swiftSettings: strict),
     .testTarget(name: "RunTests", dependencies: ["Reconciliation", "Run"], swiftSettings: strict),
+    .testTarget(
+      name: "SalesStoreTests", dependencies: ["Postgres", "Reconciliation", "Run", "SalesStore", "Streams", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(name: "StreamsTests", dependencies: ["Streams", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "AskingTests",

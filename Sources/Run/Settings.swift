@@ -35,6 +35,8 @@ package struct Settings: Sendable {
 
   /// libpq's connection string or URI; empty leaves everything to libpq's own variables and files.
   package var databaseURL = ""
+  /// Where the shop's relations are, when that is another database than ours.
+  package var salesURL: String?
   package var salesSchema = "sales"
   package var apps: [App] = []
   package var channel = Channel.auto

@@ -1,16 +1,49 @@
 import Postgres
 import Reconciliation
+import Run
 import Streams
 
 /// The shop's three relations: how they are read, and how their rows become values or are called bad.
 ///
 /// Every column is cast to the type that the sales schema promises, so that a view over `varchar` or `bigint` reads the same.
+/// Nothing here throws because of what a row holds.
 package struct SalesRows: Sendable {
   /// The schema's quoted name.
   package let schema: String
+  /// The configured apps; an order of another one, or of none where there are several, is a bad row. nil: of any app.
+  private let bundleIds: [String]?
+  /// Rows of a later date are not read, and a later revocation is none; nil reads everything.
+  private let horizon: Instant?
 
+  /// - Parameters:
+  ///   - schema: the name as it is configured.
+  ///   - bundleIds: of the configured apps; nil where it does not matter whose orders they are.
+  ///   - horizon: the as-of of an audit of the past.
+  ///
   /// Throws `PostgresError` when the name is empty or holds NUL.
-  package init(schema: String) throws(PostgresError) { self.schema = try PostgresIdentifier(schema).sql }
+  package init(schema: String, bundleIds: [String]? = nil, horizon: Instant? = nil) throws(PostgresError) {
+    self.schema = try PostgresIdentifier(schema).sql
+    self.bundleIds = bundleIds
+    self.horizon = horizon
+  }
+
+  /// For an audit of the configured apps.
+  ///
+  /// - Parameter horizon: its as-of, when that is in the past.
+  package init(_ settings: Settings, horizon: Instant? = nil) throws(PostgresError) {
+    try self.init(schema: settings.salesSchema, bundleIds: settings.apps.map(\.bundleId), horizon: horizon)
+  }
+
+  /// A condition that leaves out rows whose own date lies behind the horizon. What has no date, or an infinite one, is read:
+  /// it is reported.
+  ///
+  /// - Parameter column: the row's own date, such as `o.created_at`.
+  package func isKnown(_ column: String) throws(PostgresError) -> String {
+    guard let horizon else { return "TRUE" }
+    return """
+      ((\(column) > \(try PostgresLiteral.timestamp(horizon.microseconds))) IS NOT TRUE OR \(column) = 'infinity')
+      """
+  }
 
   // MARK: - Orders
 
@@ -21,61 +54,96 @@ package struct SalesRows: Sendable {
     o.verified_at::timestamptz
     """
 
-  /// The order in the reader's current row.
+  /// All orders in the byte order of their ids, for `order(_:asOf:)`.
+  package var orders: String {
+    get throws(PostgresError) {
+      """
+      SELECT \(Self.orderColumns) FROM \(schema).orders o WHERE \(try isKnown("o.created_at"))
+      ORDER BY o.order_id::text COLLATE "C"
+      """
+    }
+  }
+
+  /// The order in the reader's current row, of the apps that these rows are of.
   ///
-  /// - Parameter asOf: stands in for a creation date that is missing or infinite, so that the bad row is still reported.
-  package static func order(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> OrderRow {
-    let orderId = try row.optionalId(0) ?? ""
-    let userId = try row.optionalId(1) ?? ""
-    let bundleId = try row.optionalText(2)
-    let productId = try row.optionalId(3) ?? ""
-    let quantity = try row.optionalInt64(4) ?? 0
+  /// - Parameter asOf: stands in for a creation date that cannot be used, so that the bad row is still reported.
+  package func order(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> OrderRow {
+    try Self.order(row, asOf: asOf, bundleIds: bundleIds)
+  }
+
+  /// As the method, of any app unless `bundleIds` names some.
+  package static func order(
+    _ row: borrowing CopyReader, asOf: Instant, bundleIds: [String]? = nil
+  ) throws(PostgresError) -> OrderRow {
+    let orderId = try row.salesText(0)
+    let userId = try row.salesText(1)
+    let bundleId = try row.salesText(2)
+    let productId = try row.salesText(3)
+    let quantity = try row.optionalInt64(4)
     let amount = try row.optionalNumeric(5)
-    let currencyText = try row.optionalId(6) ?? ""
-    let statusText = try row.optionalId(7) ?? ""
-    let transactionId = try row.optionalId(8).flatMap { $0.isEmpty ? nil : $0 }
-    let created = try timestamp(row, 10)
-    let verified = try timestamp(row, 11)
-    let currency = Currency(currencyText)
-    let status = Vocabularies.orderStatus.word(statusText)
-    if let status, let currency, let amount, case .finite(let createdAt) = created, verified != .infinite,
-      let minorUnits = try? amount.scaledInt64(decimals: Int(currency.digits)), minorUnits >= 0,
-      quantity >= 1, let units = Int32(exactly: quantity), !orderId.isEmpty, !userId.isEmpty, !productId.isEmpty
+    let currencyText = try row.salesText(6)
+    let statusText = try row.salesText(7)
+    let transactionId = try row.salesText(8)
+    let token = try row.salesText(9)
+    let created = try Self.timestamp(row, 10)
+    let verified = try Self.timestamp(row, 11)
+    let currency = Currency(currencyText.shown)
+    let status = Vocabularies.orderStatus.word(statusText.shown)
+    var defects = Defects()
+    defects.note(orderId.defect("order_id", isRequired: true))
+    defects.note(userId.defect("user_id", isRequired: true))
+    defects.note(defect(ofBundle: bundleId, among: bundleIds))
+    defects.note(productId.defect("product_id", isRequired: true))
+    defects.note(Self.defect(ofQuantity: quantity))
+    if status == nil { defects.note(Self.defect(statusText, "status", among: OrderStatus.allCases.map(\.rawValue))) }
+    if let currency {
+      defects.note(Self.defect(of: amount, in: currency))
+    } else {
+      let unknown = "currency '\(currencyText.shown)' is no code of ISO 4217"
+      defects.note(currencyText.defect("currency", isRequired: true) ?? unknown)
+      if amount == nil { defects.note("amount is missing") }
+    }
+    defects.note(transactionId.defect("transaction_id", isRequired: false))
+    defects.note(token.defect("app_account_token", isRequired: false))
+    defects.note(created.defect("created_at", isRequired: true))
+    defects.note(verified.defect("verified_at", isRequired: false))
+    if defects.text == nil, let status, let currency, case .finite(let createdAt) = created,
+      let minorUnits = try? amount?.scaledInt64(decimals: Int(currency.digits)),
+      let units = quantity.flatMap(Int32.init(exactly:))
     {
       var order = Order(
-        orderId: orderId, userId: userId, productId: productId, quantity: units,
+        orderId: orderId.shown, userId: userId.shown, productId: productId.shown, quantity: units,
         amount: Money(minorUnits: minorUnits, currency: currency), status: status, createdAt: createdAt)
-      order.bundleId = bundleId
-      order.transactionId = transactionId
-      order.appAccountToken = try row.optionalText(9).flatMap { $0.isEmpty ? nil : $0 }
+      order.bundleId = bundleId.present?.text
+      order.transactionId = transactionId.present
+      order.appAccountToken = token.present?.text
       order.verifiedAt = verified.instant
       return .valid(order)
     }
-    var defects: [String] = []
-    if orderId.isEmpty { defects.append("order_id is missing") }
-    if userId.isEmpty { defects.append("user_id is missing") }
-    if productId.isEmpty { defects.append("product_id is missing") }
-    if quantity < 1 || quantity > Int64(Int32.max) {
-      defects.append("quantity \(quantity) is not from 1 to \(Int32.max)")
-    }
-    if status == nil {
-      defects.append(
-        "status '\(statusText)' is not one of \(OrderStatus.allCases.map(\.rawValue).joined(separator: ", "))")
-    }
-    if let currency {
-      if let defect = defect(of: amount, in: currency) { defects.append(defect) }
-    } else {
-      defects.append("currency '\(currencyText)' is no code of ISO 4217")
-    }
-    if created.instant == nil { defects.append("created_at is missing or infinite") }
-    if verified == .infinite { defects.append("verified_at is infinite") }
     return .bad(
       BadOrder(
-        orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: Int32(clamping: quantity),
-        amountText: amount?.text ?? "", currencyText: currencyText.text,
-        statusText: statusText.text,
-        transactionId: transactionId,
-        createdAt: created.instant ?? asOf, defect: defects.joined(separator: "; ")))
+        orderId: orderId.shown, userId: userId.shown, bundleId: bundleId.present?.text, productId: productId.shown,
+        quantity: Int32(clamping: quantity ?? 0), amountText: amount?.text ?? "", currencyText: currencyText.shown.text,
+        statusText: statusText.shown.text, transactionId: transactionId.present, createdAt: created.instant ?? asOf,
+        defect: defects.text ?? ""))
+  }
+
+  private static func defect(ofBundle bundle: SalesText, among bundleIds: [String]?) -> String? {
+    if let defect = bundle.defect("bundle_id", isRequired: false) { return defect }
+    guard let id = bundle.present?.text else {
+      return (bundleIds ?? [""]).count == 1 ? nil : "bundle_id is missing, and there are several apps"
+    }
+    return bundleIds?.contains(id) ?? true ? nil : "bundle_id '\(id)' is of no app that is configured"
+  }
+
+  private static func defect(ofQuantity quantity: Int64?) -> String? {
+    guard let quantity else { return "quantity is missing" }
+    return (1...Int64(Int32.max)).contains(quantity) ? nil : "quantity \(quantity) is not from 1 to \(Int32.max)"
+  }
+
+  private static func defect(_ text: SalesText, _ column: String, among words: [String]) -> String {
+    text.defect(column, isRequired: true)
+      ?? "\(column) '\(text.shown)' is not one of \(words.joined(separator: ", "))"
   }
 
   private static func defect(of amount: PostgresNumeric?, in currency: Currency) -> String? {
@@ -86,7 +154,7 @@ package struct SalesRows: Sendable {
     } catch {
       switch error {
       case .tooManyDecimals:
-        return "amount \(amount.text) has more than the \(currency.digits) decimals of \(currency)"
+        return "amount \(amount.text.prefix(60)) has more than the \(currency.digits) decimals of \(currency)"
       case .outOfRange: return "amount is too large to be money"
       case .notFinite: return "amount \(amount.text) is no number"
       }
@@ -101,61 +169,108 @@ package struct SalesRows: Sendable {
     d.delivered_at::timestamptz, d.revoked_at::timestamptz
     """
 
-  /// The delivery in the reader's current row.
-  package static func delivery(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> Delivery {
-    let quantity = try row.optionalInt64(4) ?? 0
-    let delivered = try timestamp(row, 5)
-    let revoked = try timestamp(row, 6)
-    var delivery = Delivery(
-      deliveryId: try row.optionalId(1) ?? "", orderId: try row.optionalId(0), userId: try row.optionalId(2) ?? "",
-      productId: try row.optionalId(3) ?? "", quantity: Int32(clamping: quantity),
-      deliveredAt: delivered.instant ?? asOf, revokedAt: revoked.instant)
-    var defects: [String] = []
-    if delivery.deliveryId.isEmpty { defects.append("delivery_id is missing") }
-    if delivery.userId.isEmpty { defects.append("user_id is missing") }
-    if quantity < 1 || quantity > Int64(Int32.max) {
-      defects.append("quantity \(quantity) is not from 1 to \(Int32.max)")
+  /// All deliveries in the byte order of their orders' ids, those without an order last, for `delivery(_:asOf:)`. Those of
+  /// one order are in an order of their own, so that the first of several rows of one id is always the same.
+  package var deliveries: String {
+    get throws(PostgresError) {
+      """
+      SELECT \(Self.deliveryColumns) FROM \(schema).deliveries d WHERE \(try isKnown("d.delivered_at"))
+      ORDER BY d.order_id::text COLLATE "C", d.delivery_id::text COLLATE "C", d.delivered_at, d.revoked_at, d.quantity,
+        d.user_id::text COLLATE "C", d.product_id::text COLLATE "C"
+      """
     }
-    if delivered.instant == nil { defects.append("delivered_at is missing or infinite") }
-    if revoked == .infinite { defects.append("revoked_at is infinite") }
-    if !defects.isEmpty { delivery.defect = defects.joined(separator: "; ") }
-    return delivery
+  }
+
+  /// The delivery in the reader's current row.
+  ///
+  /// - Parameter asOf: stands in for a date that cannot be used, so that the bad row is still reported.
+  package func delivery(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> Delivery {
+    try Self.delivery(row, asOf: asOf, horizon: horizon)
+  }
+
+  /// As the method; a revocation later than `horizon` is none yet.
+  package static func delivery(
+    _ row: borrowing CopyReader, asOf: Instant, horizon: Instant? = nil
+  ) throws(PostgresError) -> Delivery {
+    let orderId = try row.salesText(0)
+    let deliveryId = try row.salesText(1)
+    let userId = try row.salesText(2)
+    let productId = try row.salesText(3)
+    let quantity = try row.optionalInt64(4)
+    let delivered = try Self.timestamp(row, 5)
+    var revoked = try Self.timestamp(row, 6)
+    if let horizon, let instant = revoked.instant, instant > horizon { revoked = .missing }
+    var defects = Defects()
+    defects.note(orderId.defect("order_id", isRequired: false))
+    defects.note(deliveryId.defect("delivery_id", isRequired: true))
+    defects.note(userId.defect("user_id", isRequired: true))
+    defects.note(productId.defect("product_id", isRequired: true))
+    defects.note(Self.defect(ofQuantity: quantity))
+    defects.note(delivered.defect("delivered_at", isRequired: true))
+    defects.note(revoked.defect("revoked_at", isRequired: false))
+    return Delivery(
+      deliveryId: deliveryId.shown, orderId: orderId.present, userId: userId.shown, productId: productId.shown,
+      quantity: Int32(clamping: quantity ?? 0), deliveredAt: delivered.instant ?? asOf, revokedAt: revoked.instant,
+      defect: defects.text)
   }
 
   // MARK: - Receipts
 
   /// The words of `receipts.status`.
-  private static let receiptStatuses = ["unverified", "verified", "timeout", "rejected"]
+  private static let receiptStatuses: [Identifier] = ["unverified", "verified", "timeout", "rejected"]
 
-  /// What is wrong with a receipt row; nil for a sound one.
+  /// What is wrong with a receipt's own words and date; nil for a sound row.
   package static func receiptDefect(status: String?, receivedAt: Timestamp) -> String? {
-    var defects: [String] = []
-    if !receiptStatuses.contains(status ?? "") {
-      defects.append("status '\(status ?? "")' is not one of \(receiptStatuses.joined(separator: ", "))")
+    var defects = Defects()
+    if !receiptStatuses.contains(Identifier(status ?? "")) {
+      defects.note(
+        defect(status.map { .sound(Identifier($0)) } ?? .missing, "status", among: receiptStatuses.map(\.text)))
     }
-    if receivedAt.instant == nil { defects.append("received_at is missing or infinite") }
-    return defects.isEmpty ? nil : defects.joined(separator: "; ")
+    defects.note(receivedAt.defect("received_at", isRequired: true))
+    return defects.text
   }
 
-  // MARK: - Timestamps
+  /// The columns of `receipt(_:asOf:)`, for a table aliased `r`. Payloads are not among them: no report needs one.
+  package static let receiptColumns = """
+    r.receipt_id::text, r.order_id::text, r.user_id::text, r.environment::text, r.status::text, \
+    r.received_at::timestamptz, r.checked_at::timestamptz, r.payload IS NULL
+    """
 
-  /// A `timestamptz` as the shop may hold it.
-  package enum Timestamp: Hashable, Sendable {
-    case missing
-    case infinite
-    case finite(Instant)
-
-    package var instant: Instant? {
-      switch self {
-      case .finite(let instant): instant
-      case .missing, .infinite: nil
-      }
+  /// The receipt in the reader's current row, never asked about.
+  ///
+  /// - Parameter asOf: stands in for a date that cannot be used, so that the bad row is still reported.
+  package static func receipt(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> Receipt {
+    let receiptId = try row.salesText(0)
+    let orderId = try row.salesText(1)
+    let userId = try row.salesText(2)
+    let environment = try row.salesText(3)
+    let status = try row.salesText(4)
+    let received = try Self.timestamp(row, 5)
+    let checked = try Self.timestamp(row, 6)
+    var defects = Defects()
+    defects.note(receiptId.defect("receipt_id", isRequired: true))
+    defects.note(orderId.defect("order_id", isRequired: false))
+    defects.note(userId.defect("user_id", isRequired: false))
+    defects.note(environment.defect("environment", isRequired: false))
+    if !Self.receiptStatuses.contains(status.shown) {
+      defects.note(Self.defect(status, "status", among: Self.receiptStatuses.map(\.text)))
     }
+    defects.note(received.defect("received_at", isRequired: true))
+    defects.note(checked.defect("checked_at", isRequired: false))
+    if try row.bool(7) { defects.note("payload is missing") }
+    return Receipt(
+      receiptId: receiptId.shown, orderId: orderId.present, userId: userId.present,
+      claimedEnvironment: environment.present?.text, receivedAt: received.instant ?? asOf, state: .neverChecked,
+      defect: defects.text)
   }
+}
 
-  package static func timestamp(_ row: borrowing CopyReader, _ column: Int) throws(PostgresError) -> Timestamp {
-    if try row.isNull(column) { return .missing }
-    if try row.isInfinite(column) { return .infinite }
-    return .finite(Instant(microseconds: try row.timestamp(column)))
+/// What is wrong with a row; a sound one allocates nothing.
+private struct Defects {
+  private(set) var text: String?
+
+  mutating func note(_ defect: String?) {
+    guard let defect else { return }
+    text = text.map { "\($0); \(defect)" } ?? defect
   }
 }

@@ -9,15 +9,9 @@ extension Selection {
   /// - Parameter onlyBundleId: the app of orders that name none, when there is just one.
   package func orderCondition(onlyBundleId: String?) throws(PostgresError) -> String {
     var conditions: [String] = []
-    if let orderId { conditions.append("o.order_id::text = \(try PostgresLiteral.text(orderId.text))") }
-    if let userId { conditions.append("o.user_id::text = \(try PostgresLiteral.text(userId.text))") }
-    if let productId { conditions.append("o.product_id::text = \(try PostgresLiteral.text(productId.text))") }
-    if let bundleId {
-      let literal = try PostgresLiteral.text(bundleId)
-      conditions.append(
-        onlyBundleId == bundleId
-          ? "(o.bundle_id IS NULL OR o.bundle_id::text = \(literal))" : "o.bundle_id::text = \(literal)")
-    }
+    if let orderId { conditions.append(try SalesRows.equals("o.order_id", orderId.text)) }
+    if let userId { conditions.append(try SalesRows.equals("o.user_id", userId.text)) }
+    conditions += try conditionsOnProducts(onlyBundleId: onlyBundleId)
     return conditions.isEmpty ? "TRUE" : conditions.joined(separator: " AND ")
   }
 
@@ -27,28 +21,37 @@ extension Selection {
   ///   - sales: where the orders are.
   ///   - onlyBundleId: the app of orders that name none, when there is just one.
   package func receiptCondition(_ sales: SalesRows, onlyBundleId: String?) throws(PostgresError) -> String {
+    func isOfOrder(_ condition: String) -> String {
+      """
+      r.order_id::text COLLATE "C" IN (SELECT o.order_id::text FROM \(sales.schema).orders o WHERE \(condition))
+      """
+    }
     var conditions: [String] = []
-    if let orderId { conditions.append("r.order_id::text = \(try PostgresLiteral.text(orderId.text))") }
-    var ofOrder: [String] = []
+    if let orderId { conditions.append(try SalesRows.equals("r.order_id", orderId.text)) }
     if let userId {
-      let literal = try PostgresLiteral.text(userId.text)
-      conditions.append(
-        """
-        (r.user_id::text = \(literal) OR r.order_id IN \
-        (SELECT u.order_id FROM \(sales.schema).orders u WHERE u.user_id::text = \(literal)))
-        """)
+      let isOfUser = isOfOrder(try SalesRows.equals("o.user_id", userId.text))
+      conditions.append("(\(try SalesRows.equals("r.user_id", userId.text)) OR \(isOfUser))")
     }
-    if let productId { ofOrder.append("o.product_id::text = \(try PostgresLiteral.text(productId.text))") }
-    if let bundleId {
-      let literal = try PostgresLiteral.text(bundleId)
-      ofOrder.append(
-        onlyBundleId == bundleId
-          ? "(o.bundle_id IS NULL OR o.bundle_id::text = \(literal))" : "o.bundle_id::text = \(literal)")
-    }
-    if !ofOrder.isEmpty {
-      conditions.append(
-        "r.order_id IN (SELECT o.order_id FROM \(sales.schema).orders o WHERE \(ofOrder.joined(separator: " AND ")))")
-    }
+    let ofOrder = try conditionsOnProducts(onlyBundleId: onlyBundleId)
+    if !ofOrder.isEmpty { conditions.append(isOfOrder(ofOrder.joined(separator: " AND "))) }
     return conditions.isEmpty ? "TRUE" : conditions.joined(separator: " AND ")
+  }
+
+  private func conditionsOnProducts(onlyBundleId: String?) throws(PostgresError) -> [String] {
+    var conditions: [String] = []
+    if let productId { conditions.append(try SalesRows.equals("o.product_id", productId.text)) }
+    if let bundleId {
+      let isNamed = try SalesRows.equals("o.bundle_id", bundleId)
+      conditions.append(onlyBundleId == bundleId ? "(o.bundle_id IS NULL OR \(isNamed))" : isNamed)
+    }
+    return conditions
+  }
+}
+
+extension SalesRows {
+  /// A comparison of a column of the shop's with an id, byte by byte. Under the column's own collation other spellings may
+  /// be equal, or the comparison be refused.
+  package static func equals(_ column: String, _ id: String) throws(PostgresError) -> String {
+    "\(column)::text COLLATE \"C\" = \(try PostgresLiteral.text(id))"
   }
 }

@@ -14,6 +14,12 @@ extension CopyReader {
   /// As `id`; nil for NULL.
   package func optionalId(_ column: Int) throws(PostgresError) -> Identifier? { try isNull(column) ? nil : id(column) }
 
+  /// The bytes of a field as something to compare, whether they are a text or not; nil for NULL.
+  package func optionalKey(_ column: Int) throws(PostgresError) -> Identifier? {
+    if try isNull(column) { return nil }
+    return try withBytes(column) { bytes in bytes.withUnsafeBytes { Identifier(utf8: $0) } }
+  }
+
   /// A text as one of a list of words; nil for NULL and for another word.
   package func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word? {
     try optionalId(column).flatMap(vocabulary.word)

@@ -26,6 +26,6 @@ package struct OrderedStream<Row>: ~Copyable {
 
   private mutating func advance() throws {
     isAtEnd = try !reader.advance()
-    nextKey = isAtEnd ? nil : try reader.optionalId(0)
+    nextKey = isAtEnd ? nil : try reader.optionalKey(0)
   }
 }

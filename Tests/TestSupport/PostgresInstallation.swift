@@ -18,7 +18,7 @@ struct PostgresInstallation: Sendable {
     }
     guard
       let programs = directories.first(where: { directory in
-        ["initdb", "pg_ctl", "postgres"].allSatisfy {
+        ["initdb", "pg_basebackup", "pg_ctl", "postgres"].allSatisfy {
           FileManager.default.isExecutableFile(atPath: "\(directory)/\($0)")
         }
       })

@@ -16,7 +16,7 @@ package struct SettingsLoader {
     "bundleId", "appAppleId", "issuerId", "keyId", "privateKeyFile", "sharedSecretFile",
   ]
   private static let keys: Set<String> = [
-    "database.url", "database.salesSchema", "appstore.apps", "appstore.channel", "appstore.productionUrl",
+    "database.url", "database.salesUrl", "database.salesSchema", "appstore.apps", "appstore.channel", "appstore.productionUrl",
     "appstore.sandboxUrl", "appstore.verifyReceiptUrl", "appstore.verifyReceiptSandboxUrl",
     "appstore.rootCertificates", "appstore.pinRoots", "appstore.requestsPerSecond", "appstore.concurrency",
     "appstore.timeout", "recheck.staleAfter", "recheck.refundWindow", "recheck.maxDuration", "recheck.batchSize",
@@ -102,6 +102,7 @@ package struct SettingsLoader {
   private func settings() throws -> Settings {
     var settings = Settings()
     settings.databaseURL = text("database.url") ?? settings.databaseURL
+    settings.salesURL = text("database.salesUrl")
     settings.salesSchema = text("database.salesSchema") ?? settings.salesSchema
     settings.apps = try apps()
     settings.channel = try word("appstore.channel", settings.channel)

@@ -1,0 +1,52 @@
+import Postgres
+import Reconciliation
+
+extension SalesRows {
+  /// Pairs of ids of one person, from the optional relation `user_aliases`; what is missing or no id is left out.
+  ///
+  /// Throws `PostgresError`.
+  package func aliases(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [(Identifier, Identifier)] {
+    var reader = try connection.copyOut(
+      "SELECT a.user_id::text, a.same_as::text FROM \(schema).user_aliases a ORDER BY 1 COLLATE \"C\", 2 COLLATE \"C\"")
+    var pairs: [(Identifier, Identifier)] = []
+    while try reader.advance() {
+      if case .sound(let userId) = try reader.salesText(0), case .sound(let sameAs) = try reader.salesText(1) {
+        pairs.append((userId, sameAs))
+      }
+    }
+    return pairs
+  }
+
+  /// One product of the optional relation `products`.
+  package struct Product: Hashable, Sendable {
+    package var productId: Identifier
+    /// Apple's word, such as `Non-Consumable`.
+    package var type: String?
+    package var name: String?
+    /// nil: ever since.
+    package var soldFrom: Instant?
+    /// nil: still.
+    package var soldUntil: Instant?
+  }
+
+  /// The shop's catalogue, by product id; a row without a product id is left out.
+  ///
+  /// Throws `PostgresError`.
+  package func products(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Product] {
+    var reader = try connection.copyOut(
+      """
+      SELECT p.product_id::text, p.type::text, p.name::text, p.sold_from::timestamptz, p.sold_until::timestamptz
+      FROM \(schema).products p ORDER BY 1 COLLATE "C", 4, 5
+      """)
+    var products: [Product] = []
+    while try reader.advance() {
+      guard case .sound(let productId) = try reader.salesText(0) else { continue }
+      products.append(
+        Product(
+          productId: productId, type: try reader.salesText(1).present?.text,
+          name: try reader.salesText(2).present?.text, soldFrom: try Self.timestamp(reader, 3).instant,
+          soldUntil: try Self.timestamp(reader, 4).instant))
+    }
+    return products
+  }
+}

@@ -1,0 +1,114 @@
+/// What the shop promises (the sales schema): relations, their columns, and what these hold. One table, which every check of
+/// a column reads.
+package enum SalesContract {
+  /// What a column holds, and which of the server's types hold that.
+  package enum Kind: String, Sendable, CaseIterable {
+    case text, integer, numeric, timestamptz
+
+    /// Names in `pg_catalog`. Domains over them and, for text, enums count as well.
+    private var typeNames: Set<String> {
+      switch self {
+      case .text: ["text", "varchar", "bpchar", "uuid"]
+      case .integer: ["int2", "int4", "int8"]
+      case .numeric: ["numeric", "int2", "int4", "int8"]
+      case .timestamptz: ["timestamptz"]
+      }
+    }
+
+    /// - Parameters:
+    ///   - typeName: the name of a type of `pg_catalog`, that under a domain; nil for a type of another schema.
+    ///   - isEnum: whether the type is an enum.
+    func accepts(typeName: String?, isEnum: Bool) -> Bool {
+      if isEnum { return self == .text }
+      return typeName.map(typeNames.contains) ?? false
+    }
+
+    /// What makes a column of another type one of this kind.
+    func cast(_ column: String, from typeName: String?) -> String {
+      switch (self, typeName) {
+      case (.numeric, "float4"), (.numeric, "float8"): "round(\(column)::numeric, 2)"
+      case (.timestamptz, "timestamp"): "\(column) AT TIME ZONE 'UTC'"
+      case (.timestamptz, "int4"), (.timestamptz, "int8"): "to_timestamp(\(column))"
+      case (.numeric, "text"), (.numeric, "varchar"): "nullif(\(column), '')::numeric"
+      case (.integer, "numeric"), (.integer, "text"), (.integer, "varchar"): "\(column)::integer"
+      case (.text, _), (.integer, _), (.numeric, _), (.timestamptz, _): "\(column)::\(rawValue)"
+      }
+    }
+
+    /// The types that hold it, in words.
+    var expectation: String {
+      switch self {
+      case .text: "text, varchar, char, uuid or an enum"
+      case .integer: "smallint, integer or bigint"
+      case .numeric: "numeric or an integer type"
+      case .timestamptz: "timestamp with time zone"
+      }
+    }
+  }
+
+  package struct Column: Sendable {
+    package var name: String
+    package var kind: Kind
+    /// Whether a row without it breaks the contract.
+    package var isRequired: Bool
+
+    init(_ name: String, _ kind: Kind, _ isRequired: Bool) {
+      self.name = name
+      self.kind = kind
+      self.isRequired = isRequired
+    }
+  }
+
+  package struct Relation: Sendable {
+    package var name: String
+    package var columns: [Column]
+    /// Whether a shop can do without it.
+    package var isOptional = false
+
+    /// The columns as a query lists them.
+    package var columnList: String { columns.map(\.name).joined(separator: ", ") }
+  }
+
+  package static let orders = Relation(
+    name: "orders",
+    columns: [
+      Column("order_id", .text, true), Column("user_id", .text, true), Column("bundle_id", .text, false),
+      Column("product_id", .text, true), Column("quantity", .integer, true), Column("amount", .numeric, true),
+      Column("currency", .text, true), Column("status", .text, true), Column("transaction_id", .text, false),
+      Column("app_account_token", .text, false), Column("created_at", .timestamptz, true),
+      Column("verified_at", .timestamptz, false), Column("updated_at", .timestamptz, true),
+    ])
+
+  package static let receipts = Relation(
+    name: "receipts",
+    columns: [
+      Column("receipt_id", .text, true), Column("order_id", .text, false), Column("user_id", .text, false),
+      Column("payload", .text, true), Column("environment", .text, false), Column("status", .text, true),
+      Column("checked_at", .timestamptz, false), Column("received_at", .timestamptz, true),
+    ])
+
+  package static let deliveries = Relation(
+    name: "deliveries",
+    columns: [
+      Column("delivery_id", .text, true), Column("order_id", .text, false), Column("user_id", .text, true),
+      Column("product_id", .text, true), Column("quantity", .integer, true), Column("delivered_at", .timestamptz, true),
+      Column("revoked_at", .timestamptz, false),
+    ])
+
+  /// Two ids of one person.
+  package static let userAliases = Relation(
+    name: "user_aliases", columns: [Column("user_id", .text, true), Column("same_as", .text, true)], isOptional: true)
+
+  /// The shop's catalogue.
+  package static let products = Relation(
+    name: "products",
+    columns: [
+      Column("product_id", .text, true), Column("type", .text, false), Column("name", .text, false),
+      Column("sold_from", .timestamptz, false), Column("sold_until", .timestamptz, false),
+    ], isOptional: true)
+
+  package static let relations = [orders, receipts, deliveries, userAliases, products]
+
+  /// An id longer than this cannot be kept in an index.
+  package static let longestId = 1_000
+}

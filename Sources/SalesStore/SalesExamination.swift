@@ -1,0 +1,183 @@
+import Postgres
+import Run
+
+/// A way in which the shop's relations are not what the contract says, with what to do about it.
+package struct SalesDefect: Hashable, Sendable, CustomStringConvertible {
+  /// `sales.orders.amount`, or the relation or schema.
+  package var subject: String
+  /// What is wrong and how it is mended.
+  package var problem: String
+
+  package var description: String { "\(subject) \(problem)" }
+}
+
+/// The shop's relations cannot be read as the contract says. Exit status 78.
+package struct SalesContractError: EndsRun, CustomStringConvertible {
+  package var defects: [SalesDefect]
+  package var exitStatus: ExitStatus { .configuration }
+
+  package var description: String { defects.map(\.description).joined(separator: "\n") }
+}
+
+/// Compares relations with the contract, from the server's catalogue and without reading a row.
+package struct SalesExamination {
+  /// The schema's name, as it is configured.
+  private let schema: String
+
+  package init(schema: String) { self.schema = schema }
+
+  /// Throws `SalesContractError`, or the `PostgresError` of a server that cannot be asked.
+  package func require(_ connection: borrowing BlockingConnection) throws {
+    let defects = try defects(connection)
+    if !defects.isEmpty { throw SalesContractError(defects: defects) }
+  }
+
+  /// Everything that is wrong, in the contract's order. Throws the `PostgresError` of a server that cannot be asked.
+  package func defects(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [SalesDefect] {
+    let usage = try connection.execute(
+      "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1", [.text(schema)])
+    guard let row = usage.first else {
+      return [
+        SalesDefect(
+          subject: "schema \(schema)",
+          problem: """
+            does not exist; create it with the views orders, receipts and deliveries, name another in \
+            database.salesSchema, or run: night-audit init --with-sales-schema
+            """)
+      ]
+    }
+    if try !row.bool(0) {
+      return [
+        SalesDefect(
+          subject: "schema \(schema)",
+          problem: "may not be used; run: GRANT USAGE ON SCHEMA \(quoted(schema)) TO \(try role(connection))")
+      ]
+    }
+    var defects: [SalesDefect] = []
+    for relation in SalesContract.relations { defects += try self.defects(of: relation, connection) }
+    return defects
+  }
+
+  /// Whether the shop has one of the optional relations.
+  package func has(
+    _ relation: SalesContract.Relation, _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Bool {
+    try !columns(of: relation, connection).isEmpty
+  }
+
+  /// A column as the server's catalogue has it.
+  private struct Found {
+    var name: String
+    /// As the server prints it: `character varying(40)`.
+    var shown: String
+    /// The name under any domains, when it is one of `pg_catalog`.
+    var typeName: String?
+    var isEnum: Bool
+    var isReadable: Bool
+  }
+
+  private func columns(
+    of relation: SalesContract.Relation, _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [Found] {
+    let rows = try connection.execute(
+      """
+      WITH RECURSIVE resolved AS (
+        SELECT a.attnum, a.attname, a.attrelid, format_type(a.atttypid, a.atttypmod) AS shown, a.atttypid AS type
+        FROM pg_class c
+        JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $1
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE c.relname = $2 AND c.relkind IN ('r', 'v', 'm', 'p', 'f')
+        UNION ALL
+        SELECT r.attnum, r.attname, r.attrelid, r.shown, t.typbasetype
+        FROM resolved r JOIN pg_type t ON t.oid = r.type WHERE t.typtype = 'd')
+      SELECT r.attname::text, r.shown, CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace THEN t.typname::text END,
+        t.typtype = 'e',
+        has_table_privilege(r.attrelid, 'SELECT') OR has_column_privilege(r.attrelid, r.attnum, 'SELECT')
+      FROM resolved r JOIN pg_type t ON t.oid = r.type WHERE t.typtype <> 'd' ORDER BY r.attnum
+      """, [.text(schema), .text(relation.name)])
+    var found: [Found] = []
+    for row in rows {
+      found.append(
+        Found(
+          name: try row.text(0), shown: try row.text(1), typeName: try row.optionalText(2), isEnum: try row.bool(3),
+          isReadable: try row.bool(4)))
+    }
+    return found
+  }
+
+  private func defects(
+    of relation: SalesContract.Relation, _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [SalesDefect] {
+    let name = "\(schema).\(relation.name)"
+    let found = try columns(of: relation, connection)
+    if found.isEmpty {
+      if relation.isOptional { return [] }
+      return [
+        SalesDefect(
+          subject: name,
+          problem: """
+            does not exist; create a view (or table) of that name with the columns \(relation.columnList), or run: \
+            night-audit init --with-sales-schema
+            """)
+      ]
+    }
+    let grant = "GRANT SELECT ON \(quoted(schema)).\(quoted(relation.name)) TO \(try role(connection))"
+    if !found.contains(where: \.isReadable) {
+      return [SalesDefect(subject: name, problem: "may not be read; run: \(grant)")]
+    }
+    var defects: [SalesDefect] = []
+    for column in relation.columns {
+      let subject = "\(name).\(column.name)"
+      guard let present = found.first(where: { $0.name == column.name }) else {
+        let way = column.isRequired ? "" : " (NULL::\(column.kind.rawValue) AS \(column.name) will do)"
+        defects.append(SalesDefect(subject: subject, problem: "does not exist; add the column to the view\(way)"))
+        continue
+      }
+      if !present.isReadable {
+        defects.append(SalesDefect(subject: subject, problem: "may not be read; run: \(grant)"))
+      } else if !column.kind.accepts(typeName: present.typeName, isEnum: present.isEnum) {
+        let cast = column.kind.cast(column.name, from: present.typeName)
+        defects.append(
+          SalesDefect(
+            subject: subject,
+            problem: """
+              is of type \(present.shown), but must be \(column.kind.expectation); cast it in the view: \
+              \(cast) AS \(column.name)
+              """))
+      }
+    }
+    if defects.isEmpty, let refusal = try refusal(relation, connection, role: role(connection)) {
+      defects.append(SalesDefect(subject: name, problem: refusal))
+    }
+    return defects
+  }
+
+  /// What only an attempt shows: the rights of a view's owner, and policies that would hide rows. No row is read.
+  private func refusal(
+    _ relation: SalesContract.Relation, _ connection: borrowing BlockingConnection, role: String
+  ) throws(PostgresError) -> String? {
+    do {
+      try connection.execute(
+        "SELECT \(relation.columnList) FROM \(PostgresIdentifier(schema, relation.name).sql) LIMIT 0")
+      return nil
+    } catch  where error.sqlState == SQLState.insufficientPrivilege && error.message.contains("row-level security") {
+      return """
+        has row-level security, which would hide rows and so payments; let the role see them all, as its owner or by: \
+        ALTER ROLE \(role) BYPASSRLS
+        """
+    } catch  where error.sqlState == SQLState.insufficientPrivilege {
+      return """
+        cannot be read: \(error.message); a view reads with its owner's rights (or, with security_invoker, with those of \
+        \(role)), so grant SELECT on what it reads
+        """
+    } catch  where error.kind == .server {
+      return "cannot be read: \(error.message); mend the view"
+    }
+  }
+
+  private func role(_ connection: borrowing BlockingConnection) throws(PostgresError) -> String {
+    try connection.execute("SELECT quote_ident(current_user)").single().text(0)
+  }
+
+  private func quoted(_ name: String) -> String { (try? PostgresIdentifier(name).sql) ?? name }
+}

@@ -1,0 +1,63 @@
+import Postgres
+import Reconciliation
+import Streams
+
+/// A text of the shop's: what it is, or why it cannot be one.
+enum SalesText {
+  case missing
+  case sound(Identifier)
+  /// Longer than an id may be; its beginning.
+  case tooLong(Identifier, bytes: Int)
+  /// Not UTF-8; its bytes, those beyond ASCII as `\xE9`.
+  case unreadable(Identifier)
+
+  /// What can be shown of it; empty when it is missing. It never sorts behind the text itself, so that rows in the order
+  /// of their ids stay mergeable.
+  var shown: Identifier {
+    switch self {
+    case .missing: ""
+    case .sound(let id), .tooLong(let id, _), .unreadable(let id): id
+    }
+  }
+
+  /// What can be shown of it; nil when it is missing or empty.
+  var present: Identifier? { shown.isEmpty ? nil : shown }
+
+  /// What is wrong with it.
+  func defect(_ column: String, isRequired: Bool) -> String? {
+    switch self {
+    case .missing: isRequired ? "\(column) is missing" : nil
+    case .sound(let id): isRequired && id.isEmpty ? "\(column) is empty" : nil
+    case .tooLong(_, let bytes):
+      "\(column) has \(bytes) bytes; an id has at most \(SalesContract.longestId) (its beginning is shown)"
+    case .unreadable: "\(column) is no valid UTF-8"
+    }
+  }
+}
+
+extension CopyReader {
+  /// A text of the shop's.
+  func salesText(_ column: Int) throws(PostgresError) -> SalesText {
+    if try isNull(column) { return .missing }
+    guard try isText(column) else {
+      return .unreadable(SalesText.beginning(of: try escapedText(column)))
+    }
+    let id = try id(column)
+    var count = 0
+    id.withUTF8 { count = $0.count }
+    if count <= SalesContract.longestId { return .sound(id) }
+    return .tooLong(SalesText.beginning(of: id.text), bytes: count)
+  }
+}
+
+extension SalesText {
+  /// The first whole characters within 200 bytes.
+  fileprivate static func beginning(of text: String) -> Identifier {
+    var beginning = ""
+    for scalar in text.unicodeScalars {
+      if beginning.utf8.count + UTF8.width(scalar) > 200 { break }
+      beginning.unicodeScalars.append(scalar)
+    }
+    return Identifier(beginning)
+  }
+}

@@ -1,0 +1,85 @@
+import Postgres
+import Reconciliation
+
+/// How many orders there are in each currency and what they add up to: once as the server adds them up, once as they were
+/// read. A view that shows other rows to one of the two is found out, and nothing is published.
+package struct SalesTotals: Equatable, Sendable {
+  /// One currency, or what stands in its place.
+  private struct Line: Equatable, Sendable {
+    var orders = 0
+    /// In millionths of a major unit.
+    var amount: Int128 = 0
+  }
+
+  private var lines: [String: Line] = [:]
+
+  /// No currency has more digits; an amount with more decimals is no money, and counts as an order only.
+  private static let decimals = 6
+  /// An amount beyond this is no money either. In major units.
+  private static let limit: Int64 = 1_000_000_000_000_000
+
+  package init() {}
+
+  /// As the server adds them up, in the snapshot of `connection`. Throws `PostgresError`.
+  package init(_ sales: SalesRows, on connection: borrowing BlockingConnection) throws(PostgresError) {
+    var reader = try connection.copyOut(
+      """
+      SELECT o.currency::text COLLATE "C", count(*), sum(o.amount::numeric) FILTER (
+        WHERE abs(o.amount::numeric) <= \(Self.limit) AND scale(trim_scale(o.amount::numeric)) <= \(Self.decimals))
+      FROM \(sales.schema).orders o WHERE \(try sales.isKnown("o.created_at")) GROUP BY 1
+      """)
+    while try reader.advance() {
+      let key = try reader.salesText(0).shown.text
+      lines[key, default: Line()].orders += Int(try reader.int64(1))
+      lines[key, default: Line()].amount += try reader.optionalNumeric(2).flatMap(Self.millionths) ?? 0
+    }
+  }
+
+  /// Adds an order as it was read.
+  package mutating func add(_ row: OrderRow) {
+    switch row {
+    case .valid(let order):
+      let factor = (Int(order.amount.currency.digits)..<Self.decimals).reduce(Int128(1)) { product, _ in product * 10 }
+      add(Int128(order.amount.minorUnits) * factor, in: order.amount.currency.code)
+    case .bad(let order):
+      add(Self.millionths(order.amountText) ?? 0, in: order.currencyText)
+    }
+  }
+
+  private mutating func add(_ amount: Int128, in currency: String) {
+    let isMoney = amount.magnitude <= UInt128(Self.limit) * 1_000_000
+    lines[currency, default: Line()].orders += 1
+    lines[currency, default: Line()].amount += isMoney ? amount : 0
+  }
+
+  private static func millionths(_ amount: PostgresNumeric) -> Int128? { try? amount.scaledInt128(decimals: decimals) }
+
+  /// Of an amount as the database prints it; nil for what is no number or has more decimals.
+  private static func millionths(_ text: String) -> Int128? {
+    let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+    let fraction = (parts.count > 1 ? String(parts[1]) : "").reversed().drop { $0 == "0" }.reversed()
+    guard fraction.count <= decimals, let whole = parts.first else { return nil }
+    return Int128(whole + String(fraction) + String(repeating: "0", count: decimals - fraction.count))
+  }
+
+  /// All orders, whatever their currency.
+  package var orders: Int { lines.values.reduce(0) { $0 + $1.orders } }
+
+  /// Where the two sides differ, in words; empty when they agree. The receiver is what the server added up.
+  package func differences(from read: SalesTotals) -> [String] {
+    Set(lines.keys).union(read.lines.keys).sorted().compactMap { currency in
+      let (left, right) = (lines[currency] ?? Line(), read.lines[currency] ?? Line())
+      if left == right { return nil }
+      return """
+        \(currency.isEmpty ? "no currency" : currency): the database counts \(left.orders) orders of \
+        \(Self.text(left.amount)), \(right.orders) of \(Self.text(right.amount)) were read
+        """
+    }
+  }
+
+  private static func text(_ millionths: Int128) -> String {
+    var text = Money.decimalText(millionths, digits: UInt8(decimals))
+    while text.hasSuffix("0") { text.removeLast() }
+    return text.hasSuffix(".") ? String(text.dropLast()) : text
+  }
+}

@@ -1,0 +1,120 @@
+import Postgres
+import Run
+import SalesStore
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct SalesContractTests {
+  /// What is wrong after `change` to the plain tables.
+  private func defects(_ change: String, conninfo suffix: String = "") async throws -> [String] {
+    let shop = try await TestShop.make(change)
+    var settings = shop.settings
+    settings.databaseURL += suffix
+    do {
+      try await shop.reading(settings) { _ in }
+      return []
+    } catch let error as SalesContractError {
+      #expect(error.exitStatus == .configuration)
+      return error.defects.map(\.description)
+    }
+  }
+
+  @Test("plain tables keep the contract")
+  func plain() async throws { #expect(try await defects("SELECT 1").isEmpty) }
+
+  @Test(
+    "what holds the same is accepted",
+    arguments: [
+      "ALTER TABLE sales.orders ALTER user_id TYPE varchar(40)", "ALTER TABLE sales.orders ALTER user_id TYPE char(9)",
+      "ALTER TABLE sales.orders ALTER app_account_token TYPE uuid USING app_account_token::uuid",
+      "CREATE TYPE public.state AS ENUM ('x'); ALTER TABLE sales.orders ALTER status TYPE public.state USING NULL",
+      "CREATE DOMAIN public.a AS text; CREATE DOMAIN public.b AS public.a; ALTER TABLE sales.orders ALTER user_id TYPE public.b",
+      "CREATE TYPE public.e AS ENUM ('x'); CREATE DOMAIN public.d AS public.e; ALTER TABLE sales.orders ALTER status TYPE public.d USING NULL",
+      "ALTER TABLE sales.orders ALTER quantity TYPE bigint", "ALTER TABLE sales.orders ALTER quantity TYPE smallint",
+      "ALTER TABLE sales.orders ALTER amount TYPE bigint", "ALTER TABLE sales.orders ALTER amount TYPE numeric(12, 2)",
+      "CREATE DOMAIN public.price AS numeric(12, 2); ALTER TABLE sales.orders ALTER amount TYPE public.price",
+      "CREATE VIEW sales.user_aliases AS SELECT 'a'::text AS user_id, 'b'::varchar AS same_as",
+    ])
+  func accepted(_ change: String) async throws { #expect(try await defects(change).isEmpty) }
+
+  @Test(
+    "a column of another type is named, with the type found and the cast to write",
+    arguments: [
+      ("orders", "amount", "money", "money", "amount::numeric AS amount"),
+      ("orders", "amount", "double precision", "double precision", "round(amount::numeric, 2) AS amount"),
+      ("orders", "amount", "real", "real", "round(amount::numeric, 2) AS amount"),
+      ("orders", "amount", "text", "text", "nullif(amount, '')::numeric AS amount"),
+      (
+        "orders", "created_at", "timestamp", "timestamp without time zone",
+        "created_at AT TIME ZONE 'UTC' AS created_at"
+      ),
+      ("orders", "created_at", "date", "date", "created_at::timestamptz AS created_at"),
+      ("orders", "created_at", "bigint", "bigint", "to_timestamp(created_at) AS created_at"),
+      ("orders", "quantity", "numeric", "numeric", "quantity::integer AS quantity"),
+      ("orders", "user_id", "bigint", "bigint", "user_id::text AS user_id"),
+      ("orders", "status", "bytea", "bytea", "status::text AS status"),
+      ("receipts", "payload", "bytea", "bytea", "payload::text AS payload"),
+      ("deliveries", "quantity", "text", "text", "quantity::integer AS quantity"),
+    ])
+  func wrongType(_ table: String, column: String, type: String, shown: String, cast: String) async throws {
+    let found = try await defects("ALTER TABLE sales.\(table) DROP \(column), ADD \(column) \(type)")
+    #expect(found.count == 1)
+    let defect = try #require(found.first)
+    #expect(defect.hasPrefix("sales.\(table).\(column) is of type \(shown), but must be "))
+    #expect(defect.hasSuffix(cast))
+  }
+
+  @Test(
+    "what is missing or forbidden comes with its remedy",
+    arguments: [
+      ("DROP SCHEMA sales CASCADE", "", "schema sales does not exist"),
+      ("DROP TABLE sales.deliveries", "", "sales.deliveries does not exist"),
+      ("ALTER TABLE sales.orders DROP verified_at", "", "NULL::timestamptz AS verified_at"),
+      ("ALTER TABLE sales.orders DROP amount", "", "sales.orders.amount does not exist; add the column"),
+      ("SELECT 1", " user=stranger", "GRANT USAGE ON SCHEMA \"sales\" TO stranger"),
+      ("GRANT USAGE ON SCHEMA sales TO stranger", " user=stranger", "GRANT SELECT ON \"sales\".\"orders\" TO stranger"),
+      (
+        """
+        GRANT USAGE ON SCHEMA sales TO stranger; GRANT SELECT ON ALL TABLES IN SCHEMA sales TO stranger;
+        ALTER TABLE sales.orders ENABLE ROW LEVEL SECURITY
+        """, " user=stranger", "ALTER ROLE stranger BYPASSRLS"
+      ),
+      (
+        """
+        GRANT USAGE ON SCHEMA sales TO stranger; GRANT SELECT ON ALL TABLES IN SCHEMA sales TO stranger;
+        ALTER TABLE sales.orders RENAME TO kept;
+        CREATE VIEW sales.orders AS SELECT * FROM sales.kept; ALTER VIEW sales.orders OWNER TO stranger;
+        REVOKE SELECT ON sales.kept FROM stranger
+        """, " user=stranger", "a view reads with its owner's rights"
+      ),
+      (
+        "CREATE TABLE sales.products (product_id integer, type text, name text, sold_from date, sold_until timestamptz)",
+        "", "product_id::text AS product_id"
+      ),
+    ])
+  func missing(_ change: String, suffix: String, remedy: String) async throws {
+    let prepared =
+      "DO $$ BEGIN CREATE ROLE stranger LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$; \(change)"
+    let found = try await defects(prepared, conninfo: suffix)
+    #expect(found.contains { $0.contains(remedy) }, "\(found)")
+  }
+
+  @Test("a schema of another name, spelt as nobody would expect")
+  func otherSchema() async throws {
+    let shop = try await TestShop.make(#"ALTER SCHEMA sales RENAME TO "Shop's ""data""""#)
+    var settings = shop.settings
+    settings.salesSchema = #"Shop's "data""#
+    try await shop.reading(settings) { _ in }
+  }
+
+  @Test("a store that cannot be reached is named by its key")
+  func unreachable() async throws {
+    let shop = try await TestShop.make()
+    var settings = shop.settings
+    settings.salesURL = "host=/nonexistent"
+    let error = await #expect(throws: PostgresError.self) { try await shop.reading(settings) { _ in } }
+    #expect("\(try #require(error))".contains("(database.salesUrl)"))
+    #expect(error?.kind == .connectionFailed)
+  }
+}

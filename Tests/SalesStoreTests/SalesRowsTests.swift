@@ -1,0 +1,187 @@
+import Postgres
+import Reconciliation
+import Run
+import SalesStore
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct SalesRowsTests {
+  /// Without the constraints of the plain tables, as a view is.
+  private static let lax = """
+    ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey; ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey;
+    ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey;
+    DO $$ DECLARE c record; BEGIN
+      FOR c IN SELECT attrelid::regclass AS t, attname FROM pg_attribute
+        WHERE attrelid::regclass::text LIKE 'sales.%' AND attnotnull AND attnum > 0
+          AND attrelid IN (SELECT oid FROM pg_class WHERE relkind = 'r')
+      LOOP EXECUTE format('ALTER TABLE %s ALTER %I DROP NOT NULL', c.t, c.attname); END LOOP; END $$;
+    """
+
+  @Test(
+    "what breaks the contract makes a bad row that says what is wrong, and no more",
+    arguments: [
+      ("order_id", "NULL", "order_id is missing"), ("order_id", "''", "order_id is empty"),
+      ("order_id", "repeat('x', 1001)", "order_id has 1001 bytes; an id has at most 1000 (its beginning is shown)"),
+      ("user_id", "NULL", "user_id is missing"),
+      ("user_id", "repeat('日', 1000)", "user_id has 3000 bytes; an id has at most 1000 (its beginning is shown)"),
+      ("product_id", "NULL", "product_id is missing"),
+      ("bundle_id", "'com.example.other'", "bundle_id 'com.example.other' is of no app that is configured"),
+      ("quantity", "NULL", "quantity is missing"), ("quantity", "0", "quantity 0 is not from 1 to 2147483647"),
+      ("quantity", "-1", "quantity -1 is not from 1 to 2147483647"),
+      ("amount", "NULL", "amount is missing"), ("amount", "-0.01", "amount -0.01 is negative"),
+      ("amount", "4.999", "amount 4.999 has more than the 2 decimals of USD"),
+      ("amount", "'NaN'", "amount NaN is no number"), ("amount", "'Infinity'", "amount Infinity is no number"),
+      ("amount", "1e30", "amount is too large to be money"),
+      ("currency", "NULL", "currency is missing"), ("currency", "'XYZ'", "currency 'XYZ' is no code of ISO 4217"),
+      ("currency", "repeat('U', 2000)", "currency has 2000 bytes; an id has at most 1000 (its beginning is shown)"),
+      ("status", "NULL", "status is missing"),
+      ("status", "'paid'", "status 'paid' is not one of pending, verified, failed, cancelled, refunded"),
+      (
+        "transaction_id", "repeat('9', 1001)",
+        "transaction_id has 1001 bytes; an id has at most 1000 (its beginning is shown)"
+      ),
+      ("created_at", "NULL", "created_at is missing"), ("created_at", "'infinity'", "created_at is infinite"),
+      ("created_at", "'-infinity'", "created_at is infinite"),
+      ("created_at", "'294276-12-31'", "created_at is not within the years 1900 to 9999"),
+      ("created_at", "'9999-12-31 12:00+00'", "created_at is not within the years 1900 to 9999"),
+      ("created_at", "'1850-01-01'", "created_at is not within the years 1900 to 9999"),
+      ("created_at", "'4713-01-01 BC'", "created_at is not within the years 1900 to 9999"),
+      ("verified_at", "'infinity'", "verified_at is infinite"),
+      ("verified_at", "'20000-01-01'", "verified_at is not within the years 1900 to 9999"),
+    ])
+  func badOrder(_ column: String, value: String, defect: String) async throws {
+    let shop = try await TestShop.make(
+      Self.lax + insertOrder([column: value]) + insertOrder(["order_id": "'sound'"]))
+    let rows = try await shop.orders()
+    #expect(rows.compactMap(\.defect) == [defect])
+    #expect(rows.contains { $0.defect == nil && $0.orderId == "sound" })
+    #expect(rows.allSatisfy { $0.orderId.bytes.count <= 1_000 && $0.userId.bytes.count <= 1_000 })
+  }
+
+  @Test("all that is wrong with a row is said at once")
+  func severalDefects() async throws {
+    let shop = try await TestShop.make(Self.lax + insertOrder(["quantity": "0", "currency": "'x'", "amount": "NULL"]))
+    #expect(
+      try await shop.orders().map(\.defect) == [
+        "quantity 0 is not from 1 to 2147483647; currency 'x' is no code of ISO 4217; amount is missing"
+      ])
+  }
+
+  @Test(
+    "a bundle id may be missing where there is one app",
+    arguments: [(1, nil), (2, "bundle_id is missing, and there are several apps")] as [(Int, String?)])
+  func missingBundle(apps: Int, defect: String?) async throws {
+    let shop = try await TestShop.make(insertOrder())
+    var settings = shop.settings
+    settings.apps = (0..<apps).map { .init(name: "app\($0)", bundleId: "com.example.\($0)") }
+    #expect(try await shop.orders(settings).map(\.defect) == [defect])
+  }
+
+  @Test(
+    "deliveries that break the contract",
+    arguments: [
+      ("delivery_id", "NULL", "delivery_id is missing"), ("user_id", "''", "user_id is empty"),
+      ("product_id", "NULL", "product_id is missing"), ("quantity", "0", "quantity 0 is not from 1 to 2147483647"),
+      ("delivered_at", "'infinity'", "delivered_at is infinite"), ("delivered_at", "NULL", "delivered_at is missing"),
+      ("revoked_at", "'-infinity'", "revoked_at is infinite"),
+      ("revoked_at", "'294276-01-01'", "revoked_at is not within the years 1900 to 9999"),
+      ("order_id", "repeat('x', 5000)", "order_id has 5000 bytes; an id has at most 1000 (its beginning is shown)"),
+    ])
+  func badDelivery(_ column: String, value: String, defect: String) async throws {
+    let shop = try await TestShop.make(Self.lax + insertDelivery([column: value]))
+    #expect(try await shop.deliveries().map(\.defect) == [defect])
+  }
+
+  @Test(
+    "receipts that break the contract",
+    arguments: [
+      (nil, "'x'", "NULL", "'unverified'", "now()", nil),
+      (nil, "NULL", "NULL", "'verified'", "now()", "payload is missing"),
+      (nil, "'x'", "NULL", "'odd'", "now()", "status 'odd' is not one of unverified, verified, timeout, rejected"),
+      (nil, "'x'", "'infinity'", "'timeout'", "'-infinity'", "received_at is infinite; checked_at is infinite"),
+      (
+        "repeat('r', 3000)", "'x'", "NULL", "'timeout'", "now()",
+        "receipt_id has 3000 bytes; an id has at most 1000 (its beginning is shown)"
+      ),
+    ] as [(String?, String, String, String, String, String?)])
+  func badReceipt(
+    _ id: String?, payload: String, checked: String, status: String, received: String, defect: String?
+  ) async throws {
+    let shop = try await TestShop.make(
+      """
+      ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey, ALTER payload DROP NOT NULL;
+      INSERT INTO sales.receipts (receipt_id, payload, status, checked_at, received_at)
+      VALUES (\(id ?? "'r1'"), \(payload), \(status), \(checked), \(received))
+      """)
+    let found = try await shop.reading { connection in
+      var reader = try connection.copyOut("SELECT \(SalesRows.receiptColumns) FROM sales.receipts r")
+      #expect(try reader.advance())
+      return try SalesRows.receipt(reader, asOf: asOf)
+    }
+    #expect(found.defect == defect)
+  }
+
+  @Test("a database without an encoding may hold ids that are no text; they are shown, and nothing ends")
+  func noEncoding() async throws {
+    let cluster = try await PrivatePostgres.start(encoding: "SQL_ASCII")
+    let shop = try await TestShop.make(
+      in: cluster,
+      insertOrder(["order_id": #"E'caf\xe9'"#]) + insertOrder(["order_id": "'日'", "user_id": #"E'\xff'"#])
+        + insertDelivery(["order_id": #"E'caf\xe9'"#]))
+    let rows = try await shop.orders()
+    #expect(rows.map(\.orderId) == [#"caf\xE9"#, "日"])
+    #expect(rows.map(\.defect) == ["order_id is no valid UTF-8", "user_id is no valid UTF-8"])
+    #expect(try await shop.deliveries().map(\.defect) == ["order_id is no valid UTF-8"])
+  }
+
+  @Test("an audit of the past does not know what came later, but what has no usable date it still reports")
+  func horizon() async throws {
+    let shop = try await TestShop.make(
+      Self.lax
+        + insertOrder(["order_id": "'past'"])
+        + insertOrder(["order_id": "'later'", "created_at": "'2026-11-20T03:00:00.000001Z'"])
+        + insertOrder(["order_id": "'never'", "created_at": "NULL"])
+        + insertOrder(["order_id": "'ever'", "created_at": "'infinity'"])
+        + insertDelivery(["revoked_at": "'2026-11-20T03:00:01Z'"])
+        + insertDelivery(["delivery_id": "'d2'", "delivered_at": "'2026-11-21'"]))
+    #expect(try await shop.orders(horizon: asOf).map(\.orderId) == ["ever", "never", "past"])
+    #expect(try await shop.orders().count == 4)
+    let known = try await shop.deliveries(horizon: asOf)
+    #expect(known.map(\.deliveryId) == ["d1"])
+    #expect(known.allSatisfy { $0.revokedAt == nil && $0.defect == nil })
+    #expect(try await shop.deliveries().compactMap(\.revokedAt).count == 1)
+  }
+
+  @Test(
+    "the order of rows is that of their bytes, whatever the collation, the partitions and the role's settings",
+    arguments: [
+      "SELECT 1",
+      #"ALTER TABLE sales.orders ALTER order_id TYPE text COLLATE "und-x-icu""#,
+      """
+      CREATE COLLATION public.loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
+      ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey, ALTER order_id TYPE text COLLATE public.loose,
+        ALTER user_id TYPE text COLLATE public.loose
+      """,
+      """
+      ALTER TABLE sales.orders RENAME TO old; CREATE TABLE sales.orders (LIKE sales.old) PARTITION BY HASH (order_id);
+      CREATE TABLE sales.p0 PARTITION OF sales.orders FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+      CREATE TABLE sales.p1 PARTITION OF sales.orders FOR VALUES WITH (MODULUS 2, REMAINDER 1)
+      """,
+      "ALTER ROLE postgres SET DateStyle TO 'SQL, DMY'; ALTER ROLE postgres SET TimeZone TO 'Asia/Kathmandu'",
+    ])
+  func order(_ change: String) async throws {
+    let ids = ["A", "B", "Z", "a", "aa", "b", "é", "日"]
+    let shop = try await TestShop.make(
+      change + ";" + ids.reversed().map { insertOrder(["order_id": "'\($0)'"]) }.joined())
+    let rows = try await shop.orders()
+    #expect(rows.map(\.orderId.text) == ids)
+    #expect(rows.allSatisfy { $0.createdAt == Instant(seconds: 1_795_082_400) })
+    let one = try SalesRows.equals("o.order_id", "a")
+    let found = try await shop.reading {
+      try $0.execute("SELECT count(*) FROM sales.orders o WHERE \(one)").single().int64(0)
+    }
+    #expect(found == 1)
+    try await shop.connected { try $0.executeScript("ALTER ROLE postgres RESET ALL") }
+  }
+}
