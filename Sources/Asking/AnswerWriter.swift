@@ -30,19 +30,16 @@ package struct AnswerWriter: Sendable {
   private func store(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws {
     var facts: [(subject: CheckSubject?, fact: TransactionFact)] = []
     var links: [TransactionLink] = []
-    var orderByKey: [TransactionKey: Identifier] = [:]
     for result in results {
       for fact in result.facts.map(\.storable) {
         facts.append((result.subject, fact))
         let key = TransactionKey(environment: fact.environment, transactionId: Identifier(fact.transactionId))
-        links.append(TransactionLink(subject: result.subject, key: key, orderId: result.orderId))
-        if orderByKey[key] == nil { orderByKey[key] = result.orderId }
+        links.append(TransactionLink(subject: result.subject, key: key))
       }
     }
     try EvidenceTable.append(facts, runId: runId, asOf: asOf, on: connection)
     let records = try EvidenceTable.fold(Set(links.map(\.key)), on: connection)
-    try TransactionTable.upsert(
-      records.map { (record: $0, orderId: orderByKey[$0.key], checkedAt: asOf) }, on: connection)
+    try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
     try TransactionLink.write(links, on: connection)
     try noteFacts(results.filter { $0.outcome == .pending }, on: connection)
     let answered = results.filter { $0.outcome != .pending }
@@ -136,28 +133,19 @@ package struct AnswerWriter: Sendable {
 struct TransactionLink: Sendable {
   var subject: CheckSubject
   var key: TransactionKey
-  var orderId: Identifier?
 
-  /// Records which transactions each proof brought, and whether each is filed under the proof's own order.
+  /// Records which transactions each proof brought.
   static func write(_ links: [TransactionLink], on connection: borrowing BlockingConnection) throws(PostgresError) {
     if links.isEmpty { return }
     try connection.execute(
       """
-      INSERT INTO night_audit.receipt_transactions
-        (subject_kind, subject_id, environment, transaction_id, order_id, is_detour)
-      SELECT DISTINCT ON (subject_kind, subject_id, transaction_id, environment)
-        link.subject_kind, link.subject_id, environment, transaction_id, link.order_id,
-        t.order_id IS DISTINCT FROM link.order_id
-      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
-        AS link (subject_kind, subject_id, environment, transaction_id, order_id)
-      JOIN night_audit.transactions t USING (transaction_id, environment)
-      ON CONFLICT (subject_kind, subject_id, transaction_id, environment)
-        DO UPDATE SET order_id = excluded.order_id, is_detour = excluded.is_detour
+      INSERT INTO night_audit.receipt_transactions (subject_kind, subject_id, environment, transaction_id)
+      SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
+      ON CONFLICT (subject_kind, subject_id, transaction_id, environment) DO NOTHING
       """,
       [
         .textArray(links.map(\.subject.kind.rawValue)), .textArray(links.map(\.subject.id.text)),
         .textArray(links.map(\.key.environment.rawValue)), .textArray(links.map(\.key.transactionId.text)),
-        .textArray(links.map { $0.orderId?.text }),
       ])
   }
 }

@@ -64,17 +64,6 @@ package struct CheckQueue: Sendable {
       [.timestamp(asOf.microseconds), .timestamp(horizon.microseconds)]
     ).affectedRows
     count += try await lookups.enqueue(session, asOf: asOf)
-    if count > 0 {
-      try await session.execute(
-        """
-        UPDATE night_audit.receipt_transactions link
-        SET order_id = c.order_id, is_detour = t.order_id IS DISTINCT FROM c.order_id
-        FROM night_audit.receipt_checks c, night_audit.transactions t
-        WHERE c.subject_kind = link.subject_kind AND c.subject_id = link.subject_id
-          AND t.transaction_id = link.transaction_id AND t.environment = link.environment
-          AND link.order_id IS DISTINCT FROM c.order_id
-        """)
-    }
     return count
   }
 

@@ -14,16 +14,12 @@ package enum CriticalEvidence {
       self.orderId = orderId
       self.transaction = transaction
     }
+  }
 
-    /// nil for a finding that is not critical, or that rests on an answer to the run of this as-of.
-    package init?(agedBehind finding: Finding, asOf: Instant) {
-      guard finding.severity == .critical else { return nil }
-      if let checked = finding.evidenceCheckedAt, checked >= asOf { return nil }
-      orderId = finding.orderId
-      if let id = finding.transactionId, let environment = finding.environment {
-        transaction = TransactionKey(environment: environment, transactionId: id)
-      }
-    }
+  /// Whether a finding is critical and rests on no answer to the run of this as-of.
+  package static func isAged(behind finding: Finding, asOf: Instant) -> Bool {
+    guard finding.severity == .critical else { return false }
+    return finding.evidenceCheckedAt.map { $0 < asOf } ?? true
   }
 
   /// A receipt or look-up whose answer is older than the audit.
@@ -72,43 +68,61 @@ package enum CriticalEvidence {
   }
 
   /// The proofs behind findings that were answered last before the as-of: those of the order, and where none of them
-  /// brought the transaction, the newest one that did. A signature that we refused ourselves stays refused.
-  package static func due(
-    behind bases: [Basis], settings: Settings, asOf: Instant, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [Proof] {
+  /// brought the transaction, the newest one that did.
+  package static func subjects(
+    behind bases: [Basis], on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Set<CheckSubject> {
     if bases.isEmpty { return [] }
-    let sales = try PostgresIdentifier(settings.salesSchema).sql
     let keys = Set(bases.compactMap(\.transaction)).sorted()
     let rows = try connection.execute(
       """
       WITH own AS (
         SELECT c.subject_kind, c.subject_id FROM night_audit.receipt_checks c
-        WHERE c.subject_kind = 'receipt' AND c.order_id = ANY ($2)
+        WHERE c.subject_kind = 'receipt' AND c.order_id = ANY ($1)
         UNION
-        SELECT 'lookup', l.subject_id FROM night_audit.lookups l WHERE l.order_id = ANY ($2)),
-      others AS (
-        SELECT newest.subject_kind, newest.subject_id
-        FROM unnest($3::text[], $4::text[]) AS t (transaction_id, environment)
-        CROSS JOIN LATERAL (
-          SELECT c.subject_kind, c.subject_id FROM night_audit.receipt_transactions link
-          JOIN night_audit.receipt_checks c USING (subject_kind, subject_id)
-          WHERE link.transaction_id = t.transaction_id AND link.environment = t.environment
-          ORDER BY c.received_at DESC, c.subject_kind, c.subject_id LIMIT 1) newest
-        WHERE NOT EXISTS (
-          SELECT 1 FROM night_audit.receipt_transactions link JOIN own USING (subject_kind, subject_id)
-          WHERE link.transaction_id = t.transaction_id AND link.environment = t.environment))
-      SELECT c.subject_kind, c.subject_id, c.received_at, c.outcome, c.reason, c.last_attempt, c.next_attempt,
-        c.answered_at, NOT \(wasAskedInVain) AS is_askable
-      FROM (SELECT * FROM own UNION SELECT * FROM others) wanted
-      JOIN night_audit.receipt_checks c USING (subject_kind, subject_id)
-      WHERE \(isOld) AND NOT (c.outcome = 'rejected' AND c.channel IS NOT DISTINCT FROM 'offline')
-        AND (c.subject_kind = 'lookup' AND split_part(c.subject_id, '/', 1) = ANY ($5::text[])
-          OR c.subject_kind = 'receipt'
-            AND EXISTS (SELECT 1 FROM \(sales).receipts r WHERE r.receipt_id::text = c.subject_id))
+        SELECT 'lookup', l.subject_id FROM night_audit.lookups l WHERE l.order_id = ANY ($1))
+      SELECT subject_kind, subject_id FROM own
+      UNION
+      SELECT newest.subject_kind, newest.subject_id
+      FROM unnest($2::text[], $3::text[]) AS t (transaction_id, environment)
+      CROSS JOIN LATERAL (
+        SELECT c.subject_kind, c.subject_id FROM night_audit.receipt_transactions link
+        JOIN night_audit.receipt_checks c USING (subject_kind, subject_id)
+        WHERE link.transaction_id = t.transaction_id AND link.environment = t.environment
+        ORDER BY c.received_at DESC, c.subject_kind, c.subject_id LIMIT 1) newest
+      WHERE NOT EXISTS (
+        SELECT 1 FROM night_audit.receipt_transactions link JOIN own USING (subject_kind, subject_id)
+        WHERE link.transaction_id = t.transaction_id AND link.environment = t.environment)
       """,
       [
-        .timestamp(asOf.microseconds), .textArray(Set(bases.compactMap(\.orderId)).sorted().map(\.text)),
+        .textArray(Set(bases.compactMap(\.orderId)).sorted().map(\.text)),
         .textArray(keys.map(\.transactionId.text)), .textArray(keys.map(\.environment.rawValue)),
+      ])
+    var subjects: Set<CheckSubject> = []
+    for row in rows {
+      guard let kind = CheckSubject.Kind(rawValue: try row.text(0)) else { continue }
+      subjects.insert(CheckSubject(kind: kind, id: Identifier(try row.text(1))))
+    }
+    return subjects
+  }
+
+  /// Those of some proofs whose answer is older than the as-of. A signature that we refused ourselves stays refused.
+  package static func aged(
+    among subjects: Set<CheckSubject>, settings: Settings, asOf: Instant, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [Proof] {
+    if subjects.isEmpty { return [] }
+    let sorted = subjects.sorted { ($0.kind.rawValue, $0.id) < ($1.kind.rawValue, $1.id) }
+    let rows = try connection.execute(
+      """
+      SELECT c.subject_kind, c.subject_id, c.received_at, c.outcome, c.reason, c.last_attempt, c.next_attempt,
+        c.answered_at, NOT \(wasAskedInVain) AS is_askable
+      FROM unnest($2::text[], $3::text[]) AS wanted (subject_kind, subject_id)
+      JOIN night_audit.receipt_checks c USING (subject_kind, subject_id)
+      WHERE \(isOld) AND NOT (c.outcome = 'rejected' AND c.channel IS NOT DISTINCT FROM 'offline')
+        AND (c.subject_kind = 'receipt' OR split_part(c.subject_id, '/', 1) = ANY ($4::text[]))
+      """,
+      [
+        .timestamp(asOf.microseconds), .textArray(sorted.map(\.kind.rawValue)), .textArray(sorted.map(\.id.text)),
         .textArray(
           settings.apps.filter { settings.effectiveChannel(of: $0) == .serverApi }.map(\.bundleId)),
       ])

@@ -23,6 +23,8 @@ package struct Migrator {
     Migration(
       version: 5, name: "dispatches", sql: String(decoding: PackageResources._005_dispatches_sql, as: UTF8.self)),
     Migration(
+      version: 6, name: "facts_alone", sql: String(decoding: PackageResources._006_facts_alone_sql, as: UTF8.self)),
+    Migration(
       version: 8, name: "people_and_changes",
       sql: String(decoding: PackageResources._008_people_and_changes_sql, as: UTF8.self)),
   ]

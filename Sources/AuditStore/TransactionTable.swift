@@ -4,59 +4,58 @@ import Streams
 
 /// How `night_audit.transactions` is read and written.
 package enum TransactionTable {
-  /// The columns of `record(_:)`, for the table aliased `t`. The first is the order that the row is filed under. What no
-  /// rule asks about is left out, and so the record lacks it: the product's type, the line item on the web, whether it was
-  /// upgraded, and who said all this when.
+  /// The columns of `record(_:)`, for the table aliased `t`. What no rule asks about is left out, and so the record lacks
+  /// it: the product's type, the line item on the web, whether it was upgraded, and who said all this when.
   package static let columns = """
-    t.order_id, t.environment, t.transaction_id, t.product_id, t.bundle_id, t.original_transaction_id, t.quantity, \
-    t.purchased_at, t.original_purchased_at, t.expires_at, t.subscription_expires_at, t.revoked_at, \
-    t.revocation_percentage, t.revocation_type, t.revocation_reason, t.revocation_withdrawn_at, t.tells_revocation, \
-    t.price_milliunits, t.currency, t.tells_account_token, t.app_account_token, t.ownership, t.is_renewal, \
-    t.has_offer, t.is_contradictory, t.checked_at, t.is_unclaimed
+    t.transaction_id, t.environment, t.product_id, t.bundle_id, t.original_transaction_id, t.quantity, t.purchased_at, \
+    t.original_purchased_at, t.expires_at, t.subscription_expires_at, t.revoked_at, t.revocation_percentage, \
+    t.revocation_type, t.revocation_reason, t.revocation_withdrawn_at, t.tells_revocation, t.price_milliunits, \
+    t.currency, t.tells_account_token, t.app_account_token, t.ownership, t.is_renewal, t.has_offer, \
+    t.is_contradictory, t.checked_at
     """
 
-  /// The position of `is_unclaimed` in `columns`.
-  package static let unclaimedColumn = 26
+  /// All transactions in the byte order of their ids.
+  package static let byId = """
+    SELECT \(columns) FROM night_audit.transactions t ORDER BY t.transaction_id, t.environment
+    """
 
   /// The transaction in the reader's current row.
   package static func record(_ row: borrowing CopyReader) throws(PostgresError) -> TransactionRecord {
     var contents = TransactionRecord.Contents(
-      environment: try row.word(1, of: Vocabularies.environment) ?? .localTesting, transactionId: try row.id(2),
-      productId: try row.id(3))
-    contents.bundleId = try row.optionalText(4)
-    contents.originalTransactionId = try row.optionalId(5)
-    contents.quantity = try row.optionalInt32(6)
-    contents.purchaseDate = try row.optionalInstant(7)
-    contents.originalPurchaseDate = try row.optionalInstant(8)
-    contents.expiresDate = try row.optionalInstant(9)
-    contents.subscriptionExpiresDate = try row.optionalInstant(10)
-    if let date = try row.optionalInstant(11) {
+      environment: try row.word(1, of: Vocabularies.environment) ?? .localTesting, transactionId: try row.id(0),
+      productId: try row.id(2))
+    contents.bundleId = try row.optionalText(3)
+    contents.originalTransactionId = try row.optionalId(4)
+    contents.quantity = try row.optionalInt32(5)
+    contents.purchaseDate = try row.optionalInstant(6)
+    contents.originalPurchaseDate = try row.optionalInstant(7)
+    contents.expiresDate = try row.optionalInstant(8)
+    contents.subscriptionExpiresDate = try row.optionalInstant(9)
+    if let date = try row.optionalInstant(10) {
       contents.revocation = Revocation(
-        date: date, percentage: try row.optionalInt32(12), type: try row.optionalText(13),
-        reason: try row.optionalInt32(14))
+        date: date, percentage: try row.optionalInt32(11), type: try row.optionalText(12),
+        reason: try row.optionalInt32(13))
     }
-    contents.revocationWithdrawnDate = try row.optionalInstant(15)
-    contents.tellsRevocation = try row.bool(16)
-    contents.priceMilliunits = try row.optionalInt64(17)
-    contents.currency = try row.optionalText(18)
-    contents.appAccountToken = try row.bool(19) ? .says(try row.optionalText(20)) : .silent
-    contents.ownership = try row.word(21, of: Vocabularies.ownership)
-    contents.isRenewal = try row.optionalBool(22)
-    contents.hasOffer = try row.optionalBool(23)
-    contents.isContradictory = try row.bool(24)
-    contents.checkedAt = try row.optionalInstant(25)
+    contents.revocationWithdrawnDate = try row.optionalInstant(14)
+    contents.tellsRevocation = try row.bool(15)
+    contents.priceMilliunits = try row.optionalInt64(16)
+    contents.currency = try row.optionalText(17)
+    contents.appAccountToken = try row.bool(18) ? .says(try row.optionalText(19)) : .silent
+    contents.ownership = try row.word(20, of: Vocabularies.ownership)
+    contents.isRenewal = try row.optionalBool(21)
+    contents.hasOffer = try row.optionalBool(22)
+    contents.isContradictory = try row.bool(23)
+    contents.checkedAt = try row.optionalInstant(24)
     return TransactionRecord(contents)
   }
 
-  /// Writes folded records over what is there. Which order a row is filed under is kept once it is known.
+  /// Writes folded records over what is there.
   ///
-  /// - Parameter filed: each record with the order whose proof brought it, and the as-of of the run that asked.
+  /// - Parameter checkedAt: the as-of of the run that asked.
   package static func upsert(
-    _ filed: [(record: TransactionRecord, orderId: Identifier?, checkedAt: Instant)],
-    on connection: borrowing BlockingConnection
+    _ records: [TransactionRecord], checkedAt: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
-    if filed.isEmpty { return }
-    let records = filed.map(\.record)
+    if records.isEmpty { return }
     func texts(_ value: (TransactionRecord) -> String?) -> PostgresValue { .textArray(records.map(value)) }
     func ints(_ value: (TransactionRecord) -> Int64?) -> PostgresValue { .intArray(records.map(value)) }
     func bools(_ value: (TransactionRecord) -> Bool?) -> PostgresValue { .boolArray(records.map(value)) }
@@ -66,19 +65,18 @@ package enum TransactionTable {
     try connection.execute(
       """
       INSERT INTO night_audit.transactions AS t (
-        environment, transaction_id, order_id, original_transaction_id, web_order_line_item_id, bundle_id, product_id,
+        environment, transaction_id, original_transaction_id, web_order_line_item_id, bundle_id, product_id,
         product_type, quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at,
         revocation_percentage, revocation_type, revocation_reason, revocation_withdrawn_at, price_milliunits, currency,
         tells_account_token, app_account_token, ownership, is_renewal, has_offer, is_upgraded, is_contradictory, channel,
         signed_at, checked_at, tells_revocation)
       SELECT * FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[],
-        $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::int[],
-        $16::text[], $17::int[], $18::timestamptz[], $19::bigint[], $20::text[], $21::boolean[], $22::text[],
-        $23::text[], $24::boolean[], $25::boolean[], $26::boolean[], $27::boolean[], $28::text[], $29::timestamptz[],
-        $30::timestamptz[], $31::boolean[])
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[],
+        $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::int[],
+        $15::text[], $16::int[], $17::timestamptz[], $18::bigint[], $19::text[], $20::boolean[], $21::text[],
+        $22::text[], $23::boolean[], $24::boolean[], $25::boolean[], $26::boolean[], $27::text[], $28::timestamptz[],
+        $29::timestamptz[], $30::boolean[])
       ON CONFLICT (transaction_id, environment) DO UPDATE SET
-        order_id = coalesce(t.order_id, excluded.order_id),
         original_transaction_id = excluded.original_transaction_id,
         web_order_line_item_id = excluded.web_order_line_item_id, bundle_id = excluded.bundle_id,
         product_id = excluded.product_id, product_type = excluded.product_type, quantity = excluded.quantity,
@@ -95,8 +93,7 @@ package enum TransactionTable {
         checked_at = greatest(t.checked_at, excluded.checked_at), tells_revocation = excluded.tells_revocation
       """,
       [
-        texts(\.environment.rawValue), texts(\.transactionId.text), .textArray(filed.map { $0.orderId?.text }),
-        texts(\.originalTransactionId?.text), texts(\.webOrderLineItemId), texts(\.bundleId), texts(\.productId.text),
+        texts(\.environment.rawValue), texts(\.transactionId.text), texts(\.originalTransactionId?.text), texts(\.webOrderLineItemId), texts(\.bundleId), texts(\.productId.text),
         texts(\.productType?.rawValue), ints { $0.quantity.map(Int64.init) }, instants(\.purchaseDate),
         instants(\.originalPurchaseDate), instants(\.expiresDate), instants(\.subscriptionExpiresDate),
         instants(\.revocation?.date), ints { $0.revocation?.percentage.map(Int64.init) }, texts(\.revocation?.type),
@@ -110,7 +107,7 @@ package enum TransactionTable {
         },
         texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),
         bools(\.isContradictory), texts(\.channel.rawValue), instants(\.signedDate),
-        .timestampArray(filed.map(\.checkedAt.microseconds)), bools(\.tellsRevocation),
+        .timestampArray(records.map { _ in checkedAt.microseconds }), bools(\.tellsRevocation),
       ])
     try spreadNewestExpiry(of: records, on: connection)
   }

@@ -21,6 +21,14 @@ extension SpillSorter.Failure: EndsRun {
   package var exitStatus: ExitStatus { .cannotWrite }
 }
 
+/// What an audit has come to.
+package enum AuditResult: Sendable {
+  case report(AuditOutcome)
+  /// Critical findings rest on answers older than the audit: nothing was written, and Apple is to be asked about these
+  /// before anybody is alarmed.
+  case needsAnswers(Set<CheckSubject>)
+}
+
 /// One audit on a thread of its own: a snapshot, the pass over it, the findings' history, the files.
 package struct Audit {
   package let settings: Settings
@@ -41,67 +49,96 @@ package struct Audit {
     self.progress = progress
   }
 
-  /// Critical findings rest on answers older than the audit: nothing was written, and Apple is to be asked about these.
-  package struct AsksFirst: Error {
-    package var critical: Set<CheckSubject>
-  }
-
-  /// - Parameter mayAsk: whether Apple can still be asked.
-  /// - Throws: `AsksFirst`, when Apple can be asked and has to be.
-  package func run(
-    _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?, mayAsk: Bool,
+  /// Reads, decides, writes and publishes, whatever the answers' age.
+  ///
+  /// - Parameters:
+  ///   - destination: nil writes no files.
+  ///   - record: the run to save; nil leaves the database as it is.
+  ///   - finishing: adds files to the folder just before it is published.
+  package func report(
+    _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditOutcome {
+    try read(scope, destination, saves: record != nil) { connections, reading in
+      try write(reading, connections, scope, saving: record, finishing: finishing)
+    }
+  }
+
+  /// The same, unless critical findings rest on answers that Apple can be asked for again.
+  package func reportOrAsk(
+    _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
+    finishing: (ExitStatus, ReportFolder) throws -> Void
+  ) throws -> AuditResult {
+    try read(scope, destination, saves: record != nil) { connections, reading in
+      let askable = Set(reading.aged.filter(\.isAskable).map(\.subject))
+      if !askable.isEmpty { return .needsAnswers(askable) }
+      return .report(try write(reading, connections, scope, saving: record, finishing: finishing))
+    }
+  }
+
+  /// What the pass has left.
+  private struct Reading {
+    var collector: AuditCollector
+    var folder: ReportFolder?
+    /// Proofs behind critical findings whose answers are older than the audit.
+    var aged: [CriticalEvidence.Proof]
+  }
+
+  private func read<Result>(
+    _ scope: BlockingScope, _ destination: ReportFolder.Destination?, saves: Bool,
+    _ body: (borrowing AuditConnections, Reading) throws -> Result
+  ) throws -> Result {
     let sales = try SalesRows(schema: settings.salesSchema)
     let folder = try destination.map { try ReportFolder($0, token: UUID().uuidString.lowercased()) }
-    var isPublished = false
-    defer { if !isPublished { folder?.discard() } }
-
-    let coordinator = try connect(scope)
-    try Migrator.requireCurrent(coordinator)
-    try coordinator.begin(.snapshot)
-    let snapshot = try coordinator.execute("SELECT pg_export_snapshot()").single().text(0)
+    // Nothing is left of it once it is published.
+    defer { folder?.discard() }
+    let connections = try openConnections(scope)
     let temporary = folder?.staging ?? NSTemporaryDirectory()
     let collector = AuditCollector(
-      report: try folder.map { try ReportWriter(options($0, coordinator, sales)) }, temporaryDirectory: temporary,
-      testUsers: plan.rules.testUsers, days: ReportedDays.days(plan, in: settings.timeZone),
-      keepsFilings: record != nil)
+      report: try folder.map { try ReportWriter(options($0, connections.sales, sales)) },
+      temporaryDirectory: temporary, testUsers: plan.rules.testUsers,
+      days: ReportedDays.days(plan, in: settings.timeZone), keepsClaims: saves)
     progress.begin("auditing orders", total: 0)
     try AuditPass(
       plan: plan, sales: sales, collector: collector, temporaryDirectory: temporary,
       contestBatchSize: settings.contestBatchSize, stop: stop, progress: progress
     )
-    .run(coordinator) {
-      let connection = try connect(scope)
-      try connection.begin(.importedSnapshot(snapshot))
-      return connection
-    }
+    .run(connections)
     progress.end()
-    let aged = try CriticalEvidence.due(
-      behind: collector.agedCriticals, settings: settings, asOf: plan.asOf, on: coordinator)
-    let askable = Set(aged.filter(\.isAskable).map(\.subject))
-    if mayAsk, !askable.isEmpty { throw AsksFirst(critical: askable) }
+    let aged = try CriticalEvidence.aged(
+      among: collector.agedCriticals, settings: settings, asOf: plan.asOf, on: connections.own)
+    return try body(connections, Reading(collector: collector, folder: folder, aged: aged))
+  }
+
+  private func write(
+    _ reading: Reading, _ connections: borrowing AuditConnections, _ scope: BlockingScope, saving record: RunRecord?,
+    finishing: (ExitStatus, ReportFolder) throws -> Void
+  ) throws -> AuditOutcome {
+    let collector = reading.collector
     // Reconciling by day, at a later as-of, owes nobody a question that only a run puts.
-    let isOfRun = try RunRecord.isThere(asOf: plan.asOf, on: coordinator)
+    let isOfRun = try RunRecord.isThere(asOf: plan.asOf, on: connections.own)
     collector.countOutstanding(
-      behindCriticals: aged.count { (isOfRun || !$0.isAskable) && $0.isOwed(beside: plan) })
+      behindCriticals: reading.aged.count { (isOfRun || !$0.isAskable) && $0.isOwed(beside: plan) })
     try collector.writeRemainder()
 
     // What is kept of a run is written on a connection of its own and committed just before the report appears.
-    let ledger = try record.map { _ in try connect(scope) }
+    let ledger = try record.map { _ in try connect(scope, settings.databaseURL) }
     try beginSaving(ledger)
-    let findings = try reportFindings(collector, coordinator, ledger)
-    let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: coordinator)
-    let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(coordinator)
-    let adjustments = try adjustments(collector, coordinator)
-    coordinator.rollback()
+    let findings = try reportFindings(collector, connections.own, ledger)
+    let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: connections.own)
+    let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(connections.own)
+    let adjustments = try adjustments(collector, connections.own)
+    let claims = try collector.claims.map {
+      try ClaimsTable.differences($0, directory: collector.temporaryDirectory, on: connections.own)
+    }
+    connections.own.rollback()
 
     let totals = collector.totals
     var summary = summary(collector, findings: findings, history: history, unswept: unswept)
     summary.adjustments = adjustments
     let status = exitStatus(summary)
     var outcome = AuditOutcome(totals: totals, summary: summary, exitStatus: status)
-    guard let folder else {
+    guard let folder = reading.folder else {
       let unbalanced = (totals.control + findings.control).filter { !$0.isBalanced }
       if !unbalanced.isEmpty { throw ReportError.unbalanced(unbalanced) }
       return outcome
@@ -109,23 +146,30 @@ package struct Audit {
     if let report = collector.takeReport() { _ = try report.finish(totals: totals, summary: summary) }
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
     try finishing(status, folder)
-    if let record { try save(collector, record, summary, status, folder: folder, on: ledger) }
+    if let record { try save(collector, claims, record, summary, status, folder: folder, on: ledger) }
     outcome.directory = try folder.publish()
-    isPublished = true
     return outcome
   }
 
-  private func connect(_ scope: BlockingScope) throws -> BlockingConnection {
-    let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit")
-    // Whole tables are read in the order of ids, which is not the order on disk: one sort costs less than a million visits
-    // to scattered pages, unless those lie in a processor's cache, as the planner is told here. Sorts and hash tables of
-    // that size are the fastest ones, too. A server that limits temporary files is left to its indexes. No expression is
-    // worth compiling, and other processors are the shop's.
-    try connection.executeScript(
-      """
-      SET work_mem = '16MB'; SET jit = off; SET max_parallel_workers_per_gather = 0;
-      SELECT set_config('effective_cache_size', '16MB', false) WHERE current_setting('temp_file_limit') = '-1'
-      """)
+  // MARK: - Connections
+
+  /// Each store in a snapshot of its own: they may be two servers, and one of them a standby.
+  private func openConnections(_ scope: BlockingScope) throws -> AuditConnections {
+    let own = try connect(scope, settings.databaseURL)
+    try Migrator.requireCurrent(own)
+    try own.begin(.snapshot)
+    let snapshot = try own.execute("SELECT pg_export_snapshot()").single().text(0)
+    let beside = try connect(scope, settings.databaseURL)
+    try beside.begin(.importedSnapshot(snapshot))
+    let sales = try connect(scope, settings.databaseURL)
+    try sales.begin(.snapshot)
+    return AuditConnections(sales: sales, own: own, ownBeside: beside)
+  }
+
+  private func connect(_ scope: BlockingScope, _ url: String) throws -> BlockingConnection {
+    let connection = try scope.connect(url, applicationName: "night-audit")
+    // No expression is worth compiling, and other processors are the shop's.
+    try connection.executeScript("SET jit = off; SET max_parallel_workers_per_gather = 0")
     return connection
   }
 
@@ -241,18 +285,18 @@ package struct Audit {
   }
 
   private func save(
-    _ collector: AuditCollector, _ record: RunRecord, _ summary: SummaryFacts, _ status: ExitStatus,
-    folder: ReportFolder, on ledger: borrowing BlockingConnection?
+    _ collector: AuditCollector, _ claims: SpillFile?, _ record: RunRecord, _ summary: SummaryFacts,
+    _ status: ExitStatus, folder: ReportFolder, on ledger: borrowing BlockingConnection?
   ) throws {
     switch ledger {
     case .none: return
-    case .some(let connection): try save(collector, record, summary, status, folder: folder, in: connection)
+    case .some(let connection): try save(collector, claims, record, summary, status, folder: folder, in: connection)
     }
   }
 
   private func save(
-    _ collector: AuditCollector, _ record: RunRecord, _ summary: SummaryFacts, _ status: ExitStatus,
-    folder: ReportFolder, in ledger: borrowing BlockingConnection
+    _ collector: AuditCollector, _ claims: SpillFile?, _ record: RunRecord, _ summary: SummaryFacts,
+    _ status: ExitStatus, folder: ReportFolder, in ledger: borrowing BlockingConnection
   ) throws {
     // A narrowed view, or one of an earlier time than is already known, is no news about what is open.
     let newest = try ledger.execute(
@@ -260,8 +304,8 @@ package struct Audit {
     ).single().optionalTimestamp(0)
     if !plan.selection.isNarrowing, newest.map({ $0 <= plan.asOf.microseconds }) ?? true {
       try FindingsLedger.apply(asOf: plan.asOf, runId: record.runId, on: ledger)
+      if let claims { try ClaimsTable.apply(claims, on: ledger) }
     }
-    if let filings = collector.filings { try Filing.writeBack(filings, on: ledger) }
     if record.isNightly {
       try ReportedDays.save(collector.days, adjustments: summary.adjustments, record: record, on: ledger)
     }

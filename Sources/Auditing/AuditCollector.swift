@@ -18,11 +18,11 @@ final class AuditCollector {
   let findings: SpillSorter
   private let refunds: SpillSorter
   private var sandbox: [SandboxKey: (orders: Int, minorUnits: Int128)] = [:]
-  /// Changes to how transactions are filed, by the bytes of their ids; nil where nobody writes them back.
-  let filings: SpillSorter?
+  /// Who owns what, by transaction id; nil where nobody keeps it.
+  let claims: SpillSorter?
   private(set) var outstanding: [String: Int] = [:]
   /// What critical findings rest on whose evidence is older than the audit.
-  private(set) var agedCriticals: [CriticalEvidence.Basis] = []
+  private(set) var agedCriticals: Set<CheckSubject> = []
   private var record = RecordBytes()
   private let testUsers: Set<Identifier>
   let temporaryDirectory: String
@@ -39,14 +39,14 @@ final class AuditCollector {
 
   init(
     report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>, days: [DayTotals.Day],
-    keepsFilings: Bool
+    keepsClaims: Bool
   ) {
     self.report = report
     self.days = DayTotals(days: days)
     self.temporaryDirectory = temporaryDirectory
     findings = SpillSorter(directory: temporaryDirectory)
     refunds = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
-    filings = keepsFilings ? SpillSorter(directory: temporaryDirectory, budget: 1 << 20) : nil
+    claims = keepsClaims ? SpillSorter(directory: temporaryDirectory) : nil
     self.testUsers = testUsers
   }
 
@@ -71,8 +71,10 @@ final class AuditCollector {
   // MARK: - Orders
 
   /// Adds a judged and listed order: to the totals and files when it is of the period, its findings always.
-  func add(_ judgement: Judgement, plan: AuditPlan) throws {
-    for finding in judgement.findings { try keep(finding, asOf: plan.asOf) }
+  ///
+  /// - Parameter subjects: the proofs that its findings rest on.
+  func add(_ judgement: Judgement, subjects: [CheckSubject], plan: AuditPlan) throws {
+    for finding in judgement.findings { try keep(finding, subjects, asOf: plan.asOf) }
     days.add(judgement)
     guard plan.period.contains(judgement.row.createdAt) else { return }
     totals.read(judgement.row)
@@ -86,15 +88,25 @@ final class AuditCollector {
   }
 
   /// Adds a finding that stands on no order, if the filters list it.
-  func add(_ finding: Finding, plan: AuditPlan) throws {
-    if plan.selection.includes(finding) { try keep(finding, asOf: plan.asOf) }
+  ///
+  /// - Parameter subjects: the proofs that it rests on.
+  func add(_ finding: Finding, subjects: [CheckSubject], plan: AuditPlan) throws {
+    if plan.selection.includes(finding) { try keep(finding, subjects, asOf: plan.asOf) }
   }
 
-  private func keep(_ finding: Finding, asOf: Instant) throws {
-    if let basis = CriticalEvidence.Basis(agedBehind: finding, asOf: asOf) { agedCriticals.append(basis) }
+  private func keep(_ finding: Finding, _ subjects: [CheckSubject], asOf: Instant) throws {
+    if !subjects.isEmpty, CriticalEvidence.isAged(behind: finding, asOf: asOf) { agedCriticals.formUnion(subjects) }
     record.clear()
     finding.write(to: &record)
     try findings.add(key: finding.digest, content: record.bytes)
+  }
+
+  /// Notes who owns a transaction.
+  func note(owner orderId: Identifier, of key: TransactionKey) throws {
+    guard let claims else { return }
+    record.clear()
+    ClaimsTable.Claim(key: key, orderId: orderId).write(to: &record)
+    try claims.add(key: key.transactionId.bytes, content: record.bytes)
   }
 
   // MARK: - Refunds
@@ -123,21 +135,6 @@ final class AuditCollector {
     record.clear()
     row.write(to: &record)
     try refunds.add(key: transaction.transactionId.bytes, content: record.bytes)
-  }
-
-  // MARK: - Filing
-
-  func refile(_ key: TransactionKey, owner: Identifier) throws { try refile(Filing(key: key, owner: owner)) }
-
-  func refile(_ key: TransactionKey, isUnclaimed: Bool) throws {
-    try refile(Filing(key: key, isUnclaimed: isUnclaimed))
-  }
-
-  private func refile(_ filing: Filing) throws {
-    guard let filings else { return }
-    record.clear()
-    filing.write(to: &record)
-    try filings.add(key: filing.key.transactionId.bytes, content: record.bytes)
   }
 
   // MARK: - The end of the pass

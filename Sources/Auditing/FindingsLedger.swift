@@ -113,7 +113,7 @@ struct FindingsLedger {
   // MARK: - Writing back
 
   static let tonightColumns = [
-    "finding_id", "kind", "severity", "subject", "order_id", "user_id", "product_id", "bundle_id", "transaction_id",
+    "finding_id", "kind", "severity", "subject_kind", "subject", "order_id", "user_id", "product_id", "bundle_id", "transaction_id",
     "receipt_id", "delivery_id", "environment", "currency", "amount", "at_stake", "reason", "paid_at",
     "delivered_at", "occurred_at", "at_stake_unknown", "owner",
   ]
@@ -121,7 +121,8 @@ struct FindingsLedger {
   /// Where tonight's findings wait until the run is published.
   static let tonightTable = """
     CREATE TEMPORARY TABLE tonight (
-      finding_id text COLLATE "C" PRIMARY KEY, kind text NOT NULL, severity text NOT NULL, subject text NOT NULL,
+      finding_id text COLLATE "C" PRIMARY KEY, kind text NOT NULL, severity text NOT NULL, subject_kind text NOT NULL,
+      subject text NOT NULL,
       order_id text, user_id text, product_id text, bundle_id text, transaction_id text, receipt_id text, delivery_id text,
       environment text, currency text, amount numeric, at_stake numeric, reason text NOT NULL,
       paid_at timestamptz, delivered_at timestamptz, occurred_at timestamptz,
@@ -136,6 +137,7 @@ struct FindingsLedger {
       try row.text(reported.findingId)
       try row.text(finding.kind.rawValue)
       try row.text(finding.severity.rawValue)
+      try row.text(finding.subject.kind.rawValue)
       try row.text(finding.subject.id.text)
       try row.text(finding.orderId?.text)
       try row.text(finding.userId?.text)

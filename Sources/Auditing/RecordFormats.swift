@@ -10,20 +10,6 @@ extension Instant {
   }
 }
 
-extension Receipt {
-  init(from record: SpillSorter.Record) throws {
-    var reader = RecordReader(record.content)
-    try self.init(from: &reader)
-  }
-}
-
-extension Contestant {
-  init(from record: SpillSorter.Record) throws {
-    var reader = RecordReader(record.content)
-    try self.init(from: &reader)
-  }
-}
-
 extension Finding {
   func write(to record: inout RecordBytes) {
     record.put(UInt8(clamping: kind.index))
@@ -82,19 +68,7 @@ extension Receipt {
     record.put(claimedEnvironment)
     record.put(Optional(receivedAt))
     record.put(defect)
-    record.put(state.outcome.rawValue)
-    record.put(state.reason?.rawValue)
-    record.put(state.kind?.rawValue)
-    record.put(state.channel?.rawValue)
-    record.put(state.environment?.rawValue)
-    record.put(state.bundleId)
-    record.put(state.appleStatus)
-    record.put(Int64(state.attempts))
-    record.put(state.lastAttempt)
-    record.put(state.nextAttempt)
-    record.put(state.answeredAt)
-    record.put(state.signedTransactionId)
-    record.put(Int64(state.broughtCount))
+    state.write(to: &record)
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -103,19 +77,42 @@ extension Receipt {
       claimedEnvironment: try record.optionalText(),
       receivedAt: try record.optionalInstant() ?? Instant(microseconds: 0), state: ProofState())
     defect = try record.optionalText()
-    state.outcome = CheckOutcome(rawValue: try record.text()) ?? .pending
-    state.reason = try record.optionalText().flatMap(PaymentReason.init)
-    state.kind = try record.optionalText().flatMap(ReceiptKind.init)
-    state.channel = try record.optionalText().flatMap(EvidenceChannel.init)
-    state.environment = try record.optionalText().flatMap(AppleEnvironment.init)
-    state.bundleId = try record.optionalText()
-    state.appleStatus = try record.optionalInt32()
-    state.attempts = Int32(clamping: try record.int())
-    state.lastAttempt = try record.optionalInstant()
-    state.nextAttempt = try record.optionalInstant()
-    state.answeredAt = try record.optionalInstant()
-    state.signedTransactionId = try record.optionalId()
-    state.broughtCount = Int32(clamping: try record.int())
+    state = try ProofState(from: &record)
+  }
+}
+
+extension ProofState {
+  func write(to record: inout RecordBytes) {
+    record.put(outcome.rawValue)
+    record.put(reason?.rawValue)
+    record.put(kind?.rawValue)
+    record.put(channel?.rawValue)
+    record.put(environment?.rawValue)
+    record.put(bundleId)
+    record.put(appleStatus)
+    record.put(Int64(attempts))
+    record.put(lastAttempt)
+    record.put(nextAttempt)
+    record.put(answeredAt)
+    record.put(signedTransactionId)
+    record.put(Int64(broughtCount))
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self.init()
+    outcome = CheckOutcome(rawValue: try record.text()) ?? .pending
+    reason = try record.optionalText().flatMap(PaymentReason.init)
+    kind = try record.optionalText().flatMap(ReceiptKind.init)
+    channel = try record.optionalText().flatMap(EvidenceChannel.init)
+    environment = try record.optionalText().flatMap(AppleEnvironment.init)
+    bundleId = try record.optionalText()
+    appleStatus = try record.optionalInt32()
+    attempts = Int32(clamping: try record.int())
+    lastAttempt = try record.optionalInstant()
+    nextAttempt = try record.optionalInstant()
+    answeredAt = try record.optionalInstant()
+    signedTransactionId = try record.optionalId()
+    broughtCount = Int32(clamping: try record.int())
   }
 }
 
@@ -274,37 +271,5 @@ extension OrderClaims {
       refused = RefusedClaim(transaction: try TransactionRecord(from: &record), reason: reason)
     }
     if try record.flag() { contradictory = try TransactionRecord(from: &record) }
-  }
-}
-
-extension Contestant {
-  func write(to record: inout RecordBytes) {
-    record.put(orderId)
-    record.put(receipts) { $0.write(to: &$1) }
-    record.put(brought) { $0.write(to: &$1) }
-    claims.write(to: &record)
-  }
-
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    self.init(
-      orderId: try record.id(),
-      receipts: try record.list { (record) throws(RecordReader.Mismatch) in try Receipt(from: &record) },
-      brought: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionRecord(from: &record) },
-      claims: try OrderClaims(from: &record))
-  }
-}
-
-extension Filing {
-  func write(to record: inout RecordBytes) {
-    record.put(key.environment.rawValue)
-    record.put(key.transactionId)
-    record.put(owner)
-    record.put(isUnclaimed)
-  }
-
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    guard let environment = AppleEnvironment(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
-    let key = TransactionKey(environment: environment, transactionId: try record.id())
-    self.init(key: key, owner: try record.optionalId(), isUnclaimed: try record.optionalFlag())
   }
 }

@@ -70,17 +70,18 @@ package struct NightRun: Sendable {
       let deadline = deadline(request)
       var recheck = try await recheck(request, channels, runId: runId, session: session, deadline: deadline)
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
+      let mayAsk = !request.isOffline && recheck.endedEarly == nil && .now < deadline
       var outcome: NightOutcome
-      do {
-        let mayAsk = !request.isOffline && recheck.endedEarly == nil && .now < deadline
-        outcome = try await audit(plan, request, recheck, saving: record, since: began, mayAsk: mayAsk)
-      } catch let first as Audit.AsksFirst {
+      switch try await audit(plan, request, recheck, saving: record, since: began, mayAsk: mayAsk) {
+      case .report(let audited): outcome = NightOutcome(audited, asOf: plan.asOf)
+      case .needsAnswers(let critical):
         // Whatever settled meanwhile alarms nobody.
         recheck.add(
           try await self.recheck(
-            request, channels, runId: runId, session: session, deadline: deadline, critical: first.critical))
+            request, channels, runId: runId, session: session, deadline: deadline, critical: critical))
         if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
-        outcome = try await audit(plan, request, recheck, saving: record, since: began, mayAsk: false)
+        outcome = NightOutcome(
+          try await audit(plan, request, recheck, saving: record, since: began), asOf: plan.asOf)
       }
       outcome.recheck = recheck
       if record.isNightly { try await deliver(&outcome, courier, record: record, session: session) }
@@ -126,13 +127,12 @@ package struct NightRun: Sendable {
     let plan = try plan(request)
     let began = ContinuousClock.now
     let record = record(request, plan, runId: UUID().uuidString.lowercased())
-    return try await audit(
-      plan, destination: request.out.map { .exact($0) }, faults: [:], saving: nil, mayAsk: false
-    ) {
-      status, folder in
-      try folder.write(
-        RunDocument(record: record, recheck: nil, duration: .now - began, exitStatus: status).encoded(), as: "run.json")
+    let outcome = try await audit(plan, faults: [:]) { audit, scope in
+      try audit.report(scope, destination: request.out.map { .exact($0) }, saving: nil) { status, folder in
+        try RunDocument(record: record, recheck: nil, duration: .now - began, exitStatus: status).write(to: folder)
+      }
     }
+    return NightOutcome(outcome, asOf: plan.asOf)
   }
 
   // MARK: - Asking
@@ -195,9 +195,10 @@ package struct NightRun: Sendable {
   private func openCriticals(_ request: NightRequest, _ session: PostgresSession) async throws -> Set<CheckSubject> {
     let settings = settings
     let proofs = try await session.withConnection { connection in
-      try CriticalEvidence.due(
-        behind: try CriticalEvidence.open(request.selection, asOf: request.asOf, on: connection), settings: settings,
-        asOf: request.asOf, on: connection)
+      let open = try CriticalEvidence.open(request.selection, asOf: request.asOf, on: connection)
+      return try CriticalEvidence.aged(
+        among: try CriticalEvidence.subjects(behind: open, on: connection), settings: settings, asOf: request.asOf,
+        on: connection)
     }
     return Set(proofs.map(\.subject))
   }
@@ -300,42 +301,42 @@ package struct NightRun: Sendable {
     return .adHoc(directory: settings.reportDirectory, asOf: request.asOf.compactText)
   }
 
-  /// Reads, decides, writes and publishes.
-  ///
-  /// - Parameters:
-  ///   - destination: nil writes no files.
-  ///   - record: the run to save; nil leaves the database as it is.
-  ///   - mayAsk: whether Apple can still be asked.
-  ///   - finishing: adds files to the folder just before it is published.
-  /// - Throws: `Audit.AsksFirst`, when Apple can be asked and has to be.
-  private func audit(
-    _ plan: AuditPlan, destination: ReportFolder.Destination?, faults: [String: String], saving record: RunRecord?,
-    mayAsk: Bool, finishing: @escaping @Sendable (ExitStatus, ReportFolder) throws -> Void
-  ) async throws -> NightOutcome {
-    let settings = settings
-    let stop = stop
-    let progress = progress
+  /// Runs an audit on a thread of its own.
+  private func audit<Result: Sendable>(
+    _ plan: AuditPlan, faults: [String: String], _ body: @escaping @Sendable (Audit, BlockingScope) throws -> Result
+  ) async throws -> Result {
+    let audit = Audit(settings: settings, plan: plan, faults: faults, stop: stop, progress: progress)
     // Tables outgrow their memory several times in an audit, and without this most of it would stay with the process.
     _ = memory_return_blocks_from(1 << 18)
-    return try await withBlockingThread { scope in
-      let audit = Audit(settings: settings, plan: plan, faults: faults, stop: stop, progress: progress)
-      let outcome = try audit.run(
-        scope, destination: destination, saving: record, mayAsk: mayAsk, finishing: finishing)
-      return NightOutcome(outcome, asOf: plan.asOf)
-    }
+    return try await withBlockingThread { scope in try body(audit, scope) }
   }
 
-  /// The audit of a night.
+  /// The audit of a night, or what Apple is to be asked first.
+  ///
+  /// - Parameter mayAsk: whether Apple can still be asked.
   private func audit(
     _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, saving record: RunRecord,
     since began: ContinuousClock.Instant, mayAsk: Bool
-  ) async throws -> NightOutcome {
-    try await audit(
-      plan, destination: destination(request, plan), faults: recheck.faults, saving: record, mayAsk: mayAsk
-    ) { status, folder in
-      try folder.write(
-        RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).encoded(),
-        as: "run.json")
+  ) async throws -> AuditResult {
+    guard mayAsk else { return .report(try await audit(plan, request, recheck, saving: record, since: began)) }
+    let destination = destination(request, plan)
+    return try await audit(plan, faults: recheck.faults) { audit, scope in
+      try audit.reportOrAsk(scope, destination: destination, saving: record) { status, folder in
+        try RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).write(to: folder)
+      }
+    }
+  }
+
+  /// The audit of a night, with what is known.
+  private func audit(
+    _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, saving record: RunRecord,
+    since began: ContinuousClock.Instant
+  ) async throws -> AuditOutcome {
+    let destination = destination(request, plan)
+    return try await audit(plan, faults: recheck.faults) { audit, scope in
+      try audit.report(scope, destination: destination, saving: record) { status, folder in
+        try RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).write(to: folder)
+      }
     }
   }
 }

@@ -1,6 +1,7 @@
 import Asking
 import AuditStore
 import Foundation
+import Publishing
 import Reconciliation
 import Run
 
@@ -53,7 +54,10 @@ struct RunDocument: Encodable {
     }
   }
 
-  func encoded() throws -> Data {
+  /// Adds it to a report that is not published yet.
+  func write(to folder: ReportFolder) throws { try folder.write(try encoded(), as: "run.json") }
+
+  private func encoded() throws -> Data {
     let encoder = JSONEncoder()
     encoder.keyEncodingStrategy = .convertToSnakeCase
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

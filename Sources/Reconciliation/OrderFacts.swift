@@ -60,7 +60,7 @@ package struct OrderFacts: Sendable {
 
   /// The transaction whose price, quantity and token may be compared with the order's: the one that it owns, or the named
   /// one that another order owns.
-  var comparable: TransactionRecord? {
+  package var comparable: TransactionRecord? {
     claims.owned.first ?? claims.lost.first { $0.transaction.transactionId == order.transactionId }?.transaction
   }
 

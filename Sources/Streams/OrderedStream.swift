@@ -24,6 +24,9 @@ package struct OrderedStream<Row>: ~Copyable {
     return row
   }
 
+  /// Passes over the next row.
+  package mutating func skip() throws { if !isAtEnd { try advance() } }
+
   private mutating func advance() throws {
     isAtEnd = try !reader.advance()
     nextKey = isAtEnd ? nil : try reader.optionalKey(0)

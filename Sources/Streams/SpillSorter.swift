@@ -60,7 +60,7 @@ package final class SpillSorter {
   private var runs: [Run] = []
   private var position = 0
   private var isSorted = false
-  private(set) var count = 0
+  package private(set) var count = 0
 
   /// - Parameters:
   ///   - directory: where temporary files go.
@@ -128,6 +128,12 @@ package final class SpillSorter {
     let head = try read(runs[run].file)
     if let head { runs[run].prefix = SpillSorter.prefix(head.key) }
     runs[run].head = head
+  }
+
+  /// Goes back to the first record.
+  package func restart() throws(Failure) {
+    position = 0
+    if isSorted, !runs.isEmpty { try rewind(runs.indices) }
   }
 
   private func sort() throws(Failure) {
@@ -204,12 +210,7 @@ package final class SpillSorter {
   }
 
   private func openFile() throws(Failure) -> UnsafeMutablePointer<FILE> {
-    // mkstemp(3) puts letters of its own in the place of the six.
-    var path = Array((directory + "/night-audit-XXXXXX").utf8CString)
-    let descriptor = mkstemp(&path)
-    guard descriptor >= 0, let file = fdopen(descriptor, "w+") else { throw failure() }
-    // Nameless from here on: it is gone with the process, however that ends.
-    unlink(path)
+    guard let file = TemporaryFile.open(in: directory) else { throw failure() }
     return file
   }
 

@@ -95,7 +95,7 @@ import Testing
       #expect(script.asked.isEmpty)
       #expect(try await checks(shop) == ["r pending never_checked 0 offline"])
       #expect(
-        try await shop.rows("transaction_id, order_id] ) FROM night_audit.transactions ORDER BY 1") == ["1 o", "2 o"])
+        try await shop.rows("transaction_id] ) FROM night_audit.transactions ORDER BY 1") == ["1", "2"])
       #expect(try await shop.rows("subject_id] ) FROM night_audit.evidence ORDER BY 1") == ["r", "r"])
       #expect(try await shop.queue().dueCount() == 1)
       #expect(try await shop.rows("subject_id] ) FROM night_audit.answers") == [])

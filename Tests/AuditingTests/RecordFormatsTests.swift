@@ -1,4 +1,5 @@
 import Foundation
+import AuditStore
 import Reconciliation
 import Testing
 
@@ -82,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func contestants() throws {
+  @Test func whatWaitsForItsOrder() throws {
     var owning = OrderClaims()
     owning.owned = [Self.whole, Self.bare]
     owning.lost = [LostClaim(transaction: Self.bare, ownerOrderId: "o", ownerUserId: "u", isFinal: true)]
@@ -95,22 +96,33 @@ import Testing
       state: .neverChecked, defect: "no status")
     receipt.state.signedTransactionId = "T"
     receipt.state.appleStatus = 21_007
-    for claims in [OrderClaims(), owning, refused, contradictory] {
-      let contestant = Contestant(
-        orderId: "an order with an id that is longer than most", receipts: [receipt], brought: [Self.bare, Self.whole],
-        claims: claims)
-      let read = try back({ contestant.write(to: &$0) }, { try Contestant(from: &$0) })
-      #expect(read.orderId == contestant.orderId && read.receipts == contestant.receipts)
-      #expect(read.brought == contestant.brought && read.claims == contestant.claims)
+    let group = OrderGroup(
+      row: .valid(
+        Order(
+          orderId: "an order with an id that is longer than most", userId: "u", productId: "p",
+          amount: Money(minorUnits: 1, currency: try #require(Currency(code: "USD"))), status: .failed,
+          createdAt: Instant(seconds: 5))),
+      proofs: [Proof(receipt: receipt, brought: [Self.bare.key])],
+      lookup: LookedUp(subjectId: "app/T", state: receipt.state, brought: [Self.whole.key]))
+    let bad = OrderGroup(
+      row: .bad(
+        BadOrder(
+          orderId: "", userId: "u", bundleId: "b", productId: "p", quantity: 0, amountText: "NaN", currencyText: "?",
+          statusText: "", transactionId: "T", createdAt: Instant(seconds: 5), defect: "everything")), isRepeated: true)
+    for group in [group, bad] {
+      #expect(try back({ group.write(to: &$0) }, { try OrderGroup(from: &$0) }) == group)
+      for mention in group.mentions {
+        #expect(try back({ mention.write(to: &$0) }, { try Mention(mention.transactionId, from: &$0) }) == mention)
+      }
     }
-  }
-
-  @Test(arguments: [(nil, nil), ("order", true), (nil, false)] as [(Identifier?, Bool?)])
-  func filings(owner: Identifier?, isUnclaimed: Bool?) throws {
-    let filing = Filing(
-      key: TransactionKey(environment: .sandbox, transactionId: "T"), owner: owner, isUnclaimed: isUnclaimed)
-    let read = try back({ filing.write(to: &$0) }, { try Filing(from: &$0) })
-    #expect(read.key == filing.key && read.owner == owner && read.isUnclaimed == isUnclaimed)
+    for claims in [OrderClaims(), owning, refused, contradictory] {
+      let matched = Matched(
+        orderId: group.row.orderId, contested: [Self.bare, Self.whole], claims: claims,
+        newestProofs: [Self.bare.key: CheckSubject(kind: .receipt, id: "r")])
+      let read = try back({ matched.write(to: &$0) }, { try Matched(from: &$0) })
+      #expect(read.orderId == matched.orderId && read.newestProofs == matched.newestProofs)
+      #expect(read.contested == matched.contested && read.claims == matched.claims)
+    }
   }
 
   @Test func instantsSortAsTheirBytesDo() {

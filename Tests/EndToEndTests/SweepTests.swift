@@ -46,7 +46,7 @@ import Testing
     // The audit has found whose they are.
     #expect(
       try await shop.value(
-        "SELECT string_agg(transaction_id || ' ' || order_id, ', ' ORDER BY transaction_id) FROM night_audit.transactions"
+        "SELECT string_agg(transaction_id || ' ' || order_id, ', ' ORDER BY transaction_id) FROM night_audit.claims"
       )
         == "1001 o1, 1002 o2, 1004 o4")
 
@@ -188,9 +188,9 @@ import Testing
       SELECT gen_random_uuid(), to_timestamp(\(Self.start / 1_000)), 'serverApi', to_timestamp(\(Self.start / 1_000)),
         'Production', n::text, 'com.example.game', 'gems.100',
         to_timestamp(\((Self.start - 60 * Self.day) / 1_000)), true, true FROM generate_series(1, 100000) n;
-      INSERT INTO night_audit.transactions (environment, transaction_id, order_id, bundle_id, product_id, purchased_at,
+      INSERT INTO night_audit.transactions (environment, transaction_id, bundle_id, product_id, purchased_at,
         tells_revocation, tells_account_token, is_contradictory, channel, signed_at, checked_at)
-      SELECT environment, transaction_id, 'o' || transaction_id, bundle_id, product_id, purchased_at, true, true, false,
+      SELECT environment, transaction_id, bundle_id, product_id, purchased_at, true, true, false,
         channel, signed_at, as_of FROM night_audit.evidence;
       INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt)
       SELECT 'com.example.game', 'Production', type, to_timestamp(\(Self.start / 1_000)), to_timestamp(\(Self.start / 1_000))

@@ -3,8 +3,6 @@ import Postgres
 import Reconciliation
 
 /// Stores what Apple told unasked: facts that no proof of ours brought, and with them how far Apple's side is known.
-///
-/// Such a transaction is filed under no order until the audit has decided whose it is.
 package struct SweptFacts: Sendable {
   private let session: PostgresSession
   private let asOf: Instant
@@ -32,7 +30,7 @@ package struct SweptFacts: Sendable {
         TransactionKey(environment: $0.environment, transactionId: Identifier($0.transactionId))
       }
       let records = try EvidenceTable.fold(Set(keys), on: connection)
-      try TransactionTable.upsert(records.map { (record: $0, orderId: nil, checkedAt: asOf) }, on: connection)
+      try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
       try move(connection)
       return unknown.count
     }

@@ -4,154 +4,110 @@ import Reconciliation
 import Reporting
 import Run
 import SalesStore
+import Streams
 
-/// Reads what is known about one order, in one snapshot and through indexes: the same facts that the audit of all orders
-/// judges it by.
+/// Reads what is known about one order: the same facts that the audit of all orders judges it by, brought together by the
+/// same rules.
 struct DossierReader: ~Copyable {
-  let connection: BlockingConnection
+  /// To the shop's relations, in a snapshot.
+  let shop: BlockingConnection
+  /// To our own schema, in a snapshot.
+  let own: BlockingConnection
   let sales: SalesRows
   let rules: Rules
   let lookback: Reconciliation.Span
 
   /// nil when there is no order of that id.
   func dossier(_ orderId: Identifier) throws -> OrderDossier? {
-    let rows = try orders(orderId)
-    guard let row = rows.first else { return nil }
-    let circle = try ClaimCircle.orders(around: orderId, connection, sales)
-    let contests = try Contests(connection, sales, among: circle, batchSize: 1_000)
-    var contested = ContestedKeys()
-    var contestants: [Contestant] = []
-    for batch in contests.batches {
-      let receipts = try Contests.receipts(batch.orderIds, connection, sales, asOf: rules.asOf)
-      let settled = try Contests.settle(batch, receipts: receipts, connection, sales, rules: rules)
-      contested.take(batch, claimed: settled.claimed)
-      contestants += settled.contestants
-    }
-    let deliveries = try deliveries(orderId)
-    let filed = try Contests.transactions("t.order_id", [orderId], connection)
-    let receipts = try Contests.receipts([orderId], connection, sales, asOf: rules.asOf)[orderId] ?? []
-    let lookups = try lookups(orderId)
-    let links = try links(receipts.map { CheckSubject(kind: .receipt, id: $0.receiptId) } + lookups.map(\.subject))
+    let around = try Neighbourhood(around: orderId, shop: shop, own: own, sales, rules: rules)
+    guard let group = around.groups[orderId] else { return nil }
+    var matching = around.matched(for: orderId, rules: rules)
+    let deliveries = AuditPass.markingRepeated(try deliveries(orderId))
+    let receipts = group.proofs.map(\.receipt)
 
     var dossier: OrderDossier
     var facts: OrderFacts?
-    switch row {
+    switch group.row {
     case .bad(let bad):
       dossier = OrderDossier(rules, lookback, Judgement(reporting: bad), nil)
       dossier.findings += deliveries.filter { $0.defect != nil }.map { Unowned.finding(on: $0) }
       dossier.findings += receipts.filter { $0.defect != nil }.flatMap { Unowned.findings(on: $0) }
     case .valid(let order):
-      var assembled = OrderFacts.assembled(
-        order, deliveries: deliveries, transactions: filed.map(\.record),
-        receipts: receipts.filter { receipt in
-          receipt.needsAttention(
-            hasDetour: links.contains {
-              $0.isDetour && $0.subject.kind == .receipt && $0.subject.id == receipt.receiptId
-            })
-        },
-        lookup: lookups.first?.state, contestant: contestants.first { $0.orderId == orderId },
-        rules: rules,
-        everyReceipt: { receipts })
-      assembled.accountTokenUser = try AccountTokens(sales).otherUser(forOnly: assembled, connection)
+      try addTokenUser(&matching, of: order)
+      let assembled = OrderFacts.assembled(
+        order, group, deliveries, matching.transactions, matching.matched, rules: rules)
       facts = assembled
       let (judgement, reasoning) = Judgement.explained(assembled, rules: rules)
       dossier = OrderDossier(rules, lookback, judgement, reasoning)
     }
-    dossier.repeatedRows = rows.count - 1
+    dossier.repeatedRows = around.repeatedRows[orderId] ?? 0
     dossier.deliveries = deliveries.sorted { ($0.deliveredAt, $0.deliveryId) < ($1.deliveredAt, $1.deliveryId) }
-    dossier.transactions = try transactions(row, facts, filed, links, contested)
-    try addCompetitors(&dossier.transactions, of: orderId, contestants)
+    dossier.transactions = try transactions(group, facts, around, matching)
     dossier.findings += dossier.transactions.compactMap(\.leftOver)
-    dossier.proofs = try proofs(receipts, lookups, links)
+    dossier.proofs = try proofs(group)
     dossier.known = try knownFindings(dossier)
     return dossier
   }
 
   // MARK: - The shop's side
 
-  private func orders(_ orderId: Identifier) throws -> [OrderRow] {
-    var found: [OrderRow] = []
-    var reader = try connection.copyOut(
-      """
-      SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
-      WHERE o.order_id::text COLLATE "C" = \(try PostgresLiteral.text(orderId.text))
-      """)
-    while try reader.advance() { found.append(try SalesRows.order(reader, asOf: rules.asOf)) }
-    return found
-  }
-
   private func deliveries(_ orderId: Identifier) throws -> [Delivery] {
     var found: [Delivery] = []
-    var reader = try connection.copyOut(
+    var reader = try shop.copyOut(
       """
       SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
-      WHERE d.order_id::text COLLATE "C" = \(try PostgresLiteral.text(orderId.text))
-      """)
+      WHERE d.order_id::text COLLATE "C" IN (SELECT id FROM ids)
+      """, ids: [orderId])
     while try reader.advance() { found.append(try SalesRows.delivery(reader, asOf: rules.asOf)) }
     return found
   }
 
+  /// Who else has the account token on file that a transaction of this order carries.
+  private func addTokenUser(_ matching: inout Neighbourhood.Matching, of order: Order) throws {
+    guard order.appAccountToken == nil else { return }
+    let records = matching.transactions.claimable + (matching.matched?.contested ?? [])
+    for case .says(.some(let text)) in records.map(\.appAccountToken) {
+      let token = AccountToken.normalized(text)
+      var users: Set<Identifier> = []
+      var reader = try shop.copyOut(
+        """
+        SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
+        WHERE replace(lower(o.app_account_token::text), '-', '') COLLATE "C" IN (SELECT id FROM ids)
+        """, ids: [Identifier(token)])
+      while try reader.advance() {
+        if case .valid(let holder) = try SalesRows.order(reader, asOf: rules.asOf) { users.insert(holder.userId) }
+      }
+      guard !users.contains(order.userId), let other = users.min() else { continue }
+      matching.transactions.take(.tokenUser(token: token, userId: other))
+    }
+  }
+
   // MARK: - Apple's side
 
-  /// Which proof brought which transaction.
-  private struct Link {
-    var subject: CheckSubject
-    var key: TransactionKey
-    var isDetour: Bool
-  }
-
-  private func links(_ subjects: [CheckSubject]) throws -> [Link] {
-    if subjects.isEmpty { return [] }
-    return try connection.execute(
-      """
-      SELECT subject_kind, subject_id, environment, transaction_id, is_detour FROM night_audit.receipt_transactions
-      JOIN unnest($1::text[], $2::text[]) AS wanted (subject_kind, subject_id) USING (subject_kind, subject_id)
-      ORDER BY transaction_id, environment
-      """, subjects.parameters
-    ).map { row in
-      Link(
-        subject: try CheckSubject(row),
-        key: TransactionKey(
-          environment: AppleEnvironment(rawValue: try row.text("environment")) ?? .localTesting,
-          transactionId: Identifier(try row.text("transaction_id"))), isDetour: try row.bool("is_detour"))
-    }
-  }
-
-  /// The question about the transaction id that the order names, where it is asked.
-  private func lookups(_ orderId: Identifier) throws -> [OrderDossier.Proof] {
-    var reader = try connection.copyOut(
-      LookupRow.query(where: "l.order_id = \(try PostgresLiteral.text(orderId.text))"))
-    var found: [OrderDossier.Proof] = []
-    while try reader.advance() {
-      let row = try LookupRow(reader)
-      found.append(OrderDossier.Proof(subject: CheckSubject(kind: .lookup, id: row.subjectId), state: row.state))
-    }
-    return found
-  }
-
-  private func proofs(
-    _ receipts: [Receipt], _ lookups: [OrderDossier.Proof], _ links: [Link]
-  ) throws -> [OrderDossier.Proof] {
-    var proofs = receipts.map { receipt in
+  private func proofs(_ group: OrderGroup) throws -> [OrderDossier.Proof] {
+    var proofs = group.proofs.map { proof in
       OrderDossier.Proof(
-        subject: CheckSubject(kind: .receipt, id: receipt.receiptId), receipt: receipt, state: receipt.state)
+        subject: CheckSubject(kind: .receipt, id: proof.receipt.receiptId), receipt: proof.receipt,
+        state: proof.receipt.state, brought: proof.brought.sorted())
     }
     proofs.sort {
       ($0.receipt?.receivedAt ?? rules.asOf, $0.subject.id) < ($1.receipt?.receivedAt ?? rules.asOf, $1.subject.id)
     }
-    proofs += lookups
-    let answers = try answers(proofs.map(\.subject))
-    for index in proofs.indices {
-      proofs[index].answers = answers[proofs[index].subject] ?? []
-      proofs[index].brought = links.filter { $0.subject == proofs[index].subject }.map(\.key)
+    if let lookup = group.lookup {
+      proofs.append(
+        OrderDossier.Proof(
+          subject: CheckSubject(kind: .lookup, id: lookup.subjectId), state: lookup.state,
+          brought: lookup.brought.sorted()))
     }
+    let answers = try answers(proofs.map(\.subject))
+    for index in proofs.indices { proofs[index].answers = answers[proofs[index].subject] ?? [] }
     return proofs
   }
 
   private func answers(_ subjects: [CheckSubject]) throws -> [CheckSubject: [OrderDossier.Answer]] {
     if subjects.isEmpty { return [:] }
     var found: [CheckSubject: [OrderDossier.Answer]] = [:]
-    let rows = try connection.execute(
+    let rows = try own.execute(
       """
       SELECT subject_kind, subject_id, as_of, channel, outcome, reason, environment, apple_status, facts
       FROM night_audit.answers
@@ -173,61 +129,50 @@ struct DossierReader: ~Copyable {
   // MARK: - Transactions
 
   private func transactions(
-    _ row: OrderRow, _ facts: OrderFacts?, _ filed: [FiledTransaction], _ links: [Link], _ contested: ContestedKeys
+    _ group: OrderGroup, _ facts: OrderFacts?, _ around: Neighbourhood, _ matching: Neighbourhood.Matching
   ) throws -> [OrderDossier.Transaction] {
     let claims = facts?.claims ?? OrderClaims()
-    var records = Dictionary(filed.map { ($0.record.key, $0.record) }) { first, _ in first }
-    for record in (facts?.brought ?? []) + claims.owned + claims.lost.map(\.transaction) {
-      records[record.key] = record
+    let own = Set(group.mentions.map(\.transactionId))
+    let records = own.flatMap { around.records[$0] ?? [] }.filter { record in
+      group.brings(record.key) || matching.claimants[record.key]?.contains(group.row.orderId) ?? false
     }
-    let missing = Set(links.map(\.key)).subtracting(records.keys)
-    for other in try Contests.transactions("t.transaction_id", missing.map(\.transactionId), connection)
-    where missing.contains(other.record.key) {
-      records[other.record.key] = other.record
-    }
-    let evidence = try evidence(Array(records.keys))
-    return records.values.sorted { $0.key < $1.key }.map { record in
+    let evidence = try evidence(records.map(\.key))
+    return records.sorted { $0.key < $1.key }.map { record in
       let key = record.key
+      let isOwned = claims.owned.contains { $0.key == key }
       var transaction = OrderDossier.Transaction(
-        record: record, isOwned: claims.owned.contains { $0.key == key },
+        record: record, isOwned: isOwned,
         standing: facts?.standing(of: record, rules: rules)
           ?? "The order row breaks the contract of the sales schema, so it claims nothing.")
-      if filed.contains(where: { $0.record.key == key }), !contested.isClaimed(key, own: claims) {
-        transaction.leftOver = Unowned.finding(on: record, userId: row.userId, receiptId: nil, rules: rules)
+      if let userId = matching.unclaimed[key] {
+        transaction.leftOver = Unowned.finding(on: record, userId: userId, receiptId: nil, rules: rules)
+      } else if matching.claimants[key] == [group.row.orderId], !claims.areAbout(key) {
+        transaction.leftOver = Unowned.finding(on: record, userId: group.row.userId, receiptId: nil, rules: rules)
       }
+      transaction.competitors = competitors(for: key, of: group.row.orderId, around, matching)
       transaction.evidence = evidence[key] ?? []
       return transaction
     }
   }
 
-  /// Tells of each transaction which other orders name it, or have proofs that brought it, oldest first.
-  private func addCompetitors(
-    _ transactions: inout [OrderDossier.Transaction], of orderId: Identifier, _ contestants: [Contestant]
-  ) throws {
-    let contestants = Dictionary(contestants.map { ($0.orderId, $0) }) { first, _ in first }
-    var ordersById: [Identifier: Order] = [:]
-    try Contests.orders(Set(contestants.keys), connection, sales, asOf: rules.asOf) { order in
-      if ordersById[order.orderId] == nil { ordersById[order.orderId] = order }
+  /// Which other orders name a transaction, or have proofs that brought it, oldest first.
+  private func competitors(
+    for key: TransactionKey, of orderId: Identifier, _ around: Neighbourhood, _ matching: Neighbourhood.Matching
+  ) -> [OrderDossier.Competitor] {
+    let ids = Set((around.mentions[key.transactionId] ?? []).compactMap { $0.order?.orderId }).subtracting([orderId])
+    return ids.compactMap { id -> OrderDossier.Competitor? in
+      guard let group = around.groups[id], case .valid(let order) = group.row else { return nil }
+      let names = order.transactionId == key.transactionId
+      guard names || group.brings(key) else { return nil }
+      return OrderDossier.Competitor(order: order, names: names, owns: matching.owners[key] == id)
     }
-    let others = ordersById.values.filter { $0.orderId != orderId }.sorted {
-      ($0.createdAt, $0.orderId) < ($1.createdAt, $1.orderId)
-    }
-    for place in transactions.indices {
-      let key = transactions[place].record.key
-      transactions[place].competitors = others.compactMap { order in
-        guard let contestant = contestants[order.orderId] else { return nil }
-        let names = order.transactionId == key.transactionId
-        guard names || contestant.brought.contains(where: { $0.key == key }) else { return nil }
-        return OrderDossier.Competitor(
-          order: order, names: names, owns: contestant.claims.owned.contains { $0.key == key })
-      }
-    }
+    .sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
   }
 
   private func evidence(_ keys: [TransactionKey]) throws -> [TransactionKey: [OrderDossier.Statement]] {
     if keys.isEmpty { return [:] }
     var found: [TransactionKey: [OrderDossier.Statement]] = [:]
-    let rows = try connection.execute(
+    let rows = try own.execute(
       """
       SELECT \(EvidenceTable.columns.dropFirst().joined(separator: ", ")) FROM night_audit.evidence
       JOIN unnest($1::text[], $2::text[]) AS wanted (transaction_id, environment) USING (transaction_id, environment)
@@ -256,7 +201,7 @@ struct DossierReader: ~Copyable {
       subjects.map { Finding(kind: kind, subject: $0, reason: "").findingId }
     }
     var found: [String: OrderDossier.Known] = [:]
-    let rows = try connection.execute(
+    let rows = try own.execute(
       """
       SELECT finding_id, kind, subject, reason, first_seen, last_seen, closed_at, status, owner, remark
       FROM night_audit.findings WHERE finding_id = ANY ($1)
@@ -271,7 +216,7 @@ struct DossierReader: ~Copyable {
         closedAt: try row.optionalTimestamp("closed_at").map { Instant(microseconds: $0) },
         status: try row.text("status"), owner: try row.optionalText("owner"), remark: try row.optionalText("remark"))
     }
-    let events = try connection.execute(
+    let events = try own.execute(
       """
       SELECT finding_id, as_of, event, actor, detail FROM night_audit.finding_events
       WHERE finding_id = ANY ($1) ORDER BY event_id

@@ -28,17 +28,21 @@ package struct Explain: Sendable {
   package func dossier(_ orderId: Identifier, asOf: Instant) async throws -> OrderDossier {
     let settings = settings
     return try await withBlockingThread { scope in
-      let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit explain")
-      try Migrator.requireCurrent(connection)
-      try connection.executeScript("SET jit = off")
-      try connection.begin(.snapshot)
+      let own = try scope.connect(settings.databaseURL, applicationName: "night-audit explain")
+      try Migrator.requireCurrent(own)
+      let shop = try scope.connect(settings.databaseURL, applicationName: "night-audit explain")
+      try own.executeScript("SET jit = off")
+      try shop.executeScript("SET jit = off")
+      try own.begin(.snapshot)
+      try shop.begin(.snapshot)
       let sales = try SalesRows(schema: settings.salesSchema)
       let reader = DossierReader(
-        connection: connection, sales: sales, rules: settings.rules(asOf: asOf), lookback: settings.lookback)
+        shop: shop, own: own, sales: sales, rules: settings.rules(asOf: asOf), lookback: settings.lookback)
       guard let dossier = try reader.dossier(orderId) else {
-        throw Missing(orderId: orderId.text, nearMisses: try NearMisses.of(orderId.text, reader.connection, sales))
+        throw Missing(orderId: orderId.text, nearMisses: try NearMisses.of(orderId.text, shop: reader.shop, own: reader.own, sales))
       }
-      reader.connection.rollback()
+      reader.own.rollback()
+      reader.shop.rollback()
       return dossier
     }
   }

@@ -8,11 +8,11 @@ enum NearMisses {
 
   /// Sentences, at most a handful; empty when nothing is like it.
   static func of(
-    _ text: String, _ connection: borrowing BlockingConnection, _ sales: SalesRows
+    _ text: String, shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows
   ) throws(PostgresError) -> [String] {
     var found: [String] = []
     // Ids of two or three characters are part of too many others.
-    let similar = try connection.execute(
+    let similar = try shop.execute(
       """
       SELECT o.order_id::text FROM \(sales.schema).orders o
       WHERE lower(o.order_id::text) = lower($1)
@@ -26,7 +26,6 @@ enum NearMisses {
         "transaction",
         "SELECT o.order_id::text FROM \(sales.schema).orders o WHERE o.transaction_id::text COLLATE \"C\" = $1"
       ),
-      ("transaction", "SELECT t.order_id FROM night_audit.transactions t WHERE t.transaction_id = $1"),
       (
         "receipt", "SELECT r.order_id::text FROM \(sales.schema).receipts r WHERE r.receipt_id::text COLLATE \"C\" = $1"
       ),
@@ -37,12 +36,19 @@ enum NearMisses {
       ("user", "SELECT o.order_id::text FROM \(sales.schema).orders o WHERE o.user_id::text COLLATE \"C\" = $1"),
     ]
     for (what, query) in others {
-      for row in try connection.execute("\(query) ORDER BY 1 LIMIT \(limit)", [.text(text)]) {
+      for row in try shop.execute("\(query) ORDER BY 1 LIMIT \(limit)", [.text(text)]) {
         let order = try row.optionalText(0).map { "of order \($0)" } ?? "without an order"
         let sentence = "\(text) is the id of a \(what) \(order)."
         if !found.contains(sentence) { found.append(sentence) }
       }
     }
+    // A transaction that no order names was brought by receipts, and these have orders.
+    let bringers = try own.execute(
+      """
+      SELECT DISTINCT subject_id FROM night_audit.receipt_transactions
+      WHERE transaction_id = $1 AND subject_kind = 'receipt' ORDER BY 1 LIMIT \(limit)
+      """, [.text(text)])
+    for row in bringers { found.append("\(text) is the id of a transaction that receipt \(try row.text(0)) brought.") }
     return found
   }
 }

@@ -1,0 +1,124 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import Run
+import SalesStore
+import Streams
+
+/// What reading the orders has put aside.
+struct OrdersReading {
+  /// Groups in the byte order of their ids.
+  var groups: SpillFile
+  /// What orders and proofs have to do with transactions, by transaction id.
+  var mentions: SpillSorter
+}
+
+extension AuditPass {
+  /// Reads the shop's orders, once, and brings each together with what was sent for it.
+  ///
+  /// - Parameter proofs: by the ids of their orders.
+  func readOrders(_ connections: borrowing AuditConnections, proofs: SpillSorter) throws -> OrdersReading {
+    let asOf = plan.asOf
+    var orders = try OrderedStream(
+      connections.sales.copyOut(
+        "SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o ORDER BY o.order_id::text COLLATE \"C\"")
+    ) { try SalesRows.order($0, asOf: asOf) }
+    var lookups = try OrderedStream(connections.own.copyOut(LookupRow.query())) { try LookupRow($0) }
+    var links = try OrderedStream(connections.ownBeside.copyOut(ProofLink.ofLookups())) { try ProofLink($0) }
+    var waiting = try SpillCursor(proofs) { record in
+      var reader = RecordReader(record.content)
+      return try Proof(from: &reader)
+    }
+    let reading = OrdersReading(groups: try SpillFile(directory: temporaryDirectory), mentions: sorter())
+    var writer = GroupWriter(reading: reading)
+    var count = 0
+    while var group = try orders.next().map({ OrderGroup(row: $0) }) {
+      let orderId = group.row.orderId
+      try passProofs(before: orderId, &waiting, &writer)
+      while let proof = waiting.head, proof.receipt.orderId == orderId {
+        group.proofs.append(proof)
+        try waiting.advance()
+      }
+      while let next = lookups.nextKey, next <= orderId {
+        if next == orderId, let row = try lookups.next() {
+          group.lookup = LookedUp(subjectId: row.subjectId, state: row.state, brought: [])
+        } else {
+          try lookups.skip()
+        }
+      }
+      while let next = links.nextKey, next <= orderId {
+        if next == orderId, let link = try links.next() { group.lookup?.brought.append(link.key) } else { try links.skip() }
+      }
+      // Which of several rows of one id comes first must not depend on how the server sorts.
+      var rows = [group.row]
+      while orders.nextKey == orderId, let repeated = try orders.next() { rows.append(repeated) }
+      if rows.count > 1 { rows = OrderRow.sorted(rows) }
+      group.row = rows[0]
+      try writer.write(group)
+      for row in rows.dropFirst() { try writer.write(OrderGroup(row: row, isRepeated: true)) }
+      count += 1
+      if count % 4_096 == 0 { try endIfStopped() }
+    }
+    try passProofs(before: nil, &waiting, &writer)
+    return reading
+  }
+
+  /// Handles receipts whose order does not exist, or that name none.
+  private func passProofs(
+    before orderId: Identifier?, _ waiting: inout SpillCursor<Proof>, _ writer: inout GroupWriter
+  ) throws {
+    while let proof = waiting.head {
+      if let orderId {
+        // What names no order comes after everything that does.
+        guard let own = proof.receipt.orderId, own < orderId else { return }
+      }
+      if proof.receipt.receivedAt >= plan.rules.lookbackStart {
+        for finding in Unowned.findings(on: proof.receipt) {
+          try collector.add(finding, subjects: [CheckSubject(kind: .receipt, id: proof.receipt.receiptId)], plan: plan)
+        }
+      }
+      if proof.receipt.defect == nil { try writer.write(proof.mentions(of: nil)) }
+      try waiting.advance()
+    }
+  }
+}
+
+extension OrderRow {
+  /// Rows of one id in an order of their own: which of them counts must not depend on how a server sorts.
+  static func sorted(_ rows: [OrderRow]) -> [OrderRow] {
+    rows.map { row in
+      var record = RecordBytes()
+      row.write(to: &record)
+      return (bytes: record.bytes, row: row)
+    }
+    // A row that keeps the contract counts rather than one that breaks it; valid rows begin with the greater byte.
+    .sorted {
+      $0.bytes.first == $1.bytes.first
+        ? $0.bytes.lexicographicallyPrecedes($1.bytes) : ($0.bytes.first ?? 0) > ($1.bytes.first ?? 0)
+    }
+    .map(\.row)
+  }
+}
+
+/// Puts groups aside, and what they mention.
+private struct GroupWriter {
+  let reading: OrdersReading
+  private var record = RecordBytes()
+
+  init(reading: OrdersReading) { self.reading = reading }
+
+  mutating func write(_ group: OrderGroup) throws {
+    record.clear()
+    group.write(to: &record)
+    try reading.groups.add(record.bytes)
+    try write(group.mentions)
+  }
+
+  mutating func write(_ mentions: [Mention]) throws {
+    for mention in mentions {
+      record.clear()
+      mention.write(to: &record)
+      try reading.mentions.add(key: mention.transactionId.bytes, content: record.bytes)
+    }
+  }
+}

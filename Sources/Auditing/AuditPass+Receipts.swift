@@ -1,0 +1,61 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import Run
+import SalesStore
+import Streams
+
+extension AuditPass {
+  /// Writes the receipts' file and puts every receipt aside with its check and what it brought.
+  ///
+  /// - Returns: proofs by the ids of their orders, those without one last.
+  func readReceipts(_ connections: borrowing AuditConnections) throws -> SpillSorter {
+    let onlyBundle = plan.rules.bundleIds.count == 1 ? plan.rules.bundleIds[0] : nil
+    let condition = try plan.selection.receiptCondition(sales, onlyBundleId: onlyBundle)
+    let asOf = plan.asOf
+    var receipts = try OrderedStream(
+      connections.sales.copyOut(ReceiptRow.receipts(sales, condition: condition))
+    ) { try ReceiptRow($0, asOf: asOf) }
+    var checks = try OrderedStream(connections.own.copyOut(ReceiptRow.checks())) { try ProofState($0, from: 1) }
+    var links = try OrderedStream(connections.ownBeside.copyOut(ProofLink.ofReceipts())) { try ProofLink($0) }
+    let byOrder = sorter()
+    var record = RecordBytes()
+    var (count, last) = (0, Identifier?.none)
+    while !receipts.isAtEnd {
+      let id = receipts.nextKey
+      guard var row = try receipts.next() else { break }
+      // A view that fans out tells of one receipt several times, and the first has taken its check.
+      if let id, id == last { row.receipt.defect = "receipt_id is not unique" }
+      var proof = Proof(receipt: row.receipt, brought: [])
+      // A receipt without an id is reported, and has no check.
+      if let id, id != last {
+        while let next = checks.nextKey, next <= id {
+          if next == id, let state = try checks.next() { proof.receipt.state = state ?? .neverChecked } else { try checks.skip() }
+        }
+        while let next = links.nextKey, next <= id {
+          if next == id, let link = try links.next() { proof.brought.append(link.key) } else { try links.skip() }
+        }
+      }
+      last = id
+      if row.isListed, proof.receipt.receivedAt >= plan.judgedFrom { try list(proof.receipt) }
+      record.clear()
+      proof.write(to: &record)
+      try byOrder.add(key: proof.receipt.orderId.sortingBytes, content: record.bytes)
+      count += 1
+      if count % 4_096 == 0 { try endIfStopped() }
+    }
+    return byOrder
+  }
+
+  private func list(_ receipt: Receipt) throws {
+    if receipt.defect == nil, plan.isOutstanding(receipt.state, from: receipt.receivedAt) {
+      collector.countOutstanding(receipt.state)
+    }
+    try collector.list(receipt)
+  }
+}
+
+extension Optional<Identifier> {
+  /// Bytes that sort as the ids do, those that are missing last, like NULLs in the streams.
+  var sortingBytes: [UInt8] { map { [0] + $0.bytes } ?? [1] }
+}

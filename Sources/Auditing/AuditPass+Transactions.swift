@@ -1,0 +1,144 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import Run
+import Streams
+
+extension AuditPass {
+  /// Reads the transactions and finds out who could own each.
+  ///
+  /// - Parameters:
+  ///   - mentions: by transaction id.
+  ///   - byOrder: gets what one order alone could own, and what else is to be told about its proofs.
+  ///   - contests: gets what several orders could own.
+  ///   - tokens: gets orders without an account token whose transaction carries one.
+  func readTransactions(
+    _ connections: borrowing AuditConnections, _ mentions: SpillSorter, into byOrder: SpillSorter, _ contests: Contests,
+    _ tokens: TokenQuestions
+  ) throws {
+    var transactions = try OrderedStream(connections.own.copyOut(TransactionTable.byId)) {
+      try TransactionTable.record($0)
+    }
+    var waiting = try SpillCursor(mentions) { record in
+      var reader = RecordReader(record.content)
+      return try Mention(
+        record.key.withUnsafeBytes { Identifier(utf8: $0) }, from: &reader)
+    }
+    var ofOne: [Mention] = []
+    var last: Identifier?
+    var writer = OrderTransactionWriter(sorter: byOrder)
+    var count = 0
+    while let record = try transactions.next() {
+      let id = record.transactionId
+      if id != last {
+        // Ids that nothing is known of are nobody's.
+        while let head = waiting.head, head.transactionId < id { try waiting.advance() }
+        ofOne.removeAll(keepingCapacity: true)
+        while let head = waiting.head, head.transactionId == id {
+          ofOne.append(head)
+          try waiting.advance()
+        }
+        last = id
+      }
+      let candidates = Candidates(for: record, mentions: ofOne, rules: plan.rules)
+      try hand(record, candidates, to: &writer, contests)
+      for waiting in candidates.withoutToken { try tokens.ask(waiting, about: record) }
+      count += 1
+      if count % 4_096 == 0 { try endIfStopped() }
+    }
+  }
+
+  private func hand(
+    _ record: TransactionRecord, _ candidates: Candidates, to writer: inout OrderTransactionWriter, _ contests: Contests
+  ) throws {
+    switch candidates.claimants.count {
+    case 0:
+      try addUnclaimed(record, userId: candidates.userId, newestProof: candidates.newestProof)
+      try collector.addRefund(of: record, order: nil, judgement: nil, plan: plan)
+    case 1:
+      try writer.write(
+        .transaction(record, isClaimable: true, newestProof: candidates.newestProof), for: candidates.claimants[0])
+    default:
+      try contests.add(
+        ContestedTransaction(
+          record: record, claimants: candidates.claimants, userId: candidates.userId,
+          newestProof: candidates.newestProof))
+    }
+    for witness in candidates.witnesses {
+      try writer.write(.transaction(record, isClaimable: false, newestProof: candidates.newestProof), for: witness)
+    }
+  }
+
+  /// A transaction that no order claims, names or owns.
+  func addUnclaimed(_ record: TransactionRecord, userId: Identifier?, newestProof: CheckSubject?) throws {
+    if let finding = Unowned.finding(on: record, userId: userId, receiptId: nil, rules: plan.rules) {
+      try collector.add(finding, subjects: newestProof.map { [$0] } ?? [], plan: plan)
+    }
+  }
+}
+
+/// Puts aside what orders are told.
+struct OrderTransactionWriter {
+  let sorter: SpillSorter
+  private var record = RecordBytes()
+
+  init(sorter: SpillSorter) { self.sorter = sorter }
+
+  mutating func write(_ told: OrderTransaction, for orderId: Identifier) throws {
+    record.clear()
+    told.write(to: &record)
+    try sorter.add(key: orderId.bytes, content: record.bytes)
+  }
+}
+
+/// Orders without an account token whose transaction carries one: does the shop have it on file for somebody else?
+///
+/// Shops that keep the tokens they give to StoreKit have no such orders, and nothing is read for them.
+final class TokenQuestions {
+  private let directory: String
+  private let questions: SpillSorter
+
+  init(directory: String) {
+    self.directory = directory
+    questions = SpillSorter(directory: directory, budget: 1 << 20)
+  }
+
+  func ask(_ order: (orderId: Identifier, userId: Identifier), about record: TransactionRecord) throws {
+    guard case .says(.some(let token)) = record.appAccountToken else { return }
+    var content = RecordBytes()
+    content.put(order.orderId)
+    content.put(order.userId)
+    try questions.add(key: Array(AccountToken.normalized(token).utf8), content: content.bytes)
+  }
+
+  /// Tells each of them another user who has the token on file, unless its own user has.
+  ///
+  /// - Parameter groups: all orders, in any order.
+  func answer(from groups: SpillFile, into byOrder: SpillSorter) throws {
+    if questions.count == 0 { return }
+    let holders = SpillSorter(directory: directory, budget: 4 << 20)
+    try groups.restart()
+    while let content = try groups.next() {
+      var reader = RecordReader(content)
+      guard case .valid(let order) = try OrderRow(from: &reader), let token = order.appAccountToken else { continue }
+      try holders.add(key: Array(AccountToken.normalized(token).utf8), content: order.userId.bytes)
+    }
+    var writer = OrderTransactionWriter(sorter: byOrder)
+    var holder = try SpillCursor(holders) { $0 }
+    var (token, users) = ([UInt8](), Set<Identifier>())
+    while let question = try questions.next() {
+      if question.key != token {
+        (token, users) = (question.key, [])
+        while let head = holder.head, head.key.lexicographicallyPrecedes(token) { try holder.advance() }
+        while let head = holder.head, head.key == token {
+          users.insert(head.content.withUnsafeBytes { Identifier(utf8: $0) })
+          try holder.advance()
+        }
+      }
+      var reader = RecordReader(question.content)
+      let (orderId, userId) = (try reader.id(), try reader.id())
+      guard !users.contains(userId), let other = users.min() else { continue }
+      try writer.write(.tokenUser(token: String(decoding: token, as: UTF8.self), userId: other), for: orderId)
+    }
+  }
+}

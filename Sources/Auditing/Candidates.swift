@@ -1,0 +1,86 @@
+import AuditStore
+import Reconciliation
+
+/// Which orders could own a transaction, from everything that mentions it: a pure function of the mentions, whatever their
+/// order.
+///
+/// Leaving out whoever cannot claim keeps what has to be matched together small: an app receipt lists everything that its
+/// user ever bought, for each of their orders.
+struct Candidates {
+  /// Orders that could own it, by id. One: nobody contests it. None: nobody can claim it.
+  private(set) var claimants: [Identifier] = []
+  /// Orders that cannot own it, though what a proof of theirs is about says something about them; by id.
+  private(set) var witnesses: [Identifier] = []
+  /// Orders without an account token among the claimants, with their users.
+  private(set) var withoutToken: [(orderId: Identifier, userId: Identifier)] = []
+  /// Whose it seems to be where no order claims it: the user of the first of the orders, or else who sent a receipt.
+  private(set) var userId: Identifier?
+  /// The newest proof that brought it.
+  private(set) var newestProof: CheckSubject?
+
+  fileprivate struct Stake {
+    var order: Mention.OrderSide
+    var names = false
+    /// Whether a proof of the order's own user brought it.
+    var isSupported = false
+    var isBrought = false
+    var isAboutOne = false
+  }
+
+  /// - Parameter mentions: all that mention the transaction's id, in any order.
+  init(for record: TransactionRecord, mentions: [Mention], rules: Rules) {
+    var stakes: [Identifier: Stake] = [:]
+    var senders: Set<Identifier> = []
+    var newest: (receivedAt: Instant, subject: CheckSubject)?
+    for mention in mentions {
+      switch mention.link {
+      case .name:
+        guard let order = mention.order else { continue }
+        stakes[order.orderId, default: Stake(order: order)].names = true
+      case .proof(let environment, let bringer):
+        guard environment == record.environment else { continue }
+        if newest.map({ ($0.receivedAt, $0.subject.id) < (bringer.receivedAt, bringer.subject.id) }) ?? true {
+          newest = (bringer.receivedAt, bringer.subject)
+        }
+        guard let order = mention.order else {
+          if let sender = bringer.userId { senders.insert(sender) }
+          continue
+        }
+        var stake = stakes[order.orderId] ?? Stake(order: order)
+        stake.isBrought = true
+        stake.isAboutOne = stake.isAboutOne || bringer.isAboutOne
+        stake.isSupported = stake.isSupported || bringer.userId == nil || bringer.userId == order.userId
+        stakes[order.orderId] = stake
+      }
+    }
+    newestProof = newest?.subject
+    let sorted = stakes.values.sorted { $0.order.orderId < $1.order.orderId }
+    userId = sorted.first?.order.userId ?? senders.min()
+    let valid = sorted.filter { !$0.order.isBad }
+    let namers = valid.filter { $0.names && $0.isSupported }.map(\.order.orderId)
+    for stake in valid {
+      let isNamedElsewhere = namers.contains { $0 != stake.order.orderId }
+      // With one order alone there is nothing to be left out for.
+      if valid.count == 1 || stake.couldClaim(record, isNamedElsewhere: isNamedElsewhere, rules: rules) {
+        claimants.append(stake.order.orderId)
+        if stake.order.lacksToken { withoutToken.append((stake.order.orderId, stake.order.userId)) }
+      } else if stake.isAboutOne || (stake.order.named == nil && stake.order.productId == record.productId) {
+        witnesses.append(stake.order.orderId)
+      }
+    }
+  }
+}
+
+extension Candidates.Stake {
+  /// Whether matching could give the order this transaction. Says yes too often rather than too seldom.
+  ///
+  /// - Parameter isNamedElsewhere: whether another order names it and a proof of its own user brought it there: then it is
+  ///   no unnamed payment that an order with a name of its own might claim besides.
+  func couldClaim(_ record: TransactionRecord, isNamedElsewhere: Bool, rules: Rules) -> Bool {
+    if names || (order.named != nil && order.named == record.originalTransactionId) { return true }
+    if order.named != nil, isNamedElsewhere { return false }
+    guard order.productId == record.productId else { return false }
+    guard let purchased = record.purchaseDate else { return true }
+    return (purchased - order.createdAt).magnitude <= rules.matchWindow
+  }
+}

@@ -1,0 +1,225 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import SalesStore
+import Streams
+
+/// An order and every other one that could have a say in what it owns, with all that was sent for them: the facts that the
+/// audit of all orders brings together, read for a few.
+struct Neighbourhood {
+  /// By order; of several rows of one id the one that counts.
+  private(set) var groups: [Identifier: OrderGroup] = [:]
+  /// By order, how many further rows its id has.
+  private(set) var repeatedRows: [Identifier: Int] = [:]
+  /// By transaction id.
+  private(set) var records: [Identifier: [TransactionRecord]] = [:]
+  /// By transaction id.
+  private(set) var mentions: [Identifier: [Mention]] = [:]
+
+  /// Walks from an order to the transactions that it names or its proofs brought, from those to every order that does the
+  /// same, and so on until nobody new turns up: claims outside cannot change what is matched inside.
+  ///
+  /// - Parameters:
+  ///   - shop: the shop's relations, in a snapshot.
+  ///   - own: our own schema, in a snapshot.
+  init(
+    around orderId: Identifier, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
+    _ sales: SalesRows, rules: Rules
+  ) throws {
+    var newOrders: Set<Identifier> = [orderId]
+    var knownReceipts: Set<Identifier> = []
+    while !newOrders.isEmpty {
+      let groups = try Self.groups(newOrders, shop: shop, own: own, sales, rules: rules, &repeatedRows)
+      var newIds: Set<Identifier> = []
+      for group in groups {
+        self.groups[group.row.orderId] = group
+        for proof in group.proofs { knownReceipts.insert(proof.receipt.receiptId) }
+        for mention in group.mentions {
+          if mentions[mention.transactionId] == nil { newIds.insert(mention.transactionId) }
+          mentions[mention.transactionId, default: []].append(mention)
+        }
+      }
+      newOrders = []
+      if newIds.isEmpty { break }
+      var transactions = try own.copyOut(
+        """
+        SELECT \(TransactionTable.columns) FROM night_audit.transactions t WHERE t.transaction_id IN (SELECT id FROM ids)
+        """, ids: newIds)
+      while try transactions.advance() {
+        let record = try TransactionTable.record(transactions)
+        records[record.transactionId, default: []].append(record)
+      }
+      var candidates: Set<Identifier> = []
+      var named = try shop.copyOut(
+        """
+        SELECT o.order_id::text FROM \(sales.schema).orders o
+        WHERE o.transaction_id::text COLLATE "C" IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
+        """, ids: newIds)
+      while try named.advance() { candidates.insert(try named.id(0)) }
+      var receiptIds: Set<Identifier> = []
+      var bringers = try own.copyOut(
+        """
+        SELECT l.subject_id, w.order_id FROM night_audit.receipt_transactions l
+        LEFT JOIN night_audit.lookups w ON l.subject_kind = 'lookup' AND w.subject_id = l.subject_id
+        WHERE l.transaction_id IN (SELECT id FROM ids)
+        """, ids: newIds)
+      while try bringers.advance() {
+        if let waiting = try bringers.optionalId(1) {
+          candidates.insert(waiting)
+        } else {
+          receiptIds.insert(try bringers.id(0))
+        }
+      }
+      receiptIds.subtract(knownReceipts)
+      if !receiptIds.isEmpty {
+        try takeReceipts(receiptIds, &candidates, shop: shop, own: own, sales, rules: rules)
+        knownReceipts.formUnion(receiptIds)
+      }
+      newOrders = candidates.filter { self.groups[$0] == nil }
+    }
+  }
+
+  /// Adds the orders of some receipts to the candidates, and what receipts without an order mention.
+  private mutating func takeReceipts(
+    _ receiptIds: Set<Identifier>, _ candidates: inout Set<Identifier>, shop: borrowing BlockingConnection,
+    own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
+  ) throws {
+    let proofs = try Self.proofs(
+      "r.receipt_id::text COLLATE \"C\" IN (SELECT id FROM ids)", receiptIds, shop: shop, own: own, sales, rules: rules)
+    var orderless: [Proof] = []
+    for proof in proofs {
+      if let orderId = proof.receipt.orderId { candidates.insert(orderId) } else { orderless.append(proof) }
+    }
+    for proof in orderless where proof.receipt.defect == nil {
+      for mention in proof.mentions(of: nil) where mentions[mention.transactionId] != nil {
+        mentions[mention.transactionId]?.append(mention)
+      }
+    }
+  }
+
+  private static func groups(
+    _ orderIds: Set<Identifier>, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
+    _ sales: SalesRows, rules: Rules, _ repeatedRows: inout [Identifier: Int]
+  ) throws -> [OrderGroup] {
+    var rows: [Identifier: [OrderRow]] = [:]
+    var orders = try shop.copyOut(
+      """
+      SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
+      WHERE o.order_id::text COLLATE "C" IN (SELECT id FROM ids)
+      """, ids: orderIds)
+    while try orders.advance() {
+      let row = try SalesRows.order(orders, asOf: rules.asOf)
+      rows[row.orderId, default: []].append(row)
+    }
+    let proofs = Dictionary(
+      grouping: try proofs(
+        "r.order_id::text COLLATE \"C\" IN (SELECT id FROM ids)", orderIds, shop: shop, own: own, sales, rules: rules)
+    ) { $0.receipt.orderId }
+    var lookups: [Identifier: LookedUp] = [:]
+    var waiting = try own.copyOut(LookupRow.query(where: "l.order_id IN (SELECT id FROM ids)"), ids: orderIds)
+    while try waiting.advance() {
+      let row = try LookupRow(waiting)
+      lookups[row.orderId] = LookedUp(subjectId: row.subjectId, state: row.state, brought: [])
+    }
+    var links = try own.copyOut(ProofLink.ofLookups(where: "w.order_id IN (SELECT id FROM ids)"), ids: orderIds)
+    while try links.advance() {
+      let link = try ProofLink(links)
+      lookups[link.id]?.brought.append(link.key)
+    }
+    return rows.map { orderId, rows in
+      repeatedRows[orderId] = rows.count - 1
+      return OrderGroup(
+        row: rows.count == 1 ? rows[0] : OrderRow.sorted(rows)[0], proofs: proofs[orderId] ?? [], lookup: lookups[orderId])
+    }
+  }
+
+  /// Receipts with their checks and what they brought.
+  ///
+  /// - Parameter restriction: on receipts aliased `r`, by the ids.
+  private static func proofs(
+    _ restriction: String, _ ids: Set<Identifier>, shop: borrowing BlockingConnection,
+    own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
+  ) throws -> [Proof] {
+    var receipts: [Receipt] = []
+    var rows = try shop.copyOut(
+      """
+      SELECT \(ReceiptRow.columns), TRUE FROM \(sales.schema).receipts r WHERE \(restriction)
+      ORDER BY r.receipt_id::text COLLATE "C"
+      """, ids: ids)
+    while try rows.advance() { receipts.append(try ReceiptRow(rows, asOf: rules.asOf).receipt) }
+    let receiptIds = Set(receipts.map(\.receiptId))
+    var states: [Identifier: ProofState] = [:]
+    var checks = try own.copyOut(ReceiptRow.checks(where: "c.subject_id IN (SELECT id FROM ids)"), ids: receiptIds)
+    while try checks.advance() { states[try checks.id(0)] = try ProofState(checks, from: 1) }
+    var brought: [Identifier: [TransactionKey]] = [:]
+    var links = try own.copyOut(ProofLink.ofReceipts(where: "l.subject_id IN (SELECT id FROM ids)"), ids: receiptIds)
+    while try links.advance() {
+      let link = try ProofLink(links)
+      brought[link.id, default: []].append(link.key)
+    }
+    var seen: Set<Identifier> = []
+    return receipts.map { receipt in
+      var receipt = receipt
+      guard seen.insert(receipt.receiptId).inserted else {
+        receipt.defect = "receipt_id is not unique"
+        return Proof(receipt: receipt, brought: [])
+      }
+      receipt.state = states[receipt.receiptId] ?? .neverChecked
+      return Proof(receipt: receipt, brought: brought[receipt.receiptId] ?? [])
+    }
+  }
+
+  // MARK: - What follows
+
+  /// What the audit would have told one of the orders.
+  struct Matching {
+    var transactions = OrderTransactions()
+    var matched: Matched?
+    /// By transaction, who could own it and who does.
+    var claimants: [TransactionKey: [Identifier]] = [:]
+    var owners: [TransactionKey: Identifier] = [:]
+    /// By transaction that no order claims, names or owns, whose it seems to be.
+    var unclaimed: [TransactionKey: Identifier?] = [:]
+  }
+
+  /// Decides who owns what, as the audit of all orders does.
+  func matched(for orderId: Identifier, rules: Rules) -> Matching {
+    var result = Matching()
+    var claimable: [Identifier: [TransactionRecord]] = [:]
+    var contest = Contest()
+    var isContestant: Set<Identifier> = []
+    for record in records.values.joined() {
+      let candidates = Candidates(for: record, mentions: mentions[record.transactionId] ?? [], rules: rules)
+      result.claimants[record.key] = candidates.claimants
+      switch candidates.claimants.count {
+      case 0: result.unclaimed[record.key] = .some(candidates.userId)
+      case 1:
+        claimable[candidates.claimants[0], default: []].append(record)
+        if candidates.claimants[0] == orderId {
+          result.transactions.take(
+            .transaction(record, isClaimable: true, newestProof: candidates.newestProof))
+        }
+      default:
+        contest.add(
+          ContestedTransaction(
+            record: record, claimants: candidates.claimants, userId: candidates.userId,
+            newestProof: candidates.newestProof))
+        isContestant.formUnion(candidates.claimants)
+      }
+      if candidates.witnesses.contains(orderId) {
+        result.transactions.take(.transaction(record, isClaimable: false, newestProof: candidates.newestProof))
+      }
+    }
+    for contestant in isContestant {
+      guard let group = groups[contestant] else { continue }
+      contest.add(Contestant(group: group, claimable: claimable[contestant] ?? []))
+    }
+    let outcome = contest.matched(rules: rules)
+    for (owner, claims) in outcome.claims { for record in claims.owned { result.owners[record.key] = owner } }
+    for transaction in outcome.unclaimed { result.unclaimed[transaction.record.key] = .some(transaction.userId) }
+    if let claims = outcome.claims[orderId] {
+      result.matched = outcome.matched(orderId, claims)
+    }
+    return result
+  }
+}

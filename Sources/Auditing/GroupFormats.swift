@@ -1,0 +1,180 @@
+import AuditStore
+import Reconciliation
+import Streams
+
+// How what an audit puts aside lies on disk. Whoever changes what is written changes what is read next to it.
+
+extension TransactionKey {
+  func write(to record: inout RecordBytes) {
+    record.put(self.environment.rawValue)
+    record.put(transactionId)
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    guard let environment = AppleEnvironment(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
+    self.init(environment: environment, transactionId: try record.id())
+  }
+}
+
+extension CheckSubject {
+  func write(to record: inout RecordBytes) {
+    record.put(kind.rawValue)
+    record.put(id)
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    guard let kind = Kind(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
+    self.init(kind: kind, id: try record.id())
+  }
+}
+
+extension Proof {
+  func write(to record: inout RecordBytes) {
+    receipt.write(to: &record)
+    record.put(brought) { $0.write(to: &$1) }
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self.init(
+      receipt: try Receipt(from: &record),
+      brought: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionKey(from: &record) })
+  }
+}
+
+extension LookedUp {
+  func write(to record: inout RecordBytes) {
+    record.put(subjectId)
+    state.write(to: &record)
+    record.put(brought) { $0.write(to: &$1) }
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self.init(
+      subjectId: try record.id(), state: try ProofState(from: &record),
+      brought: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionKey(from: &record) })
+  }
+}
+
+extension OrderRow {
+  func write(to record: inout RecordBytes) {
+    switch self {
+    case .valid(let order):
+      record.put(true)
+      record.put(order.orderId)
+      record.put(order.userId)
+      record.put(order.bundleId)
+      record.put(order.productId)
+      record.put(Int64(order.quantity))
+      record.put(Optional(order.amount))
+      record.put(order.status.rawValue)
+      record.put(order.transactionId)
+      record.put(order.appAccountToken)
+      record.put(order.createdAt.microseconds)
+      record.put(order.verifiedAt)
+    case .bad(let bad):
+      record.put(false)
+      record.put(bad.orderId)
+      record.put(bad.userId)
+      record.put(bad.bundleId)
+      record.put(bad.productId)
+      record.put(Int64(bad.quantity))
+      record.put(bad.amountText)
+      record.put(bad.currencyText)
+      record.put(bad.statusText)
+      record.put(bad.transactionId)
+      record.put(bad.createdAt.microseconds)
+      record.put(bad.defect)
+    }
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    let isValid = try record.flag()
+    let orderId = try record.id()
+    let userId = try record.id()
+    let bundleId = try record.optionalText()
+    let productId = try record.id()
+    let quantity = Int32(clamping: try record.int())
+    guard isValid else {
+      self = .bad(
+        BadOrder(
+          orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity,
+          amountText: try record.text(), currencyText: try record.text(), statusText: try record.text(),
+          transactionId: try record.optionalId(), createdAt: Instant(microseconds: try record.int()),
+          defect: try record.text()))
+      return
+    }
+    guard let amount = try record.optionalMoney(), let status = OrderStatus(rawValue: try record.text())
+    else { throw RecordReader.Mismatch() }
+    let transactionId = try record.optionalId()
+    let appAccountToken = try record.optionalText()
+    var order = Order(
+      orderId: orderId, userId: userId, productId: productId, quantity: quantity, amount: amount, status: status,
+      createdAt: Instant(microseconds: try record.int()))
+    order.bundleId = bundleId
+    order.transactionId = transactionId
+    order.appAccountToken = appAccountToken
+    order.verifiedAt = try record.optionalInstant()
+    self = .valid(order)
+  }
+}
+
+extension OrderGroup {
+  func write(to record: inout RecordBytes) {
+    row.write(to: &record)
+    record.put(isRepeated)
+    record.put(proofs) { $0.write(to: &$1) }
+    record.put(lookup != nil)
+    lookup?.write(to: &record)
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self.init(row: try OrderRow(from: &record))
+    isRepeated = try record.flag()
+    proofs = try record.list { (record) throws(RecordReader.Mismatch) in try Proof(from: &record) }
+    if try record.flag() { lookup = try LookedUp(from: &record) }
+  }
+}
+
+extension Mention {
+  /// Without the transaction's id, which is the key that mentions are sorted by.
+  func write(to record: inout RecordBytes) {
+    record.put(order != nil)
+    if let order {
+      record.put(order.orderId)
+      record.put(order.userId)
+      record.put(order.productId)
+      record.put(order.createdAt.microseconds)
+      record.put(order.named)
+      record.put(order.lacksToken)
+      record.put(order.isBad)
+    }
+    switch link {
+    case .name: record.put(false)
+    case .proof(let environment, let bringer):
+      record.put(true)
+      record.put(environment.rawValue)
+      bringer.subject.write(to: &record)
+      record.put(bringer.userId)
+      record.put(bringer.receivedAt.microseconds)
+      record.put(bringer.isAboutOne)
+    }
+  }
+
+  init(_ transactionId: Identifier, from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self.init(transactionId: transactionId, order: nil, link: .name)
+    if try record.flag() {
+      order = OrderSide(
+        orderId: try record.id(), userId: try record.id(), productId: try record.id(),
+        createdAt: Instant(microseconds: try record.int()), named: try record.optionalId(),
+        lacksToken: try record.flag(), isBad: try record.flag())
+    }
+    if try record.flag() {
+      guard let environment = AppleEnvironment(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
+      link = .proof(
+        environment,
+        Bringer(
+          subject: try CheckSubject(from: &record), userId: try record.optionalId(),
+          receivedAt: Instant(microseconds: try record.int()), isAboutOne: try record.flag()))
+    }
+  }
+}

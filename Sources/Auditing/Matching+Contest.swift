@@ -1,0 +1,82 @@
+import AuditStore
+import Reconciliation
+import Streams
+
+/// An order with what it contests.
+struct Contestant {
+  var group: OrderGroup
+  /// Transactions that nobody else could own.
+  var claimable: [TransactionRecord]
+  /// Transactions that others could own as well.
+  var contested: [TransactionRecord] = []
+}
+
+/// Orders that have to be matched together, and what they contest.
+struct Contest {
+  private(set) var contestants: [Identifier: Contestant] = [:]
+  private(set) var transactions: [ContestedTransaction] = []
+
+  mutating func add(_ contestant: Contestant) { contestants[contestant.group.row.orderId] = contestant }
+
+  mutating func add(_ contested: ContestedTransaction) { transactions.append(contested) }
+
+  /// What matching has come to.
+  struct Outcome {
+    /// By order.
+    var claims: [Identifier: OrderClaims]
+    /// By order, what of it is contested.
+    var contested: [Identifier: [TransactionRecord]]
+    var newestProofs: [TransactionKey: CheckSubject]
+    /// Contested transactions that no order claims, names or owns.
+    var unclaimed: [ContestedTransaction]
+    /// Those that nobody owns, whether or not somebody claims them.
+    var unowned: [ContestedTransaction]
+
+    /// What it has come to for one order.
+    func matched(_ orderId: Identifier, _ claims: OrderClaims) -> Matched {
+      let contested = contested[orderId] ?? []
+      return Matched(
+        orderId: orderId, contested: contested, claims: claims,
+        newestProofs: contested.reduce(into: [:]) { $0[$1.key] = newestProofs[$1.key] })
+    }
+  }
+
+  /// Matches orders with transactions. The order in which they were added plays no part.
+  consuming func matched(rules: Rules) -> Outcome {
+    for transaction in transactions {
+      for orderId in transaction.claimants { contestants[orderId]?.contested.append(transaction.record) }
+    }
+    var claimants: [Claimant] = []
+    for contestant in contestants.values {
+      guard let facts = contestant.facts(rules) else { continue }
+      claimants.append(facts.claimant)
+    }
+    let matching = Settlement(settling: claimants, rules: rules)
+    var owned: Set<TransactionKey> = []
+    for claims in matching.claims.values { owned.formUnion(claims.owned.map(\.key)) }
+    return Outcome(
+      claims: matching.claims, contested: contestants.mapValues(\.contested),
+      newestProofs: transactions.reduce(into: [:]) { $0[$1.record.key] = $1.newestProof },
+      unclaimed: transactions.filter { !matching.claimed.contains($0.record.key) },
+      unowned: transactions.filter { !owned.contains($0.record.key) })
+  }
+}
+
+extension Contestant {
+  /// nil for a row that breaks the contract: it claims nothing.
+  fileprivate func facts(_ rules: Rules) -> OrderFacts? {
+    switch group.row {
+    case .bad: nil
+    case .valid(let order): OrderFacts(order, group, brought: claimable + contested)
+    }
+  }
+}
+
+extension OrderFacts {
+  /// The facts of an order whose claims are not decided yet.
+  init(_ order: Order, _ group: OrderGroup, brought: [TransactionRecord], deliveries: [Delivery] = []) {
+    self.init(
+      order: order, deliveries: deliveries, receipts: group.proofs.map(\.receipt), lookup: group.lookup?.state,
+      brought: brought)
+  }
+}

@@ -1,0 +1,89 @@
+import AuditStore
+import Reconciliation
+
+/// Something that connects an order, or a receipt without one, with a transaction id: a name, or a proof that brought it.
+///
+/// All mentions of an id are brought together by it, whatever orders they are of; that is how claims that compete are found
+/// without a join of the shop's tables with ours.
+struct Mention: Hashable {
+  /// What of an order decides whether it could claim a transaction.
+  struct OrderSide: Hashable {
+    var orderId: Identifier
+    var userId: Identifier
+    var productId: Identifier
+    var createdAt: Instant
+    /// The transaction id that the order names.
+    var named: Identifier?
+    /// Whether the order has no account token of its own.
+    var lacksToken: Bool
+    /// A row that breaks the contract claims nothing; only whose it is matters.
+    var isBad: Bool
+  }
+
+  enum Link: Hashable {
+    /// The order names the id, in whatever environment it exists.
+    case name
+    /// A proof brought the transaction.
+    case proof(AppleEnvironment, Bringer)
+  }
+
+  /// The receipt or look-up that brought a transaction.
+  struct Bringer: Hashable {
+    var subject: CheckSubject
+    /// Who sent the receipt; nil for a look-up.
+    var userId: Identifier?
+    var receivedAt: Instant
+    /// Whether it is about this one purchase, and no list of many.
+    var isAboutOne: Bool
+  }
+
+  var transactionId: Identifier
+  /// nil: a receipt without an order, or with one that does not exist.
+  var order: OrderSide?
+  var link: Link
+}
+
+extension OrderGroup {
+  /// Everything that the order has to do with transactions.
+  var mentions: [Mention] {
+    if isRepeated { return [] }
+    let side: Mention.OrderSide
+    var mentions: [Mention] = []
+    switch row {
+    case .bad(let bad):
+      side = Mention.OrderSide(
+        orderId: bad.orderId, userId: bad.userId, productId: bad.productId, createdAt: bad.createdAt, named: nil,
+        lacksToken: false, isBad: true)
+    case .valid(let order):
+      side = Mention.OrderSide(
+        orderId: order.orderId, userId: order.userId, productId: order.productId, createdAt: order.createdAt,
+        named: order.transactionId, lacksToken: order.appAccountToken == nil, isBad: false)
+      if let named = order.transactionId {
+        mentions.append(Mention(transactionId: named, order: side, link: .name))
+      }
+    }
+    for proof in soundProofs { mentions += proof.mentions(of: side) }
+    if let lookup {
+      let bringer = Mention.Bringer(
+        subject: CheckSubject(kind: .lookup, id: lookup.subjectId), userId: nil, receivedAt: side.createdAt,
+        isAboutOne: true)
+      for key in lookup.brought {
+        mentions.append(
+          Mention(transactionId: key.transactionId, order: side, link: .proof(key.environment, bringer)))
+      }
+    }
+    return mentions
+  }
+}
+
+extension Proof {
+  /// - Parameter side: the order that the receipt was sent for; nil where there is none.
+  func mentions(of side: Mention.OrderSide?) -> [Mention] {
+    let bringer = Mention.Bringer(
+      subject: CheckSubject(kind: .receipt, id: receipt.receiptId), userId: receipt.userId,
+      receivedAt: receipt.receivedAt, isAboutOne: receipt.state.kind != .app)
+    return brought.map {
+      Mention(transactionId: $0.transactionId, order: side, link: .proof($0.environment, bringer))
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import AuditStore
+import Reconciliation
+
+/// A receipt of the shop, and the transactions that it is known to have brought.
+struct Proof: Hashable {
+  var receipt: Receipt
+  var brought: [TransactionKey]
+}
+
+/// The question about the transaction id that an order names: what became of it, and what it has brought.
+struct LookedUp: Hashable {
+  var subjectId: Identifier
+  var state: ProofState
+  var brought: [TransactionKey]
+}
+
+/// A row of `orders` with everything that was sent for it, as it was read: nothing is decided yet.
+struct OrderGroup: Hashable {
+  var row: OrderRow
+  /// A further row with the id of the one before it: it is reported, and counts for nothing else.
+  var isRepeated = false
+  var proofs: [Proof] = []
+  var lookup: LookedUp?
+
+  /// Proofs whose rows keep the sales schema's contract: the others count for nothing.
+  var soundProofs: [Proof] { proofs.filter { $0.receipt.defect == nil } }
+
+  /// What Apple can be asked again about this order.
+  var subjects: [CheckSubject] {
+    var subjects = soundProofs.map { CheckSubject(kind: .receipt, id: $0.receipt.receiptId) }
+    if let lookup { subjects.append(CheckSubject(kind: .lookup, id: lookup.subjectId)) }
+    return subjects
+  }
+
+  /// Whether one of its own proofs, or its look-up, has brought this transaction.
+  func brings(_ key: TransactionKey) -> Bool {
+    proofs.contains { $0.brought.contains(key) } || lookup?.brought.contains(key) ?? false
+  }
+}

@@ -1,0 +1,75 @@
+import AuditStore
+import Reconciliation
+import Streams
+
+/// What the transactions' side has to tell an order.
+enum OrderTransaction {
+  /// A transaction that it brings or names.
+  ///
+  /// - Parameters:
+  ///   - isClaimable: whether nobody else could own it. The others' are told for what they say about the order's proofs.
+  ///   - newestProof: the newest proof that brought it, of whatever order.
+  case transaction(TransactionRecord, isClaimable: Bool, newestProof: CheckSubject?)
+  /// Another user has the account token on file that a transaction of this order carries.
+  case tokenUser(token: String, userId: Identifier)
+}
+
+extension OrderTransaction {
+  func write(to record: inout RecordBytes) {
+    switch self {
+    case .transaction(let transaction, let isClaimable, let newestProof):
+      record.put(true)
+      transaction.write(to: &record)
+      record.put(isClaimable)
+      record.put(newestProof != nil)
+      newestProof?.write(to: &record)
+    case .tokenUser(let token, let userId):
+      record.put(false)
+      record.put(token)
+      record.put(userId)
+    }
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    guard try record.flag() else {
+      self = .tokenUser(token: try record.text(), userId: try record.id())
+      return
+    }
+    self = .transaction(
+      try TransactionRecord(from: &record), isClaimable: try record.flag(),
+      newestProof: try record.flag() ? try CheckSubject(from: &record) : nil)
+  }
+}
+
+/// What the transactions' side has told one order.
+struct OrderTransactions {
+  /// Those that nobody else could own.
+  var claimable: [TransactionRecord] = []
+  /// Others that its proofs are about.
+  var others: [TransactionRecord] = []
+  /// By transaction, the newest proof that brought it.
+  var newestProofs: [TransactionKey: CheckSubject] = [:]
+  /// By account token, another user who has it on file.
+  var tokenUsers: [String: Identifier] = [:]
+
+  mutating func clear() {
+    claimable.removeAll(keepingCapacity: true)
+    others.removeAll(keepingCapacity: true)
+    newestProofs.removeAll(keepingCapacity: true)
+    tokenUsers.removeAll(keepingCapacity: true)
+  }
+
+  mutating func take(_ told: OrderTransaction) {
+    switch told {
+    case .transaction(let record, let isClaimable, let newestProof):
+      if isClaimable { claimable.append(record) } else { others.append(record) }
+      if let newestProof { newestProofs[record.key] = newestProof }
+    case .tokenUser(let token, let userId): tokenUsers[token] = userId
+    }
+  }
+}
+
+/// An account token as it is compared: Apple writes UUIDs in lower case, shops as they like.
+enum AccountToken {
+  static func normalized(_ token: String) -> String { token.lowercased().replacing("-", with: "") }
+}

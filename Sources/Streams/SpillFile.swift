@@ -1,0 +1,70 @@
+import Foundation
+
+/// Records in the order in which they were added, on disk, read as often as they are needed.
+///
+/// What a night reads from the shop's server once and looks at several times waits here.
+package final class SpillFile {
+  private let directory: String
+  private let file: UnsafeMutablePointer<FILE>
+  /// How many records were added.
+  package private(set) var count = 0
+
+  /// - Parameter directory: where the nameless temporary file lies.
+  package init(directory: String) throws(SpillSorter.Failure) {
+    self.directory = directory
+    guard let file = TemporaryFile.open(in: directory) else {
+      throw SpillSorter.Failure(directory: directory, code: errno)
+    }
+    self.file = file
+  }
+
+  deinit { fclose(file) }
+
+  /// Adds a record. Not while a reading is under way.
+  package func add(_ content: [UInt8]) throws(SpillSorter.Failure) {
+    var length = UInt32(content.count)
+    guard fwrite(&length, 4, 1, file) == 1,
+      content.withUnsafeBytes({ fwrite($0.baseAddress, 1, $0.count, file) }) == content.count
+    else { throw failure() }
+    count += 1
+  }
+
+  /// Goes back to the first record, to read all of them from there.
+  package func restart() throws(SpillSorter.Failure) {
+    guard fflush(file) == 0 else { throw failure() }
+    Glibc.rewind(file)
+  }
+
+  /// The next record after `restart`; nil after the last.
+  package func next() throws(SpillSorter.Failure) -> [UInt8]? {
+    var length: UInt32 = 0
+    guard fread(&length, 4, 1, file) == 1 else {
+      if feof(file) != 0 { return nil }
+      throw failure()
+    }
+    let wanted = Int(length)
+    var isShort = false
+    let content = [UInt8](unsafeUninitializedCapacity: wanted) { buffer, count in
+      count = fread(buffer.baseAddress, 1, wanted, file)
+      isShort = count < wanted
+    }
+    if isShort { throw failure() }
+    return content
+  }
+
+  private func failure() -> SpillSorter.Failure { SpillSorter.Failure(directory: directory, code: errno) }
+}
+
+/// Temporary files that nobody else sees.
+enum TemporaryFile {
+  /// nil, with `errno` set, when there is no room for one.
+  static func open(in directory: String) -> UnsafeMutablePointer<FILE>? {
+    // mkstemp(3) puts letters of its own in the place of the six.
+    var path = Array((directory + "/night-audit-XXXXXX").utf8CString)
+    let descriptor = mkstemp(&path)
+    guard descriptor >= 0, let file = fdopen(descriptor, "w+") else { return nil }
+    // Nameless from here on: it is gone with the process, however that ends.
+    unlink(path)
+    return file
+  }
+}
