@@ -93,7 +93,8 @@ package enum TransactionTable {
         checked_at = greatest(t.checked_at, excluded.checked_at), tells_revocation = excluded.tells_revocation
       """,
       [
-        texts(\.environment.rawValue), texts(\.transactionId.text), texts(\.originalTransactionId?.text), texts(\.webOrderLineItemId), texts(\.bundleId), texts(\.productId.text),
+        texts(\.environment.rawValue), texts(\.transactionId.text), texts(\.originalTransactionId?.text),
+        texts(\.webOrderLineItemId), texts(\.bundleId), texts(\.productId.text),
         texts(\.productType?.rawValue), ints { $0.quantity.map(Int64.init) }, instants(\.purchaseDate),
         instants(\.originalPurchaseDate), instants(\.expiresDate), instants(\.subscriptionExpiresDate),
         instants(\.revocation?.date), ints { $0.revocation?.percentage.map(Int64.init) }, texts(\.revocation?.type),

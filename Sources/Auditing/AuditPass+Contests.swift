@@ -145,7 +145,9 @@ extension Matched {
       orderId: try record.id(),
       contested: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionRecord(from: &record) },
       claims: try OrderClaims(from: &record))
-    for _ in 0..<(try record.int()) { newestProofs[try TransactionKey(from: &record)] = try CheckSubject(from: &record) }
+    for _ in 0..<(try record.int()) {
+      newestProofs[try TransactionKey(from: &record)] = try CheckSubject(from: &record)
+    }
   }
 }
 

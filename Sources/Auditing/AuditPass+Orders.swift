@@ -47,7 +47,11 @@ extension AuditPass {
         }
       }
       while let next = links.nextKey, next <= orderId {
-        if next == orderId, let link = try links.next() { group.lookup?.brought.append(link.key) } else { try links.skip() }
+        if next == orderId, let link = try links.next() {
+          group.lookup?.brought.append(link.key)
+        } else {
+          try links.skip()
+        }
       }
       // Which of several rows of one id comes first must not depend on how the server sorts.
       var rows = [group.row]

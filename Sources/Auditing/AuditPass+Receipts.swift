@@ -30,7 +30,11 @@ extension AuditPass {
       // A receipt without an id is reported, and has no check.
       if let id, id != last {
         while let next = checks.nextKey, next <= id {
-          if next == id, let state = try checks.next() { proof.receipt.state = state ?? .neverChecked } else { try checks.skip() }
+          if next == id, let state = try checks.next() {
+            proof.receipt.state = state ?? .neverChecked
+          } else {
+            try checks.skip()
+          }
         }
         while let next = links.nextKey, next <= id {
           if next == id, let link = try links.next() { proof.brought.append(link.key) } else { try links.skip() }

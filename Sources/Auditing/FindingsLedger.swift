@@ -113,8 +113,8 @@ struct FindingsLedger {
   // MARK: - Writing back
 
   static let tonightColumns = [
-    "finding_id", "kind", "severity", "subject_kind", "subject", "order_id", "user_id", "product_id", "bundle_id", "transaction_id",
-    "receipt_id", "delivery_id", "environment", "currency", "amount", "at_stake", "reason", "paid_at",
+    "finding_id", "kind", "severity", "subject_kind", "subject", "order_id", "user_id", "product_id", "bundle_id",
+    "transaction_id", "receipt_id", "delivery_id", "environment", "currency", "amount", "at_stake", "reason", "paid_at",
     "delivered_at", "occurred_at", "at_stake_unknown", "owner",
   ]
 

@@ -39,7 +39,8 @@ package struct Explain: Sendable {
       let reader = DossierReader(
         shop: shop, own: own, sales: sales, rules: settings.rules(asOf: asOf), lookback: settings.lookback)
       guard let dossier = try reader.dossier(orderId) else {
-        throw Missing(orderId: orderId.text, nearMisses: try NearMisses.of(orderId.text, shop: reader.shop, own: reader.own, sales))
+        throw Missing(
+          orderId: orderId.text, nearMisses: try NearMisses.of(orderId.text, shop: reader.shop, own: reader.own, sales))
       }
       reader.own.rollback()
       reader.shop.rollback()

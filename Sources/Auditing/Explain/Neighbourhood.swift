@@ -129,7 +129,8 @@ struct Neighbourhood {
     return rows.map { orderId, rows in
       repeatedRows[orderId] = rows.count - 1
       return OrderGroup(
-        row: rows.count == 1 ? rows[0] : OrderRow.sorted(rows)[0], proofs: proofs[orderId] ?? [], lookup: lookups[orderId])
+        row: rows.count == 1 ? rows[0] : OrderRow.sorted(rows)[0], proofs: proofs[orderId] ?? [],
+        lookup: lookups[orderId])
     }
   }
 

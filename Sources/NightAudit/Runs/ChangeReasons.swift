@@ -39,7 +39,7 @@ struct ChangeReasons {
         WHERE finding_id = ANY ($4) AND transaction_id IS NOT NULL
         UNION
         SELECT f.finding_id, t.transaction_id FROM night_audit.findings f
-        JOIN night_audit.transactions t USING (order_id) WHERE f.finding_id = ANY ($4)) w
+        JOIN night_audit.claims t USING (order_id) WHERE f.finding_id = ANY ($4)) w
       JOIN night_audit.evidence e USING (transaction_id)
       WHERE \(condition) ORDER BY w.finding_id, e.signed_at, e.evidence_id
       """, parameters)

@@ -240,8 +240,8 @@ import Testing
     try await setting.session.execute(
       """
       INSERT INTO night_audit.findings
-        (finding_id, kind, severity, subject, transaction_id, environment, reason, first_seen, opened_at, last_seen)
-      VALUES ($1, $2, 'critical', $3, $3, 'Production', '', $4, $4, $4)
+        (finding_id, kind, severity, subject_kind, subject, transaction_id, environment, reason, first_seen, opened_at, last_seen)
+      VALUES ($1, $2, 'critical', 'transaction', $3, $3, 'Production', '', $4, $4, $4)
       """, [.text(id), .text(kind), .text(transaction), .timestamp((asOf - .days(1)).microseconds)])
   }
 
