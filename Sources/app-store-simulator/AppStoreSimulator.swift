@@ -19,10 +19,12 @@ struct Serve: AsyncParsableCommand {
       Serves /production/verifyReceipt and /sandbox/verifyReceipt from the receipts and transactions of a world file, \
       and answers like Apple's servers, troubles included. Under /simulator: POST faults and POST world change both at \
       run time, POST clock ({"now":MS}, {"advance":MS} or {} for the machine's clock) sets the time of day, GET requests \
-      tells what was asked, GET health says that it is there.
+      tells what was asked, GET health says that it is there, POST payload makes what clients send, signed: {"form": \
+      "signed", "app", "transaction", "notification", "renewalInfo" or "appTransaction", "transactions": [ID], \
+      "environment", "bundleId", "signedDate", "type", "damage": what transport did to it}.
 
       The App Store Server API is under /production/inApps and /sandbox/inApps: v1/transactions, v2/history, \
-      v1/subscriptions, v2/refund/lookup and v1/notifications/history. It signs with certificates of its own, made anew at \
+      v1/subscriptions, v2/refund/lookup, v1/notifications/history and v1/lookup. It signs with certificates of its own, made anew at \
       each start; --root-certificate writes the root. Tokens are checked when there is a key to check them with.
 
       What the world file may have for it, dates in milliseconds since the epoch:
@@ -32,17 +34,31 @@ struct Serve: AsyncParsableCommand {
                        "environment", "bundleId", "signedDate"}], beside those
                        that follow from purchases, refunds and reversals
         apps           issuerId, keyId, publicKey (PEM), publicKeyFile
+        faults         what goes wrong, as below
+        outages        [{"from", "until", "path", "retryAfter"}]
         transactions   revocationType, revocationPercentage,
                        refundReversedDate, price, currency, storefront,
-                       transactionReason, subscriptionGroupIdentifier,
-                       gracePeriodExpiresDate, isInBillingRetryPeriod, and
-                       customer: whose history it is in, else that of its
-                       appAccountToken, else of its originalTransactionId
+                       storefrontId, transactionReason,
+                       subscriptionGroupIdentifier, subscriptionStatus,
+                       renewalDate, gracePeriodExpiresDate,
+                       isInBillingRetryPeriod, isUpgrade, isUpgraded,
+                       redeemsOffer, offerType, offerIdentifier,
+                       offerDiscountType, consumptionRequestDate,
+                       consumptionRequestReason, appTransactionId,
+                       billingPlanType, previousOriginalTransactionId,
+                       commitmentInfo, advancedCommerceInfo, orderId: of
+                       Apple's mail, and customer: whose history it is in,
+                       else that of its appAccountToken, else of its
+                       originalTransactionId
+        receipts       status, creationDate, answeredAs: the payload whose
+                       answer it gets, dates: "all", "text" or
+                       "milliseconds", omit: fields that are left out
 
-      A fault that is forced: {"path", "next", "latency", "httpStatus", "status",
+      A fault: {"path", "subjects", "from", "until", "share", "next", "latency", "httpStatus", "status",
         "isRetryable", "errorCode", "headers", "retryAfter", "fields", "payload",
         "stranger", "badSignature", "body"}. path is the beginning of the paths
-        that meet it, next for how many requests; retryAfter milliseconds from
+        that meet it, subjects the ids, from and until the time, share how many
+        of them, next for how many requests; retryAfter milliseconds from
         now; fields are put into the answer, payload into what is signed in it;
         a stranger signs with a chain of another root; body is empty, html,
         truncated, wrongType, huge or closed.
@@ -78,6 +94,11 @@ struct Serve: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Write the root certificate of what is signed to this file, as PEM.", valueName: "file"))
   var rootCertificate: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "Write the root certificate of the receipts that POST payload makes to this file, as PEM.", valueName: "file"))
+  var receiptRootCertificate: String?
+
   @Option(help: ArgumentHelp("A P-256 public key as PEM to check tokens with; may be repeated.", valueName: "file"))
   var publicKey: [String] = []
 
@@ -105,6 +126,10 @@ struct Serve: AsyncParsableCommand {
     let simulator = Simulator(
       world: try readWorld(), faults: Faults(settings: settings, seed: seed), log: try RequestLog(path: log),
       serverAPI: try serverAPI())
+    if let receiptRootCertificate {
+      let pem = try simulator.receiptAuthority.get().rootPEM
+      try Data(pem.utf8).write(to: URL(fileURLWithPath: receiptRootCertificate), options: .atomic)
+    }
     try await SimulatorServer(simulator: simulator, port: port).run { port in
       if let portFile {
         try Data("\(port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)

@@ -19,6 +19,9 @@ struct ControlInterface: Sendable {
       case (true, "/clock"):
         simulator.clock.apply(try JSONDecoder().decode(SimulatedClock.Change.self, from: body))
         return .json(["now": simulator.clock.reading.now])
+      case (true, "/payload"):
+        let order = try JSONDecoder().decode(PayloadMint.Order.self, from: body)
+        return .json(["payload": try simulator.mint(order)])
       case (true, "/world"):
         let world = try World(json: body)
         simulator.replaceWorld(world)

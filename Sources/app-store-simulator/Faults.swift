@@ -68,6 +68,13 @@ struct Disturbance: Decodable, Sendable {
   var payload: [String: JSONValue]?
   /// Whether all that is signed is signed by a stranger, whose chain is complete but leads to a root of its own.
   var stranger: Bool?
+  /// Which share of the requests meets it, 0 to 1, drawn for each; nil: every one.
+  var share: Double?
+  /// Only questions about these are disturbed: transaction ids, or digests of receipts; nil: all.
+  var subjects: [String]?
+  /// When it begins and ends, in milliseconds since the epoch by the simulated clock; the end itself is outside.
+  var from: Int64?
+  var until: Int64?
 }
 
 /// The knobs that can be turned, at the start and at run time.
@@ -79,6 +86,8 @@ struct FaultSettings: Sendable {
   var outage: Bool
   /// Come before everything else, in this order.
   var force: [Disturbance] = []
+  /// What the world brings, after those.
+  var world: [Disturbance] = []
 }
 
 /// A change of some knobs: what is absent stays as it is.
@@ -115,6 +124,11 @@ final class Faults: Sendable {
     state = Mutex(State(settings: settings))
   }
 
+  /// Takes the faults of another world in place of those of the one before.
+  func apply(world: [Disturbance]) {
+    state.withLock { $0.settings.world = world }
+  }
+
   func apply(_ change: FaultChange) {
     state.withLock { state in
       if let latency = change.latency { state.settings.latency = latency }
@@ -126,8 +140,10 @@ final class Faults: Sendable {
     }
   }
 
-  /// - Parameter subject: what the request is about, such as the digest of its receipt.
-  func fate(path: String, subject: String) -> Fate {
+  /// - Parameters:
+  ///   - subject: what the request is about, such as the digest of its receipt.
+  ///   - now: milliseconds since the epoch by the simulated clock.
+  func fate(path: String, subject: String, now: Int64) -> Fate {
     state.withLock { state in
       let times = state.timesAsked[path + subject, default: 0]
       state.timesAsked[path + subject] = times + 1
@@ -139,9 +155,12 @@ final class Faults: Sendable {
       let isDamaged = Double.random(in: 0..<1, using: &generator) < settings.garbageRate
       let choice = Int.random(in: 0..<Self.errors.count * Self.damages.count, using: &generator)
 
+      let lot = Double.random(in: 0..<1, using: &generator)
+
       let latency = Duration.microseconds(
         Int64(settings.latency.milliseconds * 1_000 * (1 + settings.latencyJitter * variation)))
-      if let forced = Self.takeForced(&state.settings.force, path: path) {
+      let question = Question(path: path, subject: subject, now: now, lot: lot)
+      if let forced = Self.take(&state.settings.force, question) ?? Self.take(&state.settings.world, question) {
         return Fate(latency: forced.latency.map(\.duration) ?? latency, disturbance: forced)
       }
       if settings.outage { return Fate(latency: .zero, disturbance: Disturbance(httpStatus: 503)) }
@@ -156,8 +175,21 @@ final class Faults: Sendable {
     }
   }
 
-  private static func takeForced(_ force: inout [Disturbance], path: String) -> Disturbance? {
-    guard let index = force.firstIndex(where: { path.hasPrefix($0.path ?? "") }) else { return nil }
+  /// What decides whether a request is disturbed.
+  private struct Question {
+    var path: String
+    var subject: String
+    var now: Int64
+    var lot: Double
+
+    func meets(_ disturbance: Disturbance) -> Bool {
+      path.hasPrefix(disturbance.path ?? "") && disturbance.subjects?.contains(subject) ?? true
+        && disturbance.from ?? .min <= now && now < disturbance.until ?? .max && lot < disturbance.share ?? 1
+    }
+  }
+
+  private static func take(_ force: inout [Disturbance], _ question: Question) -> Disturbance? {
+    guard let index = force.firstIndex(where: question.meets) else { return nil }
     let forced = force[index]
     if let next = forced.next {
       force[index].next = next - 1

@@ -1,8 +1,11 @@
-/// A value that a fault puts into an answer.
-enum JSONValue: Decodable, Sendable {
+/// A JSON value that is handed on as it came: what a fault puts into an answer, what a world says in Apple's own words.
+enum JSONValue: Decodable, Hashable, Sendable {
   case text(String)
   case integer(Int64)
+  case fraction(Double)
   case boolean(Bool)
+  case list([JSONValue])
+  case fields([String: JSONValue])
   case null
 
   init(from decoder: any Decoder) throws {
@@ -13,8 +16,14 @@ enum JSONValue: Decodable, Sendable {
       self = .boolean(flag)
     } else if let number = try? container.decode(Int64.self) {
       self = .integer(number)
+    } else if let number = try? container.decode(Double.self) {
+      self = .fraction(number)
+    } else if let text = try? container.decode(String.self) {
+      self = .text(text)
+    } else if let list = try? container.decode([JSONValue].self) {
+      self = .list(list)
     } else {
-      self = .text(try container.decode(String.self))
+      self = .fields(try container.decode([String: JSONValue].self))
     }
   }
 
@@ -23,7 +32,10 @@ enum JSONValue: Decodable, Sendable {
     switch self {
     case .text(let text): text
     case .integer(let number): number
+    case .fraction(let number): number
     case .boolean(let flag): flag
+    case .list(let list): list.compactMap(\.value)
+    case .fields(let fields): fields.compactMapValues(\.value)
     case .null: nil
     }
   }

@@ -17,7 +17,7 @@ struct ReceiptContent {
     let shown = world.transactions(of: receipt).filter {
       $0.exists(by: horizon) && ($0.type != .consumable || $0.finished != true)
     }
-    let created = shown.map(\.purchaseDate).max() ?? now
+    let created = receipt.creationDate ?? shown.map(\.purchaseDate).max() ?? now
     var app: [String: Any] = [
       "receipt_type": receipt.environment == .production ? "Production" : "ProductionSandbox",
       "bundle_id": receipt.bundleId, "application_version": "1", "original_application_version": "1.0",
@@ -129,10 +129,16 @@ struct ReceiptContent {
   private func dates(_ name: String, _ milliseconds: Int64?) -> [String: Any] {
     guard let milliseconds else { return [:] }
     let date = Date(timeIntervalSince1970: Double(milliseconds) / 1_000)
-    return [
-      name: "\(date.formatted(Self.utc)) Etc/GMT", "\(name)_ms": "\(milliseconds)",
+    let number = ["\(name)_ms": "\(milliseconds)"]
+    let texts = [
+      name: "\(date.formatted(Self.utc)) Etc/GMT",
       "\(name)_pst": "\(date.formatted(Self.pacific)) America/Los_Angeles",
     ]
+    switch receipt.dates ?? .all {
+    case .all: return texts.merging(number) { $1 }
+    case .text: return texts
+    case .milliseconds: return number
+    }
   }
 
   private static let utc = style(.gmt)

@@ -8,6 +8,16 @@ final class Simulator: Sendable {
   let clock: SimulatedClock
   let serverAPI: ServerAPIInterface
   private let current: Mutex<World>
+  private let receipts = Mutex<Result<ReceiptAuthority, any Error>?>(nil)
+
+  /// Made when it is first asked for: RSA keys take a second.
+  var receiptAuthority: Result<ReceiptAuthority, any Error> {
+    receipts.withLock { receipts in
+      let made = receipts ?? Result { try ReceiptAuthority() }
+      receipts = made
+      return made
+    }
+  }
 
   init(world: World, faults: Faults, log: RequestLog, serverAPI: ServerAPIInterface) {
     current = Mutex(world)
@@ -15,6 +25,7 @@ final class Simulator: Sendable {
     self.log = log
     self.serverAPI = serverAPI
     clock = SimulatedClock(now: world.now)
+    faults.apply(world: world.faults)
   }
 
   var world: World { current.withLock { $0 } }
@@ -22,8 +33,21 @@ final class Simulator: Sendable {
   /// A world that names no time leaves the clock as it is.
   func replaceWorld(_ world: World) {
     if let now = world.now { clock.apply(SimulatedClock.Change(now: now)) }
+    faults.apply(world: world.faults)
     let moment = clock.reading.now
     current.withLock { $0 = world.following($0, at: moment) }
+  }
+
+  /// Makes what a client sends, and remembers it as Apple does.
+  func mint(_ order: PayloadMint.Order) throws -> String {
+    let mint = PayloadMint(
+      authority: serverAPI.authority, receipts: try receiptAuthority.get(), world: world, time: clock.reading)
+    let product = try mint.make(order)
+    if var receipt = product.receipt {
+      receipt.isMinted = true
+      current.withLock { $0 = $0.adding(receipt) }
+    }
+    return product.payload
   }
 
   /// Takes a request to one of Apple's interfaces through its fate: counted, delayed, answered, perhaps disturbed.
@@ -32,7 +56,7 @@ final class Simulator: Sendable {
   ///   - respond: the true answer from the world as it is when the answer is due.
   func serve(path: String, subject: String, respond: (World, SimulatedClock.Reading) -> Answer) async throws -> Answer {
     log.arrived(path: path)
-    let fate = faults.fate(path: path, subject: subject)
+    let fate = faults.fate(path: path, subject: subject, now: clock.reading.now)
     // Waiting is what is simulated. Without a latency no clock is needed, and thousands of answers a second are asked for in stress tests.
     if fate.latency > .zero { try await Task.sleep(for: fate.latency) }
     var answer = respond(world, clock.reading)

@@ -43,10 +43,25 @@ struct VerifyReceiptInterface: Sendable {
       if (21_100...21_199).contains(status) { fields["is_retryable"] = true }
       return .json(fields)
     }
-    let content = ReceiptContent(receipt: receipt, world: world, now: time.now, horizon: time.horizon)
-    switch receipt.kind {
-    case .app: return .json(content.unified)
-    case .transaction: return content.flat.map { .json($0) } ?? .json(["status": 21_002])
+    let answered = receipt.answeredAs.flatMap(world.receipt) ?? receipt
+    let content = ReceiptContent(receipt: answered, world: world, now: time.now, horizon: time.horizon)
+    let fields =
+      switch answered.kind {
+      case .app: content.unified
+      case .transaction: content.flat ?? ["status": 21_002]
+      }
+    return .json(Self.without(receipt.omit ?? [], fields))
+  }
+
+  /// The fields without those of these names, however deep they lie.
+  private static func without(_ names: [String], _ fields: [String: Any]) -> [String: Any] {
+    guard !names.isEmpty else { return fields }
+    return fields.filter { !names.contains($0.key) }.mapValues { value in
+      switch value {
+      case let inner as [String: Any]: without(names, inner)
+      case let list as [[String: Any]]: list.map { without(names, $0) }
+      default: value
+      }
     }
   }
 

@@ -70,8 +70,34 @@ struct World: Sendable {
     var isInIntroOfferPeriod: Bool?
     /// Apple's code: 1 introductory, 2 promotional, 3 offer code, 4 win-back.
     var offerType: Int?
+    var offerIdentifier: String?
+    /// `FREE_TRIAL`, `PAY_AS_YOU_GO`, `PAY_UP_FRONT` or `ONE_TIME`.
+    var offerDiscountType: String?
     /// Whether the app has finished it; finished consumables disappear from receipts.
     var finished: Bool?
+    /// The order id of Apple's mail to the customer, by which invoices are looked up.
+    var orderId: String?
+    /// Whether it replaced a running period of the same group: announced as an upgrade, not as a subscription.
+    var isUpgrade: Bool?
+    /// Whether it was replaced by one.
+    var isUpgraded: Bool?
+    /// Whether it was bought by an offer that Apple announces as redeemed, not as a subscription.
+    var redeemsOffer: Bool?
+    /// Apple's `status` of the subscription, 1 to 5, whatever its dates say.
+    var subscriptionStatus: Int?
+    /// When it renews next; else its expiry.
+    var renewalDate: Int64?
+    /// When Apple asked what the customer had consumed, and why the customer wants the money back.
+    var consumptionRequestDate: Int64?
+    var consumptionRequestReason: String?
+    var storefrontId: String?
+    var appTransactionId: String?
+    var billingPlanType: String?
+    var previousOriginalTransactionId: String?
+    /// In Apple's own form.
+    var commitmentInfo: JSONValue?
+    /// In Apple's own form: items with their prices and refunds.
+    var advancedCommerceInfo: JSONValue?
 
     var originalId: String { originalTransactionId ?? transactionId }
   }
@@ -82,6 +108,15 @@ struct World: Sendable {
       case transaction
     }
 
+    /// Which forms of a date an answer has.
+    enum Dates: String, Decodable, Sendable {
+      /// All three.
+      case all
+      /// For people alone.
+      case text
+      case milliseconds
+    }
+
     var payload: String
     var kind: Kind
     var environment: Environment
@@ -89,6 +124,19 @@ struct World: Sendable {
     var transactions: [String]
     /// Forces this status for the receipt.
     var status: Int?
+    /// When it was made; else at its latest purchase. Milliseconds since the epoch.
+    var creationDate: Int64?
+    /// The payload of another receipt, whose answer this one gets, as a cache would give it.
+    var answeredAs: String?
+    var dates: Dates?
+    /// Fields that the answer lacks wherever they occur.
+    var omit: [String]?
+    /// Whether it was made at run time.
+    var isMinted = false
+
+    private enum CodingKeys: CodingKey {
+      case payload, kind, environment, bundleId, transactions, status, creationDate, answeredAs, dates, omit
+    }
   }
 
   enum Environment: String, Decodable, Hashable, Sendable {
@@ -103,12 +151,24 @@ struct World: Sendable {
     var httpStatus: Int?
   }
 
+  /// A time in which one or all interfaces are down.
+  struct Outage: Decodable, Sendable {
+    /// Milliseconds since the epoch by the simulated clock; `until` itself is outside.
+    var from: Int64
+    var until: Int64
+    var path: String?
+    /// Milliseconds from now, in Apple's form.
+    var retryAfter: Int64?
+  }
+
   private struct File: Decodable {
     var apps: [App]
     var transactions: [Transaction]
     var receipts: [Receipt]
     var notifications: [NotificationFeed.Entry]?
     var errors: [String: ForcedError]?
+    var faults: [Disturbance]?
+    var outages: [Outage]?
     var now: Int64?
   }
 
@@ -133,7 +193,7 @@ struct World: Sendable {
   private let transactions: [Key: Transaction]
   /// By original transaction id, in the order of the file.
   private let families: [Key: [Transaction]]
-  private let receipts: [String: Receipt]
+  private var receipts: [String: Receipt]
   private let customers: [Customer: [Transaction]]
   /// When transactions changed because the world was replaced.
   private var changes: [Key: Int64] = [:]
@@ -141,6 +201,9 @@ struct World: Sendable {
   let feed: NotificationFeed
   /// By transaction id.
   let errors: [String: ForcedError]
+  /// What goes wrong in this world, outages included.
+  let faults: [Disturbance]
+  private let orders: [String: [Transaction]]
   /// The time of day in this world; nil: the machine's.
   let now: Int64?
 
@@ -168,6 +231,11 @@ struct World: Sendable {
     customers = Dictionary(grouping: file.transactions) { Customer($0) }
     feed = NotificationFeed(file.notifications ?? [], transactions: file.transactions)
     errors = file.errors ?? [:]
+    let outages = (file.outages ?? []).map {
+      Disturbance(path: $0.path, httpStatus: 503, retryAfter: $0.retryAfter, from: $0.from, until: $0.until)
+    }
+    faults = outages + (file.faults ?? [])
+    orders = Dictionary(grouping: file.transactions.filter { $0.orderId != nil }) { $0.orderId ?? "" }
     now = file.now
   }
 
@@ -175,6 +243,8 @@ struct World: Sendable {
   func following(_ older: World, at moment: Int64) -> World {
     var world = self
     world.changes = older.changes
+    // What was made for clients stays known to Apple.
+    world.receipts.merge(older.receipts.filter { $0.value.isMinted }) { current, _ in current }
     let latest = older.transactions.values.map { older.lastModified($0, by: .max) }.max() ?? 0
     let changeDate = max(moment, latest + 1)
     for (key, transaction) in transactions where older.transactions[key] != transaction {
@@ -198,6 +268,9 @@ struct World: Sendable {
 
   func app(bundleId: String) -> App? { apps[bundleId] }
 
+  /// The transactions of an invoice, in the order of the file.
+  func order(id: String) -> [Transaction] { orders[id] ?? [] }
+
   /// The receipt with that payload; line breaks and padding of the base64 make no difference.
   func receipt(payload: String) -> Receipt? { receipts[Self.canonical(payload)] }
 
@@ -209,6 +282,13 @@ struct World: Sendable {
   /// A transaction with all others of the same original one.
   func family(of transaction: Transaction) -> [Transaction] {
     families[Key(environment: transaction.environment, id: transaction.originalId)] ?? [transaction]
+  }
+
+  /// This world with one more receipt.
+  func adding(_ receipt: Receipt) -> World {
+    var world = self
+    world.receipts[Self.canonical(receipt.payload)] = receipt
+    return world
   }
 
   private static func canonical(_ payload: String) -> String {

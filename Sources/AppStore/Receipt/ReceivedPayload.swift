@@ -91,7 +91,7 @@ private enum PayloadReader {
       if text.starts(with: Array("\\x".utf8)), let bytes = hexadecimal(text.dropFirst(2)) {
         return content(bytes[...], layers: layers - 1)
       }
-      if text.contains(UInt8(ascii: "\\")), let bytes = JSONEscapes.resolved(text) {
+      if text.contains(UInt8(ascii: "\\")), let bytes = JSONEscapes.resolved(withoutLineBreaks(text)) {
         return content(bytes[...], layers: layers - 1)
       }
       if text.contains(UInt8(ascii: "%")), let bytes = percentDecoded(text) {
@@ -171,7 +171,7 @@ private enum PayloadReader {
   private static func percentDecoded(_ text: ArraySlice<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.count)
-    var rest = text.filter { !(0x09...0x0D).contains($0) }[...]
+    var rest = withoutLineBreaks(text)
     while let character = rest.popFirst() {
       guard character == UInt8(ascii: "%") else {
         bytes.append(character)
@@ -181,6 +181,11 @@ private enum PayloadReader {
       bytes.append(high << 4 | low)
     }
     return bytes
+  }
+
+  /// A line break may have come between the characters of an escape.
+  private static func withoutLineBreaks(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    text.filter { !(0x09...0x0D).contains($0) }[...]
   }
 
   // MARK: JWS

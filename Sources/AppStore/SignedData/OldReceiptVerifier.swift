@@ -143,8 +143,7 @@ private struct SmallCertificate {
     _ = fields.next(BERElement.context(0))
     guard fields.next(BERElement.integer) != nil, fields.next(BERElement.sequence) != nil,
       let issuer = fields.next(BERElement.sequence), var validity = fields.next(BERElement.sequence)?.children,
-      let notBefore = validity.next(Self.utcTime).flatMap(Self.date),
-      let notAfter = validity.next(Self.utcTime).flatMap(Self.date),
+      let notBefore = validity.next().flatMap(Self.date), let notAfter = validity.next().flatMap(Self.date),
       fields.next(BERElement.sequence) != nil, let publicKey = fields.next(BERElement.sequence)
     else { return nil }
     var hasMarker = false
@@ -174,6 +173,7 @@ private struct SmallCertificate {
   }
 
   private static let utcTime: UInt8 = 0x17
+  private static let generalizedTime: UInt8 = 0x18
   /// 1.2.840.113635.100.6.5.1
   private static let marker: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x63, 0x64, 0x06, 0x05, 0x01]
   /// `AlgorithmIdentifier` of 1.2.840.113549.1.1.5.
@@ -181,12 +181,16 @@ private struct SmallCertificate {
     0x30, 0x0D, 0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x05, 0x05, 0x00,
   ]
 
-  /// `YYMMDDhhmmssZ`, years from 1950 (RFC 5280, 4.1.2.5.1).
+  /// `YYMMDDhhmmssZ`, years from 1950, or `YYYYMMDDhhmmssZ` (RFC 5280, 4.1.2.5).
   private static func date(_ element: BERElement) -> Instant? {
-    guard element.content.count == 13, let text = String(validating: element.content, as: UTF8.self) else { return nil }
-    let pairs = stride(from: 0, to: 12, by: 2).map { text.dropFirst($0).prefix(2) }
-    guard let year = Int(pairs[0]) else { return nil }
-    let century = year < 50 ? "20" : "19"
-    return Instant(rfc3339: "\(century)\(pairs[0])-\(pairs[1])-\(pairs[2])T\(pairs[3]):\(pairs[4]):\(pairs[5])Z")
+    guard let text = String(validating: element.content, as: UTF8.self) else { return nil }
+    let full: String
+    switch (element.identifier, text.utf8.count) {
+    case (utcTime, 13): full = (text < "50" ? "20" : "19") + text
+    case (generalizedTime, 15): full = text
+    default: return nil
+    }
+    let pairs = stride(from: 4, to: 14, by: 2).map { full.dropFirst($0).prefix(2) }
+    return Instant(rfc3339: "\(full.prefix(4))-\(pairs[0])-\(pairs[1])T\(pairs[2]):\(pairs[3]):\(pairs[4])Z")
   }
 }

@@ -1,48 +1,51 @@
 import Foundation
 
-/// Receipts as clients send them: the form of Apple's, without Apple's signature.
+/// Receipts as clients send them, in the form of Apple's.
 enum ReceiptPayload {
-  /// An app receipt: base64 of a PKCS#7 ContentInfo with SignedData in DER (RFC 2315, 7 and 9.1).
+  /// An app receipt that nobody signed: base64 of a PKCS#7 ContentInfo with SignedData in DER (RFC 2315, 7 and 9.1).
   static func app(content: [UInt8]) -> String {
-    let data = element(0x30, identifier(lastArc: 1) + element(0xA0, element(0x04, content)))
-    let signedData = element(0x30, element(0x02, [1]) + element(0x31, []) + data + element(0x31, []))
-    let contentInfo = element(0x30, identifier(lastArc: 2) + element(0xA0, signedData))
-    return Data(contentInfo).base64EncodedString()
+    let data = DER.sequence(DER.contentType(1), DER.context(0, DER.octets(content)))
+    let signedData = DER.sequence(DER.integer(1), DER.set([]), data, DER.set([]))
+    return Data(DER.sequence(DER.contentType(2), DER.context(0, signedData))).base64EncodedString()
   }
 
   /// An old transaction receipt: base64 of a text property list whose `purchase-info` is one in turn (as iOS 6 made it).
   static func transaction(_ transaction: SampleTransaction, signature: [UInt8]) -> String {
-    let purchaseInfo = list([
-      ("original-transaction-id", transaction.originalTransactionId), ("transaction-id", transaction.transactionId),
-      ("product-id", transaction.productId), ("quantity", "\(transaction.quantity)"), ("bid", transaction.bundleId),
-      ("purchase-date-ms", "\(transaction.purchaseDate)"),
-      ("original-purchase-date-ms", "\(transaction.originalPurchaseDate)"), ("bvrs", "1"),
-    ])
+    let information = Data(
+      list([
+        ("original-transaction-id", transaction.originalTransactionId), ("transaction-id", transaction.transactionId),
+        ("product-id", transaction.productId), ("quantity", "\(transaction.quantity)"), ("bid", transaction.bundleId),
+        ("purchase-date-ms", "\(transaction.purchaseDate)"),
+        ("original-purchase-date-ms", "\(transaction.originalPurchaseDate)"), ("bvrs", "1"),
+      ]).utf8)
+    return receipt(information, signature: signature, environment: transaction.environment.rawValue)
+  }
+
+  /// The same of a world's transaction.
+  ///
+  /// - Parameter sign: gives the signature of the purchase information.
+  static func transaction(_ transaction: World.Transaction, sign: ([UInt8]) throws -> [UInt8]) rethrows -> String {
+    var entries = [
+      ("original-transaction-id", transaction.originalId), ("transaction-id", transaction.transactionId),
+      ("product-id", transaction.productId), ("quantity", "\(transaction.quantity ?? 1)"),
+      ("bid", transaction.bundleId), ("purchase-date-ms", "\(transaction.purchaseDate)"),
+      ("original-purchase-date-ms", "\(transaction.originalPurchaseDate ?? transaction.purchaseDate)"), ("bvrs", "1"),
+    ]
+    if let expiry = transaction.expiresDate { entries.append(("expires-date", "\(expiry)")) }
+    let information = Data(list(entries).utf8)
+    return receipt(
+      information, signature: try sign(Array(information)), environment: transaction.environment.rawValue)
+  }
+
+  private static func receipt(_ purchaseInfo: Data, signature: [UInt8], environment: String) -> String {
     let receipt = list([
-      ("signature", Data(signature).base64EncodedString()),
-      ("purchase-info", Data(purchaseInfo.utf8).base64EncodedString()),
-      ("environment", transaction.environment.rawValue), ("pod", "17"), ("signing-status", "0"),
+      ("signature", Data(signature).base64EncodedString()), ("purchase-info", purchaseInfo.base64EncodedString()),
+      ("environment", environment), ("pod", "17"), ("signing-status", "0"),
     ])
     return Data(receipt.utf8).base64EncodedString()
   }
 
   private static func list(_ entries: [(name: String, value: String)]) -> String {
     "{\n" + entries.map { "\t\"\($0.name)\" = \"\($0.value)\";\n" }.joined() + "}"
-  }
-
-  /// 1.2.840.113549.1.7.x: the content types of PKCS#7 (RFC 2315, 14).
-  private static func identifier(lastArc: UInt8) -> [UInt8] {
-    element(0x06, [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, lastArc])
-  }
-
-  /// Tag, length and content (X.690, 8.1); contents here stay far below 64 KiB.
-  private static func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
-    let length: [UInt8] =
-      switch content.count {
-      case ..<0x80: [UInt8(content.count)]
-      case ..<0x100: [0x81, UInt8(content.count)]
-      default: [0x82, UInt8(truncatingIfNeeded: content.count >> 8), UInt8(truncatingIfNeeded: content.count)]
-      }
-    return [tag] + length + content
   }
 }

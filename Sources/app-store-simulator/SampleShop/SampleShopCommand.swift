@@ -27,7 +27,13 @@ struct SampleShopCommand: ParsableCommand {
   @Option(help: ArgumentHelp("The instant of the audit, two hours after midnight UTC or later.", valueName: "time"))
   var asOf = "2026-11-20T03:00:00Z"
 
+  @Option(help: "The share of payloads that transport has changed on their way, 0 to 1: nothing else follows from it.")
+  var damagedPayloads = 0.0
+
   func validate() throws {
+    guard (0...1).contains(damagedPayloads) else {
+      throw ValidationError("--damaged-payloads must be between 0 and 1.")
+    }
     guard orders >= SampleShop.fewestOrders else {
       throw ValidationError("--orders must be \(SampleShop.fewestOrders) or more: every scenario needs its share.")
     }
@@ -41,7 +47,8 @@ struct SampleShopCommand: ParsableCommand {
 
   func run() throws {
     guard let instant else { throw ValidationError("--as-of is no time.") }
-    let shop = SampleShop.make(orders: orders, seed: seed, timeline: Timeline(asOf: instant, days: days))
+    var shop = SampleShop.make(orders: orders, seed: seed, timeline: Timeline(asOf: instant, days: days))
+    shop.damagePayloads(share: damagedPayloads)
     try SampleShopFiles(directory: URL(fileURLWithPath: directory, isDirectory: true)).write(shop)
   }
 

@@ -166,6 +166,14 @@ struct ShopBuilder {
   mutating func add(_ receipt: ReceiptRow) { receipts.append(receipt) }
   mutating func expect(_ finding: String, on subject: String) { unowned[subject] = finding }
 
+  /// Lets transport change a share of the payloads, each in a way that can be undone.
+  mutating func damagePayloads(share: Double) {
+    guard share > 0 else { return }
+    for index in receipts.indices where random.chance(share) {
+      receipts[index].payload = random.pick(TransportDamage.mendable).applied(to: receipts[index].payload)
+    }
+  }
+
   // MARK: - Looking back
 
   /// What the app receipts of a user list besides the newest purchase.

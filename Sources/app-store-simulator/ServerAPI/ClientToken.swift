@@ -33,9 +33,10 @@ struct ClientToken: Sendable {
       let keyId = parts.header["kid"] as? String, !keyId.isEmpty,
       let signature = try? P256.Signing.ECDSASignature(rawRepresentation: parts.signature),
       let bundleId = parts.claims["bid"] as? String, let app = world.app(bundleId: bundleId),
-      let issuer = parts.claims["iss"] as? String, let issuedAt = parts.claims["iat"] as? Int64,
-      let expiresAt = parts.claims["exp"] as? Int64
+      let issuer = parts.claims["iss"] as? String, let expiresAt = parts.claims["exp"] as? Int64
     else { return nil }
+    // Apple's own libraries leave it out.
+    let issuedAt = parts.claims["iat"] as? Int64 ?? now
     let keys = app.keys.isEmpty ? keys : app.keys
     guard keys.verify(signature, of: parts.content), app.issuerId == nil || app.issuerId == issuer,
       app.keyId == nil || app.keyId == keyId, parts.claims["aud"] as? String == "appstoreconnect-v1",

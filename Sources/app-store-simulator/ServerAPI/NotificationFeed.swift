@@ -18,8 +18,8 @@ struct NotificationFeed: Sendable {
 
   struct Item: Sendable {
     var type: String
-    var subtype: String?
-    var givenUUID: String?
+    var subtype: String? = nil
+    var givenUUID: String? = nil
     var transaction: World.Transaction?
     var environment: World.Environment
     var bundleId: String?
@@ -87,16 +87,22 @@ struct NotificationFeed: Sendable {
     if transaction.inAppOwnershipType != "FAMILY_SHARED" {
       switch transaction.type {
       case .autoRenewable:
-        items.append(
-          transaction.isRenewal
-            ? item("DID_RENEW", at: transaction.purchaseDate)
-            : item("SUBSCRIBED", "INITIAL_BUY", at: transaction.purchaseDate))
+        let date = transaction.purchaseDate
+        if transaction.isUpgrade == true {
+          items.append(item("DID_CHANGE_RENEWAL_PREF", "UPGRADE", at: date))
+        } else if transaction.redeemsOffer == true {
+          items.append(item("OFFER_REDEEMED", transaction.isRenewal ? nil : "INITIAL_BUY", at: date))
+        } else {
+          items.append(
+            transaction.isRenewal ? item("DID_RENEW", at: date) : item("SUBSCRIBED", "INITIAL_BUY", at: date))
+        }
       case .consumable, .nonConsumable, .nonRenewing:
         if transaction.purchaseDate >= firstOneTimeCharge {
           items.append(item("ONE_TIME_CHARGE", at: transaction.purchaseDate))
         }
       }
     }
+    if let date = transaction.consumptionRequestDate { items.append(item("CONSUMPTION_REQUEST", at: date)) }
     if let date = transaction.revocationDate {
       items.append(item(transaction.isFamilyRevocation ? "REVOKE" : "REFUND", at: date))
       if let reversed = transaction.refundReversedDate { items.append(item("REFUND_REVERSED", at: reversed)) }

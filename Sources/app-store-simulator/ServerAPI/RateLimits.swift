@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Apple's limits, each interface for itself: refund history a fifth, the sandbox a tenth of the others ("Identifying
+/// Apple's limits, each interface for itself: refund history and orders a fifth, the sandbox a tenth of the others ("Identifying
 /// rate limits"). Apple counts by the hour; here it is any one second, so that a rehearsal of minutes can meet them.
 final class RateLimits: Sendable {
   private struct Key: Hashable {
@@ -18,7 +18,7 @@ final class RateLimits: Sendable {
   /// Nil when the request may be answered; otherwise how long until the next one may.
   func refusal(_ request: ServerAPIRequest, bundleId: String?) -> Duration? {
     guard let rate else { return nil }
-    let share = request.endpoint == .refunds ? 0.2 : 1
+    let share = request.endpoint == .refunds || request.endpoint == .orders ? 0.2 : 1
     let limit = max(1, Int((rate * share * (request.environment == .sandbox ? 0.1 : 1)).rounded(.up)))
     let now = ContinuousClock.now
     let key = Key(environment: request.environment, endpoint: request.endpoint, bundleId: bundleId)

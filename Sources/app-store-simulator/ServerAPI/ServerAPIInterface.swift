@@ -27,6 +27,9 @@ struct ServerAPIInterface: Sendable {
           interface: self, environment: request.environment, bundleId: token.bundleId, world: world, time: time
         ).answer(request)
       }
+      if request.endpoint == .orders {
+        return try answer(aboutOrder: request, bundleId: token.bundleId, world: world, time: time)
+      }
       return try answer(about: request, bundleId: token.bundleId, world: world, time: time)
     } catch {
       return .json(["error": "\(error)"], httpStatus: 500)
@@ -38,6 +41,20 @@ struct ServerAPIInterface: Sendable {
     guard !keys.isEmpty || world.hasKeys else { return .unchecked(authorization: request.authorization) }
     return .checked(
       authorization: request.authorization, keys: keys, world: world, now: SimulatedClock.wall / 1_000)
+  }
+
+  /// Look Up Order ID, which knows production alone and answers about what it does not know with HTTP 200.
+  private func answer(
+    aboutOrder request: ServerAPIRequest, bundleId: String?, world: World, time: SimulatedClock.Reading
+  ) throws -> Answer {
+    guard request.environment == .production else { return .page(httpStatus: 404) }
+    let known = world.order(id: request.id).filter {
+      $0.environment == .production && (bundleId == nil || $0.bundleId == bundleId) && $0.exists(by: time.horizon)
+    }
+    let payloads = SignedPayloads(authority: authority, signedDate: time.now, horizon: time.horizon)
+    return .json([
+      "status": known.isEmpty ? 1 : 0, "signedTransactions": try known.map(payloads.transaction),
+    ])
   }
 
   private func answer(

@@ -8,6 +8,7 @@ struct ServerAPIRequest: Sendable {
     case subscriptions = "/inApps/v1/subscriptions"
     case refunds = "/inApps/v2/refund/lookup"
     case notifications = "/inApps/v1/notifications/history"
+    case orders = "/inApps/v1/lookup"
   }
 
   var environment: World.Environment

@@ -16,19 +16,27 @@ struct SignedPayloads: Sendable {
       "environment": transaction.environment.rawValue,
       "inAppOwnershipType": transaction.inAppOwnershipType ?? "PURCHASED",
       "transactionReason": transaction.isRenewal ? "RENEWAL" : "PURCHASE",
-      "storefront": transaction.storefront ?? "USA", "storefrontId": "143441",
+      "storefront": transaction.storefront ?? "USA", "storefrontId": transaction.storefrontId ?? "143441",
     ]
     payload["expiresDate"] = transaction.expiresDate
     payload["webOrderLineItemId"] = transaction.webOrderLineItemId
     payload["appAccountToken"] = transaction.appAccountToken
     payload["price"] = transaction.price
     payload["currency"] = transaction.currency
+    payload["appTransactionId"] = transaction.appTransactionId
+    payload["billingPlanType"] = transaction.billingPlanType
+    payload["previousOriginalTransactionId"] = transaction.previousOriginalTransactionId
+    payload["commitmentInfo"] = transaction.commitmentInfo?.value
+    payload["advancedCommerceInfo"] = transaction.advancedCommerceInfo?.value
+    if transaction.isUpgraded == true { payload["isUpgraded"] = true }
     if transaction.type == .autoRenewable {
       payload["subscriptionGroupIdentifier"] = transaction.groupIdentifier
     }
     if let offer = offer(transaction) {
       payload["offerType"] = offer
-      if transaction.isTrialPeriod == true { payload["offerDiscountType"] = "FREE_TRIAL" }
+      payload["offerIdentifier"] = transaction.offerIdentifier
+      payload["offerDiscountType"] =
+        transaction.offerDiscountType ?? (transaction.isTrialPeriod == true ? "FREE_TRIAL" : nil)
     }
     if transaction.isRevoked(by: horizon) {
       payload["revocationDate"] = transaction.revocationDate
@@ -46,7 +54,7 @@ struct SignedPayloads: Sendable {
       "autoRenewProductId": transaction.productId, "environment": transaction.environment.rawValue,
       "signedDate": signedDate, "autoRenewStatus": transaction.state(at: signedDate) == 1 ? 1 : 0,
     ]
-    payload["renewalDate"] = transaction.expiresDate
+    payload["renewalDate"] = transaction.renewalDate ?? transaction.expiresDate
     payload["isInBillingRetryPeriod"] = transaction.isInBillingRetryPeriod
     payload["gracePeriodExpiresDate"] = transaction.gracePeriodExpiresDate
     return try authority.sign(payload)
@@ -57,6 +65,8 @@ struct SignedPayloads: Sendable {
     var data: [String: Any] = ["bundleVersion": "1", "environment": item.environment.rawValue]
     data["bundleId"] = item.bundleId
     if item.environment == .production { data["appAppleId"] = appAppleId }
+    data["consumptionRequestReason"] =
+      item.type == "CONSUMPTION_REQUEST" ? item.transaction?.consumptionRequestReason : nil
     if let transaction = item.transaction {
       data["signedTransactionInfo"] = try self.transaction(transaction)
       if transaction.type == .autoRenewable {
@@ -84,6 +94,7 @@ extension World.Transaction {
 
   /// Apple's `status` of a subscription: 1 active, 2 expired, 3 billing retry, 4 grace period, 5 revoked.
   func state(at moment: Int64) -> Int {
+    if let subscriptionStatus { return subscriptionStatus }
     if isRevoked(by: moment) { return 5 }
     if let expiresDate, expiresDate > moment { return 1 }
     if let gracePeriodExpiresDate, gracePeriodExpiresDate > moment { return 4 }

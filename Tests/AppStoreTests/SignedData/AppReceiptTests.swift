@@ -153,6 +153,11 @@ struct ReceiptRefusalCase: Sendable, CustomTestStringConvertible {
   }
 }
 
+extension ReceiptRefusalCase {
+  /// Every way.
+  static var all: [ReceiptRefusalCase] { receiptCases }
+}
+
 private typealias Case = ReceiptRefusalCase
 
 @Suite("An app receipt is refused")

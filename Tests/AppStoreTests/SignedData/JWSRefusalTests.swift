@@ -20,6 +20,13 @@ struct JWSRefusalCase: Sendable, CustomTestStringConvertible {
   }
 }
 
+extension JWSRefusalCase {
+  /// Every way.
+  static var all: [JWSRefusalCase] {
+    headerCases + chainCases + dateCases + signatureCases + formCases + payloadCases
+  }
+}
+
 private typealias Authority = TestCertificateAuthority
 private typealias Case = JWSRefusalCase
 

@@ -120,8 +120,12 @@ struct TestCertificateAuthority: Sendable {
       try extensions.append(Certificate.Extension(oid: oid, critical: isCritical, value: [0x05, 0x00]))
     }
     let issuerKey = issuer?.key ?? key
+    let issuerId = SubjectKeyIdentifier(hash: issuerKey.publicKey).keyIdentifier
+    try extensions.append(Certificate.Extension(SubjectKeyIdentifier(hash: key.publicKey), critical: false))
+    try extensions.append(Certificate.Extension(AuthorityKeyIdentifier(keyIdentifier: issuerId), critical: false))
     let certificate = try Certificate(
-      version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: key.publicKey,
+      version: .v3, serialNumber: Certificate.SerialNumber(UInt64.random(in: 1 << 56...UInt64(Int64.max))),
+      publicKey: key.publicKey,
       notValidBefore: template.notBefore, notValidAfter: template.notAfter,
       issuer: issuer?.certificate.subject ?? name, subject: name,
       signatureAlgorithm: template.signatureAlgorithm ?? defaultAlgorithm(issuerKey), extensions: extensions,

@@ -1,0 +1,102 @@
+import Crypto
+import CryptoExtras
+import Foundation
+import SwiftASN1
+import X509
+
+/// Signs app receipts and old transaction receipts as Apple does: with RSA, the former through an intermediate, the latter
+/// by a leaf of 1,024 bits. All keys are made anew at each start, and only when a receipt is wanted.
+struct ReceiptAuthority: Sendable {
+  private let root: Certificate
+  private let intermediate: Certificate
+  private let leaf: Certificate
+  private let leafKey: _RSA.Signing.PrivateKey
+  private let oldLeaf: Certificate
+  private let oldLeafKey: _RSA.Signing.PrivateKey
+
+  init() throws {
+    let rootKey = try _RSA.Signing.PrivateKey(keySize: .bits2048)
+    let intermediateKey = try _RSA.Signing.PrivateKey(keySize: .bits2048)
+    leafKey = try _RSA.Signing.PrivateKey(keySize: .bits2048)
+    oldLeafKey = try _RSA.Signing.PrivateKey(unsafeKeySize: .init(bitCount: 1_024))
+    let rootName = try Self.name("Simulated Receipt Root CA")
+    let intermediateName = try Self.name("Simulated Worldwide Developer Relations")
+    root = try Self.issue(
+      rootName, rootKey.publicKey, by: rootName, rootKey, isAuthority: true, marker: nil,
+      algorithm: .sha256WithRSAEncryption)
+    intermediate = try Self.issue(
+      intermediateName, intermediateKey.publicKey, by: rootName, rootKey, isAuthority: true,
+      marker: [1, 2, 840, 113_635, 100, 6, 2, 1], algorithm: .sha256WithRSAEncryption)
+    leaf = try Self.issue(
+      Self.name("Simulated App Receipt Signing"), leafKey.publicKey, by: intermediateName, intermediateKey,
+      isAuthority: false, marker: [1, 2, 840, 113_635, 100, 6, 11, 1], algorithm: .sha256WithRSAEncryption)
+    oldLeaf = try Self.issue(
+      Self.name("Simulated Old Receipt Signing"), oldLeafKey.publicKey, by: rootName, rootKey, isAuthority: false,
+      marker: [1, 2, 840, 113_635, 100, 6, 5, 1], algorithm: .sha1WithRSAEncryption)
+  }
+
+  /// The root certificate, for those who are to believe the receipts.
+  var rootPEM: String {
+    get throws { try root.serializeAsPEM().pemString + "\n" }
+  }
+
+  /// A PKCS#7 container around the content (RFC 2315, 7 and 9.1), signed without attributes, as Apple does.
+  func appReceipt(content: [UInt8]) throws -> [UInt8] {
+    let signature = try leafKey.signature(for: SHA256.hash(data: content), padding: .insecurePKCS1v1_5)
+    let digest = DER.sequence(DER.identifier([0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01]), DER.null)
+    let rsa = DER.sequence(DER.identifier([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]), DER.null)
+    var issuer = SwiftASN1.DER.Serializer()
+    try issuer.serialize(leaf.issuer)
+    let signer = DER.sequence(
+      DER.integer(1),
+      DER.sequence(issuer.serializedBytes, DER.element(0x02, Array(leaf.serialNumber.bytes))), digest, rsa,
+      DER.octets(signature.rawRepresentation))
+    let chain = try [leaf, intermediate, root].flatMap { try $0.serializeAsPEM().derBytes }
+    let signed = DER.sequence(
+      DER.integer(1), DER.set([digest]),
+      DER.sequence(DER.contentType(1), DER.context(0, DER.octets(content))), DER.context(0, chain), DER.set([signer]))
+    return DER.sequence(DER.contentType(2), DER.context(0, signed))
+  }
+
+  /// `signature` of an old transaction receipt: version, signature over version and purchase information, length and
+  /// certificate.
+  func oldSignature(purchaseInfo: [UInt8]) throws -> [UInt8] {
+    let version: UInt8 = 2
+    let signature = try oldLeafKey.signature(
+      for: Insecure.SHA1.hash(data: [version] + purchaseInfo), padding: .insecurePKCS1v1_5)
+    let certificate = try oldLeaf.serializeAsPEM().derBytes
+    let length = (0..<4).map { UInt8(truncatingIfNeeded: certificate.count >> (24 - 8 * $0)) }
+    return [version] + Array(signature.rawRepresentation) + length + certificate
+  }
+
+  private static func name(_ commonName: String) throws -> DistinguishedName {
+    try DistinguishedName {
+      CommonName(commonName)
+      OrganizationName("App Store Simulator")
+    }
+  }
+
+  /// Valid at any date that a simulated clock may show.
+  private static func issue(
+    _ subject: DistinguishedName, _ key: _RSA.Signing.PublicKey, by issuer: DistinguishedName,
+    _ issuerKey: _RSA.Signing.PrivateKey, isAuthority: Bool, marker: ASN1ObjectIdentifier?,
+    algorithm: Certificate.SignatureAlgorithm
+  ) throws -> Certificate {
+    var extensions = try Certificate.Extensions {
+      Critical(
+        isAuthority ? BasicConstraints.isCertificateAuthority(maxPathLength: nil) : .notCertificateAuthority)
+      Critical(isAuthority ? KeyUsage(keyCertSign: true, cRLSign: true) : KeyUsage(digitalSignature: true))
+    }
+    let (publicKey, issuerPublicKey) = (Certificate.PublicKey(key), Certificate.PublicKey(issuerKey.publicKey))
+    let issuerId = SubjectKeyIdentifier(hash: issuerPublicKey).keyIdentifier
+    try extensions.append(Certificate.Extension(SubjectKeyIdentifier(hash: publicKey), critical: false))
+    try extensions.append(Certificate.Extension(AuthorityKeyIdentifier(keyIdentifier: issuerId), critical: false))
+    if let marker { try extensions.append(Certificate.Extension(oid: marker, critical: false, value: [0x05, 0x00])) }
+    return try Certificate(
+      version: .v3, serialNumber: Certificate.SerialNumber(UInt64.random(in: 1 << 56...UInt64(Int64.max))),
+      publicKey: publicKey,
+      notValidBefore: Date(timeIntervalSince1970: 946_684_800),
+      notValidAfter: Date(timeIntervalSince1970: 2_524_608_000), issuer: issuer, subject: subject,
+      signatureAlgorithm: algorithm, extensions: extensions, issuerPrivateKey: Certificate.PrivateKey(issuerKey))
+  }
+}

@@ -1,0 +1,43 @@
+import ArgumentParser
+import Foundation
+
+/// What transport does to a payload between a client and a column of the shop's.
+enum TransportDamage: String, CaseIterable, Decodable, ExpressibleByArgument, Sendable {
+  /// A form was read as one.
+  case spaceForPlus
+  /// The other alphabet of base64 than the kind's own.
+  case otherAlphabet
+  case lostPadding
+  case lines
+  case quotes
+  /// The whole request to verifyReceipt was stored.
+  case json
+  /// The text of a `bytea` column.
+  case bytea
+  case percent
+  /// The column was too short: nothing can be read any more.
+  case truncated
+
+  /// Those that can be undone.
+  static let mendable = allCases.filter { $0 != .truncated }
+
+  func applied(to payload: String) -> String {
+    let isJWS = payload.contains(".")
+    switch self {
+    case .spaceForPlus: return payload.replacing("+", with: " ")
+    case .otherAlphabet:
+      return isJWS
+        ? payload.replacing("-", with: "+").replacing("_", with: "/")
+        : payload.replacing("+", with: "-").replacing("/", with: "_")
+    case .lostPadding: return payload.replacing("=", with: "")
+    case .lines:
+      return stride(from: 0, to: payload.utf8.count, by: 64)
+        .map { payload.dropFirst($0).prefix(64) }.joined(separator: "\r\n")
+    case .quotes: return "\"\(payload)\""
+    case .json: return #"{"receipt-data":"\#(payload)","password":"x"}"#
+    case .bytea: return "\\x" + payload.utf8.map { String(format: "%02x", $0) }.joined()
+    case .percent: return payload.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? payload
+    case .truncated: return String(payload.prefix(payload.utf8.count / 2))
+    }
+  }
+}

@@ -1,0 +1,188 @@
+import AppStore
+import Crypto
+import Foundation
+import Reconciliation
+import Testing
+
+/// Apple's own server library asks the simulator what our client asks, and both must learn the same.
+@Suite(.enabled(if: RealParts.areInstalled), .timeLimit(.minutes(3)))
+struct AppleLibraryTests {
+  private static let day: Int64 = 86_400_000
+
+  /// Forty-five purchases of one customer besides, so that histories have pages, and of late: Apple keeps notifications for
+  /// half a year by the clock of whoever asks.
+  private static func world(now: Int64, key: P256.Signing.PrivateKey, root: String) -> String {
+    let gems = (0..<45).map { number in
+      let refund =
+        number.isMultiple(of: 9)
+        ? #","revocationDate":\#(now - 3_600_000 + Int64(number)),"revocationReason":1,"revocationType":"REFUND_PRORATED","#
+          + #""revocationPercentage":33333"# : ""
+      return #",{"transactionId":"\#(2_000 + number)","environment":"Production","bundleId":"com.example.game","#
+        + #""productId":"gems.100","type":"Consumable","quantity":3,"purchaseDate":\#(now - 2 * day + Int64(number) * 60_000),"#
+        + #""price":5970,"currency":"JPY","appAccountToken":"7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11"\#(refund)}"#
+    }
+    let pem = key.publicKey.pemRepresentation.replacing("\n", with: "\\n")
+    return SimulatorOptionsTests.world().replacing(
+      #""appAppleId":1234567890"#,
+      with:
+        #""appAppleId":1234567890,"publicKey":"\#(pem)","issuerId":"57246542-96fe-1a63-e053-0824d011072a","keyId":"K""#
+    ).replacing("\"now\":1795017600000", with: "\"now\":\(now)")
+      .replacing("}]}", with: "}\(gems.joined())]}", maxReplacements: 1)
+  }
+
+  @Test func bothClientsLearnTheSame() async throws {
+    let now = Int64(Date.now.timeIntervalSince1970 * 1_000)
+    let key = P256.Signing.PrivateKey()
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("roots-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let root = directory.appendingPathComponent("root.pem")
+    let world = Self.world(now: max(now, 1_795_104_000_000), key: key, root: root.path)
+    try await RunningSimulator.run(world: world, "--root-certificate", root.path) { simulator in
+      let ids = ["1", "2", "3", "4", "5", "6", "7", "2000", "2009", "999", "x"]
+      let orders = ["MINVOICE1", "MINVOICE2"]
+      let notifications =
+        [
+          ("ONE_TIME_CHARGE", nil), ("REFUND", nil), ("DID_CHANGE_RENEWAL_PREF", "UPGRADE"), ("OFFER_REDEEMED", nil),
+          ("CONSUMPTION_REQUEST", nil), ("SUBSCRIBED", "INITIAL_BUY"), ("REVOKE", nil),
+        ] as [(String, String?)]
+      let window = (since: now - 100 * Self.day, until: now + Self.day)
+      let asked: [String: Any] = [
+        "base": "http://127.0.0.1:\(simulator.port)/production", "root": try String(contentsOf: root, encoding: .utf8),
+        "key": key.pemRepresentation, "keyId": "K", "issuerId": "57246542-96fe-1a63-e053-0824d011072a",
+        "bundleId": "com.example.game", "appAppleId": 1_234_567_890, "ids": ids, "orders": orders,
+        "notifications": notifications.map { [$0.0, $0.1 as Any?] }, "since": window.since, "until": window.until,
+      ]
+      let theirs = try RealParts.run("apple_library.py", asked)
+
+      let side = { (name: String) in
+        ServerAPIHost(url: try EndpointURL("http://127.0.0.1:\(simulator.port)/\(name)"), requestsPerSecond: nil)
+      }
+      let client = try ServerAPIClient(
+        transport: simulator.transport, production: side("production"), sandbox: side("sandbox"),
+        credentials: ServerAPICredentials(
+          issuerId: "57246542-96fe-1a63-e053-0824d011072a", keyId: "K", privateKeyPEM: Secret(key.pemRepresentation),
+          bundleId: "com.example.game", appAppleId: 1_234_567_890),
+        verifier: JWSVerifier(roots: try TrustedRoots(directory: directory.path, pinned: false)), version: "test",
+        now: { Instant(milliseconds: now) })
+      let ours = LearntByUs(client: client)
+      for (part, value) in try await ours.everything(ids, orders, notifications, window) {
+        let told = theirs[part] as? [String: Any] ?? [:]
+        for subject in Set(value.keys).union(told.keys) {
+          let (mine, other) = (try RealParts.text(value[subject]), try RealParts.text(told[subject]))
+          #expect(mine == other, "\(part) of \(subject): \(mine) against \(other)")
+        }
+      }
+    }
+  }
+}
+
+/// What our client learns, in the shape that the script prints.
+private struct LearntByUs {
+  let client: ServerAPIClient
+
+  func everything(
+    _ ids: [String], _ orders: [String], _ notifications: [(String, String?)], _ window: (since: Int64, until: Int64)
+  ) async throws -> [String: [String: Any]] {
+    var learnt: [String: [String: Any]] = [
+      "info": [:], "history": [:], "refunds": [:], "statuses": [:], "notifications": [:], "orders": [:],
+    ]
+    for id in ids {
+      learnt["info"]?[id] = try await info(id)
+      learnt["history"]?[id] = try await history(id)
+      learnt["refunds"]?[id] = try await refunds(id)
+      learnt["statuses"]?[id] = try await statuses(id)
+    }
+    for id in orders { learnt["orders"]?[id] = try await order(id) }
+    for (type, subtype) in notifications {
+      learnt["notifications"]?["\(type)/\(subtype ?? "")"] = try await self.notifications(type, subtype, window)
+    }
+    return learnt
+  }
+
+  private func error(_ trail: ServerAPITrail) -> [String: Any] { ["error": trail.errorCode as Any? ?? NSNull()] }
+
+  private func info(_ id: String) async throws -> Any {
+    let answer = try await client.transactionInfo(id)
+    return answer.fact.map(told) ?? error(answer.trail)
+  }
+
+  private func told(_ fact: TransactionFact) -> Any {
+    var fields: [String: Any?] = [
+      "transactionId": fact.transactionId, "originalTransactionId": fact.originalTransactionId,
+      "bundleId": fact.bundleId, "productId": fact.productId, "type": fact.productType?.rawValue,
+      "quantity": fact.quantity, "purchaseDate": fact.purchaseDate?.milliseconds,
+      "originalPurchaseDate": fact.originalPurchaseDate?.milliseconds, "expiresDate": fact.expiresDate?.milliseconds,
+      "price": fact.priceMilliunits, "currency": fact.currency, "storefront": fact.details.storefront,
+      "environment": fact.environment.rawValue, "ownership": fact.ownership?.rawValue,
+      "offerType": fact.details.offerType, "offerIdentifier": fact.details.offerIdentifier,
+      "isUpgraded": fact.isUpgraded, "signedDate": fact.signedDate.milliseconds,
+      "appTransactionId": fact.details.appTransactionId,
+      "subscriptionGroupIdentifier": fact.details.subscriptionGroupIdentifier,
+      "webOrderLineItemId": fact.webOrderLineItemId, "appAccountToken": nil, "revocation": nil,
+    ]
+    if case .says(let token) = fact.appAccountToken { fields.updateValue(token, forKey: "appAccountToken") }
+    if case .says(.some(let revocation)) = fact.revocation, !revocation.isOfSomeItems {
+      fields["revocation"] =
+        [
+          "date": revocation.date.milliseconds, "reason": revocation.reason as Any? ?? NSNull(),
+          "type": revocation.type as Any? ?? NSNull(), "percentage": revocation.percentage as Any? ?? NSNull(),
+        ] as [String: Any]
+    }
+    return fields.mapValues { $0 ?? NSNull() }
+  }
+
+  private func history(_ id: String) async throws -> Any {
+    let answer = try await client.transactionHistory(id, on: .production)
+    guard answer.end == .complete else { return error(answer.trail) }
+    return [
+      "transactions": answer.transactions.map(\.fact.transactionId), "revision": answer.revision as Any? ?? NSNull(),
+      "pages": answer.trail.asked.count,
+    ] as [String: Any]
+  }
+
+  private func refunds(_ id: String) async throws -> Any {
+    let answer = try await client.refundHistory(id, on: .production)
+    return answer.end == .complete ? answer.transactions.map(\.fact.transactionId) : error(answer.trail)
+  }
+
+  private func statuses(_ id: String) async throws -> Any {
+    let answer = try await client.subscriptionStatuses(id, on: .production)
+    guard case .found(let found) = answer.outcome else { return error(answer.trail) }
+    return found.map { subscription -> [String: Any] in
+      [
+        "group": subscription.groupIdentifier as Any? ?? NSNull(),
+        "status": subscription.status?.rawValue as Any? ?? NSNull(),
+        "transactionId": subscription.transaction.fact.transactionId,
+        "renewalDate": subscription.renewalInfo?.renewalDate?.milliseconds as Any? ?? NSNull(),
+        "gracePeriodExpiresDate": subscription.renewalInfo?.gracePeriodExpiresDate?.milliseconds as Any? ?? NSNull(),
+      ]
+    }
+  }
+
+  private func notifications(
+    _ type: String, _ subtype: String?, _ window: (since: Int64, until: Int64)
+  ) async throws -> Any {
+    let query = NotificationQuery(
+      start: Instant(milliseconds: window.since), end: Instant(milliseconds: window.until), type: type,
+      subtype: subtype, now: Instant(milliseconds: window.until))
+    let answer = try await client.notificationHistory(query, on: .production)
+    guard answer.end == .complete, answer.refused == 0 else { return "\(answer.end), \(answer.refused) refused" }
+    return answer.notifications.map { notification -> [String: Any] in
+      [
+        "uuid": notification.uuid, "type": notification.type, "subtype": notification.subtype as Any? ?? NSNull(),
+        "reason": notification.consumptionRequestReason as Any? ?? NSNull(),
+        "transactionId": (try? notification.transaction?.get().fact.transactionId) as Any? ?? NSNull(),
+      ]
+    }
+  }
+
+  private func order(_ id: String) async throws -> Any {
+    let answer = try await client.lookUpOrder(id)
+    switch answer.outcome {
+    case .found(let found): return ["status": 0, "transactions": found.map(\.fact.transactionId)] as [String: Any]
+    case .unknown: return ["status": 1, "transactions": []] as [String: Any]
+    case .unanswered, .fault: return error(answer.trail)
+    }
+  }
+}

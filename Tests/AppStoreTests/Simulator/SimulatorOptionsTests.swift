@@ -1,0 +1,322 @@
+import AppStore
+import Foundation
+import Reconciliation
+import Testing
+
+/// What a world can be made to do, seen by our own clients.
+@Suite(.timeLimit(.minutes(2)))
+struct SimulatorOptionsTests {
+  /// 2026-11-18T00:00:00Z.
+  private static let start: Int64 = 1_795_017_600_000
+  private static let hour: Int64 = 3_600_000
+
+  /// A simulator with both of its root certificates.
+  struct Setting {
+    var client: ServerAPIClient
+    var simulator: RunningSimulator
+    var judge: OfflineJudge
+
+    /// A payload as a client sends it.
+    func payload(_ form: String, _ ids: [String], _ more: String = "") async throws -> String {
+      let list = ids.map { "\"\($0)\"" }.joined(separator: ",")
+      let answer = try await simulator.control("payload", #"{"form":"\#(form)","transactions":[\#(list)]\#(more)}"#)
+      return try #require(answer["payload"] as? String)
+    }
+  }
+
+  /// - Parameter makesReceipts: whether app receipts and old ones are signed, for which RSA keys have to be made.
+  static func run<Result>(
+    _ world: String, makesReceipts: Bool = false, isolation: isolated (any Actor)? = #isolation,
+    body: (Setting) async throws -> Result
+  ) async throws -> Result {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("roots-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let options = ["--root-certificate"] + (makesReceipts ? ["--receipt-root-certificate"] : [])
+    let files = options.flatMap { [$0, directory.appendingPathComponent("root\($0).pem").path] }
+    return try await RunningSimulator.run(world: world, arguments: files) { simulator in
+      let roots = try TrustedRoots(directory: directory.path, pinned: false)
+      let side = { (name: String) in
+        ServerAPIHost(url: try EndpointURL("http://127.0.0.1:\(simulator.port)/\(name)"), requestsPerSecond: nil)
+      }
+      let client = try ServerAPIClient(
+        transport: simulator.transport, production: side("production"), sandbox: side("sandbox"),
+        credentials: .test(), verifier: JWSVerifier(roots: roots), version: "test",
+        now: { Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000)) })
+      return try await body(Setting(client: client, simulator: simulator, judge: OfflineJudge(roots: roots)))
+    }
+  }
+
+  /// One of each kind, and what the options say of them.
+  static func world(_ more: String = "", receipts: String = "") -> String {
+    """
+    {"apps":[{"bundleId":"com.example.game","appAppleId":1234567890}],"now":\(start),"receipts":[\(receipts)],
+     "transactions":[
+      {"transactionId":"1","environment":"Production","bundleId":"com.example.game","productId":"gems.100",
+       "type":"Consumable","quantity":2,"purchaseDate":\(start - hour),"price":1990,"currency":"EUR","orderId":"MINVOICE1",
+       "storefront":"DEU","storefrontId":"143443","appTransactionId":"704897469903783919",
+       "consumptionRequestDate":\(start - 60_000),"consumptionRequestReason":"FULFILLMENT_ISSUE"},
+      {"transactionId":"2","environment":"Production","bundleId":"com.example.game","productId":"remove.ads",
+       "type":"Non-Consumable","purchaseDate":\(start - 2 * hour),"orderId":"MINVOICE1",
+       "revocationDate":\(start - hour),"revocationReason":1},
+      {"transactionId":"3","environment":"Production","bundleId":"com.example.game","productId":"gold.monthly",
+       "type":"Auto-Renewable Subscription","purchaseDate":\(start - 9 * hour),"expiresDate":\(start - 5 * hour),
+       "isUpgraded":true,"webOrderLineItemId":"903","customer":"anna"},
+      {"transactionId":"4","environment":"Production","bundleId":"com.example.game","productId":"platinum.monthly",
+       "type":"Auto-Renewable Subscription","purchaseDate":\(start - 5 * hour),"expiresDate":\(start - hour),
+       "isUpgrade":true,"webOrderLineItemId":"904","subscriptionStatus":1,"renewalDate":\(start + 72 * hour),
+       "billingPlanType":"MONTHLY","previousOriginalTransactionId":"3","customer":"anna",
+       "commitmentInfo":{"billingPeriodNumber":1,"totalBillingPeriods":12}},
+      {"transactionId":"5","environment":"Production","bundleId":"com.example.game","productId":"silver.monthly",
+       "type":"Auto-Renewable Subscription","purchaseDate":\(start - 4 * hour),"expiresDate":\(start + hour),
+       "redeemsOffer":true,"offerType":3,"offerIdentifier":"AUTUMN","webOrderLineItemId":"905"},
+      {"transactionId":"6","environment":"Production","bundleId":"com.example.game","productId":"bundle","type":"Consumable",
+       "purchaseDate":\(start - 3 * hour),"price":4000,"currency":"USD","advancedCommerceInfo":{"items":[
+        {"SKU":"a","price":1000,"refunds":[{"refundAmount":1000,"refundDate":\(start - hour),"refundType":"FULL"}]},
+        {"SKU":"b","price":3000}]}},
+      {"transactionId":"7","originalTransactionId":"2","environment":"Production","bundleId":"com.example.game",
+       "productId":"remove.ads","type":"Non-Consumable","purchaseDate":\(start - 30 * 60_000),
+       "originalPurchaseDate":\(start - 2 * hour)}]\(more)}
+    """
+  }
+
+  // MARK: Payloads
+
+  @Test func whatClientsSendIsGenuine() async throws {
+    try await Self.run(Self.world(), makesReceipts: true) { setting in
+      for form in ["signed", "app", "transaction", "notification"] {
+        guard case .genuine(let proof) = setting.judge.judge(try await setting.payload(form, ["1"])).judgement else {
+          Issue.record("\(form)")
+          continue
+        }
+        #expect(proof.facts.map(\.transactionId) == ["1"] && proof.bundleId == "com.example.game", "\(form)")
+        #expect(proof.environment == .production && proof.facts.allSatisfy { $0.quantity == 2 }, "\(form)")
+      }
+      for form in ["renewalInfo", "appTransaction"] {
+        let payload = try await setting.payload(form, ["4"])
+        guard case .genuine(let proof) = setting.judge.judge(payload).judgement else {
+          Issue.record("\(form)")
+          continue
+        }
+        #expect(proof.facts.isEmpty && proof.environment == .production, "\(form)")
+      }
+    }
+  }
+
+  @Test func transportDamagesPayloads() async throws {
+    let damages = [
+      "spaceForPlus", "otherAlphabet", "lostPadding", "lines", "quotes", "json", "bytea", "percent", "truncated",
+    ]
+    try await Self.run(Self.world(), makesReceipts: true) { setting in
+      for damage in damages {
+        for form in ["signed", "app", "transaction"] {
+          let payload = try await setting.payload(form, ["1", "2"], #","damage":"\#(damage)""#)
+          let (kind, judgement) = setting.judge.judge(payload)
+          if case .genuine = judgement {
+            #expect(damage != "truncated")
+          } else {
+            #expect(damage == "truncated" && kind == .malformed && judgement == .refused(.malformed))
+          }
+        }
+      }
+    }
+  }
+
+  @Test func aReceiptThatWasMadeIsKnownAtVerifyReceipt() async throws {
+    try await Self.run(Self.world(), makesReceipts: true) { setting in
+      let payload = try await setting.payload("app", ["1", "2", "7"], #","damage":"spaceForPlus""#)
+      guard case .genuine(let proof) = setting.judge.judge(payload).judgement else {
+        Issue.record("not genuine")
+        return
+      }
+      guard case .verified(let receipt) = try await setting.simulator.verify(payload).outcome else {
+        Issue.record("not verified")
+        return
+      }
+      #expect(receipt.facts.map(\.transactionId) == ["1", "2", "7"])
+      #expect(receipt.contradictions(with: proof).isEmpty)
+    }
+  }
+
+  @Test func anAnswerToAnotherReceiptIsFoundOut() async throws {
+    try await Self.run(Self.world(), makesReceipts: true) { setting in
+      let mine = try await setting.payload("app", ["1", "2"])
+      let other = try await setting.payload("app", ["1"], #","signedDate":\#(Self.start - 86_400_000)"#)
+      let receipts =
+        #"{"payload":"\#(mine)","kind":"app","environment":"Production","bundleId":"com.example.game","#
+        + #""transactions":["1","2"],"answeredAs":"\#(other)"}"#
+      try await setting.simulator.control("world", Self.world(receipts: receipts))
+      guard case .genuine(let proof) = setting.judge.judge(mine).judgement,
+        case .verified(let receipt) = try await setting.simulator.verify(mine).outcome
+      else {
+        Issue.record("no answer")
+        return
+      }
+      #expect(receipt.contradictions(with: proof).contains(.missing(transactionId: "2")))
+      #expect(receipt.contradictions(with: proof).count == 2, "and it was made at another time")
+    }
+  }
+
+  @Test(arguments: ["all", "text", "milliseconds"])
+  func datesComeInEveryForm(dates: String) async throws {
+    let payload = SimulatedWorld.payload(77)
+    let receipts =
+      #"{"payload":"\#(payload)","kind":"app","environment":"Production","bundleId":"com.example.game","#
+      + #""transactions":["2","3"],"dates":"\#(dates)"}"#
+    try await Self.run(Self.world(receipts: receipts)) { setting in
+      guard case .verified(let receipt) = try await setting.simulator.verify(payload).outcome else {
+        Issue.record("not verified")
+        return
+      }
+      let refunded = try #require(receipt.facts.first)
+      #expect(refunded.revocation == .says(Revocation(date: Instant(milliseconds: Self.start - Self.hour), reason: 1)))
+      #expect(receipt.facts.map(\.expiresDate) == [nil, Instant(milliseconds: Self.start - 5 * Self.hour)])
+      #expect(receipt.creationDate == Instant(milliseconds: Self.start - 2 * Self.hour))
+      #expect(receipt.requestDate == Instant(milliseconds: Self.start))
+    }
+  }
+
+  @Test func aCancellationWhoseDateIsMissingInEveryFormContradicts() async throws {
+    let payload = SimulatedWorld.payload(77)
+    let receipts =
+      #"{"payload":"\#(payload)","kind":"app","environment":"Production","bundleId":"com.example.game","#
+      + #""transactions":["2"],"omit":["cancellation_date","cancellation_date_ms"]}"#
+    try await Self.run(Self.world(receipts: receipts)) { setting in
+      guard case .verified(let receipt) = try await setting.simulator.verify(payload).outcome else {
+        Issue.record("not verified")
+        return
+      }
+      #expect(receipt.contradictions == [.unreadableDate(transactionId: "2", field: "cancellation_date")])
+    }
+  }
+
+  // MARK: The Server API
+
+  @Test func anInvoiceIsLookedUp() async throws {
+    try await Self.run(Self.world()) { setting in
+      let answer = try await setting.client.lookUpOrder("MINVOICE1")
+      guard case .found(let transactions) = answer.outcome else {
+        Issue.record("\(answer)")
+        return
+      }
+      #expect(transactions.map(\.fact.transactionId) == ["1", "2"] && answer.refused == 0)
+      #expect(try await setting.client.lookUpOrder("MINVOICE2").outcome == .unknown)
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("DID_CHANGE_RENEWAL_PREF", "UPGRADE", "4"), ("OFFER_REDEEMED", "INITIAL_BUY", "5"), ("SUBSCRIBED", nil, "3"),
+      ("CONSUMPTION_REQUEST", nil, "1"),
+    ] as [(String, String?, String)])
+  func salesAreAnnouncedInEveryWay(type: String, subtype: String?, id: String) async throws {
+    try await Self.run(Self.world()) { setting in
+      let now = Instant(milliseconds: Self.start)
+      // The simulated clock stands where the world was made; what is asked for must not be older than Apple keeps.
+      let query = NotificationQuery(start: now - .days(2), end: now, type: type, subtype: subtype, now: now)
+      let answer = try await setting.client.notificationHistory(query, on: .production)
+      let notification = try #require(answer.notifications.first, "\(answer)")
+      #expect(answer.notifications.count == 1 && answer.end == .complete)
+      let fact = try #require(try notification.transaction?.get().fact)
+      #expect(fact.transactionId == id)
+      let reason = type == "CONSUMPTION_REQUEST" ? "FULFILLMENT_ISSUE" : nil
+      #expect(notification.consumptionRequestReason == reason && fact.consumptionRequestReason == reason)
+    }
+  }
+
+  @Test func whatCannotBeFetchedAgainIsKept() async throws {
+    try await Self.run(Self.world()) { setting in
+      let gems = try #require(try await setting.client.transactionInfo("1").fact)
+      #expect(gems.details.storefront == "DEU" && gems.details.appTransactionId == "704897469903783919")
+      let vip = try #require(try await setting.client.transactionInfo("4").fact)
+      #expect(vip.details.billingPlanType == "MONTHLY" && vip.details.previousOriginalTransactionId == "3")
+      #expect(vip.details.commitmentInfo?.contains(#""totalBillingPeriods":12"#) == true)
+      #expect(vip.details.subscriptionGroupIdentifier == "platinum.monthly")
+      let offer = try #require(try await setting.client.transactionInfo("5").fact)
+      #expect(offer.details.offerType == 3 && offer.details.offerIdentifier == "AUTUMN" && offer.hasOffer == true)
+      #expect(try await setting.client.transactionInfo("3").fact?.isUpgraded == true)
+      let restore = try #require(try await setting.client.transactionInfo("7").fact)
+      #expect(restore.originalTransactionId == "2" && restore.isRenewal == false)
+    }
+  }
+
+  @Test func oneItemOfSeveralIsAPart() async throws {
+    try await Self.run(Self.world()) { setting in
+      guard case .says(.some(let revocation)) = try await setting.client.transactionInfo("6").fact?.revocation else {
+        Issue.record("nothing told")
+        return
+      }
+      #expect(revocation.percentage == 25_000 && !revocation.isFull && revocation.isOfSomeItems)
+    }
+  }
+
+  @Test func appleCallsASubscriptionActiveAfterItsExpiry() async throws {
+    try await Self.run(Self.world()) { setting in
+      guard case .found(let found) = try await setting.client.subscriptionStatuses("4", on: .production).outcome else {
+        Issue.record("nothing found")
+        return
+      }
+      let fact = try #require(found.first { $0.transaction.fact.transactionId == "4" }?.transaction.fact)
+      #expect(fact.subscriptionStatus == .active)
+      #expect(fact.renewalDate == Instant(milliseconds: Self.start + 72 * Self.hour))
+    }
+  }
+
+  // MARK: Faults
+
+  @Test func aWorldHasItsFaults() async throws {
+    let faults = """
+      ,"faults":[{"path":"/production/inApps/v1/subscriptions","httpStatus":503,"next":1},
+       {"path":"/production/inApps/v1/transactions","subjects":["1"],"errorCode":4000000,"next":1},
+       {"path":"/production/inApps/v2/refund","fields":{"signedTransactions":null}},
+       {"path":"/production/inApps/v1/lookup","httpStatus":503,"retryAfter":3600000}]
+      """
+    try await Self.run(Self.world(faults)) { setting in
+      let client = setting.client
+      #expect(try await client.subscriptionStatuses("4", on: .production).silence?.reason == .appleError)
+      #expect(try await client.subscriptionStatuses("4", on: .production).silence == nil)
+      #expect(try await client.transactionInfo("2").fact?.transactionId == "2")
+      #expect(try await client.transactionInfo("1").outcome == .fault(.requestRefused(code: 4_000_000)))
+      #expect(try await client.transactionInfo("1").fact?.transactionId == "1")
+      #expect(try await client.refundHistory("2", on: .production).health == .failure)
+      guard case .unanswered(let silence) = try await client.lookUpOrder("MINVOICE1").outcome else {
+        Issue.record("answered")
+        return
+      }
+      #expect(silence.retryAfter != nil)
+    }
+  }
+
+  @Test func aShareOfQuestionsIsRefused() async throws {
+    let faults = #","faults":[{"path":"/production/inApps/v1/transactions","share":0.5,"httpStatus":401}]"#
+    try await Self.run(Self.world(faults)) { setting in
+      var refused = 0
+      for _ in 0..<40 {
+        if case .fault(.tokenRefused) = try await setting.client.transactionInfo("1").outcome { refused += 1 }
+      }
+      #expect((5...35).contains(refused))
+    }
+  }
+
+  @Test func anOutageBeginsAndEnds() async throws {
+    let outage = #","outages":[{"from":\#(Self.start),"until":\#(Self.start + Self.hour),"path":"/production/inApps"}]"#
+    try await Self.run(Self.world(outage)) { setting in
+      #expect(try await setting.client.transactionInfo("1").health == .failure)
+      try await setting.simulator.control("clock", #"{"advance":\#(Self.hour)}"#)
+      #expect(try await setting.client.transactionInfo("1").fact?.transactionId == "1")
+    }
+  }
+
+  @Test(arguments: [-1, 1, 21_001, 29_999, 2_147_483_647]) func undocumentedStatusesAreAnswered(status: Int)
+    async throws
+  {
+    let payload = SimulatedWorld.payload(77)
+    let receipts =
+      #"{"payload":"\#(payload)","kind":"app","environment":"Production","bundleId":"com.example.game","#
+      + #""transactions":["2"],"status":\#(status)}"#
+    try await Self.run(Self.world(receipts: receipts)) { setting in
+      let answer = try await setting.simulator.verify(payload)
+      #expect(answer.outcome == .review(status: status))
+    }
+  }
+}
