@@ -87,7 +87,7 @@ let package = Package(
     .target(
       name: "Run",
       dependencies: [
-        "AppStore", "Postgres", "Reconciliation", "Reporting", "Spreadsheet",
+        "AppStore", "CSystemCalls", "Postgres", "Reconciliation", "Reporting", "Spreadsheet",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),

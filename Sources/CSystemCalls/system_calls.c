@@ -3,7 +3,13 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 int file_exchange(const char *first, const char *second) {
   return renameat2(AT_FDCWD, first, AT_FDCWD, second, RENAME_EXCHANGE);
@@ -14,3 +20,34 @@ int file_rename_exclusively(const char *from, const char *to) {
 }
 
 int memory_return_blocks_from(int bytes) { return mallopt(M_MMAP_THRESHOLD, bytes); }
+
+void process_guard_memory(void) {
+  const struct rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+static void end_of_streams(int status, void *argument) {
+  // What ends with another status has failed for a reason of its own.
+  const int is_report = status >= 0 && status <= 4;
+  const int is_lost = fflush(stdout) != 0 || ferror(stdout) || fflush(stderr) != 0 || ferror(stderr);
+  if (is_report && is_lost) _exit(*(const int *)argument);
+}
+
+void streams_guard(int status) {
+  static int lost;
+  lost = status;
+  // Files get the lowest free number, hence from 0 on. Nothing can be written to /dev/full.
+  for (int stream = 0; stream <= 2; stream++) {
+    if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
+    if (open(stream == 0 ? "/dev/null" : "/dev/full", O_RDWR) == -1) open("/dev/null", O_RDONLY);
+  }
+  // A reader that went away is an error of the write.
+  signal(SIGPIPE, SIG_IGN);
+  on_exit(end_of_streams, &lost);
+}
+
+void standard_error_write(const char *bytes, size_t count) {
+  fwrite(bytes, 1, count, stderr);
+  fflush(stderr);
+}

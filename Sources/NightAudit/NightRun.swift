@@ -62,6 +62,7 @@ package struct NightRun: Sendable {
     defer { channels.close() }
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
+    try await requireSales()
     try await RunLock.acquire(session)
     let plan = try plan(request)
     let record = record(request, plan, runId: runId)
@@ -102,6 +103,7 @@ package struct NightRun: Sendable {
     defer { channels.close() }
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
+    try await requireSales()
     let summary = try await recheck(
       request, channels, runId: UUID().uuidString.lowercased(), session: session, deadline: deadline(request))
     await session.close()
@@ -124,6 +126,7 @@ package struct NightRun: Sendable {
 
   /// Only decides, from what is stored. Writes nothing to the database, and files only where `--out` says.
   package func reconcile(_ request: NightRequest) async throws -> NightOutcome {
+    try await requireSales()
     let plan = try plan(request)
     let began = ContinuousClock.now
     let record = record(request, plan, runId: UUID().uuidString.lowercased())

@@ -40,6 +40,25 @@ package struct ConnectionParameters {
     values.append(value)
   }
 
+  /// A connection string as keywords and values, without passwords; nil when it cannot be understood.
+  package static func summary(of conninfo: String) -> String? {
+    guard (try? ConnectionString(conninfo)) != nil else { return nil }
+    guard conninfo.contains("=") || conninfo.contains("://") else {
+      return conninfo.isEmpty ? "" : "dbname=\(conninfo)"
+    }
+    guard let options = unsafe PQconninfoParse(conninfo, nil) else { return nil }
+    defer { unsafe PQconninfoFree(options) }
+    var parts: [String] = []
+    var option = unsafe options
+    while let keyword = unsafe option.pointee.keyword.map({ unsafe String(cString: $0) }) {
+      if let value = unsafe option.pointee.val.map({ unsafe String(cString: $0) }) {
+        parts.append("\(keyword)=\(keyword.contains("password") ? "…" : value)")
+      }
+      unsafe option += 1
+    }
+    return parts.joined(separator: " ")
+  }
+
   /// The names of the options that a connection string sets.
   private static func options(of conninfo: String) throws(PostgresError) -> Set<String> {
     // libpq's own rule: anything else is the bare name of a database.

@@ -6,10 +6,21 @@ package enum SecretFile {
   /// What a key file holds, without the line break at its end.
   package static func read(_ path: String, key: String) throws(ConfigurationError) -> Secret {
     guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
-      throw ConfigurationError(key: key, problem: "\(path) cannot be read; check that it exists and who may read it")
+      throw ConfigurationError(
+        key: key, problem: "\(shown(path)) cannot be read; check that it exists and who may read it")
     }
     let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
-    guard !trimmed.isEmpty else { throw ConfigurationError(key: key, problem: "\(path) is empty") }
+    guard !trimmed.isEmpty else { throw ConfigurationError(key: key, problem: "\(shown(path)) is empty") }
     return Secret(trimmed)
+  }
+
+  /// A path as it may be shown. Where a path belongs the secret itself may have been put.
+  package static func shown(_ path: String) -> String {
+    let isPath = ["/", "./", "../", "~"].contains { path.hasPrefix($0) }
+    let isPlain = path.utf8.count <= 255 && path.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+    if isPath, isPlain { return path }
+    // A name in the working directory is one if there is such a file.
+    if isPlain, FileManager.default.fileExists(atPath: path) { return path }
+    return "(a value that is no path, not shown because it may be the secret itself)"
   }
 }

@@ -11,6 +11,8 @@ package struct Settings: Sendable {
     package var name: String
     package var bundleId: String
     package var appAppleId: Int64?
+    /// Needed where two apps share a product id.
+    package var sku: String?
     package var issuerId: String?
     package var keyId: String?
     package var privateKeyFile: String?
@@ -32,6 +34,32 @@ package struct Settings: Sendable {
 
   /// Which of Apple's interfaces receipts are checked with.
   package enum Channel: String, Sendable { case auto, serverApi, verifyReceipt }
+
+  /// Which nights are told to people.
+  package enum NotifyOn: String, Sendable { case change, always }
+
+  /// How our sales are compared with Apple's reports.
+  package struct TieOut: Sendable {
+    /// Where files lie that people have put there.
+    package var folder: String?
+    package var timeZoneName = "America/Los_Angeles"
+    package var trailingDays = 5
+    /// How long Apple's files are kept; nil: for ever.
+    package var keepRaw: Span? = .days(400)
+    /// From so many units on, what the shop does not report is major.
+    package var alertUnits = 10
+    package var alertShare = 0.001
+  }
+
+  /// The key that Apple's reports are fetched with.
+  package struct AppStoreConnect: Sendable {
+    package var issuerId: String?
+    package var keyId: String?
+    package var privateKeyFile: String?
+    package var vendorNumbers: [String] = []
+    package var url = "https://api.appstoreconnect.apple.com"
+    package var salesVersion = "1_0"
+  }
 
   /// libpq's connection string or URI; empty leaves everything to libpq's own variables and files.
   package var databaseURL = ""
@@ -65,6 +93,21 @@ package struct Settings: Sendable {
   /// Millionths of a major unit.
   package var amountToleranceMillionths: Int64 = 0
   package var testUsers: [String] = []
+  /// From this share of the first answers on, refusals of one kind are an outage; 1 switches it off.
+  package var systemicShare = 0.25
+  /// From this share of the orders on, a night that accuses is held; 1 holds nothing.
+  package var holdShare = 0.2
+  /// The days on which App Review bought in the sandbox.
+  package var reviewWindows: [Period] = []
+  /// How long evidence is kept that newer evidence has replaced; nil: for ever.
+  package var evidenceRetention: Span?
+  /// Who is told that a night begins and how it ended. A secret: whoever has it can tell the same.
+  package var pingURL: String?
+  package var notifyOn = NotifyOn.change
+  /// The file that node_exporter reads.
+  package var metricsTextfile: String?
+  package var tieOut = TieOut()
+  package var appStoreConnect = AppStoreConnect()
   package var reportDirectory = "reports"
   package var timeZoneName = "UTC"
   package var formats: Set<ReportFormat> = [.csv, .xlsx]
@@ -134,6 +177,9 @@ package struct Settings: Sendable {
     lines.append("report.timeZone=\(timeZoneName)")
     lines.append("report.formats=\(formats.map(\.rawValue).sorted().joined(separator: ","))")
     lines.append("report.workbookOrders=\(workbookOrders)")
+    let standard = Settings()
+    if systemicShare != standard.systemicShare { lines.append("audit.systemicShare=\(systemicShare)") }
+    for window in reviewWindows { lines.append("audit.reviewWindows=\(window.since)/\(window.until)") }
     if formats.contains(.csvExcel) { lines.append("report.excelLocale=\(excelLocale.name)") }
     // The key's own hash would be one that ids could be tried against; that of one word tells keys apart as well.
     if let pseudonyms { lines.append("report.pseudonymise=\(pseudonyms.pseudonym(of: "night-audit"))") }

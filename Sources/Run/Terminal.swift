@@ -1,6 +1,7 @@
+import CSystemCalls
 import Glibc
 
-/// What standard output is.
+/// Where people read what the program says.
 package enum Terminal {
   /// Columns of the terminal that standard output is; nil when it is none.
   package static var width: Int? {
@@ -8,5 +9,56 @@ package enum Terminal {
     var size = winsize()
     guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
     return Int(size.ws_col)
+  }
+
+  /// Text without anything that a terminal would obey, or that would show characters in another order than they are in:
+  /// ids come from customers. What is taken out is shown as `\u001B`, which is also how JSON spells it.
+  package static func plain(_ text: String) -> String {
+    guard text.unicodeScalars.contains(where: isActive) else { return text }
+    var plain = ""
+    for scalar in text.unicodeScalars {
+      guard isActive(scalar) else {
+        plain.unicodeScalars.append(scalar)
+        continue
+      }
+      let digits = String(scalar.value, radix: 16, uppercase: true)
+      plain += "\\u" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+    }
+    return plain
+  }
+
+  /// Whether a character does something instead of being shown: control characters but for tabulators and line feeds, marks
+  /// and overrides of direction, separators of lines.
+  private static func isActive(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    case 0x09, 0x0A: false
+    case 0..<0x20, 0x7F..<0xA0, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF: true
+    default: false
+    }
+  }
+
+  /// Writes to standard output. On a terminal nothing acts on it; elsewhere machines read it, and it stays as it is.
+  package static func print(_ text: String, terminator: String = "\n") {
+    Swift.print(isatty(STDOUT_FILENO) == 1 ? plain(text) : text, terminator: terminator)
+  }
+
+  /// Writes a line to standard error.
+  package static func complain(_ text: String) { writeError(plain(text) + "\n") }
+
+  /// Writes to standard error, as it is.
+  static func writeError(_ text: String) {
+    var text = text
+    text.withUTF8 { bytes in
+      bytes.withMemoryRebound(to: CChar.self) { standard_error_write($0.baseAddress, $0.count) }
+    }
+  }
+}
+
+/// What a process is before it does anything.
+package enum ProcessGuard {
+  /// Nothing that it says gets lost unnoticed, and nothing that it knows lands in a core file.
+  package static func stand() {
+    process_guard_memory()
+    streams_guard(ExitStatus.cannotWrite.rawValue)
   }
 }

@@ -22,7 +22,7 @@ package struct TextTable {
 
   /// Adds a row with one cell for each column.
   package mutating func add(_ cells: [String]) {
-    let cells = cells.map(TextTable.plain)
+    let cells = cells.map { Terminal.plain($0).replacing(/[\t\n]/, with: " ") }
     for (index, cell) in cells.enumerated() where index < widths.count {
       widths[index] = max(widths[index], cell.count)
     }
@@ -46,12 +46,5 @@ package struct TextTable {
     while line.last == " " { line.removeLast() }
     guard let width, width > 1, line.count > width else { return line }
     return line.prefix(width - 1) + "…"
-  }
-
-  /// Text from a database may hold what a terminal would obey.
-  private static func plain(_ text: String) -> String {
-    guard text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else { return text }
-    return String(
-      String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
   }
 }

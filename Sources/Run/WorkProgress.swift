@@ -67,5 +67,5 @@ package final class WorkProgress: Sendable {
     return text
   }
 
-  private func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+  private func write(_ text: String) { Terminal.writeError(text) }
 }

@@ -29,23 +29,35 @@ struct CommonOptions: ParsableArguments {
 
   /// Loads the settings and says what is odd about them.
   func settings() throws -> Settings {
-    let settings = try SettingsLoader.load(path: config, environment: ProcessInfo.processInfo.environment)
+    let settings = try loader().load()
     for warning in settings.warnings { logger.warning("\(warning)") }
     return settings
   }
 
-  /// Runs a command's body; every error becomes one line on stderr and its exit status.
+  /// The layers that settings come from.
+  func loader() throws -> SettingsLoader {
+    let file = try EnvironmentFile.adopt()
+    return try SettingsLoader(
+      path: config, environment: ProcessInfo.processInfo.environment, environmentFile: file)
+  }
+
+  /// Runs a command's body with the settings; every error becomes one line on stderr and its exit status.
   func reporting(_ body: (Settings, Logger) async throws -> ExitStatus) async throws {
+    try await concluding { try await body(try settings(), logger) }
+  }
+
+  /// Runs a command's body; every error becomes one line on stderr and its exit status.
+  func concluding(_ body: () async throws -> ExitStatus) async throws {
     let status: ExitStatus
     do {
-      status = try await body(try settings(), logger)
+      status = try await body()
     } catch let stopped as StopSignal.Stopped {
       throw ExitCode(stopped.reason.rawValue)
     } catch let error as ValidationError {
       throw error
     } catch {
       let status = ExitStatus(for: error)
-      FileHandle.standardError.write(Data("night-audit: \(error)\n".utf8))
+      Terminal.complain("night-audit: \(error)")
       throw ExitCode(status.rawValue)
     }
     if status != .complete { throw ExitCode(status.rawValue) }
@@ -60,7 +72,13 @@ extension CommonOptions {
       let signals = Signals(stop)
       defer { withExtendedLifetime(signals) {} }
       let progress = WorkProgress(logger: logger, isQuiet: quiet)
-      return try await body(settings, NightRun(settings: settings, logger: logger, stop: stop, progress: progress))
+      do {
+        return try await body(settings, NightRun(settings: settings, logger: logger, stop: stop, progress: progress))
+      } catch {
+        // What was cancelled says that it was, and not why.
+        if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
+        throw error
+      }
     }
   }
 }

@@ -3,6 +3,18 @@ import NightAudit
 import Run
 
 @main
+enum Program {
+  static func main() async {
+    ProcessGuard.stand()
+    let work = Task { await NightAuditCommand.main(nil) }
+    Signals.cancelling { work.cancel() }
+    await work.value
+  }
+}
+
+/// On a terminal nothing that is printed acts on it. In the place of Swift's own function in every command.
+func print(_ text: String, terminator: String = "\n") { Terminal.print(text, terminator: terminator) }
+
 struct NightAuditCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "night-audit",
@@ -27,6 +39,6 @@ struct NightAuditCommand: AsyncParsableCommand {
     version: Version.current,
     subcommands: [
       Run.self, Recheck.self, Reconcile.self, ExplainCommand.self, Findings.self, Runs.self, Init.self,
-      DoctorCommand.self, Trust.self,
+      DoctorCommand.self, ConfigCommand.self, Trust.self,
     ])
 }

@@ -57,8 +57,11 @@ struct DoctorCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    try await common.reporting { settings, _ in
-      let found = await Doctor(settings: settings).examine()
+    try await common.concluding {
+      let found: [Diagnosis]
+      do { found = await Doctor(settings: try common.settings()).examine() } catch let error as ConfigurationError {
+        found = [Diagnosis(subject: error.key, problem: error.problem)]
+      }
       if json {
         print(try DiagnosisText.json(found))
       } else {

@@ -1,6 +1,8 @@
 #ifndef SYSTEM_CALLS_H
 #define SYSTEM_CALLS_H
 
+#include <stddef.h>
+
 // What Swift's view of glibc leaves out: renameat2(2) is behind _GNU_SOURCE, malloc.h in no module.
 
 /// Swaps two paths in one step. 0, or -1 with errno.
@@ -13,5 +15,17 @@ int file_rename_exclusively(const char *from, const char *to);
 /// is freed. By itself glibc raises that bound to the largest block that was ever freed, and keeps what is smaller
 /// (mallopt(3), M_MMAP_THRESHOLD). 1, or 0 when it was refused.
 int memory_return_blocks_from(int bytes);
+
+/// Keeps the memory of this process, and of those that it starts, out of core files and from other users' debuggers:
+/// there are passwords in it.
+void process_guard_memory(void);
+
+/// Makes what was written to the standard streams count: a stream that was closed before the program began is one that
+/// cannot be written, and not the place of the next file that is opened; and an exit with one of the statuses of a report
+/// becomes `status` when something that was written got lost.
+void streams_guard(int status);
+
+/// Writes to the standard error stream, whose failure streams_guard finds.
+void standard_error_write(const char *bytes, size_t count);
 
 #endif

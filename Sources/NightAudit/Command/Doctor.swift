@@ -17,6 +17,15 @@ package struct Diagnosis: Sendable {
   /// The exit status that the problem would end a run with.
   package var status: ExitStatus = .configuration
 
+  package init(
+    subject: String, problem: String? = nil, warning: String? = nil, status: ExitStatus = .configuration
+  ) {
+    self.subject = subject
+    self.problem = problem
+    self.warning = warning
+    self.status = status
+  }
+
   /// Whether there is nothing to be mended.
   package var isFine: Bool { problem == nil && warning == nil }
 }

@@ -26,7 +26,7 @@ package struct ConfigurationFile {
   init(yaml: String, name: String) throws {
     let root: Node?
     do { root = try Yams.compose(yaml: yaml) } catch {
-      throw ConfigurationError(key: name, problem: "is not valid YAML: \(error)")
+      throw ConfigurationError(key: name, problem: "is not valid YAML\(Self.place(of: error)); \(Self.hint)")
     }
     guard let root else { return }
     if case .scalar(let scalar) = root, scalar.string.isEmpty { return }
@@ -42,16 +42,20 @@ package struct ConfigurationFile {
     case .mapping(let mapping):
       for (child, value) in mapping {
         guard let word = child.string, !word.isEmpty else {
-          throw ConfigurationError(key: key.isEmpty ? name : key, problem: "has a key that is not a word")
+          throw ConfigurationError(key: key.isEmpty ? name : Self.shown(key), problem: "has a key that is not a word")
         }
         try flatten(value, under: path + [word], name: name)
       }
     case .sequence(let sequence):
       let items = try sequence.map { item -> String in
-        guard case .scalar(let scalar) = item else {
-          throw ConfigurationError(key: key, problem: "must be a plain list of values")
+        if case .scalar(let scalar) = item { return scalar.string }
+        if case .mapping(let mapping) = item, let since = mapping["since"]?.string,
+          let until = mapping["until"]?.string,
+          mapping.count == 2
+        {
+          return "\(since)/\(until)"
         }
-        return scalar.string
+        throw ConfigurationError(key: Self.shown(key), problem: "must be a plain list of values")
       }
       try set(key, .list(items), name: name)
     case .scalar(let scalar):
@@ -59,13 +63,32 @@ package struct ConfigurationFile {
       if node.null != nil, scalar.style == .plain { return }
       try set(key, .scalar(scalar.string), name: name)
     case .alias:
-      throw ConfigurationError(key: key, problem: "uses a YAML alias, which settings do not support")
+      throw ConfigurationError(key: Self.shown(key), problem: "uses a YAML alias, which settings do not support")
     }
+  }
+
+  /// Where a parser stopped. Its own words quote the line, and lines hold passwords.
+  private static func place(of error: any Error) -> String {
+    let mark: Mark? =
+      switch error as? YamlError {
+      case .scanner(_, _, let mark, _), .parser(_, _, let mark, _), .composer(_, _, let mark, _): mark
+      default: nil
+      }
+    return mark.map { " at line \($0.line), column \($0.column)" } ?? ""
+  }
+
+  private static let hint = """
+    a value with a colon, a # or quotes in it goes into single quotes, and lines are indented with blanks
+    """
+
+  /// A key as it may be shown: what is no word may be a value that lost its key.
+  static func shown(_ key: String) -> String {
+    key.wholeMatch(of: /[A-Za-z0-9_.<>-]{1,100}/) == nil ? "(a key that is no word)" : key
   }
 
   private mutating func set(_ key: String, _ value: Value, name: String) throws {
     guard values.updateValue(value, forKey: key) == nil else {
-      throw ConfigurationError(key: key, problem: "is set twice in \(name)")
+      throw ConfigurationError(key: Self.shown(key), problem: "is set twice in \(name)")
     }
   }
 }

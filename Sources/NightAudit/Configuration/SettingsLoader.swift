@@ -12,74 +12,123 @@ package struct SettingsLoader {
   /// Where a configuration is looked for when `--config` names none, first one first.
   package static let searchedFiles = ["./night-audit.yaml", "/etc/night-audit/night-audit.yaml"]
 
-  private static let appFields = [
-    "bundleId", "appAppleId", "issuerId", "keyId", "privateKeyFile", "sharedSecretFile",
-  ]
-  private static let keys: Set<String> = [
-    "database.url", "database.salesUrl", "database.salesSchema", "appstore.apps", "appstore.channel", "appstore.productionUrl",
-    "appstore.sandboxUrl", "appstore.verifyReceiptUrl", "appstore.verifyReceiptSandboxUrl",
-    "appstore.rootCertificates", "appstore.pinRoots", "appstore.requestsPerSecond", "appstore.concurrency",
-    "appstore.timeout", "recheck.staleAfter", "recheck.refundWindow", "recheck.maxDuration", "recheck.batchSize",
-    "audit.lookback", "audit.deliveryGrace", "audit.evidenceGrace", "audit.notFoundGrace", "audit.matchWindow",
-    "audit.stuckAfter", "audit.subscriptionGrace", "audit.clockSkew", "audit.amountTolerance", "audit.testUsers",
-    "report.directory", "report.timeZone", "report.formats", "report.retention", "report.workbookOrders",
-    "report.excelLocale", "report.pseudonymise", "report.deliver",
-  ]
-
   private let reader: ConfigReader
   let fileValues: [String: ConfigurationFile.Value]
+  /// What is in the file, for messages.
+  private let fileName: String
   private let environment: [String: String]
+  private let environmentFile: EnvironmentFile.Outcome
+  /// What systemd hands over as credentials, by key: a path for a key that names a file, else the value.
+  private let credentials: [String: String]
 
-  /// Loads the settings.
+  /// Finds the file and reads it.
   ///
   /// - Parameters:
   ///   - path: the file that `--config` names; it must exist. nil looks in `searchedFiles`, where none need exist.
   ///   - environment: the process's environment.
+  ///   - environmentFile: which of it came from a file.
+  /// - Throws: `ConfigurationError` for an unreadable file.
+  package init(
+    path: String?, environment: [String: String], environmentFile: EnvironmentFile.Outcome = .init()
+  ) throws {
+    let found = path ?? Self.searchedFiles.first { FileManager.default.fileExists(atPath: $0) }
+    self.init(
+      file: try found.map { try ConfigurationFile(path: $0) }, name: found ?? "configuration", environment: environment,
+      environmentFile: environmentFile)
+  }
+
+  /// The settings, checked.
+  ///
   /// - Throws: `ConfigurationError` for an unreadable file, an unknown key, or a value that cannot be used.
   package static func load(path: String?, environment: [String: String]) throws -> Settings {
-    let found = path ?? searchedFiles.first { FileManager.default.fileExists(atPath: $0) }
-    let file = try found.map { try ConfigurationFile(path: $0) }
-    return try load(file: file, name: found ?? "configuration", environment: environment)
+    try SettingsLoader(path: path, environment: environment).load()
   }
 
   package static func load(file: ConfigurationFile?, name: String, environment: [String: String]) throws -> Settings {
-    let loader = SettingsLoader(values: file?.values ?? [:], environment: environment)
-    try loader.refuseUnknownKeys(in: name)
-    return try loader.settings()
+    try SettingsLoader(file: file, name: name, environment: environment, environmentFile: .init()).load()
   }
 
-  private init(values: [String: ConfigurationFile.Value], environment: [String: String]) {
-    fileValues = values
+  /// The settings, checked. Throws `ConfigurationError` for an unknown key, or a value that cannot be used.
+  package func load() throws -> Settings {
+    try refuseUnknownKeys(in: fileName)
+    return try settings()
+  }
+
+  private init(
+    file: ConfigurationFile?, name: String, environment: [String: String], environmentFile: EnvironmentFile.Outcome
+  ) {
+    fileValues = file?.values ?? [:]
+    fileName = name
     self.environment = environment
+    self.environmentFile = environmentFile
+    credentials = Self.credentials(in: environment["CREDENTIALS_DIRECTORY"])
+    func path(_ key: String) -> AbsoluteConfigKey { AbsoluteConfigKey(key.split(separator: ".").map(String.init)) }
     var content: [AbsoluteConfigKey: ConfigValue] = [:]
-    for (key, value) in values {
-      let path = AbsoluteConfigKey(key.split(separator: ".").map(String.init))
+    for (key, value) in fileValues {
       switch value {
-      case .scalar(let text): content[path] = ConfigValue(.string(text), isSecret: false)
-      case .list(let items): content[path] = ConfigValue(.stringArray(items), isSecret: false)
+      case .scalar(let text): content[path(key)] = ConfigValue(.string(text), isSecret: false)
+      case .list(let items): content[path(key)] = ConfigValue(.stringArray(items), isSecret: false)
       }
     }
+    let handedOver = credentials.map { (path($0.key), ConfigValue(.string($0.value), isSecret: true)) }
     reader = ConfigReader(providers: [
       EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "night.audit"),
+      InMemoryProvider(values: Dictionary(uniqueKeysWithValues: handedOver)),
       InMemoryProvider(values: content),
     ])
   }
 
+  /// systemd's `LoadCredential=app.game.privateKeyFile:/etc/…`: a credential has the name of its key (systemd.exec(5)).
+  private static func credentials(in directory: String?) -> [String: String] {
+    guard let directory, let names = try? FileManager.default.contentsOfDirectory(atPath: directory) else { return [:] }
+    var credentials: [String: String] = [:]
+    for name in names {
+      guard let key = SettingKey.named(name) else { continue }
+      let path = "\(directory)/\(name)"
+      if case .file = key.secrecy {
+        credentials[name] = path
+      } else if let text = try? String(contentsOfFile: path, encoding: .utf8) {
+        credentials[name] = text.trimmingCharacters(in: .whitespacesAndNewlines)
+      }
+    }
+    return credentials
+  }
+
+  /// Where a setting was set; nil when it was not.
+  func origin(of key: SettingKey) -> String? {
+    if environment[key.variable] != nil {
+      return environmentFile.adopted.contains(key.variable)
+        ? "\(EnvironmentFile.path) \(key.variable)" : "environment \(key.variable)"
+    }
+    if credentials[key.name] != nil { return "credential \(key.name)" }
+    return fileValues[key.name] == nil ? nil : fileName
+  }
+
+  /// The names of the sections `app.<name>` or `deliver.<name>` that are configured somewhere.
+  func sections(_ kind: String) -> [String] {
+    var names = list(kind == "app" ? "appstore.apps" : "report.deliver") ?? []
+    for key in (Array(fileValues.keys) + credentials.keys).sorted() where key.hasPrefix(kind + ".") {
+      let name = String(key.split(separator: ".")[1])
+      if !names.contains(name) { names.append(name) }
+    }
+    return names.isEmpty && kind == "app" ? ["app"] : names
+  }
+
   private func refuseUnknownKeys(in name: String) throws {
-    for key in fileValues.keys.sorted() where !SettingsLoader.keys.contains(key) {
+    for key in fileValues.keys.sorted() where SettingKey.named(key) == nil {
       let parts = key.split(separator: ".")
-      if parts.count == 3, parts[0] == "app", SettingsLoader.appFields.contains(String(parts[2])) { continue }
-      if parts.count == 3, parts[0] == "deliver", SettingsLoader.dispatchFields.contains(String(parts[2])) { continue }
-      if key.hasPrefix(SettingsLoader.ownersPrefix), parts.count == 3 { continue }
+      let shown = ConfigurationFile.shown(key)
       if parts.count > 3, parts[0] == "app" || parts[0] == "deliver" {
         throw ConfigurationError(
-          key: key, problem: "has a name of more than one word (in \(name)); give \(parts[0]).<name> one without dots")
+          key: shown, problem: "has a name of more than one word (in \(name)); give \(parts[0]).<name> one without dots"
+        )
       }
-      let known = SettingsLoader.keys.union(SettingsLoader.appFields.map { "app.<name>.\($0)" })
-        .union(SettingsLoader.dispatchFields.map { "deliver.<name>.\($0)" })
+      let known =
+        SettingKey.all.map(\.name) + SettingKey.ofApp.map { "app.<name>.\($0.name)" }
+        + SettingKey.ofDelivery.map { "deliver.<name>.\($0.name)" }
       let nearest = known.min { (distance($0, key), $0) < (distance($1, key), $1) }
       throw ConfigurationError(
-        key: key, problem: "is no setting of night-audit (in \(name)); did you mean \(nearest ?? "another key")?")
+        key: shown, problem: "is no setting of night-audit (in \(name)); did you mean \(nearest ?? "another key")?")
     }
   }
 
@@ -142,7 +191,8 @@ package struct SettingsLoader {
     try loadReportSettings(into: &settings)
     settings.workbookOrders = try count("report.workbookOrders", settings.workbookOrders, least: 0)
     settings.deliver = try dispatchTargets()
-    settings.warnings = unknownVariables()
+    try loadFurtherSettings(into: &settings)
+    settings.warnings = unknownVariables() + [environmentFile.warning].compactMap(\.self)
     return settings
   }
 
@@ -189,6 +239,7 @@ package struct SettingsLoader {
       }
       app.appAppleId = number
     }
+    app.sku = text(prefix + "sku")
     app.issuerId = text(prefix + "issuerId")
     app.keyId = text(prefix + "keyId")
     app.privateKeyFile = text(prefix + "privateKeyFile")
@@ -209,17 +260,17 @@ package struct SettingsLoader {
 
   private func configKey(_ key: String) -> ConfigKey { ConfigKey(key.split(separator: ".").map(String.init)) }
 
-  private func span(_ key: String, _ standard: Span) throws -> Span {
+  func span(_ key: String, _ standard: Span) throws -> Span {
     guard let text = text(key) else { return standard }
     guard let span = DurationText.parse(text) else { throw badDuration(key, text) }
     return span
   }
 
-  private func badDuration(_ key: String, _ text: String) -> ConfigurationError {
+  func badDuration(_ key: String, _ text: String) -> ConfigurationError {
     ConfigurationError(key: key, problem: "\(text) is no duration; write a number and s, m, h or d, such as 90s or 7d")
   }
 
-  private func count(_ key: String, _ standard: Int, least: Int = 1) throws -> Int {
+  func count(_ key: String, _ standard: Int, least: Int = 1) throws -> Int {
     guard let text = text(key) else { return standard }
     guard let number = Int(text), number >= least else {
       throw ConfigurationError(key: key, problem: "\(text) is no whole number of \(least) or more")
@@ -227,7 +278,7 @@ package struct SettingsLoader {
     return number
   }
 
-  private func number(_ key: String, _ standard: Double) throws -> Double {
+  func number(_ key: String, _ standard: Double) throws -> Double {
     guard let text = text(key) else { return standard }
     guard let number = Double(text), number >= 0, number.isFinite else {
       throw ConfigurationError(key: key, problem: "\(text) is no number of 0 or more")
@@ -265,7 +316,7 @@ package struct SettingsLoader {
     return word
   }
 
-  private func url(_ key: String, _ standard: String) throws -> String {
+  func url(_ key: String, _ standard: String) throws -> String {
     guard let text = text(key) else { return standard }
     do throws(EndpointURLError) {
       return try EndpointURL(text).text
@@ -277,21 +328,10 @@ package struct SettingsLoader {
   // MARK: - What the report states about its configuration
 
   private func unknownVariables() -> [String] {
-    let known = Set(SettingsLoader.keys.map(variable))
+    let known = Set(SettingKey.all.map(\.variable))
     return environment.keys.sorted().filter {
       $0.hasPrefix("NIGHT_AUDIT_") && !known.contains($0) && !$0.hasPrefix("NIGHT_AUDIT_APP_")
         && !$0.hasPrefix("NIGHT_AUDIT_DELIVER_")
     }.map { "The environment variable \($0) is no setting of night-audit." }
-  }
-
-  private func variable(_ key: String) -> String {
-    key.reduce(into: "NIGHT_AUDIT_") { name, letter in
-      if letter == "." {
-        name += "_"
-      } else {
-        if letter.isUppercase { name += "_" }
-        name += letter.uppercased()
-      }
-    }
   }
 }

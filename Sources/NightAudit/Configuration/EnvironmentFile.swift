@@ -1,0 +1,64 @@
+import Foundation
+import Glibc
+import Run
+
+/// `/etc/night-audit/environment`: what cron's line and systemd's unit hand to a night, a command typed by hand reads too.
+package enum EnvironmentFile {
+  package static let path = "/etc/night-audit/environment"
+
+  /// What came of reading it.
+  package struct Outcome: Sendable {
+    /// The variables that it set, because the process had none of these names.
+    package var adopted: Set<String> = []
+    /// Why it could not be read although it is there.
+    package var warning: String?
+
+    package init() {}
+  }
+
+  /// Sets what the file sets and the process does not. libpq reads its own variables from the process.
+  ///
+  /// - Throws: `ConfigurationError` for a line that is none, without a word of it.
+  package static func adopt(_ path: String = path) throws(ConfigurationError) -> Outcome {
+    var outcome = Outcome()
+    guard access(path, F_OK) == 0 else { return outcome }
+    guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+      outcome.warning = """
+        \(path) may not be read by this user, so that what it sets is missing here; run the command as the user that \
+        runs the nights, or give it read access
+        """
+      return outcome
+    }
+    for (name, value) in try assignments(in: text, path: path) where getenv(name) == nil {
+      setenv(name, value, 1)
+      outcome.adopted.insert(name)
+    }
+    return outcome
+  }
+
+  /// The lines `NAME=value` as a shell and systemd both read them; a later one wins.
+  static func assignments(in text: String, path: String) throws(ConfigurationError) -> [String: String] {
+    var assignments: [String: String] = [:]
+    for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+      let line = line.trimmingCharacters(in: .whitespacesAndNewlines)
+      if line.isEmpty || line.hasPrefix("#") || line.hasPrefix(";") { continue }
+      guard let equals = line.firstIndex(of: "="), line[..<equals].wholeMatch(of: /[A-Za-z_][A-Za-z0-9_]*/) != nil,
+        let value = unquoted(String(line[line.index(after: equals)...]))
+      else {
+        throw ConfigurationError(
+          key: path, problem: "line \(index + 1) is not NAME=value, without blanks around the sign")
+      }
+      assignments[String(line[..<equals])] = value
+    }
+    return assignments
+  }
+
+  /// nil for quotes that do not end.
+  private static func unquoted(_ text: String) -> String? {
+    guard let quote = text.first, quote == "\"" || quote == "'" else { return text }
+    guard text.count > 1, text.last == quote else { return nil }
+    let content = text.dropFirst().dropLast()
+    if quote == "'" { return String(content) }
+    return String(content).replacing("\\\"", with: "\"").replacing("\\\\", with: "\\")
+  }
+}

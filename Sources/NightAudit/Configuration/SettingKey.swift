@@ -1,0 +1,98 @@
+/// One setting's name, what it is without being set, and whether its value may be shown.
+package struct SettingKey: Sendable {
+  /// As it is written in the file: `audit.lookback`.
+  package var name: String
+  /// The default, as it would be written; empty where there is none.
+  package var standard: String
+  /// How much of a value may be shown.
+  package var secrecy = Secrecy.none
+
+  package enum Secrecy: Sendable {
+    case none
+    /// A connection string, of which all but the password may be shown.
+    case connection
+    /// A URL whose path is a password.
+    case pathOfURL
+    /// The name of a file that holds a secret. Where something else stands it may be the secret itself.
+    case file
+  }
+
+  private init(_ name: String, _ standard: String = "", _ secrecy: Secrecy = .none) {
+    self.name = name
+    self.standard = standard
+    self.secrecy = secrecy
+  }
+
+  /// The settings that there are once.
+  package static let all: [SettingKey] = [
+    SettingKey("database.url", "", .connection), SettingKey("database.salesUrl", "", .connection),
+    SettingKey("database.salesSchema", "sales"), SettingKey("appstore.apps"), SettingKey("appstore.channel", "auto"),
+    SettingKey("appstore.productionUrl", "https://api.storekit.apple.com"),
+    SettingKey("appstore.sandboxUrl", "https://api.storekit-sandbox.apple.com"),
+    SettingKey("appstore.verifyReceiptUrl", "https://buy.itunes.apple.com/verifyReceipt"),
+    SettingKey("appstore.verifyReceiptSandboxUrl", "https://sandbox.itunes.apple.com/verifyReceipt"),
+    SettingKey("appstore.rootCertificates", "/etc/night-audit/apple-roots"), SettingKey("appstore.pinRoots", "true"),
+    SettingKey("appstore.requestsPerSecond", "25"), SettingKey("appstore.concurrency", "256"),
+    SettingKey("appstore.timeout", "30s"), SettingKey("recheck.staleAfter", "7d"),
+    SettingKey("recheck.refundWindow", "120d"), SettingKey("recheck.maxDuration", "2h"),
+    SettingKey("recheck.batchSize", "1000"), SettingKey("audit.lookback", "120d"),
+    SettingKey("audit.deliveryGrace", "1h"), SettingKey("audit.evidenceGrace", "1h"),
+    SettingKey("audit.notFoundGrace", "24h"), SettingKey("audit.matchWindow", "72h"),
+    SettingKey("audit.stuckAfter", "48h"), SettingKey("audit.subscriptionGrace", "16d"),
+    SettingKey("audit.clockSkew", "5m"), SettingKey("audit.amountTolerance", "0"), SettingKey("audit.testUsers"),
+    SettingKey("audit.systemicShare", "0.25"), SettingKey("audit.holdShare", "0.2"),
+    SettingKey("audit.reviewWindows"), SettingKey("evidence.retention", "forever"),
+    SettingKey("report.directory", "reports"), SettingKey("report.timeZone", "UTC"),
+    SettingKey("report.formats", "csv,xlsx"), SettingKey("report.retention", "forever"),
+    SettingKey("report.workbookOrders", "100000"), SettingKey("report.excelLocale", "en-US"),
+    SettingKey("report.pseudonymise", "", .file), SettingKey("report.deliver"),
+    SettingKey("notify.pingUrl", "", .pathOfURL), SettingKey("notify.on", "change"), SettingKey("metrics.textfile"),
+    SettingKey("appStoreConnect.issuerId"), SettingKey("appStoreConnect.keyId"),
+    SettingKey("appStoreConnect.privateKeyFile", "", .file), SettingKey("appStoreConnect.vendorNumbers"),
+    SettingKey("appStoreConnect.url", "https://api.appstoreconnect.apple.com"),
+    SettingKey("appStoreConnect.salesVersion", "1_0"), SettingKey("tieOut.folder"),
+    SettingKey("tieOut.timeZone", "America/Los_Angeles"), SettingKey("tieOut.trailingDays", "5"),
+    SettingKey("tieOut.keepRaw", "400d"), SettingKey("tieOut.alertUnits", "10"),
+    SettingKey("tieOut.alertShare", "0.001"),
+  ]
+
+  /// Those of a section `app.<name>`.
+  static let ofApp: [SettingKey] = [
+    SettingKey("bundleId"), SettingKey("appAppleId"), SettingKey("sku"), SettingKey("issuerId"), SettingKey("keyId"),
+    SettingKey("privateKeyFile", "", .file), SettingKey("sharedSecretFile", "", .file),
+  ]
+
+  /// Those of a section `deliver.<name>`.
+  static let ofDelivery: [SettingKey] = SettingsLoader.dispatchFields.map { field in
+    SettingKey(field, "", ["passwordFile", "privateKeyFile"].contains(field) ? .file : .none)
+  }
+
+  /// The setting of a key in full, of whatever section; nil when there is none.
+  static func named(_ key: String) -> SettingKey? {
+    if let single = all.first(where: { $0.name == key }) { return single }
+    let parts = key.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    guard parts.count == 3, !parts[1].isEmpty else { return nil }
+    let section: [SettingKey]
+    switch parts[0] {
+    case "app": section = ofApp
+    case "deliver": section = ofDelivery
+    case "findings": return parts[1] == "owners" ? SettingKey(key) : nil
+    default: return nil
+    }
+    guard var found = section.first(where: { $0.name == parts[2] }) else { return nil }
+    found.name = key
+    return found
+  }
+
+  /// The name of the environment variable that sets it.
+  package var variable: String {
+    name.reduce(into: "NIGHT_AUDIT_") { variable, letter in
+      if letter == "." {
+        variable += "_"
+      } else {
+        if letter.isUppercase { variable += "_" }
+        variable += letter.uppercased()
+      }
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import Foundation
+import Postgres
+import Run
+
+/// Every setting, what it is and where that comes from: `config show`. Secrets are masked.
+package struct SettingsListing: Sendable {
+  package struct Line: Encodable, Sendable {
+    package var key: String
+    /// nil where nothing is set and there is no default.
+    package var value: String?
+    /// `default`, or where it was set.
+    package var origin: String
+  }
+
+  package let lines: [Line]
+
+  package init(_ loader: SettingsLoader) {
+    var keys = SettingKey.all
+    for section in loader.sections("app") {
+      keys += SettingKey.ofApp.compactMap { SettingKey.named("app.\(section).\($0.name)") }
+    }
+    for section in loader.sections("deliver") {
+      keys += SettingKey.ofDelivery.compactMap { SettingKey.named("deliver.\(section).\($0.name)") }
+    }
+    keys += loader.fileValues.keys.filter { $0.hasPrefix(SettingsLoader.ownersPrefix) }.sorted()
+      .compactMap(SettingKey.named)
+    lines = keys.map { key in
+      guard let origin = loader.origin(of: key), let values = loader.list(key.name) else {
+        return Line(key: key.name, value: key.standard.isEmpty ? nil : key.standard, origin: "default")
+      }
+      return Line(key: key.name, value: values.map { Self.shown($0, key) }.joined(separator: ","), origin: origin)
+    }
+  }
+
+  private static func shown(_ value: String, _ key: SettingKey) -> String {
+    switch key.secrecy {
+    case .none: value
+    case .connection: ConnectionParameters.summary(of: value) ?? "(hidden: it cannot be understood)"
+    case .pathOfURL:
+      URLComponents(string: value).flatMap { parts in parts.host.map { "\(parts.scheme ?? "https")://\($0)/…" } }
+        ?? "(hidden)"
+    case .file: SecretFile.shown(value)
+    }
+  }
+
+  /// A table for people.
+  package func table(width: Int?) -> String {
+    var table = TextTable([.left("KEY"), .left("VALUE"), .left("FROM")])
+    for line in lines { table.add([line.key, line.value ?? "-", line.origin]) }
+    return table.text(width: width)
+  }
+
+  package var json: String { get throws { try MachineText.json(lines) } }
+}

@@ -1,0 +1,37 @@
+import ArgumentParser
+import Foundation
+import NightAudit
+import Run
+
+/// `night-audit config`
+struct ConfigCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "config", abstract: "Look at the configuration.", subcommands: [ShowConfig.self],
+    defaultSubcommand: ShowConfig.self)
+}
+
+/// `night-audit config show`
+struct ShowConfig: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "show", abstract: "Every key, its value, and where that comes from; secrets are masked.",
+    discussion: """
+      Shows what is set even where it cannot be used; night-audit doctor says what is wrong with it.
+
+      Examples:
+        night-audit config show
+        night-audit config show --config /etc/night-audit/night-audit.yaml --json
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  @Flag(help: "Print JSON.")
+  var json = false
+
+  func run() async throws {
+    try await common.concluding {
+      let listing = SettingsListing(try common.loader())
+      print(json ? try listing.json : listing.table(width: Terminal.width))
+      return .complete
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import Foundation
+import Testing
+
+/// What the program does when nobody can read what it says.
+@Suite struct StandardStreamsTests {
+  /// Runs the program in a shell, with its path as `$0`; what is printed ends with the exit status.
+  private func shell(_ command: String) async throws -> String {
+    let program = Program.nightAudit.executable.path
+    let result = try await Program(path: "/bin/sh").run(["-c", "\(command); echo status=$?", program])
+    return result.output + result.errors
+  }
+
+  private static let config = "--config /nonexistent.yaml"
+
+  @Test(
+    "output that is lost is an error, and never a crash",
+    arguments: [
+      ("$0 --version > /dev/full", 73), ("$0 --help > /dev/full", 73), ("$0 --version >&-", 73),
+      ("$0 config show > /dev/full", 73), ("$0 config show --json >&-", 73),
+      ("$0 --version < /dev/null > /dev/null", 0),
+      ("$0 --version 2>&- > /dev/null", 0), ("$0 config show --config /nonexistent 2> /dev/full", 78),
+      ("$0 config show --config /nonexistent 2>&-", 78), ("$0 doctor --config /nonexistent --json > /dev/full", 78),
+      ("$0 nonsense 2>&-", 64), ("$0 config show --config /nonexistent >&- 2>&- <&-", 78),
+    ])
+  func lost(_ command: String, status: Int) async throws {
+    let said = try await shell(command)
+    #expect(said.hasSuffix("status=\(status)\n"), "\(command): \(said)")
+  }
+
+  @Test("doctor answers in JSON when there is no configuration to examine")
+  func doctorWithoutConfiguration() async throws {
+    let said = try await shell("$0 doctor --json \(Self.config)")
+    #expect(said.hasSuffix("status=78\n"))
+    let json = try JSONSerialization.jsonObject(with: Data(said.split(separator: "status=")[0].utf8))
+    let list = try #require(json as? [[String: Any]])
+    #expect(list.first?["subject"] as? String == "/nonexistent.yaml")
+    #expect(list.first?["ok"] as? Bool == false)
+  }
+
+  @Test("nothing of the process lands in a core file")
+  func coreFiles() async throws {
+    // The limit of the program, asked of a program that it starts, would need a night: the kernel tells both of a process.
+    let said = try await shell(
+      "ulimit -c unlimited; mkfifo /tmp/core-$$; $0 config show --config /tmp/core-$$ & p=$!; "
+        + "while ! grep -q 'core file size *0 *0' /proc/$p/limits; do kill -0 $p || break; done; "
+        + "grep 'core file size' /proc/$p/limits; echo > /tmp/core-$$; rm /tmp/core-$$; wait $p")
+    #expect(said.contains(/Max core file size\s+0\s+0/), "\(said)")
+  }
+}

@@ -1,0 +1,193 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Testing
+
+@testable import NightAudit
+@testable import Run
+
+/// All keys, their defaults, and where values come from.
+@Suite struct SettingKeyTests {
+  private let app = "app: {game: {bundleId: com.example.game}}\n"
+
+  private func load(_ yaml: String, _ environment: [String: String] = [:]) throws -> Settings {
+    try SettingsLoader.load(
+      file: try ConfigurationFile(yaml: yaml, name: "test.yaml"), name: "test.yaml", environment: environment)
+  }
+
+  @Test("a default that is written out changes nothing", arguments: SettingKey.all.filter { !$0.standard.isEmpty })
+  func defaults(_ key: SettingKey) throws {
+    let written = try load(app + "\(key.name): \(key.standard.contains(",") ? "[\(key.standard)]" : key.standard)\n")
+    // Sets print their elements in any order.
+    #expect(String(describing: written).sorted() == String(describing: try load(app)).sorted())
+  }
+
+  @Test("every further key arrives with its type")
+  func further() throws {
+    let settings = try load(
+      """
+      app: {game: {bundleId: com.example.game, sku: G1}}
+      audit:
+        systemicShare: 1
+        holdShare: 0.5
+        reviewWindows:
+          - {since: 2026-11-01, until: 2026-11-03}
+          - since: 2026-12-01
+            until: 2026-12-01
+      evidence.retention: 90d
+      notify: {pingUrl: "https://hc-ping.com/abc", on: always}
+      metrics.textfile: /var/lib/node_exporter/night_audit.prom
+      database: {salesUrl: "host=replica"}
+      tieOut: {folder: /srv/apple, timeZone: Europe/Berlin, trailingDays: 7, keepRaw: forever, alertUnits: 3, alertShare: 0.01}
+      appStoreConnect: {issuerId: i, keyId: k, privateKeyFile: /k.p8, vendorNumbers: [85012345, 85012346], salesVersion: 1_1}
+      """)
+    #expect(settings.apps.first?.sku == "G1")
+    #expect(settings.systemicShare == 1)
+    #expect(settings.holdShare == 0.5)
+    #expect(settings.reviewWindows.map(\.until) == ["2026-11-03", "2026-12-01"])
+    #expect(settings.evidenceRetention == .days(90))
+    #expect(settings.pingURL == "https://hc-ping.com/abc")
+    #expect(settings.notifyOn == .always)
+    #expect(settings.metricsTextfile == "/var/lib/node_exporter/night_audit.prom")
+    #expect(settings.salesURL == "host=replica")
+    #expect(settings.tieOut.folder == "/srv/apple")
+    #expect(settings.tieOut.timeZoneName == "Europe/Berlin")
+    #expect(settings.tieOut.trailingDays == 7)
+    #expect(settings.tieOut.keepRaw == nil)
+    #expect(settings.tieOut.alertUnits == 3)
+    #expect(settings.tieOut.alertShare == 0.01)
+    #expect(settings.appStoreConnect.vendorNumbers == ["85012345", "85012346"])
+    #expect(settings.appStoreConnect.salesVersion == "1_1")
+    #expect(settings.digest != (try load(app)).digest)
+    let byEnvironment = try load(
+      app, ["NIGHT_AUDIT_AUDIT_REVIEW_WINDOWS": "2026-11-01/2026-11-03,2026-12-01/2026-12-01"])
+    #expect(byEnvironment.reviewWindows == settings.reviewWindows)
+  }
+
+  @Test(
+    "what cannot be meant is refused by its key",
+    arguments: [
+      ("audit.systemicShare: 25", "audit.systemicShare"), ("audit.holdShare: -1", "audit.holdShare"),
+      ("audit.reviewWindows: [2026-11-03/2026-11-01]", "audit.reviewWindows"),
+      ("audit.reviewWindows: [{since: 2026-11-03}]", "audit.reviewWindows"),
+      ("evidence.retention: 0d", "evidence.retention"), ("notify.on: never", "notify.on"),
+      ("notify.pingUrl: ftp://s3cret", "notify.pingUrl"), ("metrics.textfile: metrics.txt", "metrics.textfile"),
+      ("tieOut.timeZone: Mars", "tieOut.timeZone"), ("tieOut.trailingDays: 0", "tieOut.trailingDays"),
+      ("appStoreConnect.vendorNumbers: [abc]", "appStoreConnect.vendorNumbers"),
+      ("appStoreConnect.privateKeyFile: /k.p8", "appStoreConnect.keyId"),
+      ("appStoreConnect: {privateKeyFile: /k.p8, keyId: k}", "appStoreConnect.vendorNumbers"),
+      ("appStoreConnect.salesVersion: new", "appStoreConnect.salesVersion"),
+      ("findings.owners.nobody: anna", "findings.owners.nobody"), ("app.game.unknown: 1", "app.game.unknown"),
+    ])
+  func refused(_ yaml: String, key: String) throws {
+    let error = #expect(throws: ConfigurationError.self) { try load(app + yaml + "\n") }
+    #expect(error?.key == key)
+    #expect(error.map { !"\($0)".contains("s3cret") } == true)
+  }
+
+  @Test(
+    "an error in the file shows no line of it",
+    arguments: [
+      "database:\n  url: postgresql://u:s3cret@h/db\n bad: [", "database: {url: 's3cret}", "url: *s3cret",
+      "a: b: s3cret", "\tdatabase: s3cret", "postgresql://u:s3cret@h/db: 1", "? [s3cret]\n: x", "s3cret s3cret: 1",
+      "database.url: {s3cret x: 1}", "database.url: [[s3cret]]", "s3cret", "database: s3cret\ndatabase: s3cret",
+      "\"s3cret\\q\": 1",
+    ])
+  func brokenFile(_ yaml: String) {
+    let error = #expect(throws: ConfigurationError.self) { try load(yaml) }
+    for part in ["s3cret"] {
+      #expect(error.map { !"\($0)".contains(part) } == true, "\(String(describing: error))")
+    }
+  }
+
+  @Test(
+    "a secret where the name of a file belongs is not shown",
+    arguments: [
+      "s3cret", "-----BEGIN PRIVATE KEY-----\ns3cret", "s3/cret+s3cret==", String(repeating: "s3cret", count: 99),
+    ])
+  func secretForAPath(_ value: String) {
+    let error = #expect(throws: ConfigurationError.self) { try SecretFile.read(value, key: "app.game.privateKeyFile") }
+    #expect(error.map { !"\($0)".contains("s3") && !"\($0)".contains("cret+") } == true)
+    #expect(SecretFile.shown("/etc/night-audit/key.p8") == "/etc/night-audit/key.p8")
+  }
+
+  @Test("the listing names every key once, where it comes from, and no secret")
+  func listing() throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let file = directory.appendingPathComponent("night-audit.yaml").path
+    try """
+    app: {game: {bundleId: com.example.game, sharedSecretFile: s3cret}}
+    database: {salesUrl: "postgresql://reader:s3cret@replica:5433/shop"}
+    notify: {pingUrl: "https://hc-ping.com/s3cret"}
+    audit: {lookback: 30d}
+    report: {retention: 90d}
+    """.write(toFile: file, atomically: false, encoding: .utf8)
+    let credentials = directory.appendingPathComponent("credentials").path
+    try FileManager.default.createDirectory(atPath: credentials, withIntermediateDirectories: false)
+    try "postgresql://u:s3cret@h/db\n".write(toFile: credentials + "/database.url", atomically: false, encoding: .utf8)
+    try "key".write(toFile: credentials + "/app.game.privateKeyFile", atomically: false, encoding: .utf8)
+    var environmentFile = EnvironmentFile.Outcome()
+    environmentFile.adopted = ["NIGHT_AUDIT_REPORT_RETENTION"]
+    let environment = [
+      "CREDENTIALS_DIRECTORY": credentials, "NIGHT_AUDIT_AUDIT_LOOKBACK": "60d", "NIGHT_AUDIT_REPORT_RETENTION": "80d",
+    ]
+    let loader = try SettingsLoader(path: file, environment: environment, environmentFile: environmentFile)
+    let settings = try loader.load()
+    #expect(settings.databaseURL == "postgresql://u:s3cret@h/db")
+    #expect(settings.apps.first?.privateKeyFile == credentials + "/app.game.privateKeyFile")
+    #expect(settings.retention == .days(80))
+    let listing = SettingsListing(loader)
+    let lines = Dictionary(uniqueKeysWithValues: listing.lines.map { ($0.key, $0) })
+    #expect(SettingKey.all.allSatisfy { lines[$0.name] != nil })
+    func line(_ key: String) -> String { "\(lines[key]?.value ?? "-") (\(lines[key]?.origin ?? ""))" }
+    #expect(line("audit.lookback") == "60d (environment NIGHT_AUDIT_AUDIT_LOOKBACK)")
+    #expect(line("report.retention") == "80d (/etc/night-audit/environment NIGHT_AUDIT_REPORT_RETENTION)")
+    #expect(line("database.url") == "user=u password=… dbname=db host=h (credential database.url)")
+    #expect(line("database.salesUrl") == "user=reader password=… dbname=shop host=replica port=5433 (\(file))")
+    #expect(line("notify.pingUrl") == "https://hc-ping.com/… (\(file))")
+    #expect(line("audit.matchWindow") == "72h (default)")
+    #expect(line("tieOut.folder") == "- (default)")
+    #expect(line("app.game.bundleId") == "com.example.game (\(file))")
+    #expect(!listing.table(width: nil).contains("s3cret"))
+    #expect(!(try listing.json).contains("s3cret"))
+  }
+
+  @Test("a file of variables is read as a shell and systemd read it")
+  func environmentFile() throws {
+    let found = try EnvironmentFile.assignments(
+      in: """
+        # a comment
+        ; another
+
+        PGHOST=db.internal
+          NIGHT_AUDIT_REPORT_TIME_ZONE="Europe/Berlin"\r
+        QUOTED='it costs $5'
+        ESCAPED="a \\"b\\""
+        EMPTY=
+        PGHOST=later
+        """, path: "environment")
+    #expect(
+      found == [
+        "PGHOST": "later", "NIGHT_AUDIT_REPORT_TIME_ZONE": "Europe/Berlin", "QUOTED": "it costs $5",
+        "ESCAPED": #"a "b""#, "EMPTY": "",
+      ])
+    for line in ["PGPASSWORD = s3cret", "export PGPASSWORD=s3cret", "s3cret", "A='s3cret", "1A=s3cret"] {
+      let error = #expect(throws: ConfigurationError.self) {
+        try EnvironmentFile.assignments(in: "A=1\n\(line)\n", path: "environment")
+      }
+      #expect(error.map { "\($0)".contains("line 2") && !"\($0)".contains("s3cret") } == true)
+    }
+    #expect(try EnvironmentFile.adopt("/nonexistent/environment").adopted.isEmpty)
+  }
+
+  @Test(
+    "nothing that a terminal obeys reaches one",
+    arguments: [
+      ("plain ünïcödé 日本 👩‍👩‍👧", "plain ünïcödé 日本 👩‍👩‍👧"), ("a\tb\nc", "a\tb\nc"),
+      ("\u{1B}[2Jgone", "\\u001B[2Jgone"), ("a\u{202E}b", "a\\u202Eb"), ("a\u{2066}b\u{200F}", "a\\u2066b\\u200F"),
+      ("a\rb\u{7}", "a\\u000Db\\u0007"), ("\u{9B}31m", "\\u009B31m"), ("\u{FEFF}\u{2028}", "\\uFEFF\\u2028"),
+    ])
+  func terminal(_ text: String, plain: String) { #expect(Terminal.plain(text) == plain) }
+}
