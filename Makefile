@@ -11,7 +11,7 @@ SEED ?= 1
 RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real-parts fuzz build install lint bench clean
+.PHONY: help demo test test-real-parts fuzz build install deb sbom lint bench clean
 
 help:
 	@echo 'make demo      one night on a sample shop: installs what is missing, builds, runs, shows the reports'
@@ -20,6 +20,8 @@ help:
 	@echo 'make fuzz      INPUTS=1000000 mutated inputs, drawn from SEED=1, into every decoder of what others send'
 	@echo 'make build     release build; the programs are in .build/release'
 	@echo 'make install   after make build: program, cron examples and configuration, below PREFIX=$(PREFIX)'
+	@echo 'make deb       Debian package in .build/deb'
+	@echo 'make sbom      night-audit.cdx.json: what the program is made of (CycloneDX); needs no build'
 	@echo 'make lint      swift format, strictly'
 	@echo 'make bench     benchmarks'
 	@echo 'make clean     removes what was built here'
@@ -64,6 +66,15 @@ install:
 	install -m 0644 cron/* '$(DESTDIR)$(PREFIX)/share/night-audit'
 	test -e '$(DESTDIR)$(SYSCONFDIR)/night-audit/night-audit.yaml' || \
 	  install -D -m 0640 cron/night-audit.yaml '$(DESTDIR)$(SYSCONFDIR)/night-audit/night-audit.yaml'
+
+# The newest build by `make build`, as a Debian package below .build/deb.
+deb: build
+	@Tests/Demo/requirements.sh deb
+	cron/debian/build.sh "$$($(RELEASE) --show-bin-path)/night-audit" .build/deb
+
+# What the program is made of, as CycloneDX: the Swift packages of the manifest and the system's libraries.
+sbom:
+	@python3 cron/sbom.py > .build-sbom.json && mv .build-sbom.json night-audit.cdx.json && echo night-audit.cdx.json
 
 lint:
 	$(SWIFT) format lint --strict -r Sources Tests Package.swift

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs with apt-get what is missing for a purpose, and nothing when nothing is.
-# usage: requirements.sh build|demo|test|real-parts
+# usage: requirements.sh build|deb|demo|test|real-parts
 set -euo pipefail
 
-purpose=${1:?usage: requirements.sh build|demo|test|real-parts}
+purpose=${1:?usage: requirements.sh build|deb|demo|test|real-parts}
 missing=()
 
 # need PACKAGE COMMAND...: the package is missing when the command fails.
@@ -35,6 +35,12 @@ case $purpose in
   demo)
     need postgresql has_server
     need postgresql-client command -v psql
+    ;;
+  deb)
+    need binutils command -v strip
+    need dpkg-dev command -v dpkg-shlibdeps
+    need help2man command -v help2man
+    need chrpath command -v chrpath
     ;;
   test)
     need postgresql has_server

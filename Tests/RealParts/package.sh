@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# The Debian package on a bare system: installs, answers, upgrades with its state, is removed and purged without a trace.
+# usage: package.sh PACKAGE.deb
+set -euo pipefail
+
+package=$(realpath "${1:?usage: package.sh PACKAGE.deb}")
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/.build/real-parts/bare-root
+[ "$(id -u)" -eq 0 ] || { echo "A bare system can only be made by root." >&2; exit 77; }
+
+say() { printf '\n%s\n' "$1"; }
+fail() { echo "package: $1" >&2; exit 1; }
+inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
+
+say "lintian"
+lintian --fail-on error "$package"
+
+say "A bare Debian 12"
+rm -rf "$root"
+debootstrap --variant=minbase bookworm "$root" >"$root.log" 2>&1 || { tail -n 20 "$root.log"; exit 1; }
+trap 'rm -rf "$root"' EXIT
+cp "$package" "$root/night-audit.deb"
+
+say "Install"
+inside apt-get install --quiet --quiet --yes --no-install-recommends /night-audit.deb
+inside night-audit --version
+inside night-audit help run >/dev/null
+inside getent passwd night-audit
+[ "$(inside stat -c '%U:%G %a' /var/lib/night-audit)" = "night-audit:night-audit 750" ] || fail "wrong rights of /var/lib/night-audit"
+[ "$(inside stat -c '%U:%G %a' /etc/night-audit/night-audit.yaml)" = "root:night-audit 640" ] || fail "wrong rights of the configuration"
+inside sh -c '! grep -rl /usr/local /lib/systemd/system/night-audit* /usr/share/doc/night-audit/examples' || fail "another prefix than the package's"
+# Without a database the doctor has something to say, and says it.
+inside night-audit doctor --json >"$root.doctor" && fail "the doctor is content without a database"
+python3 -m json.tool "$root.doctor" >/dev/null || fail "the doctor's answer is no JSON"
+
+say "Upgrade, with state"
+echo "# kept" >>"$root/etc/night-audit/night-audit.yaml"
+mkdir "$root/var/lib/night-audit/reports"
+inside dpkg --install --force-confold /night-audit.deb >/dev/null
+tail -n 1 "$root/etc/night-audit/night-audit.yaml" | grep --quiet '# kept' || fail "the upgrade took the configuration"
+[ -d "$root/var/lib/night-audit/reports" ] || fail "the upgrade took the reports"
+
+say "Remove, then purge"
+inside apt-get remove --quiet --quiet --yes night-audit >/dev/null
+[ ! -e "$root/usr/bin/night-audit" ] || fail "removed, and the program is there"
+[ -e "$root/etc/night-audit/night-audit.yaml" ] || fail "removing took the configuration"
+rmdir "$root/var/lib/night-audit/reports"
+inside apt-get purge --quiet --quiet --yes night-audit >/dev/null
+[ ! -e "$root/etc/night-audit" ] && [ ! -e "$root/var/lib/night-audit" ] || fail "purged, and something is left"
+if inside getent passwd night-audit; then fail "purged, and the user is left"; fi
+echo "package: installed, upgraded, removed and purged; violations: 0"
