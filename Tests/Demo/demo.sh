@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# One night on a sample shop: a private Postgres, a simulated Apple, real reports. Stops everything that it started.
+# Two nights of a sample shop: a private Postgres, a simulated Apple, real reports. Stops everything that it started, unless
+# KEEP=1.
 # usage: demo.sh BINARIES REPORTS
 set -euo pipefail
 
@@ -8,6 +9,7 @@ mkdir -p "${2:?usage: demo.sh BINARIES REPORTS}"
 reports=$(cd "$2" && pwd)
 # The sample shop is made for this instant, so that the reports are the same each time.
 as_of=2026-11-20T03:00:00Z
+night_before=2026-11-19T03:00:00Z
 since=2026-09-21
 until=2026-11-20
 
@@ -24,6 +26,9 @@ server='' simulator=''
 stop() {
   local status=$?
   trap '' INT TERM HUP
+  if [ "$status" -eq 0 ] && [ "${KEEP:-}" = 1 ]; then
+    exit 0
+  fi
   [ -z "$simulator" ] || kill -TERM "$simulator" 2>/dev/null || true
   # SIGQUIT: Postgres stops at once, and nothing of this cluster is kept.
   [ -z "$server" ] || kill -QUIT "$server" 2>/dev/null || true
@@ -126,27 +131,57 @@ export TZ=UTC
 analyze;
 SQL
 
-say "3. The night, as cron would start it"
-status=0
-"$binaries/night-audit" run --config "$work/night-audit.yaml" --as-of "$as_of" || status=$?
-case $status in
-  0 | 3) ;;
-  *) exit "$status" ;;
-esac
+# night AS-OF: one night, as cron would start it.
+night() {
+  local status=0
+  "$binaries/night-audit" run --config "$work/night-audit.yaml" --as-of "$1" || status=$?
+  case $status in
+    0) ;;
+    3) is_incomplete=yes ;;
+    *) exit "$status" ;;
+  esac
+}
+is_incomplete=''
 
-say "4. The same facts for finance: all $since to $until, without asking Apple again"
+say "3. The night of 2026-11-18, the first one"
+night "$night_before" | sed -n '1,/^Findings:/p'
+
+say "4. The night of 2026-11-19"
+night "$as_of"
+
+say "5. The same facts for finance: all $since to $until, without asking Apple again"
 # The findings are those of the night, and just above.
 {
   "$binaries/night-audit" reconcile --config "$work/night-audit.yaml" --as-of "$as_of" \
     --since "$since" --until "$until" --out "$reports/sample-60-days" || [ $? -eq 3 ]
 } | sed '/^Findings:/,$d'
 
+order=$("${ask[@]}" --tuples-only --no-align --command="
+  SELECT order_id FROM night_audit.bi_findings WHERE kind = 'delivered_not_paid' AND closed_at IS NULL
+  ORDER BY at_stake DESC NULLS LAST, order_id LIMIT 1")
+commands=("explain $order" "findings list --severity critical" "runs diff 2026-11-18 2026-11-19")
+say "6. Three commands for ops, the beginning of what each of them says"
+for command in "${commands[@]}"; do
+  printf '\n$ night-audit %s\n' "$command"
+  # shellcheck disable=SC2086 # The words of a command.
+  { "$binaries/night-audit" $command --config "$work/night-audit.yaml" || true; } | sed -n '1,8p;9s/.*/  .../p'
+done
+
 say "Reports:"
 echo "  $reports/latest/                 the night of 2026-11-19: workbook, CSV, summary.json"
 echo "  $reports/sample-60-days/         the sixty days before it"
-if [ "$status" -eq 3 ]; then
+if [ -n "$is_incomplete" ]; then
   cat <<'TXT'
-The night ended with exit status 3: reports are written, but incomplete. Apple had no answer for a handful of receipts
+A night ended with exit status 3: reports are written, but incomplete. Apple had no answer for a handful of receipts
 (the sample makes sure of that), and no order is called unpaid because of it. They are asked about again the next night.
 TXT
+fi
+if [ "${KEEP:-}" = 1 ]; then
+  say "The shop goes on running. To try more:"
+  for command in "${commands[@]}"; do
+    echo "  $binaries/night-audit $command --config $work/night-audit.yaml"
+  done
+  echo "To stop it:  kill $server $simulator; rm -rf $work"
+else
+  say "To try these yourself: make demo KEEP=1"
 fi
