@@ -9,6 +9,9 @@ package enum EvidenceTable {
     "purchased_at", "original_purchased_at", "expires_at", "grace_expires_at", "tells_revocation", "revoked_at",
     "revocation_percentage", "revocation_type", "revocation_reason", "price_milliunits", "currency",
     "tells_account_token", "app_account_token", "ownership", "is_renewal", "has_offer", "is_upgraded",
+    "renewal_at", "subscription_status", "consumption_request_reason", "revocation_of_some_items", "storefront",
+    "app_transaction_id", "offer_type", "offer_identifier", "subscription_group_identifier", "commitment_info",
+    "billing_plan_type", "previous_original_transaction_id",
   ]
 
   /// Appends facts, in one statement.
@@ -38,7 +41,8 @@ package enum EvidenceTable {
         $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::int[], $15::timestamptz[],
         $16::timestamptz[], $17::timestamptz[], $18::timestamptz[], $19::boolean[], $20::timestamptz[], $21::int[],
         $22::text[], $23::int[], $24::bigint[], $25::text[], $26::boolean[], $27::text[], $28::text[], $29::boolean[],
-        $30::boolean[], $31::boolean[])
+        $30::boolean[], $31::boolean[], $32::timestamptz[], $33::int[], $34::text[], $35::boolean[], $36::text[],
+        $37::text[], $38::int[], $39::text[], $40::text[], $41::text[], $42::text[], $43::text[])
       """,
       [
         .textArray(Array(repeating: runId, count: count)),
@@ -59,6 +63,12 @@ package enum EvidenceTable {
           }
         },
         texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),
+        instants(\.renewalDate), ints { $0.subscriptionStatus.map { Int64($0.rawValue) } },
+        texts(\.consumptionRequestReason), bools { revocation($0)?.isOfSomeItems }, texts(\.details.storefront),
+        texts(\.details.appTransactionId), ints { $0.details.offerType.map(Int64.init) },
+        texts(\.details.offerIdentifier), texts(\.details.subscriptionGroupIdentifier),
+        texts(\.details.commitmentInfo), texts(\.details.billingPlanType),
+        texts(\.details.previousOriginalTransactionId),
       ])
   }
 
@@ -109,7 +119,8 @@ package enum EvidenceTable {
       if let date = try instant("revoked_at") {
         revocation = Revocation(
           date: date, percentage: try row.optionalInt32("revocation_percentage"),
-          type: try row.optionalText("revocation_type"), reason: try row.optionalInt32("revocation_reason"))
+          type: try row.optionalText("revocation_type"), reason: try row.optionalInt32("revocation_reason"),
+          isOfSomeItems: try row.optionalBool("revocation_of_some_items") ?? false)
       }
       fact.revocation = .says(revocation)
     }
@@ -120,6 +131,17 @@ package enum EvidenceTable {
     fact.isRenewal = try row.optionalBool("is_renewal")
     fact.hasOffer = try row.optionalBool("has_offer")
     fact.isUpgraded = try row.optionalBool("is_upgraded")
+    fact.renewalDate = try instant("renewal_at")
+    fact.subscriptionStatus = try row.optionalInt32("subscription_status").flatMap(SubscriptionState.init)
+    fact.consumptionRequestReason = try row.optionalText("consumption_request_reason")
+    fact.details.storefront = try row.optionalText("storefront")
+    fact.details.appTransactionId = try row.optionalText("app_transaction_id")
+    fact.details.offerType = try row.optionalInt32("offer_type")
+    fact.details.offerIdentifier = try row.optionalText("offer_identifier")
+    fact.details.subscriptionGroupIdentifier = try row.optionalText("subscription_group_identifier")
+    fact.details.commitmentInfo = try row.optionalText("commitment_info")
+    fact.details.billingPlanType = try row.optionalText("billing_plan_type")
+    fact.details.previousOriginalTransactionId = try row.optionalText("previous_original_transaction_id")
     return fact
   }
 }

@@ -5,13 +5,14 @@ import Streams
 /// How `night_audit.transactions` is read and written.
 package enum TransactionTable {
   /// The columns of `record(_:)`, for the table aliased `t`. What no rule asks about is left out, and so the record lacks
-  /// it: the product's type, the line item on the web, whether it was upgraded, and who said all this when.
+  /// it: the product's type, the line item on the web, the details, and who said all this.
   package static let columns = """
     t.transaction_id, t.environment, t.product_id, t.bundle_id, t.original_transaction_id, t.quantity, t.purchased_at, \
     t.original_purchased_at, t.expires_at, t.subscription_expires_at, t.revoked_at, t.revocation_percentage, \
     t.revocation_type, t.revocation_reason, t.revocation_withdrawn_at, t.tells_revocation, t.price_milliunits, \
     t.currency, t.tells_account_token, t.app_account_token, t.ownership, t.is_renewal, t.has_offer, \
-    t.is_contradictory, t.checked_at
+    t.is_contradictory, t.checked_at, t.subscription_status, t.subscription_status_at, t.renewal_at, \
+    t.consumption_request_reason, t.revocation_of_some_items, t.is_upgraded, t.signed_at
     """
 
   /// All transactions in the byte order of their ids.
@@ -34,7 +35,7 @@ package enum TransactionTable {
     if let date = try row.optionalInstant(10) {
       contents.revocation = Revocation(
         date: date, percentage: try row.optionalInt32(11), type: try row.optionalText(12),
-        reason: try row.optionalInt32(13))
+        reason: try row.optionalInt32(13), isOfSomeItems: try row.optionalBool(29) ?? false)
     }
     contents.revocationWithdrawnDate = try row.optionalInstant(14)
     contents.tellsRevocation = try row.bool(15)
@@ -46,6 +47,12 @@ package enum TransactionTable {
     contents.hasOffer = try row.optionalBool(22)
     contents.isContradictory = try row.bool(23)
     contents.checkedAt = try row.optionalInstant(24)
+    contents.subscriptionStatus = try row.optionalInt32(25).flatMap(SubscriptionState.init)
+    contents.subscriptionStatusDate = try row.optionalInstant(26)
+    contents.renewalDate = try row.optionalInstant(27)
+    contents.consumptionRequestReason = try row.optionalText(28)
+    contents.isUpgraded = try row.optionalBool(30)
+    contents.signedDate = Instant(microseconds: try row.timestamp(31))
     return TransactionRecord(contents)
   }
 
@@ -69,13 +76,18 @@ package enum TransactionTable {
         product_type, quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at,
         revocation_percentage, revocation_type, revocation_reason, revocation_withdrawn_at, price_milliunits, currency,
         tells_account_token, app_account_token, ownership, is_renewal, has_offer, is_upgraded, is_contradictory, channel,
-        signed_at, checked_at, tells_revocation)
+        signed_at, checked_at, tells_revocation, renewal_at, subscription_status, subscription_status_at,
+        consumption_request_reason, revocation_of_some_items, storefront, app_transaction_id, offer_type,
+        offer_identifier, subscription_group_identifier, commitment_info, billing_plan_type,
+        previous_original_transaction_id)
       SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[],
         $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::int[],
         $15::text[], $16::int[], $17::timestamptz[], $18::bigint[], $19::text[], $20::boolean[], $21::text[],
         $22::text[], $23::boolean[], $24::boolean[], $25::boolean[], $26::boolean[], $27::text[], $28::timestamptz[],
-        $29::timestamptz[], $30::boolean[])
+        $29::timestamptz[], $30::boolean[], $31::timestamptz[], $32::int[], $33::timestamptz[], $34::text[],
+        $35::boolean[], $36::text[], $37::text[], $38::int[], $39::text[], $40::text[], $41::text[], $42::text[],
+        $43::text[])
       ON CONFLICT (transaction_id, environment) DO UPDATE SET
         original_transaction_id = excluded.original_transaction_id,
         web_order_line_item_id = excluded.web_order_line_item_id, bundle_id = excluded.bundle_id,
@@ -90,7 +102,15 @@ package enum TransactionTable {
         app_account_token = excluded.app_account_token, ownership = excluded.ownership,
         is_renewal = excluded.is_renewal, has_offer = excluded.has_offer, is_upgraded = excluded.is_upgraded,
         is_contradictory = excluded.is_contradictory, channel = excluded.channel, signed_at = excluded.signed_at,
-        checked_at = greatest(t.checked_at, excluded.checked_at), tells_revocation = excluded.tells_revocation
+        checked_at = greatest(t.checked_at, excluded.checked_at), tells_revocation = excluded.tells_revocation,
+        renewal_at = excluded.renewal_at, consumption_request_reason = excluded.consumption_request_reason,
+        subscription_status = excluded.subscription_status, subscription_status_at = excluded.subscription_status_at,
+        revocation_of_some_items = excluded.revocation_of_some_items, storefront = excluded.storefront,
+        app_transaction_id = excluded.app_transaction_id, offer_type = excluded.offer_type,
+        offer_identifier = excluded.offer_identifier, commitment_info = excluded.commitment_info,
+        subscription_group_identifier = excluded.subscription_group_identifier,
+        billing_plan_type = excluded.billing_plan_type,
+        previous_original_transaction_id = excluded.previous_original_transaction_id
       """,
       [
         texts(\.environment.rawValue), texts(\.transactionId.text), texts(\.originalTransactionId?.text),
@@ -109,26 +129,38 @@ package enum TransactionTable {
         texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),
         bools(\.isContradictory), texts(\.channel.rawValue), instants(\.signedDate),
         .timestampArray(records.map { _ in checkedAt.microseconds }), bools(\.tellsRevocation),
+        instants(\.renewalDate), ints { $0.subscriptionStatus.map { Int64($0.rawValue) } },
+        instants(\.subscriptionStatusDate), texts(\.consumptionRequestReason), bools { $0.revocation?.isOfSomeItems },
+        texts(\.details.storefront), texts(\.details.appTransactionId),
+        ints { $0.details.offerType.map(Int64.init) }, texts(\.details.offerIdentifier),
+        texts(\.details.subscriptionGroupIdentifier), texts(\.details.commitmentInfo),
+        texts(\.details.billingPlanType), texts(\.details.previousOriginalTransactionId),
       ])
-    try spreadNewestExpiry(of: records, on: connection)
+    try spreadOverPeriods(of: records, on: connection)
   }
 
-  /// Every period of a subscription knows the newest expiry of them all.
-  private static func spreadNewestExpiry(
+  /// Every period of a subscription knows the newest expiry of them all, and Apple's newest word on its status.
+  private static func spreadOverPeriods(
     of records: [TransactionRecord], on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     let originals = Set(records.compactMap { $0.expiresDate == nil ? nil : $0.originalTransactionId?.text }).sorted()
     if originals.isEmpty { return }
     try connection.execute(
       """
-      UPDATE night_audit.transactions t SET subscription_expires_at = newest.expiry
+      UPDATE night_audit.transactions t SET subscription_expires_at = newest.expiry,
+        subscription_status = newest.status, subscription_status_at = newest.status_at
       FROM (
-        SELECT environment, original_transaction_id, max(greatest(expires_at, subscription_expires_at)) AS expiry
+        SELECT environment, original_transaction_id, max(greatest(expires_at, subscription_expires_at)) AS expiry,
+          (array_agg(subscription_status ORDER BY subscription_status_at DESC, subscription_status)
+            FILTER (WHERE subscription_status IS NOT NULL))[1] AS status,
+          max(subscription_status_at) FILTER (WHERE subscription_status IS NOT NULL) AS status_at
         FROM night_audit.transactions
         WHERE original_transaction_id = ANY ($1) AND expires_at IS NOT NULL
         GROUP BY environment, original_transaction_id) newest
       WHERE t.environment = newest.environment AND t.original_transaction_id = newest.original_transaction_id
-        AND t.expires_at IS NOT NULL AND t.subscription_expires_at IS DISTINCT FROM newest.expiry
+        AND t.expires_at IS NOT NULL
+        AND (t.subscription_expires_at, t.subscription_status, t.subscription_status_at)
+          IS DISTINCT FROM (newest.expiry, newest.status, newest.status_at)
       """,
       [.textArray(originals)])
   }

@@ -59,8 +59,10 @@ package struct Audit {
     _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditOutcome {
-    try read(scope, destination, saves: record != nil) { connections, reading in
-      try write(reading, connections, scope, saving: record, finishing: finishing)
+    try SalesStore.startingOverOnce {
+      try read(scope, destination, saves: record != nil) { connections, reading in
+        try write(reading, connections, scope, saving: record, finishing: finishing)
+      }
     }
   }
 
@@ -69,10 +71,12 @@ package struct Audit {
     _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditResult {
-    try read(scope, destination, saves: record != nil) { connections, reading in
-      let askable = Set(reading.aged.filter(\.isAskable).map(\.subject))
-      if !askable.isEmpty { return .needsAnswers(askable) }
-      return .report(try write(reading, connections, scope, saving: record, finishing: finishing))
+    try SalesStore.startingOverOnce {
+      try read(scope, destination, saves: record != nil) { connections, reading in
+        let askable = Set(reading.aged.filter(\.isAskable).map(\.subject))
+        if !askable.isEmpty { return .needsAnswers(askable) }
+        return .report(try write(reading, connections, scope, saving: record, finishing: finishing))
+      }
     }
   }
 
@@ -88,7 +92,7 @@ package struct Audit {
     _ scope: BlockingScope, _ destination: ReportFolder.Destination?, saves: Bool,
     _ body: (borrowing AuditConnections, Reading) throws -> Result
   ) throws -> Result {
-    let sales = try SalesRows(schema: settings.salesSchema)
+    let sales = try SalesRows(settings)
     let folder = try destination.map { try ReportFolder($0, token: UUID().uuidString.lowercased()) }
     // Nothing is left of it once it is published.
     defer { folder?.discard() }
@@ -133,7 +137,10 @@ package struct Audit {
     }
     connections.own.rollback()
 
-    let totals = collector.totals
+    let unread = collector.control.filter { !$0.isBalanced }
+    if !unread.isEmpty { throw ReportError.unbalanced(unread) }
+    var totals = collector.totals
+    totals.ofSales = collector.control
     var summary = summary(collector, findings: findings, history: history, unswept: unswept)
     summary.adjustments = adjustments
     let status = exitStatus(summary)
@@ -161,16 +168,21 @@ package struct Audit {
     let snapshot = try own.execute("SELECT pg_export_snapshot()").single().text(0)
     let beside = try connect(scope, settings.databaseURL)
     try beside.begin(.importedSnapshot(snapshot))
-    let sales = try connect(scope, settings.databaseURL)
+    let sales = try SalesStore.connect(settings, scope, applicationName: "night-audit")
+    try tune(sales)
     try sales.begin(.snapshot)
     return AuditConnections(sales: sales, own: own, ownBeside: beside)
   }
 
   private func connect(_ scope: BlockingScope, _ url: String) throws -> BlockingConnection {
     let connection = try scope.connect(url, applicationName: "night-audit")
-    // No expression is worth compiling, and other processors are the shop's.
-    try connection.executeScript("SET jit = off; SET max_parallel_workers_per_gather = 0")
+    try tune(connection)
     return connection
+  }
+
+  /// No expression is worth compiling, and other processors are the shop's.
+  private func tune(_ connection: borrowing BlockingConnection) throws {
+    try connection.executeScript("SET jit = off; SET max_parallel_workers_per_gather = 0")
   }
 
   // MARK: - The report

@@ -20,6 +20,8 @@ final class AuditCollector {
   private var sandbox: [SandboxKey: (orders: Int, minorUnits: Int128)] = [:]
   /// Who owns what, by transaction id; nil where nobody keeps it.
   let claims: SpillSorter?
+  /// Whether everything was read that there is.
+  var control: [ControlTotal] = []
   private(set) var outstanding: [String: Int] = [:]
   /// What critical findings rest on whose evidence is older than the audit.
   private(set) var agedCriticals: Set<CheckSubject> = []

@@ -16,12 +16,8 @@ extension AuditPass {
   ) throws {
     let asOf = plan.asOf
     var deliveries = try OrderedStream(
-      connections.sales.copyOut(
-        """
-        SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
-        ORDER BY d.order_id::text COLLATE "C"
-        """)
-    ) { try SalesRows.delivery($0, asOf: asOf) }
+      connections.sales.copyOut(sales.deliveries)
+    ) { try sales.delivery($0, asOf: asOf) }
     var contestants = try SpillCursor(matched) { record in
       var reader = RecordReader(record.content)
       return try Matched(from: &reader)

@@ -11,6 +11,8 @@ struct OrdersReading {
   var groups: SpillFile
   /// What orders and proofs have to do with transactions, by transaction id.
   var mentions: SpillSorter
+  /// What was read adds up to.
+  var totals = SalesTotals()
 }
 
 extension AuditPass {
@@ -20,17 +22,16 @@ extension AuditPass {
   func readOrders(_ connections: borrowing AuditConnections, proofs: SpillSorter) throws -> OrdersReading {
     let asOf = plan.asOf
     var orders = try OrderedStream(
-      connections.sales.copyOut(
-        "SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o ORDER BY o.order_id::text COLLATE \"C\"")
-    ) { try SalesRows.order($0, asOf: asOf) }
+      connections.sales.copyOut(sales.orders)
+    ) { try sales.order($0, asOf: asOf) }
     var lookups = try OrderedStream(connections.own.copyOut(LookupRow.query())) { try LookupRow($0) }
     var links = try OrderedStream(connections.ownBeside.copyOut(ProofLink.ofLookups())) { try ProofLink($0) }
     var waiting = try SpillCursor(proofs) { record in
       var reader = RecordReader(record.content)
       return try Proof(from: &reader)
     }
-    let reading = OrdersReading(groups: try SpillFile(directory: temporaryDirectory), mentions: sorter())
-    var writer = GroupWriter(reading: reading)
+    var reading = OrdersReading(groups: try SpillFile(directory: temporaryDirectory), mentions: sorter())
+    var writer = GroupWriter(groups: reading.groups, mentions: reading.mentions)
     var count = 0
     while var group = try orders.next().map({ OrderGroup(row: $0) }) {
       let orderId = group.row.orderId
@@ -60,6 +61,7 @@ extension AuditPass {
       group.row = rows[0]
       try writer.write(group)
       for row in rows.dropFirst() { try writer.write(OrderGroup(row: row, isRepeated: true)) }
+      for row in rows { reading.totals.add(row) }
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
     }
@@ -106,15 +108,19 @@ extension OrderRow {
 
 /// Puts groups aside, and what they mention.
 private struct GroupWriter {
-  let reading: OrdersReading
+  let groups: SpillFile
+  let mentions: SpillSorter
   private var record = RecordBytes()
 
-  init(reading: OrdersReading) { self.reading = reading }
+  init(groups: SpillFile, mentions: SpillSorter) {
+    self.groups = groups
+    self.mentions = mentions
+  }
 
   mutating func write(_ group: OrderGroup) throws {
     record.clear()
     group.write(to: &record)
-    try reading.groups.add(record.bytes)
+    try groups.add(record.bytes)
     try write(group.mentions)
   }
 
@@ -122,7 +128,7 @@ private struct GroupWriter {
     for mention in mentions {
       record.clear()
       mention.write(to: &record)
-      try reading.mentions.add(key: mention.transactionId.bytes, content: record.bytes)
+      try self.mentions.add(key: mention.transactionId.bytes, content: record.bytes)
     }
   }
 }

@@ -10,18 +10,13 @@ struct ReceiptRow {
   /// Whether the filters list it.
   var isListed: Bool
 
-  static let columns = """
-    r.receipt_id::text, r.order_id::text, r.user_id::text, r.environment::text, r.status::text, \
-    r.received_at::timestamptz
-    """
-
   /// All receipts in the byte order of their ids.
   ///
   /// - Parameter condition: what the filters list, on receipts aliased `r`.
-  static func receipts(_ sales: SalesRows, condition: String) -> String {
+  static func receipts(_ sales: SalesRows, condition: String) throws(PostgresError) -> String {
     """
-    SELECT \(columns), (\(condition)) AS listed FROM \(sales.schema).receipts r
-    ORDER BY r.receipt_id::text COLLATE "C"
+    SELECT \(SalesRows.receiptColumns), (\(condition)) AS listed FROM \(sales.schema).receipts r
+    WHERE \(try sales.isKnown("r.received_at")) ORDER BY r.receipt_id::text COLLATE "C"
     """
   }
 
@@ -35,11 +30,7 @@ struct ReceiptRow {
 
   /// A row of `receipts`.
   init(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) {
-    let received = try SalesRows.timestamp(row, 5)
-    receipt = Receipt(
-      receiptId: try row.optionalId(0) ?? "", orderId: try row.optionalId(1), userId: try row.optionalId(2),
-      claimedEnvironment: try row.optionalText(3), receivedAt: received.instant ?? asOf, state: .neverChecked)
-    receipt.defect = SalesRows.receiptDefect(status: try row.optionalText(4), receivedAt: received)
-    isListed = try row.optionalBool(6) ?? false
+    receipt = try SalesRows.receipt(row, asOf: asOf)
+    isListed = try row.optionalBool(8) ?? false
   }
 }

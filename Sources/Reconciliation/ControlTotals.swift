@@ -68,6 +68,8 @@ package struct Totals: Sendable {
     package var productId: Identifier
   }
 
+  /// Whether everything was read that there is: what the database counts against what was read.
+  package var ofSales: [ControlTotal] = []
   package private(set) var ordersRead = 0
   package private(set) var ordersByDisposition = [Int](repeating: 0, count: Disposition.allCases.count)
   package private(set) var amountByDisposition = [MoneyByCurrency](
@@ -102,11 +104,11 @@ package struct Totals: Sendable {
 
   /// Every control total with both its sides.
   package var control: [ControlTotal] {
-    var totals = [
+    var totals = ofSales
+    totals.append(
       ControlTotal(
         name: "orders read = sum over dispositions", left: String(ordersRead),
-        right: String(ordersByDisposition.reduce(0, +)))
-    ]
+        right: String(ordersByDisposition.reduce(0, +))))
     let usersByCurrency = Totals.sums(users.lazy.map { ($0.key.currency, $0.value.ordered) })
     let pointsByCurrency = Totals.sums(pricePoints.lazy.map { ($0.key.currency, $0.value.ordered) })
     var dispositions = MoneyByCurrency()

@@ -22,8 +22,21 @@ struct CrowdedShop {
 
   init(seed: UInt64) { state = seed }
 
+  /// In which order answers come, and over how many nights.
+  struct Arrival: Hashable, Sendable, CustomStringConvertible {
+    var seed: UInt64
+    var nights: Int
+    var description: String { "order \(seed) over \(nights) nights" }
+  }
+
   /// Fills a database of its own and returns the settings to audit it with.
-  mutating func load(reports: String) async throws -> Settings {
+  ///
+  /// - Parameters:
+  ///   - arrival: nil: all answers at once.
+  ///   - audit: what each night but the last one does when its answers have come.
+  mutating func load(
+    reports: String, arrival: Arrival? = nil, audit: (Settings, Instant) async throws -> Void = { _, _ in }
+  ) async throws -> Settings {
     var settings = Settings()
     settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
     settings.apps = [Settings.App(name: "game", bundleId: Self.bundle)]
@@ -44,8 +57,23 @@ struct CrowdedShop {
     for number in 0..<90 { results.append(try await insert(receipt: number, session)) }
     try await queue.enqueue()
     // What was never asked stays so.
-    let writer = AnswerWriter(session: session, asOf: Self.asOf, runId: Self.runId)
-    try await writer.write(results.filter { $0.outcome != .pending })
+    results.removeAll { $0.outcome == .pending }
+    if let arrival {
+      var chance = CrowdedShop(seed: arrival.seed)
+      results.shuffle(using: &chance)
+    }
+    let nights = arrival?.nights ?? 1
+    for night in 1...nights {
+      let asOf = Self.asOf - .days(Int64(nights - night))
+      let writer = AnswerWriter(session: session, asOf: asOf, runId: Self.runId)
+      let share = results.prefix((results.count + nights - night) / (nights - night + 1))
+      results.removeFirst(share.count)
+      // Several batches: what is folded from two of them must be as from one.
+      for start in stride(from: share.startIndex, to: share.endIndex, by: 20) {
+        try await writer.write(Array(share[start..<min(start + 20, share.endIndex)]))
+      }
+      if night < nights { try await audit(settings, asOf) }
+    }
     await session.close()
     return settings
   }

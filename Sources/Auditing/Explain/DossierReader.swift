@@ -58,7 +58,7 @@ struct DossierReader: ~Copyable {
       SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
       WHERE d.order_id::text COLLATE "C" IN (SELECT id FROM ids)
       """, ids: [orderId])
-    while try reader.advance() { found.append(try SalesRows.delivery(reader, asOf: rules.asOf)) }
+    while try reader.advance() { found.append(try sales.delivery(reader, asOf: rules.asOf)) }
     return found
   }
 
@@ -75,7 +75,7 @@ struct DossierReader: ~Copyable {
         WHERE replace(lower(o.app_account_token::text), '-', '') COLLATE "C" IN (SELECT id FROM ids)
         """, ids: [Identifier(token)])
       while try reader.advance() {
-        if case .valid(let holder) = try SalesRows.order(reader, asOf: rules.asOf) { users.insert(holder.userId) }
+        if case .valid(let holder) = try sales.order(reader, asOf: rules.asOf) { users.insert(holder.userId) }
       }
       guard !users.contains(order.userId), let other = users.min() else { continue }
       matching.transactions.take(.tokenUser(token: token, userId: other))

@@ -30,12 +30,12 @@ package struct Explain: Sendable {
     return try await withBlockingThread { scope in
       let own = try scope.connect(settings.databaseURL, applicationName: "night-audit explain")
       try Migrator.requireCurrent(own)
-      let shop = try scope.connect(settings.databaseURL, applicationName: "night-audit explain")
+      let shop = try SalesStore.connect(settings, scope, applicationName: "night-audit explain")
       try own.executeScript("SET jit = off")
       try shop.executeScript("SET jit = off")
       try own.begin(.snapshot)
       try shop.begin(.snapshot)
-      let sales = try SalesRows(schema: settings.salesSchema)
+      let sales = try SalesRows(settings)
       let reader = DossierReader(
         shop: shop, own: own, sales: sales, rules: settings.rules(asOf: asOf), lookback: settings.lookback)
       guard let dossier = try reader.dossier(orderId) else {

@@ -79,6 +79,15 @@ struct Neighbourhood {
     }
   }
 
+  /// From facts that were read already: all groups and transactions there are.
+  init(groups: [OrderGroup], records: [TransactionRecord]) {
+    for group in groups {
+      self.groups[group.row.orderId] = group
+      for mention in group.mentions { mentions[mention.transactionId, default: []].append(mention) }
+    }
+    for record in records { self.records[record.transactionId, default: []].append(record) }
+  }
+
   /// Adds the orders of some receipts to the candidates, and what receipts without an order mention.
   private mutating func takeReceipts(
     _ receiptIds: Set<Identifier>, _ candidates: inout Set<Identifier>, shop: borrowing BlockingConnection,
@@ -108,7 +117,7 @@ struct Neighbourhood {
       WHERE o.order_id::text COLLATE "C" IN (SELECT id FROM ids)
       """, ids: orderIds)
     while try orders.advance() {
-      let row = try SalesRows.order(orders, asOf: rules.asOf)
+      let row = try sales.order(orders, asOf: rules.asOf)
       rows[row.orderId, default: []].append(row)
     }
     let proofs = Dictionary(
@@ -144,7 +153,7 @@ struct Neighbourhood {
     var receipts: [Receipt] = []
     var rows = try shop.copyOut(
       """
-      SELECT \(ReceiptRow.columns), TRUE FROM \(sales.schema).receipts r WHERE \(restriction)
+      SELECT \(SalesRows.receiptColumns), TRUE FROM \(sales.schema).receipts r WHERE \(restriction)
       ORDER BY r.receipt_id::text COLLATE "C"
       """, ids: ids)
     while try rows.advance() { receipts.append(try ReceiptRow(rows, asOf: rules.asOf).receipt) }

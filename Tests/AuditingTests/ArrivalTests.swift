@@ -1,0 +1,183 @@
+import Foundation
+import Logging
+import Postgres
+import Reconciliation
+import Reporting
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Publishing
+@testable import Run
+
+/// What a night says depends on the facts alone: not on the order in which they came, nor on what earlier nights decided.
+@Suite struct ArrivalTests {
+  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
+
+  /// Columns that tell when something was asked or first seen: history by their nature.
+  private static let history: Set<String> = [
+    "checked_at", "first_seen", "age_days", "status", "attempts", "last_attempt", "next_attempt",
+  ]
+
+  @Test(arguments: Array(0..<UInt64(2 * effort)))
+  func theReportIsTheSameWhateverCameFirst(seed: UInt64) async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("arrival-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    var expected: [String: [[String]]] = [:]
+    for arrival in [(1, 1), (2, 1), (3, 1), (1, 3), (2, 3), (3, 3)].map({
+      CrowdedShop.Arrival(seed: UInt64($0.0), nights: $0.1)
+    }) {
+      var shop = CrowdedShop(seed: seed)
+      let settings = try await shop.load(reports: directory, arrival: arrival) { settings, asOf in
+        _ = try await audit(settings, asOf, directory + "/\(arrival.seed)-\(arrival.nights)-\(asOf.seconds)")
+      }
+      let folder = directory + "/\(arrival.seed)-\(arrival.nights)"
+      let first = try await audit(settings, CrowdedShop.asOf, folder)
+      if expected.isEmpty { expected = first }
+      for (name, rows) in first { #expect(rows == expected[name], "\(name), \(arrival), seed \(seed)") }
+      // A second run of the same night: the same bytes, history and all.
+      _ = try await audit(settings, CrowdedShop.asOf, folder + "-again")
+      for name in first.keys {
+        let (one, other) = (try bytes(folder, name), try bytes(folder + "-again", name))
+        #expect(one == other, "\(name) of a second run, \(arrival), seed \(seed)")
+      }
+    }
+    #expect(expected["orders.csv"]?.count == 61 && (expected["findings.csv"]?.count ?? 0) > 20)
+  }
+
+  /// A run that is saved: whatever it decides, the next one could read.
+  private func audit(_ settings: Settings, _ asOf: Instant, _ folder: String) async throws -> [String: [[String]]] {
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    var plan = AuditPlan(
+      rules: settings.rules(asOf: asOf),
+      period: try Period(since: "2026-01-01", until: "2026-12-31", in: settings.timeZone), selection: Selection(),
+      staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
+    plan.lookedUpApps = []
+    let record = RunRecord(
+      runId: UUID().uuidString.lowercased(), command: "run", asOf: asOf, period: plan.period,
+      timeZone: settings.timeZoneName, configuration: settings.digest, isNightly: false, host: "here")
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await record.begin(session)
+    await session.close()
+    let audit = Audit(
+      settings: settings, plan: plan, faults: [:], stop: StopSignal(),
+      progress: WorkProgress(logger: logger, isQuiet: true))
+    _ = try await withBlockingThread { scope in
+      try audit.report(scope, destination: .exact(folder), saving: record) { _, _ in }
+    }
+    var tables: [String: [[String]]] = [:]
+    for name in ["orders", "findings", "users", "amounts", "refunds", "sandbox", "receipts"].map({ $0 + ".csv" }) {
+      tables[name] = try withoutHistory(try bytes(folder, name))
+    }
+    return tables
+  }
+
+  private func bytes(_ folder: String, _ name: String) throws -> Data {
+    try Data(contentsOf: URL(fileURLWithPath: folder + "/" + name))
+  }
+
+  /// The rows of a file without columns of history. No cell of these shops holds a quoted line break.
+  private func withoutHistory(_ content: Data) throws -> [[String]] {
+    let rows = String(decoding: content, as: UTF8.self).split(separator: "\r\n").map { line -> [String] in
+      var (cells, isQuoted) = ([""], false)
+      for character in line {
+        if character == "\"" { isQuoted.toggle() }
+        if character == ",", !isQuoted { cells.append("") } else { cells[cells.count - 1].append(character) }
+      }
+      return cells
+    }
+    let kept = rows.first.map { header in header.indices.filter { !Self.history.contains(header[$0]) } } ?? []
+    return rows.map { row in kept.map { row[$0] } }
+  }
+
+  // MARK: - Without a database
+
+  @Test(arguments: Array(0..<UInt64(4 * effort)))
+  func whoOwnsWhatIsAFunctionOfTheMentions(block: UInt64) throws {
+    for seed in block * 250..<(block + 1) * 250 {
+      var chance = CrowdedShop(seed: seed)
+      let world = try MentionWorld(using: &chance)
+      let expected = world.claims()
+      for _ in 0..<3 { #expect(world.shuffled(using: &chance).claims() == expected, "seed \(seed)") }
+    }
+  }
+}
+
+/// A handful of orders that have to do with a handful of transactions, as values.
+private struct MentionWorld {
+  private var groups: [OrderGroup]
+  private var records: [TransactionRecord]
+  private let rules = Rules(
+    asOf: CrowdedShop.asOf, bundleIds: [CrowdedShop.bundle], lookbackStart: CrowdedShop.asOf - .days(120))
+
+  init(using chance: inout CrowdedShop) throws {
+    let dollars = try #require(Currency(code: "USD"))
+    let products: [Identifier] = ["gems", "gems", "coins"]
+    func time(_ chance: inout CrowdedShop) -> Instant {
+      CrowdedShop.asOf - .minutes(Int64.random(in: 10...(6 * 24 * 60), using: &chance))
+    }
+    records = (0..<10).map { number in
+      var contents = TransactionRecord.Contents(
+        environment: Int.random(in: 0..<6, using: &chance) == 0 ? .sandbox : .production,
+        transactionId: Identifier("t\(number / 2 * 2 + (number % 4 == 3 ? 0 : number % 2))"),
+        productId: products.randomElement(using: &chance) ?? "gems")
+      if number % 4 == 3 { contents.environment = contents.environment == .sandbox ? .production : .sandbox }
+      contents.bundleId = CrowdedShop.bundle
+      contents.purchaseDate = time(&chance)
+      contents.isRenewal = Int.random(in: 0..<8, using: &chance) == 0
+      contents.tellsRevocation = true
+      return TransactionRecord(contents)
+    }
+    // One row for each key, as in the table.
+    var seen: Set<TransactionKey> = []
+    records = records.filter { seen.insert($0.key).inserted }
+    groups = []
+    for number in 0..<12 {
+      var order = Order(
+        orderId: Identifier("o\(number)"), userId: Identifier("u\(Int.random(in: 0..<4, using: &chance))"),
+        productId: products.randomElement(using: &chance) ?? "gems",
+        amount: Money(minorUnits: 99, currency: dollars), status: .verified,
+        createdAt: time(&chance))
+      if Bool.random(using: &chance) { order.transactionId = records.randomElement(using: &chance)?.transactionId }
+      var group = OrderGroup(row: .valid(order))
+      for proof in 0..<Int.random(in: 0...2, using: &chance) {
+        var receipt = Receipt(
+          receiptId: Identifier("r\(number)-\(proof)"), orderId: order.orderId, userId: order.userId,
+          receivedAt: order.createdAt, state: .neverChecked)
+        receipt.state.outcome = Bool.random(using: &chance) ? .verified : .unanswered
+        receipt.state.kind = Bool.random(using: &chance) ? .app : .signed
+        let count = receipt.state.kind == .app ? Int.random(in: 0...5, using: &chance) : 1
+        let brought = records.shuffled(using: &chance).prefix(count)
+        if receipt.state.kind == .signed { receipt.state.signedTransactionId = brought.first?.transactionId }
+        group.proofs.append(Proof(receipt: receipt, brought: brought.map(\.key)))
+      }
+      groups.append(group)
+    }
+  }
+
+  func shuffled(using chance: inout CrowdedShop) -> MentionWorld {
+    var other = self
+    other.groups.shuffle(using: &chance)
+    other.records.shuffle(using: &chance)
+    for place in other.groups.indices { other.groups[place].proofs.shuffle(using: &chance) }
+    return other
+  }
+
+  /// Of every order what it owns, has lost and is told.
+  func claims() -> [Identifier: OrderClaims] {
+    let around = Neighbourhood(groups: groups, records: records)
+    var claims: [Identifier: OrderClaims] = [:]
+    for group in groups {
+      guard case .valid(let order) = group.row else { continue }
+      let matching = around.matched(for: order.orderId, rules: rules)
+      let facts = OrderFacts.assembled(
+        order, group, [], matching.transactions, matching.matched, rules: rules)
+      claims[order.orderId] = facts.claims
+    }
+    let owned = claims.values.flatMap { $0.owned.map(\.key) }
+    #expect(Set(owned).count == owned.count, "a transaction has one owner at most")
+    return claims
+  }
+}
