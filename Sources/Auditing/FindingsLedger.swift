@@ -191,7 +191,8 @@ struct FindingsLedger {
       WHERE f.finding_id IS NULL AND tonight.owner IS NOT NULL
       """, parameters)
     let columns = tonightColumns.joined(separator: ", ")
-    let updates = tonightColumns.dropFirst().filter { $0 != "owner" }.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
+    let updates = tonightColumns.dropFirst().filter { $0 != "owner" }.map { "\($0) = excluded.\($0)" }.joined(
+      separator: ", ")
     try connection.execute(
       """
       INSERT INTO night_audit.findings AS f (\(columns), first_seen, opened_at, last_seen)

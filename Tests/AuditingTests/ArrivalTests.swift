@@ -96,7 +96,7 @@ import Testing
 
   @Test(arguments: Array(0..<UInt64(4 * effort)))
   func whoOwnsWhatIsAFunctionOfTheMentions(block: UInt64) throws {
-    for seed in block * 250..<(block + 1) * 250 {
+    for seed in block * 50..<(block + 1) * 50 {
       var chance = CrowdedShop(seed: seed)
       let world = try MentionWorld(using: &chance)
       let expected = world.claims()

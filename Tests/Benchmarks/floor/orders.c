@@ -116,11 +116,11 @@ void read_orders(Report* report, const char* snapshot) {
               "FROM sales.deliveries ORDER BY order_id");
   stream_open(&transactions, snapshot,
               "SELECT t.order_id, " TRANSACTION_COLUMNS
-              " FROM night_audit.transactions t WHERE t.order_id IS NOT NULL ORDER BY t.order_id");
+              " FROM floor.transactions t WHERE t.order_id IS NOT NULL ORDER BY t.order_id");
   stream_open(&detours, snapshot,
               "SELECT d.order_id, " TRANSACTION_COLUMNS
-              ", t.order_id, o.user_id FROM night_audit.receipt_transactions d "
-              "JOIN night_audit.transactions t USING (transaction_id, environment) LEFT JOIN sales.orders o ON "
+              ", t.order_id, o.user_id FROM floor.receipt_transactions d "
+              "JOIN floor.transactions t USING (transaction_id, environment) LEFT JOIN sales.orders o ON "
               "o.order_id = t.order_id "
               "WHERE d.is_detour ORDER BY d.order_id");
   bool has_delivery = stream_next(&deliveries), has_transaction = stream_next(&transactions),
@@ -181,8 +181,8 @@ void read_orphans(Report* report, const char* snapshot) {
   Stream stream;
   stream_open(&stream, snapshot,
               "SELECT r.receipt_id, " TRANSACTION_COLUMNS
-              ", r.user_id FROM night_audit.transactions t "
-              "LEFT JOIN night_audit.receipt_transactions b ON b.transaction_id = t.transaction_id AND b.environment = "
+              ", r.user_id FROM floor.transactions t "
+              "LEFT JOIN floor.receipt_transactions b ON b.transaction_id = t.transaction_id AND b.environment = "
               "t.environment "
               "AND b.subject_kind = 'receipt' LEFT JOIN sales.receipts r ON r.receipt_id = b.subject_id WHERE "
               "t.order_id IS NULL");

@@ -34,11 +34,11 @@ def read_all():
             """SELECT delivery_id, order_id, user_id, product_id, quantity, delivered_at, revoked_at
             FROM sales.deliveries""",
         )
-        transactions = read(connection, f"SELECT {TRANSACTION} FROM night_audit.transactions t")
+        transactions = read(connection, f"SELECT {TRANSACTION} FROM floor.transactions t")
         detours = read(
             connection,
-            f"""SELECT d.order_id AS detour_order, {TRANSACTION} FROM night_audit.receipt_transactions d
-            JOIN night_audit.transactions t USING (transaction_id, environment) WHERE d.is_detour""",
+            f"""SELECT d.order_id AS detour_order, {TRANSACTION} FROM floor.receipt_transactions d
+            JOIN floor.transactions t USING (transaction_id, environment) WHERE d.is_detour""",
         )
         receipts = read(
             connection,
@@ -54,8 +54,8 @@ def read_all():
         )
         brought = read(
             connection,
-            """SELECT b.transaction_id, r.receipt_id, r.user_id FROM night_audit.transactions t
-            JOIN night_audit.receipt_transactions b USING (transaction_id, environment)
+            """SELECT b.transaction_id, r.receipt_id, r.user_id FROM floor.transactions t
+            JOIN floor.receipt_transactions b USING (transaction_id, environment)
             JOIN sales.receipts r ON b.subject_kind = 'receipt' AND r.receipt_id = b.subject_id
             WHERE t.order_id IS NULL""",
         )
