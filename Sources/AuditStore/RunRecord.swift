@@ -96,6 +96,33 @@ package struct RunRecord: Sendable {
       ])
   }
 
+  /// Keeps the findings that are open at the end of a night, by kind and currency.
+  package func save(_ findings: FindingsSummary, on connection: borrowing BlockingConnection) throws(PostgresError) {
+    var kinds: [String?] = []
+    var severities: [String?] = []
+    var currencies: [String?] = []
+    var counts: [Int64] = []
+    var amounts: [String?] = []
+    var unknown: [Int64] = []
+    for line in findings.lines {
+      kinds.append(line.kind.rawValue)
+      severities.append(line.severity.rawValue)
+      currencies.append(line.currency?.code ?? "")
+      counts.append(Int64(line.findings))
+      amounts.append(line.currency.map { Money.decimalText(line.minorUnits, digits: $0.digits) } ?? "0")
+      unknown.append(Int64(line.unknown))
+    }
+    try connection.execute(
+      """
+      INSERT INTO night_audit.run_findings (run_id, kind, severity, currency, findings, at_stake, at_stake_unknown)
+      SELECT $1::uuid, * FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[]::numeric[], $7::bigint[])
+      """,
+      [
+        .text(runId), .textArray(kinds), .textArray(severities), .textArray(currencies), .intArray(counts),
+        .textArray(amounts), .intArray(unknown),
+      ])
+  }
+
   /// The nights before this one, oldest first, for the history chart.
   package static func history(
     before asOf: Instant, day: String, on connection: borrowing BlockingConnection

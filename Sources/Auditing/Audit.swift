@@ -128,10 +128,17 @@ package struct Audit {
     // What is kept of a run is written on a connection of its own and committed just before the report appears.
     let ledger = try record.map { _ in try connect(scope, settings.databaseURL) }
     try beginSaving(ledger)
-    let findings = try reportFindings(collector, connections.own, ledger)
+    let base = try BaseNight.before(plan.asOf, day: plan.period.until, on: connections.own)
+    let changes = NightChanges(base: base)
+    let findings = try reportFindings(collector, changes, connections.own, ledger)
+    try collector.nights.compare(
+      with: base, asOf: plan.asOf, createdBefore: plan.period.start, wanted: changes.closedOrders,
+      zone: settings.timeZone, on: connections.own
+    ) { changes.add($0) }
+    try changes.explainClosed(collector.nights.standing, plan: plan, on: connections.own)
     let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: connections.own)
     let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(connections.own)
-    let adjustments = try adjustments(collector, connections.own)
+    let (adjustments, days) = try adjustments(collector, connections.own)
     let claims = try collector.claims.map {
       try ClaimsTable.differences($0, directory: collector.temporaryDirectory, on: connections.own)
     }
@@ -143,6 +150,8 @@ package struct Audit {
     totals.ofSales = collector.control
     var summary = summary(collector, findings: findings, history: history, unswept: unswept)
     summary.adjustments = adjustments
+    summary.days = days
+    summary.changes = try changes.write(to: collector)
     let status = exitStatus(summary)
     var outcome = AuditOutcome(totals: totals, summary: summary, exitStatus: status)
     guard let folder = reading.folder else {
@@ -231,13 +240,13 @@ package struct Audit {
   /// How tonight's picture of earlier days differs from what the nights before said about them.
   private func adjustments(
     _ collector: AuditCollector, _ coordinator: borrowing BlockingConnection
-  ) throws(PostgresError) -> [Adjustment] {
-    if collector.days.days.isEmpty { return [] }
+  ) throws(PostgresError) -> ([Adjustment], [DayLine]) {
+    if collector.days.days.isEmpty { return ([], []) }
     let statements = try ReportedDays.statements(
       before: plan.period.until, asOf: plan.asOf, timeZone: settings.timeZoneName, on: coordinator)
     let days = collector.days
     let now = statements.keys.reduce(into: [:]) { $0[$1] = days.sums(of: $1) }
-    return Adjustment.between(statements, now)
+    return (Adjustment.between(statements, now), DayLine.lines(days, reported: statements))
   }
 
   private func exitStatus(_ summary: SummaryFacts) -> ExitStatus {
@@ -248,11 +257,12 @@ package struct Audit {
   // MARK: - Findings
 
   private func reportFindings(
-    _ collector: AuditCollector, _ coordinator: borrowing BlockingConnection, _ ledger: borrowing BlockingConnection?
+    _ collector: AuditCollector, _ changes: NightChanges, _ coordinator: borrowing BlockingConnection,
+    _ ledger: borrowing BlockingConnection?
   ) throws -> FindingsSummary {
     // The file is in the order of ids, the sheet is worst first.
     let worst = SpillSorter(directory: collector.temporaryDirectory)
-    let comparison = FindingsLedger(plan: plan, owners: settings.owners)
+    let comparison = FindingsLedger(plan: plan, owners: settings.owners, changes: changes)
     let hasSheets = collector.hasSheets
     var record = RecordBytes()
     func keep(_ reported: ReportedFinding) throws {
@@ -317,8 +327,13 @@ package struct Audit {
     if !plan.selection.isNarrowing, newest.map({ $0 <= plan.asOf.microseconds }) ?? true {
       try FindingsLedger.apply(asOf: plan.asOf, runId: record.runId, on: ledger)
       if let claims { try ClaimsTable.apply(claims, on: ledger) }
+      if record.isNightly {
+        try FindingsLedger.saveNight(record, on: ledger)
+        try collector.nights.save(record, lookbackStart: plan.rules.lookbackStart, on: ledger)
+      }
     }
     if record.isNightly {
+      try record.save(summary.findings, on: ledger)
       try ReportedDays.save(collector.days, adjustments: summary.adjustments, record: record, on: ledger)
     }
     try record.complete(

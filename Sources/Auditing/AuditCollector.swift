@@ -22,6 +22,8 @@ final class AuditCollector {
   let claims: SpillSorter?
   /// Whether everything was read that there is.
   var control: [ControlTotal] = []
+  /// What is decided about each order, for comparing with other nights.
+  let nights: OrderNights
   private(set) var outstanding: [String: Int] = [:]
   /// What critical findings rest on whose evidence is older than the audit.
   private(set) var agedCriticals: Set<CheckSubject> = []
@@ -48,6 +50,7 @@ final class AuditCollector {
     self.temporaryDirectory = temporaryDirectory
     findings = SpillSorter(directory: temporaryDirectory)
     refunds = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
+    nights = OrderNights(temporaryDirectory: temporaryDirectory)
     claims = keepsClaims ? SpillSorter(directory: temporaryDirectory) : nil
     self.testUsers = testUsers
   }
@@ -78,6 +81,7 @@ final class AuditCollector {
   func add(_ judgement: Judgement, subjects: [CheckSubject], plan: AuditPlan) throws {
     for finding in judgement.findings { try keep(finding, subjects, asOf: plan.asOf) }
     days.add(judgement)
+    try nights.add(judgement)
     guard plan.period.contains(judgement.row.createdAt) else { return }
     totals.read(judgement.row)
     totals.add(judgement)
@@ -164,6 +168,10 @@ final class AuditCollector {
   }
 
   func write(finding: ReportedFinding) throws { try report?.write(finding: finding) }
+
+  func write(change: ChangeRow) throws { try report?.write(change: change) }
+
+  func writeToSheet(change: ChangeRow) throws { try report?.writeToSheet(change: change) }
 
   func writeToSheet(finding: ReportedFinding) throws { try report?.writeToSheet(finding: finding) }
 

@@ -1,3 +1,4 @@
+import AuditStore
 import Postgres
 import Reconciliation
 import Reporting
@@ -18,17 +19,25 @@ struct FindingsLedger {
     var owner: String?
     var remark: String?
     var due: String?
-    /// What it was about then.
+    var finding: Finding
+    /// What the night that tonight is compared with said of its status.
+    var statusBefore: String?
+    /// The same of the money.
     var atStake: Money?
+    /// Whether it was known to that night, be it open or closed.
+    var isOlder: Bool
   }
 
   private let plan: AuditPlan
   /// Who takes care of what is met for the first time.
   private let owners: FindingOwners
+  /// Gets what is different from the night that tonight is compared with.
+  private let changes: NightChanges
 
-  init(plan: AuditPlan, owners: FindingOwners) {
+  init(plan: AuditPlan, owners: FindingOwners, changes: NightChanges) {
     self.plan = plan
     self.owners = owners
+    self.changes = changes
   }
 
   /// Walks through both sides in the order of finding ids.
@@ -43,14 +52,19 @@ struct FindingsLedger {
     var summary = FindingsSummary()
     let asOf = plan.asOf
     let selection = plan.selection
+    let base = changes.base?.asOf
+    let instant = base?.sqlText ?? "'-infinity'::timestamptz"
     var known = try OrderedStream(
       connection.copyOut(
         """
-        SELECT finding_id, first_seen, opened_at, closed_at, status, owner, remark, order_id, user_id, product_id, bundle_id,
-          currency, at_stake, due::text
-        FROM night_audit.findings ORDER BY finding_id
+        SELECT f.finding_id, f.first_seen, f.closed_at, f.status, f.owner, f.remark, f.order_id, f.user_id, f.product_id,
+          f.bundle_id, f.due::text, f.kind, f.severity, n.is_open, n.status, n.currency, n.at_stake
+        FROM night_audit.findings f LEFT JOIN LATERAL (
+          SELECT b.is_open, b.status, b.currency, b.at_stake FROM night_audit.finding_nights b
+          WHERE b.finding_id = f.finding_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) n ON true
+        ORDER BY f.finding_id
         """)
-    ) { try FindingsLedger.known($0, asOf: asOf, selection: selection) }
+    ) { try FindingsLedger.known($0, asOf: asOf, base: base, selection: selection) }
     var last: [UInt8]?
     while let record = try sorter.next() {
       // Two rows that say the same about the same thing are one finding.
@@ -59,7 +73,7 @@ struct FindingsLedger {
       let findingId = Finding.id(ofDigest: record.key)
       let id = Identifier(findingId)
       while let next = known.nextKey, next < id, let head = try known.next() {
-        FindingsLedger.count(gone: head, &summary)
+        count(gone: head, &summary)
       }
       var reader = RecordReader(record.content)
       let finding = try Finding(from: &reader)
@@ -71,43 +85,67 @@ struct FindingsLedger {
         reported.remark = head.remark
         reported.due = head.due
         summary.count(finding, openBefore: head.wasOpen, atStakeBefore: head.atStake)
+        note(reported, head)
       } else {
         reported.owner = owners.owner(of: finding)
         summary.count(finding, openBefore: false, atStakeBefore: nil)
+        changes.add(ChangeRow(.new, finding: finding, findingId: findingId, before: nil, after: "open"))
       }
       summary.add(reported, asOf: asOf)
       try each(reported)
     }
-    while let head = try known.next() { FindingsLedger.count(gone: head, &summary) }
+    while let head = try known.next() { count(gone: head, &summary) }
     return summary
   }
 
-  private static func count(gone known: Known, _ summary: inout FindingsSummary) {
+  /// What became of a finding that was met before.
+  private func note(_ reported: ReportedFinding, _ known: Known) {
+    let (finding, id) = (reported.finding, reported.findingId)
+    if !known.wasOpen {
+      changes.add(
+        known.isOlder
+          ? ChangeRow(.reopened, finding: finding, findingId: id, before: "closed", after: "open")
+          : ChangeRow(.new, finding: finding, findingId: id, before: nil, after: "open"))
+    } else if let before = known.statusBefore, before != reported.status {
+      changes.add(ChangeRow(.status, finding: finding, findingId: id, before: before, after: reported.status))
+    }
+  }
+
+  private func count(gone known: Known, _ summary: inout FindingsSummary) {
     guard known.wasOpen, known.isListed else { return }
     summary.count(closed: known.atStake)
+    var finding = known.finding
+    finding.atStake = known.atStake
+    changes.add(
+      ChangeRow(
+        .closed, finding: finding, findingId: known.id.text, before: known.statusBefore ?? "open", after: "closed"))
   }
 
   private static func known(
-    _ row: borrowing CopyReader, asOf: Instant, selection: Selection
+    _ row: borrowing CopyReader, asOf: Instant, base: Instant?, selection: Selection
   ) throws(PostgresError) -> Known {
-    let openedAt = Instant(microseconds: try row.timestamp(2))
-    let closedAt = try row.optionalTimestamp(3).map { Instant(microseconds: $0) }
-    let wasOpen = openedAt < asOf && (closedAt.map { $0 >= asOf } ?? true)
+    let firstSeen = Instant(microseconds: try row.timestamp(1))
+    let closedAt = try row.optionalTimestamp(2).map { Instant(microseconds: $0) }
+    let (orderId, userId, productId) = (try row.optionalId(6), try row.optionalId(7), try row.optionalId(8))
     let isListed = selection.includes(
-      orderId: try row.optionalId(7), userId: try row.optionalId(8),
-      productId: try row.optionalId(9), bundleId: try row.optionalText(10))
-    let currency = try row.optionalText(11).flatMap { Currency(code: $0) }
-    let atStake = try row.optionalNumeric(12)
+      orderId: orderId, userId: userId, productId: productId, bundleId: try row.optionalText(9))
+    // A kind that this program does not know any more is gone for it.
+    var finding = Finding(
+      kind: FindingKind(rawValue: try row.text(11)) ?? .badRow, subject: .order(orderId ?? ""), reason: "")
+    finding.severity = Severity(rawValue: try row.text(12)) ?? finding.severity
+    (finding.orderId, finding.userId, finding.productId) = (orderId, userId, productId)
+    let currency = try row.optionalText(15).flatMap { Currency(code: $0) }
+    let atStake = try row.optionalNumeric(16)
     // A finding that was closed and stands again starts over with people as well.
     let isReopened = closedAt.map { $0 < asOf } ?? false
     return Known(
-      id: try row.id(0), firstSeen: Instant(microseconds: try row.timestamp(1)), wasOpen: wasOpen,
-      isListed: isListed, status: isReopened ? "open" : try row.text(4), owner: try row.optionalText(5),
-      remark: try row.optionalText(6), due: try row.optionalText(13),
+      id: try row.id(0), firstSeen: firstSeen, wasOpen: try row.optionalBool(13) ?? false, isListed: isListed,
+      status: isReopened ? "open" : try row.text(3), owner: try row.optionalText(4), remark: try row.optionalText(5),
+      due: try row.optionalText(10), finding: finding, statusBefore: try row.optionalText(14),
       atStake: currency.flatMap { currency in
         atStake.flatMap { try? $0.scaledInt64(decimals: Int(currency.digits)) }
           .map { Money(minorUnits: $0, currency: currency) }
-      })
+      }, isOlder: base.map { firstSeen <= $0 } ?? false)
   }
 
   // MARK: - Writing back
@@ -201,6 +239,22 @@ struct FindingsLedger {
         opened_at = CASE WHEN f.closed_at < $1 THEN $1 ELSE f.opened_at END,
         status = CASE WHEN f.closed_at < $1 THEN 'open' ELSE f.status END, closed_at = NULL
       """, [.timestamp(asOf.microseconds)])
+  }
+
+  /// Keeps what a night says about its findings, where that differs from what the night before it said.
+  static func saveNight(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
+    try connection.execute(
+      "DELETE FROM night_audit.finding_nights WHERE as_of = $1", [.timestamp(record.asOf.microseconds)])
+    try connection.execute(
+      """
+      INSERT INTO night_audit.finding_nights (finding_id, as_of, run_id, is_open, status, currency, at_stake)
+      SELECT f.finding_id, $1, $2::uuid, f.closed_at IS NULL, f.status, f.currency, f.at_stake
+      FROM night_audit.findings f LEFT JOIN LATERAL (
+        SELECT b.is_open, b.status, b.currency, b.at_stake FROM night_audit.finding_nights b
+        WHERE b.finding_id = f.finding_id AND b.as_of < $1 ORDER BY b.as_of DESC LIMIT 1) l ON true
+      WHERE (f.closed_at IS NULL OR l.is_open) AND (f.closed_at IS NULL, f.status, f.currency, f.at_stake)
+        IS DISTINCT FROM (coalesce(l.is_open, false), l.status, l.currency, l.at_stake)
+      """, [.timestamp(record.asOf.microseconds), .text(record.runId)])
   }
 }
 

@@ -46,6 +46,12 @@ package struct ReportWriter: ~Copyable {
     try book?.write(FindingLine(finding, asOf: options.asOf))
   }
 
+  /// Adds a change to the file; they come in ascending order of ``ChangeRow/sortingKey``.
+  package mutating func write(change: ChangeRow) throws(ReportError) { try csv?.changes.add(change) }
+
+  /// Adds a change to the workbook; they come in ascending order of ``ChangeRow/urgency``.
+  package mutating func writeToSheet(change: ChangeRow) throws(ReportError) { try book?.write(change) }
+
   /// Adds a receipt; they come in ascending byte order of their ids.
   package mutating func write(receipt: Receipt) throws(ReportError) {
     let line = ReceiptLine(receipt, asOf: options.asOf)
@@ -74,6 +80,7 @@ package struct ReportWriter: ~Copyable {
     let unbalanced = control.filter { !$0.isBalanced }
     guard unbalanced.isEmpty else { throw ReportError.unbalanced(unbalanced) }
     try writeSums(totals)
+    for day in summary.days { try book?.write(day) }
     let options = options
     var files: [ReportFile] = []
     if let csv {
@@ -88,7 +95,7 @@ package struct ReportWriter: ~Copyable {
       as: "summary.json", in: options.directory)
     files.append(document)
     if let book = book.take() {
-      try book.finish(totals: totals, summary: summary, control: control, summaryDigest: document.sha256)
+      try book.finish(totals: totals, summary: summary, summaryDigest: document.sha256)
       files.append(try OutputFile.describe(directory: options.directory, name: ReportBook.fileName(options)))
     }
     files.sort { Identifier($0.name) < Identifier($1.name) }

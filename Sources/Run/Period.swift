@@ -43,6 +43,11 @@ package struct Period: Hashable, Sendable {
     end = Instant(seconds: Int64(calendar.startOfDay(for: next).timeIntervalSince1970))
   }
 
+  /// The civil day of an instant, `2026-11-19`.
+  package static func dayText(of instant: Instant, in zone: TimeZone) -> String {
+    text(Date(timeIntervalSince1970: Double(instant.seconds)), calendar(zone))
+  }
+
   private static func calendar(_ zone: TimeZone) -> Calendar {
     var calendar = Calendar(identifier: .gregorian)
     calendar.timeZone = zone

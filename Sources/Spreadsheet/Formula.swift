@@ -20,6 +20,16 @@ package struct Formula: Hashable, Sendable, ExpressibleByStringInterpolation {
     Formula(text: formulas.map(\.text).joined(separator: "+"))
   }
 
+  /// A function of these arguments: `COUNTIFS(A1:A9,"open")`.
+  package static func call(_ function: StaticString, _ arguments: [Formula]) -> Formula {
+    Formula(text: "\(function)(\(arguments.map(\.text).joined(separator: ",")))")
+  }
+
+  /// A word of the program's own as text: `"open"`.
+  package init(word: StaticString) {
+    text = "\"\(word.description.replacing("\"", with: "\"\""))\""
+  }
+
   init(text: String) { self.text = text }
 
   /// Collects the parts of an interpolated literal.
@@ -31,6 +41,9 @@ package struct Formula: Hashable, Sendable, ExpressibleByStringInterpolation {
 
     /// The parts that stand in the program's text.
     package mutating func appendLiteral(_ literal: StaticString) { text += literal.description }
+
+    /// A part that is a formula by itself.
+    package mutating func appendInterpolation(_ formula: Formula) { text += formula.text }
 
     /// A whole number.
     package mutating func appendInterpolation(_ number: Int) { text += String(number) }

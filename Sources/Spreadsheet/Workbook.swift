@@ -65,16 +65,18 @@ package struct Workbook: ~Copyable {
   }
 
   /// Gives a range a name that formulas and macros can call it by, in the whole workbook.
+  ///
+  /// - Parameter name: the program's own words, at most 100 bytes: the library has buffers of fixed size.
   /// - Throws: `nameNotAllowed`, `outOfRange`.
-  package func defineName(_ name: StaticString, for range: SheetRange) throws(SpreadsheetError) {
+  package func defineName(_ name: String, for range: SheetRange) throws(SpreadsheetError) {
     let operation: StaticString = "define name"
     let workbook = unsafe try open(operation)
-    guard DefinedName.isAllowed(name.description), range.sheet.isAllowed else {
+    guard DefinedName.isAllowed(name), name.utf8.count <= 100, range.sheet.isAllowed else {
       throw SpreadsheetError(.nameNotAllowed, operation)
     }
     guard range.range.isOnSheet else { throw SpreadsheetError(.outOfRange, operation) }
     guard
-      unsafe workbook_define_name(workbook, name.description, "=\(range.sheet.quoted)!\(range.range.absolute)")
+      unsafe workbook_define_name(workbook, name, "=\(range.sheet.quoted)!\(range.range.absolute)")
         == LXW_NO_ERROR
     else { throw SpreadsheetError(.nameNotAllowed, operation) }
   }

@@ -17,7 +17,7 @@ struct Findings: AsyncParsableCommand {
       """,
     subcommands: [
       ListFindings.self, AcknowledgeFindings.self, AssignFindings.self, RemarkFindings.self, CloseFindings.self,
-      ReopenFindings.self, ImportFindings.self,
+      ReopenFindings.self, DueFindings.self, UndoFindings.self, ImportFindings.self,
     ],
     defaultSubcommand: ListFindings.self)
 }
@@ -190,12 +190,19 @@ struct DecisionOptions: ParsableArguments {
   @Flag(help: "All findings that the filters let through, instead of ids.")
   var all = false
 
+  @Flag(help: "Change every open finding, without a filter.")
+  var yes = false
+
   @OptionGroup var recording: RecordingOptions
 
   func validate() throws {
     if ids.isEmpty, !all { throw ValidationError("Name findings by their ids, or give filters together with --all.") }
     if !ids.isEmpty, all || !options.isEmpty {
       throw ValidationError("Ids name findings exactly; filters and --all go without ids.")
+    }
+    if all, options.isEmpty, !yes, !recording.dryRun {
+      throw ValidationError(
+        "--all without a filter changes every open finding; give a filter, or say --yes. --dry-run tells how many.")
     }
   }
 
@@ -325,13 +332,68 @@ struct RemarkFindings: AsyncParsableCommand {
   }
 }
 
+/// `night-audit findings due`
+struct DueFindings: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "due", abstract: "Record by when findings are to be settled.",
+    discussion: """
+      Examples:
+        night-audit findings due 4f2a91c3 --on 2026-12-01
+      """)
+
+  @OptionGroup var options: DecisionOptions
+
+  @Option(help: ArgumentHelp("The day; \"\" for none.", valueName: "yyyy-mm-dd"))
+  var on: String
+
+  func run() async throws {
+    let day = on
+    try await options.decide { .due(try PeopleText.due(day)) }
+  }
+}
+
+/// `night-audit findings undo`
+struct UndoFindings: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "undo", abstract: "Take back changes that were made together.",
+    discussion: """
+      Without an id the last bulk change is taken back: an --all, several ids at once, or an import. What somebody has \
+      changed since stays as it is.
+
+      Examples:
+        night-audit findings undo --dry-run
+        night-audit findings undo 1c9f
+      """)
+
+  @OptionGroup var common: CommonOptions
+  @OptionGroup var recording: RecordingOptions
+
+  @Argument(help: ArgumentHelp("The change, as it was printed, or its first digits.", valueName: "change-id"))
+  var change: String?
+
+  func run() async throws {
+    try await common.reporting { settings, _ in
+      let (change, outcome) = try await FindingsDesk(settings: settings, now: .now).undo(
+        change, by: try recording.actor, isDryRun: recording.dryRun)
+      let text = DecisionText(outcome, isDryRun: recording.dryRun)
+      if recording.json {
+        print(try text.json)
+      } else if !common.quiet {
+        print("Change \(change.prefix(8)): \(text.line)")
+      }
+      return .complete
+    }
+  }
+}
+
 /// `night-audit findings import`
 struct ImportFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "import", abstract: "Take back status, owner and remark from a workbook that finance filled in.",
+    commandName: "import", abstract: "Take back what finance filled in: status, owner, due, remark, and the sign-off.",
     discussion: """
-      Rows are found by their finding id, wherever they stand; nothing but these three columns is read. A row that is not \
-      understood is named with the reason, and the others go on; the exit status is 1 then. To import the same file twice \
+      Rows are found by their finding id, wherever they stand; nothing but these four columns is read, and the sign-off on \
+      the first sheet. A row of which one cell is not understood is refused as a whole, named with the reason, and the others \
+      go on; the exit status is 1 then. To import the same file twice \
       changes nothing the second time.
 
       Examples:

@@ -81,6 +81,17 @@ import Testing
       closing = numbers[3]
     }
 
+    // The first night has nothing to compare with; the next ones tell what is different, and why.
+    #expect(try changes(shop, "2026-11-17").isEmpty)
+    let second = try changes(shop, "2026-11-18")
+    let gone = try #require(second.first { $0["finding_id"] == mended })
+    #expect(gone["change"] == "closed" && gone["because"]?.contains("delivered") == true, "\(gone)")
+    let third = try changes(shop, "2026-11-19")
+    #expect(third.first { $0["finding_id"] == mended }?["change"] == "reopened")
+    for row in second + third where ["closed", "adjusted"].contains(row["change"]) {
+      #expect(row["because"]?.isEmpty == false, "\(row)")
+    }
+
     let difference = try #require(
       try json(try await shop.nightAudit("runs", "diff", "2026-11-17", "latest", "--json")) as? [String: Any])
     let changes = try #require(difference["findings"] as? [[String: Any]])
@@ -88,6 +99,10 @@ import Testing
     #expect(mine.compactMap { $0["event"] as? String } == ["closed", "reopened"])
     #expect(
       "\(mine)".contains("delivered: delivery late") && "\(mine)".contains("taken back: delivery late"), "\(mine)")
+  }
+
+  private func changes(_ shop: Rehearsal, _ day: String) throws -> [[String: String]] {
+    rows(try shop.files(shop.reports + "/" + day)["changes.csv"] ?? Data())
   }
 
   @Test func aListOfTheNewestNightIsItsFile() async throws {
@@ -109,7 +124,7 @@ import Testing
     (["findings", "list", "--min-age", "old"], 64, "--min-age"),
     (["findings", "list", "--min-amount", "5"], 64, "--currency"),
     (["findings", "list", "--amount", "-5"], 64, "--amount"),
-    (["findings", "remark", "--all", "--text", "\u{1B}[2J"], 64, "control character"),
+    (["findings", "remark", "--all", "--yes", "--text", "\u{1B}[2J"], 64, "control character"),
     (["findings", "import", "/nonexistent.xlsx"], 64, "No such file"),
     (["findings", "import", "/etc/hostname"], 64, "no .xlsx"),
     (["runs", "diff", "latest", "latest"], 1, "latest"), (["runs", "diff", "2026-11-19", "xyz"], 1, "there is no run"),

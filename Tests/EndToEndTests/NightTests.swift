@@ -19,7 +19,7 @@ import Testing
     let files = try shop.files(folder)
     #expect(
       files.keys.sorted() == [
-        "SHA256SUMS", "amounts.csv", "datapackage.json", "findings.csv", "night-audit-2026-11-20.xlsx", "orders.csv",
+        "SHA256SUMS", "amounts.csv", "changes.csv", "datapackage.json", "findings.csv", "night-audit-2026-11-20.xlsx", "orders.csv",
         "receipts.csv",
         "refunds.csv", "run.json", "sandbox.csv", "summary.json", "users.csv",
       ])

@@ -35,6 +35,7 @@ struct SampleReport {
   var findings: [ReportedFinding] = []
   var receipts: [Receipt] = []
   var refunds: [RefundRow] = []
+  var changes: [ChangeRow] = []
   var sandbox: [SandboxRow] = []
   var totals = Totals()
   var summary: SummaryFacts
@@ -80,6 +81,14 @@ struct SampleReport {
       $0.urgency(asOf: SampleReport.asOf).lexicographicallyPrecedes($1.urgency(asOf: SampleReport.asOf))
     }
     for finding in worstFirst { try writer.writeToSheet(finding: finding) }
+    var summary = summary
+    for change in changes.sorted(by: { $0.sortingKey.lexicographicallyPrecedes($1.sortingKey) }) {
+      try writer.write(change: change)
+    }
+    for change in changes.sorted(by: { $0.urgency.lexicographicallyPrecedes($1.urgency) }) {
+      try writer.writeToSheet(change: change)
+      summary.changes.add(change)
+    }
     for receipt in receipts { try writer.write(receipt: receipt) }
     for refund in refunds { try writer.write(refund: refund) }
     for refund in refunds.sorted(by: { ($0.refundedAt, $0.transactionId) < ($1.refundedAt, $1.transactionId) }) {

@@ -21,6 +21,67 @@ package struct FindingsDesk: Sendable {
     case ids([String])
     /// All that a filter lets through.
     case all(FindingsFilter)
+
+    /// Whether it is for more than what somebody named one by one.
+    var isBulk: Bool {
+      switch self {
+      case .ids(let ids): ids.count > 1
+      case .all: true
+      }
+    }
+  }
+
+  /// Takes changes back that were made together: each column is again what it was, unless somebody changed it since.
+  ///
+  /// - Parameter changeId: the change, or the beginning of its id; nil: the last one that was made together.
+  /// - Returns: the change, what was taken back, and what somebody changed since.
+  /// - Throws: `FindingsError` when there is no such change, `PostgresError`, `SchemaError`.
+  package func undo(
+    _ changeId: String?, by actor: String, isDryRun: Bool = false
+  ) async throws -> (changeId: String, outcome: Outcome) {
+    try await withDatabase(.readWrite) { connection in
+      let rows = try connection.execute(
+        """
+        SELECT change_id::text FROM night_audit.finding_events
+        WHERE change_id IS NOT NULL AND ($1::text IS NULL OR starts_with(change_id::text, $1))
+          AND NOT EXISTS (SELECT 1 FROM night_audit.finding_events u WHERE u.undoes = finding_events.change_id)
+          AND undoes IS NULL
+        GROUP BY change_id ORDER BY max(event_id) DESC LIMIT 2
+        """, [.text(changeId.map { $0.lowercased() })])
+      let found = try rows.map { row throws(PostgresError) in try row.text(0) }
+      guard let change = found.first else { throw FindingsError.noChange(changeId) }
+      if let changeId, found.count > 1 { throw FindingsError.ambiguous([changeId]) }
+      let parameters: [PostgresValue] = [.text(change)]
+      let events = try connection.execute(
+        """
+        SELECT DISTINCT ON (e.finding_id, e.event) e.finding_id, e.event, e.before,
+          e.event_id = (SELECT max(n.event_id) FROM night_audit.finding_events n
+            WHERE n.finding_id = e.finding_id AND (n.event = e.event OR n.event = 'reopened' AND e.event = 'status'))
+        FROM night_audit.finding_events e WHERE e.change_id = $1::uuid ORDER BY e.finding_id, e.event, e.event_id DESC
+        """, parameters)
+      var changes: [PeopleChange] = []
+      var outcome = Outcome()
+      for event in events {
+        let id = try event.text(0)
+        guard try event.bool(3),
+          let decision = PeopleDecision(word: try event.text(1), value: try event.optionalText(2))
+        else {
+          outcome.unchanged.append(id)
+          continue
+        }
+        changes.append(PeopleChange(findingId: id, decision: decision))
+        outcome.changed.append(id)
+      }
+      if !isDryRun {
+        let undoing = UUID().uuidString.lowercased()
+        _ = try PeopleChange.apply(changes, by: actor, at: now, changeId: undoing, on: connection)
+        try connection.execute(
+          "UPDATE night_audit.finding_events SET undoes = $1::uuid WHERE change_id = $2::uuid",
+          [.text(change), .text(undoing)])
+      }
+      outcome.changed = Set(outcome.changed).sorted()
+      return (change, outcome)
+    }
   }
 
   /// What became of a change.
@@ -86,7 +147,8 @@ package struct FindingsDesk: Sendable {
       let changed =
         isDryRun
         ? try PeopleChange.effective(changes, on: connection)
-        : try PeopleChange.apply(changes, by: actor, at: now, on: connection)
+        : try PeopleChange.apply(
+          changes, by: actor, at: now, changeId: choice.isBulk ? UUID().uuidString.lowercased() : nil, on: connection)
       return Outcome(changed: changed.sorted(), unchanged: Set(ids).subtracting(changed).sorted())
     }
   }
@@ -139,10 +201,12 @@ package enum FindingsError: EndsRun, Equatable, CustomStringConvertible {
   case unknown([String])
   /// A usage error.
   case ambiguous([String])
+  /// Exit status 1.
+  case noChange(String?)
 
   package var exitStatus: ExitStatus {
     switch self {
-    case .unknown: .nothingThere
+    case .unknown, .noChange: .nothingThere
     case .ambiguous: .usage
     }
   }
@@ -153,7 +217,10 @@ package enum FindingsError: EndsRun, Equatable, CustomStringConvertible {
       "no finding has the id \(ids.joined(separator: ", ")); nothing was changed. night-audit findings list --state any "
         + "lists them all"
     case .ambiguous(let ids):
-      "several findings have ids that begin with \(ids.joined(separator: ", ")); nothing was changed. Give more digits"
+      "several have ids that begin with \(ids.joined(separator: ", ")); nothing was changed. Give more digits"
+    case .noChange(let id):
+      "\(id.map { "there is no change \($0) that could be taken back" } ?? "there is no bulk change to take back"); "
+        + "nothing was changed"
     }
   }
 }

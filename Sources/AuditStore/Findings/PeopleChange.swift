@@ -1,6 +1,7 @@
 import Foundation
 import Postgres
 import Reconciliation
+import Reporting
 import Run
 
 /// What a person decides about a finding.
@@ -10,6 +11,8 @@ package enum PeopleDecision: Hashable, Sendable {
   case owner(String?)
   /// nil: none.
   case remark(String?)
+  /// The day by which it is to be settled, `2026-12-01`; nil: none.
+  case due(String?)
 
   /// The event's word in `night_audit.finding_events`, and the column's name.
   package var word: String {
@@ -17,6 +20,7 @@ package enum PeopleDecision: Hashable, Sendable {
     case .status: "status"
     case .owner: "owner"
     case .remark: "remark"
+    case .due: "due"
     }
   }
 
@@ -26,6 +30,22 @@ package enum PeopleDecision: Hashable, Sendable {
     case .status(let status): status.rawValue
     case .owner(let owner): owner
     case .remark(let remark): remark
+    case .due(let day): day
+    }
+  }
+}
+
+extension PeopleDecision {
+  /// The decision that an event of the history records; nil for a night's event.
+  init?(word: String, value: String?) {
+    switch word {
+    case "status":
+      guard let status = FindingStatus(rawValue: value ?? "open") else { return nil }
+      self = .status(status)
+    case "owner": self = .owner(value)
+    case "remark": self = .remark(value)
+    case "due": self = .due(value)
+    default: return nil
     }
   }
 }
@@ -50,7 +70,7 @@ package struct PeopleChange: Hashable, Sendable {
         """
         SELECT f.finding_id FROM night_audit.findings f
         JOIN unnest($1::text[], $2::text[]) c (finding_id, value) USING (finding_id)
-        WHERE f.\(word) IS DISTINCT FROM c.value
+        WHERE f.\(word)::text IS DISTINCT FROM c.value
         """, [.textArray(changes.map(\.findingId)), .textArray(changes.map(\.decision.value))]
       ).map { row throws(PostgresError) in try row.text(0) }
     }
@@ -59,9 +79,11 @@ package struct PeopleChange: Hashable, Sendable {
 
   /// Makes the changes and records each in the findings' history, which only grows.
   ///
+  /// - Parameter changeId: what changes that are made together have in common, a UUID; nil for one that stands alone.
   /// - Returns: the ids of those that changed anything.
   package static func apply(
-    _ changes: [PeopleChange], by actor: String, at now: Instant, on connection: borrowing BlockingConnection
+    _ changes: [PeopleChange], by actor: String, at now: Instant, changeId: String? = nil,
+    on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String] {
     var ids: [String] = []
     for (word, changes) in byWord(changes) {
@@ -69,18 +91,18 @@ package struct PeopleChange: Hashable, Sendable {
       ids += try connection.execute(
         """
         WITH wanted AS (
-          SELECT f.finding_id, c.value FROM night_audit.findings f
+          SELECT f.finding_id, c.value, f.\(word)::text AS before FROM night_audit.findings f
           JOIN unnest($1::text[], $2::text[]) c (finding_id, value) USING (finding_id)
-          WHERE f.\(word) IS DISTINCT FROM c.value ORDER BY f.finding_id FOR UPDATE OF f),
+          WHERE f.\(word)::text IS DISTINCT FROM c.value ORDER BY f.finding_id FOR UPDATE OF f),
         changed AS (
-          UPDATE night_audit.findings f SET \(word) = w.value FROM wanted w WHERE w.finding_id = f.finding_id
-          RETURNING f.finding_id, w.value)
-        INSERT INTO night_audit.finding_events (finding_id, as_of, event, actor, detail)
-        SELECT finding_id, $3, '\(word)', $4, value FROM changed ORDER BY finding_id RETURNING finding_id
+          UPDATE night_audit.findings f SET \(word) = w.value\(word == "due" ? "::date" : "") FROM wanted w WHERE w.finding_id = f.finding_id
+          RETURNING f.finding_id, w.value, w.before)
+        INSERT INTO night_audit.finding_events (finding_id, as_of, event, actor, detail, before, change_id)
+        SELECT finding_id, $3, '\(word)', $4, value, before, $5::uuid FROM changed ORDER BY finding_id RETURNING finding_id
         """,
         [
           .textArray(changes.map(\.findingId)), .textArray(changes.map(\.decision.value)), .timestamp(now.microseconds),
-          .text(actor),
+          .text(actor), .text(changeId),
         ]
       ).map { row throws(PostgresError) in try row.text(0) }
     }
@@ -102,6 +124,16 @@ package enum PeopleText {
   /// A person's name on one line; nil for none. Throws `Refusal`.
   package static func owner(_ text: String) throws(Refusal) -> String? {
     try plain(text, "owner", longest: longestOwner, isOneLine: true)
+  }
+
+  /// A day as people write it, `2026-12-01`; nil for none. Throws `Refusal`.
+  package static func due(_ text: String) throws(Refusal) -> String? {
+    let plain = text.trimmingCharacters(in: .whitespacesAndNewlines)
+    if plain.isEmpty { return nil }
+    guard CalendarDay.isDay(plain) else {
+      throw Refusal(description: "the due day is no day of the calendar; write it as a date, such as 2026-12-01")
+    }
+    return plain
   }
 
   /// A remark; nil for none. Throws `Refusal`.

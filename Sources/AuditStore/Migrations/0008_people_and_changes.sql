@@ -4,7 +4,7 @@ ALTER TABLE night_audit.findings
 CREATE OR REPLACE VIEW night_audit.bi_findings AS SELECT * FROM night_audit.findings;
 
 -- Changes that were made together can be taken back together. The value before stands beside the one after.
-ALTER TABLE night_audit.finding_events ADD COLUMN change_id uuid, ADD COLUMN before text;
+ALTER TABLE night_audit.finding_events ADD COLUMN change_id uuid, ADD COLUMN before text, ADD COLUMN undoes uuid;
 CREATE INDEX finding_events_change ON night_audit.finding_events (change_id) WHERE change_id IS NOT NULL;
 CREATE OR REPLACE VIEW night_audit.bi_finding_events AS SELECT * FROM night_audit.finding_events;
 
@@ -46,6 +46,14 @@ CREATE TABLE night_audit.finding_nights (
   PRIMARY KEY (finding_id, as_of)
 );
 CREATE INDEX finding_nights_run ON night_audit.finding_nights (run_id);
+
+-- Until the first night with this schema, what the night before it left is what the table of findings says.
+INSERT INTO night_audit.finding_nights (finding_id, as_of, run_id, is_open, status, currency, at_stake)
+SELECT f.finding_id, r.as_of, r.run_id, true, f.status, f.currency, f.at_stake
+FROM night_audit.findings f CROSS JOIN (
+  SELECT run_id, as_of FROM night_audit.runs WHERE is_nightly AND complete IS NOT NULL
+  ORDER BY complete DESC, as_of DESC, started_at DESC LIMIT 1) r
+WHERE f.opened_at <= r.as_of AND (f.closed_at IS NULL OR f.closed_at > r.as_of);
 
 -- Open findings of a night by kind and currency; the currency of findings without money is empty.
 CREATE TABLE night_audit.run_findings (
@@ -199,6 +207,7 @@ BEGIN
         (NULL::text, 'actor', 'Who did it; null: a night.'),
         (NULL::text, 'detail', 'What was set; null: cleared.'),
         (NULL::text, 'change_id', 'Changes that were made together have the same one.'),
+        (NULL::text, 'undoes', 'The change that this one takes back.'),
         (NULL::text, 'before', 'What was there before.'),
         (NULL::text, 'created_at', 'When the shop recorded the order.'),
         (NULL::text, 'decided_as_of', 'As-of of the night that first decided so.'),

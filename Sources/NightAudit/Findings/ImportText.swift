@@ -28,6 +28,7 @@ package struct ImportText {
         "\(change.sheet), row \(change.row): \(change.findingId.prefix(12)) \(change.column): "
           + "\(ImportText.quoted(change.before)) -> \(ImportText.quoted(change.after))")
     }
+    for line in outcome.signOff { lines.append("Signed: \(line.label): \(ImportText.quoted(line.text))") }
     for refusal in outcome.refusals { lines.append("REFUSED  \(refusal.sheet), row \(refusal.row): \(refusal.reason)") }
     let findings = Set(outcome.changes.map(\.findingId)).count
     lines.append(
@@ -64,6 +65,7 @@ package struct ImportText {
     let missingColumns: [String]
     let changes: [Change]
     let refusals: [Refusal]
+    let signOff: [String: String]
   }
 
   package var json: String {
@@ -76,7 +78,8 @@ package struct ImportText {
               sheet: $0.sheet, row: $0.row, findingId: $0.findingId, column: $0.column, before: $0.before,
               after: $0.after)
           },
-          refusals: outcome.refusals.map { Document.Refusal(sheet: $0.sheet, row: $0.row, reason: $0.reason) }))
+          refusals: outcome.refusals.map { Document.Refusal(sheet: $0.sheet, row: $0.row, reason: $0.reason) },
+          signOff: Dictionary(outcome.signOff.map { ($0.label, $0.text) }, uniquingKeysWith: { $1 })))
     }
   }
 

@@ -12,6 +12,7 @@ struct RowMerge {
     var asOf: Instant
     /// When it began, by the database's clock: what people changed before is in its workbook.
     var began: Int64
+    var runId: String
   }
 
   /// A row as it was understood. nil: the cell is empty or the column is not there.
@@ -22,6 +23,7 @@ struct RowMerge {
     var status: String?
     var owner: ReadCell?
     var remark: ReadCell?
+    var due: ReadCell?
   }
 
   /// People's columns of one finding.
@@ -29,6 +31,7 @@ struct RowMerge {
     var status: String
     var owner: String?
     var remark: String?
+    var due: String?
   }
 
   var outcome = WorkbookImport.Outcome()
@@ -50,6 +53,7 @@ struct RowMerge {
     let owner = read.cells[FindingsSheet.owner]
     let remark = read.cells[FindingsSheet.remark]
     let status = read.cells[FindingsSheet.status]
+    let due = read.cells[FindingsSheet.due]
     func refuse(_ reason: String) {
       outcome.refusals.append(WorkbookImport.Refusal(sheet: sheet, row: read.number, reason: reason))
     }
@@ -62,7 +66,7 @@ struct RowMerge {
       return refuse("the finding id is not text; restore it from the report")
     }
     let findingId = text.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()
-    var row = Row(sheet: sheet, number: read.number, findingId: findingId, owner: owner, remark: remark)
+    var row = Row(sheet: sheet, number: read.number, findingId: findingId, owner: owner, remark: remark, due: due)
     switch status {
     case .none: break
     case .text(let text):
@@ -71,7 +75,7 @@ struct RowMerge {
     case .number, .boolean, .error, .formula: row.status = ""
     }
     if let first = seen[findingId] {
-      if (first.status, first.owner, first.remark) != (row.status, row.owner, row.remark) {
+      if (first.status, first.owner, first.remark, first.due) != (row.status, row.owner, row.remark, row.due) {
         refuse(
           "finding \(findingId.prefix(40)) stands on row \(first.number) of \(first.sheet) already, with other entries")
       }
@@ -94,10 +98,19 @@ struct RowMerge {
         refuse(row, "no finding has the id \(row.findingId.prefix(40)); restore it from the report")
         continue
       }
+      let (refused, changed, listed) = (outcome.refusals.count, changes.count, outcome.changes.count)
       mergeStatus(row, now: now, before: before)
       merge(row, "owner", cell: row.owner, now: now.owner, before: before.map(\.owner), PeopleText.owner) { .owner($0) }
       merge(row, "remark", cell: row.remark, now: now.remark, before: before.map(\.remark), PeopleText.remark) {
         .remark($0)
+      }
+      merge(
+        row, "due day", cell: row.due?.asDay, now: now.due, before: before.map(\.due), PeopleText.due
+      ) { .due($0) }
+      // A row is one decision: a part of it would be another one than the person made.
+      if outcome.refusals.count > refused {
+        changes.removeLast(changes.count - changed)
+        outcome.changes.removeLast(outcome.changes.count - listed)
       }
     }
   }
@@ -192,7 +205,8 @@ struct RowMerge {
       """
       SELECT f.finding_id, f.status, f.owner, f.remark,
         coalesce(\(newest("e.event IN ('status', 'reopened')", "CASE e.event WHEN 'status' THEN e.detail ELSE 'open' END")), 'open'),
-        \(newest("e.event = 'owner'", "e.detail")), \(newest("e.event = 'remark'", "e.detail"))
+        \(newest("e.event = 'owner'", "e.detail")), \(newest("e.event = 'remark'", "e.detail")),
+        \(newest("e.event = 'due'", "e.detail")), f.due::text
       FROM night_audit.findings f WHERE f.finding_id = ANY ($1)
       """,
       [
@@ -200,10 +214,22 @@ struct RowMerge {
       ])
     var known: [String: (now: People, before: People?)] = [:]
     for row in rows {
-      let now = People(status: try row.text(1), owner: try row.optionalText(2), remark: try row.optionalText(3))
-      let before = People(status: try row.text(4), owner: try row.optionalText(5), remark: try row.optionalText(6))
+      let now = People(
+        status: try row.text(1), owner: try row.optionalText(2), remark: try row.optionalText(3),
+        due: try row.optionalText(8))
+      let before = People(
+        status: try row.text(4), owner: try row.optionalText(5), remark: try row.optionalText(6),
+        due: try row.optionalText(7))
       known[try row.text(0)] = (now, written == nil ? nil : before)
     }
     return known
+  }
+}
+
+extension ReadCell {
+  /// A date as its text: spreadsheets write it as a number.
+  fileprivate var asDay: ReadCell {
+    guard case .number(let serial) = self, let day = CalendarDay.text(serial: serial) else { return self }
+    return .text(day)
   }
 }

@@ -37,6 +37,8 @@ package struct WorkbookImport: Sendable {
     package var refusals: [Refusal] = []
     /// The report's as-of, when the workbook is one that a run of this database wrote.
     package var writtenFor: Instant?
+    /// What was signed on the first sheet, and is new.
+    package var signOff: [SignOffImport.Line] = []
     /// People's columns that no sheet has.
     package var missingColumns: [String] = []
   }
@@ -70,14 +72,24 @@ package struct WorkbookImport: Sendable {
       for sheet in [FindingsSheet.name] + reader.sheetNames.filter(FindingsSheet.isContinuation) {
         columns.formUnion(
           try reader.rows(
-            of: sheet, columns: [FindingsSheet.key, FindingsSheet.status, FindingsSheet.owner, FindingsSheet.remark],
+            of: sheet,
+            columns: [
+              FindingsSheet.key, FindingsSheet.status, FindingsSheet.owner, FindingsSheet.remark, FindingsSheet.due,
+            ],
             key: FindingsSheet.key
           ) { row in try merge.add(row, sheet: sheet, connection) })
       }
       try merge.settle(connection)
-      merge.outcome.missingColumns = [FindingsSheet.status, FindingsSheet.owner, FindingsSheet.remark]
-        .filter { !columns.contains($0) }
-      if !isDryRun { _ = try PeopleChange.apply(merge.changes, by: actor, at: now, on: connection) }
+      merge.outcome.missingColumns = [
+        FindingsSheet.status, FindingsSheet.owner, FindingsSheet.remark, FindingsSheet.due,
+      ]
+      .filter { !columns.contains($0) }
+      let changeId = UUID().uuidString.lowercased()
+      if !isDryRun {
+        _ = try PeopleChange.apply(merge.changes, by: actor, at: now, changeId: changeId, on: connection)
+      }
+      merge.outcome.signOff = try SignOffImport.take(
+        from: reader, run: written?.runId, by: actor, isDryRun: isDryRun, on: connection)
       return merge.outcome
     }
   }
@@ -90,11 +102,12 @@ package struct WorkbookImport: Sendable {
   ) throws(PostgresError) -> RowMerge.Written? {
     let rows = try connection.execute(
       """
-      SELECT as_of, started_at FROM night_audit.runs
+      SELECT as_of, started_at, run_id::text FROM night_audit.runs
       WHERE complete IS NOT NULL AND as_of >= $1 AND as_of < $1 + interval '1 second' ORDER BY started_at LIMIT 1
       """, [.timestamp(Instant(seconds: created).microseconds)])
     for row in rows {
-      return RowMerge.Written(asOf: Instant(microseconds: try row.timestamp(0)), began: try row.timestamp(1))
+      return RowMerge.Written(
+        asOf: Instant(microseconds: try row.timestamp(0)), began: try row.timestamp(1), runId: try row.text(2))
     }
     return nil
   }

@@ -100,8 +100,8 @@ package struct RollForward: Equatable, Sendable {
   package init() {}
 
   /// The currencies that it is told in, in alphabetical order.
-  package func currencies(with closing: MoneyByCurrency) -> [Currency] {
-    [opening, new, closed, changed, closing].reduce(into: Set()) { $0.formUnion($1.minorUnits.keys) }.sorted()
+  package func currencies(with closing: MoneyByCurrency, _ others: MoneyByCurrency = MoneyByCurrency()) -> [Currency] {
+    [opening, new, closed, changed, closing, others].reduce(into: Set()) { $0.formUnion($1.minorUnits.keys) }.sorted()
   }
 
   /// What it comes to.

@@ -20,6 +20,10 @@ package struct SummaryFacts: Sendable {
   package var history: [Night]
   /// How earlier days differ from what was reported about them.
   package var adjustments: [Adjustment] = []
+  /// The days of the lookback against what was reported about them, newest first.
+  package var days: [DayLine] = []
+  /// What is different from the last complete night.
+  package var changes = ChangesSummary()
   /// By app the kinds of finding that nothing it is asked through can tell of.
   package var notChecked: [String: [FindingKind]] = [:]
   /// What the audit was set to, in words, for readers who have nothing but the workbook.
@@ -62,11 +66,31 @@ package struct SettingWords: Hashable, Sendable {
 package struct FindingsSummary: Sendable {
   /// Open findings by kind; a kind without any may be left out.
   package private(set) var byKind: [FindingKind: Stake] = [:]
+  /// One kind of one severity in one currency.
+  package struct Line: Hashable, Sendable {
+    package var kind: FindingKind
+    package var severity: Severity
+    /// nil: nobody knows what money it is about.
+    package var currency: Currency?
+    package var findings = 0
+    package var minorUnits: Int128 = 0
+    package var unknown = 0
+  }
+
+  private struct LineKey: Hashable {
+    var kind: FindingKind
+    var severity: Severity
+    var currency: Currency?
+  }
+
+  private var byLine: [LineKey: Line] = [:]
   private var bySeverity: [Severity: Int] = [:]
   /// All open findings.
   package private(set) var open = Stake()
   /// How old the open ones are.
   package private(set) var ageing = Ageing()
+  /// The amounts beside the open ones, added up only to find out whether one was changed.
+  package private(set) var amounts = MoneyByCurrency()
   /// Open at the end of that night.
   package var opening = 0
   /// Met since for the first time, or again after they were closed.
@@ -85,6 +109,17 @@ package struct FindingsSummary: Sendable {
     byKind[finding.kind, default: Stake()].add(finding)
     bySeverity[finding.severity, default: 0] += 1
     open.add(finding)
+    let currency = (finding.atStake ?? finding.amount)?.currency
+    let key = LineKey(kind: finding.kind, severity: finding.severity, currency: currency)
+    var line = byLine[key] ?? Line(kind: finding.kind, severity: finding.severity, currency: currency)
+    line.findings += 1
+    line.minorUnits += Int128(finding.atStake?.minorUnits ?? 0)
+    line.unknown += finding.isStakeUnknown ? 1 : 0
+    byLine[key] = line
+    // As the column shows it: in the currency of what is at stake.
+    if let amount = finding.amount, amount.currency == (finding.atStake ?? amount).currency {
+      amounts.add(amount)
+    }
     ageing.add(reported, asOf: asOf)
   }
 
@@ -110,6 +145,9 @@ package struct FindingsSummary: Sendable {
     rollForward.opening.add(before)
     rollForward.closed.add(before)
   }
+
+  /// The open ones by kind, severity and currency, in no order.
+  package var lines: [Line] { Array(byLine.values) }
 
   /// Open now.
   package var closing: Int { open.findings }

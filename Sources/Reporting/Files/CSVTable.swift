@@ -10,13 +10,16 @@ struct CSVTable<Row: TableRow> {
 
   /// Creates the files with their header rows.
   init(_ options: ReportOptions) throws(ReportError) {
-    let table = Row.table
+    guard let name = Row.table.fileName else {
+      throw ReportError.cannotWrite(file: Row.table.shape.title.description, systemError: EINVAL)
+    }
     let names = Row.columns.map(\.head.name)
-    plain = try CSVFile(directory: options.directory, name: table.fileName, header: names, dialect: .plain)
+    plain = try CSVFile(directory: options.directory, name: name, header: names, dialect: .plain)
     excel =
       options.formats.contains(.csvExcel)
       ? try CSVFile(
-        directory: options.directory, name: table.excelFileName, header: names, dialect: .excel(options.excelLocale))
+        directory: options.directory, name: ReportTable.excelFileName(name), header: names,
+        dialect: .excel(options.excelLocale))
       : nil
     pseudonyms = options.pseudonyms
   }
@@ -87,6 +90,7 @@ final class CSVFile {
 /// Every CSV file of a report.
 struct CSVFiles {
   let findings: CSVTable<FindingLine>
+  let changes: CSVTable<ChangeRow>
   let users: CSVTable<UserLine>
   let amounts: CSVTable<PricePointLine>
   let refunds: CSVTable<RefundRow>
@@ -96,6 +100,7 @@ struct CSVFiles {
 
   init(_ options: ReportOptions) throws(ReportError) {
     findings = try CSVTable(options)
+    changes = try CSVTable(options)
     users = try CSVTable(options)
     amounts = try CSVTable(options)
     refunds = try CSVTable(options)
@@ -106,7 +111,7 @@ struct CSVFiles {
 
   /// Brings all of them to disk.
   func finish() throws(ReportError) -> [ReportFile] {
-    try findings.finish() + users.finish() + amounts.finish() + refunds.finish() + sandbox.finish()
+    try findings.finish() + changes.finish() + users.finish() + amounts.finish() + refunds.finish() + sandbox.finish()
       + receipts.finish() + orders.finish()
   }
 }

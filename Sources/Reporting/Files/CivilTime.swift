@@ -62,3 +62,19 @@ extension CivilDate {
     return (era - 1) * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
   }
 }
+
+/// Days of the calendar as people and spreadsheets write them.
+package enum CalendarDay {
+  /// Whether a text is a day such as `2026-11-19`.
+  package static func isDay(_ text: String) -> Bool { CivilDate(text) != nil }
+
+  /// The day that a spreadsheet's number stands for, `2026-11-19`; nil for a number that is no day of this century or the
+  /// next.
+  package static func text(serial: String) -> String? {
+    // 25,569 is 1970-01-01; what is behind the point is a time of day.
+    guard let number = Double(serial), (36_526...109_574).contains(number) else { return nil }
+    let date = CivilDate(daysSince1970: Int64(number.rounded(.down)) - 25_569)
+    func padded(_ part: Int64) -> String { part < 10 ? "0\(part)" : "\(part)" }
+    return "\(date.year)-\(padded(Int64(date.month)))-\(padded(Int64(date.day)))"
+  }
+}

@@ -98,7 +98,7 @@ struct DataPackage: Encodable {
 
 extension DataPackage.Resource {
   fileprivate init(_ table: ReportTable, _ file: ReportFile) {
-    name = String(table.fileName.prefix { $0 != "." })
+    name = String(file.name.prefix { $0 != "." })
     path = file.name
     title = name.asWords
     description = table.shape.meaning
@@ -118,7 +118,7 @@ extension DataPackage.Field {
     var constraints = DataPackage.Constraints()
     let primaryKey = table.shape.primaryKey
     let isKey = primaryKey.contains(column.name)
-    if isKey { constraints.required = true }
+    if isKey, !table.shape.keysMayBeBlank { constraints.required = true }
     if isKey, primaryKey.count == 1 { constraints.unique = true }
     let money = "major units of the currency in the field currency"
     switch column.type {

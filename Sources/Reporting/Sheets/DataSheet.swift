@@ -45,6 +45,8 @@ struct DataSheet {
   var rowCount: Int { parts.reduce(0) { $0 + $1.rows } }
   /// Where the rows of orders are, for links.
   private var orderPlaces: [Identifier: RowPlace] = [:]
+  /// Where the first row with each of the words of the program's own is.
+  private(set) var firstPlaces: [String: RowPlace] = [:]
 
   private static let lineHeight = 15.0
 
@@ -113,10 +115,12 @@ struct DataSheet {
     if orderPlaces.count < Sheet.maximumLinks { orderPlaces[orderId] = place }
   }
 
-  /// The sums of one column over the rows of a currency, whose code stands in a cell, on all sheets that have rows.
-  func sums(of column: String, whereCurrencyIs code: CellReference) -> [Formula] {
-    guard let currencyColumn, let position = columns.firstIndex(where: { $0.name == column }) else { return [] }
-    return sums(position, currencyColumn, code)
+  /// The cells of a column, by its name, on every sheet that has rows.
+  func cells(of column: String) -> [SheetRange] {
+    guard let position = columns.firstIndex(where: { $0.name == column }) else { return [] }
+    return parts.filter { $0.rows > 0 }.map { part in
+      SheetRange(sheet: part.name, range: CellRange(rows: 1...part.rows, columns: position...position))
+    }
   }
 
   private func sums(_ position: Int, _ currencyColumn: Int, _ code: CellReference) -> [Formula] {
@@ -174,7 +178,9 @@ struct DataSheet {
 
   private mutating func write(text: String, _ position: Int, _ type: ColumnType) throws(SpreadsheetError) {
     switch type {
-    case .spelt: try write(text.asWords, position, formats.indented)
+    case .spelt:
+      if firstPlaces[text] == nil { firstPlaces[text] = RowPlace(part: Int32(parts.count), row: Int32(row)) }
+      try write(text.asWords, position, formats.indented)
     case .orderLink:
       guard let place = orderPlaces[Identifier(text)], sheet.remainingLinks > 0, !text.isEmpty else {
         return try write(text, position, formats.text)

@@ -7,6 +7,7 @@ struct ReportBook: ~Copyable {
   private let workbook: Workbook
   private let options: ReportOptions
   private let summary: Sheet
+  private let about: Sheet
   private var sheets: DataSheets
 
   static func fileName(_ options: ReportOptions) -> String { "night-audit-\(options.date).xlsx" }
@@ -21,7 +22,9 @@ struct ReportBook: ~Copyable {
         created: max(1, options.asOf.seconds), custom: [("As of", options.asOf.text), ("Period ends", options.date)]))
     // The order of the tabs is the order in which sheets are added.
     let summary = try workbook.addSheet(named: "Summary", storage: .inMemory)
-    sheets = try DataSheets(workbook, options, rowsPerSheet: rowsPerSheet)
+    let sheets = try DataSheets(workbook, options, rowsPerSheet: rowsPerSheet)
+    about = try workbook.addSheet(named: "About", storage: .inMemory)
+    self.sheets = sheets
     self.workbook = workbook
     self.summary = summary
     self.options = options
@@ -44,18 +47,23 @@ struct ReportBook: ~Copyable {
 
   mutating func write(_ row: SandboxRow) throws(ReportError) { try sheets.sandbox.add(row, in: workbook) }
 
+  mutating func write(_ change: ChangeRow) throws(ReportError) { try sheets.changes.add(change, in: workbook) }
+
+  mutating func write(_ day: DayLine) throws(ReportError) { try sheets.days.add(day, in: workbook) }
+
   mutating func write(_ user: UserLine) throws(ReportError) { try sheets.users.add(user, in: workbook) }
 
   mutating func write(_ point: PricePointLine) throws(ReportError) { try sheets.amounts.add(point, in: workbook) }
 
   /// Writes what is left, ends every sheet and brings the workbook to disk.
   consuming func finish(
-    totals: Totals, summary facts: SummaryFacts, control: [ControlTotal], summaryDigest: String
+    totals: Totals, summary facts: SummaryFacts, summaryDigest: String
   ) throws(ReportError) {
     do {
       try sheets.finish()
       let page = try SummaryPage(summary, in: workbook, options: options, summaryDigest: summaryDigest)
-      try page.write(totals: totals, facts: facts, control: control, sheets: sheets.all, in: workbook)
+      try page.write(totals: totals, facts: facts, sheets: sheets.formulas, in: workbook)
+      try AboutPage(about, in: workbook, options: options).write(facts)
       try workbook.close()
     } catch {
       throw ReportError.workbook(error)
@@ -66,6 +74,8 @@ struct ReportBook: ~Copyable {
 /// The data sheets of a workbook.
 private struct DataSheets {
   var findings: DataSheet
+  var changes: DataSheet
+  var days: DataSheet
   var users: DataSheet
   var amounts: DataSheet
   var refunds: DataSheet
@@ -80,6 +90,8 @@ private struct DataSheets {
       try DataSheet(table, in: workbook, formats: formats, options: options, rowsPerSheet: rowsPerSheet)
     }
     findings = try sheet(.findings, workbook)
+    changes = try sheet(.changes, workbook)
+    days = try sheet(.days, workbook)
     users = try sheet(.users, workbook)
     amounts = try sheet(.amounts, workbook)
     refunds = try sheet(.refunds, workbook)
@@ -89,10 +101,15 @@ private struct DataSheets {
   }
 
   /// In the order of their tabs.
-  var all: [DataSheet] { [findings, users, amounts, refunds, sandbox, receipts, orders] }
+  var all: [DataSheet] { [findings, changes, days, users, amounts, refunds, sandbox, receipts, orders] }
+
+  /// What formulas can be made of, when all sheets have ended.
+  var formulas: TableFormulas { TableFormulas(all) }
 
   mutating func finish() throws(SpreadsheetError) {
     try findings.finish()
+    try changes.finish()
+    try days.finish()
     try users.finish()
     try amounts.finish()
     try refunds.finish()

@@ -25,6 +25,8 @@ struct SummaryFormats {
   let navigation: CellFormat
   let balanced: CellFormat
   let signature: CellFormat
+  let signatureDate: CellFormat
+  let day: CellFormat
   let good: CellFormat
   let bad: CellFormat
   /// Indexed by decimal digits.
@@ -123,11 +125,25 @@ struct SummaryFormats {
         $0.isBold = true
         $0.horizontal = .centre
       })
+    let open: (inout CellStyle) -> Void = {
+      $0.background = Palette.entry
+      $0.isLocked = false
+      $0.horizontal = .left
+      $0.vertical = .centre
+      $0.borders = CellStyle.Borders(bottom: .thin, colour: Palette.navy)
+    }
     signature = try workbook.addFormat(
       CellStyle {
-        $0.background = Palette.entry
-        $0.borders = CellStyle.Borders(bottom: .thin, colour: Palette.navy)
+        open(&$0)
+        $0.numberFormat = "@"
+        $0.wraps = true
       })
+    signatureDate = try workbook.addFormat(
+      CellStyle {
+        open(&$0)
+        $0.numberFormat = "yyyy-mm-dd"
+      })
+    day = try workbook.addFormat(.line("@") { $0.indent = 1 })
     good = try workbook.addFormat(.signal(Palette.green, on: Palette.paleGreen))
     bad = try workbook.addFormat(.signal(Palette.red, on: Palette.paleRed))
     var (amounts, shares): ([CellFormat], [CellFormat]) = ([], [])

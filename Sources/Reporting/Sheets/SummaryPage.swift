@@ -12,14 +12,18 @@ struct SummaryPage {
   /// The row to be written, counted from zero.
   var row = 0
 
-  /// Where the row of large figures is; it is written when it is known where the control totals are.
+  /// Where the row of large figures is; it is written when it is known where the controls are.
   private var tileRow = 0
-  /// The cells that say whether a control total balances.
+  /// Where the line over everything is that says whether the controls balance.
+  private var bannerRow = 0
+  /// The cells that say whether a control balances.
   private var results: CellRange?
+  private var balances = true
+  /// Cells that other parts of the page refer to.
+  var figures = SummaryCells()
+  /// Cells that formulas and macros can call by a name.
+  var names: [String: CellReference] = [:]
   private var rowsThatBeginPages: [Int] = []
-
-  /// In rows.
-  static let chartHeight = 15
 
   /// Of a row that is not set: 15 points.
   static let pixelsPerRow = 20
@@ -41,23 +45,31 @@ struct SummaryPage {
     try sheet.activate()
   }
 
-  /// - Parameter sheets: the data sheets, ended, in the order of their tabs.
+  /// - Parameter sheets: the data sheets, ended.
   consuming func write(
-    totals: Totals, facts: SummaryFacts, control: [ControlTotal], sheets: [DataSheet], in workbook: borrowing Workbook
+    totals: Totals, facts: SummaryFacts, sheets: TableFormulas, in workbook: borrowing Workbook
   ) throws(SpreadsheetError) {
     try writeTitle(facts)
-    try writeNavigation(sheets)
+    try writeNavigation(sheets.sheets)
     try writeScope(totals, facts)
-    try writeControl(control)
-    try writeTiles(totals, facts.findings, control)
-    try writeMoney(totals, users: sheets.first { $0.table == .users })
+    let money = try writeMoney(totals, sheets)
+    try writeRollForward(facts, sheets)
+    try writeChanges(facts.changes)
+    beginPage()
+    try writeFindings(facts, sheets)
     try writeAdjustments(facts.adjustments)
     beginPage()
-    try writeFindings(facts.findings, sheet: sheets.first { $0.table == .findings }, in: workbook)
-    try writeContents(sheets)
+    try writeControls(
+      LiveControls(totals: totals, facts: facts, options: options, sheets: sheets, money: money, figures))
+    try writeContents(sheets.sheets)
     try writeSignatures()
     beginPage()
-    try writeHistory(facts.history, currencies: chartedCurrencies(totals, facts.history), in: workbook)
+    try writeCharts(money, totals: totals, history: facts.history, in: workbook)
+    try writeTiles(totals, facts.findings)
+    for (name, cell) in names.sorted(by: { $0.key < $1.key }) {
+      let range = CellRange(rows: cell.row...cell.row, columns: cell.column...cell.column)
+      try workbook.defineName(name, for: SheetRange(sheet: sheet.name, range: range))
+    }
     let rows = rowsThatBeginPages
     try sheet.setUpPrinting(
       PrintSetup {
@@ -67,6 +79,7 @@ struct SummaryPage {
         $0.header = "&L&A&R&F"
         $0.footer = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
       })
+    try sheet.protect(allowing: [.selectLockedCells, .selectUnlockedCells, .formatColumns, .formatRows])
   }
 
   private mutating func beginPage() { rowsThatBeginPages.append(row) }
@@ -81,7 +94,13 @@ struct SummaryPage {
         ? "COMPLETE: every check that was due was answered."
         : "INCOMPLETE: the report is right as far as it goes, but something is missing.",
       facts.isComplete ? formats.complete : formats.incomplete, height: 26)
+    bannerRow = row
+    row += 1
     for reason in facts.incompleteReasons { try line("•  \(reason)", formats.value, height: nil) }
+    for (app, kinds) in facts.notChecked.sorted(by: { $0.key < $1.key }) {
+      let words = kinds.map { $0.rawValue.replacing("_", with: " ") }.joined(separator: ", ")
+      try line("•  Not checked for \(app), whose channel does not tell: \(words).", formats.value, height: nil)
+    }
     try gap()
     tileRow = row
     row += 2
@@ -89,35 +108,45 @@ struct SummaryPage {
   }
 
   /// What a reader wants to know before anything else.
-  private func writeTiles(
-    _ totals: Totals, _ findings: FindingsSummary, _ control: [ControlTotal]
-  ) throws(SpreadsheetError) {
-    try sheet.setRow(tileRow, height: 20)
-    try sheet.setRow(tileRow + 1, height: 32)
-    try sheet.writeText("Control totals", row: tileRow, column: 0, format: formats.tileLabel)
+  private func writeTiles(_ totals: Totals, _ findings: FindingsSummary) throws(SpreadsheetError) {
+    try sheet.setRow(bannerRow, height: 26)
+    let banner = CellRange(rows: bannerRow...bannerRow, columns: 0...SummaryPage.lastColumn)
+    try sheet.mergeCells(banner, text: "", format: formats.complete)
     if let results {
       let count = results.rows.count
       try sheet.writeFormula(
-        "IF(COUNTIF(\(results),\"balanced\")=\(count),\"balanced\",\"NOT BALANCED\")", result: "balanced",
-        row: tileRow + 1, column: 0, format: formats.tileGood)
-      let cell = CellRange(rows: tileRow + 1...tileRow + 1, columns: 0...0)
-      try sheet.addConditionalFormat(.text(equals: "NOT BALANCED", formats.bad), in: cell)
+        """
+        IF(COUNTIF(\(results),"balanced")=\(count),"BALANCED: all \(count) controls agree.",\
+        "NOT BALANCED: "&(\(count)-COUNTIF(\(results),"balanced"))&" of \(count) controls do not agree. Do not use these numbers.")
+        """,
+        result: balances ? "BALANCED: all \(count) controls agree." : "NOT BALANCED", row: bannerRow, column: 0,
+        format: formats.complete)
+      try sheet.addConditionalFormat(
+        .formula("COUNTIF(\(absolute: results),\"balanced\")<>\(count)", formats.bad), in: banner)
     }
-    let critical = findings.count(.critical)
-    let tiles = [
+    try sheet.setRow(tileRow, height: 20)
+    try sheet.setRow(tileRow + 1, height: 32)
+    let tiles: [(String, Int, CellFormat)] = [
       ("Orders read", totals.ordersRead, formats.tile),
       ("Open findings", findings.closing, formats.tile),
-      ("Critical", critical, critical > 0 ? formats.tileBad : formats.tile),
-      ("New since the run before", findings.new, formats.tile),
-      ("At stake, amount unknown", findings.open.unknown, findings.open.unknown > 0 ? formats.tileBad : formats.tile),
+      ("Critical", findings.count(.critical), findings.count(.critical) > 0 ? formats.tileBad : formats.tile),
+      ("New", findings.new, formats.tile),
+      ("Closed", findings.closed, formats.tile),
+      ("Of unknown amount", findings.open.unknown, findings.open.unknown > 0 ? formats.tileBad : formats.tile),
     ]
+    var column = 0
     for (position, (label, number, format)) in tiles.enumerated() {
-      let columns = 1 + 2 * position...2 + 2 * position
-      try sheet.mergeCells(
-        CellRange(rows: tileRow...tileRow, columns: columns), text: label, format: formats.tileLabel)
-      try sheet.mergeCells(
-        CellRange(rows: tileRow + 1...tileRow + 1, columns: columns), text: "", format: format)
-      try sheet.writeInteger(number, row: tileRow + 1, column: columns.lowerBound, format: format)
+      let columns = position == 0 ? 0...0 : column...column + 1
+      if columns.count == 1 {
+        try sheet.writeText(label, row: tileRow, column: column, format: formats.tileLabel)
+      } else {
+        try sheet.mergeCells(
+          CellRange(rows: tileRow...tileRow, columns: columns), text: label, format: formats.tileLabel)
+        try sheet.mergeCells(
+          CellRange(rows: tileRow + 1...tileRow + 1, columns: columns), text: "", format: format)
+      }
+      try sheet.writeInteger(number, row: tileRow + 1, column: column, format: format)
+      column += columns.count
     }
   }
 
@@ -125,8 +154,7 @@ struct SummaryPage {
   private mutating func writeNavigation(_ sheets: [DataSheet]) throws(SpreadsheetError) {
     try sheet.setRow(row, height: 20)
     try sheet.writeText("Go to", row: row, column: 0, format: formats.label)
-    for (position, data) in sheets.enumerated() {
-      let name = data.table.sheetName(part: 1)
+    for (position, name) in (sheets.map { $0.table.sheetName(part: 1) } + ["About"]).enumerated() {
       try sheet.writeLink(
         to: CellReference(row: 0, column: 0), on: name, text: name.description, row: row, column: 1 + position,
         format: formats.navigation)
@@ -136,8 +164,14 @@ struct SummaryPage {
 
   private mutating func writeScope(_ totals: Totals, _ facts: SummaryFacts) throws(SpreadsheetError) {
     try heading("What was audited")
-    let days = facts.since == facts.until ? facts.since : "\(facts.since) to \(facts.until)"
-    try fact("Period", "\(days), \(facts.timeZone)")
+    try sheet.writeText("Period, last day", row: row, column: 0, format: formats.label)
+    figures.day = CellReference(row: row, column: 1)
+    names["LastDay"] = CellReference(row: row, column: 1)
+    try sheet.writeText(facts.until, row: row, column: 1, format: formats.value)
+    if facts.since != facts.until {
+      try sheet.writeText("from \(facts.since)", row: row, column: 2, format: formats.value)
+    }
+    row += 1
     try sheet.writeText("As of", row: row, column: 0, format: formats.label)
     var clock = LocalClock(timeZone: options.timeZone)
     let local = clock.localSeconds(options.asOf)
@@ -152,8 +186,9 @@ struct SummaryPage {
     try fact("Times in sheets", "\(facts.timeZone); in CSV files UTC")
     try sheet.writeText("Orders read", row: row, column: 0, format: formats.label)
     try sheet.writeInteger(totals.ordersRead, row: row, column: 1, format: formats.value)
+    names["OrdersRead"] = CellReference(row: row, column: 1)
     row += 1
-    try fact("Configuration", facts.configuration)
+    try fact("Settings", "on the sheet About, with what every bucket, kind and reason means")
     try fact(
       "Run", "summary.json has the SHA-256 \(summaryDigest.prefix(16))…; run.json beside it names the run that made it")
     try fact(
@@ -163,26 +198,38 @@ struct SummaryPage {
     row += 1
   }
 
-  // MARK: - Control totals
+  // MARK: - Controls
 
-  private mutating func writeControl(_ control: [ControlTotal]) throws(SpreadsheetError) {
-    try heading("Control totals")
-    try header(["Two ways to the same sum", "Left", "Right", "Difference"])
+  /// Each side is a formula over the sheets, so that a number that somebody changes is found.
+  private mutating func writeControls(_ live: LiveControls) throws(SpreadsheetError) {
+    try heading("Controls")
+    try line(
+      "Two ways to the same number. Both are calculated from the sheets: change a cell there, and its line turns red here "
+        + "and so does the banner.", formats.label, height: nil)
+    try header(["Two ways to the same number", "Left", "Right", "Difference"])
     try sheet.writeText("Result", row: row - 1, column: 4, format: formats.tableHeaderCentre)
     let first = row
-    for total in control {
+    for control in live.controls {
       let left = CellReference(row: row, column: 1)
       let right = CellReference(row: row, column: 2)
       let difference = CellReference(row: row, column: 3)
-      let digits = total.left.split(separator: ".", omittingEmptySubsequences: false).dropFirst().first?.count ?? 0
-      let format = formats.amount(digits: UInt8(clamping: digits))
-      try sheet.writeText(total.name, row: row, column: 0, format: formats.tableText)
-      try sheet.writeNumber(Double(total.left) ?? 0, row: row, column: 1, format: format)
-      try sheet.writeNumber(Double(total.right) ?? 0, row: row, column: 2, format: format)
-      try sheet.writeFormula("ROUND(\(left)-\(right),\(digits))", result: 0, row: row, column: 3, format: format)
+      let digits = Int(control.digits)
+      let format = formats.amount(digits: control.digits)
+      try sheet.writeText(control.name, row: row, column: 0, format: formats.tableText)
+      try write(control.left, column: 1, format)
+      try write(control.right, column: 2, format)
+      let isBalanced = control.isBalanced
+      if !isBalanced { balances = false }
       try sheet.writeFormula(
-        "IF(\(difference)=0,\"balanced\",\"NOT BALANCED\")", result: "balanced", row: row, column: 4,
-        format: formats.balanced)
+        "ROUND(\(left)-\(right),\(digits))", result: control.left.result - control.right.result, row: row, column: 3,
+        format: format)
+      try sheet.writeFormula(
+        "IF(\(difference)=0,\"balanced\",\"NOT BALANCED\")", result: isBalanced ? "balanced" : "NOT BALANCED", row: row,
+        column: 4, format: formats.balanced)
+      if let note = control.note {
+        try sheet.mergeCells(
+          CellRange(rows: row...row, columns: 5...SummaryPage.lastColumn), text: note, format: formats.label)
+      }
       row += 1
     }
     let results = CellRange(rows: first...max(first, row - 1), columns: 4...4)
@@ -190,6 +237,15 @@ struct SummaryPage {
     try sheet.addConditionalFormat(.text(equals: "NOT BALANCED", formats.bad), in: results)
     self.results = results
     row += 1
+  }
+
+  /// A number, by a formula where there is one.
+  func write(_ figure: LiveFigure, column: Int, _ format: CellFormat) throws(SpreadsheetError) {
+    switch figure.formula {
+    case .none: try sheet.writeNumber(figure.result, row: row, column: column, format: format)
+    case .some(let formula):
+      try sheet.writeFormula(formula, result: figure.result, row: row, column: column, format: format)
+    }
   }
 
   // MARK: - Where everything is
@@ -219,7 +275,8 @@ struct SummaryPage {
   }
 
   private func note(on data: DataSheet) -> String {
-    let all = options.hasFiles ? "; all are in \(data.table.fileName) beside this workbook." : "."
+    let all =
+      if options.hasFiles, let name = data.table.fileName { "; all are in \(name) beside this workbook." } else { "." }
     if data.table == .receipts, !options.listsAllReceipts {
       return "Only those of the \(grouped(options.receiptsInScope)) receipts that are not verified\(all)"
     }
@@ -240,24 +297,33 @@ struct SummaryPage {
   // MARK: - Sign-off
 
   private mutating func writeSignatures() throws(SpreadsheetError) {
-    try heading("Sign-off")
-    for role in ["Prepared by", "Reviewed by"] {
+    try heading(SignOff.heading)
+    try line(
+      "What you write here comes back with `night-audit findings import`, together with the sheet Findings.",
+      formats.label, height: nil)
+    for label in SignOff.labels {
       try sheet.setRow(row, height: 24)
-      try sheet.writeText(role, row: row, column: 0, format: formats.label)
-      try entry(columns: 1...4)
-      try sheet.writeText("Date", row: row, column: 6, format: formats.label)
-      try entry(columns: 7...SummaryPage.lastColumn)
+      try sheet.writeText(label, row: row, column: 0, format: formats.label)
+      try sheet.mergeCells(
+        CellRange(rows: row...row, columns: 1...6), text: "",
+        format: label == SignOff.date ? formats.signatureDate : formats.signature)
       row += 1
     }
-    try sheet.setRow(row, height: 24)
-    try sheet.writeText("Remark", row: row, column: 0, format: formats.label)
-    try entry(columns: 1...SummaryPage.lastColumn)
-    row += 2
+    row += 1
   }
+}
 
-  private func entry(columns: ClosedRange<Int>) throws(SpreadsheetError) {
-    try sheet.mergeCells(CellRange(rows: row...row, columns: columns), text: "", format: formats.signature)
-  }
+/// The lines that people sign, each with an open cell to its right.
+package enum SignOff {
+  /// What stands over them.
+  package static let heading = "Sign-off"
+  package static let preparedBy = "Prepared by"
+  package static let reviewedBy = "Reviewed by"
+  package static let date = "Date"
+  package static let remark = "Remark"
+  package static let labels = [preparedBy, reviewedBy, date, remark]
+  /// The sheet that they stand on.
+  package static let sheet = "Summary"
 }
 
 // What all sections are made of.

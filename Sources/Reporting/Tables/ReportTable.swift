@@ -2,7 +2,7 @@ import Spreadsheet
 
 /// The tables of a report, in the order of their sheets. Names are a contract: macros and imports depend on them.
 enum ReportTable: CaseIterable {
-  case findings, users, amounts, refunds, sandbox, receipts, orders
+  case findings, changes, days, users, amounts, refunds, sandbox, receipts, orders
 
   /// What is fixed about a table, whatever its rows.
   struct Shape: Sendable {
@@ -10,13 +10,16 @@ enum ReportTable: CaseIterable {
     let title: StaticString
     /// The name by which formulas call the table on its first sheet; the next ones have a number behind it.
     let formulaName: StaticString
-    let fileName: String
+    /// nil: there is a sheet only.
+    let fileName: String?
     /// What its rows are.
     let meaning: String
     /// What a reader of the sheet should know, as one sentence.
     let sheetNote: String
     /// The columns that tell its rows apart.
     let primaryKey: [String]
+    /// Whether a part of the key may be empty.
+    var keysMayBeBlank = false
     /// The order of the sheet's columns; empty: the file's.
     var sheetOrder: [String] = []
     /// Columns that stay in view when the sheet is scrolled sideways.
@@ -34,6 +37,8 @@ enum ReportTable: CaseIterable {
   var shape: Shape {
     switch self {
     case .findings: FindingLine.shape
+    case .changes: ChangeRow.shape
+    case .days: DayLine.shape
     case .users: UserLine.shape
     case .amounts: PricePointLine.shape
     case .refunds: RefundRow.shape
@@ -47,6 +52,8 @@ enum ReportTable: CaseIterable {
   var columns: [ColumnHead] {
     switch self {
     case .findings: FindingLine.columns.map(\.head)
+    case .changes: ChangeRow.columns.map(\.head)
+    case .days: DayLine.columns.map(\.head)
     case .users: UserLine.columns.map(\.head)
     case .amounts: PricePointLine.columns.map(\.head)
     case .refunds: RefundRow.columns.map(\.head)
@@ -56,10 +63,11 @@ enum ReportTable: CaseIterable {
     }
   }
 
-  var fileName: String { shape.fileName }
+  /// nil: there is a sheet only.
+  var fileName: String? { shape.fileName }
 
-  /// The twin for Excel.
-  var excelFileName: String { String(fileName.prefix { $0 != "." }) + ".excel.csv" }
+  /// The twin of such a file for Excel.
+  static func excelFileName(_ name: String) -> String { String(name.prefix { $0 != "." }) + ".excel.csv" }
 
   /// The sheet of this table, part 1, and those that carry it on, each when the one before is full.
   func sheetName(part: Int) -> SheetName { SheetName(shape.title, part: part) }

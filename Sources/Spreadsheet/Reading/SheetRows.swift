@@ -55,7 +55,7 @@ final class SheetRows: XMLHandler {
   var hasHeader: Bool { !columns.isEmpty }
 
   init(
-    part: String, sheet: String, wanted: [String], key: String, shared: SharedStrings,
+    part: String, sheet: String, wanted: [String], key: String, shared: SharedStrings, columns: [Int: String] = [:],
     _ body: @escaping (ReadRow) throws(WorkbookReadError) -> Void
   ) {
     self.part = part
@@ -63,6 +63,7 @@ final class SheetRows: XMLHandler {
     self.wanted = wanted
     self.key = key
     self.shared = shared
+    self.columns = columns
     self.body = body
   }
 

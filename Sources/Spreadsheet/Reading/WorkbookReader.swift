@@ -80,4 +80,27 @@ package struct WorkbookReader: ~Copyable {
       return Set(handler.columns.values)
     }
   }
+
+  /// Reads the rows of a sheet that has no header.
+  ///
+  /// - Parameters:
+  ///   - columns: names by column, from zero.
+  ///   - body: gets every row that has anything in those columns.
+  /// - Returns: whether there is such a sheet.
+  /// - Throws: `WorkbookReadError`, or what the body throws.
+  package func rows(
+    of sheet: String, columns: [Int: String], _ body: (ReadRow) throws -> Void
+  ) throws -> Bool {
+    guard let part = parts[sheet] else { return false }
+    return try withoutActuallyEscaping(body) { body in
+      var failure: (any Error)?
+      let handler = SheetRows(part: part, sheet: sheet, wanted: [], key: "", shared: shared, columns: columns) { row in
+        if failure != nil { return }
+        do { try body(row) } catch { failure = error }
+      }
+      let isThere = try archive.scan(part, limit: Self.largePart, handler)
+      if let failure { throw failure }
+      return isThere
+    }
+  }
 }

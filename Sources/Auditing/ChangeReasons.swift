@@ -5,22 +5,23 @@ import Reporting
 import SalesStore
 
 /// Why findings came and went between two runs: what arrived about their orders, transactions and receipts meanwhile.
-struct ChangeReasons {
+package struct ChangeReasons {
   private var reasons: [String: [String]] = [:]
 
-  subscript(findingId: String) -> [String] { reasons[findingId] ?? [] }
+  package subscript(findingId: String) -> [String] { reasons[findingId] ?? [] }
 
   /// - Parameters:
   ///   - condition: on rows `e` with an as-of and a run, with its parameters from `$1` to `$3`; the first two of them are
   ///     the two instants.
-  ///   - sales: where the shop's orders and deliveries are.
-  init(
-    findingIds: [String], condition: String, parameters: [PostgresValue], sales: SalesRows,
+  ///   - sales: where the shop's orders and deliveries are, in the same database; nil: they are not looked at.
+  package init(
+    findingIds: [String], condition: String, parameters: [PostgresValue], sales: SalesRows?,
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     let parameters = parameters + [.textArray(findingIds)]
     try addEvidence(condition, parameters, connection)
     try addAnswers(condition, parameters, connection)
+    guard let sales else { return }
     try addDeliveries(sales, findingIds, parameters, connection)
     try addOrders(sales, findingIds, parameters, connection)
   }

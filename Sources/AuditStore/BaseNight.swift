@@ -1,0 +1,32 @@
+import Postgres
+import Reconciliation
+
+/// The night that a report is compared with: the last complete one, or where there never was one, the last that left a
+/// report.
+package struct BaseNight: Hashable, Sendable {
+  package var runId: String
+  package var asOf: Instant
+
+  /// The night before an as-of; of nights, the one before the business day.
+  ///
+  /// - Parameter day: the last day of the report.
+  package static func before(
+    _ asOf: Instant, day: String, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> BaseNight? {
+    let rows = try connection.execute(
+      """
+      SELECT run_id::text, as_of FROM night_audit.runs
+      WHERE is_nightly AND complete IS NOT NULL AND as_of < $1 AND period_until < $2::text::date
+      ORDER BY complete DESC, as_of DESC, started_at DESC LIMIT 1
+      """, [.timestamp(asOf.microseconds), .text(day)])
+    for row in rows {
+      return BaseNight(runId: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)))
+    }
+    return nil
+  }
+}
+
+extension Instant {
+  /// The instant as an expression of SQL, where no parameter can stand: to the microsecond.
+  package var sqlText: String { "(timestamptz 'epoch' + interval '\(microseconds) microseconds')" }
+}

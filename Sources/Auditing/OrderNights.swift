@@ -1,0 +1,159 @@
+import AuditStore
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+import Run
+import Streams
+
+/// What a night decides about each order, beside what the last complete night did: the orders behind an adjustment, and
+/// what is kept for the next comparison.
+///
+/// Only for comparing: nothing that it reads is taken for a fact. Used by one thread at a time; not `Sendable`.
+final class OrderNights {
+  private let tonight: SpillSorter
+  /// Orders that differ from the base, for the table.
+  private let differing: SpillSorter
+  private var record = RecordBytes()
+  /// What tonight says about the orders of findings that have closed.
+  private(set) var standing: [Identifier: Standing] = [:]
+
+  /// An order as tonight has it.
+  struct Standing {
+    var userId: Identifier
+    var productId: Identifier
+    /// nil for a row that breaks the contract.
+    var amount: Money?
+    var createdAt: Instant
+    var disposition: Disposition
+    /// Why it is there, as a clause.
+    var because: String
+  }
+
+  init(temporaryDirectory: String) {
+    tonight = SpillSorter(directory: temporaryDirectory, budget: 1 << 22)
+    differing = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
+  }
+
+  /// Notes a judged order.
+  func add(_ judgement: Judgement) throws {
+    record.clear()
+    Standing(judgement).write(to: &record)
+    try tonight.add(key: judgement.row.orderId.bytes, content: record.bytes)
+  }
+
+  /// Compares with the last complete night, both in the order of ids.
+  ///
+  /// - Parameters:
+  ///   - base: that night; nil compares with nothing.
+  ///   - wanted: orders whose standing is to be kept.
+  ///   - adjusted: gets every order created before an instant that is in another bucket now.
+  func compare(
+    with base: BaseNight?, asOf: Instant, createdBefore period: Instant, wanted: Set<Identifier>, zone: TimeZone,
+    on connection: borrowing BlockingConnection, adjusted: (ChangeRow) throws -> Void
+  ) throws {
+    // What it said last is what tonight differs from; the night that tonight is compared with may be an earlier one.
+    let instant = base?.asOf.sqlText ?? "'-infinity'::timestamptz"
+    var before = try OrderedStream(
+      connection.copyOut(
+        """
+        SELECT DISTINCT ON (o.order_id) o.order_id, o.disposition, CASE WHEN o.as_of <= \(instant) THEN o.disposition ELSE (
+          SELECT b.disposition FROM night_audit.order_nights b
+          WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END
+        FROM night_audit.order_nights o WHERE o.as_of < \(asOf.sqlText) ORDER BY o.order_id, o.as_of DESC
+        """)
+    ) { (last: try $0.text(1), base: try $0.optionalText(2)) }
+    var last: [UInt8]?
+    while let found = try tonight.next() {
+      // A second row of an id is a broken one; the first has the order's place.
+      if found.key == last { continue }
+      last = found.key
+      let orderId = Identifier(String(decoding: found.key, as: UTF8.self))
+      while let next = before.nextKey, next < orderId { _ = try before.next() }
+      let known = before.nextKey == orderId ? try before.next() : nil
+      var reader = RecordReader(found.content)
+      let now = try Standing(from: &reader)
+      if wanted.contains(orderId) { standing[orderId] = now }
+      if known?.last != now.disposition.rawValue { try differing.add(key: found.key, content: found.content) }
+      guard let before = known?.base.flatMap({ Disposition(rawValue: $0) }), before != now.disposition,
+        now.createdAt < period
+      else { continue }
+      try adjusted(
+        ChangeRow(
+          adjusted: orderId, userId: now.userId, amount: now.amount,
+          day: Period.dayText(of: now.createdAt, in: zone), before: before, after: now.disposition, because: now.because
+        ))
+    }
+  }
+
+  private static let columns = ["order_id", "user_id", "product_id", "currency", "amount", "created_at", "disposition"]
+
+  /// Keeps what differs, for the next night's comparison and for `bi_orders`.
+  func save(_ record: RunRecord, lookbackStart: Instant, on connection: borrowing BlockingConnection) throws {
+    try connection.executeScript(
+      """
+      CREATE TEMPORARY TABLE differing (order_id text, user_id text, product_id text, currency text, amount numeric,
+        created_at timestamptz, disposition text) ON COMMIT DROP
+      """)
+    _ = try connection.copyIn(into: try PostgresIdentifier("differing"), columns: Self.columns) { writer in
+      while let found = try differing.next() {
+        var reader = RecordReader(found.content)
+        let now = try Standing(from: &reader)
+        try writer.row { row throws(PostgresError) in
+          try row.text(String(decoding: found.key, as: UTF8.self))
+          try row.text(now.userId.text)
+          try row.text(now.productId.text)
+          try row.text(now.amount?.currency.code)
+          try row.numeric(now.amount?.minorUnits, decimals: Int(now.amount?.currency.digits ?? 0))
+          try row.timestamp(now.createdAt.microseconds)
+          try row.text(now.disposition.rawValue)
+        }
+      }
+    }
+    // The same night made again says what it says now; what has left the lookback is kept no longer.
+    try connection.execute(
+      "DELETE FROM night_audit.order_nights WHERE as_of = $1 OR created_at < $2",
+      [.timestamp(record.asOf.microseconds), .timestamp(lookbackStart.microseconds)])
+    try connection.execute(
+      """
+      INSERT INTO night_audit.order_nights
+        (order_id, as_of, run_id, user_id, product_id, currency, amount, created_at, disposition)
+      SELECT order_id, $1, $2::uuid, user_id, product_id, currency, amount, created_at, disposition FROM differing
+      """, [.timestamp(record.asOf.microseconds), .text(record.runId)])
+  }
+}
+
+extension OrderNights.Standing {
+  fileprivate init(_ judgement: Judgement) {
+    userId = judgement.row.userId
+    productId = judgement.row.productId
+    createdAt = judgement.row.createdAt
+    disposition = judgement.disposition
+    because = judgement.standing
+    switch judgement.row {
+    case .valid(let order): amount = order.amount
+    case .bad: amount = nil
+    }
+  }
+}
+
+extension OrderNights.Standing {
+  fileprivate func write(to record: inout RecordBytes) {
+    record.put(userId)
+    record.put(productId)
+    record.put(amount)
+    record.put(Optional(createdAt))
+    record.put(disposition.rawValue)
+    record.put(because)
+  }
+
+  fileprivate init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    userId = try record.id()
+    productId = try record.id()
+    amount = try record.optionalMoney()
+    createdAt = try record.optionalInstant() ?? Instant(microseconds: 0)
+    guard let word = Disposition(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
+    disposition = word
+    because = try record.text()
+  }
+}

@@ -1,0 +1,111 @@
+import Reconciliation
+import Spreadsheet
+
+/// The last sheet: what the audit was set to and what its words mean.
+struct AboutPage {
+  private let sheet: Sheet
+  private let formats: SummaryFormats
+  private let options: ReportOptions
+  private var row = 0
+
+  private static let lastColumn = 3
+
+  init(_ sheet: Sheet, in workbook: borrowing Workbook, options: ReportOptions) throws(SpreadsheetError) {
+    self.sheet = sheet
+    self.options = options
+    formats = try SummaryFormats(workbook)
+    try sheet.setColumns(0...0, width: 34)
+    try sheet.setColumns(1...1, width: 12)
+    try sheet.setColumns(2...3, width: 70)
+    try sheet.hideGridlines()
+    try sheet.setTabColour(Palette.grey)
+  }
+
+  consuming func write(_ facts: SummaryFacts) throws(SpreadsheetError) {
+    try line("About this report", formats.title, height: 34)
+    try line(options.apps.joined(separator: " · "), formats.subtitle, height: 20)
+    row += 1
+    try writeSettings(facts)
+    try writeNotChecked(facts)
+    try writeKinds()
+    for section in Glossary.sections {
+      try heading(section.title)
+      for (word, meaning) in section.words { try entry(word, meaning) }
+      row += 1
+    }
+    try sheet.setUpPrinting(
+      PrintSetup {
+        $0.isLandscape = true
+        $0.pagesWide = 1
+        $0.header = "&L&A&R&F"
+        $0.footer = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
+      })
+    try sheet.protect(allowing: [.selectLockedCells, .selectUnlockedCells, .formatColumns, .formatRows])
+  }
+
+  private mutating func writeSettings(_ facts: SummaryFacts) throws(SpreadsheetError) {
+    try heading("What was audited, and how")
+    let days = facts.since == facts.until ? facts.since : "\(facts.since) to \(facts.until)"
+    try entry("Period", "\(days), days of \(facts.timeZone)")
+    try entry("As of", "\(options.asOf.text): every rule counts from this instant, never from a clock")
+    try entry("Times", "in \(facts.timeZone) on the sheets, as their headers say; in UTC in the CSV files")
+    try entry(
+      "Amounts",
+      "Customer amounts as the shop recorded them: not Apple's proceeds, and not for revenue recognition. "
+        + "Amounts of different currencies are never added up.")
+    for setting in facts.settings { try entry(setting.name, setting.value) }
+    try entry("Configuration", "SHA-256 \(facts.configuration)")
+    try entry(
+      "Protection",
+      "The sheets are protected without a password: against slips, not against people. "
+        + "Filters and sorting stay open, and so do the columns that you fill in.")
+    row += 1
+  }
+
+  private mutating func writeNotChecked(_ facts: SummaryFacts) throws(SpreadsheetError) {
+    try heading("What could not be checked")
+    if facts.notChecked.isEmpty { try entry("Nothing", "The channels of all apps can tell of every kind of finding.") }
+    for (app, kinds) in facts.notChecked.sorted(by: { $0.key < $1.key }) {
+      try entry(app, kinds.map(\.rawValue.asWords).joined(separator: ", "))
+    }
+    row += 1
+  }
+
+  private mutating func writeKinds() throws(SpreadsheetError) {
+    try heading("Kinds of finding")
+    for (column, title) in ["Kind", "Severity", "What it means", "What to do"].enumerated() {
+      try sheet.writeText(title, row: row, column: column, format: formats.tableHeader)
+    }
+    row += 1
+    for kind in FindingKind.allCases {
+      try sheet.writeText(kind.rawValue.asWords, row: row, column: 0, format: formats.tableText)
+      try sheet.writeText(kind.severity.rawValue, row: row, column: 1, format: formats.tableText)
+      try sheet.writeText(Glossary.meaning(kind), row: row, column: 2, format: formats.value)
+      try sheet.writeText(kind.suggestedAction, row: row, column: 3, format: formats.value)
+      let longest = max(Glossary.meaning(kind).count, kind.suggestedAction.count)
+      if longest > 75 { try sheet.setRow(row, height: 30) }
+      row += 1
+    }
+    row += 1
+  }
+
+  private mutating func entry(_ name: String, _ text: String) throws(SpreadsheetError) {
+    try sheet.writeText(CellText.fitting(name), row: row, column: 0, format: formats.tableText)
+    try sheet.mergeCells(
+      CellRange(rows: row...row, columns: 1...AboutPage.lastColumn), text: CellText.fitting(text),
+      format: formats.value)
+    if text.count > 150 { try sheet.setRow(row, height: 30) }
+    row += 1
+  }
+
+  private mutating func heading(_ text: String) throws(SpreadsheetError) {
+    try line(text, formats.heading, height: 24)
+  }
+
+  private mutating func line(_ text: String, _ format: CellFormat, height: Double) throws(SpreadsheetError) {
+    try sheet.setRow(row, height: height)
+    try sheet.mergeCells(
+      CellRange(rows: row...row, columns: 0...AboutPage.lastColumn), text: CellText.fitting(text), format: format)
+    row += 1
+  }
+}

@@ -1,0 +1,244 @@
+import Reconciliation
+import Spreadsheet
+
+/// A number on the first sheet: what it is, and the formula over the sheets that comes to it.
+struct LiveFigure {
+  /// nil: nothing on the sheets tells it.
+  var formula: Formula?
+  var result: Double
+
+  init(_ formula: Formula?, _ result: Double) {
+    self.formula = formula
+    self.result = result
+  }
+
+  init(_ formula: Formula?, _ count: Int) { self.init(formula, Double(count)) }
+
+  init(_ formula: Formula?, _ units: Int128, _ currency: Currency) {
+    self.init(formula, Money.number(units, digits: currency.digits))
+  }
+}
+
+/// Two ways to the same number.
+struct LiveControl {
+  let name: String
+  let left: LiveFigure
+  let right: LiveFigure
+  /// Decimal digits that must agree.
+  var digits: UInt8 = 0
+  /// What a reader must know about it.
+  var note: String?
+
+  var isBalanced: Bool {
+    let unit = 0.5 / Double(Money.powersOfTen[min(Int(digits), Money.powersOfTen.count - 1)])
+    return abs(left.result - right.result) < unit
+  }
+}
+
+/// Where figures of the first sheet are that controls look at.
+struct SummaryCells {
+  var opening: CellReference?
+  var new: CellReference?
+  var closed: CellReference?
+  /// The counts of the kinds.
+  var kinds: CellRange?
+  /// The last day of the period.
+  var day: CellReference?
+  /// By currency what the roll-forward comes to.
+  var closing: [Currency: CellReference] = [:]
+}
+
+/// Where the table of money by disposition is.
+struct MoneyTable {
+  /// The row of the words of the dispositions.
+  var header: Int
+  /// The row of numbers of orders.
+  var orders: Int
+  /// The first column of dispositions; the sum is left of it.
+  var firstColumn: Int
+  /// The row of each currency.
+  var rows: [Currency: Int] = [:]
+  /// Of the orders in the sandbox and of the broken rows.
+  var apart: [Disposition: CellReference] = [:]
+
+  func cell(_ disposition: Disposition, row: Int) -> CellReference {
+    CellReference(row: row, column: firstColumn + (Disposition.inMoneyTotals.firstIndex(of: disposition) ?? 0))
+  }
+}
+
+/// Every control of the workbook. The program has balanced its own sums before; these find what happens to them later.
+struct LiveControls {
+  private(set) var controls: [LiveControl] = []
+
+  init(
+    totals: Totals, facts: SummaryFacts, options: ReportOptions, sheets: TableFormulas, money: MoneyTable,
+    _ cells: SummaryCells
+  ) {
+    addOrders(totals, options, sheets, money)
+    for (currency, ordered) in totals.ordered.sorted {
+      addMoney(currency, ordered, totals, facts, options, sheets, money, cells)
+    }
+    addFindings(facts, sheets, cells)
+    for (currency, closing) in cells.closing.sorted(by: { $0.key < $1.key }) {
+      let code = Criterion.cell(CellReference(row: closing.row, column: 0))
+      add(
+        "At stake \(currency): findings = roll-forward",
+        LiveFigure(
+          sheets.sum(.findings, "at_stake", where: [("currency", code)]),
+          facts.findings.atStake.minorUnits[currency] ?? 0, currency),
+        LiveFigure("\(closing)", facts.findings.rollForward.closing(currency), currency), digits: currency.digits)
+    }
+    addAmounts(facts, sheets, cells)
+    addRows(options, sheets)
+  }
+
+  private mutating func add(
+    _ name: String, _ left: LiveFigure, _ right: LiveFigure, digits: UInt8 = 0, note: String? = nil
+  ) {
+    controls.append(LiveControl(name: name, left: left, right: right, digits: digits, note: note))
+  }
+
+  // MARK: - Orders
+
+  private mutating func addOrders(
+    _ totals: Totals, _ options: ReportOptions, _ sheets: TableFormulas, _ money: MoneyTable
+  ) {
+    let inTotals = Disposition.inMoneyTotals.reduce(0) { $0 + totals.ordersByDisposition[$1.index] }
+    let apart = [Disposition.sandbox, .badRow].compactMap { money.apart[$0] }
+    let users = sheets.sum(.users, "orders")
+    let isWhole = options.listsAllOrders
+    let note =
+      isWhole ? nil : "The sheet Orders holds only those with findings: the left side is the count of orders.csv."
+    add(
+      "Orders: read = users + sandbox + broken rows",
+      LiveFigure(isWhole ? sheets.rows(.orders, "order_id") : nil, totals.ordersRead),
+      LiveFigure(.sum(of: [users] + apart.map { "\($0)" }), totals.ordersRead), note: note)
+    add(
+      "Orders: read = sum over dispositions",
+      LiveFigure(isWhole ? sheets.rows(.orders, "order_id") : nil, totals.ordersRead),
+      LiveFigure(
+        .sum(
+          of: Disposition.inMoneyTotals.map { "\(money.cell($0, row: money.orders))" } + apart.map { "\($0)" }),
+        totals.ordersRead), note: note)
+    add(
+      "Orders: users = amounts", LiveFigure(users, inTotals), LiveFigure(sheets.sum(.amounts, "orders"), inTotals))
+  }
+
+  private mutating func addMoney(
+    _ currency: Currency, _ ordered: Int128, _ totals: Totals, _ facts: SummaryFacts, _ options: ReportOptions,
+    _ sheets: TableFormulas, _ money: MoneyTable, _ cells: SummaryCells
+  ) {
+    guard let row = money.rows[currency] else { return }
+    let code = Criterion.cell(CellReference(row: row, column: 0))
+    let figure = { (formula: Formula?) in LiveFigure(formula, ordered, currency) }
+    func sum(_ table: ReportTable, _ column: String) -> Formula {
+      sheets.sum(table, column, where: [("currency", code)])
+    }
+    func overDispositions(_ table: ReportTable) -> Formula {
+      .sum(of: Disposition.inMoneyTotals.map { sum(table, $0.rawValue) })
+    }
+    let users = sum(.users, "ordered")
+    func line(_ what: String, _ left: Formula?, _ right: Formula?, note: String? = nil) {
+      add("Ordered \(currency): \(what)", figure(left), figure(right), digits: currency.digits, note: note)
+    }
+    line("users = amounts", users, sum(.amounts, "ordered"))
+    line("users = their dispositions", users, overDispositions(.users))
+    line("amounts = their dispositions", sum(.amounts, "ordered"), overDispositions(.amounts))
+    if options.listsAllOrders {
+      let ofOrders = sheets.sum(
+        .orders, "amount",
+        where: [("currency", code), ("disposition", .word("<>sandbox")), ("disposition", .word("<>bad_row"))])
+      line("users = orders", users, ofOrders)
+    } else {
+      line("users = orders", users, nil, note: "The right side is the sum of orders.csv: the sheet holds only some.")
+    }
+    for disposition in Disposition.inMoneyTotals {
+      let units = totals.amountByDisposition[disposition.index].minorUnits[currency] ?? 0
+      if units == 0 { continue }
+      let right =
+        options.listsAllOrders
+        ? sheets.sum(
+          .orders, "amount",
+          where: [("currency", code), ("disposition", .wordSpelt(money.cell(disposition, row: money.header)))])
+        : sum(.amounts, disposition.rawValue)
+      add(
+        "\(disposition.rawValue.asWords) \(currency): users = \(options.listsAllOrders ? "orders" : "amounts")",
+        LiveFigure(sum(.users, disposition.rawValue), units, currency), LiveFigure(right, units, currency),
+        digits: currency.digits)
+    }
+    // A period of several days has no row of its own.
+    if let day = cells.day, facts.since == facts.until,
+      facts.days.contains(where: { $0.day == facts.until && $0.currency == currency })
+    {
+      line(
+        "users = days", users, sheets.sum(.days, "ordered", where: [("currency", code), ("day", .cell(day))]))
+    }
+  }
+
+  // MARK: - Findings
+
+  private mutating func addFindings(_ facts: SummaryFacts, _ sheets: TableFormulas, _ cells: SummaryCells) {
+    let findings = facts.findings
+    let rows = LiveFigure(sheets.rows(.findings, "finding_id"), findings.closing)
+    if let opening = cells.opening, let new = cells.new, let closed = cells.closed {
+      add(
+        "Findings: rows = opening + new - closed", rows,
+        LiveFigure("\(opening)+\(new)-\(closed)", findings.opening + findings.new - findings.closed))
+      if facts.changes.since != nil {
+        let counts = facts.changes.counts
+        add(
+          "Findings: new = changes new or reopened", LiveFigure("\(new)", findings.new),
+          LiveFigure(
+            .sum(of: [
+              sheets.count(.changes, where: [("change", .word("new"))]),
+              sheets.count(.changes, where: [("change", .word("reopened"))]),
+            ]), counts[.new, default: 0] + counts[.reopened, default: 0]))
+        add(
+          "Findings: closed = changes closed", LiveFigure("\(closed)", findings.closed),
+          LiveFigure(sheets.count(.changes, where: [("change", .word("closed"))]), counts[.closed, default: 0]))
+      }
+    }
+    let kinds = cells.kinds.map { Formula.call("SUM", ["\($0)"]) }
+    add("Findings: rows = sum over kinds", rows, LiveFigure(kinds, findings.closing))
+    let severities: [(Severity, StaticString)] = [(.critical, "critical"), (.major, "major"), (.minor, "minor")]
+    for (severity, word) in severities {
+      add(
+        "Findings: \(severity.rawValue) = as counted",
+        LiveFigure(sheets.count(.findings, where: [("severity", .word(word))]), findings.count(severity)),
+        LiveFigure(nil, findings.count(severity)), note: "The right side is the program's own count.")
+    }
+  }
+
+  /// Amounts of orders stand beside several findings, so that their sum means nothing; but nobody may change one.
+  private mutating func addAmounts(_ facts: SummaryFacts, _ sheets: TableFormulas, _ cells: SummaryCells) {
+    for (currency, units) in facts.findings.amounts.sorted {
+      guard let closing = cells.closing[currency] else { continue }
+      let code = Criterion.cell(CellReference(row: closing.row, column: 0))
+      add(
+        "Amounts beside findings \(currency): sheet = as added up",
+        LiveFigure(sheets.sum(.findings, "amount", where: [("currency", code)]), units, currency),
+        LiveFigure(nil, units, currency), digits: currency.digits, note: "The right side is the program's own sum.")
+    }
+  }
+
+  // MARK: - Rows of files
+
+  private mutating func addRows(_ options: ReportOptions, _ sheets: TableFormulas) {
+    let tables: [(ReportTable, String, String)] = [
+      (.changes, "Changes", "change"), (.refunds, "Refunds", "transaction_id"), (.sandbox, "Sandbox", "user_id"),
+      (.days, "Days", "day"),
+    ]
+    for (table, name, column) in tables {
+      guard let sheet = sheets[table] else { continue }
+      add(
+        "\(name): rows = rows written", LiveFigure(sheets.rows(table, column), sheet.rowCount),
+        LiveFigure(nil, sheet.rowCount), note: "The right side is the program's own count.")
+    }
+    guard let receipts = sheets[.receipts] else { return }
+    let isWhole = options.listsAllReceipts
+    add(
+      "Receipts: rows = \(isWhole ? "rows written" : "those that are not verified")",
+      LiveFigure(sheets.rows(.receipts, "receipt_id"), receipts.rowCount), LiveFigure(nil, receipts.rowCount),
+      note: isWhole ? "The right side is the program's own count." : "All receipts are in receipts.csv.")
+  }
+}

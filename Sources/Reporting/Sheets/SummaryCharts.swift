@@ -1,0 +1,93 @@
+import Reconciliation
+import Spreadsheet
+
+extension SummaryPage {
+  /// In rows.
+  private static let chartHeight = 15
+  /// Side by side on the page.
+  private static let chartsAcross = 2
+
+  /// Each chart shows one thing in one unit. What is a single point is a number above, and no chart.
+  mutating func writeCharts(
+    _ money: MoneyTable, totals: Totals, history: [Night], in workbook: borrowing Workbook
+  ) throws(SpreadsheetError) {
+    let counted = Disposition.inMoneyTotals.filter { totals.ordersByDisposition[$0.index] > 0 }
+    if counted.count > 1 {
+      try heading("Orders of the period by disposition")
+      try gap()
+      let columns = money.firstColumn...money.firstColumn + Disposition.inMoneyTotals.count - 1
+      var chart = Chart(
+        .bar,
+        series: [
+          Chart.Series(
+            name: "Orders",
+            categories: SheetRange(
+              sheet: sheet.name, range: CellRange(rows: money.header...money.header, columns: columns)),
+            values: SheetRange(
+              sheet: sheet.name, range: CellRange(rows: money.orders...money.orders, columns: columns)),
+            colour: Palette.blue)
+        ])
+      chart.title = "Number of orders by disposition"
+      chart.legend = .none
+      (chart.width, chart.height) = (900, SummaryPage.chartHeight * SummaryPage.pixelsPerRow)
+      chart.description = "Bars: how many orders of the period ended in each disposition."
+      try workbook.addChart(chart, to: sheet, row: row, column: 0)
+      row += SummaryPage.chartHeight + 1
+    }
+    try writeExposure(history, in: workbook)
+  }
+
+  /// Money at stake, night by night: one small chart for each currency, all of them.
+  private mutating func writeExposure(_ history: [Night], in workbook: borrowing Workbook) throws(SpreadsheetError) {
+    let currencies = history.reduce(into: Set()) { $0.formUnion($1.atStake.minorUnits.keys) }.sorted()
+    guard !currencies.isEmpty else { return }
+    try heading("At stake at the end of each night, last \(history.count)")
+    if history.count == 1 {
+      try line("One night is a number: see above. The chart begins with the second.", formats.label, height: nil)
+      return
+    }
+    try gap()
+    let top = row
+    let lines = (currencies.count + SummaryPage.chartsAcross - 1) / SummaryPage.chartsAcross
+    row += SummaryPage.chartHeight * lines
+    var places: [Currency: CellRange] = [:]
+    var nights = row...row
+    for start in stride(from: 0, to: currencies.count, by: SummaryPage.lastColumn) {
+      let block = currencies[start..<min(start + SummaryPage.lastColumn, currencies.count)]
+      try header(["Night"] + block.map(\.code))
+      nights = row...row + history.count - 1
+      for night in history {
+        try sheet.writeText(night.date, row: row, column: 0, format: formats.tableText)
+        for (offset, currency) in block.enumerated() {
+          try sheet.writeNumber(
+            Money.number(night.atStake.minorUnits[currency] ?? 0, digits: currency.digits), row: row,
+            column: 1 + offset, format: formats.amount(digits: currency.digits))
+        }
+        row += 1
+      }
+      for (offset, currency) in block.enumerated() {
+        places[currency] = CellRange(rows: nights, columns: 1 + offset...1 + offset)
+      }
+      row += 1
+    }
+    for (position, currency) in currencies.enumerated() {
+      guard let values = places[currency] else { continue }
+      let categories = CellRange(rows: values.rows, columns: 0...0)
+      var chart = Chart(
+        .line,
+        series: [
+          Chart.Series(
+            name: "At stake", categories: SheetRange(sheet: sheet.name, range: categories),
+            values: SheetRange(sheet: sheet.name, range: values), colour: Palette.red)
+        ])
+      chart.title = "At stake, \(currency)"
+      chart.valueFormat = "#,##0"
+      chart.legend = .none
+      (chart.width, chart.height) = (640, 280)
+      chart.description = "Line: money at stake in \(currency) at the end of each night."
+      try workbook.addChart(
+        chart, to: sheet, row: top + SummaryPage.chartHeight * (position / SummaryPage.chartsAcross),
+        column: position.isMultiple(of: SummaryPage.chartsAcross) ? 0 : 5)
+    }
+  }
+}

@@ -1,0 +1,130 @@
+import Reconciliation
+import Spreadsheet
+
+extension SummaryPage {
+  /// As many currencies as stand side by side on the page.
+  private static let currenciesAcross = 6
+
+  /// Open findings by kind, and how old the deals are, each with the money at stake in every currency.
+  mutating func writeFindings(_ facts: SummaryFacts, _ sheets: TableFormulas) throws(SpreadsheetError) {
+    let findings = facts.findings
+    try heading("Open findings by kind")
+    if findings.closing == 0 {
+      try line("Nothing is open.", formats.label, height: nil)
+      row += 1
+      return
+    }
+    let currencies = findings.atStake.sorted.map(\.currency)
+    try writeKinds(findings, sheets, currencies)
+    try heading("How long ago the deals happened")
+    try writeAges(findings, sheets, currencies)
+  }
+
+  /// Blocks of currencies, one below the other: none is left out.
+  private func blocks(_ currencies: [Currency]) -> [ArraySlice<Currency>] {
+    if currencies.isEmpty { return [[]] }
+    return stride(from: 0, to: currencies.count, by: SummaryPage.currenciesAcross).map {
+      currencies[$0..<min($0 + SummaryPage.currenciesAcross, currencies.count)]
+    }
+  }
+
+  private mutating func writeKinds(
+    _ findings: FindingsSummary, _ sheets: TableFormulas, _ currencies: [Currency]
+  ) throws(SpreadsheetError) {
+    let kinds = findings.openKinds
+    for (number, block) in blocks(currencies).enumerated() {
+      let top = row
+      try sheet.setRow(row, height: 32)
+      try header(["Kind", "Severity"], texts: 2)
+      row -= 1
+      try header(["Open", "Of unknown amount"], texts: 0, from: 2)
+      row -= 1
+      for (offset, currency) in block.enumerated() {
+        try sheet.writeText(currency.code, row: row, column: 4 + offset, format: formats.tableHeaderRight)
+      }
+      row += 1
+      for kind in kinds {
+        let stake = findings.byKind[kind] ?? Stake()
+        let name = Criterion.cell(CellReference(row: row, column: 0))
+        try writeName(of: kind, sheets)
+        try sheet.writeText(kind.severity.rawValue, row: row, column: 1, format: formats.tableText)
+        try write(
+          LiveFigure(sheets.count(.findings, where: [("kind", name)]), stake.findings), column: 2, formats.tableCount)
+        try sheet.writeInteger(stake.unknown, row: row, column: 3, format: formats.tableCount)
+        for (offset, currency) in block.enumerated() {
+          let code = Criterion.cell(CellReference(row: top, column: 4 + offset))
+          try write(
+            LiveFigure(
+              sheets.sum(.findings, "at_stake", where: [("kind", name), ("currency", code)]),
+              stake.money.minorUnits[currency] ?? 0, currency), column: 4 + offset,
+            formats.share(digits: currency.digits))
+        }
+        row += 1
+      }
+      let rows = top + 1...row - 1
+      if number == 0 { figures.kinds = CellRange(rows: rows, columns: 2...2) }
+      try sheet.addConditionalFormat(
+        .text(equals: "critical", formats.bad), in: CellRange(rows: rows, columns: 1...1))
+      row += 1
+    }
+  }
+
+  /// The kind, leading to the first of its findings.
+  private func writeName(of kind: FindingKind, _ sheets: TableFormulas) throws(SpreadsheetError) {
+    guard let place = sheets[.findings]?.firstPlaces[kind.rawValue] else {
+      return try sheet.writeText(kind.rawValue.asWords, row: row, column: 0, format: formats.tableText)
+    }
+    try sheet.writeLink(
+      to: CellReference(row: Int(place.row), column: 0), on: ReportTable.findings.sheetName(part: Int(place.part)),
+      text: kind.rawValue.asWords, row: row, column: 0, format: formats.link)
+  }
+
+  private mutating func writeAges(
+    _ findings: FindingsSummary, _ sheets: TableFormulas, _ currencies: [Currency]
+  ) throws(SpreadsheetError) {
+    for block in blocks(currencies) {
+      let top = row
+      try sheet.setRow(row, height: 32)
+      try header(["Days since the deal", "Findings", "Of unknown amount", "Known for as long"])
+      row -= 1
+      for (offset, currency) in block.enumerated() {
+        try sheet.writeText(currency.code, row: row, column: 4 + offset, format: formats.tableHeaderRight)
+      }
+      row += 1
+      for bucket in findings.ageing.buckets {
+        let stake = findings.ageing[bucket]
+        let ages = bucket.criteria.map { ("days_since", $0) }
+        let known = bucket.criteria.map { ("age_days", $0) }
+        try sheet.writeText(bucket.title, row: row, column: 0, format: formats.tableText)
+        try write(LiveFigure(sheets.count(.findings, where: ages), stake.findings), column: 1, formats.tableCount)
+        try sheet.writeInteger(stake.unknown, row: row, column: 2, format: formats.tableCount)
+        try write(
+          LiveFigure(sheets.count(.findings, where: known), findings.ageing.known(bucket)), column: 3,
+          formats.tableCount)
+        for (offset, currency) in block.enumerated() {
+          let code = Criterion.cell(CellReference(row: top, column: 4 + offset))
+          try write(
+            LiveFigure(
+              sheets.sum(.findings, "at_stake", where: [("currency", code)] + ages),
+              stake.money.minorUnits[currency] ?? 0, currency), column: 4 + offset,
+            formats.share(digits: currency.digits))
+        }
+        row += 1
+      }
+      row += 1
+    }
+  }
+}
+
+extension Ageing.Bucket {
+  /// Which ages fall into it.
+  fileprivate var criteria: [Criterion] {
+    switch self {
+    case .upToOne: [.atMost(1)]
+    case .upToSeven: [.atLeast(2), .atMost(7)]
+    case .upToThirty: [.atLeast(8), .atMost(30)]
+    case .older: [.atLeast(31)]
+    case .undated: [.blank]
+    }
+  }
+}

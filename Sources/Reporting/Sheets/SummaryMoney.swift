@@ -1,0 +1,194 @@
+import Reconciliation
+import Spreadsheet
+
+extension SummaryPage {
+  // MARK: - Money
+
+  /// Orders and money by disposition: numbers of orders first, then one line for each currency.
+  mutating func writeMoney(_ totals: Totals, _ sheets: TableFormulas) throws(SpreadsheetError) -> MoneyTable {
+    let dispositions = Disposition.inMoneyTotals
+    try heading("Orders and money by disposition")
+    try sheet.setRow(row, height: 32)
+    var table = MoneyTable(header: row, orders: row + 1, firstColumn: 2)
+    try header(["", "Ordered"] + dispositions.map(\.rawValue.asWords))
+    try sheet.writeText("Number of orders", row: row, column: 0, format: formats.tableText)
+    for (offset, disposition) in dispositions.enumerated() {
+      let word = Criterion.wordSpelt(CellReference(row: table.header, column: 2 + offset))
+      let count = totals.ordersByDisposition[disposition.index]
+      try write(
+        LiveFigure(options.listsAllOrders ? sheets.count(.orders, where: [("disposition", word)]) : nil, count),
+        column: 2 + offset, formats.tableCount)
+    }
+    let count = dispositions.reduce(0) { $0 + totals.ordersByDisposition[$1.index] }
+    try writeRowSum(result: Double(count), format: formats.tableCount)
+    for (currency, ordered) in totals.ordered.sorted {
+      table.rows[currency] = row
+      try sheet.writeText(currency.code, row: row, column: 0, format: formats.tableText)
+      names["Ordered_\(currency)"] = CellReference(row: row, column: 1)
+      for (offset, disposition) in dispositions.enumerated() {
+        let units = totals.amountByDisposition[disposition.index].minorUnits[currency] ?? 0
+        let code = Criterion.cell(CellReference(row: row, column: 0))
+        try write(
+          LiveFigure(sheets.sum(.users, disposition.rawValue, where: [("currency", code)]), units, currency),
+          column: 2 + offset, formats.share(digits: currency.digits))
+      }
+      try writeRowSum(
+        result: Money.number(ordered, digits: currency.digits), format: formats.amount(digits: currency.digits))
+    }
+    for (disposition, label) in [
+      (Disposition.sandbox, "Sandbox, in no total"), (.badRow, "Rows that break the contract"),
+    ] {
+      table.apart[disposition] = CellReference(row: row, column: 1)
+      let amounts = totals.amountByDisposition[disposition.index].texts.sorted { $0.key < $1.key }
+      try sheet.writeText(label, row: row, column: 0, format: formats.label)
+      try sheet.writeInteger(
+        totals.ordersByDisposition[disposition.index], row: row, column: 1, format: formats.tableCount)
+      try sheet.writeText(
+        amounts.map { "\($0.value) \($0.key)" }.joined(separator: " · "), row: row, column: 2, format: formats.label)
+      row += 1
+    }
+    row += 1
+    return table
+  }
+
+  /// The sum of this row's dispositions in its second column; ends the row.
+  private mutating func writeRowSum(result: Double, format: CellFormat) throws(SpreadsheetError) {
+    let cells = CellRange(rows: row...row, columns: 2...1 + Disposition.inMoneyTotals.count)
+    try sheet.writeFormula("SUM(\(cells))", result: result, row: row, column: 1, format: format)
+    row += 1
+  }
+
+  // MARK: - From night to night
+
+  /// What was at stake then, what came, went and changed, and what is at stake now.
+  mutating func writeRollForward(_ facts: SummaryFacts, _ sheets: TableFormulas) throws(SpreadsheetError) {
+    let findings = facts.findings
+    let roll = findings.rollForward
+    try heading("At stake, from the last complete night to this one")
+    if let since = facts.changes.since {
+      try line("Compared with the night made for \(since.text).", formats.label, height: nil)
+    } else {
+      try line("There is no complete night before this one: everything open is new.", formats.label, height: nil)
+    }
+    try header(["", "Open then", "+ New", "− Closed", "± Changed", "= Open now"])
+    try sheet.writeText("Findings", row: row, column: 0, format: formats.tableText)
+    let place = { (row: Int, column: Int) in CellReference(row: row, column: column) }
+    for (offset, count) in [findings.opening, findings.new, findings.closed].enumerated() {
+      try sheet.writeInteger(count, row: row, column: 1 + offset, format: formats.tableCount)
+    }
+    (figures.opening, figures.new, figures.closed) = (place(row, 1), place(row, 2), place(row, 3))
+    try sheet.writeFormula(
+      "\(place(row, 1))+\(place(row, 2))-\(place(row, 3))", result: Double(findings.closing), row: row, column: 5,
+      format: formats.tableCount)
+    names["OpenFindings"] = place(row, 5)
+    names["NewFindings"] = place(row, 2)
+    names["ClosedFindings"] = place(row, 3)
+    row += 1
+    for currency in roll.currencies(with: findings.atStake, findings.amounts) {
+      let format = formats.amount(digits: currency.digits)
+      let code = Criterion.cell(place(row, 0))
+      func units(_ money: MoneyByCurrency) -> Int128 { money.minorUnits[currency] ?? 0 }
+      func changes(_ words: [StaticString]) -> Formula? {
+        guard facts.changes.since != nil else { return nil }
+        return .sum(
+          of: words.map { sheets.sum(.changes, "at_stake", where: [("currency", code), ("change", .word($0))]) })
+      }
+      try sheet.writeText(currency.code, row: row, column: 0, format: formats.tableText)
+      try write(LiveFigure(nil, units(roll.opening), currency), column: 1, format)
+      try write(LiveFigure(changes(["new", "reopened"]), units(roll.new), currency), column: 2, format)
+      try write(LiveFigure(changes(["closed"]), units(roll.closed), currency), column: 3, format)
+      try write(LiveFigure(nil, units(roll.changed), currency), column: 4, format)
+      try sheet.writeFormula(
+        "\(place(row, 1))+\(place(row, 2))-\(place(row, 3))+\(place(row, 4))",
+        result: Money.number(roll.closing(currency), digits: currency.digits), row: row, column: 5, format: format)
+      figures.closing[currency] = place(row, 5)
+      names["AtStake_\(currency)"] = place(row, 5)
+      row += 1
+    }
+    try sheet.writeText("Of unknown amount", row: row, column: 0, format: formats.tableText)
+    try sheet.writeInteger(findings.open.unknown, row: row, column: 5, format: formats.tableCount)
+    names["AtStakeUnknown"] = place(row, 5)
+    row += 2
+  }
+
+  /// The lines that matter most; the sheet has them all.
+  mutating func writeChanges(_ changes: ChangesSummary) throws(SpreadsheetError) {
+    guard changes.since != nil else { return }
+    try heading("What changed")
+    let counts = ChangeRow.Change.allCases.map { "\(changes.counts[$0, default: 0]) \($0.rawValue)" }
+    try line(counts.joined(separator: " · "), formats.label, height: nil)
+    for text in changes.lines { try line("•  \(text)", formats.value, height: nil) }
+    row += 1
+  }
+
+  // MARK: - Earlier days
+
+  /// A page is no place for more; `summary.json` has them all.
+  private static let adjustmentRows = 60
+
+  /// What late facts changed about days that were reported before, and what that comes to.
+  mutating func writeAdjustments(_ adjustments: [Adjustment]) throws(SpreadsheetError) {
+    if adjustments.isEmpty { return }
+    try heading("Adjustments to earlier days")
+    try line(
+      "Facts that arrived after these days were reported. The nights' own reports stay as they were; the orders behind each "
+        + "line are on the sheet Changes, as adjusted.", formats.label, height: nil)
+    try sheet.setRow(row, height: 32)
+    try header(["Disposition", "Day", "Currency"], texts: 3)
+    row -= 1
+    try header(
+      ["Orders reported", "Orders now", "Orders changed", "Amount reported", "Amount now", "Amount changed"], texts: 0,
+      from: 3)
+    for adjustment in adjustments.prefix(SummaryPage.adjustmentRows) { try write(adjustment) }
+    let rest = adjustments.count - SummaryPage.adjustmentRows
+    if rest > 0 { try line("… and \(rest) more, in summary.json.", formats.value, height: nil) }
+    try writeNet(adjustments)
+    row += 1
+  }
+
+  /// Net by currency: of the money that is settled now and was not, whatever the bucket that it left.
+  private mutating func writeNet(_ adjustments: [Adjustment]) throws(SpreadsheetError) {
+    var net: [Currency: Int128] = [:]
+    for adjustment in adjustments where Disposition.inMoneyTotals.contains(adjustment.bucket.disposition) {
+      net[adjustment.bucket.currency, default: 0] += adjustment.now.minorUnits - adjustment.reported.minorUnits
+    }
+    for (currency, units) in net.sorted(by: { $0.key < $1.key }) {
+      try sheet.writeText("Net, all dispositions", row: row, column: 0, format: formats.tableText)
+      try sheet.writeText(currency.code, row: row, column: 2, format: formats.tableText)
+      try sheet.writeNumber(
+        Money.number(units, digits: currency.digits), row: row, column: 8,
+        format: formats.amount(digits: currency.digits))
+      row += 1
+    }
+  }
+
+  private mutating func write(_ adjustment: Adjustment) throws(SpreadsheetError) {
+    let currency = adjustment.bucket.currency
+    let format = formats.amount(digits: currency.digits)
+    try sheet.writeText(
+      adjustment.bucket.disposition.rawValue.asWords, row: row, column: 0, format: formats.tableText)
+    try sheet.writeText(adjustment.day, row: row, column: 1, format: formats.tableText)
+    try sheet.writeText(currency.code, row: row, column: 2, format: formats.tableText)
+    try sheet.writeInteger(adjustment.reported.orders, row: row, column: 3, format: formats.tableCount)
+    try sheet.writeInteger(adjustment.now.orders, row: row, column: 4, format: formats.tableCount)
+    try writeDifference(
+      from: 3, to: 4, result: Double(adjustment.now.orders - adjustment.reported.orders), column: 5,
+      formats.tableCount)
+    for (column, sum) in [(6, adjustment.reported), (7, adjustment.now)] {
+      try sheet.writeNumber(
+        Money.number(sum.minorUnits, digits: currency.digits), row: row, column: column, format: format)
+    }
+    try writeDifference(
+      from: 6, to: 7,
+      result: Money.number(adjustment.now.minorUnits - adjustment.reported.minorUnits, digits: currency.digits),
+      column: 8, format)
+    row += 1
+  }
+
+  private func writeDifference(
+    from: Int, to: Int, result: Double, column: Int, _ format: CellFormat
+  ) throws(SpreadsheetError) {
+    let (before, after) = (CellReference(row: row, column: from), CellReference(row: row, column: to))
+    try sheet.writeFormula("\(after)-\(before)", result: result, row: row, column: column, format: format)
+  }
+}

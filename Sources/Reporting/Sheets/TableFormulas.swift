@@ -1,0 +1,73 @@
+import Reconciliation
+import Spreadsheet
+
+/// What rows a formula takes.
+enum Criterion {
+  /// What a cell holds.
+  case cell(CellReference)
+  /// The word whose spelling a cell holds: `Paid not delivered` for `paid_not_delivered`.
+  case wordSpelt(CellReference)
+  case word(StaticString)
+  case atLeast(Int)
+  case atMost(Int)
+  /// Nothing in the cell.
+  case blank
+
+  var formula: Formula {
+    switch self {
+    case .cell(let cell): "\(absolute: cell)"
+    case .wordSpelt(let cell): "SUBSTITUTE(LOWER(\(absolute: cell)),\" \",\"_\")"
+    case .word(let word): Formula(word: word)
+    case .atLeast(let number): "\">=\(number)\""
+    case .atMost(let number): "\"<=\(number)\""
+    case .blank: "\"\""
+    }
+  }
+}
+
+/// Sums and counts over the sheets of the report's tables, each over all sheets that a table is spread over.
+struct TableFormulas {
+  /// In the order of their tabs.
+  let sheets: [DataSheet]
+  private let byTable: [ReportTable: DataSheet]
+
+  init(_ sheets: [DataSheet]) {
+    self.sheets = sheets
+    byTable = Dictionary(uniqueKeysWithValues: sheets.map { ($0.table, $0) })
+  }
+
+  subscript(table: ReportTable) -> DataSheet? { byTable[table] }
+
+  /// How many rows a table has: cells of this column that hold something.
+  func rows(_ table: ReportTable, _ column: String) -> Formula {
+    total(byTable[table]?.cells(of: column) ?? []) { .call("COUNTA", ["\($0)"]) }
+  }
+
+  /// The sum of a column.
+  func sum(_ table: ReportTable, _ column: String) -> Formula {
+    total(byTable[table]?.cells(of: column) ?? []) { .call("SUM", ["\($0)"]) }
+  }
+
+  /// How many rows meet all conditions.
+  func count(_ table: ReportTable, where conditions: [(String, Criterion)]) -> Formula {
+    let ranges = conditions.map { byTable[table]?.cells(of: $0.0) ?? [] }
+    guard let parts = ranges.first?.count, parts > 0 else { return "0" }
+    return .sum(of: (0..<parts).map { .call("COUNTIFS", arguments(part: $0, ranges, conditions)) })
+  }
+
+  /// The sum of a column over the rows that meet all conditions.
+  func sum(_ table: ReportTable, _ column: String, where conditions: [(String, Criterion)]) -> Formula {
+    let sums = byTable[table]?.cells(of: column) ?? []
+    guard !sums.isEmpty else { return "0" }
+    let ranges = conditions.map { byTable[table]?.cells(of: $0.0) ?? [] }
+    return .sum(of: sums.indices.map { .call("SUMIFS", ["\(sums[$0])"] + arguments(part: $0, ranges, conditions)) })
+  }
+
+  private func arguments(part: Int, _ ranges: [[SheetRange]], _ conditions: [(String, Criterion)]) -> [Formula] {
+    zip(ranges, conditions).flatMap { ranges, condition in ["\(ranges[part])", condition.1.formula] }
+  }
+
+  private func total(_ ranges: [SheetRange], _ formula: (SheetRange) -> Formula) -> Formula {
+    ranges.isEmpty ? "0" : .sum(of: ranges.map(formula))
+  }
+}

@@ -1,0 +1,181 @@
+import Reconciliation
+
+/// One thing that is different from the last complete night.
+package struct ChangeRow: Hashable, Sendable {
+  /// What happened; the raw value is the word in `changes.csv`.
+  package enum Change: String, Hashable, CaseIterable, Sendable {
+    /// A finding that is gone: it was open then, and the facts agree now.
+    case closed
+    /// A finding that was never met before.
+    case new
+    /// A finding that had closed and stands again.
+    case reopened
+    /// People made something else of a finding that was open then and is now.
+    case status
+    /// An order of an earlier day whose disposition is another one now.
+    case adjusted
+  }
+
+  package var change: Change
+  /// nil for an order.
+  package var findingId: String?
+  /// nil for an order.
+  package var kind: FindingKind?
+  /// nil for an order.
+  package var severity: Severity?
+  package var orderId: Identifier?
+  package var userId: Identifier?
+  /// What is, or was, at stake; of an order nothing by itself.
+  package var atStake: Money?
+  /// Of the money; of an order its own.
+  package var currency: Currency?
+  /// The word then.
+  package var before: String?
+  /// The word now.
+  package var after: String?
+  /// Why, as a sentence; never empty for what has closed or was adjusted.
+  package var because: String?
+
+  /// A change of a finding.
+  package init(
+    _ change: Change, finding: Finding, findingId: String, before: String?, after: String?, because: String? = nil
+  ) {
+    self.change = change
+    self.findingId = findingId
+    kind = finding.kind
+    severity = finding.severity
+    orderId = finding.orderId
+    userId = finding.userId
+    atStake = finding.atStake
+    currency = (finding.atStake ?? finding.amount)?.currency
+    self.before = before
+    self.after = after
+    self.because = because
+  }
+
+  /// A change of any kind, from known values.
+  package init(
+    _ change: Change, findingId: String?, kind: FindingKind?, severity: Severity?, orderId: Identifier?,
+    userId: Identifier?, atStake: Money?, currency: Currency?, before: String?, after: String?, because: String?
+  ) {
+    self.change = change
+    self.findingId = findingId
+    self.kind = kind
+    self.severity = severity
+    self.orderId = orderId
+    self.userId = userId
+    self.atStake = atStake
+    self.currency = currency
+    self.before = before
+    self.after = after
+    self.because = because
+  }
+
+  /// An order of an earlier day that is in another bucket now.
+  package init(
+    adjusted orderId: Identifier, userId: Identifier, amount: Money?, day: String, before: Disposition,
+    after: Disposition, because: String
+  ) {
+    let money = amount.map { "\($0.decimalText) \($0.currency)" } ?? "an amount that nobody can read"
+    self.init(
+      .adjusted, findingId: nil, kind: nil, severity: nil, orderId: orderId, userId: userId, atStake: nil,
+      currency: amount?.currency, before: before.rawValue, after: after.rawValue,
+      because: "\(money) of \(day): \(because)")
+  }
+
+  /// Sorts as the file has them: by change, finding and order.
+  package var sortingKey: [UInt8] {
+    [UInt8](change.rawValue.utf8) + [0] + [UInt8]((findingId ?? "").utf8) + [0] + (orderId?.bytes ?? [])
+  }
+
+  /// Sorts as people read: severity, orders after the findings of this week; what has closed first; the most money first.
+  package var urgency: [UInt8] {
+    let severity: UInt8 =
+      switch severity {
+      case .some(.critical): 0
+      case .some(.major): 1
+      case .none: 2
+      case .some(.minor): 3
+      }
+    let place = Change.allCases.firstIndex(of: change).map { UInt8(clamping: $0) } ?? .max
+    let stake = atStake.map { ~UInt64(bitPattern: $0.minorUnits &+ Int64.min) } ?? .max
+    return [severity, place] + [UInt8]((currency?.code ?? "~~~").utf8)
+      + withUnsafeBytes(of: stake.bigEndian) { [UInt8]($0) } + sortingKey
+  }
+
+  /// The change as one line for people: `closed: paid not delivered, order o1, 4.99 USD (the goods were delivered)`.
+  package var line: String {
+    var words = [kind.map { $0.rawValue.replacing("_", with: " ") } ?? "order of an earlier day"]
+    if let orderId { words.append("order \(orderId)") }
+    if let atStake { words.append("\(atStake.decimalText) \(atStake.currency)") }
+    if let before, let after { words.append("\(before) → \(after)") }
+    let reason = because.map { " (\($0))" } ?? ""
+    return "\(change.rawValue): \(words.joined(separator: ", "))\(reason)"
+  }
+}
+
+extension ChangeRow: TableRow {
+  static let table = ReportTable.changes
+
+  static let shape = ReportTable.Shape(
+    title: "Changes", formulaName: "ChangesTable", fileName: "changes.csv",
+    meaning: "What is different from the last complete night. Empty on the first one.",
+    sheetNote:
+      "What is different from the last complete night, and why: closed, new and reopened findings, what people "
+      + "decided, and orders of earlier days that are in another bucket now.",
+    primaryKey: ["change", "finding_id", "order_id"], keysMayBeBlank: true,
+    sheetOrder: [
+      "change", "severity", "kind", "order_id", "user_id", "at_stake", "currency", "before", "after", "because",
+    ],
+    frozenColumns: 1, tabColour: Palette.red)
+
+  static let columns: [Column<ChangeRow>] = [
+    Column("change", .word(Change.allCases.map(\.rawValue)), 11, "What happened since the last complete night.") {
+      .text($0.change.rawValue)
+    },
+    Column("finding_id", .digest, 12, "The finding's stable id; empty for an order.") { Cell($0.findingId) },
+    Column("kind", .spelt, 24, "What is or was wrong.") { Cell($0.kind?.rawValue) },
+    Column("severity", .severity, 10, "critical: now; major: this week; minor: data quality.") {
+      Cell($0.severity?.rawValue)
+    },
+    Column("order_id", .id, 21, "The shop's id of the order.") { Cell($0.orderId) },
+    Column("user_id", .user, 19, "The shop's id of the user.") { Cell($0.userId) },
+    Column("currency", .currency, 10, "ISO 4217 code.") { Cell($0.currency?.code) },
+    Column("at_stake", .amount, 14, "Money that is at stake, or was in what has closed.") { Cell($0.atStake) },
+    Column("before", .text, 22, "The status or disposition then.") { Cell($0.before) },
+    Column("after", .text, 22, "The status or disposition now.") { Cell($0.after) },
+    Column("because", .prose, 64, "Why; always there for what has closed or was adjusted.") { Cell($0.because) },
+  ]
+}
+
+/// What changed, in numbers and in the lines that matter most.
+package struct ChangesSummary: Sendable {
+  /// As-of of the last complete night; nil: this is the first one, and nothing is compared.
+  package var since: Instant?
+  /// How many of each.
+  package private(set) var counts: [ChangeRow.Change: Int] = [:]
+  /// The first lines for people.
+  package private(set) var first: [String] = []
+
+  /// In mails and on terminals.
+  package static let shownLines = 10
+
+  /// Nothing changed.
+  package init(since: Instant? = nil) { self.since = since }
+
+  /// Counts a change; they come in the order of ``ChangeRow/urgency``.
+  package mutating func add(_ row: ChangeRow) {
+    counts[row.change, default: 0] += 1
+    if first.count < ChangesSummary.shownLines { first.append(row.line) }
+  }
+
+  /// All of them.
+  package var total: Int { counts.values.reduce(0, +) }
+
+  /// The lines, and how many more there are.
+  package var lines: [String] { ChangesSummary.lines(first, total: total) }
+
+  static func lines(_ first: [String], total: Int) -> [String] {
+    total > first.count ? first + ["… and \(total - first.count) more, in changes.csv and on the sheet Changes"] : first
+  }
+}
