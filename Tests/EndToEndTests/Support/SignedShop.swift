@@ -32,9 +32,12 @@ final class SignedShop {
   /// For as long as the tests run: a client that is let go of must be shut down first.
   private static let transport = HTTPTransport()
 
-  /// - Parameter transactions: what Apple knows, in the form of the simulator's world.
+  /// - Parameters:
+  ///   - transactions: what Apple knows, in the form of the simulator's world.
+  ///   - signsReceipts: whether Apple signs app receipts and old ones, too, for which RSA keys have to be made.
   init(
-    apps: [App] = [game], transactions: [[String: Any]], errors: [String: Any] = [:], simulator arguments: [String] = []
+    apps: [App] = [game], transactions: [[String: Any]], errors: [String: Any] = [:], signsReceipts: Bool = false,
+    simulator arguments: [String] = []
   ) async throws {
     directory = try TemporaryDirectory()
     self.apps = apps
@@ -46,7 +49,7 @@ final class SignedShop {
       [
         "serve", "--world", directory.file("world.json"), "--port-file", directory.file("port"), "--log",
         directory.file("requests"), "--root-certificate", directory.file("roots/root.pem"),
-      ] + arguments)
+      ] + (signsReceipts ? ["--receipt-root-certificate", directory.file("roots/receipts.pem")] : []) + arguments)
     port = try await Rehearsal.port(in: directory.file("port"), of: appStore)
     for app in apps {
       let file = directory.file(app.name + ".p8")
@@ -191,13 +194,27 @@ final class SignedShop {
     return transaction.jws
   }
 
-  /// Turns the simulator's knobs.
-  func control(_ path: String, _ body: String) async throws {
+  /// What a client sends: something that Apple signed at that time about these transactions, perhaps damaged by transport.
+  func payload(_ form: String, _ ids: [String], at time: String, damage: String? = nil) async throws -> String {
+    var order: [String: Any] = ["form": form, "transactions": ids, "signedDate": Self.milliseconds(time)]
+    order["damage"] = damage
+    let body = String(decoding: try JSONSerialization.data(withJSONObject: order), as: UTF8.self)
+    guard let payload = try await control("payload", body)["payload"] as? String else {
+      throw Rehearsal.Failure("no payload")
+    }
+    return payload
+  }
+
+  /// Turns the simulator's knobs, and gives what it answers.
+  @discardableResult
+  func control(_ path: String, _ body: String) async throws -> [String: Any] {
     var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)/simulator/\(path)")
     request.method = .POST
     request.body = .bytes(ByteBuffer(string: body))
     let reply = try await Self.transport.send(request).get()
     guard reply.status == 200 else { throw Rehearsal.Failure("HTTP \(reply.status)") }
+    let fields = try JSONSerialization.jsonObject(with: Data(reply.body.readableBytesView)) as? [String: Any]
+    return fields ?? [:]
   }
 
   private var forgotten = 0
