@@ -6,6 +6,8 @@ import Testing
   private static let start = NotifiedShop.start
   private static let day = NotifiedShop.day
   private static let hour: Int64 = 3_600_000
+  /// How many kinds of notifications are asked for.
+  private static let sweptTypes = 13
 
   private func findings(_ shop: NotifiedShop, night: String) throws -> Set<String> {
     Set(
@@ -108,6 +110,20 @@ import Testing
     #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1001 "])
   }
 
+  @Test func salesThatAppleAnnouncesAsUpgradeOrOfferAreSeen() async throws {
+    let subscription: [String: Any] = [
+      "type": "Auto-Renewable Subscription", "purchaseDate": Self.start - Self.day,
+      "expiresDate": Self.start + 30 * Self.day,
+    ]
+    let shop = try await NotifiedShop(transactions: [
+      subscription.merging(["transactionId": "1001", "isUpgrade": true]) { $1 },
+      subscription.merging(["transactionId": "1002", "redeemsOffer": true, "offerType": 3]) { $1 },
+    ])
+    let night = try await shop.night(0)
+    #expect(night.status == 0, "\(night.errors)")
+    #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1001 ", "orphan_payment 1002 "])
+  }
+
   @Test func aKilledSweepGoesOnWhereItWas() async throws {
     let shop = try await NotifiedShop(
       transactions: (0..<200).map { number in
@@ -130,7 +146,7 @@ import Testing
     #expect(result.status == 0, "\(result.errors)")
     #expect(try await shop.value("SELECT count(*) FROM night_audit.evidence") == "200")
     // Ten pages of refunds and one of each other type; what was under way is asked for twice at most.
-    #expect(try shop.requests("/production/inApps/v1/notifications") <= 16)
+    #expect(try shop.requests("/production/inApps/v1/notifications") <= Self.sweptTypes + 10)
   }
 
   @Test func onlyAWholeNightSweeps() async throws {
@@ -144,7 +160,7 @@ import Testing
     }
     let result = try await shop.nightAudit("recheck", "--as-of", NotifiedShop.asOf(0))
     #expect(result.errors.contains("swept") && result.output.contains("0 notifications swept"), "\(result)")
-    #expect(try shop.requests("/production/inApps/v1/notifications") == 6)
+    #expect(try shop.requests("/production/inApps/v1/notifications") == Self.sweptTypes)
   }
 
   @Test func aKeyThatAppleRefusesEndsTheSweepOfItsAppOnly() async throws {
@@ -202,6 +218,6 @@ import Testing
     #expect(result.status == 0, "\(result.errors)")
     #expect(
       try await shop.value("SELECT count(*) FROM night_audit.transactions WHERE revoked_at IS NOT NULL") == "500")
-    #expect(try shop.requests() == 30)
+    #expect(try shop.requests() == 25 + Self.sweptTypes - 1)
   }
 }

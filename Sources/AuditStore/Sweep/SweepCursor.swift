@@ -46,7 +46,7 @@ package struct SweepCursor: Hashable, Sendable {
       let wasSweptFor = lastAttempt == asOf && shortfall == nil
       if wasSweptFor || sweptUntil.map({ $0 >= asOf }) ?? false { return nil }
       let start = sweptUntil.map { $0 - type.overlap } ?? asOf - refundWindow
-      open(NotificationQuery(start: start, end: asOf, type: type.rawValue, now: asOf))
+      open(type.query(start: start, end: asOf, now: asOf))
     }
     lastAttempt = asOf
     // Stored before anything is asked: a kill leaves the truth behind.
@@ -80,10 +80,10 @@ package struct SweepCursor: Hashable, Sendable {
       // The window was an earlier night's.
       shortfall = .unfinished
       seenTokens = []
-      open(NotificationQuery(start: sweptUntil - type.overlap, end: asOf, type: type.rawValue, now: asOf))
+      open(type.query(start: sweptUntil - type.overlap, end: asOf, now: asOf))
       return ask
     case .restartWindow:
-      let query = NotificationQuery(start: current.start, end: current.end, type: type.rawValue, now: now)
+      let query = type.query(start: current.start, end: current.end, now: now)
       guard mayRestart, query.start < query.end else { return abandon(.outOfReach) }
       mayRestart = false
       seenTokens = []
@@ -113,7 +113,7 @@ package struct SweepCursor: Hashable, Sendable {
   /// The next page. The window stays what it was when it was opened, however late it has become.
   private var ask: Step {
     guard let window else { return .finish }
-    let query = NotificationQuery(start: window.start, end: window.end, type: type.rawValue, now: window.start)
+    let query = type.query(start: window.start, end: window.end, now: window.start)
     return .ask(query, paginationToken: window.paginationToken)
   }
 }

@@ -89,7 +89,9 @@ final class ScriptedApple: Sendable {
 
   private func page(_ query: NotificationQuery, _ token: String?) -> NotificationAnswer {
     state.withLock { state in
-      let request = Request(type: query.type ?? "", start: query.start, end: query.end, token: token)
+      let request = Request(
+        type: [query.type, query.subtype].compactMap(\.self).joined(separator: "/"), start: query.start, end: query.end,
+        token: token)
       state.requests.append(request)
       var answer = NotificationAnswer(paginationToken: token, end: .complete)
       if let end = state.troubles.lazy.compactMap({ $0(request) }).first {
@@ -102,7 +104,7 @@ final class ScriptedApple: Sendable {
         return answer
       }
       let all = state.notifications.filter {
-        $0.type == query.type && $0.signedDate >= query.start && $0.signedDate < query.end
+        $0.type == request.type && $0.signedDate >= query.start && $0.signedDate < query.end
       }.sorted { $0.signedDate < $1.signedDate }
       let offset = token.flatMap { Int($0.split(separator: "+").last ?? "") } ?? 0
       answer.notifications = Array(all.dropFirst(offset).prefix(20))

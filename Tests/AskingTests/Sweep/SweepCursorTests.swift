@@ -22,7 +22,7 @@ import Testing
   private func ask(_ start: Instant, _ end: Instant, token: String? = nil, type: SweptType = .refund)
     -> SweepCursor.Step
   {
-    .ask(NotificationQuery(start: start, end: end, type: type.rawValue, now: start), paginationToken: token)
+    .ask(type.query(start: start, end: end, now: start), paginationToken: token)
   }
 
   private func swept(_ until: Instant, type: SweptType = .refund) -> SweepCursor {
@@ -50,6 +50,15 @@ import Testing
     #expect(
       cursor.begin(asOf: asOf, refundWindow: refundWindow)
         == ask(asOf - .days(1) - type.overlap, asOf, type: type))
+  }
+
+  @Test func upgradesAreAskedForByTheirSubtype() {
+    let query = SweptType.upgraded.query(start: asOf - .days(1), end: asOf, now: asOf)
+    #expect(query.type == "DID_CHANGE_RENEWAL_PREF" && query.subtype == "UPGRADE")
+    for type in SweptType.allCases where type != .upgraded {
+      let query = type.query(start: asOf - .days(1), end: asOf, now: asOf)
+      #expect(query.type == type.rawValue && query.subtype == nil)
+    }
   }
 
   @Test func whatWasSweptIsNotSweptAgain() {

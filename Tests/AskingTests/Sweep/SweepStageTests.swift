@@ -59,13 +59,15 @@ import Testing
   @Test func aQuietNightCostsOnePageForEachType() async throws {
     try await withSetting { setting in
       let summary = try await setting.sweep(asOf)
-      #expect(summary.pages == 6)
-      #expect(setting.apple.requests.count == 6)
+      #expect(summary.pages == SweptType.allCases.count)
+      #expect(setting.apple.requests.count == SweptType.allCases.count)
       #expect(Set(setting.apple.requests.map(\.type)) == Set(SweptType.allCases.map(\.rawValue)))
       #expect(!summary.isShort && summary.faults.isEmpty)
       try await setting.sweep(asOf)
-      #expect(setting.apple.requests.count == 6)
-      #expect(try await setting.value("SELECT count(*) FROM night_audit.sweeps WHERE reason IS NULL") == "6")
+      #expect(setting.apple.requests.count == SweptType.allCases.count)
+      #expect(
+        try await setting.value("SELECT count(*) FROM night_audit.sweeps WHERE reason IS NULL")
+          == "\(SweptType.allCases.count)")
     }
   }
 
@@ -228,7 +230,7 @@ import Testing
       #expect(setting.apple.requests.isEmpty)
       await session.close()
       try await setting.sweep(asOf)
-      #expect(setting.apple.requests.count == 6)
+      #expect(setting.apple.requests.count == SweptType.allCases.count)
     }
   }
 
