@@ -156,25 +156,16 @@ extension OrderFacts {
     _ order: Order, _ group: OrderGroup, _ deliveries: [Delivery], _ transactions: OrderTransactions,
     _ matched: Matched?, rules: Rules
   ) -> OrderFacts {
-    var facts = OrderFacts(order, group, brought: transactions.claimable, deliveries: deliveries)
-    if let matched {
-      facts.claims = matched.claims
-    } else {
-      facts.claims = Settlement.alone(facts.claimant, rules: rules)
-    }
+    var facts = OrderFacts(order, group, transactions.claimable, deliveries: deliveries)
+    let claims = matched?.claims ?? Matching.uncontested(facts.claimant, rules: rules)
     let others = (matched?.contested ?? []) + transactions.others
-    if !others.isEmpty { facts.brought = (facts.brought + others).sorted { $0.key < $1.key } }
-    if facts.lacksTokenOfTransaction, case .says(.some(let token)) = facts.comparable?.appAccountToken {
+    if !others.isEmpty {
+      facts = OrderFacts(order, group, transactions.claimable + others, deliveries: deliveries)
+    }
+    facts.claims = claims
+    if facts.asksForTokenHolder, case .says(.some(let token)) = facts.comparable?.appAccountToken {
       facts.accountTokenUser = transactions.tokenUsers[AccountToken.normalized(token)]
     }
     return facts
-  }
-}
-
-extension OrderClaims {
-  /// Whether the order claims, names or owns a transaction.
-  func areAbout(_ key: TransactionKey) -> Bool {
-    if owned.contains(where: { $0.key == key }) { return true }
-    return refused?.transaction.key == key || contradictory?.key == key || lost.contains { $0.transaction.key == key }
   }
 }

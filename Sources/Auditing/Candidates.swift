@@ -80,7 +80,7 @@ extension Candidates.Stake {
     if names || (order.named != nil && order.named == record.originalTransactionId) { return true }
     if order.named != nil, isNamedElsewhere { return false }
     guard order.productId == record.productId else { return false }
-    guard let purchased = record.purchaseDate else { return true }
-    return (purchased - order.createdAt).magnitude <= rules.matchWindow
+    guard let sold = record.saleDate else { return true }
+    return (sold - order.createdAt).magnitude <= rules.matchWindow
   }
 }

@@ -51,7 +51,7 @@ struct Contest {
       guard let facts = contestant.facts(rules) else { continue }
       claimants.append(facts.claimant)
     }
-    let matching = Settlement(settling: claimants, rules: rules)
+    let matching = Matching(of: claimants, rules: rules)
     var owned: Set<TransactionKey> = []
     for claims in matching.claims.values { owned.formUnion(claims.owned.map(\.key)) }
     return Outcome(
@@ -67,16 +67,24 @@ extension Contestant {
   fileprivate func facts(_ rules: Rules) -> OrderFacts? {
     switch group.row {
     case .bad: nil
-    case .valid(let order): OrderFacts(order, group, brought: claimable + contested)
+    case .valid(let order): OrderFacts(order, group, claimable + contested)
     }
   }
 }
 
 extension OrderFacts {
   /// The facts of an order whose claims are not decided yet.
-  init(_ order: Order, _ group: OrderGroup, brought: [TransactionRecord], deliveries: [Delivery] = []) {
+  ///
+  /// - Parameter records: what its proofs bring and what is known under the id that it names.
+  init(_ order: Order, _ group: OrderGroup, _ records: [TransactionRecord], deliveries: [Delivery] = []) {
+    let genuine = group.soundProofs.filter { $0.receipt.state.outcome != .rejected }
+    var (proven, known): ([TransactionRecord], [TransactionRecord]) = ([], [])
+    for record in records {
+      let key = record.key
+      if genuine.contains(where: { $0.brought.contains(key) }) { proven.append(record) } else { known.append(record) }
+    }
     self.init(
       order: order, deliveries: deliveries, receipts: group.proofs.map(\.receipt), lookup: group.lookup?.state,
-      brought: brought)
+      proven: proven, known: known)
   }
 }

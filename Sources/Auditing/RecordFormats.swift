@@ -188,6 +188,7 @@ extension TransactionRecord {
     record.put(self.isContradictory)
     record.put(self.channel.rawValue)
     record.put(self.signedDate.microseconds)
+    record.put(self.firstSignedDate)
     record.put(self.checkedAt)
   }
 
@@ -239,6 +240,7 @@ extension TransactionRecord {
     contents.isContradictory = try record.flag()
     contents.channel = EvidenceChannel(rawValue: try record.text()) ?? .verifyReceipt
     contents.signedDate = Instant(microseconds: try record.int())
+    contents.firstSignedDate = try record.optionalInstant()
     contents.checkedAt = try record.optionalInstant()
     self.init(contents)
   }
@@ -257,6 +259,9 @@ extension OrderClaims {
     refused?.transaction.write(to: &record)
     record.put(contradictory != nil)
     contradictory?.write(to: &record)
+    record.put(isFinal)
+    record.put(named?.environment.rawValue)
+    record.put(named?.transactionId)
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -271,5 +276,10 @@ extension OrderClaims {
       refused = RefusedClaim(transaction: try TransactionRecord(from: &record), reason: reason)
     }
     if try record.flag() { contradictory = try TransactionRecord(from: &record) }
+    isFinal = try record.flag()
+    let environment = try record.optionalText().flatMap(AppleEnvironment.init)
+    if let id = try record.optionalId() {
+      named = environment.map { TransactionKey(environment: $0, transactionId: id) }
+    }
   }
 }

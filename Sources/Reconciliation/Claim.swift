@@ -31,55 +31,100 @@ package enum ClaimStanding: Hashable, Sendable {
   case contradictory
 }
 
-/// What an order has to say for itself when claims are settled.
+/// What the proofs that were sent for an order are worth when it names a transaction.
+package enum ProofWorth: Hashable, Sendable {
+  /// There is none, or one at least is genuine or not answered yet.
+  case notFalse
+  /// All of them are false: naming a transaction claims nothing.
+  case allFalse
+  /// All of them are false, but Apple, asked about the id that the order names, knows it.
+  case allFalseButNameKnown
+  /// The same, and nothing worse is known of them than that nobody can read them.
+  case unreadableButNameKnown
+
+  /// Whether what stands in the way of naming a transaction is told about the order: a forged proof says enough by itself.
+  var tellsObstacles: Bool { self == .notFalse || self == .unreadableButNameKnown }
+}
+
+/// What an order has to say for itself when claims are matched.
 package struct Claimant: Sendable {
   package var order: Order
-  /// Transactions that receipts sent for this order bring, or that a look-up by its named id found.
-  package var brought: [TransactionRecord]
+  /// Transactions that genuine proofs sent for this order bring, by key. A proof that is false brings nothing.
+  package private(set) var proven: [TransactionRecord]
+  /// What is known under the id that the order names, whoever brought it, by key.
+  package private(set) var known: [TransactionRecord]
   /// The ids inside the signed payloads of its receipts, when each of them holds exactly one.
   package var signedIds: [Identifier]
-  /// Whether a receipt is unanswered that could still bring it a payment: what it claims tonight may change.
+  package var worth: ProofWorth
+  /// Whether a receipt sent for it is unanswered that could still bring it a payment: what it claims tonight may change.
   package var isOpen: Bool
+  /// Whether any receipt of the same person, sent for whatever order or for none, is unanswered that could still support
+  /// what this order names.
+  package var isUserOpen: Bool
 
-  package init(order: Order, brought: [TransactionRecord], signedIds: [Identifier] = [], isOpen: Bool = false) {
+  package init(
+    order: Order, proven: [TransactionRecord], known: [TransactionRecord] = [], signedIds: [Identifier] = [],
+    worth: ProofWorth = .notFalse, isOpen: Bool = false, isUserOpen: Bool = false
+  ) {
     self.order = order
-    self.brought = brought.count > 1 ? brought.sorted { $0.key < $1.key } : brought
+    self.proven = worth == .notFalse ? Claimant.believed(proven) : []
+    self.known = Claimant.believed(known)
     self.signedIds = signedIds
+    self.worth = worth
     self.isOpen = isOpen
+    self.isUserOpen = isUserOpen
   }
 
-  /// The record that the order names, production first, from those it brings.
-  package var named: TransactionRecord? { namedPlace.map { brought[$0] } }
+  /// Those that name their app, by key. What Apple signed without one could be of any app.
+  static func believed(_ records: [TransactionRecord]) -> [TransactionRecord] {
+    let believed = records.allSatisfy { $0.bundleId != nil } ? records : records.filter { $0.bundleId != nil }
+    return believed.count > 1 ? believed.sorted { $0.key < $1.key } : believed
+  }
 
-  /// The place of that record among those.
-  var namedPlace: Int? {
-    guard let id = order.transactionId else { return nil }
-    return brought.indices.lazy.filter { brought[$0].transactionId == id }
-      .min { brought[$0].environment < brought[$1].environment }
+  /// The transaction that the order claims by the id that it names; nil where nothing is known of it, or where only false
+  /// proofs speak for it.
+  ///
+  /// The id may be the original one of a subscription: then the period that a proof of this order brings near the order's
+  /// time is meant, or else the first purchase.
+  package func named(rules: Rules) -> TransactionRecord? {
+    guard let id = order.transactionId, worth != .allFalse else { return nil }
+    var nearest: (record: TransactionRecord, distance: Span)?
+    for record in proven where record.expiresDate != nil {
+      guard record.transactionId == id || record.originalTransactionId == id, let date = record.purchaseDate,
+        fitness(of: record, rules: rules) == .eligible
+      else { continue }
+      let distance = (date - order.createdAt).magnitude
+      // They come by id, so a tie stays with the smaller one.
+      guard distance <= rules.matchWindow, nearest.map({ distance < $0.distance }) ?? true else { continue }
+      nearest = (record, distance)
+    }
+    if let nearest { return nearest.record }
+    let sameId = (proven + known).filter { $0.transactionId == id }
+    return sameId.min { $0.environment < $1.environment }
   }
 
   /// Whether the id that the order names is not the one in its own signed payload, nor the first purchase behind it.
   package var contradictsOwnPayload: Bool {
-    guard let id = order.transactionId, !signedIds.isEmpty, !signedIds.contains(id), namedPlace == nil
-    else { return false }
-    return !brought.contains { $0.originalTransactionId == id }
+    guard let id = order.transactionId, !signedIds.isEmpty, !signedIds.contains(id) else { return false }
+    return !proven.contains { $0.transactionId == id || $0.originalTransactionId == id }
   }
 
   /// How the order stands towards the transaction that it names.
   package func standing(named transaction: TransactionRecord, rules: Rules) -> ClaimStanding {
-    switch fitness(of: transaction, rules: rules) {
-    case .contradictory: return .contradictory
-    case .refused(let reason): return .refused(reason)
-    case .eligible:
-      let isInOwnPayload =
-        signedIds.isEmpty || signedIds.contains(transaction.transactionId)
-        || signedIds.contains { $0 == transaction.originalTransactionId }
-      return isInOwnPayload ? .eligible : .refused(.idMismatch)
-    }
+    let fitness = fitness(of: transaction, rules: rules)
+    guard fitness == .eligible else { return fitness }
+    if contradictsOwnPayload { return .refused(.idMismatch) }
+    return restoresTooEarly(transaction, rules: rules) ? .refused(.restored) : .eligible
   }
 
-  /// Whether the order claims this transaction without naming it: the ordered product, bought near the order's time, and
-  /// neither a renewal (claimed only when named) nor a restore (no new sale).
+  /// Whether it restores a purchase that was made too long before the order to be what was ordered.
+  package func restoresTooEarly(_ transaction: TransactionRecord, rules: Rules) -> Bool {
+    guard transaction.isRestore, let date = transaction.originalPurchaseDate else { return false }
+    return order.createdAt - date > rules.matchWindow
+  }
+
+  /// Whether the order claims this transaction without naming it: the ordered product, sold near the order's time, and no
+  /// renewal, which is claimed only when named.
   package func claimsUnnamed(_ transaction: TransactionRecord, rules: Rules) -> Bool {
     var because = Because(isWanted: false)
     return claimsUnnamed(transaction, rules, &because)
@@ -98,8 +143,9 @@ package struct Claimant: Sendable {
     case .refused(let reason): return because.noting(false, "It could not pay this order: \(reason.explanation).")
     case .eligible: break
     }
-    if transaction.isRenewal == true { return because.noting(false, "It is a renewal, claimed only by who names it.") }
-    if transaction.isRestore { return because.noting(false, "It restores an earlier purchase; no money moved for it.") }
+    if transaction.isLaterPeriod {
+      return because.noting(false, "It is a renewal, claimed only by who names it.")
+    }
     guard isInWindow(transaction, rules: rules) else {
       return because.noting(
         false, "It was not bought within \(rules.matchWindow.words) of the order, so it may be another purchase.")
@@ -107,32 +153,33 @@ package struct Claimant: Sendable {
     return because.noting(true, "The ordered product, bought within \(rules.matchWindow.words) of the order.")
   }
 
-  /// The place of the one nearest in time, then with the smallest id, of the transactions in an environment that the
-  /// order claims without naming them.
+  /// The place in `proven` of the transaction in an environment that the order claims without naming it and that nobody
+  /// else wants: one with a stranger's account token last, then the nearest in time, then the smallest id.
   func nearestPlace(in environment: AppleEnvironment, rules: Rules) -> Int? {
-    var nearest: (place: Int, distance: Span)?
-    for place in brought.indices where brought[place].environment == environment {
-      guard claimsUnnamed(brought[place], rules: rules), let date = brought[place].purchaseDate else { continue }
+    var nearest: (place: Int, isStrangers: Bool, distance: Span)?
+    for place in proven.indices where proven[place].environment == environment {
+      guard claimsUnnamed(proven[place], rules: rules), let date = proven[place].saleDate else { continue }
+      let isStrangers = ClaimRank.token(of: order, on: proven[place]) == .other
       let distance = (date - order.createdAt).magnitude
       // They come by id, so a tie stays with the smaller one.
-      if let known = nearest, known.distance <= distance { continue }
-      nearest = (place, distance)
+      if let known = nearest {
+        guard isStrangers == known.isStrangers ? distance < known.distance : known.isStrangers else { continue }
+      }
+      nearest = (place, isStrangers, distance)
     }
     return nearest?.place
   }
 
-  /// Whether the purchase was made within the match window of the order.
+  /// Whether the sale was made within the match window of the order.
   package func isInWindow(_ transaction: TransactionRecord, rules: Rules) -> Bool {
-    guard let purchased = transaction.purchaseDate else { return false }
-    return (purchased - order.createdAt).magnitude <= rules.matchWindow
+    guard let sold = transaction.saleDate else { return false }
+    return (sold - order.createdAt).magnitude <= rules.matchWindow
   }
 
   /// Whether the transaction could pay this order at all, whatever ids are claimed.
   package func fitness(of transaction: TransactionRecord, rules: Rules) -> ClaimStanding {
     if transaction.isContradictory { return .contradictory }
-    if let wanted = rules.bundleId(of: order), let bundle = transaction.bundleId, bundle != wanted {
-      return .refused(.wrongBundle)
-    }
+    if transaction.bundleId != rules.bundleId(of: order) { return .refused(.wrongBundle) }
     if transaction.productId != order.productId { return .refused(.productMismatch) }
     switch transaction.environment {
     case .xcode, .localTesting: return .refused(.xcode)
@@ -140,4 +187,55 @@ package struct Claimant: Sendable {
     }
     return transaction.isFamilyShared ? .refused(.familyShared) : .eligible
   }
+}
+
+/// Account tokens are UUIDs: letter case and hyphens are spelling.
+package enum AccountToken {
+  package static func isSame(_ left: String, _ right: String) -> Bool {
+    left == right || spelling(left) == spelling(right)
+  }
+
+  /// The one spelling that all spellings of a token share.
+  package static func spelling(_ token: String) -> [UInt8] {
+    token.lowercased().utf8.filter { $0 != UInt8(ascii: "-") }
+  }
+}
+
+/// How good a claim on a transaction is; the smaller one comes first.
+struct ClaimRank: Comparable {
+  /// Whose account token the transaction carries.
+  enum Token: Int { case same, unknown, other }
+
+  /// Whom only false proofs speak for comes after everybody else.
+  var isFalse: Bool
+  var token: Token
+  /// Whether a genuine proof of the same person brings the transaction.
+  var isProven: Bool
+  var isNamed: Bool
+  var createdAt: Instant
+  var orderId: Identifier
+
+  init(_ claimant: Claimant, on transaction: TransactionRecord, isProven: Bool, isNamed: Bool) {
+    isFalse = claimant.worth != .notFalse
+    token = ClaimRank.token(of: claimant.order, on: transaction)
+    self.isProven = isProven
+    self.isNamed = isNamed
+    createdAt = claimant.order.createdAt
+    orderId = claimant.order.orderId
+  }
+
+  static func token(of order: Order, on transaction: TransactionRecord) -> Token {
+    guard let own = order.appAccountToken, case .says(.some(let token)) = transaction.appAccountToken else {
+      return .unknown
+    }
+    return AccountToken.isSame(own, token) ? .same : .other
+  }
+
+  static func < (left: ClaimRank, right: ClaimRank) -> Bool {
+    let (mine, others) = (left.quality, right.quality)
+    return mine == others ? (left.createdAt, left.orderId) < (right.createdAt, right.orderId) : mine < others
+  }
+
+  /// What of the rank does not depend on the order's age.
+  private var quality: (Int, Int, Int, Int) { (isFalse ? 1 : 0, token.rawValue, isProven ? 0 : 1, isNamed ? 0 : 1) }
 }

@@ -75,8 +75,8 @@ package struct Totals: Sendable {
   package private(set) var amountByDisposition = [MoneyByCurrency](
     repeating: MoneyByCurrency(), count: Disposition.allCases.count)
   package private(set) var ordered = MoneyByCurrency()
-  package private(set) var users = Ledger<UserKey>()
-  package private(set) var pricePoints = Ledger<PricePoint>()
+  package private(set) var users = TotalLines<UserKey>()
+  package private(set) var pricePoints = TotalLines<PricePoint>()
 
   package init() {}
 

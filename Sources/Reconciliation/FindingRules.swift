@@ -13,6 +13,8 @@ final class FindingRules {
   private var order: Order { facts.order }
   /// `OrderFacts.comparable`, looked for once.
   private let comparable: TransactionRecord?
+  /// Why nothing is compared that could accuse the wrong one; nil where everything is.
+  private let provisionally: String?
   private var found: [Finding] = []
   /// Whether somebody asks why the kinds that were not found do not hold.
   private let isExplaining: Bool
@@ -29,6 +31,8 @@ final class FindingRules {
     environment = judgement.environment
     transactionId = judgement.transactionId
     comparable = facts.comparable
+    provisionally =
+      facts.isOwnershipFinal ? nil : "An answer that is missing could still give the payment to another order."
     self.facts = facts
   }
 
@@ -45,11 +49,18 @@ final class FindingRules {
     considerDeliveries()
     considerComparison()
     considerDates()
+    considerCatalogue()
     decline(
       [.orphanPayment, .renewalWithoutOrder, .orphanDelivery, .unreportedByShop],
       "It stands on things that no order stands behind, never on an order.")
+    decline([.boughtTwice], "It is looked for among all orders of a person, after they are judged.")
     // Money of the sandbox is in no total, that of findings included.
-    if disposition == .sandbox { for index in found.indices { found[index].atStake = nil } }
+    if disposition == .sandbox {
+      for index in found.indices {
+        found[index].atStake = nil
+        found[index].isStakeUnknown = false
+      }
+    }
     guard found.count > 1 else { return found }
     found.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
     var isMoneyPlaced = false
@@ -57,6 +68,8 @@ final class FindingRules {
       if isMoneyPlaced { found[index].atStake = nil }
       isMoneyPlaced = true
     }
+    // Whose money another one carries puts no unknown money at stake.
+    if isMoneyPlaced { for index in found.indices { found[index].isStakeUnknown = false } }
     return found
   }
 
@@ -75,7 +88,7 @@ final class FindingRules {
     finding.bundleId = rules.bundleId(of: order)
     finding.amount = order.amount
     finding.atStake = atStake
-    finding.occurredAt = transaction?.purchaseDate ?? paidAt ?? order.createdAt
+    finding.occurredAt = transaction?.saleDate ?? paidAt ?? order.createdAt
     finding.paidAt = paidAt
     finding.deliveredAt = deliveredAt
     finding.evidenceCheckedAt = evidenceCheckedAt(transaction, receipt)
@@ -124,7 +137,12 @@ final class FindingRules {
   private func considerDisposition() {
     switch disposition {
     case .paidNotDelivered:
-      add(.paidNotDelivered, atStake: order.amount, "Apple confirms the payment, but the user does not hold the goods.")
+      let word =
+        comparable?.consumptionRequestReason == "FULFILLMENT_ISSUE"
+        ? " The customer has told Apple so, too, and asked for a refund (FULFILLMENT_ISSUE)." : ""
+      add(
+        .paidNotDelivered, atStake: order.amount,
+        "Apple confirms the payment, but the user does not hold the goods.\(word)")
     case .partlyDelivered:
       let units = facts.deliveredUnits
       add(
@@ -132,12 +150,17 @@ final class FindingRules {
         "Paid for \(order.quantity), delivered \(units).")
     case .deliveredNotPaid:
       let why = verdict?.reason.map(\.explanation) ?? ""
-      add(.deliveredNotPaid, atStake: order.amount, "The user holds goods of an order that is not paid: \(why).")
+      let isReview =
+        verdict?.reason == .sandbox && rules.isAppReview(at: verdict?.transaction?.saleDate ?? order.createdAt)
+      let mark = isReview ? " App Review bought at that time: this is its purchase, no alarm." : ""
+      add(
+        .deliveredNotPaid, atStake: order.amount, "The user holds goods of an order that is not paid: \(why).\(mark)")
       if verdict?.reason == .sandbox {
         add(
           .sandboxDelivered, atStake: order.amount,
-          "Goods were delivered for a sandbox purchase by a user who is not on the list of test users.")
+          "Goods were delivered for a sandbox purchase by a user who is not on the list of test users.\(mark)")
       }
+      if isReview { for index in found.indices { found[index].severity = .minor } }
     case .refundedStillDelivered:
       add(
         .refundedStillDelivered, atStake: order.amount,
@@ -205,8 +228,10 @@ final class FindingRules {
 
   private func considerClaims() {
     let claims = facts.claims
-    if let lost = claims.lost.first, claims.owned.isEmpty, claims.refused == nil {
-      let whose = lost.ownerUserId == order.userId ? "the same user" : "another user (\(lost.ownerUserId))"
+    let isLost = claims.owned.isEmpty && claims.refused == nil && !facts.hasOpenProofs
+    if let lost = claims.lost.first, isLost, claims.lost.allSatisfy(\.isFinal) {
+      let whose =
+        rules.people.isSame(lost.ownerUserId, order.userId) ? "the same user" : "another user (\(lost.ownerUserId))"
       add(
         .duplicateClaim, atStake: order.amount, on: lost.transaction,
         "The payment \(lost.transaction.transactionId) belongs to order \(lost.ownerOrderId) of \(whose).")
@@ -215,8 +240,11 @@ final class FindingRules {
         [.duplicateClaim],
         claims.lost.isEmpty
           ? "No other order owns a transaction that this one claims."
-          : claims.owned.isEmpty
-            ? "The transaction that it names could not pay it anyway." : "It owns a transaction of its own.")
+          : isLost
+            ? "An answer that is missing could still change who owns the transaction."
+            : claims.owned.isEmpty
+              ? "The transaction that it names could not pay it anyway, or its own proofs are not answered yet."
+              : "It owns a transaction of its own.")
     }
     let live = claims.liveOwned
     if live.count > 1 {
@@ -241,11 +269,17 @@ final class FindingRules {
           .familySharedSale, atStake: order.amount, on: transaction,
           "A family member's purchase gives this user access; nobody paid for this order.")
       }
+    case .unpaid(.restored, let transaction):
+      if order.amount.minorUnits > 0 {
+        add(
+          .restoredAsSale, atStake: order.amount, on: transaction,
+          "What it names gives again what was bought before; no money moved for this order.")
+      }
     case .paid, .reversed, .unpaid, .unconfirmed, .none: break
     }
     declineOthers(
-      [.productMismatch, .wrongBundle, .familySharedSale],
-      order.amount.minorUnits == 0 && verdict?.reason == .familyShared
+      [.productMismatch, .wrongBundle, .familySharedSale, .restoredAsSale],
+      order.amount.minorUnits == 0 && (verdict?.reason == .familyShared || verdict?.reason == .restored)
         ? "The order is for nothing, so no sale was booked." : "The payment was decided otherwise: \(payment)."
     )
   }
@@ -307,7 +341,8 @@ final class FindingRules {
       if let revocation = transaction.revocation {
         let part = revocation.percentage.map { order.amount.share(milliPercent: $0) }
         let words = part.map { "\($0.decimalText) \($0.currency)" } ?? "a part that Apple does not name"
-        add(.partialRefund, atStake: part, "Apple refunded \(words) of this order.")
+        let why = transaction.isUpgraded == true ? " It was upgraded, and Apple gave back the rest of its period." : ""
+        add(.partialRefund, atStake: part, "Apple refunded \(words) of this order.\(why)")
         if part == nil { found[found.count - 1].isStakeUnknown = true }
         decline([.refundOnlyHere], "Apple refunded a part of it.")
       } else {
@@ -347,56 +382,95 @@ final class FindingRules {
 
   private func considerDeliveries() {
     let standing = facts.standingDeliveries
-    if let astray = standing.first(where: { $0.userId != order.userId }) {
+    if let astray = standing.first(where: { !rules.people.isSame($0.userId, order.userId) }) {
       add(
         .wrongUser, atStake: order.amount, delivery: astray,
         "User \(order.userId) ordered, user \(astray.userId) got the goods.")
-    } else if let transaction = comparable, case .says(.some(let token)) = transaction.appAccountToken {
-      if let own = order.appAccountToken {
-        if !FindingRules.isSameToken(own, token) {
-          add(
-            .wrongUser, atStake: order.amount, on: transaction,
-            "Apple's account token is not the one of this order's user.")
-        }
-      } else if let other = facts.accountTokenUser, other != order.userId {
-        add(.wrongUser, atStake: order.amount, on: transaction, "Apple's account token belongs to user \(other).")
-      }
+    } else if facts.asksForTokenHolder, provisionally == nil {
+      considerTokenHolder()
     }
     declineOthers(
-      [.wrongUser], "Its goods are with nobody else, and no account token that both sides have says otherwise.")
-    guard let transaction = facts.claims.owned.first else {
-      decline([.deliveredBeforePaid, .lapsedStillServed], "It owns no transaction with a date to compare with.")
+      [.wrongUser],
+      "Its goods are with nobody else, and no account token that both sides have says otherwise for good.")
+    guard let transaction = comparable else {
+      decline(
+        [.deliveredBeforePaid, .lapsedStillServed, .purchasePredatesOrder],
+        "It owns no production transaction with a date to compare with.")
       return
     }
-    if let first = standing.min(by: { $0.deliveredAt < $1.deliveredAt }), let paid = transaction.purchaseDate,
+    if let provisionally {
+      decline([.deliveredBeforePaid, .lapsedStillServed, .purchasePredatesOrder], provisionally)
+      return
+    }
+    // Renewals are signed, announced and served ahead of their purchase date.
+    let signed = transaction.isLaterPeriod ? transaction.firstSignedDate ?? transaction.signedDate : nil
+    let paid = [transaction.saleDate, signed].compactMap { $0 }.min()
+    if let first = standing.min(by: { $0.deliveredAt < $1.deliveredAt }), let paid,
       first.deliveredAt < paid - rules.clockSkew
     {
-      add(.deliveredBeforePaid, delivery: first, "The goods were delivered before Apple's purchase date.")
+      add(
+        .deliveredBeforePaid, delivery: first,
+        transaction.isLaterPeriod
+          ? "The goods were delivered before Apple signed the renewal."
+          : "The goods were delivered before Apple's purchase date.")
     } else {
       decline(
         [.deliveredBeforePaid],
         "No goods that are with a user left more than \(rules.clockSkew.words) before Apple's purchase date.")
     }
-    if case .paid = verdict, !standing.isEmpty, transaction.expiresDate != nil,
-      let newest = transaction.subscriptionExpiresDate ?? transaction.expiresDate,
-      rules.asOf - newest > rules.subscriptionGrace
-    {
+    considerLapse(of: transaction, isServed: !standing.isEmpty)
+    if let sold = transaction.saleDate, !transaction.isLaterPeriod, order.createdAt - sold > rules.matchWindow {
       add(
-        .lapsedStillServed, atStake: order.amount,
-        "The subscription ended \((rules.asOf - newest).wholeDays) days ago and access was not taken back.")
+        .purchasePredatesOrder, on: transaction,
+        "Apple's purchase is \((order.createdAt - sold).words) older than the order.")
     } else {
       decline(
-        [.lapsedStillServed],
-        transaction.expiresDate == nil
-          ? "It is no subscription."
-          : "No access is left \(rules.subscriptionGrace.words) after the newest period's end.")
+        [.purchasePredatesOrder],
+        transaction.isLaterPeriod
+          ? "It is a renewal." : "The purchase is not more than \(rules.matchWindow.words) older than the order.")
     }
   }
 
-  /// Tokens are UUIDs: letter case and hyphens are spelling.
-  private static func isSameToken(_ left: String, _ right: String) -> Bool {
-    func spelling(_ token: String) -> [UInt8] { token.lowercased().utf8.filter { $0 != UInt8(ascii: "-") } }
-    return left == right || spelling(left) == spelling(right)
+  /// The order has no account token, or another one than Apple's transaction.
+  private func considerTokenHolder() {
+    let holder = facts.accountTokenUser
+    if let holder, rules.people.isSame(holder, order.userId) { return }
+    if order.appAccountToken != nil {
+      add(
+        .wrongUser, atStake: order.amount, on: comparable,
+        "Apple's account token is not the one of this order's user.")
+    } else if let holder {
+      add(.wrongUser, atStake: order.amount, on: comparable, "Apple's account token belongs to user \(holder).")
+    }
+  }
+
+  /// Access that outlasts its subscription. Apple has to have said, after the last period's end, that it gives none.
+  private func considerLapse(of transaction: TransactionRecord, isServed: Bool) {
+    let newest = [transaction.subscriptionExpiresDate, transaction.expiresDate, transaction.renewalDate]
+      .compactMap { $0 }.max()
+    guard transaction.expiresDate != nil, let newest else {
+      decline([.lapsedStillServed], "It is no subscription.")
+      return
+    }
+    guard case .paid = verdict, isServed, rules.asOf - newest > rules.subscriptionGrace else {
+      decline(
+        [.lapsedStillServed],
+        "No access is left \(rules.subscriptionGrace.words) after the newest period's end.")
+      return
+    }
+    guard let status = transaction.subscriptionStatus, !status.givesAccess,
+      transaction.subscriptionStatusDate.map({ $0 >= newest }) ?? true
+    else {
+      decline(
+        [.lapsedStillServed],
+        transaction.subscriptionStatus?.givesAccess == true
+          ? "Apple says that the subscription gives access."
+          : "Apple was not asked about the subscription since its newest period ended, or has not answered.")
+      return
+    }
+    add(
+      .lapsedStillServed, atStake: order.amount,
+      "The subscription ended \((rules.asOf - newest).wholeDays) days ago and access was not taken back.")
   }
 
   // MARK: - The order against Apple's record
@@ -405,7 +479,11 @@ final class FindingRules {
     guard let transaction = comparable else {
       decline(
         [.quantityMismatch, .accountTokenMissing, .currencyMismatch, .amountMismatch],
-        "There is no transaction of its own to compare with.")
+        "It owns no production transaction to compare with.")
+      return
+    }
+    if let provisionally {
+      decline([.quantityMismatch, .accountTokenMissing, .currencyMismatch, .amountMismatch], provisionally)
       return
     }
     if let quantity = transaction.quantity, quantity != order.quantity {
@@ -469,13 +547,36 @@ final class FindingRules {
         late.append("the taking back of \(delivery.deliveryId)")
       }
     }
-    if let date = facts.claims.owned.first?.purchaseDate, rules.isInFuture(date) {
-      late.append("Apple's purchase date")
+    if let transaction = comparable {
+      let isRenewal = transaction.isLaterPeriod
+      let date = isRenewal ? transaction.firstSignedDate ?? transaction.signedDate : transaction.purchaseDate
+      if let date, rules.isInFuture(date) {
+        late.append(isRenewal ? "Apple's signature on the renewal" : "Apple's purchase date")
+      }
     }
     if late.isEmpty {
       decline([.futureDated], "No date of it lies more than \(rules.clockSkew.words) after the audit.")
     } else {
       add(.futureDated, "Dated later than the audit: \(late.joined(separator: ", ")).")
     }
+  }
+
+  // MARK: - The catalogue
+
+  private func considerCatalogue() {
+    guard let catalogue = rules.catalogue else {
+      decline([.unknownProduct, .soldOutsideCatalogue], "Nobody says what the shop sells.")
+      return
+    }
+    let product = order.productId
+    if !catalogue.knows(product) {
+      add(.unknownProduct, "The catalogue has no product \(product).")
+    }
+    if let sold = comparable?.saleDate, provisionally == nil, catalogue.isOnSale(product, at: sold) == false {
+      add(.soldOutsideCatalogue, on: comparable, "\(product) was sold when the catalogue had it off sale.")
+    }
+    declineOthers([.unknownProduct], "The catalogue has the product.")
+    declineOthers(
+      [.soldOutsideCatalogue], "It owns no payment from a time at which the catalogue had the product off sale.")
   }
 }

@@ -44,7 +44,7 @@ package struct Judgement: Sendable {
       environment = proof?.environment
       transactionId = facts.order.transactionId ?? proof?.transactionId
     } else {
-      paidAt = facts.claims.owned[0].purchaseDate
+      paidAt = facts.claims.owned[0].saleDate
       refundedAt = facts.claims.owned[0].revocation?.date
       checkedAt = facts.claims.owned[0].checkedAt
       environment = facts.claims.owned[0].environment
@@ -75,6 +75,7 @@ package struct Judgement: Sendable {
     finding.userId = bad.userId
     finding.productId = bad.productId
     finding.bundleId = bad.bundleId
+    finding.transactionId = bad.transactionId
     finding.occurredAt = bad.createdAt
     findings = [finding]
   }

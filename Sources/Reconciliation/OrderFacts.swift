@@ -4,32 +4,50 @@ package struct OrderFacts: Sendable {
   package var deliveries: [Delivery]
   /// The receipts sent for this order.
   package var receipts: [Receipt]
-  /// The look-up of the named transaction id, where the order has no receipt.
+  /// The look-up of the transaction id that it names, where its receipts do not settle it; nil where nobody asks by id.
   package var lookup: ProofState?
-  /// Transactions that its receipts, or the look-up, brought.
-  package var brought: [TransactionRecord]
+  /// Transactions that genuine receipts sent for this order bring, by key.
+  package private(set) var proven: [TransactionRecord]
+  /// What is known under the id that the order names, whoever brought it, by key.
+  package private(set) var known: [TransactionRecord]
   /// What claiming has come to, with every other order taken into account.
   package var claims: OrderClaims
-  /// Another user for whom the shop has the account token that Apple's transaction carries.
+  /// A user for whom the shop has the account token on file that Apple's transaction carries: the order's own user or an
+  /// alias of theirs before anybody else. Wanted where ``asksForTokenHolder``.
   package var accountTokenUser: Identifier?
+  /// Whether any receipt of the order's person, sent for whatever order or for none, is unanswered that could still bring a
+  /// payment.
+  package var isUserOpen = false
 
   package init(
     order: Order, deliveries: [Delivery] = [], receipts: [Receipt] = [], lookup: ProofState? = nil,
-    brought: [TransactionRecord] = [], claims: OrderClaims = OrderClaims(), accountTokenUser: Identifier? = nil
+    proven: [TransactionRecord] = [], known: [TransactionRecord] = [], claims: OrderClaims = OrderClaims(),
+    accountTokenUser: Identifier? = nil
   ) {
     self.order = order
     // Rows come in any order; what is said about them may not depend on it.
     self.deliveries = deliveries.count > 1 ? deliveries.sorted { $0.deliveryId < $1.deliveryId } : deliveries
     self.receipts = receipts.count > 1 ? receipts.sorted { $0.receiptId < $1.receiptId } : receipts
     self.lookup = lookup
-    self.brought = brought.count > 1 ? brought.sorted { $0.key < $1.key } : brought
+    self.proven = Claimant.believed(proven)
+    self.known = Claimant.believed(known)
     self.claims = claims
     self.accountTokenUser = accountTokenUser
   }
 
   /// The same facts as a claimant sees them.
   package var claimant: Claimant {
-    Claimant(order: order, brought: brought, signedIds: signedIds, isOpen: hasOpenProofs)
+    Claimant(
+      order: order, proven: proven, known: known, signedIds: signedIds, worth: worth, isOpen: hasOpenProofs,
+      isUserOpen: isUserOpen)
+  }
+
+  /// What its proofs are worth when it names a transaction.
+  package var worth: ProofWorth {
+    let sound = soundReceipts
+    guard !sound.isEmpty, sound.allSatisfy({ $0.state.outcome == .rejected }) else { return .notFalse }
+    guard lookup?.outcome == .verified else { return .allFalse }
+    return sound.allSatisfy { $0.state.reason == .malformed } ? .unreadableButNameKnown : .allFalseButNameKnown
   }
 
   /// Ids inside signed payloads, when each proof that is not false holds exactly one: a receipt that lists many, or that
@@ -42,10 +60,20 @@ package struct OrderFacts: Sendable {
   }
 
   /// Whether a receipt is unanswered that could still bring a payment.
-  var hasOpenProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayBringPayment } }
+  package var hasOpenProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayBringPayment } }
+
+  /// Whether the id that it names is asked about and not answered yet.
+  var hasOpenLookup: Bool {
+    switch lookup?.outcome {
+    case .pending, .unanswered, .review: true
+    case .verified, .rejected, .notFound, .none: false
+    }
+  }
 
   /// Receipts that keep the sales schema's contract.
-  var soundReceipts: [Receipt] { receipts.isEmpty ? [] : receipts.filter { $0.defect == nil } }
+  var soundReceipts: [Receipt] {
+    receipts.contains { $0.defect != nil } ? receipts.filter { $0.defect == nil } : receipts
+  }
 
   /// Deliveries that keep the sales schema's contract.
   var soundDeliveries: [Delivery] {
@@ -58,15 +86,20 @@ package struct OrderFacts: Sendable {
     return sound.allSatisfy { $0.stands } ? sound : sound.filter { $0.stands }
   }
 
-  /// The transaction whose price, quantity and token may be compared with the order's: the one that it owns, or the named
-  /// one that another order owns.
+  /// The production transaction that the order owns: the only one whose price, quantity, token and dates may be compared
+  /// with the order's.
   package var comparable: TransactionRecord? {
-    claims.owned.first ?? claims.lost.first { $0.transaction.transactionId == order.transactionId }?.transaction
+    claims.owned.first.flatMap { $0.environment == .production ? $0 : nil }
   }
 
-  /// Whether that transaction carries an account token and the order none.
-  package var lacksTokenOfTransaction: Bool {
-    guard order.appAccountToken == nil, case .says(.some) = comparable?.appAccountToken else { return false }
-    return true
+  /// Whether no answer that is missing could give what the order owns to another order of the same person or to one that
+  /// names it, or the order another transaction.
+  var isOwnershipFinal: Bool { claims.isFinal && !isUserOpen && !hasOpenProofs }
+
+  /// Whether it matters for whom the shop has the account token on file that the order's transaction carries: the order has
+  /// none, or another.
+  package var asksForTokenHolder: Bool {
+    guard let transaction = comparable, case .says(.some) = transaction.appAccountToken else { return false }
+    return ClaimRank.token(of: order, on: transaction) != .same
   }
 }

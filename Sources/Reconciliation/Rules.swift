@@ -6,6 +6,12 @@ package struct Rules: Hashable, Sendable {
   package var bundleIds: [String]
   /// Users whose sandbox purchases are allowed.
   package var testUsers: Set<Identifier> = []
+  /// Which user ids belong to one person.
+  package var people = People()
+  /// What the shop sells; nil where nobody says.
+  package var catalogue: Catalogue?
+  /// When App Review bought in the sandbox: such purchases are marked, and no alarm.
+  package var reviewWindows: [ClosedRange<Instant>] = []
   /// How long a paid order may wait for its goods.
   package var deliveryGrace: Span = .hours(1)
   /// How long an order may be without receipt and transaction id.
@@ -31,10 +37,24 @@ package struct Rules: Hashable, Sendable {
     self.lookbackStart = lookbackStart
   }
 
-  /// The app that an order is for; nil when it names none and several are configured.
-  package func bundleId(of order: Order) -> String? {
-    order.bundleId ?? (bundleIds.count == 1 ? bundleIds[0] : nil)
+  /// The app that an order is for: the one that it names, or the only one.
+  package func bundleId(of order: Order) -> String { order.bundleId ?? bundleIds.first ?? "" }
+
+  /// What is wrong with an order's bundle id and what was expected; nil for one that says which app it is for. An order row
+  /// with such a defect is bad, which makes ``bundleId(of:)`` right for every other.
+  package func defect(ofBundleId bundleId: String?) -> String? {
+    switch bundleId {
+    case .none:
+      bundleIds.count == 1
+        ? nil : "bundle_id is NULL though \(bundleIds.count) apps are configured; it must say which one"
+    case .some(let bundleId):
+      bundleIds.contains(bundleId)
+        ? nil : "bundle_id '\(bundleId)' is of no configured app; expected \(bundleIds.joined(separator: " or "))"
+    }
   }
+
+  /// Whether App Review was buying at that time.
+  package func isAppReview(at instant: Instant) -> Bool { reviewWindows.contains { $0.contains(instant) } }
 
   /// Whether a time lies later than the as-of by more than clocks may differ.
   package func isInFuture(_ instant: Instant) -> Bool { instant > asOf + clockSkew }

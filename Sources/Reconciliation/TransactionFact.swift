@@ -163,7 +163,8 @@ package struct TransactionFact: Hashable, Sendable {
   package var currency: String?
   package var appAccountToken: Statement<String?>
   package var ownership: Ownership?
-  /// Whether this is a renewal period rather than a sale; nil where the evidence cannot tell.
+  /// Apple's own word (`transactionReason`): true for `RENEWAL`, false for `PURCHASE`; nil where the evidence has no such
+  /// word, as receipts and verifyReceipt have none.
   package var isRenewal: Bool?
   /// Whether an offer, trial or introductory price applied; nil where the evidence cannot tell.
   package var hasOffer: Bool?
@@ -177,6 +178,8 @@ package struct TransactionFact: Hashable, Sendable {
   package var subscriptionStatus: SubscriptionState?
   /// The customer's own word in a request for a refund (Apple: `consumptionRequestReason`): `FULFILLMENT_ISSUE` and others.
   package var consumptionRequestReason: String?
+  /// Whether this is Apple's notice that a refund was reversed: there was one, whether or not anybody told of it.
+  package var reversesRefund = false
   package var details = TransactionDetails()
 
   package var channel: EvidenceChannel

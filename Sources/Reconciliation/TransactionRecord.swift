@@ -43,6 +43,7 @@ package struct TransactionRecord: Hashable, Sendable {
     /// `.silent`: no channel that was asked could carry it.
     package var appAccountToken: Statement<String?>
     package var ownership: Ownership?
+    /// Apple's own word: true for `RENEWAL`, false for `PURCHASE`; nil while nobody has told it.
     package var isRenewal: Bool?
     package var hasOffer: Bool?
     package var isUpgraded: Bool?
@@ -54,6 +55,8 @@ package struct TransactionRecord: Hashable, Sendable {
     /// The channel and time of the newest fact.
     package var channel: EvidenceChannel
     package var signedDate: Instant
+    /// When Apple first said anything about it, as far as is known: renewals are signed ahead of their purchase date.
+    package var firstSignedDate: Instant?
     /// As-of of the run that last asked.
     package var checkedAt: Instant?
 
@@ -129,12 +132,33 @@ package struct TransactionRecord: Hashable, Sendable {
   /// Whether access came without a purchase by this user.
   package var isFamilyShared: Bool { self.ownership == .familyShared || self.revocation?.type == "FAMILY_REVOKE" }
 
-  /// Whether it re-creates an earlier purchase: no money moved for it.
+  /// Whether it has an id of its own beside that of the purchase that it goes back to.
+  private var hasOtherOriginal: Bool {
+    self.originalTransactionId.map { $0 != self.transactionId } ?? false
+  }
+
+  /// Whether it is a later period of a subscription: Apple's word, or else two ids and an expiry. What the dates of its
+  /// first purchase say plays no part, because Apple's receipts often date that one later.
+  package var isLaterPeriod: Bool { self.isRenewal ?? (hasOtherOriginal && self.expiresDate != nil) }
+
+  /// Whether it gives again what an earlier purchase paid for: no money moved for it. What Apple calls a purchase is one.
   package var isRestore: Bool {
-    guard self.isRenewal != true, self.expiresDate == nil else { return false }
-    if let original = self.originalTransactionId, original != self.transactionId { return true }
+    guard self.isRenewal == nil, self.expiresDate == nil else { return false }
+    if hasOtherOriginal { return true }
     guard let purchased = self.purchaseDate, let first = self.originalPurchaseDate else { return false }
     return first < purchased
+  }
+
+  /// Whether the sale that it restores has another id.
+  package var restoresOther: Bool { isRestore && hasOtherOriginal }
+
+  /// When money moved: the purchase date, or of a restore that of the purchase that it restores.
+  package var saleDate: Instant? { isRestore ? self.originalPurchaseDate ?? self.purchaseDate : self.purchaseDate }
+
+  /// The sale that money moved for: a restore's is the purchase that it restores.
+  package var saleKey: TransactionKey {
+    guard restoresOther, let original = self.originalTransactionId else { return key }
+    return TransactionKey(environment: self.environment, transactionId: original)
   }
 }
 
@@ -165,7 +189,8 @@ extension TransactionRecord.Contents {
     priceMilliunits = fact.priceMilliunits ?? priceMilliunits
     currency = fact.currency ?? currency
     ownership = fact.ownership ?? ownership
-    isRenewal = fact.isRenewal ?? isRenewal
+    // verifyReceipt has no word for it; what was once made of its dates is not Apple's.
+    if fact.channel != .verifyReceipt { isRenewal = fact.isRenewal ?? isRenewal }
     hasOffer = fact.hasOffer ?? hasOffer
     isUpgraded = fact.isUpgraded ?? isUpgraded
     if case .says = fact.appAccountToken { appAccountToken = fact.appAccountToken }
@@ -176,7 +201,7 @@ extension TransactionRecord.Contents {
       revocationWithdrawnDate = nil
       toldRevokedBy = fact.channel
     case .says(.none):
-      withdrawRevocation(at: fact.signedDate, told: toldRevokedBy != nil)
+      withdrawRevocation(at: fact.signedDate, told: toldRevokedBy != nil || fact.reversesRefund)
     case .silent:
       // verifyReceipt never shows consumable refunds; having shown this one, it can show it gone as well.
       if fact.channel == .verifyReceipt, toldRevokedBy == .verifyReceipt {
@@ -185,6 +210,7 @@ extension TransactionRecord.Contents {
     }
     channel = fact.channel
     signedDate = fact.signedDate
+    firstSignedDate = firstSignedDate ?? fact.signedDate
   }
 
   private mutating func withdrawRevocation(at date: Instant, told: Bool) {

@@ -6,11 +6,11 @@ package enum Unowned {
   package static func finding(
     on transaction: TransactionRecord, userId: Identifier?, receiptId: Identifier?, rules: Rules
   ) -> Finding? {
-    guard transaction.isLive, !transaction.isContradictory, !transaction.isFamilyShared, !transaction.isRestore,
+    guard transaction.isLive, !transaction.isContradictory, !transaction.isFamilyShared, !transaction.restoresOther,
       let bundle = transaction.bundleId, rules.bundleIds.contains(bundle),
-      let purchased = transaction.purchaseDate, purchased >= rules.lookbackStart
+      let purchased = transaction.saleDate, purchased >= rules.lookbackStart
     else { return nil }
-    let isRenewal = transaction.isRenewal == true
+    let isRenewal = transaction.isLaterPeriod
     var finding = Finding(
       kind: isRenewal ? .renewalWithoutOrder : .orphanPayment, subject: .transaction(transaction.transactionId),
       reason: isRenewal
@@ -25,8 +25,8 @@ package enum Unowned {
     finding.amount = transaction.price
     finding.atStake = isRenewal ? nil : transaction.price
     finding.isStakeUnknown = !isRenewal && transaction.price == nil
-    finding.occurredAt = transaction.purchaseDate
-    finding.paidAt = transaction.purchaseDate
+    finding.occurredAt = transaction.saleDate
+    finding.paidAt = transaction.saleDate
     finding.evidenceCheckedAt = transaction.checkedAt
     return finding
   }

@@ -141,7 +141,7 @@ extension PaymentReason {
     case .noEvidence: "there is neither receipt nor transaction id, though the shop says verified"
     case .neverPaid: "there is neither receipt nor transaction id"
     case .neverChecked: "Apple has not been asked yet"
-    case .awaitingEvidence: "the order is so young that its receipt may still arrive"
+    case .awaitingEvidence: "evidence that could still decide it has not come yet"
     case .unreachable: "Apple could not be reached"
     case .rateLimited: "Apple limited our requests"
     case .appleError: "Apple answered with an error"

@@ -51,7 +51,8 @@ package enum VerdictRule: String, CaseIterable, Sendable {
 
   private func ownsTransaction(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
     guard let transaction = facts.claims.owned.first else {
-      return because.noting(nil, "It owns none of the \(facts.brought.count) transactions that are known for it.")
+      let count = facts.proven.count + facts.known.count
+      return because.noting(nil, "It owns none of the \(count) transactions that are known for it.")
     }
     let id = transaction.transactionId
     switch transaction.environment {
@@ -66,7 +67,7 @@ package enum VerdictRule: String, CaseIterable, Sendable {
           : "It owns \(id), a genuine purchase of which Apple has refunded a part only.")
     case .sandbox:
       // A production payment may still come to light; until then the sandbox proves nothing.
-      let mayBePaid = facts.hasOpenProofs || facts.claims.lost.contains { !$0.isFinal }
+      let mayBePaid = facts.hasOpenProofs || facts.hasOpenLookup || facts.claims.lost.contains { !$0.isFinal }
       return mayBePaid
         ? because.noting(nil, "It owns \(id) from the sandbox; an answer that is missing could still bring a payment.")
         : because.noting(.unpaid(.sandbox, transaction), "It owns \(id), a test purchase in the sandbox.")
@@ -77,6 +78,10 @@ package enum VerdictRule: String, CaseIterable, Sendable {
 
   private func claimRefuted(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
     if let refused = facts.claims.refused {
+      if facts.hasOpenProofs {
+        return because.noting(
+          nil, "It names \(refused.transaction.transactionId), but an unanswered receipt could bring another one.")
+      }
       return because.noting(
         .unpaid(refused.reason, refused.transaction),
         "It names \(refused.transaction.transactionId), but \(refused.reason.explanation).")
@@ -88,7 +93,7 @@ package enum VerdictRule: String, CaseIterable, Sendable {
   }
 
   private func recordsContradict(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
-    let isAmongUnnamed = facts.order.transactionId == nil && facts.brought.contains(where: \.isContradictory)
+    let isAmongUnnamed = facts.order.transactionId == nil && facts.claimant.proven.contains(where: \.isContradictory)
     return facts.claims.contradictory != nil || isAmongUnnamed
       ? because.noting(.unconfirmed(.contradiction), "Under one transaction id Apple named two products or apps.")
       : because.noting(nil, "No two records disagree about what was bought.")
@@ -116,6 +121,13 @@ package enum VerdictRule: String, CaseIterable, Sendable {
     switch lookup.outcome {
     case .pending: return because.noting(.unconfirmed(.neverChecked), "Apple has not been asked about the id yet.")
     case .notFound:
+      if facts.hasOpenProofs {
+        return because.noting(
+          nil, "Apple does not know the id, but a receipt that is not answered could bring another.")
+      }
+      if facts.worth != .notFalse, facts.soundReceipts.contains(where: { $0.state.reason != .malformed }) {
+        return because.noting(nil, "Apple does not know the id, and its own proof says what is wrong.")
+      }
       return isTooOldToBeUnknown(facts, lookup, rules)
         ? because.noting(
           .unpaid(.notFound, nil),
@@ -148,7 +160,7 @@ package enum VerdictRule: String, CaseIterable, Sendable {
     }
     // Several open proofs: the reason that says most about what to do next.
     let telling: [PaymentReason] = [
-      .contradiction, .accountGone, .noRoots, .appleError, .rateLimited, .unreachable, .neverChecked,
+      .contradiction, .systemic, .accountGone, .noRoots, .appleError, .rateLimited, .unreachable, .neverChecked,
     ]
     guard let reason = telling.first(where: reasons.contains) ?? reasons.first else {
       return because.noting(nil, "Every receipt has its answer.")
@@ -167,31 +179,38 @@ package enum VerdictRule: String, CaseIterable, Sendable {
     }
     guard isComplete else { return because.noting(nil, "A receipt that is not answered yet could still bring it.") }
     let order = facts.order
+    let claimant = facts.claimant
     if let named = order.transactionId {
-      let claimant = facts.claimant
       guard claimant.contradictsOwnPayload else {
         return because.noting(nil, "The id that it names is not contradicted by the ids inside its proofs.")
       }
       return because.noting(
-        .unpaid(.idMismatch, facts.brought.first { claimant.signedIds.contains($0.transactionId) }),
+        .unpaid(.idMismatch, claimant.proven.first { claimant.signedIds.contains($0.transactionId) }),
         "It names \(named), but its own signed proof holds another id.")
     }
-    guard let first = facts.brought.first else { return because.noting(nil, "Its receipts bring no purchase at all.") }
-    if let wanted = rules.bundleId(of: order), facts.brought.allSatisfy({ $0.bundleId != nil && $0.bundleId != wanted })
-    {
+    let brought = claimant.proven
+    guard let first = brought.first else { return because.noting(nil, "Its receipts bring no purchase at all.") }
+    let wanted = rules.bundleId(of: order)
+    if brought.allSatisfy({ $0.bundleId != wanted }) {
       return because.noting(.unpaid(.wrongBundle, first), "Every purchase that they bring was made in another app.")
     }
-    if facts.brought.allSatisfy({ $0.productId != order.productId }) {
-      return because.noting(.unpaid(.productMismatch, first), "Every purchase that they bring is of another product.")
+    if brought.allSatisfy({ $0.productId != order.productId }) {
+      // Finished consumables are not in app receipts, so what these list beside them proves nothing.
+      return facts.isProvenPurchaseByPurchase
+        ? because.noting(.unpaid(.productMismatch, first), "Its proof is about another product.")
+        : because.noting(nil, "App receipts that list other products only prove nothing: this one may have left them.")
     }
-    if facts.brought.allSatisfy({ $0.environment == .xcode || $0.environment == .localTesting }) {
+    if brought.allSatisfy({ $0.environment == .xcode || $0.environment == .localTesting }) {
       return because.noting(.unpaid(.xcode, first), "Every purchase that they bring was made in Xcode.")
     }
-    let claimant = facts.claimant
-    let shared = facts.brought.first {
-      $0.isFamilyShared && $0.productId == order.productId && claimant.isInWindow($0, rules: rules)
+    let ofProduct = brought.filter { $0.productId == order.productId && $0.bundleId == wanted }
+    if let restored = ofProduct.first, Set(ofProduct.map(\.saleKey)).count == 1,
+      ofProduct.allSatisfy({ claimant.restoresTooEarly($0, rules: rules) })
+    {
+      return because.noting(
+        .unpaid(.restored, restored), "All that they bring of the product restores a purchase made long before.")
     }
-    guard let shared else {
+    guard let shared = ofProduct.first(where: { $0.isFamilyShared && claimant.isInWindow($0, rules: rules) }) else {
       return because.noting(nil, "They bring the ordered product, though no purchase that this order owns.")
     }
     return because.noting(
@@ -200,14 +219,15 @@ package enum VerdictRule: String, CaseIterable, Sendable {
 
   private func notInReceipt(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     let genuine = facts.soundReceipts.filter { $0.state.outcome == .verified }
-    guard !genuine.isEmpty || !facts.brought.isEmpty else {
+    let brought = facts.claimant.proven
+    guard !genuine.isEmpty || !brought.isEmpty else {
       return because.noting(nil, "No receipt of it is known to be genuine.")
     }
-    if !genuine.isEmpty, let wanted = rules.bundleId(of: facts.order),
-      genuine.allSatisfy({ $0.state.bundleId != nil && $0.state.bundleId != wanted }),
-      facts.brought.allSatisfy({ $0.bundleId != nil && $0.bundleId != wanted })
+    let wanted = rules.bundleId(of: facts.order)
+    if !genuine.isEmpty, genuine.allSatisfy({ $0.state.bundleId != nil && $0.state.bundleId != wanted }),
+      brought.allSatisfy({ $0.bundleId != wanted })
     {
-      return because.noting(.unpaid(.wrongBundle, facts.brought.first), "Its receipts are genuine, but of another app.")
+      return because.noting(.unpaid(.wrongBundle, brought.first), "Its receipts are genuine, but of another app.")
     }
     return because.noting(
       .unconfirmed(.notInReceipt),
@@ -217,9 +237,16 @@ package enum VerdictRule: String, CaseIterable, Sendable {
 
   private func proofsFalse(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
     let reasons = facts.soundReceipts.compactMap(\.state.reason)
-    let proven: [PaymentReason] = [.signatureInvalid, .idMismatch, .xcode, .wrongBundle, .malformed]
+    let proven: [PaymentReason] = [.signatureInvalid, .idMismatch, .xcode, .wrongBundle]
     if let reason = proven.first(where: reasons.contains) {
       return because.noting(.unpaid(reason, nil), "No proof holds: \(reason.explanation).")
+    }
+    if reasons.contains(.malformed) {
+      return facts.order.transactionId == nil
+        ? because.noting(.unpaid(.malformed, nil), "None of its payloads is a receipt, and it names no transaction.")
+        : because.noting(
+          .unconfirmed(.unreadable), "None of its payloads can be read, and of the id that it names there is no answer."
+        )
     }
     return facts.soundReceipts.contains { $0.state.outcome == .notFound }
       ? because.noting(.unpaid(.notFound, nil), "Apple does not know the purchase that its proof names.")
@@ -243,6 +270,12 @@ package enum VerdictRule: String, CaseIterable, Sendable {
 }
 
 extension OrderFacts {
+  /// Whether every proof that is not false is about one purchase: a signed transaction or an old receipt.
+  var isProvenPurchaseByPurchase: Bool {
+    let proofs = soundReceipts.filter { $0.state.outcome != .rejected }
+    return !proofs.isEmpty && proofs.allSatisfy { $0.state.kind == .signed || $0.state.kind == .transaction }
+  }
+
   /// The verdict on payment: the first rule that holds. The last rule always does.
   package func verdict(rules: Rules) -> Verdict {
     var reasoning = Reasoning(isWanted: false)
@@ -291,7 +324,7 @@ extension OrderFacts {
     case (.paid, .partly):
       return because.noting(.partlyDelivered, "Paid, and \(deliveredUnits) of \(order.quantity) were delivered.")
     case (.paid(let transaction), .none):
-      let paidAt = transaction.purchaseDate ?? order.verifiedAt ?? order.createdAt
+      let paidAt = transaction.saleDate ?? order.verifiedAt ?? order.createdAt
       return rules.asOf - paidAt <= rules.deliveryGrace
         ? because.noting(.inFlight, "Paid within the last \(rules.deliveryGrace.words); the goods may be on their way.")
         : because.noting(
@@ -301,6 +334,8 @@ extension OrderFacts {
     case (.reversed, .none): return because.noting(.refunded, "Refunded in full, and no goods are with a user.")
     case (.unpaid(.familyShared, _), _):
       return because.noting(.void, "Access through Family Sharing is no sale, whatever was delivered.")
+    case (.unpaid(.restored, _), _):
+      return because.noting(.void, "A restore gives again what was paid for before, whatever was delivered.")
     case (.unpaid(.sandbox, _), _) where rules.testUsers.contains(order.userId):
       return because.noting(.sandbox, "A test purchase by a user who is on the list of test users.")
     case (.unpaid, .inFull), (.unpaid, .partly):

@@ -26,7 +26,7 @@ package struct AuditPlan: Sendable {
 
   /// Whether Apple still owes an answer about the id that an order names.
   package func isOutstanding(_ lookup: ProofState, of order: Order) -> Bool {
-    guard let bundleId = rules.bundleId(of: order), lookedUpApps.contains(bundleId) else { return false }
+    guard lookedUpApps.contains(rules.bundleId(of: order)) else { return false }
     return order.createdAt >= judgedFrom && isOutstanding(lookup, from: order.createdAt)
   }
 

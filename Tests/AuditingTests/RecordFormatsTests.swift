@@ -58,6 +58,7 @@ import Testing
     contents.isContradictory = true
     contents.channel = .notification
     contents.signedDate = Instant(seconds: 7)
+    contents.firstSignedDate = Instant(seconds: 6)
     contents.checkedAt = Instant(seconds: 8)
     return contents
   }()

@@ -21,7 +21,7 @@ import Testing
       kinds.formUnion(shop.findings.map(\.kind))
       dispositions.formUnion(shop.dispositions.values)
     }
-    #expect(kinds.union(FindingKind.notFoundYet) == Set(FindingKind.allCases))
+    #expect(kinds.union(FindingKind.foundElsewhere) == Set(FindingKind.allCases))
     #expect(dispositions == Set(Disposition.allCases))
   }
 
@@ -113,7 +113,7 @@ private struct Score: CustomStringConvertible {
   }
 
   func check() {
-    for kind in FindingKind.allCases where !FindingKind.notFoundYet.contains(kind) {
+    for kind in FindingKind.allCases where !FindingKind.foundElsewhere.contains(kind) {
       let count = Double(found[kind] ?? 0)
       let recall = count / (count + Double(missed[kind]?.count ?? 0))
       let precision = count / (count + Double(imagined[kind]?.count ?? 0))

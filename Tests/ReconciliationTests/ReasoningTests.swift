@@ -11,7 +11,7 @@ import Testing
       let declined = Set(reasoning.declined.keys)
       #expect(found.isDisjoint(with: declined), "\(found.intersection(declined)) on \(facts.order.orderId)")
       #expect(
-        found.union(declined).union(FindingKind.notFoundYet) == Set(FindingKind.allCases), "\(facts.order.orderId)")
+        found.union(declined) == Set(FindingKind.allCases), "\(facts.order.orderId)")
       #expect(reasoning.declined.values.allSatisfy { $0.hasSuffix(".") && $0.count > 10 })
     }
   }
@@ -44,7 +44,7 @@ import Testing
       var generator = SeededGenerator(seed: seed)
       for _ in 0..<60 {
         let world = RandomWorld.make(using: &generator).world
-        for facts in world.settledFacts().orders.values {
+        for facts in world.matchedFacts().orders.values {
           for step in Judgement.explained(facts, rules: world.rules).reasoning.steps {
             if step.verdict == nil { declined.insert(step.rule) } else { held.insert(step.rule) }
           }
@@ -70,13 +70,13 @@ import Testing
     var generator = SeededGenerator(seed: block)
     for _ in 0..<100 {
       let world = RandomWorld.make(using: &generator).world
-      for facts in world.settledFacts().orders.values { check(facts, world.rules) }
+      for facts in world.matchedFacts().orders.values { check(facts, world.rules) }
     }
     for scenario in Scenario.all {
       var story = Story(prefix: "", seed: generator.next())
       scenario.tell(&story)
       let world = story.scene.world
-      for facts in world.settledFacts().orders.values { check(facts, world.rules) }
+      for facts in world.matchedFacts().orders.values { check(facts, world.rules) }
     }
   }
 }

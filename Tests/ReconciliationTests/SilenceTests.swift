@@ -30,7 +30,7 @@ import Testing
       world.brings = [:]
       for index in world.receipts.indices { world.receipts[index].state = .unanswered(.unreachable) }
       for orderId in world.lookups.keys { world.lookups[orderId] = .unanswered(.unreachable) }
-      for facts in world.settledFacts().orders.values {
+      for facts in world.matchedFacts().orders.values {
         guard case .unpaid(let reason, _) = facts.verdict(rules: world.rules) else { continue }
         #expect(reason == .noEvidence || reason == .neverPaid)
         #expect(facts.order.transactionId == nil && facts.receipts.allSatisfy { $0.defect != nil })

@@ -151,11 +151,11 @@ import Testing
     let tables: [[Case<[String]>]] = [
       PaymentFindingTests.goods, PaymentFindingTests.claims, PaymentFindingTests.proofs, PaymentFindingTests.refunds,
       RecordFindingTests.users, RecordFindingTests.comparison, RecordFindingTests.dates, RecordFindingTests.statuses,
-      RecordFindingTests.rows, Self.renewals, Self.access, Self.sharing,
+      RecordFindingTests.rows, Self.renewals, Self.access, Self.sharing, SaleTests.sales, SaleTests.catalogue,
     ]
     let rows = tables.flatMap(\.self)
     let kinds = Set(rows.flatMap(\.expected).compactMap { $0.split(separator: " ").first.map(String.init) })
-    #expect(kinds.union(FindingKind.notFoundYet.map(\.rawValue)) == Set(FindingKind.allCases.map(\.rawValue)))
+    #expect(kinds.union(FindingKind.foundElsewhere.map(\.rawValue)) == Set(FindingKind.allCases.map(\.rawValue)))
     for table in tables { #expect(table.contains { $0.expected.isEmpty }) }
   }
 

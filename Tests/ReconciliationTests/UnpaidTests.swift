@@ -91,10 +91,26 @@ import Testing
     Case("the named transaction is another product", "unpaid product_mismatch") { scene in
       scene.paidOrder({ $0.productId = "gems.500" })
     },
-    Case("all that its receipts bring is other products", "unpaid product_mismatch") { scene in
+    Case("all that its app receipt lists is other products", "unconfirmed not_in_receipt") { scene in
       let records = [scene.transaction("T1"), scene.transaction("T2")]
       let order = scene.order { $0.productId = "gems.500" }
       scene.receipt(for: order, .verified(.app), bringing: records)
+    },
+    Case("what its old receipt and its signed transaction are about is other products", "unpaid product_mismatch") {
+      scene in
+      let order = scene.order { $0.productId = "gems.500" }
+      scene.receipt("old", for: order, .verified(.transaction), bringing: [scene.transaction("T1")])
+      scene.signedProof("signed", for: order, of: scene.transaction("T2"))
+    },
+    Case("a signed transaction of another product beside an app receipt", "unconfirmed not_in_receipt") { scene in
+      let order = scene.order { $0.productId = "gems.500" }
+      scene.receipt("app", for: order, .verified(.app), bringing: [])
+      scene.signedProof("signed", for: order, of: scene.transaction("T2"))
+    },
+    Case("a signed transaction of another product beside a forged app receipt", "unpaid product_mismatch") { scene in
+      let order = scene.order { $0.productId = "gems.500" }
+      scene.receipt("app", for: order, .rejected(.signatureInvalid)) { $0.state.kind = .app }
+      scene.signedProof("signed", for: order, of: scene.transaction("T2"))
     },
     Case("one of them is the product, too long ago to be this purchase", "unconfirmed not_in_receipt") { scene in
       let old = scene.transaction("T1") { $0.purchaseDate = ordered - .days(30) }
@@ -132,10 +148,23 @@ import Testing
       scene.receipt("app", for: order, .verified(.app), bringing: [scene.transaction("T1")])
       scene.receipt("forged", for: order, .rejected(.signatureInvalid)) { $0.state.signedTransactionId = "T9" }
     },
-    Case("nothing but a forged payload holds another id, and Apple knows the named one", "paid") { scene in
+    Case("nothing but a forged payload, and somebody's receipt brings the named one", "unpaid signature_invalid") {
+      scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.transaction("T1")
       scene.receipt(for: order, .rejected(.signatureInvalid)) { $0.state.signedTransactionId = "T9" }
+    },
+    Case("nothing but a forged payload, and Apple, asked about the named one, confirms it", "paid") { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.transaction("T1")
+      scene.receipt(for: order, .rejected(.signatureInvalid)) { $0.state.signedTransactionId = "T9" }
+      scene.world.lookups[order.orderId] = .verified(nil)
+    },
+    Case("nothing but a forged payload, and Apple was not asked about the named one yet", "unconfirmed never_checked") {
+      scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.receipt(for: order, .rejected(.signatureInvalid))
+      scene.world.lookups[order.orderId] = .neverChecked
     },
     Case("Apple knows the id nowhere", "unpaid not_found") { scene in
       let order = scene.order { $0.transactionId = "T1" }

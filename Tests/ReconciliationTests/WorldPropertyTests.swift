@@ -89,7 +89,7 @@ import Testing
   func noMoneyIsLost(block: UInt64) {
     forEachWorld(block) { random, _ in
       let world = random.world
-      let claimed = world.settledFacts().claimed
+      let claimed = world.matchedFacts().claimed
       let orphans = world.audited().findings.filter { $0.kind == .orphanPayment || $0.kind == .renewalWithoutOrder }
       for record in world.transactions where record.isLive && record.bundleId == Scene.bundle {
         let isSale = !record.isFamilyShared && !record.isRestore

@@ -133,8 +133,8 @@ struct OrderStory {
       transaction.bundleId = "com.example.game"
       transaction.purchaseDate = createdAt + .seconds(1)
       transaction.checkedAt = try instant("2026-11-19T23:00:00Z")
-      facts.brought = [transaction]
-      facts.claims = Settlement.alone(facts.claimant, rules: rules)
+      facts = OrderFacts(order: order, known: [transaction])
+      facts.claims = Matching.uncontested(facts.claimant, rules: rules)
     }
     if isDelivered {
       facts.deliveries = [

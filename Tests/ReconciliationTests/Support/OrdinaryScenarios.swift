@@ -87,7 +87,6 @@ extension Scenario {
       let first = story.scene.id("T")
       let restored = story.scene.transaction("T9") { record in
         record.originalTransactionId = first
-        record.isRenewal = false
       }
       story.scene.receipt("restore", for: nil, .verified(.app), bringing: [restored])
       story.expect(order, .settled)

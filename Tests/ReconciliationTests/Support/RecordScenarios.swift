@@ -41,8 +41,21 @@ extension Scenario {
     },
     Scenario("lapsed, still served") { story in
       story.scene.time = Scene.asOf - .days(50)
-      let order = story.sell(transaction: { $0.expiresDate = Scene.asOf - .days(20) })
+      let status = story.random.pick(SubscriptionState.expired, .billingRetry, .revoked)
+      let order = story.sell(transaction: { record in
+        record.expiresDate = Scene.asOf - .days(20)
+        record.subscriptionStatus = status
+      })
       story.expect(order, .settled, .lapsedStillServed)
+    },
+    Scenario("its end is past, and Apple gives access all the same or was not asked") { story in
+      story.scene.time = Scene.asOf - .days(50)
+      let status = story.random.pick(SubscriptionState.active, .gracePeriod, nil)
+      let order = story.sell(transaction: { record in
+        record.expiresDate = Scene.asOf - .days(20)
+        record.subscriptionStatus = status
+      })
+      story.expect(order, .settled)
     },
     Scenario("delivered before the payment") { story in
       let order = story.buy()
@@ -65,12 +78,88 @@ extension Scenario {
     },
   ]
 
+  /// Sales that are none, and what the catalogue says.
+  static let sales: [Scenario] = [
+    Scenario("a restore, posted like a purchase") { story in
+      let (first, time) = (story.scene.id("T0"), story.scene.time)
+      let hasOtherId = story.random.oneIn(2)
+      // With the sale's own id and unnamed it would be a sale of long before that no order claims.
+      let order = story.sell(
+        mustName: !hasOtherId,
+        transaction: { record in
+          if hasOtherId { record.originalTransactionId = first }
+          record.originalPurchaseDate = time - .days(30)
+        })
+      story.expect(order, .void, .restoredAsSale, .statusMismatch)
+    },
+    Scenario("a restore on the day of the purchase, posted by the order of that day") { story in
+      let (first, time) = (story.scene.id("T0"), story.scene.time)
+      let hasOtherId = story.random.oneIn(2)
+      let order = story.sell(transaction: { record in
+        if hasOtherId { record.originalTransactionId = first }
+        record.purchaseDate = time + .hours(1)
+        record.originalPurchaseDate = time - .seconds(5)
+      })
+      story.expect(order, .settled)
+    },
+    Scenario("a purchase that Apple calls one, whatever its ids") { story in
+      let first = story.scene.id("T0")
+      let order = story.sell(transaction: { record in
+        record.originalTransactionId = first
+        record.originalPurchaseDate = Scene.asOf - .days(300)
+        record.isRenewal = false
+      })
+      story.expect(order, .settled)
+    },
+    Scenario("a purchase of two months before") { story in
+      story.scene.time = Scene.asOf - .days(Int64(story.random.number(4...20)))
+      let bought = story.scene.time - .days(60)
+      let order = story.sell(mustName: true, transaction: { $0.purchaseDate = bought })
+      story.expect(order, .settled, .purchasePredatesOrder)
+    },
+    Scenario("a product that the catalogue lacks") { story in
+      story.scene.product = story.scene.id("unheard of")
+      story.expect(story.sell(), .settled, .unknownProduct)
+    },
+    Scenario("sold when it was off sale") { story in
+      story.scene.product = story.scene.id("seasonal")
+      let (time, isEarly) = (story.scene.time, story.random.oneIn(2))
+      story.scene.world.products?.append(
+        .init(
+          productId: story.scene.product, soldFrom: isEarly ? time + .hours(1) : nil, soldUntil: isEarly ? nil : time))
+      story.expect(story.sell(), .settled, .soldOutsideCatalogue)
+    },
+    Scenario("sold on its first and last days") { story in
+      story.scene.product = story.scene.id("seasonal")
+      let time = story.scene.time
+      story.scene.world.products?.append(
+        .init(productId: story.scene.product, soldFrom: time, soldUntil: time + .seconds(1)))
+      story.expect(story.sell(), .settled)
+    },
+    Scenario("bought for ever, twice") { story in
+      story.scene.product = story.scene.id("for ever")
+      story.scene.world.products?.append(.init(productId: story.scene.product, type: .nonConsumable))
+      story.scene.time = Scene.asOf - .days(20)
+      story.expect(story.sell("1"), .settled)
+      story.scene.time = Scene.asOf - .days(10)
+      story.expect(story.sell("2"), .settled, .boughtTwice)
+      story.scene.time = Scene.asOf - .days(5)
+      story.expect(story.sell("3", by: "another"), .settled)
+    },
+  ]
+
   /// Things that no order stands behind, and rows that are no rows.
   static let strays: [Scenario] = [
     Scenario("a payment without an order") { story in
       let record = story.scene.transaction()
       if story.random.oneIn(2) { story.scene.signedProof(for: nil, of: record) }
       story.expect(.orphanPayment, on: record.transactionId)
+    },
+    Scenario("a sale of long ago, told on the day of its restore") { story in
+      story.scene.transaction { record in
+        record.purchaseDate = Scene.asOf - .days(2)
+        record.originalPurchaseDate = Scene.asOf - .days(200)
+      }
     },
     Scenario("a payment too old, refunded, in the sandbox or in another app") { story in
       let why = story.random.number(0...3)

@@ -51,6 +51,8 @@ struct Scene: Sendable {
     record.priceMilliunits = amount.milliunits
     record.currency = amount.currency.code
     record.tellsRevocation = true
+    // So that what keeps a subscription from having lapsed is what a scene says.
+    record.subscriptionStatus = .expired
     record.channel = .serverApi
     record.signedDate = Self.asOf - .hours(1)
     change(&record)

@@ -18,6 +18,7 @@ struct Story: Sendable {
     random = SeededGenerator(seed: seed)
     scene = Scene(prefix: prefix, time: Scene.asOf - .minutes(Int64(random.number(3 * 60...100 * 24 * 60))))
     scene.product = random.pick("gems.100", "sword", "noads")
+    scene.world.products = ["gems.100", "sword", "noads", "another"].map { .init(productId: $0, type: .consumable) }
     scene.amount = random.pick(.of(990), .of(99), .of(300, "JPY"), .of(1_250, "KWD"), .of(4_999, "EUR"))
   }
 
@@ -104,5 +105,5 @@ struct Scenario: Sendable {
     self.tell = tell
   }
 
-  static let all = ordinary + payments + claims + refunds + records + strays
+  static let all = ordinary + payments + claims + refunds + records + sales + strays
 }

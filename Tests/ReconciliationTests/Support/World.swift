@@ -2,7 +2,7 @@ import Reconciliation
 
 /// Everything that the audit knows on one night, held in memory, and what it must conclude from it.
 ///
-/// This is the reference that any faster way of evaluating is compared with: group by order, settle all claims at once,
+/// This is the reference that any faster way of evaluating is compared with: group by order, match all claims at once,
 /// judge every order, then look at what no order stands behind.
 struct World: Sendable {
   var rules: Rules
@@ -14,6 +14,8 @@ struct World: Sendable {
   var lookups: [Identifier: ProofState] = [:]
   var transactions: [TransactionRecord] = []
   var deliveries: [Delivery] = []
+  /// What the shop sells; nil where nobody says.
+  var products: [Catalogue.Product]?
 
   /// What the audit says about a world.
   struct Outcome: Sendable {
@@ -25,8 +27,15 @@ struct World: Sendable {
   }
 
   func audited() -> Outcome {
-    let facts = settledFacts()
+    var world = self
+    world.rules.catalogue = products.map { Catalogue($0) }
+    return world.auditedAlone()
+  }
+
+  private func auditedAlone() -> Outcome {
+    let facts = matchedFacts()
     var outcome = Outcome()
+    var repeated = RepeatedPurchases(rules: rules)
     for row in orders {
       outcome.totals.read(row)
       let judgement =
@@ -37,15 +46,17 @@ struct World: Sendable {
         }
       outcome.totals.add(judgement)
       outcome.findings += judgement.findings
+      repeated.take(judgement)
       outcome.judgements[row.orderId] = judgement
     }
+    outcome.findings += repeated.findings()
     outcome.findings += findingsWithoutOrder(claimed: facts.claimed)
     outcome.findings.sort { Identifier($0.identity) < Identifier($1.identity) }
     return outcome
   }
 
-  /// The facts of every valid order, claims settled over all of them.
-  func settledFacts() -> (orders: [Identifier: OrderFacts], claimed: Set<TransactionKey>) {
+  /// The facts of every valid order, claims matched over all of them.
+  func matchedFacts() -> (orders: [Identifier: OrderFacts], claimed: Set<TransactionKey>) {
     let deliveriesByOrder = Dictionary(grouping: deliveries, by: \.orderId)
     let receiptsByOrder = Dictionary(grouping: receipts, by: \.orderId)
     let recordsByKey = Dictionary(knownTransactions().map { ($0.key, $0) }) { first, _ in first }
@@ -53,21 +64,51 @@ struct World: Sendable {
     var facts: [Identifier: OrderFacts] = [:]
     for case .valid(let order) in orders {
       let own = receiptsByOrder[order.orderId] ?? []
-      var keys = Set(own.filter { $0.defect == nil }.flatMap { brings[$0.receiptId] ?? [] })
-      if let named = order.transactionId { keys.formUnion((recordsById[named] ?? []).map(\.key)) }
+      let keys = Set(own.filter { $0.isGenuine }.flatMap { brings[$0.receiptId] ?? [] })
       facts[order.orderId] = OrderFacts(
         order: order, deliveries: deliveriesByOrder[order.orderId] ?? [], receipts: own,
-        lookup: lookups[order.orderId], brought: keys.compactMap { recordsByKey[$0] })
+        lookup: lookups[order.orderId], proven: keys.compactMap { recordsByKey[$0] },
+        known: order.transactionId.flatMap { recordsById[$0] } ?? [])
     }
-    let settlement = Settlement(settling: facts.values.map(\.claimant), rules: rules)
+    let open = openUsers()
+    for (orderId, one) in facts { facts[orderId]?.isUserOpen = open.contains(rules.people.person(one.order.userId)) }
+    let matching = Matching(of: facts.values.map(\.claimant), supporters: supporters(beside: facts), rules: rules)
     let usersByToken = self.usersByToken()
-    for (orderId, claims) in settlement.claims {
+    for (orderId, claims) in matching.claims {
       facts[orderId]?.claims = claims
-      guard let order = facts[orderId]?.order, let token = facts[orderId]?.tokenOfPayment else { continue }
+      guard let one = facts[orderId] else { continue }
+      guard one.asksForTokenHolder, case .says(.some(let token)) = one.comparable?.appAccountToken else { continue }
       let users = usersByToken[token.lowercased()] ?? []
-      facts[orderId]?.accountTokenUser = users.contains(order.userId) ? nil : users.min()
+      facts[orderId]?.accountTokenUser =
+        users.filter { rules.people.isSame($0, one.order.userId) }.min() ?? users.min()
     }
-    return (facts, settlement.claimed)
+    return (facts, matching.claimed)
+  }
+
+  /// Everybody who has a receipt that is not answered and could bring a payment.
+  private func openUsers() -> Set<Identifier> {
+    let users = Dictionary(
+      orders.compactMap { row -> (Identifier, Identifier)? in
+        if case .valid(let order) = row { (order.orderId, order.userId) } else { nil }
+      }
+    ) { first, _ in first }
+    var open: Set<Identifier> = []
+    for receipt in receipts where receipt.defect == nil && receipt.state.mayBringPayment {
+      for user in [receipt.userId, receipt.orderId.flatMap { users[$0] }].compactMap({ $0 }) {
+        open.insert(rules.people.person(user))
+      }
+    }
+    return open
+  }
+
+  /// Who sent genuine receipts that belong to none of these orders, by what they bring.
+  private func supporters(beside facts: [Identifier: OrderFacts]) -> [TransactionKey: Set<Identifier>] {
+    var supporters: [TransactionKey: Set<Identifier>] = [:]
+    for receipt in receipts where receipt.isGenuine && receipt.orderId.flatMap({ facts[$0] }) == nil {
+      guard let user = receipt.userId else { continue }
+      for key in brings[receipt.receiptId] ?? [] { supporters[key, default: []].insert(user) }
+    }
+    return supporters
   }
 
   /// The records, each with the newest expiry among all periods of its subscription.
@@ -127,14 +168,9 @@ struct World: Sendable {
   }
 }
 
-extension OrderFacts {
-  /// The account token on the transaction that the order's own token is compared with.
-  fileprivate var tokenOfPayment: String? {
-    let transaction =
-      claims.owned.first ?? claims.lost.first { $0.transaction.transactionId == order.transactionId }?.transaction
-    guard case .says(.some(let token)) = transaction?.appAccountToken else { return nil }
-    return token
-  }
+extension Receipt {
+  /// Whether what it brings is proven: its row is sound, and it is not false.
+  fileprivate var isGenuine: Bool { defect == nil && state.outcome != .rejected }
 }
 
 extension World {
@@ -146,7 +182,9 @@ extension World {
     lookups.merge(other.lookups) { first, _ in first }
     transactions += other.transactions
     deliveries += other.deliveries
+    if let others = other.products { products = (products ?? []) + others }
     rules.testUsers.formUnion(other.rules.testUsers)
+    rules.reviewWindows += other.rules.reviewWindows
   }
 
   /// The same world with its rows in another order.

@@ -2,7 +2,7 @@ import Reconciliation
 import Testing
 
 /// Who owns which transaction.
-@Suite struct SettlementTests {
+@Suite struct MatchingTests {
   @Test("The earliest named claim owns, then the smaller order id")
   func named() {
     var scene = Scene()
@@ -16,7 +16,7 @@ import Testing
     #expect(scene.world.ownedBy("o3") == ["T1"])
     for id in ["o1", "o2", "o9"] as [Identifier] {
       #expect(scene.world.ownedBy(id) == [])
-      #expect(scene.world.settledFacts().orders[id]?.claims.lost.map(\.ownerOrderId) == ["o3"])
+      #expect(scene.world.matchedFacts().orders[id]?.claims.lost.map(\.ownerOrderId) == ["o3"])
     }
   }
 
@@ -93,7 +93,7 @@ import Testing
     scene.transaction("T1") { $0.environment = .sandbox }
     scene.transaction("T1")
     scene.order { $0.transactionId = "T1" }
-    let facts = scene.world.settledFacts()
+    let facts = scene.world.matchedFacts()
     #expect(facts.orders["order"]?.claims.owned.map(\.environment) == [.production])
     #expect(facts.claimed == [TransactionKey(environment: .production, transactionId: "T1")])
   }
@@ -105,11 +105,11 @@ import Testing
     let owners = records.map { record in
       Claimant(
         order: scene.order("owner of " + record.transactionId.text) { $0.transactionId = record.transactionId },
-        brought: [record])
+        proven: [record])
     }
-    let loser = Claimant(order: scene.order("loser"), brought: records)
-    let settlement = Settlement(settling: owners + [loser], rules: scene.world.rules)
-    #expect(settlement.claims["loser"]?.lost.map(\.transaction.transactionId) == ["T1", "T2", "T3"])
+    let loser = Claimant(order: scene.order("loser"), proven: records)
+    let matching = Matching(of: owners + [loser], rules: scene.world.rules)
+    #expect(matching.claims["loser"]?.lost.map(\.transaction.transactionId) == ["T1", "T2", "T3"])
   }
 
   @Test("A transaction never has two owners, and input order never matters", arguments: Effort.blocks)
@@ -118,22 +118,23 @@ import Testing
     for _ in 0..<150 {
       let claimants = RandomWorld.make(using: &random).claimants
       let rules = RandomWorld.rules
-      let settlement = Settlement(settling: claimants, rules: rules)
-      let owned = settlement.claims.values.flatMap { $0.owned.map(\.key) }
+      let matching = Matching(of: claimants, rules: rules)
+      let owned = matching.claims.values.flatMap { $0.owned.map(\.key) }
       #expect(Set(owned).count == owned.count)
-      #expect(settlement.claimed.isSuperset(of: owned))
-      for claims in settlement.claims.values {
-        #expect(settlement.claimed.isSuperset(of: claims.lost.map(\.transaction.key)))
+      #expect(matching.claimed.isSuperset(of: owned))
+      for claims in matching.claims.values {
+        #expect(matching.claimed.isSuperset(of: claims.lost.map(\.transaction.key)))
         #expect(Set(owned).isSuperset(of: claims.lost.map(\.transaction.key)))
       }
       let handedInAnew = claimants.shuffled(using: &random).map { claimant in
         Claimant(
-          order: claimant.order, brought: claimant.brought.shuffled(using: &random), signedIds: claimant.signedIds,
-          isOpen: claimant.isOpen)
+          order: claimant.order, proven: claimant.proven.shuffled(using: &random),
+          known: claimant.known.shuffled(using: &random), signedIds: claimant.signedIds, worth: claimant.worth,
+          isOpen: claimant.isOpen, isUserOpen: claimant.isUserOpen)
       }
-      let again = Settlement(settling: handedInAnew, rules: rules)
-      #expect(again.claims == settlement.claims)
-      #expect(again.claimed == settlement.claimed)
+      let again = Matching(of: handedInAnew, rules: rules)
+      #expect(again.claims == matching.claims)
+      #expect(again.claimed == matching.claimed)
     }
   }
 
@@ -144,9 +145,9 @@ import Testing
       let rules = RandomWorld.rules
       // Each order from a world of its own: nothing is shared.
       let claimants = (0..<6).compactMap { RandomWorld.make(using: &random, prefix: "\($0)/").claimants.first }
-      let together = Settlement(settling: claimants, rules: rules)
+      let together = Matching(of: claimants, rules: rules)
       for claimant in claimants {
-        #expect(Settlement.alone(claimant, rules: rules) == together.claims[claimant.order.orderId])
+        #expect(Matching.uncontested(claimant, rules: rules) == together.claims[claimant.order.orderId])
       }
     }
   }
@@ -157,12 +158,12 @@ import Testing
 extension World {
   /// The transactions that an order owns, the one that its verdict rests on first.
   func ownedBy(_ orderId: Identifier) -> [Identifier]? {
-    settledFacts().orders[orderId]?.claims.owned.map(\.transactionId)
+    matchedFacts().orders[orderId]?.claims.owned.map(\.transactionId)
   }
 
   /// The orders as claimants, in the order of their rows.
   var claimants: [Claimant] {
-    let facts = settledFacts().orders
+    let facts = matchedFacts().orders
     return orders.compactMap { facts[$0.orderId]?.claimant }
   }
 }

@@ -3,7 +3,7 @@ import OrderedCollections
 /// Lines of sums by user or by price point.
 ///
 /// The lines lie beside the table of keys: they are large, and a table that grows moves everything in it.
-package struct Ledger<Key: Hashable & Sendable>: Sequence, Sendable {
+package struct TotalLines<Key: Hashable & Sendable>: Sequence, Sendable {
   private var lines: OrderedDictionary<Key, Totals.Line> = [:]
 
   package var count: Int { lines.count }

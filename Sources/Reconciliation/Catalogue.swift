@@ -1,0 +1,121 @@
+/// What the shop sells, from the relation `products`.
+package struct Catalogue: Hashable, Sendable {
+  package struct Product: Hashable, Sendable {
+    package var productId: Identifier
+    /// Apple's word; nil for one that is not Apple's.
+    package var type: ProductType?
+    package var name: String?
+    /// When it went on sale; nil: always was.
+    package var soldFrom: Instant?
+    /// The first instant at which it was not on sale any more; nil: still is.
+    package var soldUntil: Instant?
+
+    package init(
+      productId: Identifier, type: ProductType? = nil, name: String? = nil, soldFrom: Instant? = nil,
+      soldUntil: Instant? = nil
+    ) {
+      self.productId = productId
+      self.type = type
+      self.name = name
+      self.soldFrom = soldFrom
+      self.soldUntil = soldUntil
+    }
+
+    /// Whether it could be bought at that time.
+    package func isOnSale(at instant: Instant) -> Bool {
+      soldFrom.map { $0 <= instant } ?? true && soldUntil.map { instant < $0 } ?? true
+    }
+  }
+
+  private var products: [Identifier: [Product]] = [:]
+
+  /// - Parameter products: rows in any order. A product of several rows is on sale whenever one of them says so.
+  package init(_ products: some Sequence<Product>) {
+    for product in products { self.products[product.productId, default: []].append(product) }
+  }
+
+  package func knows(_ productId: Identifier) -> Bool { products[productId] != nil }
+
+  /// Whether the product could be bought at that time; nil for one that is not in the catalogue.
+  package func isOnSale(_ productId: Identifier, at instant: Instant) -> Bool? {
+    products[productId]?.contains { $0.isOnSale(at: instant) }
+  }
+
+  /// Whether who bought it once has it for ever.
+  package func isNonConsumable(_ productId: Identifier) -> Bool {
+    products[productId]?.contains { $0.type == .nonConsumable } ?? false
+  }
+}
+
+/// Non-consumables that one person paid for twice. What is paid once gives access for ever.
+///
+/// Memory grows with the payments of non-consumables, not with orders.
+package struct RepeatedPurchases: Sendable {
+  private struct Sale: Hashable {
+    var person: Identifier
+    var productId: Identifier
+    var bundleId: String
+  }
+
+  private struct Payment: Comparable {
+    var date: Instant
+    var orderId: Identifier
+
+    static func < (left: Payment, right: Payment) -> Bool { (left.date, left.orderId) < (right.date, right.orderId) }
+  }
+
+  private struct Paid {
+    var payment: Payment
+    var finding: Finding
+  }
+
+  private let rules: Rules
+  /// The earliest payment so far.
+  private var first: [Sale: Paid] = [:]
+  /// All others.
+  private var further: [(sale: Sale, finding: Finding)] = []
+
+  package init(rules: Rules) { self.rules = rules }
+
+  /// Takes a judged order. The order in which they come plays no part.
+  package mutating func take(_ judgement: Judgement) {
+    guard case .valid(let order) = judgement.row, case .paid(let transaction) = judgement.verdict,
+      rules.catalogue?.isNonConsumable(order.productId) ?? false
+    else { return }
+    let sale = Sale(
+      person: rules.people.person(order.userId), productId: order.productId, bundleId: rules.bundleId(of: order))
+    let payment = Payment(date: transaction.saleDate ?? order.createdAt, orderId: order.orderId)
+    var finding = Finding(kind: .boughtTwice, subject: .order(order.orderId), reason: "")
+    finding.orderId = order.orderId
+    finding.userId = order.userId
+    finding.productId = order.productId
+    finding.transactionId = transaction.transactionId
+    finding.environment = transaction.environment
+    finding.bundleId = sale.bundleId
+    finding.amount = order.amount
+    finding.occurredAt = payment.date
+    finding.paidAt = judgement.paidAt
+    finding.deliveredAt = judgement.deliveredAt
+    finding.evidenceCheckedAt = transaction.checkedAt
+    var paid = Paid(payment: payment, finding: finding)
+    if let known = first[sale] {
+      if paid.payment < known.payment {
+        first[sale] = paid
+        paid = known
+      }
+      further.append((sale, paid.finding))
+    } else {
+      first[sale] = paid
+    }
+  }
+
+  /// What stands on every payment but the first, by order id.
+  package func findings() -> [Finding] {
+    further.map { sale, finding in
+      var finding = finding
+      let orderId = first[sale]?.payment.orderId ?? ""
+      finding.reason = "The same person paid for \(sale.productId) before, with order \(orderId)."
+      return finding
+    }.sorted { $0.subject < $1.subject }
+  }
+}

@@ -1,0 +1,353 @@
+/// Which transaction belongs to which order. A transaction has at most one owner.
+///
+/// Decided from orders and evidence alone; the order of input plays no part. First those who name a transaction, the best
+/// claim of each owning it; then the one-to-one assignment of those who name none, in production and then in the sandbox;
+/// in between what is left over: names that had to yield and got their transaction after all, and further live payments
+/// that an order's own receipts bring.
+package struct Matching {
+  /// By order id; every claimant has an entry.
+  package private(set) var claims: [Identifier: OrderClaims] = [:]
+  /// Every transaction that some order claims, names or owns: none of these is an orphan.
+  package private(set) var claimed: Set<TransactionKey> = []
+
+  private let rules: Rules
+  private let claimants: [Claimant]
+  private let supporters: [TransactionKey: Set<Identifier>]
+  /// Owner by sale, as an index into `claimants`.
+  private var owners: [TransactionKey: Int] = [:]
+  /// Sales whose owner may change when a missing answer comes.
+  private var provisional: Set<TransactionKey> = []
+  /// Sales whose owner may turn out to be beaten by a better claim, which helps none of those that lost.
+  private var beatable: Set<TransactionKey> = []
+  /// Those who name a sale and could be paid by it, the best first.
+  private var contenders: [TransactionKey: [Contender]] = [:]
+  /// Everything that some order names, whether or not it could be paid by it.
+  private var named: Set<TransactionKey> = []
+
+  /// An order that names a transaction.
+  private struct Contender {
+    var index: Int
+    var transaction: TransactionRecord
+    var rank: ClaimRank
+  }
+
+  /// An order that claims a transaction without naming it.
+  private struct Candidate {
+    var index: Int
+    var transaction: TransactionRecord
+  }
+
+  /// Matches these orders with what they claim.
+  ///
+  /// - Parameters:
+  ///   - input: orders that compete for no transaction with any order that is not among them.
+  ///   - supporters: of transactions that somebody names, the users whose genuine receipts bring them without having been
+  ///     sent for one of these orders. What the receipts of these orders bring is known without it.
+  package init(
+    of input: consuming [Claimant], supporters: [TransactionKey: Set<Identifier>] = [:], rules: Rules
+  ) {
+    self.rules = rules
+    self.supporters = supporters
+    claimants = input.sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
+    for claimant in claimants { claims[claimant.order.orderId] = OrderClaims() }
+    let targets = claimants.map { $0.named(rules: rules) }
+    let unnamed = unnamedCandidates()
+    let yielding = matchNamed(targets, unnamed)
+    matchUnnamed(unnamed, in: .production)
+    matchLeftovers(yielding)
+    matchUnnamed(unnamed, in: .sandbox)
+    giveBack(yielding)
+    tellLosses(unnamed)
+    for (index, claimant) in claimants.enumerated() { finish(claimant, index) }
+  }
+
+  // MARK: - Named
+
+  /// - Returns: the sales whose named claims yield to orders that do not name them.
+  private mutating func matchNamed(_ targets: [TransactionRecord?], _ unnamed: [Candidate]) -> Set<TransactionKey> {
+    let people = people(bringing: Set(targets.compactMap { $0?.key }))
+    for (index, target) in targets.enumerated() {
+      guard let target else { continue }
+      let claimant = claimants[index]
+      let standing = claimant.standing(named: target, rules: rules)
+      let isEligible =
+        claims[claimant.order.orderId]?.take(named: target, standing, worth: claimant.worth) ?? false
+      guard let key = claims[claimant.order.orderId]?.named else { continue }
+      claimed.insert(key)
+      named.insert(key)
+      guard isEligible else { continue }
+      let person = rules.people.person(claimant.order.userId)
+      let isProven =
+        claimant.proven.contains { $0.key == target.key } || people[target.key]?.contains(person) ?? false
+      contenders[target.saleKey, default: []].append(
+        Contender(
+          index: index, transaction: target,
+          rank: ClaimRank(claimant, on: target, isProven: isProven, isNamed: true)))
+    }
+    for key in contenders.keys { contenders[key]?.sort { $0.rank < $1.rank } }
+    let best = bestUnnamed(unnamed)
+    let others = peopleClaiming()
+    var yielding: Set<TransactionKey> = []
+    for (sale, named) in contenders {
+      let first = named[0]
+      let person = rules.people.person(claimants[first.index].order.userId)
+      let isOutranked = best[sale].map { $0 < first.rank } ?? false
+      let isUnsupported = !first.rank.isProven && first.rank.token != .same
+      let isClaimedByOthers = others[sale]?.contains { $0 != person || first.rank.isFalse } ?? false
+      if isOutranked || isUnsupported && isClaimedByOthers {
+        yielding.insert(sale)
+      } else {
+        own(first.transaction, by: first.index)
+      }
+      if claimants[first.index].isOpen { provisional.insert(sale) }
+      if named.dropFirst().contains(where: { claimants[$0.index].isOpen || claimants[$0.index].isUserOpen }) {
+        beatable.insert(sale)
+      }
+    }
+    return yielding
+  }
+
+  /// The people whose genuine receipts bring each of these transactions.
+  private func people(bringing keys: Set<TransactionKey>) -> [TransactionKey: Set<Identifier>] {
+    var people = supporters.mapValues { Set($0.map { rules.people.person($0) }) }
+    for claimant in claimants {
+      for record in claimant.proven where keys.contains(record.key) {
+        people[record.key, default: []].insert(rules.people.person(claimant.order.userId))
+      }
+    }
+    return people
+  }
+
+  /// The best claim without a name on each sale that is named.
+  private func bestUnnamed(_ unnamed: [Candidate]) -> [TransactionKey: ClaimRank] {
+    var best: [TransactionKey: ClaimRank] = [:]
+    for candidate in unnamed where contenders[candidate.transaction.saleKey] != nil {
+      let rank = ClaimRank(
+        claimants[candidate.index], on: candidate.transaction, isProven: true, isNamed: false)
+      let sale = candidate.transaction.saleKey
+      best[sale] = min(best[sale] ?? rank, rank)
+    }
+    return best
+  }
+
+  /// Of each sale that is named, the people of orders whose own genuine proofs bring it and that would claim it without
+  /// naming it.
+  private func peopleClaiming() -> [TransactionKey: Set<Identifier>] {
+    var people: [TransactionKey: Set<Identifier>] = [:]
+    for (index, claimant) in claimants.enumerated() {
+      for record in claimant.proven {
+        guard let named = contenders[record.saleKey], !named.contains(where: { $0.index == index }),
+          claimant.claimsUnnamed(record, rules: rules)
+        else { continue }
+        people[record.saleKey, default: []].insert(rules.people.person(claimant.order.userId))
+      }
+    }
+    return people
+  }
+
+  // MARK: - Without a name
+
+  private func unnamedCandidates() -> [Candidate] {
+    var candidates: [Candidate] = []
+    for (index, claimant) in claimants.enumerated() where claimant.order.transactionId == nil {
+      for transaction in claimant.proven where claimant.claimsUnnamed(transaction, rules: rules) {
+        candidates.append(Candidate(index: index, transaction: transaction))
+      }
+    }
+    return candidates
+  }
+
+  private mutating func matchUnnamed(_ unnamed: [Candidate], in environment: AppleEnvironment) {
+    let candidates = unnamed.filter {
+      $0.transaction.environment == environment
+        && (claims[claimants[$0.index].order.orderId]?.owned.isEmpty ?? false)
+    }
+    for candidate in candidates { claimed.insert(candidate.transaction.key) }
+    // A sale that is taken for good competes no more; one that is taken for now may come free again.
+    let open = candidates.filter {
+      owners[$0.transaction.saleKey] == nil || provisional.contains($0.transaction.saleKey)
+    }
+    for component in Matching.components(open.map { ($0.index, $0.transaction.saleKey) }) {
+      let members = component.map { open[$0] }
+      let sales = Set(members.map(\.transaction.saleKey))
+      if members.contains(where: { claimants[$0.index].isOpen }) || !provisional.isDisjoint(with: sales) {
+        provisional.formUnion(sales)
+      }
+      var free = members.filter { owners[$0.transaction.saleKey] == nil }
+      let tokens = free.map { ClaimRank.token(of: claimants[$0.index].order, on: $0.transaction) }
+      let tokenSales = Set(zip(free, tokens).filter { $1 == .same }.map { $0.0.transaction.saleKey })
+      let last = zip(free, tokens).filter { $1 == .other && !tokenSales.contains($0.transaction.saleKey) }.map(\.0)
+      free = zip(free, tokens).filter { candidate, token in
+        token == .same || token == .unknown && !tokenSales.contains(candidate.transaction.saleKey)
+      }.map(\.0)
+      assign(free)
+      assign(
+        last.filter {
+          owners[$0.transaction.saleKey] == nil && claims[claimants[$0.index].order.orderId]?.owned.isEmpty ?? false
+        })
+    }
+  }
+
+  private mutating func assign(_ candidates: [Candidate]) {
+    for component in Matching.components(candidates.map { ($0.index, $0.transaction.saleKey) }) {
+      let members = component.map { candidates[$0] }
+      let orders = Set(members.map(\.index)).sorted { claimants[$0].order.orderId < claimants[$1].order.orderId }
+      let keys = Set(members.map(\.transaction.saleKey)).sorted()
+      let orderRanks = Dictionary(uniqueKeysWithValues: orders.enumerated().map { ($1, $0) })
+      let keyRanks = Dictionary(uniqueKeysWithValues: keys.enumerated().map { ($1, $0) })
+      // The same sale may be brought as itself and as its restore; the smaller id stands for it.
+      var records: [Assignment.Edge: TransactionRecord] = [:]
+      for member in members {
+        guard let order = orderRanks[member.index], let rank = keyRanks[member.transaction.saleKey],
+          let date = member.transaction.saleDate
+        else { continue }
+        let distance = (date - claimants[member.index].order.createdAt).magnitude.microseconds
+        let edge = Assignment.Edge(order: order, transaction: rank, distance: distance)
+        if let known = records[edge], known.key < member.transaction.key { continue }
+        records[edge] = member.transaction
+      }
+      let partners = Assignment.solve(
+        orderCount: orders.count, transactionCount: keys.count, edges: Array(records.keys))
+      for (edge, record) in records.sorted(by: { ($0.key.distance, $0.value.key) < ($1.key.distance, $1.value.key) })
+      where partners[edge.order] == edge.transaction && owners[keys[edge.transaction]] == nil {
+        own(record, by: orders[edge.order])
+      }
+    }
+  }
+
+  // MARK: - What is left over
+
+  /// A live payment that is left over belongs to the order that alone brings it, or else to the nearest one: it was paid,
+  /// and somebody paid twice. Whoever names one that nobody without a name took has it after all.
+  private mutating func matchLeftovers(_ yielding: Set<TransactionKey>) {
+    // Better supported names come before further claims, others after them.
+    giveBack(
+      yielding.filter { sale in
+        contenders[sale].map { $0[0].rank.isProven || $0[0].rank.token == .same } ?? false
+      })
+    var wanted: [TransactionKey: (index: Int, token: Int, distance: Span, transaction: TransactionRecord)] = [:]
+    for (index, claimant) in claimants.enumerated() {
+      let own = claims[claimant.order.orderId]
+      guard own?.refused == nil, own?.contradictory == nil, !claimant.contradictsOwnPayload else { continue }
+      for transaction in claimant.proven where transaction.isLive {
+        let sale = transaction.saleKey
+        guard owners[sale] == nil, yielding.contains(sale) || !named.contains(transaction.key),
+          claimant.claimsUnnamed(transaction, rules: rules), let date = transaction.saleDate
+        else { continue }
+        let token = ClaimRank.token(of: claimant.order, on: transaction).rawValue
+        let distance = (date - claimant.order.createdAt).magnitude
+        // Claimants come by age and id, so a tie stays with the earlier order.
+        if let best = wanted[sale], (best.token, best.distance) <= (token, distance) { continue }
+        wanted[sale] = (index, token, distance, transaction)
+      }
+    }
+    for (sale, claim) in wanted.sorted(by: { $0.value.transaction.key < $1.value.transaction.key }) {
+      claimed.insert(claim.transaction.key)
+      own(claim.transaction, by: claim.index)
+      if claimants[claim.index].isOpen { provisional.insert(sale) }
+    }
+  }
+
+  private mutating func giveBack(_ yielding: Set<TransactionKey>) {
+    for sale in yielding where owners[sale] == nil {
+      // Whom only false proofs speak for gets nothing that somebody with a genuine one claims.
+      guard let best = contenders[sale]?.first, !best.rank.isFalse else { continue }
+      own(best.transaction, by: best.index)
+    }
+  }
+
+  // MARK: - Owning and losing
+
+  private mutating func own(_ transaction: TransactionRecord, by index: Int) {
+    owners[transaction.saleKey] = index
+    claims[claimants[index].order.orderId]?.owned.append(transaction)
+  }
+
+  private mutating func tellLosses(_ unnamed: [Candidate]) {
+    for (sale, named) in contenders {
+      for contender in named where claimants[contender.index].worth.tellsObstacles {
+        let isSupported = contender.rank.isProven || !claimants[contender.index].isUserOpen
+        lose(contender.transaction, sale, by: contender.index, isFinal: isSupported)
+      }
+    }
+    for candidate in unnamed {
+      // Of the sandbox only those are claims whom production left without a payment.
+      guard claimed.contains(candidate.transaction.key) else { continue }
+      lose(candidate.transaction, candidate.transaction.saleKey, by: candidate.index, isFinal: true)
+    }
+  }
+
+  private mutating func lose(
+    _ transaction: TransactionRecord, _ sale: TransactionKey, by index: Int, isFinal: Bool
+  ) {
+    guard let owner = owners[sale], owner != index else { return }
+    let order = claimants[owner].order
+    claims[claimants[index].order.orderId]?.lost.append(
+      LostClaim(
+        transaction: transaction, ownerOrderId: order.orderId, ownerUserId: order.userId,
+        isFinal: isFinal && !claimants[index].isOpen && !provisional.contains(sale)))
+  }
+
+  private mutating func finish(_ claimant: Claimant, _ index: Int) {
+    guard var own = claims[claimant.order.orderId] else { return }
+    own.putLiveFirst()
+    own.lost.sort { $0.transaction.key < $1.transaction.key }
+    own.isFinal =
+      !claimant.isOpen
+      && own.owned.allSatisfy { !provisional.contains($0.saleKey) && !beatable.contains($0.saleKey) }
+    claims[claimant.order.orderId] = own
+  }
+
+  // MARK: - One order by itself
+
+  /// The claims of an order whose transactions nobody else names or brings: the same as matching it alone, at a fraction
+  /// of the cost.
+  package static func uncontested(_ claimant: Claimant, rules: Rules) -> OrderClaims {
+    var own = OrderClaims()
+    own.isFinal = !claimant.isOpen
+    let target = claimant.named(rules: rules)
+    if let target {
+      let standing = claimant.standing(named: target, rules: rules)
+      if own.take(named: target, standing, worth: claimant.worth) { own.owned = [target] }
+    } else if claimant.order.transactionId == nil {
+      let nearest =
+        claimant.nearestPlace(in: .production, rules: rules) ?? claimant.nearestPlace(in: .sandbox, rules: rules)
+      if let nearest {
+        // All that it brings is nearly always the one that it owns, and what is handed on as it is costs nothing.
+        own.owned = claimant.proven.count == 1 ? claimant.proven : [claimant.proven[nearest]]
+      }
+    }
+    let isAllOwned = claimant.proven.count == 1 && own.owned.first?.key == claimant.proven[0].key
+    guard !isAllOwned, own.refused == nil, own.contradictory == nil, !claimant.contradictsOwnPayload else { return own }
+    for further in claimant.proven where further.isLive && further.key != own.named {
+      let sale = further.saleKey
+      guard !own.owned.contains(where: { $0.saleKey == sale }) else { continue }
+      if claimant.claimsUnnamed(further, rules: rules) { own.owned.append(further) }
+    }
+    own.putLiveFirst()
+    return own
+  }
+
+  /// Groups of edges that share orders or transactions, as indices into the input: claims in one depend on none in another.
+  package static func components(_ edges: [(order: Int, key: TransactionKey)]) -> [[Int]] {
+    var parents = Array(edges.indices)
+    func root(_ start: Int) -> Int {
+      var node = start
+      while parents[node] != node {
+        parents[node] = parents[parents[node]]
+        node = parents[node]
+      }
+      return node
+    }
+    var firstByOrder: [Int: Int] = [:]
+    var firstByKey: [TransactionKey: Int] = [:]
+    for (index, edge) in edges.enumerated() {
+      for first in [firstByOrder[edge.order], firstByKey[edge.key]].compactMap({ $0 }) {
+        parents[root(index)] = root(first)
+      }
+      firstByOrder[edge.order] = firstByOrder[edge.order] ?? index
+      firstByKey[edge.key] = firstByKey[edge.key] ?? index
+    }
+    return Dictionary(grouping: edges.indices, by: root).values.sorted { $0[0] < $1[0] }
+  }
+}

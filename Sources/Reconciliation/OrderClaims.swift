@@ -1,0 +1,92 @@
+/// What claiming has come to for one order.
+package struct OrderClaims: Hashable, Sendable {
+  /// Transactions that this order owns, the one that its verdict rests on first.
+  package var owned: [TransactionRecord] = []
+  /// Transactions that it claims and that other orders own.
+  package var lost: [LostClaim] = []
+  /// Whether no answer that is missing could still give what it owns to another order.
+  package var isFinal = true
+  /// The transaction that it names, where anything is known of it: nobody else's orphan, whatever became of the claim.
+  package var named: TransactionKey?
+  private var obstacle: Obstacle?
+
+  /// What stands in the way of a claim. Indirect, because few orders meet one and all would carry room for it.
+  private indirect enum Obstacle: Hashable, Sendable {
+    case refused(RefusedClaim)
+    case contradictory(TransactionRecord)
+  }
+
+  package init() {}
+
+  /// The named transaction that cannot pay this order, and why.
+  package var refused: RefusedClaim? {
+    get { if case .refused(let claim) = obstacle { claim } else { nil } }
+    set { obstacle = newValue.map { .refused($0) } }
+  }
+
+  /// The claimed transaction about which the records contradict each other.
+  package var contradictory: TransactionRecord? {
+    get { if case .contradictory(let transaction) = obstacle { transaction } else { nil } }
+    set { obstacle = newValue.map { .contradictory($0) } }
+  }
+
+  /// Whether the order claims, names or owns a transaction: it is no orphan then.
+  package func areAbout(_ key: TransactionKey) -> Bool {
+    named == key || owned.contains { $0.key == key } || lost.contains { $0.transaction.key == key }
+  }
+
+  /// Those of its own that stand.
+  var liveOwned: [TransactionRecord] { owned.allSatisfy { $0.isLive } ? owned : owned.filter { $0.isLive } }
+
+  /// A live payment outweighs one that Apple took back, and one of the sandbox.
+  mutating func putLiveFirst() {
+    if owned.count > 1 { owned = owned.filter(\.isLive) + owned.filter { !$0.isLive } }
+  }
+
+  /// Notes how the order stands towards the transaction that it names.
+  ///
+  /// - Returns: whether it could pay the order.
+  mutating func take(named transaction: TransactionRecord, _ standing: ClaimStanding, worth: ProofWorth) -> Bool {
+    switch standing {
+    case .eligible:
+      named = transaction.key
+      return true
+    case .refused(let reason):
+      guard worth.tellsObstacles else { return false }
+      named = transaction.key
+      refused = RefusedClaim(transaction: transaction, reason: reason)
+    case .contradictory:
+      guard worth.tellsObstacles else { return false }
+      named = transaction.key
+      contradictory = transaction
+    }
+    return false
+  }
+}
+
+/// A claim that another order's claim came before.
+package struct LostClaim: Hashable, Sendable {
+  package var transaction: TransactionRecord
+  package var ownerOrderId: Identifier
+  package var ownerUserId: Identifier
+  /// Whether no answer that is missing could still give it to this order: an order that competes for it has none open.
+  package var isFinal: Bool
+
+  package init(transaction: TransactionRecord, ownerOrderId: Identifier, ownerUserId: Identifier, isFinal: Bool) {
+    self.transaction = transaction
+    self.ownerOrderId = ownerOrderId
+    self.ownerUserId = ownerUserId
+    self.isFinal = isFinal
+  }
+}
+
+/// A named claim that its own transaction refutes.
+package struct RefusedClaim: Hashable, Sendable {
+  package var transaction: TransactionRecord
+  package var reason: PaymentReason
+
+  package init(transaction: TransactionRecord, reason: PaymentReason) {
+    self.transaction = transaction
+    self.reason = reason
+  }
+}

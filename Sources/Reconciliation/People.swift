@@ -1,0 +1,28 @@
+/// Which user ids belong to one person: a guest and the account made later (the relation `user_aliases`).
+package struct People: Hashable, Sendable {
+  /// The smallest id of each person, by every other id of theirs.
+  private var smallest: [Identifier: Identifier] = [:]
+
+  /// Everybody has one id only.
+  package init() {}
+
+  /// - Parameter aliases: pairs of ids of one person, in any order; what is paired with the same id is one person, too.
+  package init(aliases: some Sequence<(Identifier, Identifier)>) {
+    var parents: [Identifier: Identifier] = [:]
+    func root(_ id: Identifier) -> Identifier {
+      var id = id
+      while let parent = parents[id] { id = parent }
+      return id
+    }
+    for (one, other) in aliases {
+      let roots = (root(one), root(other))
+      if roots.0 != roots.1 { parents[max(roots.0, roots.1)] = min(roots.0, roots.1) }
+    }
+    for id in parents.keys { smallest[id] = root(id) }
+  }
+
+  /// The id that stands for the person behind a user id.
+  package func person(_ userId: Identifier) -> Identifier { smallest.isEmpty ? userId : smallest[userId] ?? userId }
+
+  package func isSame(_ one: Identifier, _ other: Identifier) -> Bool { one == other || person(one) == person(other) }
+}

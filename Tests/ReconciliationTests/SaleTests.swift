@@ -1,0 +1,175 @@
+import Reconciliation
+import Testing
+
+/// What is a sale and what gives again what was sold before; what the catalogue says about it.
+@Suite struct SaleTests {
+  @Test(arguments: sales + catalogue)
+  func findings(row: Case<[String]>) {
+    #expect(row.scene.world.findingNames == row.expected)
+  }
+
+  static let sales: [Case<[String]>] = [
+    Case("a restore by its ids, named", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: restored))
+    },
+    Case("the only one that its receipt brings", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
+      scene.signedProof(for: scene.order(), of: scene.transaction("T1", restored))
+    },
+    Case("two restores of one purchase", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
+      let records = [scene.transaction("T1", restored), scene.transaction("T2", restored)]
+      scene.receipt(for: scene.order(), .verified(.app), bringing: records)
+    },
+    Case("restores of two purchases", []) { scene in
+      let other = scene.transaction("T2") { record in
+        restored(&record)
+        record.originalTransactionId = "T9"
+      }
+      scene.receipt(
+        for: scene.order { $0.createdAt = Scene.asOf - .hours(47) }, .verified(.app),
+        bringing: [scene.transaction("T1", restored), other])
+    },
+    Case("a restore for nothing", ["status_mismatch on order"]) { scene in
+      scene.amount = .of(0)
+      scene.delivery(of: scene.paidOrder(transaction: restored))
+    },
+    Case("beside it a receipt that is not answered", []) { scene in
+      let order = scene.order { order in
+        order.createdAt = Scene.asOf - .hours(47)
+        order.transactionId = "T1"
+      }
+      scene.signedProof(for: order, of: scene.transaction("T1", restored))
+      scene.receipt("silent", for: order, .unanswered(.unreachable))
+    },
+    Case("by its dates only", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.originalPurchaseDate = ordered - .days(90) }))
+    },
+    Case("as long before as the window", []) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.originalPurchaseDate = ordered - .hours(72) }))
+    },
+    Case("of the sandbox", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
+      scene.delivery(
+        of: scene.paidOrder(transaction: { record in
+          restored(&record)
+          record.environment = .sandbox
+        }))
+    },
+    Case("a purchase older than the order by more than the window", ["purchase_predates_order on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.purchaseDate = ordered - .hours(72) - .microsecond }))
+    },
+    Case("a purchase older than the order by the window", []) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.purchaseDate = ordered - .hours(72) }))
+    },
+    Case("a renewal older than the order", []) { scene in
+      scene.delivery(
+        of: scene.paidOrder(transaction: { record in
+          record.purchaseDate = ordered - .days(20)
+          record.originalTransactionId = "T0"
+          record.expiresDate = Scene.asOf + .days(10)
+        }))
+    },
+    Case("a payment that no order claims, told as a restore with its own id", ["orphan_payment on T1"]) { scene in
+      scene.transaction { $0.originalPurchaseDate = ordered - .days(30) }
+    },
+    Case("a restore with another id is no payment", []) { $0.transaction("T1", restored) },
+    Case(
+      "a later period by its ids and its expiry, whatever the first purchase's date", ["renewal_without_order on T2"]
+    ) {
+      scene in
+      scene.transaction("T2") { record in
+        record.originalTransactionId = "T1"
+        record.originalPurchaseDate = ordered + .days(1)
+        record.expiresDate = Scene.asOf + .days(20)
+      }
+    },
+  ]
+
+  static let catalogue: [Case<[String]>] = [
+    Case("nobody says what is sold", []) { $0.delivery(of: $0.paidOrder()) },
+    Case("not in the catalogue", ["unknown_product on order"]) { scene in
+      scene.world.products = []
+      scene.delivery(of: scene.paidOrder())
+    },
+    Case("off sale since that moment", ["sold_outside_catalogue on order"]) { scene in
+      scene.world.products = [.init(productId: "gems.100", soldUntil: ordered)]
+      scene.delivery(of: scene.paidOrder())
+    },
+    Case("on sale from that moment", []) { scene in
+      scene.world.products = [.init(productId: "gems.100", soldFrom: ordered)]
+      scene.delivery(of: scene.paidOrder())
+    },
+    Case("off sale by one row, on sale by another", []) { scene in
+      scene.world.products = [
+        .init(productId: "gems.100", soldUntil: ordered), .init(productId: "gems.100", soldFrom: ordered),
+      ]
+      scene.delivery(of: scene.paidOrder())
+    },
+    Case("not sold at all, so never off sale", []) { scene in
+      scene.world.products = [.init(productId: "gems.100", soldUntil: ordered)]
+      scene.order { $0.status = .cancelled }
+    },
+    Case("a consumable, twice", []) { scene in
+      scene.world.products = [.init(productId: "gems.100", type: .consumable)]
+      twice(&scene)
+    },
+    Case("a non-consumable, twice", ["bought_twice on second"]) { scene in
+      scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
+      twice(&scene)
+    },
+    Case("a non-consumable, the first one refunded", []) { scene in
+      scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
+      twice(&scene) { $0.revocation = Revocation(date: Scene.asOf) }
+      scene.world.orders = scene.world.orders.map { row in
+        guard case .valid(var order) = row, order.orderId == "first" else { return row }
+        order.status = .refunded
+        return .valid(order)
+      }
+      scene.world.deliveries[0].revokedAt = Scene.asOf
+    },
+    Case("a non-consumable, by a guest and their account", ["bought_twice on second"]) { scene in
+      scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
+      scene.world.rules.people = People(aliases: [("guest", "user")])
+      twice(&scene, by: "guest")
+    },
+    Case("a non-consumable, by two users", []) { scene in
+      scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
+      twice(&scene, by: "guest")
+    },
+  ]
+
+  @Test("What is paid for at the restore is dated by the purchase")
+  func paidAt() {
+    var scene = Scene()
+    scene.paidOrder(transaction: { $0.originalPurchaseDate = Self.ordered - .hours(5) })
+    #expect(scene.world.audited().judgements["order"]?.paidAt == Self.ordered - .hours(5))
+  }
+
+  @Test("A restore is void whatever was delivered")
+  func disposition() {
+    var scene = Scene()
+    scene.delivery(of: scene.paidOrder(transaction: Self.restored))
+    let judgement = scene.world.audited().judgements["order"]
+    #expect(judgement?.payment == "unpaid restored")
+    #expect(judgement?.disposition == .void)
+    #expect(judgement?.findings.first?.atStake == .of(990))
+  }
+
+  private static let ordered = Scene.asOf - .days(2)
+
+  private static let restored: @Sendable (inout TransactionRecord) -> Void = { record in
+    record.originalTransactionId = "T0"
+    record.originalPurchaseDate = Scene.asOf - .days(90)
+  }
+
+  /// Two orders of one product, paid and delivered.
+  private static func twice(
+    _ scene: inout Scene, by other: String = "user", first change: (inout TransactionRecord) -> Void = { _ in }
+  ) {
+    for (text, id, user) in [("first", "T1", other), ("second", "T2", "user")] {
+      let record = scene.transaction(id) { if text == "first" { change(&$0) } }
+      let order = scene.order(text, by: user) { $0.transactionId = record.transactionId }
+      scene.world.lookups[order.orderId] = .verified(nil)
+      scene.delivery("d" + text, of: order)
+      scene.time = scene.time + .hours(1)
+    }
+  }
+}
