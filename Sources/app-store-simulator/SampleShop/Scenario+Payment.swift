@@ -82,6 +82,8 @@ extension Scenario {
       },
       // What a client sends that prints a receipt it does not have.
       Scenario(count: 2) { sale, _ in
+        // Named, its transaction could be asked about.
+        sale.order.transactionId = nil
         sale.proof?.payload = "(null)"
         sale.proof?.isGenuine = false
         sale.expected = .deliveredNotPaid("malformed")
