@@ -548,9 +548,10 @@ final class FindingRules {
       }
     }
     if let transaction = comparable {
+      // Of a renewal, which is signed ahead of its purchase date, the earlier of the two: the later says only when we asked.
       let isRenewal = transaction.isLaterPeriod
-      let date = isRenewal ? transaction.firstSignedDate ?? transaction.signedDate : transaction.purchaseDate
-      if let date, rules.isInFuture(date) {
+      let signed = isRenewal ? transaction.firstSignedDate ?? transaction.signedDate : nil
+      if let date = [transaction.purchaseDate, signed].compactMap({ $0 }).min(), rules.isInFuture(date) {
         late.append(isRenewal ? "Apple's signature on the renewal" : "Apple's purchase date")
       }
     }
