@@ -62,6 +62,22 @@ package enum TransactionTable {
   package static func upsert(
     _ records: [TransactionRecord], checkedAt: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
+    try write(
+      records.map { record in
+        var record = record
+        record.checkedAt = checkedAt
+        return record
+      }, into: "night_audit.transactions", on: connection)
+    try spreadOverPeriods(
+      of: records.compactMap { $0.expiresDate == nil ? nil : $0.originalTransactionId?.text },
+      in: "night_audit.transactions",
+      on: connection)
+  }
+
+  /// Writes folded records, each checked when it says, over what is in a table of that shape.
+  static func write(
+    _ records: [TransactionRecord], into table: String, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
     if records.isEmpty { return }
     func texts(_ value: (TransactionRecord) -> String?) -> PostgresValue { .textArray(records.map(value)) }
     func ints(_ value: (TransactionRecord) -> Int64?) -> PostgresValue { .intArray(records.map(value)) }
@@ -71,7 +87,7 @@ package enum TransactionTable {
     }
     try connection.execute(
       """
-      INSERT INTO night_audit.transactions AS t (
+      INSERT INTO \(table) AS t (
         environment, transaction_id, original_transaction_id, web_order_line_item_id, bundle_id, product_id,
         product_type, quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at,
         revocation_percentage, revocation_type, revocation_reason, revocation_withdrawn_at, price_milliunits, currency,
@@ -128,7 +144,7 @@ package enum TransactionTable {
         },
         texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),
         bools(\.isContradictory), texts(\.channel.rawValue), instants(\.signedDate),
-        .timestampArray(records.map { _ in checkedAt.microseconds }), bools(\.tellsRevocation),
+        instants(\.checkedAt), bools(\.tellsRevocation),
         instants(\.renewalDate), ints { $0.subscriptionStatus.map { Int64($0.rawValue) } },
         instants(\.subscriptionStatusDate), texts(\.consumptionRequestReason), bools { $0.revocation?.isOfSomeItems },
         texts(\.details.storefront), texts(\.details.appTransactionId),
@@ -136,32 +152,35 @@ package enum TransactionTable {
         texts(\.details.subscriptionGroupIdentifier), texts(\.details.commitmentInfo),
         texts(\.details.billingPlanType), texts(\.details.previousOriginalTransactionId),
       ])
-    try spreadOverPeriods(of: records, on: connection)
   }
 
   /// Every period of a subscription knows the newest expiry of them all, and Apple's newest word on its status.
-  private static func spreadOverPeriods(
-    of records: [TransactionRecord], on connection: borrowing BlockingConnection
+  ///
+  /// - Parameters:
+  ///   - originals: the first transactions of the subscriptions; nil for all there are.
+  ///   - table: a table of the shape of `night_audit.transactions`.
+  static func spreadOverPeriods(
+    of originals: [String]?, in table: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
-    let originals = Set(records.compactMap { $0.expiresDate == nil ? nil : $0.originalTransactionId?.text }).sorted()
-    if originals.isEmpty { return }
+    let wanted = originals.map { Set($0).sorted() }
+    if let wanted, wanted.isEmpty { return }
     try connection.execute(
       """
-      UPDATE night_audit.transactions t SET subscription_expires_at = newest.expiry,
+      UPDATE \(table) t SET subscription_expires_at = newest.expiry,
         subscription_status = newest.status, subscription_status_at = newest.status_at
       FROM (
         SELECT environment, original_transaction_id, max(greatest(expires_at, subscription_expires_at)) AS expiry,
           (array_agg(subscription_status ORDER BY subscription_status_at DESC, subscription_status)
             FILTER (WHERE subscription_status IS NOT NULL))[1] AS status,
           max(subscription_status_at) FILTER (WHERE subscription_status IS NOT NULL) AS status_at
-        FROM night_audit.transactions
-        WHERE original_transaction_id = ANY ($1) AND expires_at IS NOT NULL
+        FROM \(table)
+        WHERE ($1::text[] IS NULL OR original_transaction_id = ANY ($1)) AND expires_at IS NOT NULL
         GROUP BY environment, original_transaction_id) newest
       WHERE t.environment = newest.environment AND t.original_transaction_id = newest.original_transaction_id
         AND t.expires_at IS NOT NULL
         AND (t.subscription_expires_at, t.subscription_status, t.subscription_status_at)
           IS DISTINCT FROM (newest.expiry, newest.status, newest.status_at)
       """,
-      [.textArray(originals)])
+      [wanted.map { .textArray($0) } ?? .null])
   }
 }

@@ -64,6 +64,7 @@ package struct NightRun: Sendable {
     try await session.withConnection { try Migrator.requireCurrent($0) }
     try await requireSales()
     try await RunLock.acquire(session)
+    try await keepPartitions(session)
     let plan = try plan(request)
     let record = record(request, plan, runId: runId)
     try await record.begin(session)
@@ -94,6 +95,20 @@ package struct NightRun: Sendable {
       try? await record.end(session, exitStatus: status)
       await session.close()
       throw error
+    }
+  }
+
+  /// Sees to the months of evidence and answers, and lets go of what `evidence.retention` no longer keeps. A role that may
+  /// not make tables loses speed by that, and no night.
+  private func keepPartitions(_ session: PostgresSession) async throws {
+    let oldest = settings.evidenceRetention.map { Instant.now - $0 }
+    do {
+      try await session.withConnection { connection in
+        try Partitions.ensure(on: connection)
+        if let oldest { try Partitions.release(before: oldest, on: connection) }
+      }
+    } catch let error as PostgresError where error.sqlState == "42501" {
+      logger.warning("evidence is not kept by months: \(error)")
     }
   }
 

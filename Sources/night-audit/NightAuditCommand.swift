@@ -39,6 +39,6 @@ struct NightAuditCommand: AsyncParsableCommand {
     version: Version.current,
     subcommands: [
       Run.self, Recheck.self, Reconcile.self, ExplainCommand.self, Findings.self, Runs.self, Init.self,
-      DoctorCommand.self, ConfigCommand.self, Trust.self,
+      DoctorCommand.self, ConfigCommand.self, Trust.self, RebuildCommand.self,
     ])
 }

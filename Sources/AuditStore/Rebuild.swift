@@ -1,0 +1,154 @@
+import Postgres
+import Reconciliation
+
+/// Derives anew what is kept for speed, from evidence alone, and compares.
+///
+/// Two tables are derived: `night_audit.transactions`, the fold of all facts about each, and
+/// `night_audit.receipt_transactions`, which proof brought which. They are never the only place where something is known.
+package struct Rebuild {
+  /// What was found, and mended where that was asked for.
+  package struct Outcome: Hashable, Sendable, Encodable {
+    /// Transactions that the evidence is about.
+    package var transactions: Int64 = 0
+    /// Those that are missing, those of which there is no evidence, and those that differ.
+    package var missingTransactions: Int64 = 0
+    package var surplusTransactions: Int64 = 0
+    package var differentTransactions: Int64 = 0
+    /// The same of which proof brought which transaction.
+    package var missingLinks: Int64 = 0
+    package var surplusLinks: Int64 = 0
+    /// Some of the transactions' ids, at most twenty.
+    package var examples: [String] = []
+    package var isMended = false
+
+    /// Whether what is stored is what follows from the evidence.
+    package var agrees: Bool {
+      missingTransactions + surplusTransactions + differentTransactions + missingLinks + surplusLinks == 0
+    }
+  }
+
+  private static let batchSize = 5_000
+  private static let derived = "pg_temp.derived"
+
+  /// Compares, and mends if asked to: all of it or nothing.
+  package static func run(isMending: Bool, on connection: borrowing BlockingConnection) throws -> Outcome {
+    try connection.transaction { connection in
+      // No answer may come between the reading of the evidence and the comparison.
+      try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
+      try connection.executeScript(
+        """
+        CREATE TEMPORARY TABLE derived (LIKE night_audit.transactions INCLUDING INDEXES) ON COMMIT DROP
+        """)
+      try derive(connection)
+      var outcome = try compare(connection)
+      if isMending, !outcome.agrees {
+        try mend(connection)
+        outcome.isMended = true
+      }
+      return outcome
+    }
+  }
+
+  /// Folds all evidence, transaction by transaction, into the temporary table.
+  private static func derive(_ connection: borrowing BlockingConnection) throws {
+    let columns = EvidenceTable.columns.dropFirst().joined(separator: ", ")
+    try connection.executeScript(
+      """
+      DECLARE facts NO SCROLL CURSOR FOR
+        SELECT \(columns) FROM night_audit.evidence ORDER BY transaction_id, environment
+      """)
+    var facts: [TransactionFact] = []
+    var checkedAt = Instant(microseconds: 0)
+    var records: [TransactionRecord] = []
+    func fold() {
+      guard var record = TransactionRecord.folding(facts) else { return }
+      record.checkedAt = checkedAt
+      records.append(record)
+      facts.removeAll(keepingCapacity: true)
+    }
+    while true {
+      let rows = try connection.execute("FETCH \(batchSize) FROM facts")
+      var count = 0
+      for row in rows {
+        count += 1
+        let fact = try EvidenceTable.fact(row)
+        let asOf = Instant(microseconds: try row.timestamp("as_of"))
+        if let last = facts.last, last.transactionId != fact.transactionId || last.environment != fact.environment {
+          fold()
+        }
+        checkedAt = facts.isEmpty ? asOf : max(checkedAt, asOf)
+        facts.append(fact)
+      }
+      if count == 0 { break }
+      try TransactionTable.write(records, into: derived, on: connection)
+      records.removeAll(keepingCapacity: true)
+    }
+    fold()
+    try TransactionTable.write(records, into: derived, on: connection)
+    try connection.executeScript("CLOSE facts")
+    try TransactionTable.spreadOverPeriods(of: nil, in: derived, on: connection)
+  }
+
+  private static let links = """
+    SELECT DISTINCT subject_kind, subject_id, environment, transaction_id FROM night_audit.evidence
+    WHERE subject_id IS NOT NULL
+    """
+  private static let linkColumns = "subject_kind, subject_id, environment, transaction_id"
+
+  private static func compare(_ connection: borrowing BlockingConnection) throws(PostgresError) -> Outcome {
+    var outcome = Outcome()
+    outcome.transactions = try connection.execute("SELECT count(*) FROM \(derived)").single().int64(0)
+    let columns = try columns(connection)
+    let row = try connection.execute(
+      """
+      SELECT count(*) FILTER (WHERE t.transaction_id IS NULL), count(*) FILTER (WHERE d.transaction_id IS NULL),
+        count(*) FILTER (WHERE t.transaction_id IS NOT NULL AND d.transaction_id IS NOT NULL),
+        coalesce((array_agg(coalesce(t.transaction_id, d.transaction_id)
+          ORDER BY coalesce(t.transaction_id, d.transaction_id)))[1:20], '{}')
+      FROM night_audit.transactions t
+      FULL JOIN \(derived) d ON d.transaction_id = t.transaction_id AND d.environment = t.environment
+      WHERE (\(columns.map { "t.\($0)" }.joined(separator: ", ")))
+        IS DISTINCT FROM (\(columns.map { "d.\($0)" }.joined(separator: ", ")))
+      """
+    ).single()
+    outcome.missingTransactions = try row.int64(0)
+    outcome.surplusTransactions = try row.int64(1)
+    outcome.differentTransactions = try row.int64(2)
+    outcome.examples = try row.textArray(3).compactMap { $0 }
+    let stored = "SELECT \(linkColumns) FROM night_audit.receipt_transactions"
+    outcome.missingLinks = try connection.execute(
+      "SELECT count(*) FROM (\(links) EXCEPT \(stored)) missing"
+    ).single().int64(0)
+    outcome.surplusLinks = try connection.execute(
+      "SELECT count(*) FROM (\(stored) EXCEPT \(links)) surplus"
+    ).single().int64(0)
+    return outcome
+  }
+
+  private static func columns(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {
+    let rows = try connection.execute(
+      """
+      SELECT attname::text FROM pg_attribute
+      WHERE attrelid = 'night_audit.transactions'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+      """)
+    return try rows.map { row throws(PostgresError) in try row.text(0) }
+  }
+
+  private static func mend(_ connection: borrowing BlockingConnection) throws(PostgresError) {
+    let columns = try columns(connection)
+    let names = columns.joined(separator: ", ")
+    let news = columns.filter { $0 != "transaction_id" && $0 != "environment" }
+    try connection.executeScript(
+      """
+      DELETE FROM night_audit.transactions t WHERE NOT EXISTS (
+        SELECT 1 FROM \(derived) d WHERE d.transaction_id = t.transaction_id AND d.environment = t.environment);
+      INSERT INTO night_audit.transactions AS t (\(names)) SELECT \(names) FROM \(derived)
+      ON CONFLICT (transaction_id, environment) DO UPDATE SET
+        \(news.map { "\($0) = excluded.\($0)" }.joined(separator: ", "))
+      WHERE (\(news.map { "t.\($0)" }.joined(separator: ", ")))
+        IS DISTINCT FROM (\(news.map { "excluded.\($0)" }.joined(separator: ", ")));
+      DELETE FROM night_audit.receipt_transactions WHERE (\(linkColumns)) NOT IN (\(links));
+      INSERT INTO night_audit.receipt_transactions (\(linkColumns)) \(links) ON CONFLICT DO NOTHING
+      """)
+  }
+}

@@ -1,0 +1,74 @@
+import Postgres
+import Reconciliation
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Run
+
+/// Evidence lies by months; what is let go changes nothing that is known.
+@Suite struct PartitionsTests {
+  private func with(_ settings: Settings, _ body: @escaping @Sendable (borrowing BlockingConnection) throws -> Void)
+    async throws
+  {
+    try await withBlockingThread { scope in
+      try body(try scope.connect(settings.databaseURL, applicationName: "night-audit tests"))
+    }
+  }
+
+  private func fact(signed: Int64, revoked: Bool = false, token: String? = nil) -> TransactionFact {
+    var fact = TransactionFact(
+      environment: .production, transactionId: "t", productId: "gems", channel: .serverApi,
+      signedDate: Instant(seconds: signed))
+    fact.revocation = .says(revoked ? Revocation(date: Instant(seconds: signed)) : nil)
+    fact.appAccountToken = token.map { .says($0) } ?? .silent
+    return fact
+  }
+
+  @Test func onlyWhatANewerWordOfTheSameProofReplacesGoes() {
+    func statement(_ id: Int64, _ subject: String?, _ fact: TransactionFact, isOld: Bool) -> EvidenceRetention.Statement
+    {
+      EvidenceRetention.Statement(id: id, subject: subject, fact: fact, isOld: isOld)
+    }
+    let newer = statement(9, "r", fact(signed: 9), isOld: false)
+    #expect(EvidenceRetention.kept([statement(1, "r", fact(signed: 1), isOld: true), newer]) == [])
+    // Another proof brought it: that link must not be lost.
+    #expect(EvidenceRetention.kept([statement(1, "s", fact(signed: 1), isOld: true), newer]) == [1])
+    // A field that only the old fact speaks of, and a revocation that was withdrawn since.
+    #expect(EvidenceRetention.kept([statement(1, "r", fact(signed: 1, token: "a"), isOld: true), newer]) == [1])
+    #expect(EvidenceRetention.kept([statement(1, "r", fact(signed: 1, revoked: true), isOld: true), newer]) == [1])
+    #expect(EvidenceRetention.kept([statement(1, "r", fact(signed: 10), isOld: true), newer]) == [1])
+  }
+
+  @Test func monthsAreMadeAheadAndLetGoWithoutAChange() async throws {
+    var shop = CrowdedShop(seed: 6)
+    let settings = try await shop.load(reports: "/nonexistent", arrival: CrowdedShop.Arrival(seed: 5, nights: 2))
+    try await with(settings) { connection in
+      try Partitions.ensure(on: connection)
+      try Partitions.ensure(on: connection)
+      let before = try connection.execute("SELECT count(*) FROM night_audit.evidence").single().int64(0)
+      // Everything was said once more since, by the same proofs: the first partition is the old month.
+      try connection.executeScript(
+        """
+        CREATE TEMPORARY TABLE names AS SELECT string_agg(quote_ident(column_name), ', ') AS list
+        FROM information_schema.columns WHERE table_schema = 'night_audit' AND table_name = 'evidence'
+          AND column_name NOT IN ('evidence_id', 'recorded_at', 'signed_at');
+        DO $$ BEGIN
+          EXECUTE format('INSERT INTO night_audit.evidence (%1$s, signed_at, recorded_at)
+            SELECT %1$s, signed_at + interval ''1 second'', now() + interval ''32 days'' FROM night_audit.evidence
+            WHERE transaction_id <> ''t1''', (SELECT list FROM pg_temp.names));
+        END $$
+        """)
+      #expect(try Rebuild.run(isMending: true, on: connection).transactions > 0)
+      let cutoff = try connection.execute(
+        "SELECT (date_trunc('month', now() AT TIME ZONE 'UTC') + interval '1 month') AT TIME ZONE 'UTC'"
+      ).single().timestamp(0)
+      let released = try Partitions.release(before: Instant(microseconds: cutoff), on: connection)
+      #expect(released.contains("evidence_first") && released.contains("answers_first"), "\(released)")
+      let after = try connection.execute("SELECT count(*) FROM night_audit.evidence").single().int64(0)
+      #expect(after < before * 2 && after >= before / 2, "\(before) then \(after)")
+      #expect(try Rebuild.run(isMending: false, on: connection).agrees)
+      #expect(try Partitions.release(before: Instant(microseconds: cutoff), on: connection) == [])
+    }
+  }
+}
