@@ -9,6 +9,8 @@ package struct ReportWriter: ~Copyable {
   private let options: ReportOptions
   private let csv: CSVFiles?
   private var book: ReportBook?
+  /// What the rows of the files add up to.
+  private var written = WrittenRows()
 
   /// Creates the files that the formats ask for.
   package init(_ options: ReportOptions) throws(ReportError) {
@@ -32,6 +34,7 @@ package struct ReportWriter: ~Copyable {
   package mutating func write(order judgement: borrowing Judgement) throws(ReportError) {
     let line = OrderLine(judgement)
     try csv?.orders.add(line)
+    written.orders += 1
     try book?.write(line)
   }
 
@@ -76,10 +79,11 @@ package struct ReportWriter: ~Copyable {
   /// - Returns: the files, sorted by name, as `SHA256SUMS` lists them.
   /// - Throws: ``ReportError/unbalanced(_:)`` before anything is finished when any control total does not balance.
   package consuming func finish(totals: Totals, summary: SummaryFacts) throws(ReportError) -> [ReportFile] {
-    let control = summary.control(totals)
+    try writeSums(totals)
+    var control = summary.control(totals)
+    control.insert(contentsOf: written.control(totals), at: min(1, control.count))
     let unbalanced = control.filter { !$0.isBalanced }
     guard unbalanced.isEmpty else { throw ReportError.unbalanced(unbalanced) }
-    try writeSums(totals)
     for day in summary.days { try book?.write(day) }
     let options = options
     var files: [ReportFile] = []
@@ -110,6 +114,7 @@ package struct ReportWriter: ~Copyable {
     for key in totals.users.keys.sorted(by: { ($0.userId, $0.currency) < ($1.userId, $1.currency) }) {
       let line = UserLine(key, totals.users[key])
       try csv?.users.add(line)
+      written.users[key.currency, default: 0] += totals.users[key].ordered
       try book?.write(line)
     }
     let pricePoints = totals.pricePoints.sorted {
@@ -118,6 +123,7 @@ package struct ReportWriter: ~Copyable {
     for (key, sums) in pricePoints {
       let line = PricePointLine(key, sums)
       try csv?.amounts.add(line)
+      written.amounts[key.currency, default: 0] += Int128(key.minorUnits) * Int128(sums.orders)
       try book?.write(line)
     }
   }

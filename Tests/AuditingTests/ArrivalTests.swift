@@ -15,11 +15,6 @@ import Testing
 @Suite struct ArrivalTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
 
-  /// Columns that tell when something was asked or first seen: history by their nature.
-  private static let history: Set<String> = [
-    "checked_at", "first_seen", "age_days", "status", "attempts", "last_attempt", "next_attempt",
-  ]
-
   @Test(arguments: Array(0..<UInt64(2 * effort)))
   func theReportIsTheSameWhateverCameFirst(seed: UInt64) async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("arrival-\(UUID().uuidString)").path
@@ -31,65 +26,21 @@ import Testing
     }) {
       var shop = CrowdedShop(seed: seed)
       let settings = try await shop.load(reports: directory, arrival: arrival) { settings, asOf in
-        _ = try await audit(settings, asOf, directory + "/\(arrival.seed)-\(arrival.nights)-\(asOf.seconds)")
+        _ = try await CrowdedShop.audit(
+          settings, asOf, directory + "/\(arrival.seed)-\(arrival.nights)-\(asOf.seconds)")
       }
       let folder = directory + "/\(arrival.seed)-\(arrival.nights)"
-      let first = try await audit(settings, CrowdedShop.asOf, folder)
+      let first = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder)
       if expected.isEmpty { expected = first }
       for (name, rows) in first { #expect(rows == expected[name], "\(name), \(arrival), seed \(seed)") }
       // A second run of the same night: the same bytes, history and all.
-      _ = try await audit(settings, CrowdedShop.asOf, folder + "-again")
+      _ = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder + "-again")
       for name in first.keys {
-        let (one, other) = (try bytes(folder, name), try bytes(folder + "-again", name))
+        let (one, other) = (try CrowdedShop.bytes(folder, name), try CrowdedShop.bytes(folder + "-again", name))
         #expect(one == other, "\(name) of a second run, \(arrival), seed \(seed)")
       }
     }
     #expect(expected["orders.csv"]?.count == 61 && (expected["findings.csv"]?.count ?? 0) > 20)
-  }
-
-  /// A run that is saved: whatever it decides, the next one could read.
-  private func audit(_ settings: Settings, _ asOf: Instant, _ folder: String) async throws -> [String: [[String]]] {
-    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    var plan = AuditPlan(
-      rules: settings.rules(asOf: asOf),
-      period: try Period(since: "2026-01-01", until: "2026-12-31", in: settings.timeZone), selection: Selection(),
-      staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
-    plan.lookedUpApps = []
-    let record = RunRecord(
-      runId: UUID().uuidString.lowercased(), command: "run", asOf: asOf, period: plan.period,
-      timeZone: settings.timeZoneName, configuration: settings.digest, isNightly: false, host: "here")
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await record.begin(session)
-    await session.close()
-    let audit = Audit(
-      settings: settings, plan: plan, faults: [:], stop: StopSignal(),
-      progress: WorkProgress(logger: logger, isQuiet: true))
-    _ = try await withBlockingThread { scope in
-      try audit.report(scope, destination: .exact(folder), saving: record) { _, _ in }
-    }
-    var tables: [String: [[String]]] = [:]
-    for name in ["orders", "findings", "users", "amounts", "refunds", "sandbox", "receipts"].map({ $0 + ".csv" }) {
-      tables[name] = try withoutHistory(try bytes(folder, name))
-    }
-    return tables
-  }
-
-  private func bytes(_ folder: String, _ name: String) throws -> Data {
-    try Data(contentsOf: URL(fileURLWithPath: folder + "/" + name))
-  }
-
-  /// The rows of a file without columns of history. No cell of these shops holds a quoted line break.
-  private func withoutHistory(_ content: Data) throws -> [[String]] {
-    let rows = String(decoding: content, as: UTF8.self).split(separator: "\r\n").map { line -> [String] in
-      var (cells, isQuoted) = ([""], false)
-      for character in line {
-        if character == "\"" { isQuoted.toggle() }
-        if character == ",", !isQuoted { cells.append("") } else { cells[cells.count - 1].append(character) }
-      }
-      return cells
-    }
-    let kept = rows.first.map { header in header.indices.filter { !Self.history.contains(header[$0]) } } ?? []
-    return rows.map { row in kept.map { row[$0] } }
   }
 
   // MARK: - Without a database

@@ -32,13 +32,19 @@ struct CrowdedShop {
   /// Fills a database of its own and returns the settings to audit it with.
   ///
   /// - Parameters:
+  ///   - database: an empty one; nil makes one.
   ///   - arrival: nil: all answers at once.
   ///   - audit: what each night but the last one does when its answers have come.
   mutating func load(
-    reports: String, arrival: Arrival? = nil, audit: (Settings, Instant) async throws -> Void = { _, _ in }
+    reports: String, database: String? = nil, arrival: Arrival? = nil,
+    audit: (Settings, Instant) async throws -> Void = { _, _ in }
   ) async throws -> Settings {
     var settings = Settings()
-    settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    if let database {
+      settings.databaseURL = database
+    } else {
+      settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    }
     settings.apps = [Settings.App(name: "game", bundleId: Self.bundle)]
     settings.channel = .verifyReceipt
     settings.testUsers = ["user-0"]

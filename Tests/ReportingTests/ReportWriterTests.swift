@@ -90,7 +90,8 @@ struct ReportWriterTests {
       }
       #expect(
         totals.map(\.name) == [
-          "orders read = sum over dispositions", "findings: opening + new - closed = closing",
+          "orders read = sum over dispositions", "orders read = rows of orders.csv",
+          "findings: opening + new - closed = closing",
         ])
       #expect(String(describing: ReportError.unbalanced(totals)).contains("41 is not 40"))
       let left = try FileManager.default.contentsOfDirectory(atPath: directory)

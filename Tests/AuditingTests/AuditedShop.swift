@@ -1,0 +1,64 @@
+import Foundation
+import Logging
+import Postgres
+import Reconciliation
+import Reporting
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Publishing
+@testable import Run
+
+extension CrowdedShop {
+  static let files = ["orders", "findings", "users", "amounts", "refunds", "sandbox", "receipts"].map { $0 + ".csv" }
+
+  /// Columns that tell when something was asked or first seen: history by their nature.
+  private static let history: Set<String> = [
+    "checked_at", "first_seen", "age_days", "status", "attempts", "last_attempt", "next_attempt",
+  ]
+
+  /// A run that is saved: whatever it decides, the next one could read.
+  ///
+  /// - Returns: its files without the columns of history.
+  @discardableResult
+  static func audit(_ settings: Settings, _ asOf: Instant, _ folder: String) async throws -> [String: [[String]]] {
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let plan = AuditPlan(
+      rules: settings.rules(asOf: asOf),
+      period: try Period(since: "2026-01-01", until: "2026-12-31", in: settings.timeZone), selection: Selection(),
+      staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
+    let record = RunRecord(
+      runId: UUID().uuidString.lowercased(), command: "run", asOf: asOf, period: plan.period,
+      timeZone: settings.timeZoneName, configuration: settings.digest, isNightly: false, host: "here")
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await record.begin(session)
+    await session.close()
+    let audit = Audit(
+      settings: settings, plan: plan, faults: [:], stop: StopSignal(),
+      progress: WorkProgress(logger: logger, isQuiet: true))
+    _ = try await withBlockingThread { scope in
+      try audit.report(scope, destination: .exact(folder), saving: record) { _, _ in }
+    }
+    var tables: [String: [[String]]] = [:]
+    for name in files { tables[name] = try withoutHistory(try bytes(folder, name)) }
+    return tables
+  }
+
+  static func bytes(_ folder: String, _ name: String) throws -> Data {
+    try Data(contentsOf: URL(fileURLWithPath: folder + "/" + name))
+  }
+
+  /// The rows of a file without columns of history. No cell of these shops holds a quoted line break.
+  private static func withoutHistory(_ content: Data) throws -> [[String]] {
+    let rows = String(decoding: content, as: UTF8.self).split(separator: "\r\n").map { line -> [String] in
+      var (cells, isQuoted) = ([""], false)
+      for character in line {
+        if character == "\"" { isQuoted.toggle() }
+        if character == ",", !isQuoted { cells.append("") } else { cells[cells.count - 1].append(character) }
+      }
+      return cells
+    }
+    let kept = rows.first.map { header in header.indices.filter { !history.contains(header[$0]) } } ?? []
+    return rows.map { row in kept.map { row[$0] } }
+  }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Run
+
+/// The shop's relations and our schema may be on two servers, one of them a hot standby: nothing joins the two.
+@Suite(.serialized) struct TwoStoresTests {
+  private func execute(_ url: String, _ sql: String) async throws {
+    let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
+    try await session.executeScript(sql)
+    await session.close()
+  }
+
+  @Test func aStandbyOfTheShopIsAuditedAndExplainedAsTheShopItself() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("stores-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let primary = try await PrivatePostgres.start()
+    var shop = CrowdedShop(seed: 8)
+    var settings = try await shop.load(reports: directory, database: try await primary.createDatabase())
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/one")
+
+    let standby = try await primary.startStandby()
+    try await standby.catchUp(with: primary)
+    let name = try #require(settings.databaseURL.split(separator: " ").last { $0.hasPrefix("dbname=") }).dropFirst(7)
+    settings.salesURL = standby.conninfo(database: String(name))
+    // From here on the shop's relations are on the standby alone, and the rest of our schema on the primary alone.
+    try await execute(standby.conninfo(database: "postgres"), "SELECT pg_wal_replay_pause()")
+    try await execute(settings.databaseURL, "DROP SCHEMA sales CASCADE")
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/two")
+    for file in CrowdedShop.files {
+      #expect(try CrowdedShop.bytes(directory + "/one", file) == CrowdedShop.bytes(directory + "/two", file), "\(file)")
+    }
+    for id in shop.orderIds.prefix(10) {
+      _ = try await Explain(settings: settings).dossier(Identifier(id), asOf: CrowdedShop.asOf)
+    }
+    await #expect(throws: Explain.Missing.self) {
+      try await Explain(settings: settings).dossier("no such order", asOf: CrowdedShop.asOf)
+    }
+  }
+
+  @Test func aViewThatHidesRowsFromTheStreamAloneIsFoundOut() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("hiding-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    var shop = CrowdedShop(seed: 9)
+    let settings = try await shop.load(reports: directory)
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/whole")
+    try await execute(
+      settings.databaseURL,
+      """
+      ALTER SCHEMA sales RENAME TO shop;
+      CREATE SCHEMA sales;
+      CREATE VIEW sales.receipts AS SELECT * FROM shop.receipts;
+      CREATE VIEW sales.deliveries AS SELECT * FROM shop.deliveries;
+      CREATE VIEW sales.orders AS SELECT * FROM shop.orders
+      WHERE current_query() NOT LIKE '%ORDER BY%' OR order_id <> 'order-7'
+      """)
+    do {
+      try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/hidden")
+      Issue.record("an order was hidden and nobody noticed")
+    } catch let error as ReportError {
+      #expect(ExitStatus(for: error) == .internalError)
+      #expect("\(error)".contains("60") && "\(error)".contains("59"), "\(error)")
+    }
+    #expect(!FileManager.default.fileExists(atPath: directory + "/hidden"))
+  }
+
+  /// Rows that a view gives twice, ids that exist twice: each is reported, none is counted twice.
+  @Test func aSecondRowOfOneIdIsABadRowWhicheverComesFirst() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("twice-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    var shop = CrowdedShop(seed: 10)
+    let settings = try await shop.load(reports: directory)
+    var reports: [[String: [[String]]]] = []
+    for (number, order) in ["ASC", "DESC"].enumerated() {
+      try await execute(
+        settings.databaseURL,
+        """
+        \(number == 0 ? "ALTER SCHEMA sales RENAME TO shop; CREATE SCHEMA sales;" : "DROP SCHEMA sales CASCADE; CREATE SCHEMA sales;")
+        CREATE VIEW sales.deliveries AS SELECT * FROM shop.deliveries;
+        CREATE VIEW sales.receipts AS SELECT * FROM (
+          SELECT * FROM shop.receipts UNION ALL SELECT * FROM shop.receipts WHERE receipt_id < 'r2') r
+        ORDER BY received_at \(order);
+        CREATE VIEW sales.orders AS SELECT * FROM (
+          SELECT * FROM shop.orders
+          UNION ALL SELECT order_id, 'another', bundle_id, product_id, quantity, amount + 1, currency, status, transaction_id,
+            app_account_token, created_at, verified_at, updated_at FROM shop.orders WHERE order_id IN ('order-3', 'order-4')) o
+        ORDER BY user_id \(order)
+        """)
+      reports.append(try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/\(number)"))
+    }
+    #expect(reports[0] == reports[1])
+    let bad = reports[0]["findings.csv"]?.filter { $0.contains("bad_row") } ?? []
+    #expect(bad.contains { $0.contains { $0.contains("order_id is not unique") } })
+    #expect(bad.contains { $0.contains { $0.contains("receipt_id is not unique") } })
+    #expect(reports[0]["orders.csv"]?.count == 63)
+  }
+}
