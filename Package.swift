@@ -106,7 +106,7 @@ let package = Package(
         .embedInCode("Migrations/0003_lookups.sql"),
         .embedInCode("Migrations/0004_people_and_adjustments.sql"),
         .embedInCode("Migrations/0005_dispatches.sql"),
-        .embedInCode("Migrations/0006_facts_alone.sql"),
+        .embedInCode("Migrations/0006_facts_alone.sql"), .embedInCode("Migrations/0007_asking.sql"),
         .embedInCode("Migrations/0008_people_and_changes.sql"),
       ],
       swiftSettings: strict),

@@ -2,29 +2,61 @@ import AppStore
 import AuditStore
 import Postgres
 import Reconciliation
+import Run
 
-/// Stores answers as they come: evidence, the fold of it, and when to ask again, in one transaction a batch.
-///
-/// While one batch is being written the next one gathers, so an answer waits for one commit at most.
+/// Stores answers: evidence, the fold of it, what is known of each check by now and when it is due, in one transaction a
+/// batch.
 package struct AnswerWriter: Sendable {
-  private let session: PostgresSession
+  private let session: OpenSession
   private let asOf: Instant
   private let runId: String
+  private let settings: Settings
 
-  package init(session: PostgresSession, asOf: Instant, runId: String) {
+  package init(session: OpenSession, asOf: Instant, runId: String, settings: Settings) {
     self.session = session
     self.asOf = asOf
     self.runId = runId
+    self.settings = settings
   }
 
-  /// Stores a batch: all of it or nothing.
+  private var table: CheckTable { CheckTable(policy: settings.duenessPolicy) }
+  private var needs: LookupNeeds { LookupNeeds(table: table, bundleIds: settings.serverAPIApps, asOf: asOf) }
+
+  /// Stores a batch: all of it, or of what cannot be stored that it was answered. One value that no column takes costs its
+  /// own answer and no other.
   package func write(_ results: [CheckResult]) async throws {
     if results.isEmpty { return }
-    try await session.transaction { connection in
-      // Folding reads what others may be adding: one writer at a time.
-      try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
-      try store(results, on: connection)
+    do {
+      try await session.run { session, mayBeStored in
+        try await session.transaction { connection in
+          // Folding reads what others may be adding: one writer at a time.
+          try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
+          // A connection that was lost at the end leaves open whether the batch was stored.
+          if mayBeStored, try isStored(results, on: connection) { return }
+          try store(results, on: connection)
+        }
+      }
+    } catch {
+      guard Failure(error).remedy == .park else { throw error }
+      guard results.count > 1 else { return try await park(results[0], because: error) }
+      let middle = results.count / 2
+      try await write(Array(results[..<middle]))
+      try await write(Array(results[middle...]))
     }
+  }
+
+  private func park(_ result: CheckResult, because error: any Error) async throws {
+    // What was parked and cannot be stored either is no matter of its values.
+    if result.facts.isEmpty, result.outcome == .review || result.outcome == .pending { throw error }
+    try await write([result.parked])
+  }
+
+  private func isStored(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws -> Bool {
+    guard let answered = results.first(where: { $0.outcome != .pending }) else { return false }
+    return try connection.execute(
+      "SELECT EXISTS (SELECT 1 FROM night_audit.answers WHERE subject_kind = $1 AND subject_id = $2 AND run_id = $3::uuid)",
+      [.text(answered.subject.kind.rawValue), .text(answered.subject.id.text), .text(runId)]
+    ).single().bool(0)
   }
 
   private func store(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws {
@@ -41,14 +73,53 @@ package struct AnswerWriter: Sendable {
     let records = try EvidenceTable.fold(Set(links.map(\.key)), on: connection)
     try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
     try TransactionLink.write(links, on: connection)
-    try noteFacts(results.filter { $0.outcome == .pending }, on: connection)
+    try noteFacts(results.filter { $0.outcome == .pending }, areAnswers: false, on: connection)
     let answered = results.filter { $0.outcome != .pending }
+    if answered.isEmpty { return }
     try recordAnswers(answered, on: connection)
-    try updateChecks(answered, on: connection)
+    try noteFacts(answered, areAnswers: true, on: connection)
+    var first = FirstAnswersTable(asOf: asOf)
+    try table.save(answered.map { row(after: $0, &first) }, on: connection)
+    try first.add(on: connection)
+    try needs.decide(answered.compactMap(candidate), on: connection)
+  }
+
+  /// What is known of a check by now. A first answer that accuses is held until the night is over: it may be one of too
+  /// many.
+  private func row(after result: CheckResult, _ first: inout FirstAnswersTable) -> CheckRow {
+    var row = result.context.row
+    row.app = result.app ?? row.app
+    row.fingerprint = result.context.fingerprint ?? row.fingerprint
+    let isFirst = row.history.answeredAt == nil || row.history.reason == .systemic
+    let isOffline = result.channel == .offline
+    row.held = nil
+    if isFirst, result.outcome != .unanswered {
+      let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
+      first.note(app: row.app ?? "", refusal)
+      if let refusal {
+        row.held = CheckRow.Held(refusal: refusal, outcome: result.outcome, reason: result.reason)
+        row.history.note(.review, reason: .systemic, isOffline: isOffline, asOf: asOf)
+        return row
+      }
+    }
+    row.history.note(
+      result.outcome, reason: result.reason, isOffline: isOffline, saidAt: result.answeredAt, asOf: asOf)
+    return row
+  }
+
+  /// The order whose named transaction a receipt should have settled.
+  private func candidate(_ result: CheckResult) -> LookupNeeds.Candidate? {
+    guard result.subject.kind == .receipt, result.outcome != .unanswered, let orderId = result.orderId,
+      let named = result.context.namedTransactionId, !named.isEmpty,
+      let bundleId = result.context.bundleId ?? (settings.apps.count == 1 ? settings.apps[0].bundleId : nil)
+    else { return nil }
+    let history = result.context.row.history
+    return LookupNeeds.Candidate(
+      orderId: orderId, bundleId: bundleId, transactionId: named,
+      dated: result.context.orderCreatedAt ?? history.dated, isUrgent: history.isUrgent)
   }
 
   private func recordAnswers(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws {
-    if results.isEmpty { return }
     try connection.execute(
       """
       INSERT INTO night_audit.answers
@@ -60,23 +131,29 @@ package struct AnswerWriter: Sendable {
         .text(runId), .timestamp(asOf.microseconds), .textArray(results.map(\.subject.kind.rawValue)),
         .textArray(results.map(\.subject.id.text)), .textArray(results.map(\.channel.rawValue)),
         .textArray(results.map(\.outcome.rawValue)), .textArray(results.map { $0.reason?.rawValue }),
-        .textArray(results.map { $0.environment?.rawValue }), .intArray(results.map { $0.appleStatus.map(Int64.init) }),
+        .textArray(results.map { $0.environment?.rawValue }),
+        .intArray(results.map { $0.appleStatus.flatMap(Int32.init(exactly:)).map(Int64.init) }),
         .intArray(results.map { Int64($0.facts.count) }),
       ])
   }
 
-  /// What came before the answer is complete leaves the check as due as it was, and its lease where it is.
-  private func noteFacts(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws {
+  /// What came before the answer is complete leaves the check as due as it was, and with its worker.
+  private func noteFacts(
+    _ results: [CheckResult], areAnswers: Bool, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
     if results.isEmpty { return }
     try connection.execute(
       """
       UPDATE night_audit.receipt_checks c SET
         payload_kind = coalesce(told.payload_kind, c.payload_kind), environment = coalesce(told.environment, c.environment),
-        channel = coalesce(c.channel, told.channel), bundle_id = coalesce(told.bundle_id, c.bundle_id),
+        channel = CASE WHEN $10 THEN told.channel ELSE coalesce(c.channel, told.channel) END,
+        bundle_id = coalesce(told.bundle_id, c.bundle_id),
+        apple_status = CASE WHEN $10 THEN told.apple_status ELSE c.apple_status END,
         signed_transaction_id = coalesce(told.signed_transaction_id, c.signed_transaction_id),
-        brought_count = greatest(c.brought_count, told.brought_count)
-      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[])
-        AS told (subject_kind, subject_id, payload_kind, channel, environment, bundle_id, signed_transaction_id, brought_count)
+        brought_count = greatest(c.brought_count, told.brought_count), worker = CASE WHEN $10 THEN NULL ELSE c.worker END
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[])
+        AS told (subject_kind, subject_id, payload_kind, channel, environment, bundle_id, signed_transaction_id,
+          brought_count, apple_status)
       WHERE c.subject_kind = told.subject_kind AND c.subject_id = told.subject_id
       """,
       [
@@ -85,46 +162,8 @@ package struct AnswerWriter: Sendable {
         .textArray(results.map { $0.environment?.rawValue }), .textArray(results.map { $0.bundleId?.storable }),
         .textArray(results.map { $0.signedTransactionId?.storable }),
         .intArray(results.map { Int64($0.broughtCount) }),
-      ])
-  }
-
-  /// The schedule counts failures in a row. What was answered stays answered while Apple is silent.
-  private func updateChecks(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws {
-    if results.isEmpty { return }
-    let waits = (1...4).map { RetrySchedule.span(afterAttempt: $0).microseconds / 1_000_000 }
-    try connection.execute(
-      """
-      UPDATE night_audit.receipt_checks c SET
-        attempts = now.attempts, last_attempt = $1,
-        next_attempt = CASE told.next WHEN 'schedule' THEN $1 + make_interval(secs => ($2::bigint[])[least(4, now.attempts)])
-          WHEN 'night' THEN $1 + make_interval(secs => ($2::bigint[])[4]) END,
-        outcome = CASE WHEN now.is_kept THEN c.outcome ELSE told.outcome END,
-        reason = CASE WHEN now.is_kept THEN c.reason ELSE told.reason END,
-        payload_kind = coalesce(told.payload_kind, c.payload_kind), channel = told.channel,
-        environment = coalesce(told.environment, c.environment), bundle_id = coalesce(told.bundle_id, c.bundle_id),
-        apple_status = told.apple_status,
-        answered_at = CASE WHEN told.outcome = 'unanswered' THEN c.answered_at ELSE coalesce(told.answered_at, $1) END,
-        signed_transaction_id = coalesce(told.signed_transaction_id, c.signed_transaction_id),
-        brought_count = greatest(c.brought_count, told.brought_count), leased_by = NULL, leased_until = NULL
-      FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::int[],
-        $12::text[], $13::int[], $14::text[], $15::timestamptz[]) AS told (subject_kind, subject_id, payload_kind, outcome,
-        reason, channel, environment, bundle_id, apple_status, signed_transaction_id, brought_count, next, answered_at)
-      JOIN night_audit.receipt_checks before USING (subject_kind, subject_id)
-      CROSS JOIN LATERAL (
-        SELECT
-          CASE WHEN before.outcome IN ('verified', 'rejected', 'review', 'not_found') AND before.next_attempt IS NULL THEN 1
-            ELSE before.attempts + 1 END AS attempts,
-          told.outcome = 'unanswered' AND before.outcome IN ('verified', 'review', 'not_found') AS is_kept) AS now
-      WHERE c.subject_kind = told.subject_kind AND c.subject_id = told.subject_id
-      """,
-      [
-        .timestamp(asOf.microseconds), .intArray(waits), .textArray(results.map(\.subject.kind.rawValue)),
-        .textArray(results.map(\.subject.id.text)), .textArray(results.map { $0.kind?.rawValue }),
-        .textArray(results.map(\.outcome.rawValue)), .textArray(results.map { $0.reason?.rawValue }),
-        .textArray(results.map(\.channel.rawValue)), .textArray(results.map { $0.environment?.rawValue }),
-        .textArray(results.map { $0.bundleId?.storable }), .intArray(results.map { $0.appleStatus.map(Int64.init) }),
-        .textArray(results.map { $0.signedTransactionId?.storable }), .intArray(results.map { Int64($0.broughtCount) }),
-        .textArray(results.map(\.next.rawValue)), .timestampArray(results.map { $0.answeredAt?.microseconds }),
+        .intArray(results.map { $0.appleStatus.flatMap(Int32.init(exactly:)).map(Int64.init) }),
+        .bool(areAnswers),
       ])
   }
 }

@@ -13,9 +13,12 @@ package protocol AppleChannel: Sendable {
   /// Puts one question. Throws only when the task is cancelled before there is an answer.
   func ask(_ question: Question) async throws(CancellationError) -> ChannelAnswer
 
+  /// Makes the next question with a credential made anew: the one before was refused.
+  func renewCredential() async
+
   /// What the answers mean for the check.
   ///
-  /// - Parameter answers: one for each of its questions, in order; none of them a fault of ours.
+  /// - Parameter answers: one for each of its questions, in order.
   func result(of check: JudgedCheck, answers: [ChannelAnswer]) -> CheckResult
 }
 
@@ -34,6 +37,14 @@ package struct Question: Hashable, Sendable {
   package init(_ matter: Matter, first: AppleHost) {
     self.matter = matter
     self.first = first
+  }
+
+  /// Whether the payload goes along.
+  var carriesPayload: Bool {
+    switch matter {
+    case .receipt: true
+    case .transaction: false
+    }
   }
 
   /// Production, unless it is known to be from the sandbox.
@@ -56,8 +67,9 @@ package struct ChannelAnswer: Hashable, Sendable {
     /// A person must look.
     case review
     case silent(Silence)
-    /// Our own fault, with the remedy: nothing follows from it about any check of the app.
-    case fault(String)
+    /// Our credential or our request is refused. Nothing follows about what was asked; whether it is more than one
+    /// question's trouble others tell.
+    case fault(AppleFault)
   }
 
   package var meaning: Meaning
@@ -72,6 +84,8 @@ package struct ChannelAnswer: Hashable, Sendable {
   package var toldAt: Instant?
   /// The whole of verifyReceipt's answer to a genuine receipt.
   package var receipt: VerifiedReceipt?
+  /// Why a part of the answer is missing: what there is is evidence, and no answer yet.
+  package var missing: Silence?
 
   package init(_ meaning: Meaning) { self.meaning = meaning }
 
@@ -84,7 +98,7 @@ package struct ChannelAnswer: Hashable, Sendable {
     case .accountGone: meaning = .accountGone
     case .review: meaning = .review
     case .unanswered(let silence): meaning = .silent(silence)
-    case .fault(let fault): meaning = .fault(fault.message)
+    case .fault(let fault): meaning = .fault(fault)
     }
     appleStatus = answer.appleStatus
     httpStatus = answer.httpStatus
@@ -100,7 +114,7 @@ package struct ChannelAnswer: Hashable, Sendable {
     case .notFound, .malformedId: meaning = .unknown
     case .accountGone: meaning = .accountGone
     case .unanswered(let silence): meaning = .silent(silence)
-    case .fault(let fault): meaning = .fault(fault.message)
+    case .fault(let fault): meaning = .fault(fault)
     }
     appleStatus = answer.trail.errorCode
     httpStatus = answer.trail.httpStatus
@@ -109,31 +123,51 @@ package struct ChannelAnswer: Hashable, Sendable {
   }
 
   /// Takes in what Apple says about the subscription that the transaction belongs to. Without an answer about it the
-  /// transaction is known all the same.
+  /// transaction is known all the same, and the question stays unanswered.
   package mutating func add(_ answer: SubscriptionAnswer) {
     asked += answer.trail.asked
     warnings += answer.trail.warnings
+    missing = answer.silence
     switch (answer.outcome, meaning) {
     case (.found(let statuses), .genuine(let environment, let bundleId, let facts)):
       let latest = statuses.map(\.transaction.fact).filter { $0.environment == environment }
       meaning = .genuine(environment: environment, bundleId: bundleId, facts: facts + latest)
-    case (.fault(let fault), _): meaning = .fault(fault.message)
-    case (.unanswered(let silence), _):
-      warnings.append("Apple did not say how a subscription stands; its grace period is unknown: \(silence.detail)")
-    case (.found, _), (.notFound, _), (.malformedId, _), (.accountGone, _): break
+    case (.fault(let fault), _): meaning = .fault(fault)
+    case (.unanswered, _), (.found, _), (.notFound, _), (.malformedId, _), (.accountGone, _): break
     }
   }
 
   /// What the answer says about the health of the side that was asked last. Rate limiting is not an illness: the gate
   /// deals with it.
   var health: CircuitBreaker.CallResult {
-    guard case .silent(let silence) = meaning else { return asked.isEmpty ? .abandoned : .success }
+    guard let silence else { return asked.isEmpty ? .abandoned : .success }
     return silence.reason == .rateLimited ? .abandoned : .failure
+  }
+
+  /// Why there is no answer, or no whole one; nil for an answer.
+  var silence: Silence? {
+    if case .silent(let silence) = meaning { return silence }
+    return missing
+  }
+
+  /// What Apple accepted when it gave the answer, nil standing for the request itself. The secret is looked at only where a
+  /// subscription of the app is concerned.
+  func accepted(bundleId: String) -> [AppleFault.Credential?] {
+    if asked.isEmpty { return [] }
+    switch meaning {
+    case .genuine(_, let proven, let facts):
+      guard receipt != nil else { return [nil, .serverAPIKey] }
+      return proven == bundleId && facts.contains { $0.expiresDate != nil } ? [nil, .sharedSecret] : [nil]
+    case .unknown: return [nil, .serverAPIKey]
+    case .forged, .accountGone, .review: return [nil]
+    case .silent, .fault: return []
+    }
   }
 
   /// Apple's passing troubles are often gone a moment later. A timeout has already cost its time.
   var isWorthAnotherTry: Bool {
-    guard case .silent(let silence) = meaning else { return false }
+    // When Apple says when to come back, that is not now.
+    guard let silence, silence.retryAfter == nil || silence.reason == .rateLimited else { return false }
     switch silence.reason {
     case .appleError, .rateLimited: return true
     case .unreachable: return silence.detail != "timeout"

@@ -3,6 +3,24 @@ import Foundation
 import Reconciliation
 import Run
 
+/// How fast Apple is asked, and how long there is for it.
+package struct Pace: Sendable {
+  package let night: NightTime
+  private let rates: SharedRates?
+
+  /// - Parameter rates: who keeps the rates for all workers; nil: this process alone.
+  package init(night: NightTime = NightTime(), rates: SharedRates? = nil) {
+    self.night = night
+    self.rates = rates
+  }
+
+  /// The door of one interface of an app.
+  func gate(app: String, side: AppleHost, interface: String, rate: Double?) -> RateGate {
+    RateGate(
+      rate: rate, night: night, shared: rates?.turns(app: app, side: side, interface: interface, rate: rate))
+  }
+}
+
 /// What is made of an app's configuration to speak with Apple. Made once per app and run: a client holds the token and the
 /// rate limits of its app.
 package enum AppleClients {
@@ -14,16 +32,16 @@ package enum AppleClients {
   /// - Throws: `ConfigurationError` for what is missing, cannot be read or cannot work.
   package static func channel(
     of app: Settings.App, settings: Settings, transport: HTTPTransport, roots: TrustedRoots?, asOf: Instant,
-    now: @escaping @Sendable () -> Instant
+    pace: Pace = Pace(), now: @escaping @Sendable () -> Instant
   ) throws -> any AppleChannel {
     switch settings.effectiveChannel(of: app) {
     case .auto, .verifyReceipt:
       return VerifyReceiptChannel(
-        app: app, client: try verifyReceipt(settings: settings, transport: transport, now: now),
+        app: app, client: try verifyReceipt(of: app, settings: settings, transport: transport, pace: pace, now: now),
         sharedSecret: try app.sharedSecretFile.map { try SecretFile.read($0, key: "app.\(app.name).sharedSecretFile") })
     case .serverApi:
       let client = try serverAPI(
-        of: app, settings: settings, transport: transport, roots: roots ?? TrustedRoots.none, now: now)
+        of: app, settings: settings, transport: transport, roots: roots ?? TrustedRoots.none, pace: pace, now: now)
       let policy = ServerAPIChannel.Policy(
         asOf: asOf, refundWindow: settings.refundWindow, notFoundGrace: settings.notFoundGrace)
       return ServerAPIChannel(app: app, client: client, policy: policy)
@@ -34,16 +52,20 @@ package enum AppleClients {
   ///
   /// - Throws: `ConfigurationError` for a URL that receipts may not travel to.
   package static func verifyReceipt(
-    settings: Settings, transport: HTTPTransport, now: @escaping @Sendable () -> Instant
+    of app: Settings.App, settings: Settings, transport: HTTPTransport, pace: Pace = Pace(),
+    now: @escaping @Sendable () -> Instant
   ) throws(ConfigurationError) -> VerifyReceiptClient {
     let rate = settings.rate
+    func gate(_ side: AppleHost, _ rate: Double?) -> RateGate {
+      pace.gate(app: app.bundleId, side: side, interface: "verifyReceipt", rate: rate)
+    }
     return VerifyReceiptClient(
       transport: transport,
       production: .init(
-        url: try endpoint(settings.verifyReceiptURL, "appstore.verifyReceiptUrl"), gate: RateGate(rate: rate)),
+        url: try endpoint(settings.verifyReceiptURL, "appstore.verifyReceiptUrl"), gate: gate(.production, rate)),
       sandbox: .init(
         url: try endpoint(settings.verifyReceiptSandboxURL, "appstore.verifyReceiptSandboxUrl"),
-        gate: RateGate(rate: rate.map { $0 * ServerAPIHost.sandboxShare })),
+        gate: gate(.sandbox, rate.map { $0 * ServerAPIHost.sandboxShare })),
       version: Version.current, now: now)
   }
 
@@ -53,7 +75,7 @@ package enum AppleClients {
   /// - Throws: `ConfigurationError` for a key that is missing, cannot be read or cannot work, or a URL that tokens may
   ///   not travel to.
   package static func serverAPI(
-    of app: Settings.App, settings: Settings, transport: HTTPTransport, roots: TrustedRoots,
+    of app: Settings.App, settings: Settings, transport: HTTPTransport, roots: TrustedRoots, pace: Pace = Pace(),
     now: @escaping @Sendable () -> Instant
   ) throws(ConfigurationError) -> ServerAPIClient {
     let rate = settings.rate
@@ -62,8 +84,13 @@ package enum AppleClients {
     let credentials = try credentials(of: app)
     do throws(ServerAPICredentialsError) {
       return try ServerAPIClient(
-        transport: transport, production: ServerAPIHost(url: production, requestsPerSecond: rate),
-        sandbox: ServerAPIHost(url: sandbox, requestsPerSecond: rate.map { $0 * ServerAPIHost.sandboxShare }),
+        transport: transport,
+        production: ServerAPIHost(url: production, requestsPerSecond: rate) {
+          pace.gate(app: app.bundleId, side: .production, interface: $0.rawValue, rate: $1)
+        },
+        sandbox: ServerAPIHost(url: sandbox, requestsPerSecond: rate.map { $0 * ServerAPIHost.sandboxShare }) {
+          pace.gate(app: app.bundleId, side: .sandbox, interface: $0.rawValue, rate: $1)
+        },
         credentials: credentials, verifier: JWSVerifier(roots: roots), version: Version.current, now: now)
     } catch {
       throw ConfigurationError(key: "app.\(app.name).\(key(of: error))", problem: "\(error)")

@@ -1,12 +1,12 @@
 import AppStore
-import AuditStore
 import Reconciliation
 import Synchronization
 
 /// Who may still be asked: a circuit breaker for each app and side, and what has ended an app's re-check for good.
 ///
-/// One app's outage, or its refused key, stops that app only.
-final class AskingGate: Sendable {
+/// One app's outage, or its refused key, stops that app only. While an app is silent it is tried again at growing
+/// intervals; only the night's end gives it up.
+package final class AskingGate: Sendable {
   /// One app on one side.
   struct Lane: Hashable, Sendable {
     var app: String
@@ -26,54 +26,26 @@ final class AskingGate: Sendable {
     case over
   }
 
-  private struct Health {
-    var breaker: CircuitBreaker
-    /// When the breaker first opened without closing since.
-    var openSince: Duration?
-    var hasGivenUp = false
+  /// What is on trial: a credential of an app, or with nil the requests about it.
+  private struct Accused: Hashable {
+    var app: String
+    var credential: AppleFault.Credential?
   }
 
   private struct State {
-    private var lanes: [Lane: Health] = [:]
-    var faults: [String: String]
-
-    init(faults: [String: String]) { self.faults = faults }
-
-    mutating func with<Value>(_ lane: Lane, _ body: (inout Health) -> Value) -> Value {
-      var policy = CircuitBreaker.Policy()
-      // A night has a deadline: probe soon, and give up while there is still time for the report.
-      policy.firstPause = .seconds(2)
-      policy.longestPause = .seconds(16)
-      return body(&lanes[lane, default: Health(breaker: CircuitBreaker(policy: policy))])
-    }
-
-    /// Without production hardly anything of an app can be asked.
-    func hasGivenUp(_ app: String) -> Bool { lanes[Lane(app: app, side: .production)]?.hasGivenUp ?? false }
-
-    func outage(of apps: [String]) -> String? {
-      let given = apps.filter { app in
-        AppleHost.allCases.contains { lanes[Lane(app: app, side: $0)]?.hasGivenUp ?? false }
-      }
-      guard !given.isEmpty else { return nil }
-      let names = apps.count > 1 ? " about \(given.sorted().joined(separator: ", "))" : ""
-      return "Apple did not answer for \(AskingGate.patience.components.seconds) seconds\(names)"
-    }
+    var breakers: [Lane: CircuitBreaker] = [:]
+    var trials: [Accused: CredentialTrial<AppleFault.Kind>] = [:]
+    var faults: [String: String] = [:]
   }
-
-  /// An outage that lasts this long ends the app's re-check; what was not asked stays due.
-  static let patience = Duration.seconds(30)
 
   private let apps: [String]
   private let clock: RateGate.Clock
-  private let state: Mutex<State>
+  private let state = Mutex(State())
 
-  /// - Parameters:
-  ///   - apps: the names of all apps.
-  ///   - faults: apps that are not asked any more, with the remedy.
-  init(apps: [String], faults: [String: String] = [:], clock: RateGate.Clock = .continuous) {
+  /// - Parameter apps: the names of all apps.
+  package init(apps: [String], clock: RateGate.Clock = .continuous) {
     self.apps = apps
     self.clock = clock
-    state = Mutex(State(faults: faults))
   }
 
   /// Asks for the right to put a question.
@@ -81,13 +53,9 @@ final class AskingGate: Sendable {
     let now = clock.uptime()
     return state.withLock { state in
       if state.faults[lane.app] != nil { return .over }
-      return state.with(lane) { health in
-        if let since = health.openSince, now - since > Self.patience { health.hasGivenUp = true }
-        if health.hasGivenUp { return .over }
-        switch health.breaker.admit(now: now) {
-        case .granted(let permit): return .granted(Permit(lane: lane, permit: permit))
-        case .refused(let wait): return .refused(wait: wait)
-        }
+      switch state.breakers[lane, default: CircuitBreaker()].admit(now: now) {
+      case .granted(let permit): return .granted(Permit(lane: lane, permit: permit))
+      case .refused(let wait): return .refused(wait: wait)
       }
     }
   }
@@ -98,10 +66,8 @@ final class AskingGate: Sendable {
   /// Takes in what an answer says about the lanes that were asked.
   ///
   /// - Returns: the lane that holds its requests back from now on, if any.
-  func note(_ answer: ChannelAnswer, _ permit: Permit) -> Lane? {
-    if case .fault(let remedy) = answer.meaning {
-      state.withLock { $0.faults[permit.lane.app] = $0.faults[permit.lane.app] ?? remedy }
-    }
+  func note(_ answer: ChannelAnswer, _ permit: Permit, bundleId: String = "") -> Lane? {
+    for credential in answer.accepted(bundleId: bundleId) { accept(credential, of: permit.lane.app) }
     // A question that went on to the other side was answered by the first one.
     guard let last = answer.asked.last, last != permit.lane.side else { return record(answer.health, permit) }
     _ = record(.success, permit)
@@ -111,31 +77,54 @@ final class AskingGate: Sendable {
     return record(.failure, other)
   }
 
+  /// Apple has accepted a credential of the app, or with nil a request about it.
+  package func accept(_ credential: AppleFault.Credential?, of app: String) {
+    state.withLock { $0.trials[Accused(app: app, credential: credential), default: CredentialTrial()].accept() }
+  }
+
+  /// Takes in that a question was refused with its credential.
+  ///
+  /// - Parameters:
+  ///   - id: what was asked about.
+  ///   - isSecondTime: whether it was refused before, and asked again with a fresh token.
+  package func refuse(
+    _ fault: AppleFault, app: String, id: String, isSecondTime: Bool
+  ) -> CredentialTrial<AppleFault.Kind>.Step {
+    state.withLock { state in
+      let accused = Accused(app: app, credential: fault.credential)
+      let step = state.trials[accused, default: CredentialTrial()].refuse(
+        fault.kind, id: id, isSecondTime: isSecondTime)
+      if step == .endApp { state.faults[app] = state.faults[app] ?? fault.message }
+      return step
+    }
+  }
+
   private func record(_ result: CircuitBreaker.CallResult, _ permit: Permit) -> Lane? {
     let now = clock.uptime()
     return state.withLock { state in
-      state.with(permit.lane) { health in
-        health.breaker.record(result, permit: permit.permit, now: now)
-        let wasOpen = health.openSince != nil
-        health.openSince = health.breaker.isOpen ? health.openSince ?? now : nil
-        return health.breaker.isOpen && !wasOpen ? permit.lane : nil
-      }
+      let wasOpen = state.breakers[permit.lane]?.isOpen ?? false
+      state.breakers[permit.lane, default: CircuitBreaker()].record(result, permit: permit.permit, now: now)
+      return !wasOpen && state.breakers[permit.lane]?.isOpen ?? false ? permit.lane : nil
     }
   }
 
   /// Faults of ours by app, with the remedy.
-  var faults: [String: String] { state.withLock { $0.faults } }
+  package var faults: [String: String] { state.withLock { $0.faults } }
 
   /// Why every app's asking has ended; nil as long as one may still be asked.
   var end: String? {
     state.withLock { state in
-      let ended = apps.filter { state.faults[$0] != nil || state.hasGivenUp($0) }
-      guard ended.count == apps.count else { return nil }
-      return state.faults.count == apps.count
-        ? "the configuration of every app is refused by Apple" : state.outage(of: apps)
+      !apps.isEmpty && apps.allSatisfy { state.faults[$0] != nil }
+        ? "the configuration of every app is refused by Apple" : nil
     }
   }
 
-  /// What outage ended an app's asking before everything was asked; nil when none did.
-  var outage: String? { state.withLock { $0.outage(of: apps) } }
+  /// The apps that Apple does not answer about now.
+  var silent: [String] {
+    state.withLock { state in
+      apps.filter { app in
+        AppleHost.allCases.contains { state.breakers[Lane(app: app, side: $0)]?.isOpen ?? false }
+      }.sorted()
+    }
+  }
 }

@@ -4,115 +4,162 @@ import Postgres
 import Reconciliation
 import Run
 import SalesStore
+import Synchronization
 
 /// The queue of things to ask Apple about: `night_audit.receipt_checks`, shared by all workers of a database.
+///
+/// What is due stands in one index, in the order in which it is asked about. What a worker has taken is its own while its
+/// session lives.
 package struct CheckQueue: Sendable {
-  private let session: PostgresSession
-  private let sales: SalesRows
-  private let settings: Settings
-  private let asOf: Instant
-  private let runId: String
-  private let condition: String
-  /// A condition on receipts of `receipt_checks` aliased `c`, with `$1` the as-of.
-  private let isCritical: String
-  private var lookups: LookupQueue
-  private let critical: Set<CheckSubject>
+  let store: OpenSession
+  let source: ProofSource
+  let settings: Settings
+  let asOf: Instant
+  let worker: Worker
+  private let selection: Selection
+  /// What filters list; nil when nothing is filtered.
+  private let listed: Listed?
 
+  private final class Listed: Sendable {
+    struct Values {
+      var subjects: [CheckSubject]?
+      /// Where the next claim begins.
+      var position = 0
+    }
+    let values = Mutex(Values())
+  }
+
+  /// Opens the queue for one worker.
+  ///
   /// - Parameters:
-  ///   - runId: who holds the leases.
+  ///   - connect: opens a session on our own store.
+  ///   - connectSales: opens one on the shop's.
   ///   - selection: narrows what is asked about.
-  ///   - critical: what critical findings rest on; it is due once more when its answer is older than this run.
-  package init(
-    session: PostgresSession, settings: Settings, asOf: Instant, runId: String, selection: Selection,
-    critical: Set<CheckSubject> = []
-  ) throws(PostgresError) {
-    self.critical = critical
-    self.session = session
+  package static func open(
+    settings: Settings, asOf: Instant, selection: Selection,
+    connect: @escaping @Sendable () async throws -> PostgresSession,
+    connectSales: @escaping @Sendable () async throws -> PostgresSession
+  ) async throws -> CheckQueue {
+    let first = OpenSession(open: connect)
+    let worker = try await first.run { session, _ in try await Worker.next(session) }
+    await first.close()
+    let store = OpenSession {
+      let session = try await connect()
+      try await worker.hold(session)
+      return session
+    }
+    let source = ProofSource(
+      session: OpenSession(open: connectSales), sales: try SalesRows(schema: settings.salesSchema))
+    return CheckQueue(
+      store: store, source: source, settings: settings, asOf: asOf, worker: worker, selection: selection)
+  }
+
+  private init(
+    store: OpenSession, source: ProofSource, settings: Settings, asOf: Instant, worker: Worker, selection: Selection
+  ) {
+    self.store = store
+    self.source = source
     self.settings = settings
     self.asOf = asOf
-    self.runId = runId
-    sales = try SalesRows(schema: settings.salesSchema)
-    let onlyBundleId = settings.apps.count == 1 ? settings.apps[0].bundleId : nil
-    condition = try selection.receiptCondition(sales, onlyBundleId: onlyBundleId)
-    lookups = LookupQueue(
-      sales: sales, bundleIds: settings.serverAPIApps, onlyBundleId: onlyBundleId,
-      condition: try selection.orderCondition(onlyBundleId: onlyBundleId),
-      horizon: asOf - max(settings.lookback, settings.refundWindow))
-    isCritical = try CriticalEvidence.condition(on: critical, of: .receipt)
-    lookups.isCritical = try CriticalEvidence.condition(on: critical, of: .lookup)
+    self.worker = worker
+    self.selection = selection
+    listed = selection.isNarrowing ? Listed() : nil
   }
 
-  /// Takes new receipts and look-ups into the queue, and follows receipts that were given to another order.
+  /// Ends the worker: what it had taken and not asked about is anybody's.
+  package func close() async {
+    await store.close()
+    await source.session.close()
+  }
+
+  package var table: CheckTable { CheckTable(policy: settings.duenessPolicy) }
+
+  private var intake: QueueIntake {
+    QueueIntake(store: store, source: source, settings: settings, asOf: asOf, table: table)
+  }
+
+  /// Takes in what the shop's relations have that the queue does not know.
   ///
-  /// - Returns: how many rows were new or moved.
+  /// - Returns: how many rows were new, had moved, or are to be judged anew.
   @discardableResult
-  package func enqueue() async throws -> Int {
-    let horizon = asOf - max(settings.lookback, settings.refundWindow)
-    var count = try await session.execute(
-      """
-      INSERT INTO night_audit.receipt_checks AS known
-        (subject_kind, subject_id, order_id, received_at, reason, next_attempt, is_urgent)
-      SELECT 'receipt', r.receipt_id::text, r.order_id::text, r.received_at, 'never_checked', $1,
-             r.status::text IS DISTINCT FROM 'verified'
-      FROM \(sales.schema).receipts r
-      LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id::text
-      WHERE (c.subject_id IS NULL AND r.received_at >= $2 OR c.order_id IS DISTINCT FROM r.order_id::text AND c.subject_id IS NOT NULL)
-        AND r.receipt_id IS NOT NULL AND isfinite(r.received_at)
-        AND r.status::text IN ('unverified', 'verified', 'timeout', 'rejected')
-      ON CONFLICT (subject_kind, subject_id) DO UPDATE SET order_id = excluded.order_id
-      """,
-      [.timestamp(asOf.microseconds), .timestamp(horizon.microseconds)]
-    ).affectedRows
-    count += try await lookups.enqueue(session, asOf: asOf)
-    return count
+  package func enqueue() async throws -> Int { try await intake.run() }
+
+  /// Lets proofs be asked about once more before a critical finding that rests on them is reported for the first time.
+  package func ask(about critical: Set<CheckSubject>) async throws {
+    let (table, asOf) = (table, asOf)
+    try await store.withConnection { connection in
+      for kind in [CheckSubject.Kind.receipt, .lookup] {
+        try table.change(
+          where: "c.subject_kind = $1 AND c.subject_id = ANY ($2)",
+          [.text(kind.rawValue), .textArray(critical.filter { $0.kind == kind }.map(\.id.text).sorted())],
+          on: connection
+        ) { row in
+          guard row.history.answeredAt.map({ $0 < asOf }) ?? false else { return false }
+          row.history.criticalSince = asOf
+          return true
+        }
+      }
+    }
   }
 
-  /// What is due at the as-of, as a condition on `receipt_checks` aliased `c` with `$1` as-of, `$2` and `$3` the instants
-  /// before which an answer is stale and a refund unlikely.
-  package static let due = """
-    (c.outcome IN ('pending', 'unanswered', 'review', 'not_found') AND c.next_attempt <= $1
-     OR c.outcome = 'verified' AND c.answered_at <= $2 AND c.received_at > $3
-        AND (c.next_attempt IS NULL OR c.next_attempt <= $1))
-    """
+  // MARK: - What is due
 
-  /// In which order what is due is asked about: what was never answered, what critical findings rest on, what is stale.
-  static func rank(_ isCritical: String) -> String {
-    """
-    CASE WHEN c.outcome IN ('pending', 'unanswered') THEN 0 WHEN \(isCritical) THEN 1 WHEN c.outcome <> 'verified' THEN 0
-      ELSE 2 END
-    """
-  }
-
-  private var instants: [PostgresValue] {
-    [
-      .timestamp(asOf.microseconds), .timestamp((asOf - settings.staleAfter).microseconds),
-      .timestamp((asOf - settings.refundWindow).microseconds),
-    ]
-  }
+  /// Due in a run of the as-of `$1`, on `receipt_checks` aliased `c`.
+  private static let isDue = "c.due_from <= $1 AND (c.due_until IS NULL OR c.due_until > $1)"
+  private static let isListed = "(c.subject_kind, c.subject_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))"
 
   /// How many are due now.
   package func dueCount() async throws -> Int {
-    let rows = try await session.execute(
-      """
-      SELECT count(*) FROM night_audit.receipt_checks c
-      JOIN \(sales.schema).receipts r ON c.subject_kind = 'receipt' AND r.receipt_id::text = c.subject_id
-      WHERE (\(CheckQueue.due) AND (\(condition)) OR \(isCritical))
-      """, instants)
-    return Int(try rows.single().int64(0)) + (try await lookups.dueCount(session, instants: instants))
+    guard let subjects = try await subjects() else {
+      return Int(
+        try await store.execute(
+          "SELECT count(*) FROM night_audit.receipt_checks c WHERE \(Self.isDue)", [.timestamp(asOf.microseconds)]
+        ).single().int64(0))
+    }
+    var count = 0
+    for start in stride(from: 0, to: subjects.count, by: settings.batchSize) {
+      let part = subjects[start..<min(start + settings.batchSize, subjects.count)]
+      count += Int(
+        try await store.execute(
+          "SELECT count(*) FROM night_audit.receipt_checks c WHERE \(Self.isDue) AND \(Self.isListed)",
+          [
+            .timestamp(asOf.microseconds), .textArray(part.map(\.kind.rawValue)), .textArray(part.map(\.id.text)),
+          ]
+        ).single().int64(0))
+    }
+    return count
   }
 
   /// How many receipts and look-ups the queue does not know yet; every one of them will be due.
   package func unknownCount() async throws -> Int {
-    let horizon = asOf - max(settings.lookback, settings.refundWindow)
-    let rows = try await session.execute(
-      """
-      SELECT count(*) FROM \(sales.schema).receipts r
-      WHERE r.received_at >= $1 AND r.status::text IN ('unverified', 'verified', 'timeout', 'rejected') AND (\(condition))
-        AND NOT EXISTS (
-          SELECT 1 FROM night_audit.receipt_checks c WHERE c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id::text)
-      """, [.timestamp(horizon.microseconds)])
-    return Int(try rows.single().int64(0)) + (try await lookups.unknownCount(session))
+    try await intake.unknownCount(selection.isNarrowing ? try await listedProofs() : nil)
   }
+
+  private func listedProofs() async throws -> ListedProofs {
+    let onlyBundleId = settings.apps.count == 1 ? settings.apps[0].bundleId : nil
+    let listed = try await source.listed(selection, onlyBundleId: onlyBundleId)
+    return ListedProofs(receiptIds: Set(listed.receiptIds), orderIds: Set(listed.orderIds))
+  }
+
+  /// What filters list of the queue; nil when nothing is filtered.
+  private func subjects() async throws -> [CheckSubject]? {
+    guard let listed else { return nil }
+    if let known = listed.values.withLock({ $0.subjects }) { return known }
+    let proofs = try await listedProofs()
+    var subjects = proofs.receiptIds.sorted().map { CheckSubject(kind: .receipt, id: Identifier($0)) }
+    let lookups = try await store.execute(
+      "SELECT DISTINCT l.subject_id FROM night_audit.lookups l WHERE l.order_id = ANY ($1)",
+      [.textArray(proofs.orderIds.sorted())])
+    subjects += try lookups.map { CheckSubject(kind: .lookup, id: Identifier(try $0.text(0))) }.sorted { $0.id < $1.id }
+    let found = subjects
+    listed.values.withLock { $0.subjects = found }
+    return found
+  }
+
+  /// Looks again at what filters list, from the beginning: answers have brought new questions.
+  package func startOver() { listed?.values.withLock { $0 = Listed.Values() } }
+
+  // MARK: - Taking
 
   /// What a claim takes.
   package enum Claim: Sendable {
@@ -122,55 +169,100 @@ package struct CheckQueue: Sendable {
     case unread
   }
 
-  /// Leases the next batch; empty when nothing is due that nobody else holds.
-  ///
-  /// First what was never answered, urgent ones ahead; then what critical findings rest on; then what is stale. Payloads
-  /// come along: one by one they would be looked up without an index where ids are cast in a view. A lease that outlives
-  /// its worker expires.
-  package func claim(_ claim: Claim = .due) async throws -> [DueCheck] {
-    let lease: [PostgresValue] = [.int(Int64(settings.batchSize)), .text(runId), .int(leaseSeconds)]
-    let isUnread = "c.outcome IN ('pending', 'unanswered') AND c.brought_count = 0"
-    let rows = try await session.execute(
-      """
-      WITH due AS (
-        SELECT c.subject_kind, c.subject_id FROM night_audit.receipt_checks c
-        JOIN \(sales.schema).receipts r ON c.subject_kind = 'receipt' AND r.receipt_id::text = c.subject_id
-        WHERE (\(CheckQueue.due) AND (\(condition)) OR \(isCritical))
-          AND (c.leased_until IS NULL OR c.leased_until < clock_timestamp())
-          AND (\(claim == .unread ? isUnread : "TRUE"))
-        ORDER BY \(CheckQueue.rank(isCritical)), NOT c.is_urgent, c.next_attempt, c.subject_id
-        LIMIT $4 FOR UPDATE OF c SKIP LOCKED)
-      UPDATE night_audit.receipt_checks c
-      SET leased_by = $5::uuid, leased_until = clock_timestamp() + make_interval(secs => $6::int)
-      FROM due
-      LEFT JOIN \(sales.schema).receipts r ON due.subject_kind = 'receipt' AND r.receipt_id::text = due.subject_id
-      LEFT JOIN \(sales.schema).orders o ON o.order_id::text = r.order_id::text
-      WHERE c.subject_kind = due.subject_kind AND c.subject_id = due.subject_id
-      RETURNING \(DueCheck.columns), o.bundle_id::text, o.transaction_id::text, r.payload::text
-      """, instants + lease)
-    let receipts = try rows.map { row in
-      let id = Identifier(try row.text(0))
-      var due = try DueCheck(
-        row, subject: CheckSubject(kind: .receipt, id: id),
-        matter: .receipt(payload: try row.optionalText("payload") ?? ""))
-      due.bundleId = try row.optionalText("bundle_id")
-      due.namedTransactionId = try row.optionalText("transaction_id")
-      return due
-    }
-    return claim == .unread ? receipts : receipts + (try await lookups.claim(session, instants: instants, lease: lease))
+  /// One claim of one rank, with `$1` the as-of, `$2` the rank, `$3` how many and `$4` the worker.
+  static func statement(and condition: String = "TRUE") -> String {
+    """
+    UPDATE night_audit.receipt_checks c SET worker = $4::int
+    WHERE c.ctid = ANY (ARRAY (
+      SELECT c.ctid FROM night_audit.receipt_checks c
+      WHERE c.due_rank = $2::int AND \(isDue) AND \(condition)
+        AND (c.worker IS NULL OR c.worker <> ALL (ARRAY (\(Worker.living))))
+      ORDER BY c.due_rank, c.due_from, c.subject_kind, c.subject_id LIMIT $3 FOR UPDATE OF c SKIP LOCKED))
+    RETURNING \(CheckRow.columns)
+    """
   }
+
+  /// Takes the next batch, the most urgent first; empty when nothing is due that no living worker holds.
+  package func claim(_ claim: Claim = .due) async throws -> [CheckRow] {
+    switch claim {
+    case .due: return try await next { try await take(and: "TRUE", $0, limit: settings.batchSize, ranks: $1) }
+    case .unread:
+      let condition = "c.subject_kind = 'receipt' AND c.outcome IN ('pending', 'unanswered') AND c.brought_count = 0"
+      return try await next { part, _ in
+        try await take(and: condition, part, limit: settings.batchSize, ranks: [.urgent, .open])
+      }
+    }
+  }
+
+  /// Without filters one claim; with them one for each part of what they list, until one brings something.
+  private func next(
+    _ take: ([CheckSubject]?, [Dueness.Rank]) async throws -> [CheckRow]
+  ) async throws -> [CheckRow] {
+    guard let listed, let subjects = try await subjects() else { return try await take(nil, Dueness.Rank.allCases) }
+    while true {
+      let part = listed.values.withLock { values -> [CheckSubject] in
+        let end = min(values.position + settings.batchSize, subjects.count)
+        defer { values.position = end }
+        return Array(subjects[values.position..<end])
+      }
+      if part.isEmpty { return [] }
+      let rows = try await take(part, Dueness.Rank.allCases)
+      if !rows.isEmpty { return rows }
+    }
+  }
+
+  private func take(
+    and condition: String, _ part: [CheckSubject]?, limit: Int, ranks: [Dueness.Rank]
+  ) async throws -> [CheckRow] {
+    var taken: [CheckRow] = []
+    for rank in ranks where taken.count < limit {
+      var condition = condition
+      var parameters: [PostgresValue] = [
+        .timestamp(asOf.microseconds), .int(Int64(rank.rawValue)), .int(Int64(limit - taken.count)),
+        .int(worker.number),
+      ]
+      if let part {
+        condition += " AND (c.subject_kind, c.subject_id) IN (SELECT * FROM unnest($5::text[], $6::text[]))"
+        parameters += [.textArray(part.map(\.kind.rawValue)), .textArray(part.map(\.id.text))]
+      }
+      let (sql, values) = (Self.statement(and: condition), parameters)
+      let rows = try await store.execute(sql, values).map { try CheckRow($0) }
+      taken += rows.sorted { ($0.due?.from ?? asOf, $0.subject.id) < ($1.due?.from ?? asOf, $1.subject.id) }
+    }
+    return taken
+  }
+
+  /// Whether something is due that another living worker holds: should it die, what it held is left to us.
+  package func isSharedOut() async throws -> Bool {
+    try await store.execute(
+      """
+      SELECT EXISTS (SELECT 1 FROM night_audit.receipt_checks c
+        WHERE c.worker IS NOT NULL AND c.worker <> $2::int AND \(Self.isDue))
+      """, [.timestamp(asOf.microseconds), .int(worker.number)]
+    ).single().bool(0)
+  }
+
+  /// Gives back what this worker holds and has not asked about.
+  package func release() async throws {
+    try await store.execute(
+      "UPDATE night_audit.receipt_checks SET worker = NULL WHERE worker = $1::int", [.int(worker.number)])
+  }
+
+  // MARK: - What is known
 
   /// What Apple has lately said about transactions, by id: what the sweep of the notifications or another question of
   /// ours has brought since an answer would be stale need not be asked for again.
   package func told(about ids: [String]) async throws -> [String: ToldTransaction] {
     if ids.isEmpty { return [:] }
-    let rows = try await session.execute(
+    let rows = try await store.execute(
       """
       SELECT DISTINCT ON (transaction_id) transaction_id, environment, bundle_id, channel,
         CASE channel WHEN 'serverApi' THEN as_of ELSE signed_at END AS told_at
       FROM night_audit.evidence
       WHERE transaction_id = ANY ($1)
         AND (channel = 'serverApi' AND as_of > $2 AND as_of <= $3 OR channel = 'notification' AND signed_at > $2)
+        -- Of a period that is over it must be asked how the subscription stands.
+        AND (expires_at IS NULL OR expires_at > $3)
       ORDER BY transaction_id, told_at DESC, environment
       """,
       [
@@ -190,25 +282,24 @@ package struct CheckQueue: Sendable {
 
   /// What of it may stand for Apple's answer about a check: where a critical finding waits for the answer, only what was
   /// told in this run.
-  package func usable(_ told: [String: ToldTransaction], for subject: CheckSubject) -> [String: ToldTransaction] {
-    critical.contains(subject) ? told.filter { $0.value.at >= asOf } : told
+  package func usable(_ told: [String: ToldTransaction], for row: CheckRow) -> [String: ToldTransaction] {
+    row.history.criticalSince == nil ? told : told.filter { $0.value.at >= asOf }
   }
+}
 
-  /// Long enough for a whole batch at the configured rate, every answer as slow as the timeout allows.
-  private var leaseSeconds: Int64 {
-    let rate = settings.requestsPerSecond > 0 ? settings.requestsPerSecond : Double(settings.concurrency)
-    let waves = (settings.batchSize + settings.concurrency - 1) / settings.concurrency
-    let pace = Double(settings.batchSize) / rate
-    let slowest = Double(waves) * Double(settings.timeout.wholeSeconds) * 3
-    return Int64(min(max(600, pace * 2 + slowest), 86_400))
-  }
+/// What filters list of the shop's relations.
+struct ListedProofs: Sendable {
+  var receiptIds: Set<String>
+  var orderIds: Set<String>
+}
 
-  /// Gives back what this run holds and has not asked about.
-  package func release() async throws {
-    try await session.execute(
-      "UPDATE night_audit.receipt_checks SET leased_by = NULL, leased_until = NULL WHERE leased_by = $1::uuid",
-      [.text(runId)])
-  }
+/// A number that tasks count up together.
+final class Counter: Sendable {
+  private let count = Mutex(0)
+
+  var value: Int { count.withLock { $0 } }
+
+  func add(_ more: Int) { count.withLock { $0 += more } }
 }
 
 /// What Apple said about a transaction, and when.
@@ -219,19 +310,7 @@ package struct ToldTransaction: Hashable, Sendable {
   package var at: Instant
 }
 
-extension DueCheck {
-  /// The columns of `init(_:subject:matter:)`, for `receipt_checks` aliased `c`.
-  package static let columns = """
-    c.subject_id, c.order_id, c.environment, c.received_at, c.outcome, c.attempts, c.brought_count
-    """
-
-  init(_ row: PostgresRow, subject: CheckSubject, matter: Matter) throws(PostgresError) {
-    self.init(
-      subject: subject, matter: matter, orderId: try row.optionalText(1).map { Identifier($0) },
-      receivedAt: Instant(microseconds: try row.timestamp(3)))
-    environment = try row.optionalText(2).flatMap(AppleEnvironment.init)
-    outcome = CheckOutcome(rawValue: try row.text(4)) ?? .pending
-    attempts = Int(try row.int32(5))
-    broughtCount = Int(try row.int32(6))
-  }
+extension Settings {
+  /// The configuration's part of the rule of dueness.
+  package var duenessPolicy: Dueness.Policy { Dueness.Policy(staleAfter: staleAfter, refundWindow: refundWindow) }
 }

@@ -2,20 +2,13 @@ import AppStore
 import AuditStore
 import Reconciliation
 
-/// What asking about one receipt or transaction id came to, ready to be stored.
+/// What asking about one receipt or transaction id came to, ready to be stored. When it is asked about again the rule of
+/// dueness says.
 package struct CheckResult: Sendable {
-  /// When it is asked about again.
-  package enum Next: String, Sendable {
-    /// When it is stale.
-    case never
-    /// As the retry schedule has it: nobody answered.
-    case bySchedule = "schedule"
-    /// It was answered, and the answer can still change.
-    case nextNight = "night"
-  }
-
-  package var subject: CheckSubject
-  package var orderId: Identifier?
+  /// The check as it was when it was taken from the queue.
+  package var context: CheckContext
+  /// The app that was asked, by its name in the configuration.
+  package var app: String?
   package var kind: ReceiptKind?
   /// `pending`: facts that came before the answer is complete. The check stays as due as it was.
   package var outcome: CheckOutcome
@@ -28,21 +21,41 @@ package struct CheckResult: Sendable {
   package var facts: [TransactionFact] = []
   /// How many transactions it brings, those included that were stored before.
   package var broughtCount = 0
-  package var next = Next.never
+  /// Those transactions, by their own and their original ids.
+  package var broughtIds: Set<String> = []
   /// When Apple said it, if that was before this run; nil for now.
   package var answeredAt: Instant?
 
   package init(
-    subject: CheckSubject, orderId: Identifier?, kind: ReceiptKind?, outcome: CheckOutcome,
-    reason: PaymentReason? = nil,
+    context: CheckContext, kind: ReceiptKind?, outcome: CheckOutcome, reason: PaymentReason? = nil,
     channel: EvidenceChannel
   ) {
-    self.subject = subject
-    self.orderId = orderId
+    self.context = context
     self.kind = kind
     self.outcome = outcome
     self.reason = reason
     self.channel = channel
-    if outcome == .unanswered { next = .bySchedule }
+  }
+
+  package var subject: CheckSubject { context.row.subject }
+  package var orderId: Identifier? { context.orderId }
+
+  /// What was refused, when that accuses a customer.
+  ///
+  /// - Parameter bundleIds: the configured apps.
+  func refusal(bundleIds: [String]) -> Refusal? {
+    let expected = context.bundleId.map { [$0] } ?? bundleIds
+    return Refusal(
+      outcome, reason: reason, provenBundleId: bundleId, expectedBundleIds: expected,
+      provenIds: signedTransactionId == nil ? [] : broughtIds.sorted(), namedId: context.namedTransactionId)
+  }
+
+  /// The same without what could not be stored: for a person to look at, and asked about again the next night.
+  var parked: CheckResult {
+    var parked = CheckResult(
+      context: context, kind: kind, outcome: .review, reason: .appleError, channel: channel)
+    parked.app = app
+    parked.appleStatus = nil
+    return parked
   }
 }

@@ -12,33 +12,76 @@ package struct DueCheck: Sendable {
     case lookup(transactionId: String)
   }
 
-  package var subject: CheckSubject
+  package var context: CheckContext
   package var matter: Matter
+
+  package init(context: CheckContext, matter: Matter) {
+    self.context = context
+    self.matter = matter
+  }
+
+  /// A check that nobody has asked about.
+  package init(subject: CheckSubject, matter: Matter, orderId: Identifier?, receivedAt: Instant) {
+    context = CheckContext(
+      row: CheckRow(subject: subject, history: CheckHistory(dated: receivedAt, knownSince: receivedAt)))
+    context.orderId = orderId
+    self.matter = matter
+  }
+
+  package var subject: CheckSubject { context.row.subject }
+  package var orderId: Identifier? { context.orderId }
+  /// The app that the order names; nil for the only app.
+  package var bundleId: String? {
+    get { context.bundleId }
+    set { context.bundleId = newValue }
+  }
+  /// The transaction that the order names.
+  package var namedTransactionId: String? {
+    get { context.namedTransactionId }
+    set { context.namedTransactionId = newValue }
+  }
+  /// When the receipt came, or the youngest order that names the id was made.
+  package var receivedAt: Instant { context.row.history.dated }
+  /// Where an earlier answer found it; saves a request.
+  package var environment: AppleEnvironment? {
+    get { context.row.environment }
+    set { context.row.environment = newValue }
+  }
+  /// What was answered before.
+  package var outcome: CheckOutcome {
+    get { context.row.history.outcome }
+    set { context.row.history.outcome = newValue }
+  }
+  /// How often it was asked in a row without a usable answer.
+  package var attempts: Int {
+    get { Int(context.row.history.attempts) }
+    set { context.row.history.attempts = Int32(clamping: newValue) }
+  }
+  /// How many transactions it has brought so far.
+  package var broughtCount: Int {
+    get { context.row.broughtCount }
+    set { context.row.broughtCount = newValue }
+  }
+  /// Lets go of the payload.
+  mutating func forgetPayload() {
+    if case .receipt = matter { matter = .receipt(payload: "") }
+  }
+}
+
+/// What is known of a check without its payload.
+package struct CheckContext: Sendable {
+  /// As it was when it was taken from the queue. Nobody else changes it meanwhile.
+  package var row: CheckRow
   package var orderId: Identifier?
   /// The app that the order names; nil for the only app.
   package var bundleId: String?
   /// The transaction that the order names.
   package var namedTransactionId: String?
-  /// When the receipt came, or the youngest order that names the id was made.
-  package var receivedAt: Instant
-  /// Where an earlier answer found it; saves a request.
-  package var environment: AppleEnvironment?
-  /// What was answered before.
-  package var outcome: CheckOutcome
-  /// How often it was asked in a row without a usable answer.
-  package var attempts: Int
-  /// How many transactions it has brought so far.
-  package var broughtCount: Int
+  package var orderCreatedAt: Instant?
+  /// Of payload, app and named transaction; nil for a look-up, whose id says it all.
+  package var fingerprint: String?
 
-  package init(subject: CheckSubject, matter: Matter, orderId: Identifier?, receivedAt: Instant) {
-    self.subject = subject
-    self.matter = matter
-    self.orderId = orderId
-    self.receivedAt = receivedAt
-    outcome = .pending
-    attempts = 0
-    broughtCount = 0
-  }
+  package init(row: CheckRow) { self.row = row }
 }
 
 /// A due check with what the receipt says by itself.
@@ -79,13 +122,13 @@ package struct JudgedCheck: Sendable {
   package func result(
     _ outcome: CheckOutcome, _ reason: PaymentReason? = nil, channel: EvidenceChannel
   ) -> CheckResult {
-    var result = CheckResult(
-      subject: due.subject, orderId: due.orderId, kind: kind, outcome: outcome, reason: reason, channel: channel)
+    var result = CheckResult(context: due.context, kind: kind, outcome: outcome, reason: reason, channel: channel)
     guard let genuine else { return result }
     result.environment = genuine.environment
     result.bundleId = genuine.bundleId
     result.signedTransactionId = genuine.signedTransactionId
     result.broughtCount = genuine.facts.count
+    result.broughtIds = genuine.facts.reduce(into: []) { $0.formUnion($1.ids) }
     if due.broughtCount == 0 { result.facts = genuine.facts }
     return result
   }
@@ -105,4 +148,9 @@ package struct JudgedCheck: Sendable {
     guard genuine != nil, due.broughtCount == 0 else { return nil }
     return result(.pending, .neverChecked, channel: .offline)
   }
+}
+
+extension TransactionFact {
+  /// The transaction by its own and its original id: an order may name either.
+  var ids: Set<String> { Set([transactionId, originalTransactionId].compactMap(\.self)) }
 }

@@ -8,6 +8,8 @@ struct Inquiry: Sendable {
   var check: JudgedCheck
   var channel: any AppleChannel
   var questions: [Question]
+  /// How much of the budget its payload takes.
+  var payloadBytes = 0
   /// What Apple has lately said, by transaction id.
   var told: [String: ToldTransaction] = [:]
 

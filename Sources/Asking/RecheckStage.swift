@@ -10,39 +10,39 @@ import Synchronization
 /// What receipts say by themselves is stored even when nobody may be asked any more: Apple's signature is enough for
 /// `paid`, and needs no call.
 package struct RecheckStage: Sendable {
-  private let queue: CheckQueue
+  let queue: CheckQueue
+  let settings: Settings
+  let logger: Logger
+  let stop: StopSignal
+  let progress: WorkProgress
+  let isOffline: Bool
+  let gate: AskingGate
+  let sink = AnswerSink()
+  let state = SharedState()
   private let writer: AnswerWriter
-  private let judge: OfflineJudge
-  private let channels: [any AppleChannel]
-  private let settings: Settings
-  private let logger: Logger
-  private let stop: StopSignal
-  private let progress: WorkProgress
-  private let isOffline: Bool
-  private let gate: AskingGate
-  private let state = SharedState()
+  private let preparation: Preparation
+  private let budget = ByteBudget(limit: Preparation.budget)
 
   /// - Parameters:
-  ///   - faults: apps whose configuration Apple has refused already, with the remedy; they are not asked.
+  ///   - gate: what is known of the apps' credentials already.
   ///   - isOffline: judges what can be judged without a call, and asks nobody.
   package init(
     queue: CheckQueue, writer: AnswerWriter, judge: OfflineJudge, channels: [any AppleChannel], settings: Settings,
-    logger: Logger, stop: StopSignal, progress: WorkProgress, faults: [String: String] = [:], isOffline: Bool
+    logger: Logger, stop: StopSignal, progress: WorkProgress, gate: AskingGate, isOffline: Bool
   ) {
     self.isOffline = isOffline
     self.queue = queue
     self.writer = writer
-    self.judge = judge
-    self.channels = channels
     self.settings = settings
     self.logger = logger
     self.stop = stop
     self.progress = progress
-    gate = AskingGate(apps: channels.map(\.app.name), faults: faults)
+    self.gate = gate
+    preparation = Preparation(queue: queue, judge: judge, channels: channels)
   }
 
   /// What the tasks of one re-check share.
-  private final class SharedState: Sendable {
+  final class SharedState: Sendable {
     struct Values {
       var summary = RecheckSummary()
       var warned: Set<String> = []
@@ -50,35 +50,71 @@ package struct RecheckStage: Sendable {
     let values = Mutex(Values())
   }
 
-  /// How often one question is put within a run when Apple answers with trouble of its own.
-  private static let tries = 3
+  /// How long answers that are on their way are waited for at the deadline, and after a signal.
+  private static let farewell = (deadline: Duration.seconds(10), signal: Duration.milliseconds(2_500))
+  /// How long after a signal statements are cancelled, whatever they wait for.
+  private static let cutOff = Duration.seconds(4)
 
-  /// Runs until nothing is due, or the deadline, an outage or a signal ends it.
+  /// Runs until nothing is due, or the deadline or a signal ends it.
   ///
-  /// - Throws: `PostgresError` when answers cannot be stored any more.
-  package func run(deadline: ContinuousClock.Instant) async throws -> RecheckSummary {
+  /// - Parameter critical: what a critical finding would be reported on for the first time; it is asked about once more.
+  /// - Throws: `PostgresError` when answers cannot be stored any more, `StopSignal.Stopped` when a signal had to cut the work
+  ///   off.
+  package func run(
+    deadline: ContinuousClock.Instant, critical: Set<CheckSubject> = []
+  ) async throws -> RecheckSummary {
+    do {
+      try await withThrowingTaskGroup(of: Bool.self) { group in
+        group.addTask {
+          try await work(deadline: deadline, critical: critical)
+          return true
+        }
+        group.addTask {
+          // Short naps for the signal.
+          while stop.stopped == nil { try await Task.sleep(for: .milliseconds(100)) }
+          try await Task.sleep(for: Self.cutOff)
+          return false
+        }
+        _ = try await group.next()
+        group.cancelAll()
+      }
+    } catch {
+      if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
+      throw error
+    }
+    return state.values.withLock { $0.summary }
+  }
+
+  private func work(deadline: ContinuousClock.Instant, critical: Set<CheckSubject>) async throws {
     try await queue.enqueue()
+    if !critical.isEmpty { try await queue.ask(about: critical) }
     let due = try await queue.dueCount()
     state.values.withLock { $0.summary.due = due }
     progress.begin("asking Apple", total: due)
-    let (answers, sink) = AsyncStream.makeStream(of: CheckResult.self)
-    let storing = Task { try await store(answers) }
-    let asking: Result<Void, any Error>
-    do {
-      asking = .success(try await askAll(sink: sink, deadline: deadline))
-    } catch {
-      asking = .failure(error)
+    let asking = try await withThrowingTaskGroup(of: Result<Void, any Error>?.self) { group in
+      group.addTask {
+        try await sink.store(with: writer)
+        return nil
+      }
+      group.addTask {
+        // Whatever ends the asking, what was answered is stored first.
+        defer { sink.finish() }
+        do { return .success(try await askAll(deadline: deadline)) } catch { return .failure(error) }
+      }
+      var asking: Result<Void, any Error>?
+      // Answers that cannot be stored end the asking: the error cancels it.
+      while let ended = try await group.next() { asking = ended ?? asking }
+      return asking
     }
-    sink.finish()
-    // Whatever ended the asking, what was answered is stored first.
-    try await storing.value
-    try await queue.release()
     progress.end()
-    try asking.get()
-    return state.values.withLock { values in
-      values.summary.faults = gate.faults
-      values.summary.endedEarly = values.summary.endedEarly ?? gate.outage
-      return values.summary
+    try asking?.get()
+    let (asOf, settings) = (queue.asOf, settings)
+    let complaints = try await queue.store.withConnection {
+      try FirstAnswersTable.decide(asOf: asOf, settings: settings, on: $0)
+    }
+    try await queue.release()
+    state.values.withLock { values in
+      values.summary.faults = gate.faults.merging(complaints) { "\($0) \($1)" }
     }
   }
 
@@ -86,7 +122,7 @@ package struct RecheckStage: Sendable {
 
   private enum Event { case check, tick, patience }
 
-  private func askAll(sink: AsyncStream<CheckResult>.Continuation, deadline: ContinuousClock.Instant) async throws {
+  private func askAll(deadline: ContinuousClock.Instant) async throws {
     try await withThrowingTaskGroup(of: Event.self) { group in
       // Without it nobody would notice a signal or the deadline while every question waits for a bucket that Apple shut.
       let tick: @Sendable () async -> Event = {
@@ -96,39 +132,53 @@ package struct RecheckStage: Sendable {
       }
       group.addTask(operation: tick)
       var underWay = 0
+      var taken: [Preparation.Taken] = []
       var waiting: [Inquiry] = []
       var isDrained = false
       var hasEnded = false
       while true {
-        if !hasEnded, !(isDrained && waiting.isEmpty && underWay == 0), let reason = reasonToEnd(deadline) {
+        let isDone = isDrained && taken.isEmpty && waiting.isEmpty && underWay == 0
+        if !hasEnded, !isDone, let reason = reasonToEnd(deadline) {
           hasEnded = true
           state.values.withLock { $0.summary.endedEarly = reason }
-          for inquiry in waiting { setAside(inquiry.check, sink: sink) }
+          for inquiry in waiting { drop(inquiry) }
           waiting = []
-          try await readTheRest(sink: sink)
+          try await readTheRest(taken)
+          taken = []
           isDrained = true
+          let farewell = stop.stopped == nil ? Self.farewell.deadline : Self.farewell.signal
           // Answers that are on their way are worth waiting for, but not for ever.
           group.addTask {
             // Cancelled when the answers came sooner.
-            try? await Task.sleep(for: .seconds(10))
+            try? await Task.sleep(for: farewell)
             return .patience
           }
         }
-        if waiting.isEmpty, !isDrained {
-          let claimed = try await queue.claim()
-          isDrained = claimed.isEmpty
-          waiting = try await inquiries(about: claimed, sink: sink).reversed()
-          if waiting.isEmpty { continue }
+        if waiting.isEmpty, taken.isEmpty, !isDrained {
+          taken = try await preparation.take() ?? []
+          isDrained = taken.isEmpty
+        }
+        if waiting.isEmpty, !taken.isEmpty, budget.hasRoom {
+          let before = taken.count
+          waiting = try await inquiries(&taken).reversed()
+          if waiting.isEmpty, taken.count < before { continue }
         }
         if underWay < settings.concurrency, let next = waiting.popLast() {
           underWay += 1
           group.addTask {
-            await ask(next, sink: sink, deadline: deadline)
+            await ask(next, deadline: deadline)
+            budget.giveBack(next.payloadBytes)
             return .check
           }
           continue
         }
-        if underWay == 0 { break }
+        if underWay == 0 {
+          if hasEnded { break }
+          if taken.isEmpty, let more = try await takeMore() { taken = more }
+          if taken.isEmpty { break }
+          isDrained = false
+          continue
+        }
         switch try await group.next() {
         case .check: underWay -= 1
         case .tick: if !group.isCancelled { group.addTask(operation: tick) }
@@ -140,179 +190,86 @@ package struct RecheckStage: Sendable {
     }
   }
 
-  /// Judges receipts by themselves, settles those about which nobody need be asked, and gives what is to be asked about the
-  /// others.
-  private func inquiries(
-    about claimed: [DueCheck], sink: AsyncStream<CheckResult>.Continuation
-  ) async throws -> [Inquiry] {
+  /// What the answers have made due, and what a worker leaves that dies now; nil when there is nothing.
+  private func takeMore() async throws -> [Preparation.Taken]? {
+    await sink.flush()
+    queue.startOver()
+    for attempt in 1...Self.lastLooks {
+      if let taken = try await preparation.take() { return taken }
+      guard attempt < Self.lastLooks, stop.stopped == nil, try await queue.isSharedOut() else { return nil }
+      // The server takes a moment to notice that a worker was killed.
+      try await Task.sleep(for: .milliseconds(200))
+      queue.startOver()
+    }
+    return nil
+  }
+
+  private static let lastLooks = 8
+
+  /// Settles what nobody need be asked about, and gives what is to be asked about the others.
+  private func inquiries(_ taken: inout [Preparation.Taken]) async throws -> [Inquiry] {
     var inquiries: [Inquiry] = []
     var ids: Set<String> = []
-    for due in claimed {
-      let check = JudgedCheck(due, judge: judge)
-      guard let channel = channel(for: check) else { continue }
-      let questions = channel.questions(about: check)
-      if questions.isEmpty {
-        finish(channel.result(of: check, answers: []), sink: sink)
-      } else if isOffline {
-        setAside(check, sink: sink)
-      } else {
-        inquiries.append(Inquiry(check: check, channel: channel, questions: questions))
-        for case .transaction(let id) in questions.map(\.matter) { ids.insert(id) }
+    for (check, bytes) in try await preparation.read(&taken, within: budget) {
+      guard let channel = preparation.channel(for: check) else {
+        budget.giveBack(bytes)
+        continue
       }
+      let questions = channel.questions(about: check)
+      if questions.isEmpty || isOffline {
+        questions.isEmpty ? finish(channel.result(of: check, answers: []), of: channel) : setAside(check)
+        budget.giveBack(bytes)
+        continue
+      }
+      var inquiry = Inquiry(check: check, channel: channel, questions: questions, payloadBytes: bytes)
+      if !questions.contains(where: \.carriesPayload) {
+        // What it says by itself is known now, and nobody else gets to see it.
+        inquiry.check.due.forgetPayload()
+        inquiry.payloadBytes = 0
+        budget.giveBack(bytes)
+      }
+      for case .transaction(let id) in questions.map(\.matter) { ids.insert(id) }
+      inquiries.append(inquiry)
     }
     let told = try await queue.told(about: ids.sorted())
     if !told.isEmpty {
       for index in inquiries.indices {
-        inquiries[index].told = queue.usable(told, for: inquiries[index].check.due.subject)
+        inquiries[index].told = queue.usable(told, for: inquiries[index].check.due.context.row)
       }
     }
     return inquiries
   }
 
   /// Nobody is asked any more: judges the receipts that nobody has looked at, each by itself.
-  private func readTheRest(sink: AsyncStream<CheckResult>.Continuation) async throws {
-    while judge.hasRoots, stop.stopped == nil {
-      let unread = try await queue.claim(.unread)
-      if unread.isEmpty { return }
-      for due in unread {
-        let check = JudgedCheck(due, judge: judge)
-        guard let channel = channel(for: check) else { continue }
+  private func readTheRest(_ left: [Preparation.Taken]) async throws {
+    var left = left.filter { $0.context.row.subject.kind == .receipt && $0.context.row.broughtCount == 0 }
+    while preparation.judge.hasRoots, stop.stopped == nil {
+      if left.isEmpty { left = try await preparation.take(.unread) ?? [] }
+      if left.isEmpty { return }
+      for (check, bytes) in try await preparation.read(&left, within: ByteBudget(limit: Preparation.budget)) {
+        guard let channel = preparation.channel(for: check) else { continue }
         if channel.questions(about: check).isEmpty {
-          finish(channel.result(of: check, answers: []), sink: sink)
+          finish(channel.result(of: check, answers: []), of: channel)
         } else {
-          setAside(check, sink: sink)
+          setAside(check)
         }
+        _ = bytes
       }
     }
   }
 
-  private func reasonToEnd(_ deadline: ContinuousClock.Instant) -> String? {
+  func reasonToEnd(_ deadline: ContinuousClock.Instant) -> String? {
     if stop.stopped != nil { return "stopped by a signal" }
-    if ContinuousClock.now >= deadline { return "the deadline of recheck.maxDuration passed" }
+    if ContinuousClock.now >= deadline {
+      let silent = gate.silent.joined(separator: ", ")
+      let why = silent.isEmpty ? "" : ", and Apple did not answer about \(silent) then"
+      return "the deadline of recheck.maxDuration passed\(why)"
+    }
     return gate.end
   }
 
-  /// The app that a signature or an order names, or the only one. A receipt that fits none of several apps is asked about
-  /// with the first: its bundle is in Apple's answer.
-  private func channel(for check: JudgedCheck) -> (any AppleChannel)? {
-    channels.first { $0.app.bundleId == check.bundleId } ?? channels.first { $0.app.bundleId == check.due.bundleId }
-      ?? channels.first
-  }
-
-  // MARK: - One check
-
-  private func ask(
-    _ inquiry: Inquiry, sink: AsyncStream<CheckResult>.Continuation, deadline: ContinuousClock.Instant
-  ) async {
-    let (check, channel) = (inquiry.check, inquiry.channel)
-    let isOne = inquiry.questions.count == 1
-    // What many answers are gathered for is stored as it comes: a killed run asks only for the rest.
-    if !isOne { setAside(check, sink: sink) }
-    var answers: [ChannelAnswer] = []
-    for question in inquiry.questions {
-      if let told = inquiry.answer(to: question) {
-        answers.append(told)
-        continue
-      }
-      guard let answer = await answer(to: question, from: channel, deadline: deadline) else {
-        if isOne { setAside(check, sink: sink) }
-        return
-      }
-      answers.append(answer)
-      if !isOne, case .genuine(_, _, let facts) = answer.meaning, !facts.isEmpty {
-        var part = check.result(.pending, .neverChecked, channel: .serverApi)
-        part.facts = facts
-        sink.yield(part)
-      }
-    }
-    var result = channel.result(of: check, answers: answers)
-    if !isOne { result.facts = [] }
-    finish(result, sink: sink)
-  }
-
-  /// Apple's answer; nil when nobody is asked any more.
-  private func answer(
-    to question: Question, from channel: any AppleChannel, deadline: ContinuousClock.Instant
-  ) async -> ChannelAnswer? {
-    let lane = AskingGate.Lane(app: channel.app.name, side: question.first)
-    for attempt in 1... {
-      guard let permit = await permit(lane, deadline: deadline) else { return nil }
-      guard let answer = try? await channel.ask(question) else {
-        gate.abandon(permit)
-        return nil
-      }
-      note(answer, permit: permit, app: channel.app.name)
-      if case .fault = answer.meaning { return nil }
-      if attempt < Self.tries, answer.isWorthAnotherTry, reasonToEnd(deadline) == nil {
-        let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
-          attempt: attempt, random: .random(in: 0..<1))
-        // A server in trouble needs a moment; cancelled in it, the answer that there is stands.
-        if (try? await Task.sleep(for: pause)) != nil { continue }
-      }
-      return answer
-    }
-    return nil
-  }
-
-  /// Waits while the breaker is open; nil when the re-check ends or the app's part of it has.
-  private func permit(_ lane: AskingGate.Lane, deadline: ContinuousClock.Instant) async -> AskingGate.Permit? {
-    while reasonToEnd(deadline) == nil {
-      switch gate.admit(lane) {
-      case .over: return nil
-      case .granted(let permit): return permit
-      case .refused(let wait):
-        // Short naps: a signal or the deadline must not wait for a long pause.
-        guard (try? await Task.sleep(for: min(wait, .milliseconds(500)))) != nil else { return nil }
-      }
-    }
-    return nil
-  }
-
-  private func note(_ answer: ChannelAnswer, permit: AskingGate.Permit, app: String) {
-    if let lane = gate.note(answer, permit) {
-      logger.warning(
-        "Apple is not answering; requests pause and probes go on",
-        metadata: ["app": "\(lane.app)", "side": "\(lane.side)"])
-    }
-    let news = state.values.withLock { values -> [String] in
-      if !answer.asked.isEmpty { values.summary.httpStatuses[answer.httpStatus ?? 0, default: 0] += 1 }
-      return answer.warnings.filter { values.warned.insert($0).inserted }
-    }
-    for warning in news { logger.warning("\(warning)", metadata: ["app": "\(app)"]) }
-  }
-
-  /// Stores what a receipt says by itself; the check stays due.
-  private func setAside(_ check: JudgedCheck, sink: AsyncStream<CheckResult>.Continuation) {
-    if let preliminary = check.preliminaryResult { sink.yield(preliminary) }
-  }
-
-  private func finish(_ result: CheckResult, sink: AsyncStream<CheckResult>.Continuation) {
-    state.values.withLock { $0.summary.outcomes[result.outcome, default: 0] += 1 }
-    sink.yield(result)
-    progress.advance()
-  }
-
-  // MARK: - Storing
-
-  /// Writes what has gathered while the last batch was written.
-  private func store(_ answers: AsyncStream<CheckResult>) async throws {
-    let gathered = Mutex<[CheckResult]>([])
-    let (wake, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    async let gathering: Void = {
-      for await answer in answers {
-        gathered.withLock { $0.append(answer) }
-        bell.yield()
-      }
-      bell.finish()
-    }()
-    for await _ in wake {
-      let batch = gathered.withLock { batch in
-        defer { batch.removeAll(keepingCapacity: true) }
-        return batch
-      }
-      try await writer.write(batch)
-    }
-    await gathering
-    try await writer.write(gathered.withLock { $0 })
+  private func drop(_ inquiry: Inquiry) {
+    setAside(inquiry.check)
+    budget.giveBack(inquiry.payloadBytes)
   }
 }

@@ -5,6 +5,8 @@ import Run
 package struct RecheckSummary: Sendable {
   package var due = 0
   package var outcomes: [CheckOutcome: Int] = [:]
+  /// How many were asked about in vain and are no finding yet.
+  package var owed = 0
   /// Requests to Apple by HTTP status; 0 stands for no reply.
   package var httpStatuses: [Int: Int] = [:]
   /// Faults of ours by app, with the remedy. They end the app's re-check and nothing else.
@@ -20,6 +22,7 @@ package struct RecheckSummary: Sendable {
   package mutating func add(_ other: RecheckSummary) {
     due += other.due
     outcomes.merge(other.outcomes, uniquingKeysWith: +)
+    owed += other.owed
     httpStatuses.merge(other.httpStatuses, uniquingKeysWith: +)
     faults.merge(other.faults) { first, _ in first }
     endedEarly = endedEarly ?? other.endedEarly
@@ -28,7 +31,7 @@ package struct RecheckSummary: Sendable {
   /// What a command that only asks ends with.
   package var exitStatus: ExitStatus {
     if !faults.isEmpty { return .configuration }
-    let isShort = endedEarly != nil || outcomes[.unanswered] ?? 0 > 0 || sweep?.isShort ?? false
+    let isShort = endedEarly != nil || owed > 0 || sweep?.isShort ?? false
     return isShort ? .incomplete : .complete
   }
 

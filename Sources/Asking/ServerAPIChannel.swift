@@ -51,6 +51,8 @@ package struct ServerAPIChannel: AppleChannel {
     return answer
   }
 
+  package func renewCredential() async { await client.renewToken() }
+
   package func result(of check: JudgedCheck, answers: [ChannelAnswer]) -> CheckResult {
     Self.result(of: check, answers: answers, policy: policy)
   }
@@ -103,17 +105,17 @@ package struct ServerAPIChannel: AppleChannel {
       result.bundleId = result.bundleId ?? bundleId
       result.facts += facts
       brought.formUnion(facts.map(\.transactionId))
+      result.broughtIds = facts.reduce(into: result.broughtIds) { $0.formUnion($1.ids) }
     }
     result.broughtCount = brought.count
     return result
   }
 
   private static func conclusion(of check: JudgedCheck, answers: [ChannelAnswer], policy: Policy) -> CheckResult {
-    let silence = answers.lazy.compactMap { answer -> Silence? in
-      if case .silent(let silence) = answer.meaning { return silence }
-      return nil
-    }.first
-    if let silence { return check.result(.unanswered, PaymentReason(silence), channel: .serverApi) }
+    // An answer in parts is as good as its worst part.
+    if let silence = answers.lazy.compactMap(\.silence).first {
+      return check.result(.unanswered, PaymentReason(silence), channel: .serverApi)
+    }
     if answers.contains(where: { $0.meaning == .accountGone }) {
       return check.result(.review, .accountGone, channel: .serverApi)
     }
@@ -128,17 +130,12 @@ package struct ServerAPIChannel: AppleChannel {
     return result
   }
 
-  /// Apple does not know the id in production or sandbox. That can change while it is new, and once it is older Apple is
-  /// asked a second time on a later night: its "not found" is rarely, but sometimes, a passing one.
+  /// Apple does not know the id in production or sandbox.
   private static func unknown(_ check: JudgedCheck, policy: Policy) -> CheckResult {
+    // Apple signed it, and says that it does not know it.
+    guard check.genuine == nil else { return check.result(.review, .contradiction, channel: .serverApi) }
     let isYoung = policy.asOf - check.due.receivedAt <= policy.notFoundGrace
-    var result =
-      check.genuine == nil
-      ? check.result(.notFound, isYoung ? .notFoundYet : .notFound, channel: .serverApi)
-      // Apple signed it, and says that it does not know it.
-      : check.result(.review, .contradiction, channel: .serverApi)
-    if isYoung || check.due.outcome != result.outcome { result.next = .nextNight }
-    return result
+    return check.result(.notFound, isYoung ? .notFoundYet : .notFound, channel: .serverApi)
   }
 }
 

@@ -35,6 +35,9 @@ package struct VerifyReceiptChannel: AppleChannel {
       try await client.verify(payload: payload, sharedSecret: sharedSecret, first: question.first))
   }
 
+  /// The secret is what the configuration says it is.
+  package func renewCredential() async {}
+
   package func result(of check: JudgedCheck, answers: [ChannelAnswer]) -> CheckResult {
     guard let answer = answers.first else { return check.offlineResult }
     var result = result(of: check, answer: answer)
@@ -55,6 +58,7 @@ package struct VerifyReceiptChannel: AppleChannel {
       result.bundleId = bundleId
       result.facts += facts
       result.broughtCount = max(result.broughtCount, facts.count)
+      result.broughtIds = facts.reduce(into: result.broughtIds) { $0.formUnion($1.ids) }
       if check.kind == .transaction { result.signedTransactionId = facts.first?.transactionId }
       return result
     case .forged:

@@ -22,6 +22,7 @@ package struct Migrator {
       sql: String(decoding: PackageResources._004_people_and_adjustments_sql, as: UTF8.self)),
     Migration(
       version: 5, name: "dispatches", sql: String(decoding: PackageResources._005_dispatches_sql, as: UTF8.self)),
+    Migration(version: 7, name: "asking", sql: String(decoding: PackageResources._007_asking_sql, as: UTF8.self)),
     Migration(
       version: 6, name: "facts_alone", sql: String(decoding: PackageResources._006_facts_alone_sql, as: UTF8.self)),
     Migration(

@@ -6,7 +6,8 @@ extension ProofState {
   /// The columns of `init(_:from:)`, for `night_audit.receipt_checks` aliased `c`.
   package static let columns = """
     c.payload_kind, c.outcome, c.reason, c.channel, c.environment, c.bundle_id, c.apple_status, c.attempts, \
-    c.last_attempt, c.next_attempt, c.answered_at, c.signed_transaction_id, c.brought_count
+    c.last_attempt, c.due_from, c.due_until, c.due_rank, c.unanswered_since, c.answered_at, \
+    c.signed_transaction_id, c.brought_count
     """
 
   /// The state in the reader's current row; nil where there is no check.
@@ -24,9 +25,14 @@ extension ProofState {
     appleStatus = try row.optionalInt32(first + 6)
     attempts = try row.int32(first + 7)
     lastAttempt = try row.optionalInstant(first + 8)
-    nextAttempt = try row.optionalInstant(first + 9)
-    answeredAt = try row.optionalInstant(first + 10)
-    signedTransactionId = try row.optionalId(first + 11)
-    broughtCount = try row.int32(first + 12)
+    if let from = try row.optionalInstant(first + 9) {
+      due = Dueness(
+        from: from, until: try row.optionalInstant(first + 10),
+        rank: Dueness.Rank(rawValue: Int16(clamping: try row.int32(first + 11))) ?? .open)
+    }
+    unansweredSince = try row.optionalInstant(first + 12)
+    answeredAt = try row.optionalInstant(first + 13)
+    signedTransactionId = try row.optionalId(first + 14)
+    broughtCount = try row.int32(first + 15)
   }
 }

@@ -13,9 +13,16 @@ package enum RunLock {
     }
   }
 
-  /// Takes the lock for as long as the session lives, or throws `Held` at once.
+  /// The server takes a moment to notice that a run was killed.
+  private static let tries = 10
+
+  /// Takes the lock for as long as the session lives, or throws `Held` when another run holds it.
   package static func acquire(_ session: PostgresSession) async throws {
-    let got = try await session.execute("SELECT pg_try_advisory_lock(\(Migrator.lockKey.0), 3)").single().bool(0)
-    if !got { throw Held() }
+    for attempt in 1...tries {
+      let got = try await session.execute("SELECT pg_try_advisory_lock(\(Migrator.lockKey.0), 3)").single().bool(0)
+      if got { return }
+      if attempt < tries { try await Task.sleep(for: .milliseconds(200)) }
+    }
+    throw Held()
   }
 }

@@ -102,6 +102,7 @@ package struct Audit {
       report: try folder.map { try ReportWriter(options($0, connections.sales, sales)) },
       temporaryDirectory: temporary, testUsers: plan.rules.testUsers,
       days: ReportedDays.days(plan, in: settings.timeZone), keepsClaims: saves)
+    collector.openCriticals = try CriticalEvidence.open(before: plan.asOf, on: connections.own)
     progress.begin("auditing orders", total: 0)
     try AuditPass(
       plan: plan, sales: sales, collector: collector, temporaryDirectory: temporary,
@@ -109,8 +110,7 @@ package struct Audit {
     )
     .run(connections)
     progress.end()
-    let aged = try CriticalEvidence.aged(
-      among: collector.agedCriticals, settings: settings, asOf: plan.asOf, on: connections.own)
+    let aged = try CriticalEvidence.aged(among: collector.agedCriticals, asOf: plan.asOf, on: connections.own)
     return try body(connections, Reading(collector: collector, folder: folder, aged: aged))
   }
 

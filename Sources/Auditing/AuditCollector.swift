@@ -27,6 +27,8 @@ final class AuditCollector {
   private(set) var outstanding: [String: Int] = [:]
   /// What critical findings rest on whose evidence is older than the audit.
   private(set) var agedCriticals: Set<CheckSubject> = []
+  /// The identities of those that earlier runs have reported.
+  var openCriticals: Set<String> = []
   private var record = RecordBytes()
   private let testUsers: Set<Identifier>
   let temporaryDirectory: String
@@ -101,7 +103,11 @@ final class AuditCollector {
   }
 
   private func keep(_ finding: Finding, _ subjects: [CheckSubject], asOf: Instant) throws {
-    if !subjects.isEmpty, CriticalEvidence.isAged(behind: finding, asOf: asOf) { agedCriticals.formUnion(subjects) }
+    if !subjects.isEmpty, CriticalEvidence.isAged(behind: finding, asOf: asOf),
+      !openCriticals.contains(finding.identity)
+    {
+      agedCriticals.formUnion(subjects)
+    }
     record.clear()
     finding.write(to: &record)
     try findings.add(key: finding.digest, content: record.bytes)

@@ -92,7 +92,10 @@ extension ProofState {
     record.put(appleStatus)
     record.put(Int64(attempts))
     record.put(lastAttempt)
-    record.put(nextAttempt)
+    record.put(due?.from)
+    record.put(due?.until)
+    record.put(due.map { Int32($0.rank.rawValue) })
+    record.put(unansweredSince)
     record.put(answeredAt)
     record.put(signedTransactionId)
     record.put(Int64(broughtCount))
@@ -109,7 +112,10 @@ extension ProofState {
     appleStatus = try record.optionalInt32()
     attempts = Int32(clamping: try record.int())
     lastAttempt = try record.optionalInstant()
-    nextAttempt = try record.optionalInstant()
+    let (from, until) = (try record.optionalInstant(), try record.optionalInstant())
+    let rank = try record.optionalInt32().flatMap { Dueness.Rank(rawValue: Int16(clamping: $0)) }
+    if let from, let rank { due = Dueness(from: from, until: until, rank: rank) }
+    unansweredSince = try record.optionalInstant()
     answeredAt = try record.optionalInstant()
     signedTransactionId = try record.optionalId()
     broughtCount = Int32(clamping: try record.int())

@@ -13,14 +13,14 @@ extension NightRun {
   ///
   /// - Parameter session: where pages are stored.
   package func sweep(
-    _ request: NightRequest, _ apps: [SweptApp], runId: String, session: PostgresSession,
+    _ request: NightRequest, _ apps: [SweptApp], gate: AskingGate, runId: String, session: OpenSession,
     deadline: ContinuousClock.Instant
   ) async throws -> SweepSummary? {
     if apps.isEmpty || request.isOffline || request.selection.isNarrowing { return nil }
     let plan = SweepStage.Plan(
       asOf: request.asOf, refundWindow: settings.refundWindow, staleAfter: settings.staleAfter)
     let stage = SweepStage(
-      apps: apps, plan: plan, session: session, runId: runId, logger: logger, stop: stop, progress: progress,
+      apps: apps, plan: plan, gate: gate, session: session, runId: runId, logger: logger, stop: stop, progress: progress,
       deadline: deadline)
     progress.begin("sweeping Apple's notifications", total: 0)
     let summary = try await stage.run()

@@ -58,7 +58,8 @@ package struct NightRun: Sendable {
     let runId = UUID().uuidString.lowercased()
     let began = ContinuousClock.now
     let courier = try Courier(settings.deliver, stop: stop)
-    let channels = try openChannels(asOf: request.asOf)
+    let deadline = deadline(request)
+    let channels = try openChannels(asOf: request.asOf, until: deadline)
     defer { channels.close() }
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
@@ -69,8 +70,7 @@ package struct NightRun: Sendable {
     let record = record(request, plan, runId: runId)
     try await record.begin(session)
     do {
-      let deadline = deadline(request)
-      var recheck = try await recheck(request, channels, runId: runId, session: session, deadline: deadline)
+      var recheck = try await recheck(request, channels, runId: runId, deadline: deadline)
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       let mayAsk = !request.isOffline && recheck.endedEarly == nil && .now < deadline
       var outcome: NightOutcome
@@ -80,7 +80,7 @@ package struct NightRun: Sendable {
         // Whatever settled meanwhile alarms nobody.
         recheck.add(
           try await self.recheck(
-            request, channels, runId: runId, session: session, deadline: deadline, critical: critical))
+            request, channels, runId: runId, deadline: deadline, critical: critical))
         if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
         outcome = NightOutcome(
           try await audit(plan, request, recheck, saving: record, since: began), asOf: plan.asOf)
@@ -114,29 +114,36 @@ package struct NightRun: Sendable {
 
   /// Only asks Apple. Several of these may share a database.
   package func recheck(_ request: NightRequest) async throws -> RecheckSummary {
-    let channels = try openChannels(asOf: request.asOf)
+    let deadline = deadline(request)
+    let channels = try openChannels(asOf: request.asOf, until: deadline)
     defer { channels.close() }
-    let session = try await connect()
-    try await session.withConnection { try Migrator.requireCurrent($0) }
+    try await requireCurrent()
     try await requireSales()
-    let summary = try await recheck(
-      request, channels, runId: UUID().uuidString.lowercased(), session: session, deadline: deadline(request))
-    await session.close()
+    let summary = try await recheck(request, channels, runId: UUID().uuidString.lowercased(), deadline: deadline)
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
     return summary
   }
 
   /// How much is due, asking nobody and changing nothing.
   package func dueOnly(_ request: NightRequest) async throws -> RecheckSummary {
-    let session = try await connect()
-    try await session.withConnection { try Migrator.requireCurrent($0) }
-    let queue = try CheckQueue(
-      session: session, settings: settings, asOf: request.asOf, runId: UUID().uuidString, selection: request.selection,
-      critical: try await openCriticals(request, session))
+    try await requireCurrent()
+    let queue = try await openQueue(request)
     var summary = RecheckSummary()
     summary.due = try await queue.dueCount() + queue.unknownCount()
-    await session.close()
+    await queue.close()
     return summary
+  }
+
+  private func requireCurrent() async throws {
+    let session = try await connect()
+    try await session.withConnection { try Migrator.requireCurrent($0) }
+    await session.close()
+  }
+
+  private func openQueue(_ request: NightRequest) async throws -> CheckQueue {
+    try await CheckQueue.open(
+      settings: settings, asOf: request.asOf, selection: request.selection, connect: connect,
+      connectSales: connectSales)
   }
 
   /// Only decides, from what is stored. Writes nothing to the database, and files only where `--out` says.
@@ -155,8 +162,13 @@ package struct NightRun: Sendable {
 
   // MARK: - Asking
 
-  private func connect() async throws(PostgresError) -> PostgresSession {
+  @Sendable private func connect() async throws -> PostgresSession {
     try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit")
+  }
+
+  @Sendable private func connectSales() async throws -> PostgresSession {
+    try await PostgresSession.connect(
+      settings.salesURL ?? settings.databaseURL, applicationName: "night-audit", profile: .salesReader)
   }
 
   /// The apps' channels, the connections that they share, and who judges receipts without them.
@@ -164,16 +176,21 @@ package struct NightRun: Sendable {
     var transport: HTTPTransport
     var judge: OfflineJudge
     var channels: [any AppleChannel]
+    var gate: AskingGate
+    var rates: SharedRates
     /// Those that Apple tells about unasked.
     var swept: [SweptApp] { channels.compactMap { ($0 as? ServerAPIChannel)?.swept } }
 
     func close() {
-      let transport = transport
-      Task { await transport.shutdown() }
+      let (transport, rates) = (transport, rates)
+      Task {
+        await transport.shutdown()
+        await rates.close()
+      }
     }
   }
 
-  private func openChannels(asOf: Instant) throws -> Channels {
+  private func openChannels(asOf: Instant, until deadline: ContinuousClock.Instant) throws -> Channels {
     // A key that is missing explains more than roots that are: it comes first.
     for app in settings.apps where settings.effectiveChannel(of: app) == .serverApi {
       _ = try AppleClients.credentials(of: app)
@@ -181,11 +198,17 @@ package struct NightRun: Sendable {
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: settings.concurrency)
     do {
       let roots = try trustedRoots()
+      let rates = SharedRates(connect: connect)
+      let night = NightTime()
+      night.ends(in: deadline - .now)
       let channels = try settings.apps.map { app in
         try AppleClients.channel(
-          of: app, settings: settings, transport: transport, roots: roots, asOf: asOf, now: { Instant.now })
+          of: app, settings: settings, transport: transport, roots: roots, asOf: asOf,
+          pace: Pace(night: night, rates: rates), now: { Instant.now })
       }
-      return Channels(transport: transport, judge: OfflineJudge(roots: roots), channels: channels)
+      return Channels(
+        transport: transport, judge: OfflineJudge(roots: roots), channels: channels,
+        gate: AskingGate(apps: channels.map(\.app.name)), rates: rates)
     } catch {
       Task { await transport.shutdown() }
       throw error
@@ -209,43 +232,29 @@ package struct NightRun: Sendable {
     .now + .microseconds((request.maxDuration ?? settings.maxDuration).microseconds)
   }
 
-  /// What the critical findings rest on that the last night left open: they would be reported again.
-  private func openCriticals(_ request: NightRequest, _ session: PostgresSession) async throws -> Set<CheckSubject> {
-    let settings = settings
-    let proofs = try await session.withConnection { connection in
-      let open = try CriticalEvidence.open(request.selection, asOf: request.asOf, on: connection)
-      return try CriticalEvidence.aged(
-        among: try CriticalEvidence.subjects(behind: open, on: connection), settings: settings, asOf: request.asOf,
-        on: connection)
-    }
-    return Set(proofs.map(\.subject))
-  }
-
-  /// - Parameter critical: what critical findings rest on; nil for those that are open.
+  /// - Parameter critical: what critical findings would be reported on for the first time; nil in the first round.
   private func recheck(
-    _ request: NightRequest, _ channels: Channels, runId: String, session: PostgresSession,
-    deadline: ContinuousClock.Instant, critical: Set<CheckSubject>? = nil
+    _ request: NightRequest, _ channels: Channels, runId: String, deadline: ContinuousClock.Instant,
+    critical: Set<CheckSubject>? = nil
   ) async throws -> RecheckSummary {
-    let writing = try await connect()
+    let writing = OpenSession(open: connect)
     var swept: SweepSummary?
-    var aged = critical
-    if aged == nil {
+    if critical == nil {
       // First, so that what Apple tells unasked need not be asked for; but a first sweep of months must leave time to ask.
       let now = ContinuousClock.now
       swept = try await sweep(
-        request, channels.swept, runId: runId, session: writing, deadline: now + (deadline - now) / 2)
-      aged = try await openCriticals(request, session)
+        request, channels.swept, gate: channels.gate, runId: runId, session: writing,
+        deadline: now + (deadline - now) / 2)
     }
-    let queue = try CheckQueue(
-      session: session, settings: settings, asOf: request.asOf, runId: runId, selection: request.selection,
-      critical: aged ?? [])
+    let queue = try await openQueue(request)
     let stage = RecheckStage(
-      queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId),
+      queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId, settings: settings),
       judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
-      progress: progress, faults: swept?.faults ?? [:], isOffline: request.isOffline)
-    var summary = try await stage.run(deadline: deadline)
+      progress: progress, gate: channels.gate, isOffline: request.isOffline)
+    var summary = try await stage.run(deadline: deadline, critical: critical ?? [])
     summary.add(swept)
     await writing.close()
+    await queue.close()
     for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {
       logger.error("\(remedy)", metadata: ["app": "\(app)"])
     }

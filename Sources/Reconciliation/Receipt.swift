@@ -43,7 +43,10 @@ package struct ProofState: Hashable, Sendable {
   /// How often it was asked without a usable answer in a row, plus the answer if there was one.
   package var attempts: Int32
   package var lastAttempt: Instant?
-  package var nextAttempt: Instant?
+  /// When it is asked about next; nil: never.
+  package var due: Dueness?
+  /// As-of of the first question since the last answer that stayed without one.
+  package var unansweredSince: Instant?
   /// As-of of the run that got the last usable answer.
   package var answeredAt: Instant?
   /// The one transaction id inside the proof's own payload, once its signature was verified; nil for app receipts, which
@@ -60,6 +63,19 @@ package struct ProofState: Hashable, Sendable {
     reason = .neverChecked
     attempts = 0
     broughtCount = 0
+  }
+
+  /// When it is asked about next; nil: never.
+  package var nextAttempt: Instant? { due?.from }
+
+  /// Whether Apple owes an answer about it to a run of that as-of.
+  ///
+  /// - Parameter stuckAfter: the age at which silence is a finding.
+  package func isOwed(asOf: Instant, stuckAfter: Span) -> Bool {
+    // What no run has taken in yet has been asked by none.
+    if outcome == .pending, due == nil { return true }
+    return Dueness.isOwed(
+      due, unansweredSince: unansweredSince, reason: reason, asOf: asOf, stuckAfter: stuckAfter)
   }
 
   /// Whether the answer that is missing could bring a production payment. A proof of one purchase whose signature holds

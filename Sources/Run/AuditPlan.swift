@@ -47,27 +47,8 @@ package struct AuditPlan: Sendable {
         orderId: row.orderId, userId: row.userId, productId: row.productId, bundleId: bundleId(of: row))
   }
 
-  /// Whether Apple still owes an answer about this proof: it is due and was not answered by the run of this as-of.
-  package func isOutstanding(_ state: ProofState) -> Bool {
-    let wasTriedNow = state.lastAttempt == asOf
-    switch state.outcome {
-    case .pending, .unanswered:
-      // Without root certificates nobody is silent: nobody was asked.
-      if state.reason == .noRoots { return false }
-      return wasTriedNow || state.nextAttempt.map { $0 <= asOf } ?? true
-    case .verified:
-      guard let answered = state.answeredAt, answered <= asOf - staleAfter else { return false }
-      return wasTriedNow || state.nextAttempt.map { $0 <= asOf } ?? true
-    case .review, .notFound:
-      // Answered, unless it was asked again in vain: what can still change is asked on a later night.
-      if wasTriedNow { return state.answeredAt != asOf }
-      return state.nextAttempt.map { $0 <= asOf } ?? false
-    case .rejected: return false
-    }
-  }
-
-  /// The same for a proof of that time: an answer is stale only while a refund is likely.
+  /// Whether Apple still owes an answer about a proof of that time.
   package func isOutstanding(_ state: ProofState, from time: Instant) -> Bool {
-    isOutstanding(state) && (state.outcome != .verified || time > asOf - refundWindow)
+    time <= asOf + rules.clockSkew && state.isOwed(asOf: asOf, stuckAfter: rules.stuckAfter)
   }
 }

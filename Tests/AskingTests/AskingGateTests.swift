@@ -1,4 +1,5 @@
 import AppStore
+import Reconciliation
 import Synchronization
 import Testing
 
@@ -56,36 +57,47 @@ import Testing
     #expect(fail(game, at: gate) == 20)
     #expect(word(gate.admit(game)) == "refused" && word(gate.admit(other)) == "granted")
     #expect(word(gate.admit(gameSandbox)) == "granted")
-    #expect(gate.outage == nil && gate.end == nil)
-    // Probes that fail do not end the outage; after half a minute it ends the app's re-check.
-    for _ in 0..<16 {
-      clock.advance(.seconds(2))
-      _ = fail(game, at: gate)
+    #expect(gate.silent == ["game"] && gate.end == nil)
+    // Probes that fail do not end the outage, however long it lasts; they come at growing intervals.
+    var probes = 0
+    for _ in 0..<3_600 {
+      clock.advance(.seconds(1))
+      probes += fail(game, at: gate)
     }
-    #expect(word(gate.admit(game)) == "over" && word(gate.admit(other)) == "granted")
-    #expect(gate.outage == "Apple did not answer for 30 seconds about game")
-    #expect(gate.end == nil)
+    #expect((15...25).contains(probes) && gate.end == nil, "\(probes) probes in an hour")
+    clock.advance(.seconds(300))
+    for _ in 0..<3 {
+      guard case .granted(let permit) = gate.admit(game) else { continue }
+      _ = gate.note(answer(.unknown, asked: [.production]), permit)
+    }
+    #expect(gate.silent.isEmpty && word(gate.admit(game)) == "granted")
   }
 
-  @Test func whenTheLastAppHasGivenUpAllIsOver() {
+  @Test func aRefusedCredentialEndsTheApp() {
     let gate = gate()
-    for _ in 0..<20 {
-      clock.advance(.seconds(2))
-      for lane in [game, other] { _ = fail(lane, at: gate) }
+    for id in ["1", "2"] {
+      #expect(gate.refuse(.accessRefused, app: "game", id: id, isSecondTime: false) == .askAgain)
+      #expect(gate.refuse(.accessRefused, app: "game", id: id, isSecondTime: true) == .park)
     }
-    #expect(gate.end == "Apple did not answer for 30 seconds about game, other")
+    #expect(gate.refuse(.accessRefused, app: "game", id: "3", isSecondTime: true) == .endApp)
+    #expect(word(gate.admit(game)) == "over" && word(gate.admit(gameSandbox)) == "over")
+    #expect(word(gate.admit(other)) == "granted")
+    #expect(gate.faults == ["game": AppleFault.accessRefused.message] && gate.end == nil)
   }
 
-  @Test func aFaultOfOursEndsTheAppAtOnce() {
+  /// One receipt of another developer's app, or an id that a client made up, ends nothing.
+  @Test func oneAcceptedQuestionAcquitsTheCredential() {
     let gate = gate()
     guard case .granted(let permit) = gate.admit(game) else {
       Issue.record("not granted")
       return
     }
-    _ = gate.note(answer(.fault("mend the key"), asked: [.production]), permit)
-    #expect(word(gate.admit(game)) == "over" && word(gate.admit(gameSandbox)) == "over")
-    #expect(word(gate.admit(other)) == "granted")
-    #expect(gate.faults == ["game": "mend the key"] && gate.end == nil)
+    _ = gate.note(answer(.unknown, asked: [.production]), permit)
+    for id in 1...100 {
+      #expect(gate.refuse(.tokenRefused(.production), app: "game", id: "\(id)", isSecondTime: true) == .park)
+      #expect(gate.refuse(.requestRefused(code: 4_000_000), app: "game", id: "\(id)", isSecondTime: true) == .park)
+    }
+    #expect(gate.faults.isEmpty)
   }
 
   /// Production answers "not found", and the sandbox does not answer at all.

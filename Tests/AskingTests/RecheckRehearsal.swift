@@ -59,26 +59,39 @@ struct RecheckRehearsal {
       ])
   }
 
-  func queue(asOf: Instant = asOf, selection: Selection = Selection(), runId: String = runId) throws -> CheckQueue {
-    try CheckQueue(session: session, settings: settings, asOf: asOf, runId: runId, selection: selection)
+  /// A queue of a worker of its own.
+  func queue(asOf: Instant = asOf, selection: Selection = Selection()) async throws -> CheckQueue {
+    let connect = connect
+    return try await CheckQueue.open(
+      settings: settings, asOf: asOf, selection: selection, connect: connect, connectSales: connect)
+  }
+
+  var connect: @Sendable () async throws -> PostgresSession {
+    let conninfo = settings.databaseURL
+    return { try await PostgresSession.connect(conninfo, applicationName: "night-audit tests") }
   }
 
   static let runId = "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11"
 
   func writer(asOf: Instant = asOf) -> AnswerWriter {
-    AnswerWriter(session: writing, asOf: asOf, runId: RecheckRehearsal.runId)
+    AnswerWriter(
+      session: OpenSession(open: connect), asOf: asOf, runId: RecheckRehearsal.runId, settings: settings)
   }
 
   /// Runs the stage.
   func recheck(
     _ channels: [ScriptedChannel], asOf: Instant = asOf, judge: OfflineJudge = .none, isOffline: Bool = false,
-    limit: Duration = .seconds(60)
+    limit: Duration = .seconds(60), selection: Selection = Selection(), critical: Set<CheckSubject> = []
   ) async throws -> RecheckSummary {
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    return try await RecheckStage(
-      queue: queue(asOf: asOf), writer: writer(asOf: asOf), judge: judge, channels: channels, settings: settings,
-      logger: logger, stop: StopSignal(), progress: WorkProgress(logger: logger, isQuiet: true), isOffline: isOffline
-    ).run(deadline: .now + limit)
+    let queue = try await queue(asOf: asOf, selection: selection)
+    let summary = try await RecheckStage(
+      queue: queue, writer: writer(asOf: asOf), judge: judge, channels: channels, settings: settings,
+      logger: logger, stop: StopSignal(), progress: WorkProgress(logger: logger, isQuiet: true),
+      gate: AskingGate(apps: channels.map(\.app.name)), isOffline: isOffline
+    ).run(deadline: .now + limit, critical: critical)
+    await queue.close()
+    return summary
   }
 
   /// The rows of a query as texts.
@@ -134,6 +147,8 @@ struct ScriptedChannel: AppleChannel {
     guard case .transaction(let id) = question.matter else { return ChannelAnswer(.review) }
     return script.answer(id)
   }
+
+  func renewCredential() async {}
 
   func result(of check: JudgedCheck, answers: [ChannelAnswer]) -> CheckResult {
     ServerAPIChannel.result(of: check, answers: answers, policy: policy)

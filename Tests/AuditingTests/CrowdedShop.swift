@@ -57,8 +57,11 @@ struct CrowdedShop {
     }
     for id in orderIds { try await insert(order: id, session) }
     for number in 0..<60 { try await insert(delivery: "d\(number)", session) }
-    let queue = try CheckQueue(
-      session: session, settings: settings, asOf: Self.asOf, runId: Self.runId, selection: Selection())
+    let connect: @Sendable () async throws -> PostgresSession = { [url = settings.databaseURL] in
+      try await PostgresSession.connect(url, applicationName: "night-audit tests")
+    }
+    let queue = try await CheckQueue.open(
+      settings: settings, asOf: Self.asOf, selection: Selection(), connect: connect, connectSales: connect)
     var results: [CheckResult] = []
     for number in 0..<90 { results.append(try await insert(receipt: number, session)) }
     try await queue.enqueue()
@@ -69,17 +72,23 @@ struct CrowdedShop {
       results.shuffle(using: &chance)
     }
     let nights = arrival?.nights ?? 1
+    let store = OpenSession(open: connect)
     for night in 1...nights {
       let asOf = Self.asOf - .days(Int64(nights - night))
-      let writer = AnswerWriter(session: session, asOf: asOf, runId: Self.runId)
+      let writer = AnswerWriter(session: store, asOf: asOf, runId: Self.runId, settings: settings)
       let share = results.prefix((results.count + nights - night) / (nights - night + 1))
       results.removeFirst(share.count)
       // Several batches: what is folded from two of them must be as from one.
       for start in stride(from: share.startIndex, to: share.endIndex, by: 20) {
         try await writer.write(Array(share[start..<min(start + 20, share.endIndex)]))
       }
+      _ = try await store.withConnection { [settings] in
+        try FirstAnswersTable.decide(asOf: asOf, settings: settings, on: $0)
+      }
       if night < nights { try await audit(settings, asOf) }
     }
+    await store.close()
+    await queue.close()
     await session.close()
     return settings
   }
@@ -122,18 +131,17 @@ struct CrowdedShop {
   private mutating func insert(receipt number: Int, _ session: PostgresSession) async throws -> CheckResult {
     let id = "r\(number)"
     let order = oneIn(12) ? nil : orderIds.randomElement(using: &self)
+    let (sender, claimed, receivedAt) = (user(), pick([nil, "Production", "Sandbox"]), time())
     try await session.execute(
       """
       INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, environment, status, received_at)
       VALUES ($1, $2, $3, 'payload', $4, 'unverified', $5)
       """,
-      [
-        .text(id), .text(order), .text(user()), .text(pick([nil, "Production", "Sandbox"])),
-        .timestamp(time().microseconds),
-      ])
-    var result = CheckResult(
-      subject: CheckSubject(kind: .receipt, id: Identifier(id)), orderId: order.map { Identifier($0) }, kind: .app,
-      outcome: .verified, channel: .verifyReceipt)
+      [.text(id), .text(order), .text(sender), .text(claimed), .timestamp(receivedAt.microseconds)])
+    let due = DueCheck(
+      subject: CheckSubject(kind: .receipt, id: Identifier(id)), matter: .receipt(payload: "payload"),
+      orderId: order.map { Identifier($0) }, receivedAt: receivedAt)
+    var result = CheckResult(context: due.context, kind: .app, outcome: .verified, channel: .verifyReceipt)
     result.environment = .production
     result.bundleId = Self.bundle
     switch Int.random(in: 0..<12, using: &self) {

@@ -63,13 +63,13 @@ import Testing
     #expect(try shop.timesAsked().isEmpty)
 
     // "Not found" is asked a second time on a later night; then it is final, as it is for what has outlived its grace.
-    // What is critical is asked about every night.
+    // What stays critical is asked about when it is stale, as all else is.
     let next = try await shop.night(asOf: "2026-11-21T03:00:00Z")
-    #expect(try shop.timesAsked() == ["103": 1, "104": 1, "998": 2, "999": 2])
+    #expect(try shop.timesAsked() == ["998": 2, "999": 2])
     #expect(next.payments["unknown yet"] == "unpaid not_found")
     try shop.forgetRequests()
     let third = try await shop.night(asOf: "2026-11-22T03:00:00Z")
-    #expect(try shop.timesAsked() == ["103": 1, "104": 1, "998": 2, "999": 2])
+    #expect(try shop.timesAsked().isEmpty)
     #expect(third.payments == next.payments)
   }
 
@@ -115,9 +115,12 @@ import Testing
   @Test func aLookUpInVainIsAFindingWithItsAttempts() async throws {
     let shop = try await SignedShop(transactions: [], errors: ["102": ["errorCode": 5_000_001]])
     try await shop.order("looked up", transaction: "102", created: Self.old)
-    for (asOf, attempts) in [("2026-11-20T03:00:00Z", 1), ("2026-11-21T03:00:00Z", 2), ("2026-11-22T03:00:00Z", 3)] {
+    // After two days of silence it is a finding like others, and no reason to call the night incomplete.
+    for (asOf, attempts, status) in [
+      ("2026-11-20T03:00:00Z", 1, Int32(3)), ("2026-11-21T03:00:00Z", 2, 3), ("2026-11-22T03:00:00Z", 3, 0),
+    ] {
       let night = try await shop.night(asOf: asOf)
-      #expect(night.result.status == 3, "\(night.result.errors)")
+      #expect(night.result.status == status, "\(night.result.errors)")
       #expect(night.payments == ["looked up": "unconfirmed apple_error"])
       #expect(night.findings.map { $0["kind"] } == ["stuck_unconfirmed"])
       let reason = night.findings.first?["reason"] ?? ""
@@ -161,7 +164,9 @@ import Testing
     #expect(night.summary["complete"] as? Bool == false)
     // The other app's re-check went on.
     #expect(night.payments["game 1"] == "paid" && night.payments["game 2"] == "unpaid duplicate")
-    #expect(night.payments.filter { $0.key.hasPrefix("other") }.allSatisfy { $0.value == "unconfirmed never_checked" })
+    #expect(night.payments.filter { $0.key.hasPrefix("other") }.allSatisfy {
+        ["unconfirmed never_checked", "unconfirmed apple_error"].contains($0.value)
+      })
     // Nobody asks on with a key that was refused.
     #expect(try shop.timesAsked().filter { $0.key != "101" }.count < 10)
   }
@@ -184,16 +189,14 @@ import Testing
     )
     let known = Set(stored.split(separator: ",").map(String.init))
     #expect(known.count >= 20)
-    // The dead run's leases run out by themselves; here is no time to wait for that.
-    try await shop.execute("UPDATE night_audit.receipt_checks SET leased_until = now() - interval '1 second'")
     let night = try await shop.night()
     #expect(night.result.status == 0, "\(night.result.errors)")
     #expect(night.payments.count == 60 && night.payments.values.allSatisfy { $0 == "paid" })
     let asked = try shop.timesAsked()
     #expect(known.allSatisfy { asked[$0] == 1 }, "\(asked)")
-    // What was under way when the first run died has no answer, and is asked about again.
-    #expect(
-      ids.allSatisfy { (1...2).contains(asked[$0] ?? 0) } && asked.values.filter { $0 == 2 }.count <= 4, "\(asked)")
+    // What was under way when the first run died, or was not stored yet, is asked about again: once. How much that is
+    // depends on the machine, and on nothing else.
+    #expect(ids.allSatisfy { (1...2).contains(asked[$0] ?? 0) }, "\(asked)")
   }
 
   @Test func theDoctorReadsTheKey() async throws {

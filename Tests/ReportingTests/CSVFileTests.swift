@@ -226,7 +226,7 @@ struct CSVFileTests {
     unanswered.reason = .unreachable
     unanswered.appleStatus = 21_009
     unanswered.attempts = 3
-    unanswered.nextAttempt = try instant("2026-11-20T05:00:00Z")
+    unanswered.due = Dueness(from: try instant("2026-11-20T05:00:00Z"), rank: .urgent)
     report.receipts = [
       Receipt(
         receiptId: "r1", orderId: "o1", userId: "u1", receivedAt: try instant("2026-11-18T23:59:59Z"), state: verified),

@@ -16,8 +16,8 @@ package struct SweepStage: Sendable {
     package var refundWindow: Span
     /// When a customer's history is read again.
     package var staleAfter: Span
-    /// An outage that lasts this long ends the sweep of one type.
-    package var patience = Duration.seconds(30)
+    /// An outage that lasts this long ends the sweep of one type; nil: only the time for sweeping ends it.
+    package var patience: Duration?
     /// The time of day.
     package var now: @Sendable () -> Instant = { Instant.now }
 
@@ -30,7 +30,8 @@ package struct SweepStage: Sendable {
 
   private let apps: [SweptApp]
   private let plan: Plan
-  private let session: PostgresSession
+  private let gate: AskingGate
+  private let session: OpenSession
   private let facts: SweptFacts
   private let logger: Logger
   private let stop: StopSignal
@@ -48,18 +49,20 @@ package struct SweepStage: Sendable {
   }
 
   /// A page that does not come holds up one type only, so that nothing but time is lost by waiting longer each time.
-  private static let backoff = Backoff(base: .milliseconds(500), cap: .seconds(8))
-  /// How long pages under way are waited for once the time is up.
-  private static let farewell = Duration.seconds(10)
+  private static let backoff = Backoff(base: .milliseconds(500), cap: .seconds(60))
+  /// How long pages under way are waited for once the time is up, and after a signal.
+  private static let farewell = (deadline: Duration.seconds(10), signal: Duration.milliseconds(2_500))
   /// How many pages of one customer are read in one night.
   private static let pagesPerCustomer = 50
 
   package init(
-    apps: [SweptApp], plan: Plan, session: PostgresSession, runId: String, logger: Logger, stop: StopSignal,
+    apps: [SweptApp], plan: Plan, gate: AskingGate, session: OpenSession, runId: String, logger: Logger,
+    stop: StopSignal,
     progress: WorkProgress, deadline: ContinuousClock.Instant
   ) {
     self.apps = apps
     self.plan = plan
+    self.gate = gate
     self.session = session
     facts = SweptFacts(session: session, asOf: plan.asOf, runId: runId)
     self.logger = logger
@@ -81,14 +84,17 @@ package struct SweepStage: Sendable {
       group.addTask {
         // Short naps for the signal or the deadline; then pages that are on their way are worth waiting for, not for ever.
         while !isOver { try await Task.sleep(for: .milliseconds(250)) }
-        try await Task.sleep(for: Self.farewell)
+        try await Task.sleep(for: stop.stopped == nil ? Self.farewell.deadline : Self.farewell.signal)
         return .patience
       }
       // Cancelling ends whichever is left: the wait, or pages that Apple does not deliver.
       _ = try await group.next()
       group.cancelAll()
     }
-    return shared.values.withLock { $0.summary }
+    return shared.values.withLock { values in
+      values.summary.faults = gate.faults
+      return values.summary
+    }
   }
 
   private func sweepAll() async throws {
@@ -122,6 +128,7 @@ package struct SweepStage: Sendable {
     var failingSince: ContinuousClock.Instant?
     var attempt = 0
     var isAnswered = true
+    var wasRefused = false
     while case .ask(let query, let token) = step, isAnswered, !isOver(for: app) {
       guard let answer = try? await app.notifications(query, token) else { break }
       note(answer.trail, of: app)
@@ -131,7 +138,7 @@ package struct SweepStage: Sendable {
         let since = failingSince ?? .now
         failingSince = since
         attempt += 1
-        if .now - since >= plan.patience {
+        if let patience = plan.patience, .now - since >= patience {
           isAnswered = false
           cursor.giveUp(silence)
           try await store([], cursor, in: table)
@@ -139,8 +146,16 @@ package struct SweepStage: Sendable {
           await pause(Self.backoff.delay(attempt: attempt, random: .random(in: 0..<1)), for: app)
         }
         continue
-      case .fault(let fault): shared.values.withLock { $0.summary.faults[app.name] = fault.message }
-      case .ask, .finish: break
+      case .fault(let fault):
+        let id = "notifications \(cursor.type.rawValue)"
+        if gate.refuse(fault, app: app.name, id: id, isSecondTime: wasRefused) == .askAgain {
+          wasRefused = true
+          await app.renewCredential()
+          continue
+        }
+        isAnswered = false
+      case .ask, .finish:
+        for credential in [nil, AppleFault.Credential.serverAPIKey] { gate.accept(credential, of: app.name) }
       }
       failingSince = nil
       attempt = 0
@@ -189,7 +204,6 @@ package struct SweepStage: Sendable {
         values.summary.facts += count
         if outcome == .read { values.summary.histories += 1 }
         if case .short = outcome { values.summary.isShort = true }
-        if case .fault(let fault) = answer.end { values.summary.faults[app.name] = fault.message }
       }
       switch outcome {
       case .more: continue
@@ -206,7 +220,7 @@ package struct SweepStage: Sendable {
 
   /// Whether the app is not asked about any more: the night's time is up, or our own configuration was refused.
   private func isOver(for app: SweptApp) -> Bool {
-    isOver || Task.isCancelled || shared.values.withLock { $0.summary.faults[app.name] != nil }
+    isOver || Task.isCancelled || gate.faults[app.name] != nil
   }
 
   /// Short naps: a signal or the deadline must not wait for a long pause.

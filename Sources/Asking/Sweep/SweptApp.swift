@@ -15,17 +15,21 @@ package struct SweptApp: Sendable {
   /// A page of Get Transaction History for the customer of a transaction; throws only when the task is cancelled.
   package var history:
     @Sendable (_ transactionId: String, _ revision: String?) async throws(CancellationError) -> HistoryAnswer
+  /// Makes the next request with a credential made anew.
+  package var renewCredential: @Sendable () async -> Void
 
   package init(
     name: String, bundleId: String,
     notifications:
       @escaping @Sendable (NotificationQuery, String?) async throws(CancellationError) -> NotificationAnswer,
-    history: @escaping @Sendable (String, String?) async throws(CancellationError) -> HistoryAnswer
+    history: @escaping @Sendable (String, String?) async throws(CancellationError) -> HistoryAnswer,
+    renewCredential: @escaping @Sendable () async -> Void = {}
   ) {
     self.name = name
     self.bundleId = bundleId
     self.notifications = notifications
     self.history = history
+    self.renewCredential = renewCredential
   }
 
   /// Asks Apple's production side.
@@ -37,6 +41,6 @@ package struct SweptApp: Sendable {
       },
       history: { id, revision throws(CancellationError) in
         try await client.transactionHistory(id, on: .production, revision: revision, pages: 1)
-      })
+      }, renewCredential: { await client.renewToken() })
   }
 }

@@ -4,11 +4,11 @@ import Reconciliation
 
 /// Stores what Apple told unasked: facts that no proof of ours brought, and with them how far Apple's side is known.
 package struct SweptFacts: Sendable {
-  private let session: PostgresSession
+  private let session: OpenSession
   private let asOf: Instant
   private let runId: String
 
-  package init(session: PostgresSession, asOf: Instant, runId: String) {
+  package init(session: OpenSession, asOf: Instant, runId: String) {
     self.session = session
     self.asOf = asOf
     self.runId = runId
@@ -21,18 +21,21 @@ package struct SweptFacts: Sendable {
   package func store(
     _ facts: [TransactionFact], moving move: @Sendable (borrowing BlockingConnection) throws -> Void
   ) async throws -> Int {
-    try await session.transaction { connection in
-      // Folding reads what others may be adding: one writer at a time.
-      try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
-      let unknown = try EvidenceTable.unknown(among: facts.map(\.storable), on: connection)
-      try EvidenceTable.append(unknown.map { (subject: nil, fact: $0) }, runId: runId, asOf: asOf, on: connection)
-      let keys = unknown.map {
-        TransactionKey(environment: $0.environment, transactionId: Identifier($0.transactionId))
+    let (asOf, runId) = (asOf, runId)
+    return try await session.run { session, _ in
+      try await session.transaction { connection in
+        // Folding reads what others may be adding: one writer at a time.
+        try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
+        let unknown = try EvidenceTable.unknown(among: facts.map(\.storable), on: connection)
+        try EvidenceTable.append(unknown.map { (subject: nil, fact: $0) }, runId: runId, asOf: asOf, on: connection)
+        let keys = unknown.map {
+          TransactionKey(environment: $0.environment, transactionId: Identifier($0.transactionId))
+        }
+        let records = try EvidenceTable.fold(Set(keys), on: connection)
+        try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
+        try move(connection)
+        return unknown.count
       }
-      let records = try EvidenceTable.fold(Set(keys), on: connection)
-      try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
-      try move(connection)
-      return unknown.count
     }
   }
 

@@ -32,8 +32,11 @@ import Testing
       plan.patience = .zero
       plan.now = { asOf }
       let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+      let (conninfo, apps) = (conninfo, apps ?? [apple.app()])
+      let store = OpenSession { try await PostgresSession.connect(conninfo, applicationName: "night-audit tests") }
+      defer { Task { await store.close() } }
       return try await SweepStage(
-        apps: apps ?? [apple.app()], plan: plan, session: session, runId: UUID().uuidString, logger: logger,
+        apps: apps, plan: plan, gate: AskingGate(apps: apps.map(\.name)), session: store, runId: UUID().uuidString, logger: logger,
         stop: stop, progress: WorkProgress(logger: logger, isQuiet: true), deadline: .now + .seconds(60)
       ).run()
     }
@@ -224,7 +227,8 @@ import Testing
 
   @Test func twoWorkersDoNotSweepTheSameApp() async throws {
     try await withSetting { setting in
-      let session = try await PostgresSession.connect(setting.conninfo, applicationName: "night-audit tests")
+      let conninfo = setting.conninfo
+      let session = OpenSession { try await PostgresSession.connect(conninfo, applicationName: "night-audit tests") }
       let other = SweptFacts(session: session, asOf: asOf, runId: UUID().uuidString)
       try await other.withLock(bundleId: "com.example.game") { _ = try await setting.sweep(asOf) }
       #expect(setting.apple.requests.isEmpty)

@@ -1,0 +1,225 @@
+import AuditStore
+import Postgres
+import Reconciliation
+
+/// A row of `night_audit.receipt_checks`: what is known of asking about one proof.
+package struct CheckRow: Sendable {
+  package var subject: CheckSubject
+  package var history: CheckHistory
+  /// A refusal of which it is not known yet whether it accuses the customer or ourselves.
+  package var held: Held?
+  /// The app that was asked about it, by its name in the configuration.
+  package var app: String?
+  /// Where an earlier answer found it; saves a request.
+  package var environment: AppleEnvironment?
+  /// How many transactions it has brought so far.
+  package var broughtCount: Int
+  /// What payload, id and app were when it was asked about.
+  package var fingerprint: String?
+  /// What the rule said when it was stored.
+  package private(set) var due: Dueness?
+
+  /// What a refusal comes to when it is the customer's.
+  package struct Held: Hashable, Sendable {
+    package var refusal: Refusal
+    package var outcome: CheckOutcome
+    package var reason: PaymentReason?
+
+    package init(refusal: Refusal, outcome: CheckOutcome, reason: PaymentReason?) {
+      self.refusal = refusal
+      self.outcome = outcome
+      self.reason = reason
+    }
+  }
+
+  /// A proof that nobody has asked about.
+  package init(subject: CheckSubject, history: CheckHistory) {
+    self.subject = subject
+    self.history = history
+    broughtCount = 0
+  }
+
+  /// The columns of `init(_:)`, for `receipt_checks` aliased `c`.
+  static let columns = """
+    c.subject_kind, c.subject_id, c.received_at, c.known_since, c.is_urgent, c.is_wanted, c.outcome, c.reason, c.channel, \
+    c.attempts, c.last_attempt, c.answered_at, c.outcome_since, c.unanswered_since, c.critical_since, c.app, \
+    c.environment, c.brought_count, c.fingerprint, c.refusal, c.held_outcome, c.held_reason, c.due_from, c.due_until, \
+    c.due_rank
+    """
+
+  init(_ row: PostgresRow) throws(PostgresError) {
+    func instant(_ column: Int) throws(PostgresError) -> Instant? {
+      try row.optionalTimestamp(column).map { Instant(microseconds: $0) }
+    }
+    subject = CheckSubject(
+      kind: CheckSubject.Kind(rawValue: try row.text(0)) ?? .receipt, id: Identifier(try row.text(1)))
+    history = CheckHistory(
+      dated: Instant(microseconds: try row.timestamp(2)), knownSince: Instant(microseconds: try row.timestamp(3)))
+    history.isUrgent = try row.bool(4)
+    history.isWanted = try row.bool(5)
+    history.outcome = CheckOutcome(rawValue: try row.text(6)) ?? .pending
+    history.reason = try row.optionalText(7).flatMap(PaymentReason.init)
+    let channel = try row.optionalText(8)
+    history.isOffline = history.outcome != .pending && channel == EvidenceChannel.offline.rawValue
+    history.attempts = try row.int32(9)
+    history.lastAttempt = try instant(10)
+    history.answeredAt = try instant(11)
+    history.outcomeSince = try instant(12)
+    history.unansweredSince = try instant(13)
+    history.criticalSince = try instant(14)
+    app = try row.optionalText(15)
+    environment = try row.optionalText(16).flatMap(AppleEnvironment.init)
+    broughtCount = Int(try row.int32(17))
+    fingerprint = try row.optionalText(18)
+    if let refusal = try row.optionalText(19).flatMap(Refusal.init),
+      let outcome = try row.optionalText(20).flatMap(CheckOutcome.init)
+    {
+      held = Held(refusal: refusal, outcome: outcome, reason: try row.optionalText(21).flatMap(PaymentReason.init))
+    }
+    if let from = try instant(22) {
+      due = Dueness(
+        from: from, until: try instant(23), rank: Dueness.Rank(rawValue: Int16(clamping: try row.int32(24))) ?? .open)
+    }
+  }
+}
+
+/// How the rule of dueness reaches the table: whoever changes what is known of a proof stores with it what the rule says.
+package struct CheckTable: Sendable {
+  package let policy: Dueness.Policy
+
+  package init(policy: Dueness.Policy) { self.policy = policy }
+
+  /// How many rows are read and written at a time.
+  private static let page: Int64 = 5_000
+
+  /// Stores what is known of proofs, and when they are due.
+  package func save(_ rows: [CheckRow], on connection: borrowing BlockingConnection) throws(PostgresError) {
+    if rows.isEmpty { return }
+    let due = rows.map { Dueness(of: $0.history, policy: policy) }
+    func instants(_ value: (CheckHistory) -> Instant?) -> PostgresValue {
+      .timestampArray(rows.map { value($0.history)?.microseconds })
+    }
+    func texts(_ value: (CheckRow) -> String?) -> PostgresValue { .textArray(rows.map(value)) }
+    try connection.execute(
+      """
+      UPDATE night_audit.receipt_checks c SET
+        received_at = now.received_at, known_since = now.known_since, is_urgent = now.is_urgent, is_wanted = now.is_wanted,
+        outcome = now.outcome, reason = now.reason, attempts = now.attempts, last_attempt = now.last_attempt,
+        answered_at = now.answered_at, outcome_since = now.outcome_since, unanswered_since = now.unanswered_since,
+        critical_since = now.critical_since, app = now.app, fingerprint = now.fingerprint, refusal = now.refusal,
+        held_outcome = now.held_outcome, held_reason = now.held_reason, due_from = now.due_from, due_until = now.due_until,
+        due_rank = coalesce(now.due_rank, c.due_rank)
+      FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::boolean[], $6::boolean[], $7::text[],
+        $8::text[], $9::int[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
+        $14::timestamptz[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::timestamptz[],
+        $21::timestamptz[], $22::int[])
+        AS now (subject_kind, subject_id, received_at, known_since, is_urgent, is_wanted, outcome, reason, attempts,
+          last_attempt, answered_at, outcome_since, unanswered_since, critical_since, app, fingerprint, refusal,
+          held_outcome, held_reason, due_from, due_until, due_rank)
+      WHERE c.subject_kind = now.subject_kind AND c.subject_id = now.subject_id
+      """,
+      [
+        texts(\.subject.kind.rawValue), texts(\.subject.id.text), instants(\.dated), instants(\.knownSince),
+        .boolArray(rows.map(\.history.isUrgent)), .boolArray(rows.map(\.history.isWanted)),
+        texts(\.history.outcome.rawValue), texts(\.history.reason?.rawValue),
+        .intArray(rows.map { Int64($0.history.attempts) }), instants(\.lastAttempt), instants(\.answeredAt),
+        instants(\.outcomeSince), instants(\.unansweredSince), instants(\.criticalSince), texts(\.app),
+        texts(\.fingerprint), texts(\.held?.refusal.rawValue), texts(\.held?.outcome.rawValue),
+        texts(\.held?.reason?.rawValue), .timestampArray(due.map { $0?.from.microseconds }),
+        .timestampArray(due.map { $0?.until?.microseconds }), .intArray(due.map { $0.map { Int64($0.rank.rawValue) } }),
+      ])
+  }
+
+  /// Takes proofs in that nobody has asked about; one that is known follows its receipt to another order.
+  ///
+  /// - Returns: how many are new or have moved.
+  package func insert(
+    _ rows: [(row: CheckRow, orderId: Identifier?)], on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Int {
+    if rows.isEmpty { return 0 }
+    let due = rows.map { Dueness(of: $0.row.history, policy: policy) }
+    return try connection.execute(
+      """
+      INSERT INTO night_audit.receipt_checks AS known (subject_kind, subject_id, order_id, received_at, known_since,
+        is_urgent, reason, due_from, due_rank)
+      SELECT DISTINCT ON (subject_kind, subject_id) subject_kind, subject_id, order_id, received_at, known_since, is_urgent,
+        'never_checked', due_from, due_rank
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::boolean[],
+        $7::timestamptz[], $8::int[])
+        AS found (subject_kind, subject_id, order_id, received_at, known_since, is_urgent, due_from, due_rank)
+      ORDER BY subject_kind, subject_id, order_id
+      ON CONFLICT (subject_kind, subject_id) DO UPDATE SET order_id = excluded.order_id
+        WHERE known.subject_kind = 'receipt' AND known.order_id IS DISTINCT FROM excluded.order_id
+      """,
+      [
+        .textArray(rows.map(\.row.subject.kind.rawValue)), .textArray(rows.map(\.row.subject.id.text)),
+        .textArray(rows.map { $0.orderId?.text }), .timestampArray(rows.map(\.row.history.dated.microseconds)),
+        .timestampArray(rows.map(\.row.history.knownSince.microseconds)), .boolArray(rows.map(\.row.history.isUrgent)),
+        .timestampArray(due.map { $0?.from.microseconds }), .intArray(due.map { Int64($0?.rank.rawValue ?? 0) }),
+      ]
+    ).affectedRows
+  }
+
+  /// Changes what is known of proofs, page by page, each in a transaction of its own.
+  ///
+  /// - Parameters:
+  ///   - condition: which of them, on `receipt_checks` aliased `c`.
+  ///   - parameters: of the condition, from `$1`.
+  ///   - change: answers whether there was anything to change.
+  /// - Returns: how many were changed.
+  @discardableResult
+  package func change(
+    where condition: String, _ parameters: [PostgresValue] = [], on connection: borrowing BlockingConnection,
+    _ change: (inout CheckRow) -> Bool
+  ) throws -> Int {
+    var count = 0
+    var last: CheckSubject?
+    repeat {
+      let position = last
+      last = nil
+      count += try connection.transaction { connection in
+        try page(condition, parameters, after: position, on: connection, last: &last, change)
+      }
+    } while last != nil
+    return count
+  }
+
+  /// As `change`, in the transaction that is open.
+  @discardableResult
+  func changeWithin(
+    _ condition: String, _ parameters: [PostgresValue], on connection: borrowing BlockingConnection,
+    _ change: (inout CheckRow) -> Bool
+  ) throws -> Int {
+    var count = 0
+    var last: CheckSubject?
+    repeat {
+      let position = last
+      last = nil
+      count += try page(condition, parameters, after: position, on: connection, last: &last, change)
+    } while last != nil
+    return count
+  }
+
+  /// - Parameter last: where the next page begins; nil at the end.
+  private func page(
+    _ condition: String, _ parameters: [PostgresValue], after position: CheckSubject?,
+    on connection: borrowing BlockingConnection, last: inout CheckSubject?, _ change: (inout CheckRow) -> Bool
+  ) throws(PostgresError) -> Int {
+    let rows = try connection.execute(
+      """
+      SELECT \(CheckRow.columns) FROM night_audit.receipt_checks c
+      WHERE (\(condition)) AND (c.subject_kind, c.subject_id) > ($\(parameters.count + 1), $\(parameters.count + 2))
+      ORDER BY c.subject_kind, c.subject_id LIMIT \(Self.page) FOR UPDATE
+      """, parameters + [.text(position?.kind.rawValue ?? ""), .text(position?.id.text ?? "")])
+    var changed: [CheckRow] = []
+    var newest: CheckSubject?
+    for row in rows {
+      var check = try CheckRow(row)
+      newest = check.subject
+      if change(&check) { changed.append(check) }
+    }
+    try save(changed, on: connection)
+    last = rows.count < Int(Self.page) ? nil : newest
+    return changed.count
+  }
+}

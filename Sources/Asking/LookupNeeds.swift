@@ -1,0 +1,162 @@
+import AuditStore
+import Postgres
+import Reconciliation
+
+/// Which orders wait for Apple's word about the transaction that they name: those whose receipts do not settle it, because
+/// there is none, none can be read, or none lists it. `night_audit.lookups` holds them.
+///
+/// A question is an app and an id; several orders may wait for the same one.
+struct LookupNeeds: Sendable {
+  /// An order that names a transaction.
+  struct Candidate: Sendable {
+    var orderId: Identifier
+    var bundleId: String
+    var transactionId: String
+    /// When the order was made, or its receipt came.
+    var dated: Instant
+    var isUrgent: Bool
+  }
+
+  let table: CheckTable
+  /// The apps that can be asked by id.
+  let bundleIds: [String]
+  let asOf: Instant
+
+  /// Longer ids are none of Apple's. They share a question with those that begin alike, and get the same answer; an index
+  /// could not hold them.
+  private static let longestId = 64
+
+  static func subjectId(bundleId: String, transactionId: String) -> String {
+    let isLong = transactionId.utf8.count > longestId
+    return "\(bundleId)/\(isLong ? String(transactionId.prefix(longestId)) + "…" : transactionId)"
+  }
+
+  /// The app and the id of a question. A bundle id has no slash.
+  static func parts(of subjectId: Identifier) -> (bundleId: String, transactionId: String) {
+    let parts = subjectId.text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    return (parts.first ?? "", parts.count > 1 ? parts[1] : "")
+  }
+
+  /// Decides anew which of some orders wait.
+  ///
+  /// - Returns: how many questions are new or are wanted again.
+  @discardableResult
+  func decide(_ all: [Candidate], on connection: borrowing BlockingConnection) throws -> Int {
+    var seen: Set<Identifier> = []
+    let candidates = all.filter { bundleIds.contains($0.bundleId) && seen.insert($0.orderId).inserted }
+    if candidates.isEmpty { return 0 }
+    let rows = try connection.execute(
+      """
+      SELECT w.position,
+        EXISTS (
+          SELECT 1 FROM night_audit.receipt_checks c
+          JOIN night_audit.receipt_transactions l ON l.subject_kind = c.subject_kind AND l.subject_id = c.subject_id
+          LEFT JOIN night_audit.transactions t
+            ON t.transaction_id = l.transaction_id AND t.environment = l.environment
+          WHERE c.order_id = w.order_id AND c.subject_kind = 'receipt' AND c.is_wanted AND c.outcome = 'verified'
+            AND (l.transaction_id = w.transaction_id OR t.original_transaction_id = w.transaction_id)) AS is_settled,
+        EXISTS (
+          SELECT 1 FROM night_audit.receipt_checks c
+          WHERE c.order_id = w.order_id AND c.subject_kind = 'receipt' AND c.is_wanted
+            AND c.outcome IN ('pending', 'unanswered')) AS is_open
+      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (order_id, transaction_id, position)
+      """, [.textArray(candidates.map(\.orderId.text)), .textArray(candidates.map(\.transactionId))])
+    var waiting: [Candidate] = []
+    var done: [Identifier] = []
+    for row in rows {
+      let candidate = candidates[Int(try row.int64(0)) - 1]
+      // While a receipt is unanswered it may still settle it.
+      if try row.bool(1) || row.bool(2) { done.append(candidate.orderId) } else { waiting.append(candidate) }
+    }
+    try release(done, on: connection)
+    return try want(waiting, on: connection)
+  }
+
+  /// Decides anew about those of some orders that wait.
+  func reconsider(_ orderIds: [Identifier], on connection: borrowing BlockingConnection) throws {
+    if orderIds.isEmpty { return }
+    let rows = try connection.execute(
+      "SELECT l.order_id, l.subject_id FROM night_audit.lookups l WHERE l.order_id = ANY ($1)",
+      [.textArray(orderIds.map(\.text))])
+    var candidates: [Candidate] = []
+    for row in rows {
+      let parts = Self.parts(of: Identifier(try row.text(1)))
+      candidates.append(
+        Candidate(
+          orderId: Identifier(try row.text(0)), bundleId: parts.bundleId, transactionId: parts.transactionId,
+          dated: asOf, isUrgent: false))
+    }
+    try decide(candidates, on: connection)
+  }
+
+  private func release(_ orderIds: [Identifier], on connection: borrowing BlockingConnection) throws {
+    if orderIds.isEmpty { return }
+    let freed = try connection.execute(
+      "DELETE FROM night_audit.lookups WHERE order_id = ANY ($1) RETURNING subject_id",
+      [.textArray(orderIds.map(\.text))]
+    ).map { try $0.text(0) }
+    try abandon(Set(freed), on: connection)
+  }
+
+  /// Nobody asks what no order waits for any more.
+  private func abandon(_ subjectIds: Set<String>, on connection: borrowing BlockingConnection) throws {
+    if subjectIds.isEmpty { return }
+    try table.changeWithin(
+      "c.subject_kind = 'lookup' AND c.subject_id = ANY ($1) AND NOT EXISTS (SELECT 1 FROM night_audit.lookups l WHERE l.subject_id = c.subject_id)",
+      [.textArray(subjectIds.sorted())], on: connection
+    ) { row in
+      row.history.isWanted = false
+      return true
+    }
+  }
+
+  private func want(_ candidates: [Candidate], on connection: borrowing BlockingConnection) throws -> Int {
+    if candidates.isEmpty { return 0 }
+    let ids = candidates.map { Self.subjectId(bundleId: $0.bundleId, transactionId: $0.transactionId) }
+    let replaced = try connection.execute(
+      "SELECT subject_id FROM night_audit.lookups l JOIN unnest($1::text[], $2::text[]) AS w (order_id, wanted) USING (order_id) WHERE l.subject_id <> w.wanted",
+      [.textArray(candidates.map(\.orderId.text)), .textArray(ids)]
+    ).map { try $0.text(0) }
+    let changed = try connection.execute(
+      """
+      INSERT INTO night_audit.lookups AS l (order_id, subject_id)
+      SELECT * FROM unnest($1::text[], $2::text[])
+      ON CONFLICT (order_id) DO UPDATE SET subject_id = excluded.subject_id WHERE l.subject_id <> excluded.subject_id
+      RETURNING order_id
+      """, [.textArray(candidates.map(\.orderId.text)), .textArray(ids)]
+    ).map { Identifier(try $0.text(0)) }
+    try abandon(Set(replaced), on: connection)
+    let isNew = Set(changed)
+    var questions: [String: (dated: Instant, isUrgent: Bool, orderId: Identifier)] = [:]
+    for (candidate, id) in zip(candidates, ids) where isNew.contains(candidate.orderId) {
+      let other = questions[id]
+      questions[id] = (
+        max(candidate.dated, other?.dated ?? candidate.dated), candidate.isUrgent || other?.isUrgent ?? false,
+        min(candidate.orderId, other?.orderId ?? candidate.orderId)
+      )
+    }
+    if questions.isEmpty { return 0 }
+    var known: Set<String> = []
+    var count = try table.changeWithin(
+      "c.subject_kind = 'lookup' AND c.subject_id = ANY ($1)", [.textArray(questions.keys.sorted())], on: connection
+    ) { row in
+      let id = row.subject.id.text
+      known.insert(id)
+      guard let question = questions[id] else { return false }
+      row.history.dated = max(row.history.dated, question.dated)
+      row.history.isUrgent = row.history.isUrgent || question.isUrgent
+      row.history.isWanted = true
+      // A younger order may name what Apple did not know for an older one.
+      if row.history.outcome == .notFound { row.history.renew(asOf: asOf) }
+      return true
+    }
+    let new = questions.filter { !known.contains($0.key) }.sorted { $0.key < $1.key }.map { id, question in
+      var history = CheckHistory(dated: question.dated, knownSince: asOf)
+      history.isUrgent = question.isUrgent
+      let subject = CheckSubject(kind: .lookup, id: Identifier(id))
+      return (row: CheckRow(subject: subject, history: history), orderId: Optional(question.orderId))
+    }
+    count += try table.insert(new, on: connection)
+    return count
+  }
+}

@@ -1,0 +1,115 @@
+import AppStore
+import Postgres
+import Reconciliation
+
+/// A session that is opened again when it was lost, and whose statements are tried again when others were in the way.
+///
+/// Which failures that helps against the table of failures says.
+package actor OpenSession {
+  /// How long a database that is gone is waited for.
+  package static let patience = Duration.seconds(60)
+  /// How often the same is done in vain while the session lives.
+  private static let tries = 6
+  private static let backoff = Backoff(base: .milliseconds(50), cap: .seconds(2))
+
+  private let open: @Sendable () async throws -> PostgresSession
+  private let patience: Duration
+  private var current: PostgresSession?
+
+  /// - Parameter open: connects, and does what every new session needs.
+  package init(patience: Duration = OpenSession.patience, open: @escaping @Sendable () async throws -> PostgresSession)
+  {
+    self.open = open
+    self.patience = patience
+  }
+
+  /// Closes the session.
+  package func close() async {
+    await current?.close()
+    current = nil
+  }
+
+  /// Runs `body` on the session, again where that can help.
+  ///
+  /// - Parameter body: gets the session, and whether an attempt before may have been stored although nobody said so.
+  /// - Throws: what `body` throws when trying again does not help, or did not.
+  package nonisolated func run<Value: Sendable>(
+    _ body: @Sendable (_ session: PostgresSession, _ mayBeStored: Bool) async throws -> Value
+  ) async throws -> Value {
+    var attempt = 0
+    var lostSince: ContinuousClock.Instant?
+    while true {
+      attempt += 1
+      do {
+        let session = try await session()
+        do {
+          return try await body(session, lostSince != nil)
+        } catch {
+          if Failure(error).remedy == .reopen { await forget(session) }
+          throw error
+        }
+      } catch {
+        switch Failure(error).remedy {
+        case .again: if attempt >= Self.tries { throw error }
+        case .reopen:
+          let since = lostSince ?? .now
+          lostSince = since
+          if .now - since >= patience { throw error }
+        case .report, .park, .postpone, .endApp, .endNight: throw error
+        }
+        try await Task.sleep(for: Self.backoff.delay(attempt: attempt, random: .random(in: 0..<1)))
+      }
+    }
+  }
+
+  /// Runs one statement, as `run`.
+  @discardableResult
+  package nonisolated func execute(_ sql: String, _ parameters: [PostgresValue] = []) async throws -> PostgresRows {
+    try await run { session, _ in try await session.execute(sql, parameters) }
+  }
+
+  /// Lends the connection, as `run`.
+  @discardableResult
+  package nonisolated func withConnection<Value: Sendable>(
+    _ body: @Sendable (borrowing BlockingConnection) throws -> Value
+  ) async throws -> Value {
+    try await run { session, _ in try await session.withConnection(body) }
+  }
+
+  private func session() async throws -> PostgresSession {
+    if let current { return current }
+    let opened = try await open()
+    // Another task may have been faster.
+    if let current {
+      await opened.close()
+      return current
+    }
+    current = opened
+    return opened
+  }
+
+  private func forget(_ session: PostgresSession) async {
+    guard current === session else { return }
+    current = nil
+    await session.close()
+  }
+}
+
+extension Failure {
+  /// What an error is. What is none of the database's is a defect of this program, unless it is our own wish to stop.
+  package init(_ error: any Error) {
+    switch error {
+    case let error as PostgresError:
+      switch error.kind {
+      case .connectionFailed, .connectionLost: self = .lostSession
+      case .misconfigured: self = .access
+      case .server: self = error.sqlState.map { Failure(sqlState: $0) } ?? .defect
+      case .cancelled: self = .cancelled
+      case .unexpectedData: self = .value
+      case .usage: self = .defect
+      }
+    case is CancellationError: self = .cancelled
+    default: self = .defect
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import AppStore
+import AuditStore
+import Reconciliation
+import Run
+
+/// What was taken from the queue on its way to Apple: described, then read, as much at a time as memory is meant to hold,
+/// then judged by itself.
+struct Preparation: Sendable {
+  /// What is held of payloads at a time, in bytes; one that is larger is held alone.
+  static let budget = 32 << 20
+  /// How many payloads are read at a time at most.
+  private static let readAtATime = 200
+
+  /// What was taken and is not read yet.
+  struct Taken: Sendable {
+    var context: CheckContext
+    var payloadBytes: Int
+  }
+
+  let queue: CheckQueue
+  let judge: OfflineJudge
+  let channels: [any AppleChannel]
+
+  /// Takes the next batch from the queue.
+  ///
+  /// - Returns: nil when nothing is left to take.
+  func take(_ claim: CheckQueue.Claim = .due) async throws -> [Taken]? {
+    let rows = try await queue.claim(claim)
+    if rows.isEmpty { return nil }
+    let described = try await queue.source.describe(
+      rows.filter { $0.subject.kind == .receipt }.map(\.subject.id.text))
+    var taken: [Taken] = []
+    var gone: [CheckRow] = []
+    for row in rows {
+      var context = CheckContext(row: row)
+      switch row.subject.kind {
+      case .lookup:
+        context.bundleId = LookupNeeds.parts(of: row.subject.id).bundleId
+        taken.append(Taken(context: context, payloadBytes: 0))
+      case .receipt:
+        guard let receipt = described[row.subject.id.text] else {
+          gone.append(row)
+          continue
+        }
+        context.orderId = receipt.orderId
+        context.bundleId = receipt.bundleId
+        context.namedTransactionId = receipt.namedTransactionId
+        context.orderCreatedAt = receipt.orderCreatedAt
+        context.fingerprint = receipt.fingerprint
+        taken.append(Taken(context: context, payloadBytes: receipt.payloadBytes))
+      }
+    }
+    try await abandon(gone)
+    return taken
+  }
+
+  /// Nobody can ask about what is not there any more.
+  private func abandon(_ gone: [CheckRow]) async throws {
+    if gone.isEmpty { return }
+    let table = queue.table
+    let rows = gone.map { row in
+      var row = row
+      row.history.isWanted = false
+      return row
+    }
+    try await queue.store.withConnection { try table.save(rows, on: $0) }
+  }
+
+  /// Reads what comes next, as far as the budget goes, and judges it by itself.
+  func read(_ taken: inout [Taken], within budget: ByteBudget) async throws -> [(check: JudgedCheck, bytes: Int)] {
+    let count = budget.take(taken.prefix(Self.readAtATime).map(\.payloadBytes))
+    let next = Array(taken.prefix(count))
+    taken.removeFirst(count)
+    let payloads = try await queue.source.payloads(
+      next.filter { $0.context.row.subject.kind == .receipt }.map(\.context.row.subject.id.text))
+    return next.map { taken in
+      let id = taken.context.row.subject.id
+      let matter: DueCheck.Matter =
+        switch taken.context.row.subject.kind {
+        case .receipt: .receipt(payload: payloads[id.text] ?? "")
+        case .lookup: .lookup(transactionId: LookupNeeds.parts(of: id).transactionId)
+        }
+      return (JudgedCheck(DueCheck(context: taken.context, matter: matter), judge: judge), taken.payloadBytes)
+    }
+  }
+
+  /// The app that a signature or an order names, or the only one. A receipt that fits none of several apps is asked about
+  /// with the first: its bundle is in Apple's answer.
+  func channel(for check: JudgedCheck) -> (any AppleChannel)? {
+    channels.first { $0.app.bundleId == check.bundleId } ?? channels.first { $0.app.bundleId == check.due.bundleId }
+      ?? channels.first
+  }
+}

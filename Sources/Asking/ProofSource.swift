@@ -1,0 +1,232 @@
+import Postgres
+import Reconciliation
+import Run
+import SalesStore
+
+/// What the shop's relations say about proofs. They are read on a connection of their own and joined with nothing of ours.
+package struct ProofSource: Sendable {
+  /// A receipt without its payload.
+  struct NewReceipt: Sendable {
+    var id: Identifier
+    var orderId: Identifier?
+    var receivedAt: Instant
+    var isUrgent: Bool
+  }
+
+  /// An order that names a transaction.
+  struct NamingOrder: Sendable {
+    var id: Identifier
+    var bundleId: String
+    var transactionId: String
+    var createdAt: Instant
+    var isUrgent: Bool
+  }
+
+  /// What is known of a receipt before its payload is read.
+  struct Described: Sendable {
+    var id: Identifier
+    var orderId: Identifier?
+    /// The app that the order names.
+    var bundleId: String?
+    /// The transaction that the order names.
+    var namedTransactionId: String?
+    var orderCreatedAt: Instant?
+    var payloadBytes: Int
+    /// Of payload, app and named transaction.
+    var fingerprint: String
+  }
+
+  let session: OpenSession
+  private let schema: String
+
+  /// - Parameter session: on the shop's store, which is only ever read.
+  package init(session: OpenSession, sales: SalesRows) {
+    self.session = session
+    schema = sales.schema
+  }
+
+  /// Years that a report can show.
+  private static let calendar = "BETWEEN '0001-01-01' AND '9999-12-31'"
+
+  /// Receipts that keep the contract, for a relation aliased `r`. What is written of them into an index is never longer
+  /// than the contract allows.
+  private static let isSound = """
+    r.receipt_id::text <> '' AND octet_length(r.receipt_id::text) <= 1000 AND r.received_at \(calendar)
+      AND r.status::text IN ('unverified', 'verified', 'timeout', 'rejected')
+    """
+
+  private static let rowsAtATime = 5_000
+
+  // MARK: - What is new
+
+  /// A text that changes whenever the relations are defined otherwise: a mended view shows other rows.
+  func definition() async throws -> String {
+    try await session.execute(
+      """
+      SELECT coalesce(md5(string_agg(c.relname || c.oid::text || coalesce(pg_get_viewdef(c.oid), ''), '|'
+        ORDER BY c.relname::text COLLATE "C")), '')
+      FROM pg_catalog.pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relname IN ('orders', 'receipts')
+      """, [.text(schema)]
+    ).single().text(0)
+  }
+
+  /// Receipts that came at or after an instant, in portions.
+  ///
+  /// - Parameter until: what is dated later is not read.
+  func receipts(from: Instant, until: Instant, _ take: @Sendable ([NewReceipt]) async throws -> Void) async throws {
+    try await read(
+      """
+      SELECT r.receipt_id::text, CASE WHEN octet_length(r.order_id::text) <= 1000 THEN r.order_id::text END, r.received_at,
+        r.status::text IS DISTINCT FROM 'verified'
+      FROM \(schema).receipts r WHERE r.received_at >= $1 AND r.received_at <= $2 AND \(Self.isSound)
+      """, [.timestamp(from.microseconds), .timestamp(until.microseconds)]
+    ) { rows in
+      try await take(
+        try rows.map { row throws(PostgresError) in
+          NewReceipt(
+            id: Identifier(try row.text(0)), orderId: try row.optionalText(1).map { Identifier($0) },
+            receivedAt: Instant(microseconds: try row.timestamp(2)), isUrgent: try row.bool(3))
+        })
+    }
+  }
+
+  /// Orders that name a transaction and were changed at or after an instant, in portions.
+  ///
+  /// - Parameters:
+  ///   - createdFrom: older orders are not looked up.
+  ///   - bundleIds: the apps that can be asked by id.
+  ///   - onlyBundleId: the app of orders that name none, when there is just one.
+  func namingOrders(
+    changedFrom: Instant, createdFrom: Instant, until: Instant, bundleIds: [String], onlyBundleId: String?,
+    _ take: @Sendable ([NamingOrder]) async throws -> Void
+  ) async throws {
+    try await read(
+      """
+      SELECT o.order_id::text, coalesce(o.bundle_id::text, $5), o.transaction_id::text, o.created_at,
+        o.status::text IS DISTINCT FROM 'verified'
+      FROM \(schema).orders o
+      WHERE o.updated_at >= $1 AND o.created_at >= $2 AND o.created_at <= $3 AND o.created_at \(Self.calendar)
+        AND o.transaction_id::text <> '' AND o.order_id::text <> '' AND octet_length(o.order_id::text) <= 1000
+        AND coalesce(o.bundle_id::text, $5) = ANY ($4)
+      """,
+      [
+        .timestamp(changedFrom.microseconds), .timestamp(createdFrom.microseconds), .timestamp(until.microseconds),
+        .textArray(bundleIds), .text(onlyBundleId),
+      ]
+    ) { rows in
+      try await take(
+        try rows.map { row throws(PostgresError) in
+          NamingOrder(
+            id: Identifier(try row.text(0)), bundleId: try row.text(1), transactionId: try row.text(2),
+            createdAt: Instant(microseconds: try row.timestamp(3)), isUrgent: try row.bool(4))
+        })
+    }
+  }
+
+  // MARK: - What is asked about
+
+  /// Of payload, app and named transaction, for receipts aliased `r` and orders aliased `o`.
+  private static let fingerprint = """
+    md5(convert_to(concat_ws(E'\\x1f', r.payload::text, coalesce(o.bundle_id::text, ''), coalesce(o.transaction_id::text, \
+    '')), 'UTF8'))
+    """
+
+  /// What is known of receipts before their payloads are read, in the order of the ids; those that are gone are missing.
+  func describe(_ ids: [String]) async throws -> [String: Described] {
+    if ids.isEmpty { return [:] }
+    let rows = try await session.execute(
+      """
+      SELECT r.receipt_id::text, r.order_id::text, o.bundle_id::text, o.transaction_id::text,
+        coalesce(octet_length(r.payload::text), 0), \(Self.fingerprint),
+        CASE WHEN o.created_at \(Self.calendar) THEN o.created_at END
+      FROM \(schema).receipts r LEFT JOIN \(schema).orders o ON o.order_id::text = r.order_id::text
+      WHERE r.receipt_id::text = ANY ($1) AND \(Self.isSound)
+      """, [.textArray(ids)])
+    var found: [String: Described] = [:]
+    for row in rows {
+      let id = try row.text(0)
+      let described = Described(
+        id: Identifier(id), orderId: try row.optionalText(1).map { Identifier($0) }, bundleId: try row.optionalText(2),
+        namedTransactionId: try row.optionalText(3),
+        orderCreatedAt: try row.optionalTimestamp(6).map { Instant(microseconds: $0) },
+        payloadBytes: Int(try row.int32(4)), fingerprint: try row.text(5))
+      // Of two rows with one id the same one is taken every time.
+      if let other = found[id], other.fingerprint <= described.fingerprint { continue }
+      found[id] = described
+    }
+    return found
+  }
+
+  /// Payloads by receipt id.
+  func payloads(_ ids: [String]) async throws -> [String: String] {
+    if ids.isEmpty { return [:] }
+    let rows = try await session.execute(
+      "SELECT r.receipt_id::text, min(r.payload::text COLLATE \"C\") FROM \(schema).receipts r WHERE r.receipt_id::text = ANY ($1) GROUP BY 1",
+      [.textArray(ids)])
+    var payloads: [String: String] = [:]
+    for row in rows { payloads[try row.text(0)] = try row.optionalText(1) ?? "" }
+    return payloads
+  }
+
+  /// Those of some orders for which a receipt was sent.
+  func ordersWithReceipts(_ ids: [String]) async throws -> Set<String> {
+    if ids.isEmpty { return [] }
+    let rows = try await session.execute(
+      "SELECT DISTINCT r.order_id::text FROM \(schema).receipts r WHERE r.order_id::text = ANY ($1) AND \(Self.isSound)",
+      [.textArray(ids)])
+    return Set(try rows.map { try $0.text(0) })
+  }
+
+  /// The receipts and orders that filters list.
+  ///
+  /// - Parameter onlyBundleId: the app of orders that name none, when there is just one.
+  func listed(
+    _ selection: Selection, onlyBundleId: String?
+  ) async throws -> (receiptIds: [String], orderIds: [String]) {
+    var parameters: [PostgresValue] = []
+    var conditions: [String] = []
+    func add(_ value: String, _ condition: (String) -> String) {
+      parameters.append(.text(value))
+      conditions.append(condition("$\(parameters.count)"))
+    }
+    if let id = selection.orderId { add(id.text) { "o.order_id::text = \($0)" } }
+    if let id = selection.userId { add(id.text) { "o.user_id::text = \($0)" } }
+    if let id = selection.productId { add(id.text) { "o.product_id::text = \($0)" } }
+    if let id = selection.bundleId {
+      add(id) { onlyBundleId == id ? "coalesce(o.bundle_id::text, \($0)) = \($0)" : "o.bundle_id::text = \($0)" }
+    }
+    let orders = "SELECT o.order_id::text AS id FROM \(schema).orders o WHERE \(conditions.joined(separator: " AND "))"
+    var receipts = "SELECT r.receipt_id::text FROM \(schema).receipts r JOIN (\(orders)) o ON r.order_id::text = o.id"
+    if conditions.count == 1, selection.userId != nil {
+      receipts += " UNION SELECT r.receipt_id::text FROM \(schema).receipts r WHERE r.user_id::text = $1"
+    }
+    return (
+      try await session.execute(receipts, parameters).map { try $0.text(0) },
+      try await session.execute(orders, parameters).map { try $0.text(0) }
+    )
+  }
+
+  // MARK: - Portions
+
+  /// Reads a query through a cursor: what is read at a time is all that memory holds.
+  private func read(
+    _ sql: String, _ parameters: [PostgresValue], _ take: @Sendable (PostgresRows) async throws -> Void
+  ) async throws {
+    try await session.run { session, _ in
+      try await session.executeScript("BEGIN READ ONLY")
+      do {
+        try await session.execute("DECLARE portions NO SCROLL CURSOR FOR \(sql)", parameters)
+        while true {
+          let rows = try await session.execute("FETCH \(Self.rowsAtATime) FROM portions")
+          if rows.isEmpty { break }
+          try await take(rows)
+        }
+        try await session.executeScript("COMMIT")
+      } catch {
+        // Where it fails the session is lost, and with it the transaction.
+        try? await session.executeScript("ROLLBACK")
+        throw error
+      }
+    }
+  }
+}

@@ -1,0 +1,256 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import Run
+
+/// Takes into the queue what the shop's relations have that it does not know. That costs what is new; all there is is read
+/// again only when the relations are defined otherwise, when what is asked whom is configured otherwise, and once a week.
+struct QueueIntake: Sendable {
+  let store: OpenSession
+  let source: ProofSource
+  let settings: Settings
+  let asOf: Instant
+  let table: CheckTable
+
+  /// How far behind the newest known row is read again, for rows that come to light late.
+  private static let overlap = Span.days(3)
+  private static let everything = Span.days(7)
+  private static let doubtfulAtATime = 1_000
+
+  private var horizon: Instant { asOf - max(settings.lookback, settings.refundWindow) }
+  private var onlyBundleId: String? { settings.apps.count == 1 ? settings.apps[0].bundleId : nil }
+
+  /// What is dated later than an as-of in the past was not there; a clock that is ahead is no reason to overlook a row.
+  private var until: Instant { asOf < Instant.now - settings.clockSkew ? asOf : Instant(seconds: 253_402_300_799) }
+
+  var needs: LookupNeeds { LookupNeeds(table: table, bundleIds: settings.serverAPIApps, asOf: asOf) }
+
+  /// - Returns: how many rows are new, have moved or are to be judged anew.
+  func run() async throws -> Int {
+    var state = try await AskingState.read(store)
+    let definition = try await source.definition()
+    let policy = PolicyText(settings)
+    var count = 0
+    if state.policy != policy {
+      count += try await adopt(isOtherwiseAsked: state.policy?.apps != policy.apps)
+    }
+    let isDefinedOtherwise = state.definition != definition || state.policy?.apps != policy.apps
+    let isTime = state.readAllAt.map { asOf - $0 >= Self.everything } ?? true
+    let isAll = isDefinedOtherwise || isTime
+    count += try await takeReceipts(from: isAll ? horizon : max(horizon, start(state.receiptsUntil)))
+    count += try await takeOrders(changedFrom: isAll ? nil : start(state.ordersUntil))
+    count += try await judgeAnew()
+    state.policy = policy
+    state.definition = definition
+    state.receiptsUntil = max(state.receiptsUntil ?? asOf, asOf)
+    state.ordersUntil = max(state.ordersUntil ?? asOf, asOf)
+    if isAll { state.readAllAt = asOf }
+    try await state.save(store)
+    return count
+  }
+
+  /// How many proofs the queue does not know yet, by looking alone.
+  func unknownCount(_ listed: ListedProofs?) async throws -> Int {
+    let count = Counter()
+    try await source.receipts(from: horizon, until: until) { receipts in
+      let ids = receipts.map(\.id.text).filter { listed?.receiptIds.contains($0) ?? true }
+      count.add(try await unknown(ids, kind: .receipt))
+    }
+    let bundleIds = settings.serverAPIApps
+    if bundleIds.isEmpty { return count.value }
+    try await source.namingOrders(
+      changedFrom: horizon, createdFrom: horizon, until: until, bundleIds: bundleIds, onlyBundleId: onlyBundleId
+    ) { orders in
+      let listed = orders.filter { listed?.orderIds.contains($0.id.text) ?? true }
+      let described = try await source.ordersWithReceipts(listed.map(\.id.text))
+      let ids = listed.filter { !described.contains($0.id.text) }.map {
+        LookupNeeds.subjectId(bundleId: $0.bundleId, transactionId: $0.transactionId)
+      }
+      count.add(try await unknown(Set(ids).sorted(), kind: .lookup))
+    }
+    return count.value
+  }
+
+  private func unknown(_ ids: [String], kind: CheckSubject.Kind) async throws -> Int {
+    let known = try await store.execute(
+      "SELECT count(*) FROM night_audit.receipt_checks WHERE subject_kind = $1 AND subject_id = ANY ($2)",
+      [.text(kind.rawValue), .textArray(ids)]
+    ).single().int64(0)
+    return ids.count - Int(known)
+  }
+
+  private func start(_ seen: Instant?) -> Instant { min(seen ?? horizon, asOf) - Self.overlap }
+
+  // MARK: - What is new
+
+  private func takeReceipts(from: Instant) async throws -> Int {
+    let count = Counter()
+    try await source.receipts(from: from, until: until) { receipts in
+      let rows = receipts.map { receipt in
+        var history = CheckHistory(dated: receipt.receivedAt, knownSince: asOf)
+        history.isUrgent = receipt.isUrgent
+        let row = CheckRow(subject: CheckSubject(kind: .receipt, id: receipt.id), history: history)
+        return (row: row, orderId: receipt.orderId)
+      }
+      let taken = try await store.run { session, _ in
+        try await session.transaction { connection in
+          let taken = try table.insert(rows, on: connection)
+          // What had gone from the shop's relation and is there again.
+          try table.changeWithin(
+            "c.subject_kind = 'receipt' AND NOT c.is_wanted AND c.subject_id = ANY ($1)",
+            [.textArray(rows.map(\.row.subject.id.text))], on: connection
+          ) { row in
+            row.history.isWanted = true
+            return true
+          }
+          if taken > 0 { try needs.reconsider(rows.compactMap(\.orderId), on: connection) }
+          return taken
+        }
+      }
+      count.add(taken)
+    }
+    return count.value
+  }
+
+  /// - Parameter changedFrom: nil for all that may be looked up.
+  private func takeOrders(changedFrom: Instant?) async throws -> Int {
+    let bundleIds = settings.serverAPIApps
+    if bundleIds.isEmpty { return 0 }
+    let count = Counter()
+    try await source.namingOrders(
+      changedFrom: changedFrom ?? Instant(seconds: 0), createdFrom: horizon, until: until, bundleIds: bundleIds,
+      onlyBundleId: onlyBundleId
+    ) { orders in
+      let candidates = orders.map {
+        LookupNeeds.Candidate(
+          orderId: $0.id, bundleId: $0.bundleId, transactionId: $0.transactionId, dated: $0.createdAt,
+          isUrgent: $0.isUrgent)
+      }
+      count.add(
+        try await store.run { session, _ in
+          try await session.transaction { try needs.decide(candidates, on: $0) }
+        })
+    }
+    return count.value
+  }
+
+  // MARK: - What is otherwise
+
+  /// Reckons dueness anew by another policy. What only a proof itself was asked about is judged anew where others can be
+  /// asked now.
+  private func adopt(isOtherwiseAsked: Bool) async throws -> Int {
+    let (table, asOf, bundleIds) = (table, asOf, settings.serverAPIApps)
+    return try await store.withConnection { connection in
+      try table.change(
+        where: "c.subject_kind = 'lookup' AND c.is_wanted AND split_part(c.subject_id, '/', 1) <> ALL ($1)",
+        [.textArray(bundleIds)], on: connection
+      ) { row in
+        row.history.isWanted = false
+        return true
+      }
+      try table.change(
+        where: """
+          c.subject_kind = 'lookup' AND NOT c.is_wanted AND split_part(c.subject_id, '/', 1) = ANY ($1)
+            AND EXISTS (SELECT 1 FROM night_audit.lookups l WHERE l.subject_id = c.subject_id)
+          """, [.textArray(bundleIds)], on: connection
+      ) { row in
+        row.history.isWanted = true
+        return true
+      }
+      return try table.change(where: "TRUE", on: connection) { row in
+        if isOtherwiseAsked, row.history.isOffline, row.history.outcome != .unanswered {
+          row.history.renew(asOf: asOf)
+        }
+        return row.due != Dueness(of: row.history, policy: table.policy)
+      }
+    }
+  }
+
+  /// What was refused, or could not be made sense of, is compared with what the shop's relations say now.
+  private func judgeAnew() async throws -> Int {
+    var count = 0
+    var last = ""
+    while true {
+      let rows = try await store.execute(
+        """
+        SELECT c.subject_id, c.fingerprint FROM night_audit.receipt_checks c
+        WHERE c.subject_kind = 'receipt' AND c.outcome IN ('rejected', 'review', 'not_found')
+          AND c.fingerprint IS NOT NULL AND c.received_at >= $1 AND c.subject_id > $2
+        ORDER BY c.subject_id LIMIT \(Self.doubtfulAtATime)
+        """, [.timestamp(horizon.microseconds), .text(last)])
+      let known = try rows.map { (id: try $0.text(0), fingerprint: try $0.text(1)) }
+      guard let newest = known.last else { return count }
+      last = newest.id
+      let now = try await source.describe(known.map(\.id))
+      let mended = known.filter { row in now[row.id].map { $0.fingerprint != row.fingerprint } ?? false }.map(\.id)
+      if mended.isEmpty { continue }
+      let (table, asOf) = (table, asOf)
+      count += try await store.withConnection { connection in
+        try table.change(
+          where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1)", [.textArray(mended)], on: connection
+        ) { row in
+          row.history.renew(asOf: asOf)
+          row.held = nil
+          row.fingerprint = nil
+          return true
+        }
+      }
+    }
+  }
+}
+
+/// By what dueness was reckoned, as a text to compare.
+struct PolicyText: Hashable, Sendable {
+  var times: String
+  /// Who is asked through which interface.
+  var apps: String
+
+  init(_ settings: Settings) {
+    times = "\(settings.staleAfter.microseconds) \(settings.refundWindow.microseconds)"
+    apps = settings.apps.map { "\($0.bundleId)=\(settings.effectiveChannel(of: $0).rawValue)" }.sorted()
+      .joined(separator: " ")
+  }
+
+  init(times: String, apps: String) {
+    self.times = times
+    self.apps = apps
+  }
+}
+
+/// `night_audit.asking_state`.
+struct AskingState: Sendable {
+  var policy: PolicyText?
+  var definition: String?
+  var receiptsUntil: Instant?
+  var ordersUntil: Instant?
+  var readAllAt: Instant?
+
+  static func read(_ store: OpenSession) async throws -> AskingState {
+    var values: [String: String] = [:]
+    for row in try await store.execute("SELECT key, value FROM night_audit.asking_state") {
+      values[try row.text(0)] = try row.text(1)
+    }
+    func instant(_ key: String) -> Instant? { values[key].flatMap(Int64.init).map { Instant(microseconds: $0) } }
+    var state = AskingState()
+    if let times = values["times"], let apps = values["apps"] { state.policy = PolicyText(times: times, apps: apps) }
+    state.definition = values["definition"]
+    state.receiptsUntil = instant("receipts")
+    state.ordersUntil = instant("orders")
+    state.readAllAt = instant("all")
+    return state
+  }
+
+  func save(_ store: OpenSession) async throws {
+    let values: [(String, String?)] = [
+      ("times", policy?.times), ("apps", policy?.apps), ("definition", definition),
+      ("receipts", receiptsUntil.map { "\($0.microseconds)" }), ("orders", ordersUntil.map { "\($0.microseconds)" }),
+      ("all", readAllAt.map { "\($0.microseconds)" }),
+    ]
+    let known = values.filter { $0.1 != nil }
+    try await store.execute(
+      """
+      INSERT INTO night_audit.asking_state (key, value) SELECT * FROM unnest($1::text[], $2::text[])
+      ON CONFLICT (key) DO UPDATE SET value = excluded.value
+      """, [.textArray(known.map(\.0)), .textArray(known.map(\.1))])
+  }
+}

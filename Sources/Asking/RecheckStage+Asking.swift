@@ -1,0 +1,128 @@
+import AppStore
+import AuditStore
+import Logging
+import Reconciliation
+import Run
+import Synchronization
+
+/// One check: its questions, their answers, and what they come to.
+extension RecheckStage {
+  /// How often one question is put within a run when Apple answers with trouble of its own.
+  private static let tries = 3
+
+  func ask(_ inquiry: Inquiry, deadline: ContinuousClock.Instant) async {
+    let (check, channel) = (inquiry.check, inquiry.channel)
+    let isOne = inquiry.questions.count == 1
+    // What many answers are gathered for is stored as it comes: a killed run asks only for the rest.
+    if !isOne { setAside(check) }
+    var answers: [ChannelAnswer] = []
+    for question in inquiry.questions {
+      if let told = inquiry.answer(to: question) {
+        answers.append(told)
+        continue
+      }
+      guard let answer = await answer(to: question, about: check, from: channel, deadline: deadline) else {
+        if isOne { setAside(check) }
+        return
+      }
+      answers.append(answer)
+      if !isOne, case .genuine(_, _, let facts) = answer.meaning, !facts.isEmpty {
+        var part = check.result(.pending, .neverChecked, channel: .serverApi)
+        part.facts = facts
+        sink.put(part)
+      }
+    }
+    var result = channel.result(of: check, answers: answers)
+    if !isOne { result.facts = [] }
+    finish(result, of: channel)
+  }
+
+  /// Apple's answer; nil when nobody is asked any more.
+  private func answer(
+    to question: Question, about check: JudgedCheck, from channel: any AppleChannel, deadline: ContinuousClock.Instant
+  ) async -> ChannelAnswer? {
+    let lane = AskingGate.Lane(app: channel.app.name, side: question.first)
+    var wasRefused = false
+    var attempt = 0
+    while true {
+      attempt += 1
+      guard let permit = await permit(lane, deadline: deadline) else { return nil }
+      guard let answer = try? await channel.ask(question) else {
+        gate.abandon(permit)
+        return nil
+      }
+      note(answer, permit: permit, app: channel.app)
+      if case .fault(let fault) = answer.meaning {
+        switch gate.refuse(fault, app: channel.app.name, id: check.due.subject.id.text, isSecondTime: wasRefused) {
+        case .askAgain:
+          wasRefused = true
+          await channel.renewCredential()
+          continue
+        case .park: return answer
+        case .endApp: return nil
+        }
+      }
+      if attempt < Self.tries, answer.isWorthAnotherTry, reasonToEnd(deadline) == nil {
+        let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
+          attempt: attempt, random: .random(in: 0..<1))
+        // A server in trouble needs a moment; cancelled in it, the answer that there is stands.
+        if (try? await Task.sleep(for: pause)) != nil { continue }
+      }
+      return answer
+    }
+  }
+
+  /// Waits while the breaker is open, or what was answered is not stored; nil when the re-check ends or the app's part of
+  /// it has.
+  private func permit(_ lane: AskingGate.Lane, deadline: ContinuousClock.Instant) async -> AskingGate.Permit? {
+    while reasonToEnd(deadline) == nil {
+      var wait = Duration.milliseconds(50)
+      if sink.keepsUp {
+        switch gate.admit(lane) {
+        case .over: return nil
+        case .granted(let permit): return permit
+        case .refused(let pause): wait = pause
+        }
+      }
+      // Short naps: a signal or the deadline must not wait for a long pause.
+      guard (try? await Task.sleep(for: min(wait, .milliseconds(500)))) != nil else { return nil }
+    }
+    return nil
+  }
+
+  private func note(_ answer: ChannelAnswer, permit: AskingGate.Permit, app: Settings.App) {
+    if let lane = gate.note(answer, permit, bundleId: app.bundleId) {
+      logger.warning(
+        "Apple is not answering; requests pause and probes go on",
+        metadata: ["app": "\(lane.app)", "side": "\(lane.side)"])
+    }
+    let news = state.values.withLock { values -> [String] in
+      if !answer.asked.isEmpty { values.summary.httpStatuses[answer.httpStatus ?? 0, default: 0] += 1 }
+      return answer.warnings.filter { values.warned.insert($0).inserted }
+    }
+    for warning in news { logger.warning("\(warning)", metadata: ["app": "\(app.name)"]) }
+  }
+
+  /// Stores what a receipt says by itself; the check stays due.
+  func setAside(_ check: JudgedCheck) {
+    if let preliminary = check.preliminaryResult { sink.put(preliminary) }
+  }
+
+  func finish(_ result: CheckResult, of channel: any AppleChannel) {
+    var result = result
+    result.app = channel.app.name
+    var history = result.context.row.history
+    history.note(
+      result.outcome, reason: result.reason, isOffline: result.channel == .offline, saidAt: result.answeredAt,
+      asOf: queue.asOf)
+    let isOwed = Dueness.isOwed(
+      Dueness(of: history, policy: settings.duenessPolicy), unansweredSince: history.unansweredSince,
+      reason: history.reason, asOf: queue.asOf, stuckAfter: settings.stuckAfter)
+    state.values.withLock { values in
+      values.summary.outcomes[result.outcome, default: 0] += 1
+      if isOwed { values.summary.owed += 1 }
+    }
+    sink.put(result)
+    progress.advance()
+  }
+}
