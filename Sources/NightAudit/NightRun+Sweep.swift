@@ -20,7 +20,8 @@ extension NightRun {
     let plan = SweepStage.Plan(
       asOf: request.asOf, refundWindow: settings.refundWindow, staleAfter: settings.staleAfter)
     let stage = SweepStage(
-      apps: apps, plan: plan, gate: gate, session: session, runId: runId, logger: logger, stop: stop, progress: progress,
+      apps: apps, plan: plan, gate: gate, session: session, runId: runId, logger: logger, stop: stop,
+      progress: progress,
       deadline: deadline)
     progress.begin("sweeping Apple's notifications", total: 0)
     let summary = try await stage.run()

@@ -36,7 +36,8 @@ import Testing
       """, [.timestamp((asOf - .hours(1)).microseconds), .int(Int64(count))])
   }
 
-  private func queue(_ session: PostgresSession, _ settings: Settings, asOf: Instant? = nil) async throws -> CheckQueue {
+  private func queue(_ session: PostgresSession, _ settings: Settings, asOf: Instant? = nil) async throws -> CheckQueue
+  {
     let connect = connect(settings)
     return try await CheckQueue.open(
       settings: settings, asOf: asOf ?? self.asOf, selection: Selection(), connect: connect, connectSales: connect)
@@ -176,7 +177,8 @@ import Testing
       let queue = try await queue(session, settings)
       try await queue.enqueue()
       try await session.execute(
-        "UPDATE night_audit.receipt_checks SET due_rank = 3, due_from = due_from + interval '9 days' WHERE subject_id > 'r2'")
+        "UPDATE night_audit.receipt_checks SET due_rank = 3, due_from = due_from + interval '9 days' WHERE subject_id > 'r2'"
+      )
       try await session.executeScript("ANALYZE night_audit.receipt_checks")
       let sql = CheckQueue.statement().replacing("$2::int", with: "0").replacing("$3", with: "1000")
         .replacing("$4::int", with: "7").replacing("$1", with: "'2026-11-20T03:00:00Z'::timestamptz")

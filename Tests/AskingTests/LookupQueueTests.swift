@@ -44,7 +44,8 @@ import Testing
         LookupNeeds.parts(of: due.subject.id).transactionId
       }
       #expect(ids.sorted() == ["1", "3", "4", "7/8", String(repeating: "é", count: 64) + "…"])
-      #expect(claimed.filter { $0.subject.kind == .lookup }.allSatisfy {
+      #expect(
+        claimed.filter { $0.subject.kind == .lookup }.allSatisfy {
           LookupNeeds.parts(of: $0.subject.id).bundleId == "com.example.game"
         })
       #expect(try await queue.claim().isEmpty)

@@ -70,7 +70,9 @@ import Testing
       let summary = try await shop.recheck([
         ScriptedChannel(refused, of: "com.example.other"), ScriptedChannel(.init(answers)),
       ])
-      #expect(summary.faults == ["com.example.other": AppleFault.accessRefused.message] && summary.exitStatus == .configuration)
+      #expect(
+        summary.faults == ["com.example.other": AppleFault.accessRefused.message]
+          && summary.exitStatus == .configuration)
       // Those that proved it are asked about again the next night; nothing follows about any other.
       #expect(summary.outcomes == [.verified: 50, .review: 2] && summary.endedEarly == nil)
       #expect(refused.asked.count <= 3 * shop.settings.concurrency)

@@ -149,7 +149,8 @@ import Testing
     ("not found", lookup("5"), [unknown], "not_found not_found, 0 facts"),
     ("not found again", asked(lookup("5"), .notFound), [unknown], "not_found not_found, 0 facts"),
     (
-      "not found yet, however often", asked(lookup("5") { $0.context.row.history.dated = asOf - .hours(24) }, .notFound), [unknown],
+      "not found yet, however often",
+      asked(lookup("5") { $0.context.row.history.dated = asOf - .hours(24) }, .notFound), [unknown],
       "not_found not_found_yet, 0 facts"
     ),
   ]

@@ -164,7 +164,8 @@ import Testing
     #expect(night.summary["complete"] as? Bool == false)
     // The other app's re-check went on.
     #expect(night.payments["game 1"] == "paid" && night.payments["game 2"] == "unpaid duplicate")
-    #expect(night.payments.filter { $0.key.hasPrefix("other") }.allSatisfy {
+    #expect(
+      night.payments.filter { $0.key.hasPrefix("other") }.allSatisfy {
         ["unconfirmed never_checked", "unconfirmed apple_error"].contains($0.value)
       })
     // Nobody asks on with a key that was refused.
