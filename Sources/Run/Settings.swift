@@ -92,8 +92,6 @@ package struct Settings: Sendable {
   package var clockSkew = Span.minutes(5)
   /// Millionths of a major unit.
   package var amountToleranceMillionths: Int64 = 0
-  /// More first answers of one kind that accuse are a fault of ours (`audit.systemicShare`), from 0 to 1.
-  package var systemicShare = 0.25
   package var testUsers: [String] = []
   /// From this share of the first answers on, refusals of one kind are an outage; 1 switches it off.
   package var systemicShare = 0.25
