@@ -79,6 +79,9 @@ package struct Migrator {
       throw SchemaError.newerThanProgram(found: newest)
     }
     if migrations.contains(where: { present[$0.version] == nil }) { throw SchemaError.outdated }
+    if let changed = migrations.first(where: { present[$0.version] != sha256($0.sql) }) {
+      throw SchemaError.changed(version: changed.version)
+    }
   }
 
   private static func versions(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Int: String] {

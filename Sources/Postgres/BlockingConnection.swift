@@ -58,6 +58,18 @@ package struct BlockingConnection: ~Copyable {
   /// The process that serves the connection, as `pg_stat_activity.pid` and `pg_terminate_backend` know it.
   package var backendProcessId: Int32 { unsafe PQbackendPID(handle.pointer) }
 
+  /// What the connection was made with under one of libpq's keywords, such as `sslmode`; nil where it is not set.
+  package func option(_ keyword: String) -> String? {
+    guard let options = unsafe PQconninfo(handle.pointer) else { return nil }
+    defer { unsafe PQconninfoFree(options) }
+    var option = unsafe options
+    while let name = unsafe option.pointee.keyword {
+      if unsafe String(cString: name) == keyword { return unsafe option.pointee.val.map { unsafe String(cString: $0) } }
+      unsafe option += 1
+    }
+    return nil
+  }
+
   /// Whether a transaction is open, failed or not.
   package var isInTransaction: Bool {
     if handle.isGivenUp { return false }

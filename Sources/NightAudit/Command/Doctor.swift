@@ -6,6 +6,7 @@ import Postgres
 import Publishing
 import Reconciliation
 import Run
+import SalesStore
 
 /// One thing that was checked.
 package struct Diagnosis: Sendable {
@@ -44,7 +45,8 @@ package struct Doctor: Sendable {
     found.append(roots())
     found.append(reportDirectory())
     found += await dispatches()
-    found += await database()
+    found += HostExamination(settings: settings).examine()
+    found += await databases()
     return found
   }
 
@@ -137,159 +139,39 @@ package struct Doctor: Sendable {
     return diagnosis
   }
 
-  // MARK: - Database
+  // MARK: - Databases
 
-  private func database() async -> [Diagnosis] {
-    let session: PostgresSession
-    do throws(PostgresError) {
-      session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit doctor")
-    } catch {
-      return [
-        Diagnosis(
-          subject: "database",
-          problem: "\(error); check database.url or libpq's PG* variables, and that the server accepts this host",
-          status: .databaseUnreachable)
-      ]
-    }
-    let settings = settings
-    do {
-      let found = try await session.withConnection { connection in
-        let version = connection.serverVersion
-        var found = [Diagnosis(subject: "database (PostgreSQL \(version / 10_000).\(version % 10_000))")]
-        if version < 130_000 { found[0].problem = "is older than PostgreSQL 13; upgrade the server" }
-        found += try SchemaExamination(settings: settings).examine(connection)
-        return found
-      }
-      await session.close()
-      return found
-    } catch {
-      await session.close()
-      return [Diagnosis(subject: "database", problem: "\(error)", status: ExitStatus(for: error))]
-    }
-  }
-}
-
-/// What the doctor asks of the database's schemas.
-struct SchemaExamination {
-  let settings: Settings
-
-  /// What the sales schema promises: columns with the types that are accepted, those without NULL marked.
-  private static let contract: [(table: String, columns: [(name: String, types: [String], isRequired: Bool)])] = {
-    let text = ["text", "varchar", "bpchar", "uuid", "int4", "int8", "name"]
-    let word = ["text", "varchar", "bpchar"]
-    let count = ["int2", "int4", "int8"]
-    let money = ["numeric", "int4", "int8"]
-    let instant = ["timestamptz"]
-    return [
-      (
-        "orders",
-        [
-          ("order_id", text, true), ("user_id", text, true), ("bundle_id", word, false), ("product_id", text, true),
-          ("quantity", count, true), ("amount", money, true), ("currency", word, true),
-          ("status", word + ["enum"], true),
-          ("transaction_id", text, false), ("app_account_token", text, false), ("created_at", instant, true),
-          ("verified_at", instant, false), ("updated_at", instant, true),
-        ]
-      ),
-      (
-        "receipts",
-        [
-          ("receipt_id", text, true), ("order_id", text, false), ("user_id", text, false), ("payload", word, true),
-          ("environment", word + ["enum"], false), ("status", word + ["enum"], true), ("checked_at", instant, false),
-          ("received_at", instant, true),
-        ]
-      ),
-      (
-        "deliveries",
-        [
-          ("delivery_id", text, true), ("order_id", text, false), ("user_id", text, true), ("product_id", text, true),
-          ("quantity", count, true), ("delivered_at", instant, true), ("revoked_at", instant, false),
-        ]
-      ),
-    ]
-  }()
-
-  func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
+  /// Both stores: where our own schema is, and where the shop's relations are.
+  func databases() async -> [Diagnosis] {
     var found: [Diagnosis] = []
-    do {
-      try Migrator.requireCurrent(connection)
-      found.append(Diagnosis(subject: "schema night_audit"))
-      found += try ownTables(connection)
-    } catch let error as SchemaError {
-      found.append(Diagnosis(subject: "schema night_audit", problem: "\(error)"))
+    let settings = settings
+    found += await Self.examining("database.url") { scope in
+      let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit doctor")
+      return try StoreExamination(settings: settings, isOwn: true).examine(connection)
+        + OwnSchemaExamination(settings: settings).examine(connection)
     }
-    for (table, columns) in SchemaExamination.contract { found += try relation(table, columns, connection) }
+    // The same server has said the same already.
+    if settings.salesURL == nil, found.contains(where: { $0.status == .databaseUnreachable }) { return found }
+    let place = settings.salesURL == nil ? "database.url" : "database.salesUrl"
+    found += await Self.examining(place) { scope in
+      let connection = try SalesStore.open(settings, scope, applicationName: "night-audit doctor")
+      let server =
+        settings.salesURL == nil ? [] : try StoreExamination(settings: settings, isOwn: false).examine(connection)
+      return try server + SalesHealth(settings: settings).examine(connection)
+    }
     return found
   }
 
-  private func relation(
-    _ table: String, _ columns: [(name: String, types: [String], isRequired: Bool)],
-    _ connection: borrowing BlockingConnection
-  ) throws -> [Diagnosis] {
-    let name = "\(settings.salesSchema).\(table)"
-    let rows = try connection.execute(
-      """
-      SELECT a.attname::text, CASE WHEN t.typtype = 'e' THEN 'enum' ELSE t.typname::text END,
-        has_table_privilege(c.oid, 'SELECT') OR has_column_privilege(c.oid, a.attnum, 'SELECT')
-      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-      JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-      JOIN pg_type t ON t.oid = a.atttypid
-      WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'v', 'm', 'p', 'f')
-      """, [.text(settings.salesSchema), .text(table)])
-    if rows.isEmpty {
-      return [
-        Diagnosis(
-          subject: name,
-          problem: "is missing; create a table or view of that name, or run: night-audit init --with-sales-schema")
-      ]
+  private static func examining(
+    _ key: String, _ body: @escaping @Sendable (BlockingScope) throws -> [Diagnosis]
+  ) async -> [Diagnosis] {
+    do { return try await withBlockingThread { scope in try body(scope) } } catch let error as PostgresError {
+      let hint =
+        error.kind == .connectionFailed
+        ? "; check \(key) or libpq's PG* variables, and that the server accepts this host" : ""
+      return [Diagnosis(subject: key, problem: "\(error)\(hint)", status: error.exitStatus)]
+    } catch {
+      return [Diagnosis(subject: key, problem: "\(error)", status: ExitStatus(for: error))]
     }
-    var present: [String: (type: String, isReadable: Bool)] = [:]
-    for row in rows { present[try row.text(0)] = (try row.text(1), try row.bool(2)) }
-    var found: [Diagnosis] = []
-    for column in columns {
-      var diagnosis = Diagnosis(subject: "\(name).\(column.name)")
-      if let known = present[column.name] {
-        if !known.isReadable {
-          diagnosis.problem = "may not be read; run as its owner: GRANT SELECT ON \(name) TO \(try role(connection))"
-        } else if !column.types.contains(known.type) {
-          diagnosis.problem = "has the type \(known.type); expected \(column.types[0]); cast it in a view"
-        }
-      } else {
-        diagnosis.problem =
-          "is missing; add the column to the table or view\(column.isRequired ? "" : " (it may be NULL throughout)")"
-      }
-      if diagnosis.problem != nil { found.append(diagnosis) }
-    }
-    let usage = try connection.execute("SELECT has_schema_privilege($1, 'USAGE')", [.text(settings.salesSchema)])
-      .single().bool(0)
-    if !usage {
-      found.append(
-        Diagnosis(
-          subject: "schema \(settings.salesSchema)",
-          problem: "may not be used; run: GRANT USAGE ON SCHEMA \(settings.salesSchema) TO \(try role(connection))"))
-    }
-    return found.isEmpty ? [Diagnosis(subject: "\(name) (\(columns.count) columns)")] : found
-  }
-
-  private func ownTables(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
-    let rows = try connection.execute(
-      """
-      SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-      WHERE n.nspname = 'night_audit' AND c.relkind = 'r'
-        AND NOT has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE')
-      """)
-    let role = try role(connection)
-    return try rows.map { row in
-      let table = try row.text(0)
-      return Diagnosis(
-        subject: "night_audit.\(table)",
-        problem:
-          "may not be written; run: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA night_audit TO \(role)"
-      )
-    }
-  }
-
-  private func role(_ connection: borrowing BlockingConnection) throws -> String {
-    try connection.execute("SELECT quote_ident(current_user)").single().text(0)
   }
 }

@@ -1,0 +1,259 @@
+import AppStore
+import Postgres
+import Reconciliation
+import Run
+import SalesStore
+
+/// What the doctor asks of the shop's relations: whether they keep the contract, whether each of their rows can be read,
+/// whether what they hold is plausible, and what a row is understood as.
+struct SalesHealth {
+  let settings: Settings
+
+  func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
+    let examination = SalesExamination(schema: settings.salesSchema)
+    let defects = try examination.defects(connection)
+    if !defects.isEmpty { return defects.map { Diagnosis(subject: $0.subject, problem: $0.problem) } }
+    let sales = try SalesRows(settings)
+    var found = try writingRights(connection)
+    found += relation("orders") { try orders(connection, sales) }
+    found += relation("deliveries") { try deliveries(connection, sales) }
+    found += relation("receipts") { try receipts(connection, sales) }
+    if found.allSatisfy({ $0.problem == nil }) {
+      found += try comparison(connection, sales)
+      found += try samples(connection, sales)
+    }
+    return found
+  }
+
+  private func name(_ relation: String) -> String { "\(settings.salesSchema).\(relation)" }
+
+  /// A view can fail on one row of a million: all are read.
+  private func relation(_ relation: String, _ body: () throws -> [Diagnosis]) -> [Diagnosis] {
+    do { return try body() } catch let error as PostgresError {
+      return [
+        Diagnosis(
+          subject: name(relation),
+          problem: "cannot be read to its end: \(error); mend the view, or the row that it fails on",
+          status: error.exitStatus)
+      ]
+    } catch {
+      return [Diagnosis(subject: name(relation), problem: "\(error)", status: ExitStatus(for: error))]
+    }
+  }
+
+  private func writingRights(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
+    let rows = try connection.execute(
+      """
+      SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE n.nspname = $1 AND c.relname IN ('orders', 'receipts', 'deliveries')
+        AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
+        AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE') ORDER BY 1
+      """, [.text(settings.salesSchema)])
+    return try rows.map { row in
+      Diagnosis(
+        subject: name(try row.text(0)),
+        warning: "may be written by this role, which only needs to read; revoke INSERT, UPDATE, DELETE and TRUNCATE")
+    }
+  }
+
+  // MARK: - Relations
+
+  private func orders(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
+    var tally = RowTally(name: name("orders"), noun: "orders")
+    var cents = (looksLike: 0, of: 0)
+    var reader = try connection.copyOut(try sales.orders)
+    while try reader.advance() {
+      let row = try sales.order(reader, asOf: .now)
+      var defect: String?
+      switch row {
+      case .bad(let bad): defect = bad.defect
+      case .valid(let order):
+        if order.amount.currency.digits == 2, order.amount.minorUnits > 0 {
+          cents.of += 1
+          // 499.00 where 4.99 was meant.
+          let whole = order.amount.minorUnits.quotientAndRemainder(dividingBy: 100)
+          if whole.remainder == 0, whole.quotient % 100 == 99 || whole.quotient % 100 == 49 { cents.looksLike += 1 }
+        }
+      }
+      tally.add(row.orderId, defect: defect, key: "order_id")
+    }
+    var found = tally.diagnoses
+    if cents.of >= 20, cents.looksLike * 2 > cents.of {
+      found.append(
+        Diagnosis(
+          subject: name("orders.amount"),
+          warning: "looks like cents: most amounts are whole numbers such as 499; write amount / 100.0 in the view"))
+    }
+    return found
+  }
+
+  private func deliveries(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
+    var tally = RowTally(name: name("deliveries"), noun: "deliveries")
+    var reader = try connection.copyOut(
+      "SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d ORDER BY d.delivery_id::text COLLATE \"C\""
+    )
+    while try reader.advance() {
+      let delivery = try sales.delivery(reader, asOf: .now)
+      tally.add(delivery.deliveryId, defect: delivery.defect, key: "delivery_id")
+    }
+    return tally.diagnoses
+  }
+
+  private func receipts(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
+    var tally = RowTally(name: name("receipts"), noun: "receipts")
+    var reader = try connection.copyOut(
+      "SELECT \(SalesRows.receiptColumns) FROM \(sales.schema).receipts r ORDER BY r.receipt_id::text COLLATE \"C\"")
+    while try reader.advance() {
+      let receipt = try SalesRows.receipt(reader, asOf: .now)
+      tally.add(receipt.receiptId, defect: receipt.defect, key: "receipt_id")
+    }
+    _ = consume reader
+    return tally.diagnoses + (try payloads(connection, sales))
+  }
+
+  /// What the newest payloads are.
+  private func payloads(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
+    var reader = try connection.copyOut(
+      """
+      SELECT r.payload::text FROM \(sales.schema).receipts r
+      WHERE r.payload IS NOT NULL AND octet_length(r.payload::text) < 1000000 ORDER BY r.received_at DESC LIMIT 200
+      """)
+    var kinds: [ReceiptKind: Int] = [:]
+    var count = 0
+    while try reader.advance() {
+      count += 1
+      kinds[try reader.isText(0) ? ReceivedPayload(try reader.text(0)).kind : .malformed, default: 0] += 1
+    }
+    if count == 0 { return [] }
+    let shares = ReceiptKind.allCases.compactMap { kind in kinds[kind].map { "\($0) \(kind.rawValue)" } }
+    var diagnosis = Diagnosis(
+      subject: "\(name("receipts.payload")) (newest \(count): \(shares.joined(separator: ", ")))")
+    if (kinds[.malformed] ?? 0) * 2 > count {
+      diagnosis.warning = "most are no receipts; the column must hold what the client sent, as text"
+    }
+    return [diagnosis]
+  }
+
+  /// Orders beside deliveries: a shop that delivers nothing has another table for it.
+  private func comparison(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
+    let row = try connection.execute(
+      """
+      SELECT count(*), count(*) FILTER (
+        WHERE o.order_id::text COLLATE "C" IN (SELECT d.order_id::text FROM \(sales.schema).deliveries d))
+      FROM \(sales.schema).orders o WHERE o.status::text COLLATE "C" = 'verified'
+      """
+    ).single()
+    let (verified, delivered) = (try row.int64(0), try row.int64(1))
+    guard verified >= 20, delivered * 2 < verified else { return [] }
+    return [
+      Diagnosis(
+        subject: name("deliveries"),
+        warning: """
+          \(delivered) of \(verified) verified orders have one: the first night would be held; check that the view shows \
+          all deliveries under the ids of their orders
+          """)
+    ]
+  }
+
+  // MARK: - Samples
+
+  /// One row of each relation as it is understood.
+  private func samples(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
+    var found: [Diagnosis] = []
+    let now = Instant.now
+    var orders = try connection.copyOut(
+      """
+      SELECT \(SalesRows.orderColumns), d.order_id IS NOT NULL FROM \(sales.schema).orders o
+      LEFT JOIN \(sales.schema).deliveries d
+        ON d.order_id::text COLLATE "C" = o.order_id::text AND d.revoked_at IS NULL
+      ORDER BY d.order_id IS NULL, o.created_at DESC NULLS LAST, o.order_id::text COLLATE "C" LIMIT 1
+      """)
+    if try orders.advance(), case .valid(let order) = try sales.order(orders, asOf: now) {
+      let status = order.status == .verified ? "paid" : order.status.rawValue
+      found.append(
+        Diagnosis(
+          subject: """
+            order \(order.orderId): \(order.amount.decimalText) \(order.amount.currency), \(status), \
+            \(order.quantity) x \(order.productId), \(try orders.bool(12) ? "delivered" : "not delivered")
+            """))
+    }
+    _ = consume orders
+    var deliveries = try connection.copyOut(
+      """
+      SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
+      ORDER BY d.delivered_at DESC NULLS LAST, d.delivery_id::text COLLATE "C" LIMIT 1
+      """)
+    if try deliveries.advance() {
+      let delivery = try sales.delivery(deliveries, asOf: now)
+      found.append(
+        Diagnosis(
+          subject: """
+            delivery \(delivery.deliveryId): \(delivery.quantity) x \(delivery.productId) to user \(delivery.userId), \
+            \(delivery.orderId.map { "for order \($0)" } ?? "for no order")\(delivery.stands ? "" : ", taken back")
+            """))
+    }
+    _ = consume deliveries
+    var receipts = try connection.copyOut(
+      """
+      SELECT \(SalesRows.receiptColumns), left(r.payload::text, 1000000) FROM \(sales.schema).receipts r
+      ORDER BY r.received_at DESC NULLS LAST, r.receipt_id::text COLLATE "C" LIMIT 1
+      """)
+    if try receipts.advance() {
+      let receipt = try SalesRows.receipt(receipts, asOf: now)
+      let payload = try receipts.isText(8) ? try receipts.optionalText(8) ?? "" : ""
+      let kind =
+        switch ReceivedPayload(payload).kind {
+        case .app: "an app receipt"
+        case .transaction: "an old transaction receipt"
+        case .signed: "a signed transaction"
+        case .malformed: "no receipt that can be read"
+        }
+      found.append(
+        Diagnosis(
+          subject: """
+            receipt \(receipt.receiptId): \(kind) of \(payload.utf8.count) bytes, \
+            \(receipt.orderId.map { "for order \($0)" } ?? "for no order")
+            """))
+    }
+    return found
+  }
+}
+
+/// Counts the rows of a relation that come in the order of their ids.
+private struct RowTally {
+  let name: String
+  let noun: String
+  private var rows = 0
+  private var bad = 0
+  private var firstDefect: String?
+  private var last: Identifier?
+
+  init(name: String, noun: String) {
+    self.name = name
+    self.noun = noun
+  }
+
+  mutating func add(_ id: Identifier, defect: String?, key: String) {
+    let defect = defect ?? (id == last ? "\(key) is not unique" : nil)
+    last = id
+    rows += 1
+    guard let defect else { return }
+    bad += 1
+    firstDefect = firstDefect ?? "\(id.isEmpty ? "one without an id" : id.text): \(defect)"
+  }
+
+  var diagnoses: [Diagnosis] {
+    var diagnosis = Diagnosis(subject: "\(name) (\(rows) rows)")
+    if rows == 0 {
+      diagnosis.warning = "is empty; check that the view shows the shop's \(noun) to this role"
+    } else if let firstDefect {
+      let summary = "\(bad) rows break the contract, such as \(firstDefect)"
+      if bad * 2 > rows {
+        diagnosis.problem = "\(summary); a night would be held, correct the view"
+      } else {
+        diagnosis.warning = "\(summary); they are reported as bad_row and count for nothing"
+      }
+    }
+    return [diagnosis]
+  }
+}

@@ -1,0 +1,154 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import Run
+
+/// What the doctor asks of a server.
+struct StoreExamination {
+  let settings: Settings
+  /// Whether our own schema is there; else the shop's relations alone are.
+  let isOwn: Bool
+
+  private var key: String { isOwn ? "database.url" : "database.salesUrl" }
+
+  /// Connections that a night has at the same time.
+  private static let connections: Int64 = 8
+
+  func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
+    let version = connection.serverVersion
+    var found = [Diagnosis(subject: "\(key) (PostgreSQL \(version / 10_000).\(version % 10_000))")]
+    if version < 130_000 { found[0].problem = "is older than PostgreSQL 13; upgrade the server" }
+    let row = try connection.execute(
+      """
+      SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on',
+        r.rolsuper, r.rolconnlimit::bigint, quote_ident(current_user),
+        current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
+          - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+        coalesce(s.ssl, false), inet_server_addr() IS NOT NULL AND NOT inet_server_addr() <<= '127.0.0.0/8'::inet
+          AND inet_server_addr() <> '::1'::inet,
+        has_database_privilege(current_database(), 'TEMPORARY'), quote_ident(current_database()), clock_timestamp()
+      FROM pg_roles r LEFT JOIN pg_stat_ssl s ON s.pid = pg_backend_pid() WHERE r.rolname = current_user
+      """
+    ).single()
+    let now = Instant.now
+    let role = try row.text(4)
+    func problem(_ subject: String, _ text: String) { found.append(Diagnosis(subject: subject, problem: text)) }
+    func warning(_ subject: String, _ text: String) { found.append(Diagnosis(subject: subject, warning: text)) }
+    if isOwn {
+      if try row.bool(0) {
+        problem(key, "is a standby, which cannot be written; name the primary (a standby will do as database.salesUrl)")
+      } else if try row.bool(1) {
+        problem(key, "may only read; run: ALTER ROLE \(role) RESET default_transaction_read_only (or of the database)")
+      }
+      if try !row.bool(8) {
+        problem(key, "no temporary tables may be made; run: GRANT TEMPORARY ON DATABASE \(try row.text(9)) TO \(role)")
+      }
+    }
+    if try row.bool(2) {
+      warning("role \(role)", "is a superuser; a role that reads sales and writes night_audit alone is enough")
+    }
+    let limit = try row.int64(3)
+    if (0..<Self.connections).contains(limit) {
+      problem(
+        "role \(role)",
+        "may have \(limit) connections, a night needs \(Self.connections); run: ALTER ROLE \(role) CONNECTION LIMIT -1")
+    }
+    let free = try row.int64(5)
+    if free < Self.connections {
+      warning(key, "the server has \(max(0, free)) connections left, a night needs \(Self.connections)")
+    }
+    let isEncrypted = try row.bool(6)
+    if try row.bool(7), !isEncrypted {
+      warning(key, "is reached over the network without encryption; set sslmode=verify-full and sslrootcert")
+    } else if isEncrypted, connection.option("sslmode") != "verify-full" {
+      warning(key, "is encrypted, but nobody checks who the server is; set sslmode=verify-full and sslrootcert")
+    }
+    let difference = Instant(microseconds: try row.timestamp(10)).microseconds - now.microseconds
+    if abs(difference) > settings.clockSkew.microseconds {
+      problem(
+        "clock",
+        "this host and the server of \(key) differ by \(abs(difference) / 1_000_000) s; set both by NTP (chronyc tracking)"
+      )
+    }
+    return found
+  }
+}
+
+/// What the doctor asks of the schema `night_audit`.
+struct OwnSchemaExamination {
+  let settings: Settings
+
+  func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
+    do { try Migrator.requireCurrent(connection) } catch let error as SchemaError {
+      return [Diagnosis(subject: "schema night_audit", problem: "\(error)")]
+    } catch let error as PostgresError where error.sqlState == SQLState.insufficientPrivilege {
+      let role = try role(connection)
+      return [
+        Diagnosis(
+          subject: "schema night_audit",
+          problem: """
+            may not be used; run: GRANT USAGE ON SCHEMA night_audit TO \(role); \
+            GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA night_audit TO \(role)
+            """)
+      ]
+    }
+    let missing = try rights(connection)
+    if !missing.isEmpty { return missing }
+    return [Diagnosis(subject: "schema night_audit"), try lastNight(connection)]
+  }
+
+  /// A list of privileges asks for any of them, so each is asked for.
+  private func rights(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
+    let rows = try connection.execute(
+      """
+      SELECT c.relname::text, string_agg(p.privilege, ', ' ORDER BY p.place)
+      FROM pg_class c CROSS JOIN (VALUES (1, 'SELECT'), (2, 'INSERT'), (3, 'UPDATE'), (4, 'DELETE')) p (place, privilege)
+      WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relkind IN ('r', 'p')
+        AND NOT has_table_privilege(c.oid, p.privilege)
+      GROUP BY c.relname
+      UNION ALL
+      SELECT c.relname::text, 'USAGE' FROM pg_class c
+      WHERE c.relnamespace = 'night_audit'::regnamespace
+        AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(c.oid, 'USAGE, UPDATE') ELSE FALSE END
+      ORDER BY 1
+      """)
+    let role = try role(connection)
+    var found: [Diagnosis] = []
+    for row in rows {
+      let (name, privileges) = (try row.text(0), try row.text(1))
+      let kind = privileges == "USAGE" ? "SEQUENCE " : ""
+      found.append(
+        Diagnosis(
+          subject: "night_audit.\(name)",
+          problem:
+            "the right \(privileges) is missing; run: GRANT \(privileges) ON \(kind)night_audit.\(name) TO \(role)"))
+    }
+    return found
+  }
+
+  private func lastNight(_ connection: borrowing BlockingConnection) throws -> Diagnosis {
+    let row = try connection.execute(
+      """
+      SELECT to_char(max(finished_at) FILTER (WHERE complete), 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+        max(finished_at) FILTER (WHERE complete) < clock_timestamp() - interval '26 hours', count(*)
+      FROM night_audit.runs WHERE is_nightly
+      """
+    ).single()
+    guard let last = try row.optionalText(0) else {
+      let nights = try row.int64(2)
+      return Diagnosis(
+        subject: "last complete night",
+        warning: nights == 0
+          ? "there was none yet; run: night-audit run" : "none of \(nights) was complete; see: night-audit runs")
+    }
+    var diagnosis = Diagnosis(subject: "last complete night \(last)")
+    if try row.bool(1) {
+      diagnosis.warning = "is more than 26 hours ago; see: night-audit runs, and the mails of cron or journalctl"
+    }
+    return diagnosis
+  }
+
+  private func role(_ connection: borrowing BlockingConnection) throws -> String {
+    try connection.execute("SELECT quote_ident(current_user)").single().text(0)
+  }
+}

@@ -1,0 +1,239 @@
+import AuditStore
+import Foundation
+import Postgres
+import SalesStore
+import TestSupport
+import Testing
+
+@testable import NightAudit
+@testable import Run
+
+/// Each thing that can be broken, broken in turn.
+@Suite(.serialized, .timeLimit(.minutes(2)))
+struct DoctorTests {
+  /// A shop with one order that was delivered.
+  private static let sound = """
+    INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
+      VALUES ('4711', 'u1', 'gems.100', 1, 4.99, 'USD', 'verified', now() - interval '1 day', now());
+    INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
+      VALUES ('d1', '4711', 'u1', 'gems.100', 1, now() - interval '1 day');
+    INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at)
+      VALUES ('r1', '4711', 'u1', 'not a receipt', 'unverified', now() - interval '1 day');
+    """
+
+  /// A role with the rights that it needs and no others.
+  private static let auditor = """
+    DO $$ BEGIN CREATE ROLE auditor LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+    ALTER ROLE auditor NOSUPERUSER CONNECTION LIMIT -1; ALTER ROLE auditor RESET ALL;
+    GRANT USAGE ON SCHEMA sales, night_audit TO auditor; GRANT SELECT ON ALL TABLES IN SCHEMA sales TO auditor;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA night_audit TO auditor;
+    GRANT USAGE ON ALL SEQUENCES IN SCHEMA night_audit TO auditor;
+    """
+
+  /// What the doctor says of the databases after `change`.
+  private func diagnoses(_ change: String) async throws -> [Diagnosis] {
+    let conninfo = try await PrivatePostgres.shared().createDatabase()
+    try await withBlockingThread { scope in
+      let owner = try scope.connect(conninfo, applicationName: "tests")
+      try SalesSchema.create("sales", owner)
+      _ = try Migrator.migrate(owner)
+      try owner.executeScript(Self.sound + Self.auditor)
+      let database = try owner.execute("SELECT current_database()").single().text(0)
+      try owner.executeScript(change.replacing("{database}", with: database))
+    }
+    var settings = Settings()
+    settings.databaseURL = conninfo + " user=auditor"
+    settings.apps = [Settings.App(name: "game", bundleId: "com.example.game")]
+    return await Doctor(settings: settings).databases()
+  }
+
+  @Test("a shop that a night would work with has no problem, and is shown as it is understood")
+  func sound() async throws {
+    let found = try await diagnoses("SELECT 1")
+    #expect(found.compactMap(\.problem) == [])
+    let subjects = found.map(\.subject)
+    #expect(subjects.contains("order 4711: 4.99 USD, paid, 1 x gems.100, delivered"))
+    #expect(subjects.contains("delivery d1: 1 x gems.100 to user u1, for order 4711"))
+    #expect(subjects.contains("receipt r1: no receipt that can be read of 13 bytes, for order 4711"))
+    #expect(Set(subjects).count == subjects.count)
+  }
+
+  struct Breakage: Sendable, CustomTestStringConvertible {
+    var change: String
+    var subject: String
+    var remedy: String
+    var isProblem = true
+
+    var testDescription: String { "\(subject): \(remedy)" }
+  }
+
+  static let breakages = [
+    Breakage(
+      change: "REVOKE USAGE ON SCHEMA sales FROM auditor", subject: "schema sales",
+      remedy: "GRANT USAGE ON SCHEMA \"sales\" TO auditor"),
+    Breakage(
+      change: "REVOKE SELECT ON sales.orders FROM auditor", subject: "sales.orders",
+      remedy: "GRANT SELECT ON \"sales\".\"orders\" TO auditor"),
+    Breakage(
+      change: "REVOKE SELECT ON sales.orders FROM auditor; GRANT SELECT (order_id) ON sales.orders TO auditor",
+      subject: "sales.orders.user_id", remedy: "may not be read"),
+    Breakage(
+      change: """
+        ALTER TABLE sales.orders RENAME TO kept; CREATE VIEW sales.orders AS SELECT * FROM sales.kept;
+        REVOKE ALL ON sales.kept FROM auditor; ALTER VIEW sales.orders OWNER TO auditor
+        """, subject: "sales.orders", remedy: "a view reads with its owner's rights"),
+    Breakage(
+      change: "ALTER TABLE sales.orders ENABLE ROW LEVEL SECURITY", subject: "sales.orders",
+      remedy: "ALTER ROLE auditor BYPASSRLS"),
+    Breakage(change: "DROP TABLE sales.receipts", subject: "sales.receipts", remedy: "does not exist; create a view"),
+    Breakage(change: "DROP SCHEMA sales CASCADE", subject: "schema sales", remedy: "does not exist; create it"),
+    Breakage(
+      change: "ALTER TABLE sales.orders ALTER amount TYPE money USING amount::money", subject: "sales.orders.amount",
+      remedy: "amount::numeric AS amount"),
+    Breakage(
+      change: "ALTER TABLE sales.orders ALTER amount TYPE float8", subject: "sales.orders.amount",
+      remedy: "round(amount::numeric, 2)"),
+    Breakage(
+      change: "ALTER TABLE sales.orders ALTER created_at TYPE timestamp", subject: "sales.orders.created_at",
+      remedy: "AT TIME ZONE"),
+    Breakage(
+      change: "ALTER TABLE sales.orders DROP updated_at", subject: "sales.orders.updated_at", remedy: "add the column"),
+    Breakage(
+      change: """
+        ALTER TABLE sales.orders RENAME TO kept; CREATE VIEW sales.orders AS SELECT order_id, user_id, bundle_id,
+          product_id, (quantity / (1 - quantity))::int AS quantity, amount, currency, status, transaction_id,
+          app_account_token, created_at, verified_at, updated_at FROM sales.kept; GRANT SELECT ON sales.orders TO auditor
+        """, subject: "sales.orders", remedy: "division by zero"),
+    Breakage(
+      change: """
+        ALTER TABLE sales.orders RENAME TO kept; GRANT SELECT ON sales.kept TO auditor;
+        CREATE VIEW sales.orders AS SELECT * FROM sales.kept UNION ALL SELECT * FROM sales.kept;
+        GRANT SELECT ON sales.orders TO auditor
+        """, subject: "sales.orders", remedy: "order_id is not unique", isProblem: false),
+    Breakage(
+      change: """
+        ALTER TABLE sales.deliveries RENAME TO kept;
+        CREATE VIEW sales.deliveries AS SELECT * FROM sales.kept UNION ALL SELECT * FROM sales.kept;
+        GRANT SELECT ON sales.deliveries TO auditor
+        """, subject: "sales.deliveries", remedy: "delivery_id is not unique", isProblem: false),
+    Breakage(
+      change: """
+        ALTER TABLE sales.receipts RENAME TO kept;
+        CREATE VIEW sales.receipts AS SELECT * FROM sales.kept UNION ALL SELECT * FROM sales.kept;
+        GRANT SELECT ON sales.receipts TO auditor
+        """, subject: "sales.receipts", remedy: "receipt_id is not unique", isProblem: false),
+    Breakage(change: "DELETE FROM sales.orders", subject: "sales.orders", remedy: "is empty", isProblem: false),
+    Breakage(change: "DELETE FROM sales.deliveries", subject: "sales.deliveries", remedy: "is empty", isProblem: false),
+    Breakage(change: "DELETE FROM sales.receipts", subject: "sales.receipts", remedy: "is empty", isProblem: false),
+    Breakage(
+      change: "UPDATE sales.orders SET status = 'PAID'", subject: "sales.orders", remedy: "status 'PAID' is not one of"),
+    Breakage(
+      change: "UPDATE sales.orders SET bundle_id = 'com.example.other'", subject: "sales.orders",
+      remedy: "is of no app that is configured"),
+    Breakage(
+      change: "UPDATE sales.orders SET currency = 'Euro'", subject: "sales.orders", remedy: "no code of ISO 4217"),
+    Breakage(
+      change: """
+        INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
+        SELECT 'c' || n, 'u', 'p', 1, 499, 'USD', 'pending', now(), now() FROM generate_series(1, 30) n
+        """, subject: "sales.orders.amount", remedy: "amount / 100.0", isProblem: false),
+    Breakage(
+      change: """
+        INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
+        SELECT 'c' || n, 'u', 'p', 1, 4.98, 'USD', 'verified', now(), now() FROM generate_series(1, 30) n
+        """, subject: "sales.deliveries", remedy: "1 of 31 verified orders", isProblem: false),
+    Breakage(
+      change: "GRANT UPDATE ON sales.orders TO auditor", subject: "sales.orders", remedy: "revoke INSERT, UPDATE",
+      isProblem: false),
+    Breakage(
+      change: "ALTER ROLE auditor SUPERUSER", subject: "role auditor", remedy: "is a superuser", isProblem: false),
+    Breakage(
+      change: "ALTER ROLE auditor CONNECTION LIMIT 4", subject: "role auditor",
+      remedy: "ALTER ROLE auditor CONNECTION LIMIT -1"),
+    Breakage(
+      change: "ALTER ROLE auditor SET default_transaction_read_only TO on", subject: "database.url",
+      remedy: "RESET default_transaction_read_only"),
+    Breakage(
+      change: "REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC", subject: "database.url",
+      remedy: "GRANT TEMPORARY ON DATABASE"),
+    Breakage(
+      change: "DROP SCHEMA night_audit CASCADE", subject: "schema night_audit", remedy: "Run: night-audit init"),
+    Breakage(
+      change: "REVOKE USAGE ON SCHEMA night_audit FROM auditor", subject: "schema night_audit",
+      remedy: "GRANT USAGE ON SCHEMA night_audit TO auditor"),
+    Breakage(
+      change: "REVOKE DELETE, UPDATE ON night_audit.findings FROM auditor", subject: "night_audit.findings",
+      remedy: "GRANT UPDATE, DELETE ON night_audit.findings TO auditor"),
+    Breakage(
+      change: "UPDATE night_audit.schema_migrations SET sha256 = 'x' WHERE version = 1", subject: "schema night_audit",
+      remedy: "Restore the release"),
+    Breakage(
+      change: "INSERT INTO night_audit.schema_migrations (version, name, sha256) VALUES (9999, 'x', 'y')",
+      subject: "schema night_audit", remedy: "newer than this program"),
+    Breakage(
+      change: """
+        INSERT INTO night_audit.runs (run_id, command, as_of, finished_at, period_since, period_until, time_zone,
+          configuration, is_nightly, host, version, complete)
+        VALUES (gen_random_uuid(), 'run', '2026-01-01', '2026-01-01', '2026-01-01', '2026-01-01', 'UTC', '', true, 'h',
+          '1', true)
+        """, subject: "last complete night 2026-01-01T00:00:00Z", remedy: "more than 26 hours ago", isProblem: false),
+    Breakage(
+      change: "ALTER ROLE auditor NOLOGIN", subject: "database.url",
+      remedy: "check database.url or libpq's PG* variables"),
+  ]
+
+  @Test("what is broken is found and comes with its remedy", arguments: breakages)
+  func broken(_ breakage: Breakage) async throws {
+    let found = try await diagnoses(breakage.change)
+    try await sharedReset()
+    let texts = found.map { "\($0.subject): \($0.problem ?? $0.warning ?? "")" }
+    let match = found.first { diagnosis in
+      diagnosis.subject.hasPrefix(breakage.subject)
+        && (breakage.isProblem ? diagnosis.problem : diagnosis.warning)?.contains(breakage.remedy) == true
+    }
+    #expect(match != nil, "\(texts)")
+  }
+
+  @Test(
+    "what a role's settings do to others they do not do to a night",
+    arguments: ["statement_timeout TO '1ms'", "idle_in_transaction_session_timeout TO '1ms'", "search_path TO public"])
+  func settings(_ setting: String) async throws {
+    let found = try await diagnoses("ALTER ROLE auditor SET \(setting)")
+    try await sharedReset()
+    #expect(found.compactMap(\.problem) == [])
+  }
+
+  @Test("a standby will do for sales, and for nothing else")
+  func standby() async throws {
+    let primary = try await PrivatePostgres.start()
+    let standby = try await primary.startStandby()
+    try await standby.catchUp(with: primary)
+    var settings = Settings()
+    settings.databaseURL = standby.conninfo(database: "postgres")
+    let found = await Doctor(settings: settings).databases()
+    #expect(found.contains { $0.problem?.contains("is a standby, which cannot be written") == true })
+  }
+
+  @Test("a host where nobody starts nights, or nobody can send mail, is told")
+  func schedule() throws {
+    let root = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+    defer { try? FileManager.default.removeItem(atPath: root) }
+    try FileManager.default.createDirectory(atPath: root + "/etc/cron.d", withIntermediateDirectories: true)
+    func examined() -> Diagnosis? { HostExamination(settings: Settings(), root: root).examine().first }
+    #expect(examined()?.warning?.contains("neither a cron entry nor a timer") == true)
+    try "#0 3 * * * root night-audit run\n".write(toFile: root + "/etc/crontab", atomically: false, encoding: .utf8)
+    #expect(examined()?.warning?.contains("neither a cron entry nor a timer") == true)
+    try "0 3 * * * root night-audit run\n".write(
+      toFile: root + "/etc/cron.d/night-audit", atomically: false, encoding: .utf8)
+    #expect(examined()?.warning?.contains("install an MTA") == true)
+  }
+
+  /// Roles are the cluster's, not a database's.
+  private func sharedReset() async throws {
+    let conninfo = try await PrivatePostgres.shared().conninfo(database: "postgres")
+    try await withBlockingThread { scope in
+      try scope.connect(conninfo, applicationName: "tests").executeScript(
+        "ALTER ROLE auditor LOGIN NOSUPERUSER CONNECTION LIMIT -1; ALTER ROLE auditor RESET ALL")
+    }
+  }
+}
