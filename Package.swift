@@ -82,6 +82,10 @@ let package = Package(
         "Reconciliation", "Spreadsheet",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Mustache", package: "swift-mustache"),
+      ],
+      resources: [
+        .embedInCode("Page/report.mustache"), .embedInCode("Page/page.css"), .embedInCode("Page/page.js"),
+        .embedInCode("Page/mail.mustache"),
       ], swiftSettings: strict),
     // The rooms behind the commands, each a target, so that arrows point one way only (Sources/README.md).
     .target(
@@ -102,6 +106,7 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto"),
       ],
       resources: [
+        .embedInCode("Migrations/comments.sql"),
         .embedInCode("Migrations/0001_ground.sql"), .embedInCode("Migrations/0002_sweep.sql"),
         .embedInCode("Migrations/0003_lookups.sql"),
         .embedInCode("Migrations/0004_people_and_adjustments.sql"),

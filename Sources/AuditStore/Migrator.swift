@@ -65,6 +65,9 @@ package struct Migrator {
           [.int(Int64(migration.version)), .text(migration.name), .text(sha256(migration.sql))])
         applied.append("\(migration.version) \(migration.name)")
       }
+      if !applied.isEmpty {
+        try connection.executeScript(String(decoding: PackageResources.comments_sql, as: UTF8.self))
+      }
       return applied
     }
   }

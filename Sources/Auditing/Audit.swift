@@ -355,6 +355,7 @@ extension ReportedFinding {
     record.put(owner)
     record.put(remark)
     record.put(due)
+    record.put(explanation) { $1.put($0) }
   }
 
   fileprivate init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -364,5 +365,13 @@ extension ReportedFinding {
     self.init(
       finding, findingId: findingId, firstSeen: firstSeen, status: try record.text(), owner: try record.optionalText(),
       remark: try record.optionalText(), due: try record.optionalText())
+    explanation = try record.list { (reader) throws(RecordReader.Mismatch) in try reader.text() }
+  }
+}
+
+extension Reasoning {
+  /// What was considered and with what result, in the words of `explain`.
+  var sentences: [String] {
+    steps.map { "\($0.rule.question) \($0.verdict == nil ? "No" : "Yes"): \($0.because)" } + [disposition]
   }
 }

@@ -79,9 +79,15 @@ final class AuditCollector {
 
   /// Adds a judged and listed order: to the totals and files when it is of the period, its findings always.
   ///
-  /// - Parameter subjects: the proofs that its findings rest on.
-  func add(_ judgement: Judgement, subjects: [CheckSubject], plan: AuditPlan) throws {
-    for finding in judgement.findings { try keep(finding, subjects, asOf: plan.asOf) }
+  /// - Parameters:
+  ///   - subjects: the proofs that its findings rest on.
+  ///   - explanation: what was considered, for the critical ones of its findings.
+  func add(
+    _ judgement: Judgement, subjects: [CheckSubject], explanation: [String] = [], plan: AuditPlan
+  ) throws {
+    for finding in judgement.findings {
+      try keep(finding, subjects, finding.severity == .critical ? explanation : [], asOf: plan.asOf)
+    }
     days.add(judgement)
     try nights.add(judgement)
     guard plan.period.contains(judgement.row.createdAt) else { return }
@@ -99,10 +105,10 @@ final class AuditCollector {
   ///
   /// - Parameter subjects: the proofs that it rests on.
   func add(_ finding: Finding, subjects: [CheckSubject], plan: AuditPlan) throws {
-    if plan.selection.includes(finding) { try keep(finding, subjects, asOf: plan.asOf) }
+    if plan.selection.includes(finding) { try keep(finding, subjects, [], asOf: plan.asOf) }
   }
 
-  private func keep(_ finding: Finding, _ subjects: [CheckSubject], asOf: Instant) throws {
+  private func keep(_ finding: Finding, _ subjects: [CheckSubject], _ explanation: [String], asOf: Instant) throws {
     if !subjects.isEmpty, CriticalEvidence.isAged(behind: finding, asOf: asOf),
       !openCriticals.contains(finding.identity)
     {
@@ -110,6 +116,7 @@ final class AuditCollector {
     }
     record.clear()
     finding.write(to: &record)
+    record.put(explanation) { $1.put($0) }
     try findings.add(key: finding.digest, content: record.bytes)
   }
 

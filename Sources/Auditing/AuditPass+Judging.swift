@@ -70,14 +70,18 @@ extension AuditPass {
         collector.countOutstanding(lookup.state)
       }
       let facts = OrderFacts.assembled(order, group, deliveries, transactions, matched, rules: plan.rules)
+      let judgement = Judgement(judging: facts, rules: plan.rules)
+      // Only what a person must act on at once is explained: it takes judging the order once more.
+      let isExplained = isJudged && isListed && judgement.findings.contains { $0.severity == .critical }
+      let explanation = isExplained ? Judgement.explained(facts, rules: plan.rules).reasoning.sentences : []
       try report(
-        Judgement(judging: facts, rules: plan.rules), of: order, group, transactions, matched, facts.claims,
+        judgement, explanation, of: order, group, transactions, matched, facts.claims,
         isListed: isListed, isJudged: isJudged)
     }
   }
 
   private func report(
-    _ judgement: Judgement, of order: Order, _ group: OrderGroup, _ transactions: OrderTransactions,
+    _ judgement: Judgement, _ explanation: [String], of order: Order, _ group: OrderGroup, _ transactions: OrderTransactions,
     _ matched: Matched?, _ claims: OrderClaims, isListed: Bool, isJudged: Bool
   ) throws {
     for record in claims.owned { try collector.note(owner: order.orderId, of: record.key) }
@@ -90,7 +94,7 @@ extension AuditPass {
           subjects.append(other)
         }
       }
-      try collector.add(judgement, subjects: subjects, plan: plan)
+      try collector.add(judgement, subjects: subjects, explanation: explanation, plan: plan)
     }
     for record in transactions.claimable {
       if !claims.areAbout(record.key) {

@@ -78,6 +78,7 @@ struct FindingsLedger {
       var reader = RecordReader(record.content)
       let finding = try Finding(from: &reader)
       var reported = ReportedFinding(finding, findingId: findingId, firstSeen: asOf)
+      reported.explanation = try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.text() }
       if known.nextKey == id, let head = try known.next() {
         reported.firstSeen = min(head.firstSeen, asOf)
         reported.status = head.status

@@ -55,6 +55,9 @@ package struct ReportOptions: Sendable {
   /// Whether there are CSV files.
   var hasFiles: Bool { formats.contains(.csv) || formats.contains(.csvExcel) }
 
+  /// Whether there is a page to look at: always, unless only CSV is wanted.
+  var hasPage: Bool { formats != [.csv] }
+
   /// Whether the sheet of orders holds them all, or only those with findings.
   var listsAllOrders: Bool { ordersInPeriod <= workbookOrders }
 

@@ -8,6 +8,8 @@ import Spreadsheet
 package struct ReportWriter: ~Copyable {
   private let options: ReportOptions
   private let csv: CSVFiles?
+  private var actions: ActionsFile?
+  private var page: ReportPage?
   private var book: ReportBook?
   /// What the rows of the files add up to.
   private var written = WrittenRows()
@@ -20,15 +22,18 @@ package struct ReportWriter: ~Copyable {
   /// - Parameter rowsPerSheet: nil for as many as Excel takes.
   init(_ options: ReportOptions, rowsPerSheet: Int?) throws(ReportError) {
     let files = options.hasFiles ? try CSVFiles(options) : nil
+    let actions = try ActionsFile(options)
     book =
       options.formats.contains(.xlsx)
       ? try inWorkbook { () throws(SpreadsheetError) in try ReportBook(options, rowsPerSheet: rowsPerSheet) } : nil
     self.options = options
     csv = files
+    self.actions = consume actions
+    page = options.hasPage ? ReportPage(options) : nil
   }
 
-  /// Whether there is a workbook besides the files.
-  package var hasSheets: Bool { book != nil }
+  /// Whether findings are wanted worst first, too: by a workbook or the page.
+  package var hasSheets: Bool { book != nil || options.hasPage }
 
   /// Adds an order of the period; they come in ascending byte order of their ids.
   package mutating func write(order judgement: borrowing Judgement) throws(ReportError) {
@@ -40,13 +45,17 @@ package struct ReportWriter: ~Copyable {
 
   /// Adds a finding to the file; they come in ascending order of ``ReportedFinding/findingId``.
   package mutating func write(finding: ReportedFinding) throws(ReportError) {
-    try csv?.findings.add(FindingLine(finding, asOf: options.asOf))
+    let line = FindingLine(finding, asOf: options.asOf, isTravelling: options.pseudonyms != nil)
+    try csv?.findings.add(line)
+    try actions?.add(line)
   }
 
   /// Adds a finding to the workbook; they come in the order of ``ReportedFinding/urgency(asOf:)``, and after the orders, to
   /// whose rows they lead.
   package mutating func writeToSheet(finding: ReportedFinding) throws(ReportError) {
-    try book?.write(FindingLine(finding, asOf: options.asOf))
+    let line = FindingLine(finding, asOf: options.asOf, isTravelling: options.pseudonyms != nil)
+    try book?.write(line)
+    page?.add(line)
   }
 
   /// Adds a change to the file; they come in ascending order of ``ChangeRow/sortingKey``.
@@ -87,6 +96,12 @@ package struct ReportWriter: ~Copyable {
     for day in summary.days { try book?.write(day) }
     let options = options
     var files: [ReportFile] = []
+    if let actions = actions.take() { files.append(try actions.finish()) }
+    if let page {
+      files.append(
+        try ReportWriter.write(
+          page.encoded(totals: totals, summary: summary), as: ReportPage.fileName, in: options.directory))
+    }
     if let csv {
       files += try csv.finish()
       files.append(

@@ -57,6 +57,16 @@ package struct SummaryDocument: Codable {
     }
   }
 
+  /// What is different from the last complete night.
+  struct Changes: Codable {
+    /// As-of of that night; nil on the first one.
+    var since: String?
+    /// How many of each.
+    var counts: [String: Int]
+    /// The lines that matter most.
+    var first: [String]
+  }
+
   struct Control: Codable {
     var name: String
     var left: String
@@ -73,11 +83,13 @@ package struct SummaryDocument: Codable {
   var findings: Findings
   var control: [Control]
   var adjustments: [AdjustmentLine]
+  var changes: Changes
   /// By app.
   var notChecked: [String: [String]]
 
   enum CodingKeys: String, CodingKey {
     case complete, period, configuration, orders, dispositions, findings, control, adjustments
+    case changes
     case notChecked = "not_checked"
     case incompleteReasons = "incomplete_reasons"
     case asOf = "as_of"
@@ -100,6 +112,10 @@ package struct SummaryDocument: Codable {
     adjustments = summary.adjustments.map { AdjustmentLine($0) }
     notChecked = summary.notChecked.mapValues { $0.map(\.rawValue) }
     self.control = control.map { Control(name: $0.name, left: $0.left, right: $0.right) }
+    changes = Changes(
+      since: summary.changes.since?.text,
+      counts: Dictionary(uniqueKeysWithValues: summary.changes.counts.map { ($0.key.rawValue, $0.value) }),
+      first: summary.changes.first)
   }
 
   /// Reads a `summary.json` back; nil for anything else.

@@ -24,7 +24,8 @@ package struct SummaryMail {
   /// One part of the body.
   private struct Section {
     var title: String
-    var rows: [(String, String)]
+    var rows: [(String, String)] = []
+    var lines: [String] = []
   }
 
   private var title: String {
@@ -78,7 +79,18 @@ package struct SummaryMail {
             "\(age.findings) findings · \(Stake.words(age.atStake, unknown: age.atStakeUnknown))"
           )
         }),
-    ] + notChecked
+    ] + changes + notChecked
+  }
+
+  private var changes: [Section] {
+    if summary.changes.since == nil { return [] }
+    let total = summary.changes.counts.values.reduce(0, +)
+    let counts = ChangeRow.Change.allCases.map { "\(summary.changes.counts[$0.rawValue] ?? 0) \($0.rawValue)" }
+    return [
+      Section(
+        title: "What changed since the last complete night",
+        lines: [counts.joined(separator: " · ")] + ChangesSummary.lines(summary.changes.first, total: total))
+    ]
   }
 
   private var notChecked: [Section] {
@@ -112,45 +124,51 @@ package struct SummaryMail {
       lines += ["", section.title]
       let width = (section.rows.map(\.0.count).max() ?? 0) + 2
       lines += section.rows.map { "  \($0)\(String(repeating: " ", count: width - $0.count))\($1)" }
+      lines += section.lines.map { "  \($0)" }
     }
     return (lines + [""] + closing).joined(separator: "\n") + "\n"
   }
 
   /// For everybody else. No pictures, no addresses: nothing is loaded from anywhere.
   package var html: String {
-    let (colour, background) = summary.complete ? ("#375623", "#E2EFDA") : ("#7F6000", "#FFE699")
-    var body = "<h2 style=\"color:#1F3864\">\(escaped(title))</h2>\n"
-    body += "<p style=\"color:\(colour);background:\(background);padding:8px\"><b>\(escaped(state))</b></p>\n"
-    if !summary.incompleteReasons.isEmpty {
-      body += "<ul>\(summary.incompleteReasons.map { "<li>\(escaped($0))</li>" }.joined())</ul>\n"
-    }
-    for section in sections {
-      body += "<h3 style=\"color:#1F3864\">\(escaped(section.title))</h3>\n<table cellpadding=\"4\">\n"
-      for (label, value) in section.rows {
-        body += "<tr><td style=\"color:#7F7F7F\">\(escaped(label))</td><td>\(escaped(value))</td></tr>\n"
-      }
-      body += "</table>\n"
-    }
-    body += closing.map { "<p>\(escaped($0))</p>\n" }.joined()
-    return """
-      <!DOCTYPE html>
-      <html lang="en"><head><meta charset="utf-8"><title>\(escaped(title))</title></head>
-      <body style="font-family:sans-serif;font-size:14px">
-      \(body)</body></html>
-
-      """
+    let content = Body(
+      title: title, colour: summary.complete ? "#375623" : "#7F6000",
+      background: summary.complete ? "#E2EFDA" : "#FFE699", state: state,
+      hasReasons: !summary.incompleteReasons.isEmpty,
+      reasons: summary.incompleteReasons,
+      sections: sections.map { section in
+        Body.Section(
+          title: section.title, hasRows: !section.rows.isEmpty,
+          rows: section.rows.map { Body.Row(label: $0.0, value: $0.1) }, hasLines: !section.lines.isEmpty,
+          lines: section.lines)
+      }, closing: closing)
+    // The template is the program's own; what it says in plain text is better than no mail.
+    guard let body = try? Template.mail.render(content) else { return "<pre>See the plain text.</pre>" }
+    return String(decoding: body, as: UTF8.self)
   }
 
-  /// Scalar by scalar: a mark with an accent is another `Character`, and the same to a browser.
-  private func escaped(_ text: String) -> String {
-    text.unicodeScalars.reduce(into: "") { result, scalar in
-      switch scalar {
-      case "&": result += "&amp;"
-      case "<": result += "&lt;"
-      case ">": result += "&gt;"
-      case "\"": result += "&quot;"
-      default: result.unicodeScalars.append(scalar)
-      }
+  /// What the template is filled with.
+  private struct Body {
+    struct Section {
+      var title: String
+      var hasRows: Bool
+      var rows: [Row]
+      var hasLines: Bool
+      var lines: [String]
     }
+
+    struct Row {
+      var label: String
+      var value: String
+    }
+
+    var title: String
+    var colour: String
+    var background: String
+    var state: String
+    var hasReasons: Bool
+    var reasons: [String]
+    var sections: [Section]
+    var closing: [String]
   }
 }

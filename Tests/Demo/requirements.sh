@@ -52,6 +52,8 @@ case $purpose in
     need openssl command -v openssl
     ;;
   real-parts)
+    # What report.html is looked at with.
+    need chromium command -v chromium
     need postgresql has_server
     need postgresql-client command -v psql
     need python3 test -x /usr/bin/python3

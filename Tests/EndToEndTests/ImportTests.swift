@@ -160,6 +160,8 @@ import Testing
       ])
     let events = "SELECT string_agg(event || '=' || detail, ',' ORDER BY event_id) FROM night_audit.bi_run_events"
     #expect(try await shop.value(events) == "prepared_by=Dana,signed_on=2026-11-20,remark=looks right")
+    let runs = try await shop.nightAudit("runs")
+    #expect(runs.output.contains("is signed: prepared by Dana"), "\(runs.output)")
     // The same once more is nothing new.
     let (_, again) = try await importing(shop, target)
     #expect((again["sign_off"] as? [String: String])?.isEmpty == true)

@@ -19,9 +19,10 @@ import Testing
     let files = try shop.files(folder)
     #expect(
       files.keys.sorted() == [
-        "SHA256SUMS", "amounts.csv", "changes.csv", "datapackage.json", "findings.csv", "night-audit-2026-11-20.xlsx", "orders.csv",
+        "SHA256SUMS", "actions.json", "amounts.csv", "changes.csv", "datapackage.json", "findings.csv",
+        "night-audit-2026-11-20.xlsx", "orders.csv",
         "receipts.csv",
-        "refunds.csv", "run.json", "sandbox.csv", "summary.json", "users.csv",
+        "refunds.csv", "report.html", "run.json", "sandbox.csv", "summary.json", "users.csv",
       ])
     for (name, content) in files where name.hasSuffix(".csv") || name == "summary.json" {
       let expected = Self.expectation.appendingPathComponent(name)

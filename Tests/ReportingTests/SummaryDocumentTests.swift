@@ -30,7 +30,7 @@ struct SummaryDocumentTests {
     #expect(
       Set(document.keys) == [
         "complete", "incomplete_reasons", "as_of", "period", "configuration", "orders", "dispositions", "findings",
-        "control", "adjustments", "not_checked",
+        "control", "adjustments", "not_checked", "changes",
       ])
     #expect(document["complete"] as? Bool == false)
     #expect(document["incomplete_reasons"] as? [String] == ["3 receipts were not answered."])
@@ -84,7 +84,7 @@ struct SummaryDocumentTests {
   func order() throws {
     let text = try SampleReport().file("summary.json")
     let keys = text.split(separator: "\n").filter { $0.hasPrefix("  \"") }.map { String($0.prefix { $0 != ":" }) }
-    #expect(keys.count == 11)
+    #expect(keys.count == 12)
     #expect(keys == keys.sorted())
     #expect(text.hasSuffix("}\n"))
   }

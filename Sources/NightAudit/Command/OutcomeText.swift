@@ -41,6 +41,12 @@ package struct OutcomeText {
         lines.append("  \(padded(bucket.title, 32))\(leftPadded(String(deals.findings), 7))  \(deals.words)")
       }
     }
+    if !summary.changes.lines.isEmpty {
+      lines.append("")
+      lines.append("What changed since the last complete night")
+      lines += summary.changes.lines.map { "  \($0)" }
+      lines.append("")
+    }
     for (app, kinds) in summary.notChecked.sorted(by: { $0.key < $1.key }) {
       lines.append("Not checked for \(app): \(kinds.map(\.rawValue).joined(separator: ", "))")
     }

@@ -129,8 +129,9 @@ package struct RunDifference: Sendable {
       """
       SELECT f.finding_id, f.kind, f.severity, f.subject, f.order_id, e.event, e.as_of
       FROM night_audit.finding_events e JOIN night_audit.findings f USING (finding_id)
-      WHERE e.run_id IS NOT NULL AND \(between.condition)
-      ORDER BY f.severity, f.kind, f.subject, e.event_id
+      WHERE e.run_id IS NOT NULL AND e.event IN ('opened', 'reopened', 'closed') AND \(between.condition)
+      ORDER BY CASE e.event WHEN 'closed' THEN 0 WHEN 'opened' THEN 1 WHEN 'reopened' THEN 2 ELSE 3 END,
+        f.severity, f.kind, f.subject, e.event_id
       """, between.parameters)
     var changes: [Change] = []
     for row in rows {

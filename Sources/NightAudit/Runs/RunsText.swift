@@ -38,6 +38,7 @@ package struct RunsText {
     let findings: Findings?
     let directory: String?
     let exitStatus: Int32?
+    let signed: String?
 
     init(_ run: PastRun) {
       runId = run.runId
@@ -60,6 +61,7 @@ package struct RunsText {
       }
       directory = run.directory
       exitStatus = run.exitStatus
+      signed = run.signed
     }
   }
 
@@ -87,6 +89,9 @@ package struct RunsText {
     var lines = [table.text(width: width)]
     for run in runs where run.isComplete == false {
       lines += run.incompleteReasons.map { "\(run.runId.prefix(8)) is incomplete: \($0)" }
+    }
+    for run in runs {
+      if let signed = run.signed { lines.append("\(run.runId.prefix(8)) is signed: \(signed)") }
     }
     return lines.joined(separator: "\n")
   }
@@ -171,7 +176,8 @@ package struct RunDifferenceText {
   private var findings: [String] {
     let changes = difference.findings
     if changes.isEmpty { return ["", "No finding came or went."] }
-    var lines = ["", "Findings: \(changes.count) changes"]
+    let counts = ["closed", "opened", "reopened"].map { event in "\(changes.count { $0.event == event }) \(event)" }
+    var lines = ["", "Findings: \(changes.count) changes: \(counts.joined(separator: ", "))"]
     for change in changes.prefix(RunDifferenceText.shownFindings) {
       lines.append(
         "  \(change.event) \(change.at.text)  \(change.severity)  \(change.kind)  "

@@ -34,6 +34,8 @@ package struct ReportedFinding: Sendable {
   package var remark: String?
   /// The day by which people want it settled, `2026-12-01`.
   package var due: String?
+  /// What was considered before it was found, one sentence each, in the words of `explain`; of critical ones only.
+  package var explanation: [String] = []
 
   /// A finding whose id is that of its kind and subject.
   ///

@@ -215,7 +215,7 @@ struct LiveControls {
       guard let closing = cells.closing[currency] else { continue }
       let code = Criterion.cell(CellReference(row: closing.row, column: 0))
       add(
-        "Amounts beside findings \(currency): sheet = as added up",
+        "Amounts of findings \(currency): sheet = as added up",
         LiveFigure(sheets.sum(.findings, "amount", where: [("currency", code)]), units, currency),
         LiveFigure(nil, units, currency), digits: currency.digits, note: "The right side is the program's own sum.")
     }

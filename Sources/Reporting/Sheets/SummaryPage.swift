@@ -18,7 +18,7 @@ struct SummaryPage {
   private var bannerRow = 0
   /// The cells that say whether a control balances.
   private var results: CellRange?
-  private var balances = true
+  private var unbalanced = 0
   /// Cells that other parts of the page refer to.
   var figures = SummaryCells()
   /// Cells that formulas and macros can call by a name.
@@ -38,7 +38,7 @@ struct SummaryPage {
     self.summaryDigest = summaryDigest
     self.options = options
     formats = try SummaryFormats(workbook)
-    try sheet.setColumns(0...0, width: 38)
+    try sheet.setColumns(0...0, width: 44)
     try sheet.setColumns(1...SummaryPage.lastColumn, width: 14.5)
     try sheet.hideGridlines()
     try sheet.setTabColour(Palette.navy)
@@ -119,7 +119,10 @@ struct SummaryPage {
         IF(COUNTIF(\(results),"balanced")=\(count),"BALANCED: all \(count) controls agree.",\
         "NOT BALANCED: "&(\(count)-COUNTIF(\(results),"balanced"))&" of \(count) controls do not agree. Do not use these numbers.")
         """,
-        result: balances ? "BALANCED: all \(count) controls agree." : "NOT BALANCED", row: bannerRow, column: 0,
+        result: unbalanced == 0
+          ? "BALANCED: all \(count) controls agree."
+          : "NOT BALANCED: \(unbalanced) of \(count) controls do not agree. Do not use these numbers.", row: bannerRow,
+        column: 0,
         format: formats.complete)
       try sheet.addConditionalFormat(
         .formula("COUNTIF(\(absolute: results),\"balanced\")<>\(count)", formats.bad), in: banner)
@@ -219,7 +222,7 @@ struct SummaryPage {
       try write(control.left, column: 1, format)
       try write(control.right, column: 2, format)
       let isBalanced = control.isBalanced
-      if !isBalanced { balances = false }
+      if !isBalanced { unbalanced += 1 }
       try sheet.writeFormula(
         "ROUND(\(left)-\(right),\(digits))", result: control.left.result - control.right.result, row: row, column: 3,
         format: format)
@@ -284,14 +287,6 @@ struct SummaryPage {
       return "Only those of the \(grouped(options.ordersInPeriod)) orders with findings\(all)"
     }
     return data.table.shape.sheetNote
-  }
-
-  private func grouped(_ number: Int) -> String {
-    var groups = String(number)
-    for offset in stride(from: groups.count - 3, to: 0, by: -3) {
-      groups.insert(",", at: groups.index(groups.startIndex, offsetBy: offset))
-    }
-    return groups
   }
 
   // MARK: - Sign-off

@@ -9,7 +9,14 @@ struct FindingLine: TableRow {
   /// What days are counted to.
   let asOf: Instant
 
-  init(_ reported: ReportedFinding, asOf: Instant) {
+  /// - Parameter isTravelling: whether pseudonyms stand for users: sentences may name other users than the row's own, so
+  ///   that only what the kind means is said.
+  init(_ reported: ReportedFinding, asOf: Instant, isTravelling: Bool = false) {
+    var reported = reported
+    if isTravelling {
+      reported.finding.reason = Glossary.meaning(reported.finding.kind)
+      reported.explanation = []
+    }
     self.reported = reported
     self.asOf = asOf
     currency = (reported.finding.atStake ?? reported.finding.amount)?.currency

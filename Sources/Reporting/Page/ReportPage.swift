@@ -1,0 +1,335 @@
+import Crypto
+import Foundation
+import Mustache
+import Reconciliation
+
+/// `report.html`: the first sheet, the trend and the worst findings as one file that needs nothing else.
+///
+/// Every text comes to the page through the template, which escapes it; style and script are the program's own and allowed by
+/// their hashes alone, so that nothing from a database could ever run and nothing is loaded from anywhere.
+struct ReportPage {
+  static let fileName = "report.html"
+  /// More than these are counted; they are in findings.csv.
+  static let shownFindings = 2_000
+
+  private var rows: [Row] = []
+  private let options: ReportOptions
+
+  init(_ options: ReportOptions) { self.options = options }
+
+  /// Adds a finding; they come worst first.
+  mutating func add(_ finding: FindingLine) {
+    guard rows.count < ReportPage.shownFindings else { return }
+    rows.append(Row(finding, pseudonyms: options.pseudonyms))
+  }
+
+  /// The page as UTF-8.
+  func encoded(totals: Totals, summary: SummaryFacts) throws(ReportError) -> [UInt8] {
+    try Template.page.render(Page(self, totals, summary))
+  }
+
+  // MARK: - What the template is filled with
+
+  private struct Tile {
+    var label: String
+    var value: String
+    var tone = ""
+  }
+
+  private struct Bucket {
+    var name: String
+    var meaning: String
+    var orders: Int
+    var amounts: [String]
+  }
+
+  private struct Roll {
+    var name: String
+    var opening: String
+    var new: String
+    var closed: String
+    var changed: String
+    var closing: String
+  }
+
+  private struct Age {
+    var name: String
+    var findings: Int
+    var money: String
+    var known: Int
+  }
+
+  private struct Kind {
+    var word: String
+    var name: String
+    var count: Int
+  }
+
+  private struct Fact {
+    var name: String
+    var value: String
+  }
+
+  private struct Row {
+    var severity: String
+    var severityRank: Int
+    var kind: String
+    var kindName: String
+    var order: String
+    var user: String
+    var currency: String
+    var stake: String
+    /// For sorting: a plain number, or nothing.
+    var stakeNumber: String
+    var days: String
+    var reason: String
+    var action: String
+    var hasDetails: Bool
+    var hasExplanation: Bool
+    var explanation: [String]
+    var facts: [Fact]
+
+    init(_ line: FindingLine, pseudonyms: Pseudonyms?) {
+      let (reported, finding) = (line.reported, line.reported.finding)
+      severity = finding.severity.rawValue
+      severityRank = Severity.allCases.firstIndex(of: finding.severity) ?? 0
+      kind = finding.kind.rawValue
+      kindName = finding.kind.rawValue.asWords
+      order = finding.orderId?.text ?? ""
+      user = finding.userId.map { pseudonyms?.pseudonym(of: $0) ?? $0.text } ?? ""
+      currency = line.currency?.code ?? ""
+      stakeNumber = finding.atStake?.decimalText ?? ""
+      stake =
+        finding.atStake.map { "\($0.decimalText) \($0.currency)" } ?? (finding.isStakeUnknown ? "unknown" : "")
+      days = finding.occurredAt.map { String(max(0, (line.asOf - $0).wholeDays)) } ?? ""
+      reason = finding.reason
+      action = finding.kind.suggestedAction
+      explanation = reported.explanation
+      hasExplanation = !explanation.isEmpty
+      let all: [(String, String?)] = [
+        ("Means", Glossary.meaning(finding.kind)), ("Product", finding.productId?.text),
+        ("Transaction", finding.transactionId?.text), ("Receipt", finding.receiptId?.text),
+        ("Delivery", finding.deliveryId?.text), ("Environment", finding.environment?.rawValue),
+        ("Amount", finding.amount.map { "\($0.decimalText) \($0.currency)" }),
+        ("Happened", finding.occurredAt?.text), ("Paid", finding.paidAt?.text),
+        ("Delivered", finding.deliveredAt?.text), ("First seen", reported.firstSeen.text),
+        ("Status", reported.status), ("Owner", reported.owner), ("Due", reported.due), ("Remark", reported.remark),
+        ("Finding", reported.findingId),
+      ]
+      facts = all.compactMap { name, value in value.map { Fact(name: name, value: $0) } }
+      hasDetails = finding.severity == .critical
+    }
+  }
+
+  private struct Page {
+    let title: String
+    let style = String(decoding: PackageResources.page_css, as: UTF8.self)
+    let script = String(decoding: PackageResources.page_js, as: UTF8.self)
+    let styleHash: String
+    let scriptHash: String
+    let apps: String
+    let days: String
+    let timeZone: String
+    let asOf: String
+    let bannerClass: String
+    let state: String
+    let stateText: String
+    let hasReasons: Bool
+    let reasons: [String]
+    let tiles: [Tile]
+    let currencies: [String]
+    let dispositions: [Bucket]
+    let totalOrders: Int
+    let totalAmounts: [String]
+    let compared: String
+    let roll: [Roll]
+    let hasUnknown: Bool
+    let unknown: Int
+    let hasChanges: Bool
+    let changes: [String]
+    let ages: [Age]
+    let hasTrend: Bool
+    let trends: [Trend]
+    let hasFindings: Bool
+    let severities: [String]
+    let kinds: [Kind]
+    let stakeCurrencies: [String]
+    let shownText: String
+    let findings: [Row]
+    let notChecked: String
+
+    init(_ page: ReportPage, _ totals: Totals, _ summary: SummaryFacts) {
+      let options = page.options
+      days = summary.since == summary.until ? summary.until : "\(summary.since) to \(summary.until)"
+      title = "App Store night audit \(days)"
+      styleHash = Page.hash(PackageResources.page_css)
+      scriptHash = Page.hash(PackageResources.page_js)
+      apps = options.apps.joined(separator: " · ")
+      timeZone = summary.timeZone
+      asOf = options.asOf.text
+      bannerClass = summary.isComplete ? "complete" : "incomplete"
+      state = summary.isComplete ? "COMPLETE" : "INCOMPLETE"
+      stateText =
+        summary.isComplete
+        ? "Every check that was due was answered, and all control totals balance."
+        : "The report is right as far as it goes and its control totals balance, but something is missing."
+      reasons = summary.incompleteReasons
+      hasReasons = !reasons.isEmpty
+      let open = summary.findings
+      let critical = open.count(.critical)
+      tiles = [
+        Tile(label: "Orders read", value: grouped(totals.ordersRead)),
+        Tile(label: "Open findings", value: grouped(open.closing)),
+        Tile(label: "Critical", value: grouped(critical), tone: critical > 0 ? "bad" : ""),
+        Tile(label: "New", value: grouped(open.new)), Tile(label: "Closed", value: grouped(open.closed)),
+        Tile(
+          label: "Of unknown amount", value: grouped(open.open.unknown), tone: open.open.unknown > 0 ? "bad" : ""),
+      ]
+      let money = totals.ordered.sorted.map(\.currency)
+      currencies = money.map(\.code)
+      func amounts(_ sums: MoneyByCurrency) -> [String] {
+        money.map { Money.decimalText(sums.minorUnits[$0] ?? 0, digits: $0.digits) }
+      }
+      dispositions = Disposition.allCases.compactMap { disposition in
+        let orders = totals.ordersByDisposition[disposition.index]
+        if orders == 0 { return nil }
+        let inTotals = Disposition.inMoneyTotals.contains(disposition)
+        return Bucket(
+          name: disposition.rawValue.asWords, meaning: "Orders \(disposition.clause)\(inTotals ? "" : "; in no total")",
+          orders: orders,
+          amounts: inTotals ? amounts(totals.amountByDisposition[disposition.index]) : money.map { _ in "" })
+      }
+      totalOrders = Disposition.inMoneyTotals.reduce(0) { $0 + totals.ordersByDisposition[$1.index] }
+      totalAmounts = amounts(totals.ordered)
+      compared =
+        summary.changes.since.map { "Compared with the night made for \($0.text)." }
+        ?? "There is no complete night before this one: everything open is new."
+      roll = Page.roll(open)
+      unknown = open.open.unknown
+      hasUnknown = unknown > 0
+      changes = summary.changes.lines
+      hasChanges = !changes.isEmpty
+      ages = open.ageing.buckets.map { bucket in
+        Age(
+          name: bucket.title, findings: open.ageing[bucket].findings, money: open.ageing[bucket].words,
+          known: open.ageing.known(bucket))
+      }
+      trends = Trend.all(summary.history)
+      hasTrend = !trends.isEmpty
+      findings = page.rows
+      hasFindings = !findings.isEmpty
+      severities = Severity.allCases.map(\.rawValue).filter { word in page.rows.contains { $0.severity == word } }
+      kinds = open.openKinds.map { kind in
+        Kind(word: kind.rawValue, name: kind.rawValue.asWords, count: open.byKind[kind]?.findings ?? 0)
+      }
+      stakeCurrencies = Set(page.rows.map(\.currency)).subtracting([""]).sorted()
+      shownText =
+        open.closing > findings.count
+        ? "The worst \(grouped(findings.count)) of \(grouped(open.closing)) open findings; all are in findings.csv."
+        : "\(grouped(open.closing)) open findings, worst first."
+      notChecked = summary.notChecked.sorted { $0.key < $1.key }.map { app, kinds in
+        "Not checked for \(app), whose channel does not tell: \(kinds.map(\.rawValue.asWords).joined(separator: ", "))."
+      }.joined(separator: " ")
+    }
+
+    /// As a content security policy names what it allows.
+    private static func hash(_ content: [UInt8]) -> String {
+      "'sha256-\(Data(SHA256.hash(data: content)).base64EncodedString())'".replacing("'", with: "")
+    }
+
+    private static func roll(_ findings: FindingsSummary) -> [Roll] {
+      let roll = findings.rollForward
+      let counts = Roll(
+        name: "Findings", opening: grouped(findings.opening), new: grouped(findings.new),
+        closed: grouped(findings.closed), changed: "", closing: grouped(findings.closing))
+      return [counts]
+        + roll.currencies(with: findings.atStake).map { currency in
+          func text(_ units: Int128?) -> String { Money.decimalText(units ?? 0, digits: currency.digits) }
+          return Roll(
+            name: currency.code, opening: text(roll.opening.minorUnits[currency]),
+            new: text(roll.new.minorUnits[currency]), closed: text(roll.closed.minorUnits[currency]),
+            changed: text(roll.changed.minorUnits[currency]), closing: text(roll.closing(currency)))
+        }
+    }
+  }
+}
+
+/// The way of the money at stake in one currency, as the points of a drawing.
+private struct Trend {
+  var currency: String
+  var now: String
+  var description: String
+  var points: String
+  var area: String
+  var lastX: Int
+  var lastY: Int
+  var from: String
+  var to: String
+
+  private static let (width, height, margin) = (320, 96, 6)
+
+  /// One for each currency that was at stake; one night is a number and no drawing.
+  static func all(_ history: [Night]) -> [Trend] {
+    guard history.count > 1 else { return [] }
+    return history.reduce(into: Set()) { $0.formUnion($1.atStake.minorUnits.keys) }.sorted().map {
+      Trend($0, history)
+    }
+  }
+
+  private init(_ currency: Currency, _ history: [Night]) {
+    let amounts = history.map { $0.atStake.minorUnits[currency] ?? 0 }
+    let most = max(1, amounts.max() ?? 1)
+    let places = amounts.enumerated().map { index, amount in
+      (
+        x: Trend.margin + (Trend.width - 2 * Trend.margin) * index / (amounts.count - 1),
+        // From the bottom, whole points: the same numbers draw the same line everywhere.
+        y: Trend.height - Trend.margin - Int(max(0, amount) * Int128(Trend.height - 2 * Trend.margin) / most)
+      )
+    }
+    func text(_ units: Int128) -> String { Money.decimalText(units, digits: currency.digits) }
+    self.currency = currency.code
+    now = text(amounts[amounts.count - 1])
+    points = places.map { "\($0.x),\($0.y)" }.joined(separator: " ")
+    let bottom = Trend.height - Trend.margin
+    area =
+      "M\(Trend.margin),\(bottom) " + places.map { "L\($0.x),\($0.y)" }.joined(separator: " ")
+      + " L\(Trend.width - Trend.margin),\(bottom) Z"
+    (lastX, lastY) = (places[places.count - 1].x, places[places.count - 1].y)
+    from = history[0].date
+    to = history[history.count - 1].date
+    description =
+      "At stake in \(currency) at the end of each of \(history.count) nights: from \(text(amounts[0])) on \(from) to "
+      + "\(now) on \(to), at most \(text(amounts.max() ?? 0))."
+  }
+}
+
+/// The program's own templates, compiled once.
+enum Template {
+  static let page = Compiled(PackageResources.report_mustache)
+  static let mail = Compiled(PackageResources.mail_mustache)
+
+  struct Compiled: Sendable {
+    private let template: Result<MustacheTemplate, any Error>
+
+    init(_ source: [UInt8]) {
+      template = Result { try MustacheTemplate(string: String(decoding: source, as: UTF8.self)) }
+    }
+
+    /// The template filled in, as UTF-8.
+    func render(_ content: Any) throws(ReportError) -> [UInt8] {
+      switch template {
+      case .success(let template): return Array(template.render(content).utf8)
+      case .failure: throw ReportError.cannotWrite(file: "template", systemError: EINVAL)
+      }
+    }
+  }
+}
+
+/// A number with its thousands grouped.
+func grouped(_ number: Int) -> String {
+  var groups = String(number.magnitude)
+  for offset in stride(from: groups.count - 3, to: 0, by: -3) {
+    groups.insert(",", at: groups.index(groups.startIndex, offsetBy: offset))
+  }
+  return number < 0 ? "-\(groups)" : groups
+}

@@ -1,0 +1,50 @@
+import Foundation
+import Testing
+
+/// What BI tools see: views whose columns say what they are, and queries to start from that work.
+@Suite struct BusinessIntelligenceTests {
+  @Test func everyViewAndColumnSaysWhatItIsAndTheSampleQueriesRun() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let night = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
+    #expect([0, 3].contains(night.status), "\(night.errors)")
+    let silent = try await shop.value(
+      """
+      SELECT coalesce(string_agg(c.relname || '.' || a.attname, ', ' ORDER BY c.relname, a.attname), '')
+      FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+      WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relname LIKE 'bi\\_%'
+        AND (col_description(c.oid, a.attnum) IS NULL OR obj_description(c.oid, 'pg_class') IS NULL)
+      """)
+    #expect(silent == "")
+
+    // The orders of the lookback are there, each once, as the report has those of its day.
+    let orders = rows(try shop.files(shop.reports + "/2026-11-19")["orders.csv"] ?? Data())
+    #expect(!orders.isEmpty)
+    for order in orders where order["order_id"] != nil && order["disposition"] != "bad_row" {
+      let id = order["order_id"] ?? ""
+      let disposition = try await shop.value(
+        "SELECT disposition FROM night_audit.bi_orders WHERE order_id = '\(id.replacing("'", with: "''"))'")
+      #expect(disposition == order["disposition"], "\(id)")
+    }
+    let summary = try #require(
+      try JSONSerialization.jsonObject(with: shop.files(shop.reports + "/2026-11-19")["summary.json"] ?? Data())
+        as? [String: Any])
+    let findings = try #require(summary["findings"] as? [String: Any])
+    #expect(
+      try await shop.value("SELECT sum(findings) FROM night_audit.bi_findings_by_night")
+        == String(findings["closing"] as? Int ?? -1))
+    #expect(
+      try await shop.value("SELECT sum(at_stake_unknown) FROM night_audit.bi_findings_by_night")
+        == String(findings["at_stake_unknown"] as? Int ?? -1))
+
+    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().appendingPathComponent("cron/bi-queries.sql")
+    let queries = try String(contentsOf: file, encoding: .utf8).components(separatedBy: "-- name: ").dropFirst()
+    #expect(queries.count == 8)
+    for query in queries {
+      let lines = query.split(separator: "\n", maxSplits: 1)
+      let statement = lines[1].trimmingCharacters(in: .whitespacesAndNewlines.union(CharacterSet(charactersIn: ";")))
+      // It fails for a column that is not there.
+      _ = try await shop.value("SELECT count(*)::text FROM (\(statement)) q")
+    }
+  }
+}

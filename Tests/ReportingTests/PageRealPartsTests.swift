@@ -1,0 +1,105 @@
+import Foundation
+import Testing
+
+@testable import Reporting
+
+@Suite("report.html in a real browser", .enabled(if: Browser.isInstalled))
+struct PageRealPartsTests {
+  @Test(
+    "Filters and sorting work, nothing is loaded, nothing is wrong, and nobody is shut out")
+  func browser() throws {
+    try withTemporaryDirectory { directory in
+      try ReportPageTests.sample().write(to: directory)
+      let output = try run(Browser.python, ["-", "\(directory)/report.html", try Browser.path], input: Browser.program)
+      let found = try JSONDecoder().decode(Browser.Found.self, from: output)
+      #expect(found.errors == [])
+      #expect(found.requests == [])
+      #expect(found.dialogs == 0)
+      #expect(found.shown == ["all": 4, "critical": 4, "jpy": 1, "least": 1, "search": 1, "reset": 4])
+      #expect(found.sorted == ["300", "8.01", "1.250", ""])
+      #expect(found.violations == [])
+    }
+  }
+}
+
+/// Debian's Chromium, driven by Playwright: where one of them is not installed, the test is left out.
+enum Browser {
+  struct Found: Decodable {
+    let errors: [String]
+    let requests: [String]
+    let dialogs: Int
+    /// How many findings each filter leaves.
+    let shown: [String: Int]
+    /// The money at stake, by amount falling.
+    let sorted: [String]
+    /// What axe-core calls serious or critical, in both colour schemes and at three widths.
+    let violations: [String]
+  }
+
+  static let python = TestTools.python
+
+  static var isInstalled: Bool {
+    found != nil && (try? run(python, ["-c", "import playwright, axe_playwright_python"])) != nil
+  }
+
+  static var path: String {
+    get throws { try #require(found) }
+  }
+
+  private static let found: String? = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].first {
+    FileManager.default.isExecutableFile(atPath: $0)
+  }
+
+  static let program = #"""
+    import json, sys
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import sync_playwright
+
+    page_file, chromium = sys.argv[1:3]
+    address = "file://" + page_file
+    errors, requests, dialogs, violations = [], [], [], set()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for scheme in ("light", "dark"):
+            for width in (390, 820, 1440):
+                context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme,
+                                              bypass_csp=True)
+                page = context.new_page()
+                page.goto(address)
+                results = Axe().run(page)
+                for violation in results.response["violations"]:
+                    if violation["impact"] in ("serious", "critical"):
+                        violations.add(f"{scheme} {width}: {violation['id']}: "
+                                       + "; ".join(node["html"][:120] for node in violation["nodes"][:3]))
+                context.close()
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url) if request.url != address else None)
+        page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+        page.goto(address)
+        count = lambda: page.locator("#table tbody tr:visible").count()
+        shown = {"all": count()}
+        page.select_option("#severity", "critical")
+        shown["critical"] = count()
+        page.select_option("#currency", "JPY")
+        shown["jpy"] = count()
+        page.select_option("#currency", "")
+        page.fill("#amount", "8.02")
+        shown["least"] = count()
+        page.fill("#amount", "")
+        page.fill("#search", "o4")
+        shown["search"] = count()
+        page.click("button[type=reset]")
+        page.wait_for_function("[...document.querySelectorAll('#table tbody tr')].every(row => !row.hidden)")
+        shown["reset"] = count()
+        page.click("button[data-key=kind]")
+        page.click("button[data-key=stake]")
+        rows = page.eval_on_selector_all("#table tbody tr", "rows => rows.map(row => row.dataset.stake)")
+        page.locator("details").first.click()
+        browser.close()
+    rows = sorted(rows, key=lambda text: rows.index(text))
+    json.dump({"errors": errors, "requests": requests, "dialogs": len(dialogs), "shown": shown, "sorted": rows,
+               "violations": sorted(violations)}, sys.stdout)
+    """#
+}

@@ -1,0 +1,50 @@
+-- Questions that people ask in BI tools, to start from. Every view and column of night_audit.bi_* has a comment.
+
+-- name: open findings and money at stake, newest night
+SELECT kind, severity, currency, findings, at_stake, at_stake_unknown
+FROM night_audit.bi_findings_by_night
+WHERE night = (SELECT max(night) FROM night_audit.bi_findings_by_night)
+ORDER BY severity, kind, currency;
+
+-- name: exposure by currency over the last 30 nights
+SELECT night, currency, sum(at_stake) AS at_stake, sum(findings) AS findings, sum(at_stake_unknown) AS unknown
+FROM night_audit.bi_findings_by_night
+WHERE night > (SELECT max(night) - 30 FROM night_audit.bi_findings_by_night)
+GROUP BY night, currency ORDER BY night, currency;
+
+-- name: critical findings that nobody takes care of, oldest deal first
+SELECT finding_id, kind, order_id, user_id, currency, at_stake, occurred_at, reason
+FROM night_audit.bi_findings
+WHERE closed_at IS NULL AND severity = 'critical' AND owner IS NULL
+ORDER BY occurred_at NULLS LAST, finding_id;
+
+-- name: findings past their due day
+SELECT finding_id, kind, owner, due, at_stake, currency, remark
+FROM night_audit.bi_findings
+WHERE closed_at IS NULL AND due < current_date
+ORDER BY due, finding_id;
+
+-- name: what became of each day's orders
+SELECT (created_at AT TIME ZONE 'UTC')::date AS day, currency, disposition, count(*) AS orders, sum(amount) AS amount
+FROM night_audit.bi_orders
+GROUP BY 1, 2, 3 ORDER BY 1 DESC, 2, 3;
+
+-- name: users with the most money paid and not delivered
+SELECT user_id, currency, count(*) AS orders, sum(amount) AS amount
+FROM night_audit.bi_orders
+WHERE disposition IN ('paid_not_delivered', 'partly_delivered')
+GROUP BY user_id, currency ORDER BY amount DESC NULLS LAST, user_id LIMIT 50;
+
+-- name: how long findings stay open, by kind
+SELECT kind, count(*) AS closed, avg(closed_at - opened_at) AS mean_time_open
+FROM night_audit.bi_findings
+WHERE closed_at IS NOT NULL
+GROUP BY kind ORDER BY kind;
+
+-- name: nights, complete or not, and who signed them
+SELECT r.period_until AS night, r.complete, r.orders_read, r.findings_closing, r.exit_status,
+  string_agg(e.event || ': ' || e.detail, ', ' ORDER BY e.event_id) AS signed
+FROM night_audit.bi_runs r LEFT JOIN night_audit.bi_run_events e USING (run_id)
+WHERE r.is_nightly
+GROUP BY r.run_id, r.period_until, r.complete, r.orders_read, r.findings_closing, r.exit_status
+ORDER BY night DESC;
