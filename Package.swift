@@ -113,6 +113,7 @@ let package = Package(
         .embedInCode("Migrations/0005_dispatches.sql"),
         .embedInCode("Migrations/0006_facts_alone.sql"), .embedInCode("Migrations/0007_asking.sql"),
         .embedInCode("Migrations/0008_people_and_changes.sql"),
+        .embedInCode("Migrations/0009_tie_out.sql"),
       ],
       swiftSettings: strict),
     .target(
@@ -190,7 +191,7 @@ let package = Package(
     .testTarget(
       name: "AppStoreTests",
       dependencies: [
-        "AppStore", "Gzip", "Reconciliation", "TestSupport", "app-store-simulator",
+        "AppStore", "Gzip", "Reconciliation", "TestSupport", "TieOut", "app-store-simulator",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),

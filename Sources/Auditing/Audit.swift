@@ -37,6 +37,8 @@ package struct Audit {
   package let faults: [String: String]
   package let stop: StopSignal
   package let progress: WorkProgress
+  /// What else the report tells.
+  package var supplement: ReportSupplement?
 
   /// - Parameter faults: apps whose re-check our own configuration ended, with the remedy.
   package init(
@@ -110,6 +112,7 @@ package struct Audit {
     )
     .run(connections)
     progress.end()
+    for finding in supplement?.findings ?? [] { try collector.add(finding, subjects: [], plan: plan) }
     let aged = try CriticalEvidence.aged(among: collector.agedCriticals, asOf: plan.asOf, on: connections.own)
     return try body(connections, Reading(collector: collector, folder: folder, aged: aged))
   }
@@ -152,6 +155,7 @@ package struct Audit {
     summary.adjustments = adjustments
     summary.days = days
     summary.changes = try changes.write(to: collector)
+    summary.tieOut = supplement?.facts
     let status = exitStatus(summary)
     var outcome = AuditOutcome(totals: totals, summary: summary, exitStatus: status)
     guard let folder = reading.folder else {
@@ -159,7 +163,10 @@ package struct Audit {
       if !unbalanced.isEmpty { throw ReportError.unbalanced(unbalanced) }
       return outcome
     }
-    if let report = collector.takeReport() { _ = try report.finish(totals: totals, summary: summary) }
+    if var report = collector.takeReport() {
+      try supplement?.write(&report)
+      _ = try report.finish(totals: totals, summary: summary)
+    }
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
     try finishing(status, folder)
     if let record { try save(collector, claims, record, summary, status, folder: folder, on: ledger) }
@@ -215,6 +222,7 @@ package struct Audit {
       directory: folder.staging, date: plan.period.until, formats: settings.formats, timeZone: settings.timeZone,
       asOf: plan.asOf, apps: settings.apps.map { "\($0.name) (\($0.bundleId))" }, ordersInPeriod: Int(orders),
       receiptsInScope: Int(receipts), workbookOrders: settings.workbookOrders)
+    options.hasTieOut = supplement != nil
     options.excelLocale = settings.excelLocale
     options.pseudonyms = settings.pseudonyms
     return options

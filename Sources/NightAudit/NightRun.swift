@@ -72,9 +72,11 @@ package struct NightRun: Sendable {
     do {
       var recheck = try await recheck(request, channels, runId: runId, deadline: deadline)
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
+      let supplement = await tieOutOfNight(request)
+      if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       let mayAsk = !request.isOffline && recheck.endedEarly == nil && .now < deadline
       var outcome: NightOutcome
-      switch try await audit(plan, request, recheck, saving: record, since: began, mayAsk: mayAsk) {
+      switch try await audit(plan, request, recheck, supplement, saving: record, since: began, mayAsk: mayAsk) {
       case .report(let audited): outcome = NightOutcome(audited, asOf: plan.asOf)
       case .needsAnswers(let critical):
         // Whatever settled meanwhile alarms nobody.
@@ -83,7 +85,7 @@ package struct NightRun: Sendable {
             request, channels, runId: runId, deadline: deadline, critical: critical))
         if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
         outcome = NightOutcome(
-          try await audit(plan, request, recheck, saving: record, since: began), asOf: plan.asOf)
+          try await audit(plan, request, recheck, supplement, saving: record, since: began), asOf: plan.asOf)
       }
       outcome.recheck = recheck
       if record.isNightly { try await deliver(&outcome, courier, record: record, session: session) }
@@ -152,7 +154,7 @@ package struct NightRun: Sendable {
     let plan = try plan(request)
     let began = ContinuousClock.now
     let record = record(request, plan, runId: UUID().uuidString.lowercased())
-    let outcome = try await audit(plan, faults: [:]) { audit, scope in
+    let outcome = try await audit(plan, faults: [:], await storedTieOut(request)) { audit, scope in
       try audit.report(scope, destination: request.out.map { .exact($0) }, saving: nil) { status, folder in
         try RunDocument(record: record, recheck: nil, duration: .now - began, exitStatus: status).write(to: folder)
       }
@@ -330,24 +332,29 @@ package struct NightRun: Sendable {
 
   /// Runs an audit on a thread of its own.
   private func audit<Result: Sendable>(
-    _ plan: AuditPlan, faults: [String: String], _ body: @escaping @Sendable (Audit, BlockingScope) throws -> Result
+    _ plan: AuditPlan, faults: [String: String], _ supplement: ReportSupplement?,
+    _ body: @escaping @Sendable (Audit, BlockingScope) throws -> Result
   ) async throws -> Result {
-    let audit = Audit(settings: settings, plan: plan, faults: faults, stop: stop, progress: progress)
+    var audit = Audit(settings: settings, plan: plan, faults: faults, stop: stop, progress: progress)
+    audit.supplement = supplement
+    let complete = audit
     // Tables outgrow their memory several times in an audit, and without this most of it would stay with the process.
     _ = memory_return_blocks_from(1 << 18)
-    return try await withBlockingThread { scope in try body(audit, scope) }
+    return try await withBlockingThread { scope in try body(complete, scope) }
   }
 
   /// The audit of a night, or what Apple is to be asked first.
   ///
   /// - Parameter mayAsk: whether Apple can still be asked.
   private func audit(
-    _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, saving record: RunRecord,
-    since began: ContinuousClock.Instant, mayAsk: Bool
+    _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, _ supplement: ReportSupplement?,
+    saving record: RunRecord, since began: ContinuousClock.Instant, mayAsk: Bool
   ) async throws -> AuditResult {
-    guard mayAsk else { return .report(try await audit(plan, request, recheck, saving: record, since: began)) }
+    guard mayAsk else {
+      return .report(try await audit(plan, request, recheck, supplement, saving: record, since: began))
+    }
     let destination = destination(request, plan)
-    return try await audit(plan, faults: recheck.faults) { audit, scope in
+    return try await audit(plan, faults: recheck.faults, supplement) { audit, scope in
       try audit.reportOrAsk(scope, destination: destination, saving: record) { status, folder in
         try RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).write(to: folder)
       }
@@ -356,11 +363,11 @@ package struct NightRun: Sendable {
 
   /// The audit of a night, with what is known.
   private func audit(
-    _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, saving record: RunRecord,
-    since began: ContinuousClock.Instant
+    _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, _ supplement: ReportSupplement?,
+    saving record: RunRecord, since began: ContinuousClock.Instant
   ) async throws -> AuditOutcome {
     let destination = destination(request, plan)
-    return try await audit(plan, faults: recheck.faults) { audit, scope in
+    return try await audit(plan, faults: recheck.faults, supplement) { audit, scope in
       try audit.report(scope, destination: destination, saving: record) { status, folder in
         try RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).write(to: folder)
       }

@@ -36,6 +36,9 @@ package struct ReportOptions: Sendable {
   /// `report.pseudonymise`: what stands for the ids of users; nil: they stand for themselves.
   package var pseudonyms: Pseudonyms?
 
+  /// Whether the tie-out is configured: only then it has files and sheets.
+  package var hasTieOut = false
+
   /// Options of one report.
   package init(
     directory: String, date: String, formats: Set<ReportFormat>, timeZone: TimeZone, asOf: Instant, apps: [String],

@@ -83,6 +83,18 @@ package struct ReportWriter: ~Copyable {
     try book?.write(row)
   }
 
+  /// Adds a row of the tie-out; they come in the byte order of their keys. Without ``ReportOptions/hasTieOut`` it is left out.
+  package mutating func write(tieOut line: TieOutLine) throws(ReportError) {
+    try csv?.tieOut?.add(line)
+    try book?.write(line)
+  }
+
+  /// Adds a fiscal period; they come in the order of periods and currencies.
+  package mutating func write(settlement line: SettlementLine) throws(ReportError) {
+    try csv?.settlement?.add(line)
+    try book?.write(line)
+  }
+
   /// Writes sums, summary and check sums, and brings everything to disk.
   ///
   /// - Returns: the files, sorted by name, as `SHA256SUMS` lists them.

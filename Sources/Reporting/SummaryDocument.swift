@@ -86,11 +86,14 @@ package struct SummaryDocument: Codable {
   var changes: Changes
   /// By app.
   var notChecked: [String: [String]]
+  /// Absent where the tie-out is not configured.
+  var tieOut: TieOutBlock?
 
   enum CodingKeys: String, CodingKey {
     case complete, period, configuration, orders, dispositions, findings, control, adjustments
     case changes
     case notChecked = "not_checked"
+    case tieOut = "tie_out"
     case incompleteReasons = "incomplete_reasons"
     case asOf = "as_of"
   }
@@ -110,6 +113,7 @@ package struct SummaryDocument: Codable {
     }
     findings = Findings(summary.findings)
     adjustments = summary.adjustments.map { AdjustmentLine($0) }
+    tieOut = summary.tieOut.map { TieOutBlock($0) }
     notChecked = summary.notChecked.mapValues { $0.map(\.rawValue) }
     self.control = control.map { Control(name: $0.name, left: $0.left, right: $0.right) }
     changes = Changes(

@@ -129,6 +129,9 @@ package struct Settings: Sendable {
 
   package init() {}
 
+  /// Whether there are reports of Apple's to compare with.
+  package var isTieOutConfigured: Bool { appStoreConnect.privateKeyFile != nil || tieOut.folder != nil }
+
   /// The zone that days are counted in.
   package var timeZone: TimeZone { TimeZone(identifier: timeZoneName) ?? .gmt }
 
@@ -183,6 +186,10 @@ package struct Settings: Sendable {
     if formats.contains(.csvExcel) { lines.append("report.excelLocale=\(excelLocale.name)") }
     // The key's own hash would be one that ids could be tried against; that of one word tells keys apart as well.
     if let pseudonyms { lines.append("report.pseudonymise=\(pseudonyms.pseudonym(of: "night-audit"))") }
+    if isTieOutConfigured {
+      lines.append("tieOut=\(tieOut.timeZoneName) \(tieOut.alertUnits) \(tieOut.alertShare)")
+      lines += apps.sorted { $0.name < $1.name }.map { "app.\($0.name).sku=\($0.sku ?? "")" }
+    }
     return Digest.hexadecimal(SHA256.hash(data: Data(lines.joined(separator: "\n").utf8)))
   }
 }

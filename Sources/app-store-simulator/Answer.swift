@@ -9,6 +9,8 @@ struct Answer: Sendable {
   var appleStatus: Int?
   /// Whether the connection ends in the middle of the body.
   var isCutOff = false
+  /// The text of a report, for faults that change it.
+  var report: ConnectReportText?
 
   /// An answer that consists of fields.
   static func json(_ fields: [String: Any], httpStatus: Int = 200) -> Answer {
@@ -38,6 +40,7 @@ struct Answer: Sendable {
   /// - Parameter authority: signs anew what the fault changes.
   func disturbed(by disturbance: Disturbance, authority: SigningAuthority) throws -> Answer {
     var answer = self
+    if let connect = disturbance.connect { answer = answer.disturbed(by: connect) }
     if let status = disturbance.status {
       var fields: [String: Any] = ["status": status, "environment": "Production"]
       if let isRetryable = disturbance.isRetryable { fields["is_retryable"] = isRetryable }
@@ -64,6 +67,19 @@ struct Answer: Sendable {
     }
     answer.headers.merge(disturbance.headers ?? [:]) { $1 }
     return answer
+  }
+
+  private func disturbed(by disturbance: ConnectDisturbance) -> Answer {
+    if let failure = disturbance.failure {
+      return ConnectInterface.failure(failure.status, failure.code, failure.detail)
+    }
+    guard let report else { return self }
+    if let version = disturbance.version, version != report.version {
+      return ConnectInterface.failure(
+        400, "PARAMETER_ERROR.INVALID",
+        "The version parameter is invalid. The latest version for this report is \(version).")
+    }
+    return report.answer(disturbance)
   }
 
   private func damaged(_ damage: Damage) -> Answer {

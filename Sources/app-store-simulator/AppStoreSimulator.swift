@@ -54,6 +54,15 @@ struct Serve: AsyncParsableCommand {
                        answer it gets, dates: "all", "text" or
                        "milliseconds", omit: fields that are left out
 
+      The App Store Connect API is under /v1/salesReports and /v1/financeReports, by Pacific day and fiscal period, with \
+      Apple's headers. The world has for it:
+        connect        {"vendor", "issuerId", "keyId", "publicKey",
+                       "uncollectedPermille", "rows": [{"SKU": "x", "Units": "1",
+                       "Begin Date": "2026-11-19", ...}]}
+        apps           sku
+        transactions   reportedDate, refundReportedDate, reportedPrice,
+                       isUnreported, isReportOnly
+
       A fault: {"path", "subjects", "from", "until", "share", "next", "latency", "httpStatus", "status",
         "isRetryable", "errorCode", "headers", "retryAfter", "fields", "payload",
         "stranger", "badSignature", "body"}. path is the beginning of the paths
@@ -61,7 +70,11 @@ struct Serve: AsyncParsableCommand {
         of them, next for how many requests; retryAfter milliseconds from
         now; fields are put into the answer, payload into what is signed in it;
         a stranger signs with a chain of another root; body is empty, html,
-        truncated, wrongType, huge or closed.
+        truncated, wrongType, huge or closed. For reports "connect": {"failure":
+        {"status", "code", "detail"}, "encoding", "compressions", "isCut", "isBomb",
+        "isHeaderOnly", "extraColumn", "isReversed", "missingColumn", "hasBlanks",
+        "hasTrailingTab", "type", "hasZeroUnits", "hasCRLF", "hasSecondBlock",
+        "hasBadTotals", "version"}.
       """)
 
   @Option(help: ArgumentHelp("The world: apps, transactions and receipts, as JSON.", valueName: "file"))

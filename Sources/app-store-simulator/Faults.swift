@@ -75,6 +75,8 @@ struct Disturbance: Decodable, Sendable {
   /// When it begins and ends, in milliseconds since the epoch by the simulated clock; the end itself is outside.
   var from: Int64?
   var until: Int64?
+  /// What becomes of a report of the App Store Connect API.
+  var connect: ConnectDisturbance?
 }
 
 /// The knobs that can be turned, at the start and at run time.
@@ -165,7 +167,8 @@ final class Faults: Sendable {
       }
       if settings.outage { return Fate(latency: .zero, disturbance: Disturbance(httpStatus: 503)) }
       if hasError {
-        let errors = path.contains("/inApps/") ? Self.serverAPIErrors : Self.errors
+        let errors =
+          path.hasPrefix("/v1/") ? Self.connectErrors : path.contains("/inApps/") ? Self.serverAPIErrors : Self.errors
         return Fate(latency: latency, disturbance: errors[choice % errors.count])
       }
       if isDamaged {
@@ -206,6 +209,7 @@ final class Faults: Sendable {
     Disturbance(httpStatus: 500), Disturbance(httpStatus: 503), Disturbance(errorCode: 5_000_000),
     Disturbance(errorCode: 5_000_001), Disturbance(errorCode: 4_040_004), Disturbance(errorCode: 4_290_000),
   ]
+  private static let connectErrors = [Disturbance(httpStatus: 500), Disturbance(httpStatus: 503)]
   private static let damages: [Damage] = [.empty, .html, .truncated, .wrongType, .closed]
 }
 

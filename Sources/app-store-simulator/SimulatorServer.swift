@@ -70,6 +70,7 @@ struct SimulatorServer: Sendable {
       return try await verifyReceipt(.sandbox, path: path, isPost: request.method == .post, body: body)
     case let path where path.hasPrefix("/production/inApps/") || path.hasPrefix("/sandbox/inApps/"):
       return try await serverAPI(request, path: path, body: body)
+    case "/v1/salesReports", "/v1/financeReports": return try await connect(request, path: path)
     case let path where path.hasPrefix("/simulator/"):
       let last = request.uri.queryParameters["last"].flatMap { Int($0) } ?? 20
       return ControlInterface(simulator: simulator).answer(
@@ -84,6 +85,22 @@ struct SimulatorServer: Sendable {
     let query = isPost ? VerifyReceiptInterface.Query(body: body) : nil
     return try await simulator.serve(path: path, subject: query?.subject ?? "none") { world, time in
       VerifyReceiptInterface(environment: environment).answer(query, world: world, time: time)
+    }
+  }
+
+  private func connect(_ request: Request, path: String) async throws -> Answer {
+    var parameters: [String: String] = [:]
+    for item in (request.uri.query ?? "").split(separator: "&") {
+      let parts = item.split(separator: "=", maxSplits: 1).map { String($0).removingPercentEncoding ?? "" }
+      if parts.count == 2 { parameters[parts[0]] = parts[1] }
+    }
+    guard
+      let query = ConnectInterface.Query(
+        path: path, query: parameters, authorization: request.headers[.authorization],
+        accept: request.headers[.accept])
+    else { return .page(httpStatus: 404) }
+    return try await simulator.serve(path: path, subject: query.subject) { world, time in
+      ConnectInterface().answer(query, world: world, time: time)
     }
   }
 

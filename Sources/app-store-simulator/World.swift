@@ -6,6 +6,8 @@ struct World: Sendable {
   struct App: Decodable, Sendable {
     var bundleId: String
     var appAppleId: Int64?
+    /// What reports call the app; the bundle id when it is absent.
+    var sku: String?
     /// When present, requests must carry it.
     var sharedSecret: String?
     /// When present, tokens for the App Store Server API must name them.
@@ -17,7 +19,7 @@ struct World: Sendable {
     private(set) var keys = ClientToken.Keys()
 
     private enum CodingKeys: CodingKey {
-      case bundleId, appAppleId, sharedSecret, issuerId, keyId, publicKey, publicKeyFile
+      case bundleId, appAppleId, sku, sharedSecret, issuerId, keyId, publicKey, publicKeyFile
     }
 
     fileprivate mutating func readKeys() throws {
@@ -73,6 +75,15 @@ struct World: Sendable {
     var offerIdentifier: String?
     /// `FREE_TRIAL`, `PAY_AS_YOU_GO`, `PAY_UP_FRONT` or `ONE_TIME`.
     var offerDiscountType: String?
+    /// When Apple's reports count it, if on another day than that of the purchase, and its refund.
+    var reportedDate: Int64?
+    var refundReportedDate: Int64?
+    /// Milliunits that reports tell instead of the price.
+    var reportedPrice: Int64?
+    /// Whether reports do not count it.
+    var isUnreported: Bool?
+    /// Whether reports alone know of it: nobody can be asked about it.
+    var isReportOnly: Bool?
     /// Whether the app has finished it; finished consumables disappear from receipts.
     var finished: Bool?
     /// The order id of Apple's mail to the customer, by which invoices are looked up.
@@ -139,6 +150,32 @@ struct World: Sendable {
     }
   }
 
+  /// The side of the App Store Connect API.
+  struct Connect: Decodable, Sendable {
+    var vendor = "80012345"
+    var issuerId: String?
+    var keyId: String?
+    /// Of a thousand sales so many are never collected.
+    var uncollectedPermille = 5
+    /// Rows of sales reports as they are, by column; `Begin Date` is a day such as 2026-11-19.
+    var rows: [[String: String]] = []
+    private(set) var keys = ClientToken.Keys()
+
+    private enum CodingKeys: CodingKey { case vendor, issuerId, keyId, publicKey, uncollectedPermille, rows }
+
+    init() {}
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: CodingKeys.self)
+      vendor = try container.decodeIfPresent(String.self, forKey: .vendor) ?? vendor
+      issuerId = try container.decodeIfPresent(String.self, forKey: .issuerId)
+      keyId = try container.decodeIfPresent(String.self, forKey: .keyId)
+      uncollectedPermille = try container.decodeIfPresent(Int.self, forKey: .uncollectedPermille) ?? uncollectedPermille
+      rows = try container.decodeIfPresent([[String: String]].self, forKey: .rows) ?? rows
+      if let pem = try container.decodeIfPresent(String.self, forKey: .publicKey) { try keys.add(pem: pem) }
+    }
+  }
+
   enum Environment: String, Decodable, Hashable, Sendable {
     case production = "Production"
     case sandbox = "Sandbox"
@@ -170,6 +207,7 @@ struct World: Sendable {
     var faults: [Disturbance]?
     var outages: [Outage]?
     var now: Int64?
+    var connect: Connect?
   }
 
   private struct Key: Hashable {
@@ -195,6 +233,9 @@ struct World: Sendable {
   private let families: [Key: [Transaction]]
   private var receipts: [String: Receipt]
   private let customers: [Customer: [Transaction]]
+  /// With those that reports alone know of.
+  let allTransactions: [Transaction]
+  let connect: Connect
   /// When transactions changed because the world was replaced.
   private var changes: [Key: Int64] = [:]
   /// What Apple would have notified the apps of.
@@ -224,12 +265,15 @@ struct World: Sendable {
       return (app.bundleId, app)
     }
     self.apps = Dictionary(apps) { $1 }
-    let keyed = file.transactions.map { (Key(environment: $0.environment, id: $0.transactionId), $0) }
+    allTransactions = file.transactions
+    connect = file.connect ?? Connect()
+    let known = file.transactions.filter { $0.isReportOnly != true }
+    let keyed = known.map { (Key(environment: $0.environment, id: $0.transactionId), $0) }
     transactions = Dictionary(keyed) { $1 }
-    families = Dictionary(grouping: file.transactions) { Key(environment: $0.environment, id: $0.originalId) }
+    families = Dictionary(grouping: known) { Key(environment: $0.environment, id: $0.originalId) }
     receipts = Dictionary(file.receipts.map { (Self.canonical($0.payload), $0) }) { $1 }
-    customers = Dictionary(grouping: file.transactions) { Customer($0) }
-    feed = NotificationFeed(file.notifications ?? [], transactions: file.transactions)
+    customers = Dictionary(grouping: known) { Customer($0) }
+    feed = NotificationFeed(file.notifications ?? [], transactions: known)
     errors = file.errors ?? [:]
     let outages = (file.outages ?? []).map {
       Disturbance(path: $0.path, httpStatus: 503, retryAfter: $0.retryAfter, from: $0.from, until: $0.until)
@@ -270,6 +314,8 @@ struct World: Sendable {
 
   /// The transactions of an invoice, in the order of the file.
   func order(id: String) -> [Transaction] { orders[id] ?? [] }
+  /// What reports call an app.
+  func sku(bundleId: String) -> String { apps[bundleId]?.sku ?? bundleId }
 
   /// The receipt with that payload; line breaks and padding of the base64 make no difference.
   func receipt(payload: String) -> Receipt? { receipts[Self.canonical(payload)] }

@@ -31,6 +31,7 @@ struct NightAuditCommand: AsyncParsableCommand {
         night-audit explain 4711                     one order: facts, evidence, rule by rule, why
         night-audit findings list --severity critical
         night-audit runs diff 2026-11-18 latest      what changed between two nights, and why
+        night-audit tie-out                          Apple's sales and finance reports beside what is known here
 
       Exit status: 0 complete, 1 nothing by that name, 2 critical findings (--fail-on-findings), 3 incomplete, 64 usage,
       69 database unreachable, 70 internal error, 73 cannot write or send, 75 another run, 78 configuration or credentials,
@@ -39,6 +40,6 @@ struct NightAuditCommand: AsyncParsableCommand {
     version: Version.current,
     subcommands: [
       Run.self, Recheck.self, Reconcile.self, ExplainCommand.self, Findings.self, Runs.self, Init.self,
-      DoctorCommand.self, ConfigCommand.self, Trust.self, RebuildCommand.self,
+      DoctorCommand.self, ConfigCommand.self, Trust.self, TieOutCommand.self, RebuildCommand.self,
     ])
 }

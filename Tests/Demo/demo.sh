@@ -115,7 +115,14 @@ app:
   game:
     bundleId: com.example.game
     appAppleId: 1234567890
+    sku: GAME01
     sharedSecretFile: $work/shop/shared-secret
+appStoreConnect:
+  issuerId: 57246542-96fe-1a63-e053-0824d011072a
+  keyId: SAMPLE
+  privateKeyFile: $work/shop/AuthKey_SAMPLE.p8
+  vendorNumbers: ["80012345"]
+  url: $apple
 audit:
   testUsers:
 $(sed 's/.*/    - "&"/' "$work/shop/test-users.txt")
@@ -166,6 +173,9 @@ for command in "${commands[@]}"; do
   # shellcheck disable=SC2086 # The words of a command.
   { "$binaries/night-audit" $command --config "$work/night-audit.yaml" || true; } | sed -n '1,8p;9s/.*/  .../p'
 done
+
+say "7. What Apple counted, beside what is known here; gross per month and country for the tax form"
+"$binaries/night-audit" tie-out --config "$work/night-audit.yaml" --as-of "$as_of" --year 2026 || [ $? -eq 3 ]
 
 say "Reports:"
 echo "  $reports/latest/                 the night of 2026-11-19: workbook, CSV, summary.json"

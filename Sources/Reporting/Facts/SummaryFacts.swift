@@ -29,6 +29,9 @@ package struct SummaryFacts: Sendable {
   /// What the audit was set to, in words, for readers who have nothing but the workbook.
   package var settings: [SettingWords] = []
 
+  /// Apple's reports beside what is known here; nil: not configured.
+  package var tieOut: TieOutFacts?
+
   /// Facts of one run.
   package init(
     isComplete: Bool, incompleteReasons: [String], since: String, until: String, timeZone: String,

@@ -91,6 +91,8 @@ final class CSVFile {
 struct CSVFiles {
   let findings: CSVTable<FindingLine>
   let changes: CSVTable<ChangeRow>
+  let tieOut: CSVTable<TieOutLine>?
+  let settlement: CSVTable<SettlementLine>?
   let users: CSVTable<UserLine>
   let amounts: CSVTable<PricePointLine>
   let refunds: CSVTable<RefundRow>
@@ -101,6 +103,8 @@ struct CSVFiles {
   init(_ options: ReportOptions) throws(ReportError) {
     findings = try CSVTable(options)
     changes = try CSVTable(options)
+    tieOut = options.hasTieOut ? try CSVTable(options) : nil
+    settlement = options.hasTieOut ? try CSVTable(options) : nil
     users = try CSVTable(options)
     amounts = try CSVTable(options)
     refunds = try CSVTable(options)
@@ -111,7 +115,8 @@ struct CSVFiles {
 
   /// Brings all of them to disk.
   func finish() throws(ReportError) -> [ReportFile] {
-    try findings.finish() + changes.finish() + users.finish() + amounts.finish() + refunds.finish() + sandbox.finish()
+    try findings.finish() + changes.finish() + (tieOut?.finish() ?? []) + (settlement?.finish() ?? [])
+      + users.finish() + amounts.finish() + refunds.finish() + sandbox.finish()
       + receipts.finish() + orders.finish()
   }
 }

@@ -195,7 +195,7 @@ struct DataSheet {
       height = max(height, min(lines, 10) * DataSheet.lineHeight)
       try write(text, position, formats.prose)
     case .text, .id, .user, .digest, .word, .flag, .currency, .count, .number, .tally, .code, .amount, .share, .price,
-      .percentage, .instant:
+      .percentage, .exact, .instant:
       try write(text, position, isBesideNumber(position) ? formats.indented : formats.text)
     }
   }

@@ -51,6 +51,12 @@ struct ReportBook: ~Copyable {
 
   mutating func write(_ day: DayLine) throws(ReportError) { try sheets.days.add(day, in: workbook) }
 
+  mutating func write(_ line: TieOutLine) throws(ReportError) {
+    if line.isOnSheet { try sheets.tieOut?.add(line, in: workbook) }
+  }
+
+  mutating func write(_ line: SettlementLine) throws(ReportError) { try sheets.settlement?.add(line, in: workbook) }
+
   mutating func write(_ user: UserLine) throws(ReportError) { try sheets.users.add(user, in: workbook) }
 
   mutating func write(_ point: PricePointLine) throws(ReportError) { try sheets.amounts.add(point, in: workbook) }
@@ -76,6 +82,8 @@ private struct DataSheets {
   var findings: DataSheet
   var changes: DataSheet
   var days: DataSheet
+  var tieOut: DataSheet?
+  var settlement: DataSheet?
   var users: DataSheet
   var amounts: DataSheet
   var refunds: DataSheet
@@ -92,6 +100,8 @@ private struct DataSheets {
     findings = try sheet(.findings, workbook)
     changes = try sheet(.changes, workbook)
     days = try sheet(.days, workbook)
+    tieOut = options.hasTieOut ? try sheet(.tieOut, workbook) : nil
+    settlement = options.hasTieOut ? try sheet(.settlement, workbook) : nil
     users = try sheet(.users, workbook)
     amounts = try sheet(.amounts, workbook)
     refunds = try sheet(.refunds, workbook)
@@ -101,7 +111,10 @@ private struct DataSheets {
   }
 
   /// In the order of their tabs.
-  var all: [DataSheet] { [findings, changes, days, users, amounts, refunds, sandbox, receipts, orders] }
+  var all: [DataSheet] {
+    [findings, changes, days] + [tieOut, settlement].compactMap(\.self)
+      + [users, amounts, refunds, sandbox, receipts, orders]
+  }
 
   /// What formulas can be made of, when all sheets have ended.
   var formulas: TableFormulas { TableFormulas(all) }
@@ -110,6 +123,8 @@ private struct DataSheets {
     try findings.finish()
     try changes.finish()
     try days.finish()
+    try tieOut?.finish()
+    try settlement?.finish()
     try users.finish()
     try amounts.finish()
     try refunds.finish()

@@ -3,7 +3,7 @@ import Spreadsheet
 
 extension SummaryPage {
   /// In rows.
-  private static let chartHeight = 15
+  static let chartHeight = 15
   /// Side by side on the page.
   private static let chartsAcross = 2
 

@@ -61,10 +61,12 @@ struct SummaryPage {
     beginPage()
     try writeControls(
       LiveControls(totals: totals, facts: facts, options: options, sheets: sheets, money: money, figures))
+    if let tieOut = facts.tieOut { try writeTieOut(tieOut) }
     try writeContents(sheets.sheets)
     try writeSignatures()
     beginPage()
     try writeCharts(money, totals: totals, history: facts.history, in: workbook)
+    if let tieOut = facts.tieOut { try writeTrend(tieOut, in: workbook) }
     try writeTiles(totals, facts.findings)
     for (name, cell) in names.sorted(by: { $0.key < $1.key }) {
       let range = CellRange(rows: cell.row...cell.row, columns: cell.column...cell.column)

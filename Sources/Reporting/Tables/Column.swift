@@ -41,6 +41,8 @@ enum ColumnType: Hashable, Sendable {
   /// Money that means nothing added up.
   case price
   case percentage
+  /// A number of units, or money that is Apple's and not the shop's.
+  case exact
   case instant
 
   static let things = ColumnType.count(unit: "1")
@@ -52,14 +54,14 @@ enum ColumnType: Hashable, Sendable {
     switch self {
     case .amount, .share, .price: true
     case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .people, .status, .due, .prose,
-      .count, .number, .tally, .code, .percentage, .instant:
+      .count, .number, .tally, .code, .percentage, .exact, .instant:
       false
     }
   }
 
   var isNumber: Bool {
     switch self {
-    case .count, .number, .tally, .code, .amount, .share, .price, .percentage: true
+    case .count, .number, .tally, .code, .amount, .share, .price, .percentage, .exact: true
     case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .people, .status, .due, .prose,
       .instant:
       false
@@ -71,7 +73,7 @@ enum ColumnType: Hashable, Sendable {
     switch self {
     case .id, .user, .digest, .orderLink: true
     case .text, .word, .spelt, .flag, .currency, .people, .status, .due, .prose, .count, .number, .tally, .code,
-      .amount, .share, .price, .percentage, .instant:
+      .amount, .share, .price, .percentage, .exact, .instant:
       false
     }
   }
@@ -81,7 +83,7 @@ enum ColumnType: Hashable, Sendable {
     switch self {
     case .people, .status, .due: true
     case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .prose, .count, .number, .tally,
-      .code, .amount, .share, .price, .percentage, .instant:
+      .code, .amount, .share, .price, .percentage, .exact, .instant:
       false
     }
   }

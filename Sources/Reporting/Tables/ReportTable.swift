@@ -2,7 +2,7 @@ import Spreadsheet
 
 /// The tables of a report, in the order of their sheets. Names are a contract: macros and imports depend on them.
 enum ReportTable: CaseIterable {
-  case findings, changes, days, users, amounts, refunds, sandbox, receipts, orders
+  case findings, changes, days, tieOut, settlement, users, amounts, refunds, sandbox, receipts, orders
 
   /// What is fixed about a table, whatever its rows.
   struct Shape: Sendable {
@@ -39,6 +39,8 @@ enum ReportTable: CaseIterable {
     case .findings: FindingLine.shape
     case .changes: ChangeRow.shape
     case .days: DayLine.shape
+    case .tieOut: TieOutLine.shape
+    case .settlement: SettlementLine.shape
     case .users: UserLine.shape
     case .amounts: PricePointLine.shape
     case .refunds: RefundRow.shape
@@ -54,6 +56,8 @@ enum ReportTable: CaseIterable {
     case .findings: FindingLine.columns.map(\.head)
     case .changes: ChangeRow.columns.map(\.head)
     case .days: DayLine.columns.map(\.head)
+    case .tieOut: TieOutLine.columns.map(\.head)
+    case .settlement: SettlementLine.columns.map(\.head)
     case .users: UserLine.columns.map(\.head)
     case .amounts: PricePointLine.columns.map(\.head)
     case .refunds: RefundRow.columns.map(\.head)

@@ -6,6 +6,8 @@ package struct TieOutTotals: Sendable {
   package struct Day: Hashable, Sendable {
     package var apple = Millionths.zero
     package var unexplained = Millionths.zero
+
+    package init() {}
   }
 
   /// A product in a week that Apple counted more of than anybody here knows.

@@ -77,6 +77,12 @@ struct SampleTransaction: Encodable {
   var webOrderLineItemId: String?
   /// Finished consumables disappear from receipts.
   var finished = false
+  /// When sales reports count it and its refund, if on another day.
+  var reportedDate: Int64?
+  var refundReportedDate: Int64?
+  /// Whether sales reports do not count it, or they alone do.
+  var isUnreported: Bool?
+  var isReportOnly: Bool?
 }
 
 /// A receipt of the world file: what Apple answers about one payload.
@@ -100,11 +106,13 @@ struct SampleWorld: Encodable {
     var bundleId: String
     var appAppleId: Int64
     var sharedSecret: String?
+    var sku: String?
   }
 
   var apps: [App]
   var transactions: [SampleTransaction] = []
   var receipts: [SampleReceipt] = []
+  var connect: SampleReports?
 }
 
 /// What the audit ought to say about one order when Apple is asked through verifyReceipt.

@@ -8,7 +8,7 @@ struct SampleShopCommand: ParsableCommand {
     abstract: "Write a sample shop: the sales tables as CSV, and Apple's side of it as a world file.",
     discussion: """
       orders.csv, receipts.csv and deliveries.csv fit \\copy ... (FORMAT csv, HEADER) into the sales schema; world.json \
-      is for the simulator; shared-secret and test-users.txt are for night-audit's configuration; expected.json says what \
+      is for the simulator; shared-secret, AuthKey_SAMPLE.p8 and test-users.txt are for night-audit's configuration; expected.json says what \
       the audit ought to find when it asks through verifyReceipt. The same options write the same bytes.
       """)
 
@@ -49,7 +49,7 @@ struct SampleShopCommand: ParsableCommand {
     guard let instant else { throw ValidationError("--as-of is no time.") }
     var shop = SampleShop.make(orders: orders, seed: seed, timeline: Timeline(asOf: instant, days: days))
     shop.damagePayloads(share: damagedPayloads)
-    try SampleShopFiles(directory: URL(fileURLWithPath: directory, isDirectory: true)).write(shop)
+    try SampleShopFiles(directory: URL(fileURLWithPath: directory, isDirectory: true)).write(shop, seed: seed)
   }
 
   private var instant: Int64? {

@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 
 /// The files of a sample shop in one directory.
@@ -20,16 +21,19 @@ struct SampleShopFiles {
   }
 
   /// Creates the directory and writes every file, over older ones of the same names.
-  func write(_ shop: ShopBuilder) throws {
+  /// - Parameter seed: what the key of the App Store Connect API is made from.
+  func write(_ shop: ShopBuilder, seed: UInt64) throws {
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     try write(CommaSeparated.orders(shop.orders), to: "orders.csv")
     try write(CommaSeparated.receipts(shop.receipts), to: "receipts.csv")
     try write(CommaSeparated.deliveries(shop.deliveries), to: "deliveries.csv")
-    try write(json: shop.world, to: "world.json")
+    let key = try SampleReports.key(seed: seed)
+    try write(json: shop.reportedWorld(key: key), to: "world.json")
     try write(json: expected(shop), to: "expected.json")
     let testers = shop.customers.testers.map { shop.customers.all[$0].userId + "\n" }
     try write(testers.joined(), to: "test-users.txt")
     try writeSecret(shop.world.apps.lazy.compactMap(\.sharedSecret).first ?? "", to: "shared-secret")
+    try writeSecret(key.pemRepresentation, to: "AuthKey_\(SampleReports.keyId).p8")
   }
 
   private func expected(_ shop: ShopBuilder) -> Expected {

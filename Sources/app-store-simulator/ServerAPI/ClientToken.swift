@@ -46,6 +46,20 @@ struct ClientToken: Sendable {
     return ClientToken(bundleId: bundleId)
   }
 
+  /// Whether a request's token is one of a team key for the App Store Connect API: for no app, and for 20 minutes at most.
+  static func isTeamToken(authorization: String?, keys: Keys, issuerId: String?, keyId: String?, now: Int64) -> Bool {
+    guard let parts = parts(authorization), parts.header["alg"] as? String == "ES256",
+      let key = parts.header["kid"] as? String, !key.isEmpty,
+      let signature = try? P256.Signing.ECDSASignature(rawRepresentation: parts.signature),
+      let issuer = parts.claims["iss"] as? String, let issuedAt = parts.claims["iat"] as? Int64,
+      let expiresAt = parts.claims["exp"] as? Int64
+    else { return false }
+    return keys.verify(signature, of: parts.content) && (issuerId == nil || issuerId == issuer)
+      && (keyId == nil || keyId == key) && parts.claims["aud"] as? String == "appstoreconnect-v1"
+      && parts.claims["bid"] == nil && parts.claims["sub"] == nil && issuedAt <= now + 60 && now < expiresAt
+      && expiresAt - issuedAt <= 1_200
+  }
+
   private struct Parts {
     var header: [String: Any]
     var claims: [String: Any]

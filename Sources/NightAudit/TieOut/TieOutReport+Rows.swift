@@ -1,0 +1,47 @@
+import Auditing
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+import TieOut
+
+extension TieOutReport {
+  /// What the report's writer is given: rows are read when they are written, so that memory does not grow with them.
+  func supplement(databaseURL: String) -> ReportSupplement {
+    let (days, periods) = (days, periods)
+    return ReportSupplement(facts: facts, findings: findings) { report in
+      if let days {
+        let connection = try BlockingConnection.connect(databaseURL, applicationName: "night-audit tie-out")
+        try TieOutTable.forEach(days, on: connection) { try report.write(tieOut: TieOutLine($0)) }
+      }
+      for period in periods { try report.write(settlement: SettlementLine(period)) }
+    }
+  }
+}
+
+extension TieOutLine {
+  fileprivate init(_ row: TieOutRow) {
+    let digits: UInt8 = row.level == .amount ? Currency(row.currency)?.digits ?? 2 : 0
+    let comparison = row.comparison
+    var values: [Millionths?] = [row.apple, row.ours, row.shop, comparison?.difference]
+    values += TieOutExplanation.allCases.map { comparison?.explained[$0] }
+    values.append(comparison?.unexplained)
+    self.init(
+      level: row.level.rawValue, app: row.app, productId: row.productId, day: row.day.description,
+      country: row.country.text, currency: row.currency.text, kind: row.kind.rawValue,
+      figures: values.map { $0?.figure(digits: digits) })
+  }
+}
+
+extension SettlementLine {
+  fileprivate init(_ period: TieOutTable.Period) {
+    let (line, digits) = (period.line, Currency(period.currency)?.digits ?? 2)
+    func told(_ value: Millionths) -> Figure? { period.hasSales ? value.figure(digits: digits) : nil }
+    self.init(
+      period: period.name, currency: period.currency.text,
+      figures: [
+        told(line.salesProceeds), told(line.openAtEnd), line.settledFromBefore.figure(digits: digits),
+        told(line.neverCollected), line.settled.figure(digits: digits), told(line.difference),
+      ])
+  }
+}

@@ -1,0 +1,123 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+import Run
+import TieOut
+
+/// The tie-out as a report has it, read from what is stored: the same for the night that made it and for a report that is
+/// made again.
+struct TieOutReport: Sendable {
+  var facts: TieOutFacts
+  /// One for each product and week that Apple counted more of than anybody here knows.
+  var findings: [Finding] = []
+  /// The days whose rows are listed; nil: there are none.
+  var days: ClosedRange<ReportDay>?
+  var periods: [TieOutTable.Period] = []
+
+  /// Nothing but that it failed.
+  init(problem: String) {
+    let zero = Figure(scaled: 0, digits: 0)
+    facts = TieOutFacts(
+      incompleteReasons: [problem], firstDay: "", lastDay: "", appleUnits: zero, ourUnits: zero,
+      explained: TieOutExplanation.allCases.map { ($0.rawValue, zero) }, unexplained: zero)
+  }
+
+  /// - Parameter problem: why the tie-out of this very night failed; nil: it did not.
+  static func read(
+    settings: Settings, asOf: Instant, problem: String?, on connection: borrowing BlockingConnection,
+    sales: borrowing BlockingConnection
+  ) throws -> TieOutReport {
+    guard let record = try TieOutTable.newest(asOf: asOf, on: connection) else {
+      return TieOutReport(problem: problem ?? "no tie-out was made yet")
+    }
+    // Weeks are listed for as long as orders are, and only whole ones.
+    let zone = ReportZone(settings.tieOut.timeZoneName)
+    let oldest = zone?.day(of: asOf - settings.lookback) ?? record.days.lowerBound
+    let firstWeek = oldest.monday == oldest ? oldest : oldest.monday.advanced(by: 7)
+    var (totals, weeks) = (TieOutTotals(), TieOutTotals())
+    try TieOutTable.forEach(
+      min(firstWeek, record.days.lowerBound)...record.days.upperBound, on: connection
+    ) { row in
+      if record.days.contains(row.day) { totals.add(row) }
+      if row.day >= firstWeek { weeks.add(row) }
+    }
+    let names = try ProductNames.read(schema: settings.salesSchema, on: sales)
+    var report = TieOutReport(problem: "")
+    report.facts = facts(record, totals, problem: problem, settings: settings)
+    report.findings = findings(weeks.weeks, names: names, alertUnits: settings.tieOut.alertUnits)
+    report.days = record.days
+    report.periods = try TieOutTable.periods(on: connection)
+    return report
+  }
+
+  private static func facts(
+    _ record: TieOutTable.Record, _ totals: TieOutTotals, problem: String?, settings: Settings
+  ) -> TieOutFacts {
+    var facts = TieOutFacts(
+      incompleteReasons: [problem].compactMap(\.self) + record.incompleteReasons,
+      firstDay: record.days.lowerBound.description, lastDay: record.days.upperBound.description,
+      appleUnits: totals.apple.figure(), ourUnits: totals.ours.figure(),
+      explained: TieOutExplanation.allCases.map { ($0.rawValue, totals.explained[$0].figure()) },
+      unexplained: totals.unexplained.figure())
+    facts.notes = record.notes
+    facts.days = record.days.suffix(28).map { day in
+      let counts = totals.days[day] ?? TieOutTotals.Day()
+      let share = Int128((settings.tieOut.alertShare * 1_000_000).rounded())
+      let isAlarming = counts.unexplained.magnitude.count * 1_000_000 > counts.apple.magnitude.count * share
+      return TieOutFacts.Day(
+        date: day.description, apple: counts.apple.figure(), unexplained: counts.unexplained.figure(),
+        isAlarming: isAlarming)
+    }
+    return facts
+  }
+
+  /// The same product may be sold by two apps; a finding is about a product and a week.
+  private static func findings(
+    _ weeks: [TieOutTotals.Week], names: [Identifier: String], alertUnits: Int
+  ) -> [Finding] {
+    let byWeek = Dictionary(grouping: weeks) { Subject.product($0.productId, weekOf: $0.monday.description) }
+    return byWeek.sorted { $0.key < $1.key }.compactMap { subject, weeks -> Finding? in
+      guard let first = weeks.first else { return nil }
+      let units = weeks.map(\.units).reduce(.zero, +)
+      let isUnknown = weeks.contains(where: \.isUnknownProduct)
+      let name = names[first.productId].map { "\($0) (\(first.productId))" } ?? first.productId.text
+      let knows = isUnknown ? "a product that no order here ever had" : "that no order and no payment here explains"
+      var finding = Finding(
+        kind: .unreportedByShop, subject: subject,
+        reason: """
+          Apple counted \(units) \(units == .one ? "unit" : "units") of \(name) in the week from \(first.monday), \
+          \(isUnknown ? "" : "units ")\(knows).
+          """)
+      finding.productId = first.productId
+      finding.severity = units >= Millionths(alertUnits) ? .major : .minor
+      if weeks.count == 1, let amount = first.amount, let code = first.currency, let currency = Currency(code) {
+        finding.amount = amount.money(in: currency)
+        finding.atStake = finding.amount
+      }
+      finding.isStakeUnknown = finding.atStake == nil
+      return finding
+    }
+  }
+}
+
+extension Millionths {
+  /// For people and files: with so many digits after the point, and more only where it has more.
+  func figure(digits least: UInt8 = 0) -> Figure {
+    var (scaled, digits) = (count, UInt8(6))
+    while digits > least, scaled % 10 == 0 {
+      scaled /= 10
+      digits -= 1
+    }
+    // What is stored has passed through 64 bits; a sum beyond them is no count of this world.
+    return Figure(scaled: Int64(clamping: scaled), digits: digits)
+  }
+
+  /// nil where it is no whole number of minor units.
+  func money(in currency: Currency) -> Money? {
+    guard currency.digits <= 6 else { return nil }
+    let unit = (currency.digits..<6).reduce(Int128(1)) { unit, _ in unit * 10 }
+    guard count % unit == 0, let minorUnits = Int64(exactly: count / unit) else { return nil }
+    return Money(minorUnits: minorUnits, currency: currency)
+  }
+}

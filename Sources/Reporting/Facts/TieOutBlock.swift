@@ -1,0 +1,29 @@
+import Foundation
+
+/// The block `tie_out` of `summary.json`.
+package struct TieOutBlock: Codable, Sendable {
+  package var complete: Bool
+  package var incompleteReasons: [String]
+  package var appleUnits: Decimal
+  package var ourUnits: Decimal
+  /// By class; those without units are 0.
+  package var explained: [String: Decimal]
+  /// Net.
+  package var unexplained: Decimal
+
+  enum CodingKeys: String, CodingKey {
+    case complete, explained, unexplained
+    case incompleteReasons = "incomplete_reasons"
+    case appleUnits = "apple_units"
+    case ourUnits = "our_units"
+  }
+
+  package init(_ facts: TieOutFacts) {
+    complete = facts.isComplete
+    incompleteReasons = facts.incompleteReasons
+    appleUnits = facts.appleUnits.decimal
+    ourUnits = facts.ourUnits.decimal
+    explained = Dictionary(uniqueKeysWithValues: facts.explained.map { ($0.name, $0.units.decimal) })
+    unexplained = facts.unexplained.decimal
+  }
+}

@@ -1,0 +1,50 @@
+import Reconciliation
+import Spreadsheet
+
+/// What Apple counted beside what is known here, on the first sheet.
+extension SummaryPage {
+  mutating func writeTieOut(_ facts: TieOutFacts) throws(SpreadsheetError) {
+    try heading("Tie-out with Apple's sales reports, \(facts.firstDay) to \(facts.lastDay)")
+    try line(facts.sentence, formats.value, height: nil)
+    if !facts.isComplete {
+      try line("Incomplete by itself; reports are late by nature:", formats.value, height: nil)
+      for reason in facts.incompleteReasons { try line("•  \(reason)", formats.value, height: nil) }
+    }
+    for note in facts.notes { try line(note, formats.value, height: nil) }
+    try gap()
+  }
+
+  /// The last four weeks, day by day.
+  mutating func writeTrend(_ facts: TieOutFacts, in workbook: borrowing Workbook) throws(SpreadsheetError) {
+    guard !facts.days.isEmpty else { return }
+    try heading("Tie-out, the last \(facts.days.count) days")
+    try gap()
+    let top = row
+    row += SummaryPage.chartHeight
+    try header(["Day", "Apple's units", "Unexplained", ""])
+    let rows = row...row + facts.days.count - 1
+    for day in facts.days {
+      try sheet.writeText(day.date, row: row, column: 0, format: formats.tableText)
+      for (offset, figure) in [day.apple, day.unexplained].enumerated() {
+        try sheet.writeNumber(
+          Money.number(Int128(figure.scaled), digits: figure.digits), row: row, column: 1 + offset,
+          format: formats.amount(digits: min(figure.digits, 3)))
+      }
+      if day.isAlarming { try sheet.writeText("◄", row: row, column: 3, format: formats.tableText) }
+      row += 1
+    }
+    func place(_ column: Int) -> SheetRange {
+      SheetRange(sheet: sheet.name, range: CellRange(rows: rows, columns: column...column))
+    }
+    var chart = Chart(
+      .column,
+      series: [
+        Chart.Series(name: "Unexplained", categories: place(0), values: place(2), colour: Palette.red)
+      ])
+    chart.title = "Units that Apple counts and nobody here knows"
+    chart.valueFormat = "#,##0"
+    (chart.width, chart.height) = (960, 290)
+    chart.description = "Unexplained units of Apple's sales reports, day by day."
+    try workbook.addChart(chart, to: sheet, row: top, column: 0)
+  }
+}

@@ -1,0 +1,149 @@
+import Reconciliation
+
+/// A row of `tie-out.csv`: one key, both sides, and where their difference comes from.
+package struct TieOutLine: Sendable {
+  package var level: String
+  package var app: String
+  package var productId: Identifier
+  /// `2026-11-19`
+  package var day: String
+  package var country: String
+  package var currency: String
+  package var kind: String
+  /// Apple, ours, shop, difference, the classes in their order, unexplained; nil: not told.
+  package var figures: [Figure?]
+
+  package init(
+    level: String, app: String, productId: Identifier, day: String, country: String, currency: String, kind: String,
+    figures: [Figure?]
+  ) {
+    self.level = level
+    self.app = app
+    self.productId = productId
+    self.day = day
+    self.country = country
+    self.currency = currency
+    self.kind = kind
+    self.figures = figures
+  }
+
+  /// Whether the sheet lists it: countries are for the file alone.
+  var isOnSheet: Bool { level != "country" }
+}
+
+extension TieOutLine: TableRow {
+  static let table = ReportTable.tieOut
+
+  static let shape = ReportTable.Shape(
+    title: "Tie-out", formulaName: "TieOutTable", fileName: "tie-out.csv",
+    meaning: """
+      Apple's sales reports beside the transactions that are known here, by product and Pacific day: apple - ours = \
+      difference = the sum of the columns behind it.
+      """,
+    sheetNote: "What Apple counted beside what is known here, by product and Pacific day. Countries are in the file.",
+    primaryKey: ["level", "app", "product_id", "day", "country", "currency", "class"], frozenColumns: 4, pagesWide: 2,
+    moneyNote: " At level amount: what customers paid, tax included where Apple includes it.")
+
+  private static let classes: [(name: String, meaning: String)] = [
+    ("apple", "What Apple counts. Empty: no report of the day can be read."),
+    ("ours", "What the transactions known here make. Empty: the price of one of them is unknown."),
+    ("shop", "What the shop booked as verified, for comparison. Empty where the shop does not know it."),
+    ("difference", "apple - ours, and the sum of the columns behind it."),
+    ("not_reported", "The day's report is not there, or too young to stand."),
+    ("other_scope", "Of apps and products that are not configured here."),
+    ("free", "Units without money: trials, promo and offer codes."),
+    ("restore", "Purchases that were given again without money."),
+    ("timing", "Counted on another day by Apple than here."),
+    ("refund_timing", "Refunds that Apple counts on another day."),
+    ("refund_unknown", "Refunds that Apple counts and of which no revocation is known here."),
+    ("partial_refund", "Refunds of a part of the price."),
+    ("upgrade", "The rest of a subscription that was left for a dearer one."),
+    ("renewal", "Renewals that no order claims."),
+    ("country_unknown", "Transactions that do not tell their storefront."),
+    ("price", "The same units at another price."),
+    ("rounding", "Below half of the smallest coin for one unit."),
+    ("unknown_product", "A product that no order and no transaction here ever had."),
+    ("unexplained", "What is left. Above zero: payments that nobody here knows."),
+  ]
+
+  static let columns: [Column<TieOutLine>] =
+    [
+      Column("level", .word(["units", "country", "amount"]), 9, "What is compared: units, units by country, or money.")
+      {
+        .text($0.level)
+      },
+      Column("app", .text, 14, "The app's name in the configuration; of other apps the SKU that Apple names.") {
+        .text($0.app)
+      },
+      Column("product_id", .id, 24, "App Store product identifier.") { .id($0.productId) },
+      Column("day", .text, 11, "The day of Apple's report, in tieOut.timeZone.") { .text($0.day) },
+      Column("country", .text, 9, "Storefront, ISO 3166 alpha-2; empty where nobody told.") {
+        Cell($0.country.nonEmpty)
+      },
+      Column("currency", .currency, 9, "ISO 4217 code, at levels country and amount.") { Cell($0.currency.nonEmpty) },
+      Column("class", .word(["sale", "refund", "free", "restore"]), 9, "What kind of counting it is.") {
+        .text($0.kind)
+      },
+    ]
+    + classes.enumerated().map { place, described in
+      Column(described.name, .exact, 11, described.meaning) { Cell($0.figures[place]) }
+    }
+}
+
+/// A row of `settlement.csv`: sales reports beside finance reports, per fiscal period and currency.
+package struct SettlementLine: Sendable {
+  /// `2026-02`
+  package var period: String
+  package var currency: String
+  /// Sales proceeds, open at the end, settled from before, never collected, settled, difference; nil: not told.
+  package var figures: [Figure?]
+
+  package init(period: String, currency: String, figures: [Figure?]) {
+    self.period = period
+    self.currency = currency
+    self.figures = figures
+  }
+}
+
+extension SettlementLine: TableRow {
+  static let table = ReportTable.settlement
+
+  static let shape = ReportTable.Shape(
+    title: "Settlement", formulaName: "SettlementTable", fileName: "settlement.csv",
+    meaning: """
+      Apple's sales reports beside its finance reports, per fiscal period: sales_proceeds - open_at_end + \
+      settled_from_before - never_collected = settled + difference. Proceeds are Apple's for the fiscal period; this is no \
+      revenue recognition.
+      """,
+    sheetNote:
+      "Proceeds are Apple's for the fiscal period, which is no calendar month; this is no revenue recognition.",
+    primaryKey: ["fiscal_period", "currency"], moneyNote: " Apple's proceeds for the fiscal period.")
+
+  private static let amounts: [(name: String, meaning: String)] = [
+    ("sales_proceeds", "Proceeds by the sales reports of the period's days. Empty: not all of them are there."),
+    ("open_at_end", "Of these, not settled at the period's end."),
+    ("settled_from_before", "Settled in the period, sold before it."),
+    ("never_collected", "In no finance report after 68 days."),
+    ("settled", "What Apple settled in the period, by FINANCE_DETAIL."),
+    ("difference", "What is left."),
+  ]
+
+  private static let rule = " Apple's proceeds for the fiscal period, no revenue recognition."
+
+  static let columns: [Column<SettlementLine>] =
+    [
+      Column("fiscal_period", .text, 13, "Apple's fiscal year and period, no calendar month.") { .text($0.period) },
+      Column("currency", .currency, 10, "ISO 4217 code of the proceeds.") { .text($0.currency) },
+    ]
+    + amounts.enumerated().map { place, described in
+      Column(described.name, .exact, 18, described.meaning + rule) { Cell($0.figures[place]) }
+    }
+}
+
+extension Cell {
+  init(_ figure: Figure?) { self = figure.map { .decimal(Int128($0.scaled), digits: $0.digits) } ?? .blank }
+}
+
+extension String {
+  fileprivate var nonEmpty: String? { isEmpty ? nil : self }
+}

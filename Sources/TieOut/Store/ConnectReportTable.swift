@@ -1,0 +1,204 @@
+import Crypto
+import Gzip
+import Postgres
+import Reconciliation
+import Run
+
+/// A report as it is stored: which one, from where, and what came of it.
+package struct ConnectReport: Hashable, Sendable {
+  package enum Kind: String, Hashable, Sendable {
+    case sales = "SALES"
+    case financial = "FINANCIAL"
+    case detail = "FINANCE_DETAIL"
+
+    init(_ kind: FinanceReport.Kind) {
+      switch kind {
+      case .financial: self = .financial
+      case .detail: self = .detail
+      }
+    }
+  }
+
+  package enum Source: String, Hashable, Sendable {
+    case api
+    case folder
+  }
+
+  package var vendor: String
+  package var kind: Kind
+  /// Empty for finance reports.
+  package var frequency: String
+  package var name: String
+  package var version: String?
+  package var source: Source
+  package var fileName: String?
+  package var httpStatus: Int?
+  package var detail: String?
+
+  package init(
+    vendor: String, kind: Kind, frequency: String = "", name: String, version: String? = nil, source: Source,
+    fileName: String? = nil, httpStatus: Int? = nil, detail: String? = nil
+  ) {
+    self.vendor = vendor
+    self.kind = kind
+    self.frequency = frequency
+    self.name = name
+    self.version = version
+    self.source = source
+    self.fileName = fileName
+    self.httpStatus = httpStatus
+    self.detail = detail
+  }
+}
+
+/// The only reader and writer of `connect_reports`, `connect_sales` and `connect_settlements`.
+package enum ConnectReportTable {
+  /// What is known of the reports of one kind, by name and vendor.
+  package static func states(
+    _ kind: ConnectReport.Kind, frequency: String, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [String: [String: DownloadState]] {
+    let rows = try connection.execute(
+      """
+      SELECT name, vendor, state FROM night_audit.connect_reports_current WHERE kind = $1 AND frequency = $2
+      """, [.text(kind.rawValue), .text(frequency)])
+    var states: [String: [String: DownloadState]] = [:]
+    for row in rows {
+      states[try row.text(0), default: [:]][try row.text(1)] = DownloadState(rawValue: try row.text(2))
+    }
+    return states
+  }
+
+  /// The digests of all files of a source, so that a file that lies there every night is read once.
+  package static func digests(
+    of source: ConnectReport.Source, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Set<String> {
+    let rows = try connection.execute(
+      "SELECT DISTINCT digest FROM night_audit.connect_reports WHERE source = $1 AND digest IS NOT NULL",
+      [.text(source.rawValue)])
+    var digests: Set<String> = []
+    for row in rows { digests.insert(try row.text(0)) }
+    return digests
+  }
+
+  /// When Apple first said of this report that nothing was sold; nil: never.
+  package static func firstNoSales(
+    _ report: ConnectReport, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Instant? {
+    try connection.execute(
+      """
+      SELECT min(as_of) FROM night_audit.connect_reports
+      WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4 AND state = 'doubtful_zero'
+      """, [.text(report.vendor), .text(report.kind.rawValue), .text(report.frequency), .text(report.name)]
+    ).single().optionalTimestamp(0).map { Instant(microseconds: $0) }
+  }
+
+  /// Stores an answer without a file.
+  package static func store(
+    _ report: ConnectReport, state: DownloadState, asOf: Instant, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    _ = try insert(report, state: state, digest: nil, raw: nil, asOf: asOf, on: connection)
+  }
+
+  /// Stores a file and what it says, all of it or, when it cannot be read, the file alone.
+  ///
+  /// - Returns: the state, and why a file is unreadable.
+  package static func store(
+    _ bytes: [UInt8], as report: ConnectReport, asOf: Instant, on connection: borrowing BlockingConnection
+  ) throws -> (state: DownloadState, problem: String?, notes: [String]) {
+    let digest = Self.digest(bytes)
+    if let known = try unchanged(report, digest, on: connection) { return (known, nil, []) }
+    do {
+      return try connection.transaction { connection in
+        let id = try insert(report, state: .reported, digest: digest, raw: bytes, asOf: asOf, on: connection)
+        let (rows, notes) = try read(bytes, of: report, reportId: id, on: connection)
+        if rows > 0 { return (.reported, nil, notes) }
+        try connection.execute(
+          "UPDATE night_audit.connect_reports SET state = 'zero' WHERE report_id = $1", [.int(id)])
+        return (.zero, nil, notes)
+      }
+    } catch let problem as ReportProblem {
+      return try keepUnreadable(bytes, report, digest, problem.description, asOf, on: connection)
+    } catch let problem as GunzipError {
+      return try keepUnreadable(bytes, report, digest, problem.description, asOf, on: connection)
+    }
+  }
+
+  /// Drops raw files that are older than they need be. What was read from them stays.
+  package static func dropRaw(before: Instant, on connection: borrowing BlockingConnection) throws(PostgresError) {
+    try connection.execute(
+      "UPDATE night_audit.connect_reports SET raw = NULL WHERE raw IS NOT NULL AND as_of < $1",
+      [.timestamp(before.microseconds)])
+  }
+
+  static func digest(_ bytes: [UInt8]) -> String { Digest.hexadecimal(SHA256.hash(data: bytes)) }
+
+  /// The state of the file that counts when the new one is the same: it is not stored again.
+  private static func unchanged(
+    _ report: ConnectReport, _ digest: String, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> DownloadState? {
+    let rows = try connection.execute(
+      """
+      SELECT state FROM night_audit.connect_reports_current
+      WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4 AND digest = $5
+      """,
+      [
+        .text(report.vendor), .text(report.kind.rawValue), .text(report.frequency), .text(report.name), .text(digest),
+      ])
+    for row in rows { return DownloadState(rawValue: try row.text(0)) }
+    return nil
+  }
+
+  private static func keepUnreadable(
+    _ bytes: [UInt8], _ report: ConnectReport, _ digest: String, _ problem: String, _ asOf: Instant,
+    on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> (state: DownloadState, problem: String?, notes: [String]) {
+    var report = report
+    report.detail = problem
+    _ = try insert(report, state: .unreadable, digest: digest, raw: bytes, asOf: asOf, on: connection)
+    return (.unreadable, problem, [])
+  }
+
+  private static func insert(
+    _ report: ConnectReport, state: DownloadState, digest: String?, raw: [UInt8]?, asOf: Instant,
+    on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Int64 {
+    try connection.execute(
+      """
+      INSERT INTO night_audit.connect_reports
+        (vendor, kind, frequency, name, version, source, file_name, as_of, state, http_status, digest, detail, raw)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::int, $11, $12, $13) RETURNING report_id
+      """,
+      [
+        .text(report.vendor), .text(report.kind.rawValue), .text(report.frequency), .text(report.name),
+        .text(report.version), .text(report.source.rawValue), .text(report.fileName), .timestamp(asOf.microseconds),
+        .text(state.rawValue), .int(report.httpStatus.map(Int64.init)), .text(digest), .text(report.detail),
+        .bytes(raw),
+      ]
+    ).single().int64(0)
+  }
+
+  private static func read(
+    _ bytes: [UInt8], of report: ConnectReport, reportId: Int64, on connection: borrowing BlockingConnection
+  ) throws -> (rows: Int, notes: [String]) {
+    switch report.kind {
+    case .sales: try ConnectSalesRows.read(bytes, of: report, reportId: reportId, on: connection)
+    case .financial, .detail: try ConnectSettlementRows.read(bytes, of: report, reportId: reportId, on: connection)
+    }
+  }
+}
+
+extension Millionths {
+  /// For a column of type numeric. What is beyond 64 bits of millionths is no money of this world.
+  func numeric(_ what: String) throws(ReportProblem) -> PostgresNumeric {
+    guard let scaled = Int64(exactly: count) else { throw ReportProblem("\(what) is \(self), more than can be kept") }
+    return PostgresNumeric(scaled: scaled, decimals: 6)
+  }
+
+  /// A value of such a column.
+  init(_ numeric: PostgresNumeric) throws(PostgresError) {
+    guard let count = try? numeric.scaledInt128(decimals: 6) else {
+      throw PostgresError(.usage, "a number has more than six digits after the point")
+    }
+    self.init(count: count)
+  }
+}

@@ -1,0 +1,94 @@
+import Gzip
+import Postgres
+import Reconciliation
+
+/// Rows of `connect_sales`.
+enum ConnectSalesRows {
+  private static let columns = [
+    "report_id", "day", "sku", "parent", "type", "country", "customer_currency", "proceeds_currency", "customer_price",
+    "developer_proceeds", "sign", "is_renewal", "units", "rows",
+  ]
+
+  /// Reads a report as a stream into the table; must be within a transaction that a bad row rolls back.
+  ///
+  /// - Returns: how many rows it had, and what is odd about it.
+  static func read(
+    _ bytes: [UInt8], of report: ConnectReport, reportId: Int64, on connection: borrowing BlockingConnection
+  ) throws -> (rows: Int, notes: [String]) {
+    guard let days = SalesFrequency(rawValue: report.frequency)?.days(digits: report.name) else {
+      throw ReportProblem("\(report.frequency) \(report.name) names no days")
+    }
+    var reading = SalesReport.Reading()
+    try connection.copyIn(into: try PostgresIdentifier("night_audit", "connect_sales"), columns: columns) { writer in
+      var sums = SalesSums()
+      func spill(_ part: SalesSums.Part) throws {
+        for (key, sum) in part { try write(key, sum, reportId, &writer) }
+      }
+      reading = try SalesReport.read(bytes, days: days) { try sums.add($0, spill: spill) }
+      try sums.flush(spill)
+    }
+    let notes =
+      reading.unknownColumns.isEmpty
+      ? [] : ["unknown columns: \(reading.unknownColumns.joined(separator: ", "))"]
+    return (reading.rows, notes)
+  }
+
+  private static func write(
+    _ key: SalesSums.Key, _ sum: SalesSums.Sum, _ reportId: Int64, _ writer: inout CopyWriter
+  ) throws {
+    let price = try key.customerPrice.numeric("Customer Price")
+    let proceeds = try key.developerProceeds.numeric("Developer Proceeds")
+    let units = try sum.units.numeric("Units")
+    try writer.row { (writer) throws(PostgresError) in
+      try writer.int(reportId)
+      try writer.int(Int64(key.day.number))
+      for text in [key.sku, key.parent, key.type, key.country, key.customerCurrency, key.proceedsCurrency] {
+        try writer.text(text.text)
+      }
+      try writer.numeric(price)
+      try writer.numeric(proceeds)
+      try writer.int(Int64(key.sign))
+      try writer.bool(key.isRenewal)
+      try writer.numeric(units)
+      try writer.int(Int64(sum.rows))
+    }
+  }
+}
+
+/// Rows of `connect_settlements`.
+enum ConnectSettlementRows {
+  private static let columns = [
+    "report_id", "transaction_day", "settlement_day", "sku", "country", "currency", "partner_share", "quantity",
+    "extended_share",
+  ]
+
+  /// As `ConnectSalesRows.read`. Apple has summed these rows already.
+  static func read(
+    _ bytes: [UInt8], of report: ConnectReport, reportId: Int64, on connection: borrowing BlockingConnection
+  ) throws -> (rows: Int, notes: [String]) {
+    guard let period = FiscalCalendar.period(named: report.name) else {
+      throw ReportProblem("\(report.name) is no fiscal period")
+    }
+    var rows = 0
+    let table = try PostgresIdentifier("night_audit", "connect_settlements")
+    try connection.copyIn(into: table, columns: columns) { writer in
+      rows = try FinanceReport.read(bytes, period: period) { try write($0, reportId, &writer) }.rows
+    }
+    return (rows, [])
+  }
+
+  private static func write(_ row: SettlementRow, _ reportId: Int64, _ writer: inout CopyWriter) throws {
+    let share = try row.partnerShare.numeric("Partner Share")
+    let quantity = try row.quantity.numeric("Quantity")
+    let extended = try row.extendedShare.numeric("Extended Partner Share")
+    try writer.row { (writer) throws(PostgresError) in
+      try writer.int(reportId)
+      try writer.int(row.transactionDay.map { Int64($0.number) })
+      try writer.int(row.settlementDay.map { Int64($0.number) })
+      for text in [row.sku, row.country, row.currency] { try writer.text(text.text) }
+      try writer.numeric(share)
+      try writer.numeric(quantity)
+      try writer.numeric(extended)
+    }
+  }
+}

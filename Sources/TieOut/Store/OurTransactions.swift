@@ -1,0 +1,94 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import Streams
+
+/// Our side of the tie-out, read from `night_audit.transactions`.
+enum OurTransactions {
+  /// One transaction with what only the tie-out asks about.
+  struct Row {
+    var bundleId: String?
+    var record: TransactionRecord
+    var storefront: String?
+    var isClaimed: Bool
+    /// The revocation that was taken back since.
+    var withdrawn: Instant?
+  }
+
+  /// Upgrades are looked for among subscriptions as old as the longest there are.
+  private static let longestSubscription = Span.days(400)
+
+  /// Production transactions that count in these days, or are evidence about them, in the byte order of their products.
+  static func query(_ days: ReportDays) throws(PostgresError) -> String {
+    let start = try PostgresLiteral.timestamp(days.start.microseconds)
+    let end = try PostgresLiteral.timestamp(days.end.microseconds)
+    let oldest = try PostgresLiteral.timestamp((days.start - longestSubscription).microseconds)
+    // What was revoked and is not any more is only in the evidence.
+    return """
+      SELECT t.product_id, t.transaction_id, t.bundle_id, t.original_transaction_id, t.quantity, t.purchased_at,
+        t.original_purchased_at, t.expires_at, t.revoked_at, t.revocation_percentage, t.revocation_type,
+        t.revocation_withdrawn_at, t.price_milliunits, t.currency, t.ownership, t.is_renewal, t.has_offer,
+        t.is_upgraded, t.storefront,
+        EXISTS (SELECT 1 FROM night_audit.claims c
+          WHERE c.transaction_id = t.transaction_id AND c.environment = t.environment) AS is_claimed,
+        CASE WHEN t.revocation_withdrawn_at IS NOT NULL THEN
+          (SELECT max(e.revoked_at) FROM night_audit.evidence e
+           WHERE e.transaction_id = t.transaction_id AND e.environment = t.environment) END AS withdrawn
+      FROM night_audit.transactions t
+      WHERE t.environment = 'Production' AND (
+        t.purchased_at >= \(start) AND t.purchased_at < \(end) OR t.revoked_at >= \(start) AND t.revoked_at < \(end)
+        OR t.revocation_withdrawn_at >= \(start)
+        OR t.is_upgraded AND t.purchased_at >= \(oldest) AND t.purchased_at < \(end))
+      ORDER BY t.product_id, t.transaction_id
+      """
+  }
+
+  /// The row in the reader.
+  static func row(_ row: borrowing CopyReader) throws(PostgresError) -> Row {
+    var contents = TransactionRecord.Contents(
+      environment: .production, transactionId: try row.id(1), productId: try row.id(0))
+    contents.originalTransactionId = try row.optionalId(3)
+    contents.quantity = try row.optionalInt32(4)
+    contents.purchaseDate = try row.optionalInstant(5)
+    contents.originalPurchaseDate = try row.optionalInstant(6)
+    contents.expiresDate = try row.optionalInstant(7)
+    if let date = try row.optionalInstant(8) {
+      contents.revocation = Revocation(
+        date: date, percentage: try row.optionalInt32(9), type: try row.optionalText(10))
+    }
+    contents.revocationWithdrawnDate = try row.optionalInstant(11)
+    contents.priceMilliunits = try row.optionalInt64(12)
+    contents.currency = try row.optionalText(13)
+    contents.ownership = try row.word(14, of: Vocabularies.ownership)
+    contents.isRenewal = try row.optionalBool(15)
+    contents.hasOffer = try row.optionalBool(16)
+    contents.isUpgraded = try row.optionalBool(17)
+    return Row(
+      bundleId: try row.optionalText(2), record: TransactionRecord(contents), storefront: try row.optionalText(18),
+      isClaimed: try row.bool(19), withdrawn: try row.optionalInstant(20))
+  }
+
+  /// Whether we know of anything that Apple should count on these days.
+  static func hasUnits(
+    in days: ReportDays, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Bool {
+    try connection.execute(
+      """
+      SELECT EXISTS (SELECT 1 FROM night_audit.transactions
+        WHERE environment = 'Production' AND ownership IS DISTINCT FROM 'FAMILY_SHARED'
+          AND (purchased_at >= $1 AND purchased_at < $2 OR revoked_at >= $1 AND revoked_at < $2))
+      """, [.timestamp(days.start.microseconds), .timestamp(days.end.microseconds)]
+    ).single().bool(0)
+  }
+
+  /// Every product that a production transaction ever had, by bundle id; empty for transactions that name no app.
+  static func products(on connection: borrowing BlockingConnection) throws(PostgresError) -> [String: Set<Identifier>] {
+    let rows = try connection.execute(
+      """
+      SELECT DISTINCT coalesce(bundle_id, ''), product_id FROM night_audit.transactions WHERE environment = 'Production'
+      """)
+    var products: [String: Set<Identifier>] = [:]
+    for row in rows { products[try row.text(0), default: []].insert(Identifier(try row.text(1))) }
+    return products
+  }
+}

@@ -1,0 +1,171 @@
+import AppStore
+import Logging
+import Postgres
+import Reconciliation
+
+/// Asks Apple for the reports that are due, one after the other, and stores each answer as soon as it is here.
+struct ReportDownloads {
+  /// After so many questions in a row that nothing came back from, the rest waits for the next night.
+  private static let patience = 3
+
+  let settings: TieOutSettings
+  let connect: TieOutSettings.Connect
+  let client: ConnectClient
+  let session: PostgresSession
+  let asOf: Instant
+  let logger: Logger
+  let isStopped: @Sendable () -> Bool
+
+  private final class Progress {
+    var problems: [String] = []
+    var silent = 0
+    var requests = 0
+    /// Nothing more is asked.
+    var isOver = false
+    /// Reports of that kind are refused alike.
+    var refused: Set<String> = []
+  }
+
+  /// - Parameter year: also the monthly reports of this calendar year.
+  /// - Returns: sentences about what could not be fetched.
+  func run(year: Int?) async throws -> [String] {
+    let progress = Progress()
+    let today = settings.zone.day(of: asOf)
+    let vendors = connect.vendors
+    let (days, finance, months) = try await session.withConnection { connection in
+      (
+        try ConnectReportTable.states(.sales, frequency: SalesFrequency.daily.rawValue, on: connection),
+        try [ConnectReport.Kind.detail, .financial].map {
+          ($0, try ConnectReportTable.states($0, frequency: "", on: connection))
+        },
+        try ConnectReportTable.states(.sales, frequency: SalesFrequency.monthly.rawValue, on: connection)
+      )
+    }
+    for vendor in vendors {
+      let states = Self.states(of: vendor, days) { ReportDay($0) }
+      for day in AskingPlan.days(today: today, trailing: settings.trailingDays, states: states) {
+        try await ask(.sales, vendor, .daily, day...day, progress)
+      }
+      for (kind, known) in finance {
+        let states = Self.states(of: vendor, known) { FiscalCalendar.period(named: $0) }
+        for period in AskingPlan.periods(today: today, states: states) {
+          try await ask(finance: kind, vendor, period, progress)
+        }
+      }
+      if let year {
+        let states = Self.states(of: vendor, months) { $0 }
+        for days in Self.months(of: year, before: today) {
+          let state = states[SalesFrequency.monthly.name(of: days)]
+          if state.map(\.isOpen) ?? true { try await ask(.sales, vendor, .monthly, days, progress) }
+        }
+      }
+    }
+    logger.info("asked for reports", metadata: ["requests": "\(progress.requests)"])
+    return progress.problems
+  }
+
+  /// The months of a year that have ended.
+  static func months(of year: Int, before today: ReportDay) -> [ClosedRange<ReportDay>] {
+    (1...12).compactMap { month in
+      ReportDay(year: year, month: month, day: 1).map { first in
+        first...first.advanced(by: ReportDay.days(of: month, in: year) - 1)
+      }
+    }.filter { $0.upperBound < today }
+  }
+
+  private static func states<Name: Hashable>(
+    of vendor: String, _ known: [String: [String: DownloadState]], _ name: (String) -> Name?
+  ) -> [Name: DownloadState] {
+    var states: [Name: DownloadState] = [:]
+    for (text, byVendor) in known {
+      if let key = name(text), let state = byVendor[vendor] { states[key] = state }
+    }
+    return states
+  }
+
+  private func ask(
+    _ kind: ConnectReport.Kind, _ vendor: String, _ frequency: SalesFrequency, _ days: ClosedRange<ReportDay>,
+    _ progress: Progress
+  ) async throws {
+    let report = ConnectReport(
+      vendor: vendor, kind: kind, frequency: frequency.rawValue, name: frequency.name(of: days), source: .api)
+    let query = ConnectQuery(
+      vendor: vendor, kind: .sales(frequency: frequency.rawValue, version: connect.salesVersion),
+      reportDate: report.name)
+    try await ask(query, report, progress, days: days)
+  }
+
+  private func ask(
+    finance kind: ConnectReport.Kind, _ vendor: String, _ period: FiscalPeriod, _ progress: Progress
+  ) async throws {
+    let report = ConnectReport(vendor: vendor, kind: kind, name: period.description, source: .api)
+    // All regions in one file, which exists when those of all currencies do.
+    let region = kind == .detail ? "Z1" : "ZZ"
+    let query = ConnectQuery(
+      vendor: vendor, kind: .finance(type: kind.rawValue, region: region), reportDate: period.description)
+    try await ask(query, report, progress, days: nil)
+  }
+
+  /// - Parameter days: of sales reports.
+  private func ask(
+    _ query: ConnectQuery, _ report: ConnectReport, _ progress: Progress, days: ClosedRange<ReportDay>?
+  ) async throws {
+    let family = report.kind == .sales ? "sales" : "finance"
+    if progress.isOver || progress.refused.contains(family) || isStopped() { return }
+    let answer = try await client.download(query)
+    progress.requests += answer.requests
+    for warning in answer.warnings { logger.warning("\(warning)") }
+    var report = report
+    report.httpStatus = answer.httpStatus
+    let name = "\(report.kind.rawValue) \(report.name) of vendor \(report.vendor)"
+    if case .unanswered = answer.outcome {} else { progress.silent = 0 }
+    switch answer.outcome {
+    case .file(let file):
+      report.version = file.version
+      report.fileName = file.name
+      let asked = report
+      let asOf = asOf
+      let stored = try await session.withConnection {
+        try ConnectReportTable.store(file.bytes, as: asked, asOf: asOf, on: $0)
+      }
+      if let problem = stored.problem { logger.warning("\(name) cannot be read: \(problem)") }
+      for note in stored.notes { logger.notice("\(note)", metadata: ["report": "\(name)"]) }
+    case .noSales: try await storeNoSales(report, days: days)
+    case .notYet: try await store(report, .pending)
+    case .gone: try await store(report, .gone)
+    case .otherVersion(let version):
+      report.detail = version.map { "Apple demands version \($0)" } ?? "Apple demands another version"
+      try await store(report, .drift)
+      progress.problems.append("\(name): \(report.detail ?? ""); see appStoreConnect.salesVersion")
+    case .refused(let refusal):
+      progress.problems.append("\(refusal)")
+      switch refusal {
+      case .token, .agreements, .notAcceptable: progress.isOver = true
+      case .role: progress.refused.insert(family)
+      case .parameters: break
+      }
+    case .unanswered(let silence):
+      progress.problems.append("\(name): no answer (\(silence.detail))")
+      progress.silent += 1
+      if silence.reason == .rateLimited || progress.silent >= Self.patience { progress.isOver = true }
+    }
+  }
+
+  private func store(_ report: ConnectReport, _ state: DownloadState) async throws {
+    let asOf = asOf
+    try await session.withConnection { try ConnectReportTable.store(report, state: state, asOf: asOf, on: $0) }
+  }
+
+  private func storeNoSales(_ report: ConnectReport, days: ClosedRange<ReportDay>?) async throws {
+    // Of a fiscal period it may mean that nothing is settled yet.
+    guard let days else { return try await store(report, .unknown) }
+    let (asOf, span) = (asOf, ReportDays(days, in: settings.zone))
+    try await session.withConnection { connection in
+      let first = try ConnectReportTable.firstNoSales(report, on: connection)
+      let state = DownloadState.noSales(
+        hasOwnUnits: try OurTransactions.hasUnits(in: span, on: connection),
+        daysSinceFirst: first.map { Int((asOf - $0).wholeDays) })
+      try ConnectReportTable.store(report, state: state, asOf: asOf, on: connection)
+    }
+  }
+}

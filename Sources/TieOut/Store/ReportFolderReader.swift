@@ -1,0 +1,114 @@
+import Foundation
+import Gzip
+import Logging
+import Postgres
+import Reconciliation
+
+/// Reads the files that somebody drops into `tieOut.folder`: sales reports by Apple's names, finance reports and
+/// `payments.csv` by their first line.
+struct ReportFolderReader {
+  /// The largest file that is taken into memory; compressed, two million rows are a tenth of it.
+  private static let largestFile = 256 << 20
+
+  let directory: String
+  /// The vendor of a finance report whose name does not say it; nil: nobody knows.
+  let onlyVendor: String?
+  let asOf: Instant
+  let logger: Logger
+
+  struct Result {
+    var payments: [Payment] = []
+    /// Sentences about files that could not be used.
+    var problems: [String] = []
+  }
+
+  /// Stores what is new. Files are read in the order of their names, so that the same folder gives the same tables.
+  func read(on connection: borrowing BlockingConnection) throws -> Result {
+    var result = Result()
+    let names: [String]
+    do {
+      names = try FileManager.default.contentsOfDirectory(atPath: directory).filter { !$0.hasPrefix(".") }.sorted()
+    } catch {
+      result.problems.append("the folder \(directory) of tieOut.folder cannot be read")
+      return result
+    }
+    let known = try ConnectReportTable.digests(of: .folder, on: connection)
+    for name in names { try read(name, known: known, &result, on: connection) }
+    return result
+  }
+
+  private func read(
+    _ name: String, known: Set<String>, _ result: inout Result, on connection: borrowing BlockingConnection
+  ) throws {
+    let path = directory + "/" + name
+    let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+    guard attributes?[.type] as? FileAttributeType == .typeRegular else { return }
+    guard (attributes?[.size] as? Int ?? 0) <= Self.largestFile,
+      let data = FileManager.default.contents(atPath: path)
+    else {
+      result.problems.append("\(name): cannot be read, or is larger than \(Self.largestFile >> 20) MiB")
+      return
+    }
+    let bytes = [UInt8](data)
+    let firstLine = Self.firstLine(bytes)
+    if Payment.isHeader(firstLine) {
+      do { result.payments += try Payment.read(bytes) } catch { result.problems.append("\(name): \(error)") }
+      return
+    }
+    guard let report = report(named: name, firstLine: firstLine, bytes, &result) else { return }
+    // What was read from this folder before and counts no more is history: it does not become the newest again.
+    if known.contains(ConnectReportTable.digest(bytes)) { return }
+    let stored = try ConnectReportTable.store(bytes, as: report, asOf: asOf, on: connection)
+    if let problem = stored.problem {
+      logger.warning("a report cannot be read", metadata: ["file": "\(name)", "problem": "\(problem)"])
+    }
+    for note in stored.notes { logger.notice("\(note)", metadata: ["file": "\(name)"]) }
+  }
+
+  private func report(
+    named name: String, firstLine: String, _ bytes: [UInt8], _ result: inout Result
+  ) -> ConnectReport? {
+    if let file = ReportFileName(name) {
+      return ConnectReport(
+        vendor: file.vendor, kind: .sales, frequency: file.frequency.rawValue, name: file.frequency.name(of: file.days),
+        source: .folder, fileName: name)
+    }
+    if let kind = FinanceReport.kind(ofFirstLine: firstLine) {
+      guard let vendor = ReportFileName.vendor(ofFinanceFile: name) ?? onlyVendor else {
+        result.problems.append(
+          "\(name): whose report is it? Let its name begin with the vendor number and an underscore")
+        return nil
+      }
+      do {
+        // Once for its dates: they say which period it is of.
+        let reading = try FinanceReport.read(bytes, period: nil) { _ in }
+        guard let first = reading.first, let period = FiscalCalendar.period(containing: first) else {
+          result.problems.append("\(name): has no dates of a fiscal period")
+          return nil
+        }
+        return ConnectReport(
+          vendor: vendor, kind: .init(kind), name: period.description, source: .folder, fileName: name)
+      } catch {
+        result.problems.append("\(name): \(error)")
+        return nil
+      }
+    }
+    if SalesReport.isHeader(firstLine) {
+      result.problems.append("\(name): is a sales report without Apple's name, such as S_D_80012345_20261119.txt.gz")
+    }
+    return nil
+  }
+
+  private struct Enough: Error {}
+
+  private static func firstLine(_ bytes: [UInt8]) -> String {
+    var first = ""
+    do {
+      try ReportLines.read(bytes) { line, _ in
+        first = String(decoding: line, as: UTF8.self)
+        throw Enough()
+      }
+    } catch {}
+    return first
+  }
+}

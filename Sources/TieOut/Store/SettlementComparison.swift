@@ -1,0 +1,132 @@
+import Postgres
+import Reconciliation
+import Streams
+
+/// Compares proceeds of sales reports with finance reports, product by product.
+enum SettlementComparison {
+  /// Periods older than this stay as they were last told.
+  private static let longestLook = 200
+
+  struct Result {
+    var periods: [TieOutTable.Period] = []
+    /// The periods that were compared anew, whether or not there is anything of them.
+    var names: [String] = []
+    var movedUnits = Millionths.zero
+    /// Settled per period and currency, by FINANCE_DETAIL.
+    var settled: [ProceedsSettlement.Key: Millionths] = [:]
+  }
+
+  private struct Key: Hashable, Comparable {
+    var sku: Identifier
+    var country: Identifier
+    var currency: Identifier
+    var sign: Int32
+
+    static func < (left: Key, right: Key) -> Bool {
+      (left.sku, left.country, left.currency, left.sign) < (right.sku, right.country, right.currency, right.sign)
+    }
+  }
+
+  /// - Parameters:
+  ///   - sales: reads the sales reports.
+  ///   - finance: reads the finance reports.
+  ///   - hasSales: whether every day of a period has a sales report that stands.
+  static func run(
+    today: ReportDay, sales: borrowing BlockingConnection, finance: borrowing BlockingConnection,
+    hasSales: (FiscalPeriod) -> Bool
+  ) throws -> Result {
+    let periods = FiscalCalendar.periods.filter { $0.last < today && today.number - $0.last.number <= longestLook }
+    guard let first = periods.first else { return Result() }
+    let reported = try reported(on: sales)
+    var settlement = ProceedsSettlement(today: today)
+    var sold = try sales.copyOut(
+      """
+      SELECT s.sku, s.country, s.proceeds_currency, s.sign, s.day, s.developer_proceeds, sum(s.units)
+      FROM night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id)
+      WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND s.developer_proceeds <> 0
+        AND s.sign <> 0 AND s.day >= \(first.first.number)
+      GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
+      """)
+    var settled = try finance.copyOut(
+      """
+      SELECT s.sku, s.country, s.currency, sign(s.quantity)::int AS sign, s.transaction_day, s.partner_share, r.name,
+        sum(s.quantity), sum(s.extended_share)
+      FROM night_audit.connect_settlements s JOIN night_audit.connect_reports_current r USING (report_id)
+      WHERE r.kind = 'FINANCE_DETAIL' AND r.state = 'reported'
+        AND r.name >= \(try PostgresLiteral.text(first.description))
+      GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
+      """)
+    var (hasSold, hasSettled) = (try sold.advance(), try settled.advance())
+    while hasSold || hasSettled {
+      let keys = [hasSold ? try key(sold) : nil, hasSettled ? try key(settled) : nil].compactMap(\.self)
+      guard let key = keys.min() else { break }
+      var sides = SettlementSides(currency: key.currency)
+      while hasSold, try self.key(sold) == key {
+        sides.sold.append(
+          .init(
+            day: ReportDay(number: Int(try sold.int32(4))), units: try Millionths(sold.numeric(6)),
+            share: try Millionths(sold.numeric(5))))
+        hasSold = try sold.advance()
+      }
+      while hasSettled, try self.key(settled) == key {
+        if let period = FiscalCalendar.period(named: try settled.text(6)) {
+          sides.settled.append(
+            .init(
+              period: period, transactionDay: ReportDay(number: Int(try settled.int32(4))),
+              units: try Millionths(settled.numeric(7)), share: try Millionths(settled.numeric(5)),
+              extended: try Millionths(settled.numeric(8))))
+        }
+        hasSettled = try settled.advance()
+      }
+      settlement.add(sides)
+    }
+    var result = Result(names: periods.map(\.description), movedUnits: settlement.movedUnits)
+    for (key, line) in settlement.lines.sorted(by: { $0.key < $1.key }) where reported.contains(key.period.description)
+    {
+      result.settled[key] = line.settled
+      result.periods.append(
+        .init(name: key.period.description, currency: key.currency, line: line, hasSales: hasSales(key.period)))
+    }
+    return result
+  }
+
+  /// Periods whose FINANCE_DETAIL is here.
+  private static func reported(on connection: borrowing BlockingConnection) throws(PostgresError) -> Set<String> {
+    let states = try ConnectReportTable.states(.detail, frequency: "", on: connection)
+    return Set(states.filter { !$0.value.isEmpty && $0.value.values.allSatisfy(\.isSettled) }.keys)
+  }
+
+  private static func key(_ row: borrowing CopyReader) throws(PostgresError) -> Key {
+    Key(sku: try row.id(0), country: try row.id(1), currency: try row.id(2), sign: try row.int32(3))
+  }
+
+  /// Where Apple's two kinds of finance report differ, as sentences.
+  static func crossChecks(on connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {
+    let rows = try connection.execute(
+      """
+      WITH sums AS (
+        SELECT r.name, r.vendor, r.kind, s.currency, sum(s.extended_share) AS earned
+        FROM night_audit.connect_settlements s JOIN night_audit.connect_reports_current r USING (report_id)
+        WHERE r.state = 'reported' GROUP BY 1, 2, 3, 4),
+      both_kinds AS (
+        SELECT name, vendor FROM night_audit.connect_reports_current
+        WHERE kind IN ('FINANCIAL', 'FINANCE_DETAIL') AND state = 'reported'
+        GROUP BY 1, 2 HAVING count(*) = 2)
+      SELECT name, vendor, currency, coalesce(d.earned, 0)::text, coalesce(f.earned, 0)::text
+      FROM (SELECT * FROM sums WHERE kind = 'FINANCE_DETAIL') d
+      FULL JOIN (SELECT * FROM sums WHERE kind = 'FINANCIAL') f USING (name, vendor, currency)
+      JOIN both_kinds USING (name, vendor)
+      WHERE coalesce(d.earned, 0) <> coalesce(f.earned, 0)
+      ORDER BY name COLLATE "C", vendor COLLATE "C", currency COLLATE "C"
+      """)
+    var problems: [String] = []
+    for row in rows {
+      problems.append(
+        """
+        finance reports of \(try row.text(0)), vendor \(try row.text(1)): FINANCE_DETAIL makes \(try row.text(3)) \
+        \(try row.text(2)), FINANCIAL \(try row.text(4))
+        """)
+    }
+    return problems
+  }
+}

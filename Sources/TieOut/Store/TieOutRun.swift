@@ -1,0 +1,246 @@
+import AppStore
+import AuditStore
+import Foundation
+import Logging
+import Postgres
+import Reconciliation
+import Run
+
+/// What a tie-out has come to.
+package struct TieOutOutcome: Sendable {
+  package var record: TieOutTable.Record
+  package var totals: TieOutTotals
+  package var periods: [TieOutTable.Period]
+  /// Names of products, where the shop has a relation for them.
+  package var names: [Identifier: String]
+
+  package var isComplete: Bool { record.isComplete }
+}
+
+/// The tie-out's shell: fetches reports, compares, stores the result. Every decision is made elsewhere.
+///
+/// Whatever goes wrong here makes the tie-out incomplete and nothing else: reports are hours to weeks late by nature.
+package struct TieOutRun: Sendable {
+  /// Apple changes reports of days that ended more recently.
+  private static let youngFor = Span.hours(48)
+  /// Days before the first one that is printed: refunds are looked for as far.
+  private static let margin = 8
+  /// A finance report that is not there so many days after its period is late.
+  private static let financeDue = 14
+
+  let settings: TieOutSettings
+  let databaseURL: String
+  let salesURL: String
+  let asOf: Instant
+  let logger: Logger
+  let isStopped: @Sendable () -> Bool
+
+  package init(
+    settings: TieOutSettings, databaseURL: String, salesURL: String, asOf: Instant, logger: Logger,
+    isStopped: @escaping @Sendable () -> Bool
+  ) {
+    self.settings = settings
+    self.databaseURL = databaseURL
+    self.salesURL = salesURL
+    self.asOf = asOf
+    self.logger = logger
+    self.isStopped = isStopped
+  }
+
+  /// Fetches and compares.
+  /// - Parameters:
+  ///   - mayFetch: whether Apple is asked; what lies in the folder is read all the same.
+  ///   - year: also fetches the monthly reports of this calendar year.
+  package func run(mayFetch: Bool, year: Int? = nil) async throws -> TieOutOutcome {
+    let session = try await PostgresSession.connect(databaseURL, applicationName: "night-audit tie-out")
+    try await session.withConnection { try Migrator.requireCurrent($0) }
+    var problems: [String] = []
+    var payments: [Payment] = []
+    if let folder = settings.folder {
+      let vendors = settings.connect?.vendors ?? []
+      let reader = ReportFolderReader(
+        directory: folder, onlyVendor: vendors.count == 1 ? vendors[0] : nil, asOf: asOf, logger: logger)
+      let found = try await session.withConnection { try reader.read(on: $0) }
+      problems += found.problems
+      payments = found.payments
+    }
+    if mayFetch, let connect = settings.connect { problems += try await fetch(connect, year: year, session) }
+    if let keepRaw = settings.keepRaw {
+      let oldest = asOf - keepRaw
+      try await session.withConnection { try ConnectReportTable.dropRaw(before: oldest, on: $0) }
+    }
+    await session.close()
+    let (found, paid) = (problems, payments)
+    return try await withBlockingThread { try compare($0, problems: found, payments: paid) }
+  }
+
+  private func fetch(
+    _ connect: TieOutSettings.Connect, year: Int?, _ session: PostgresSession
+  ) async throws -> [String] {
+    // A report of two million rows is some 40 MiB compressed; several times that comes when somebody inflates it on the way.
+    let transport = HTTPTransport(
+      timeout: max(settings.timeout, .minutes(5)), concurrency: 1, inflates: false, maximumBodyBytes: 1 << 30)
+    do {
+      let client = try ConnectClient(
+        transport: transport, url: connect.url, credentials: connect.credentials, version: Version.current,
+        now: { Instant.now }
+      ) { span throws(CancellationError) in
+        do { try await Task.sleep(for: .microseconds(span.microseconds)) } catch { throw CancellationError() }
+      }
+      let downloads = ReportDownloads(
+        settings: settings, connect: connect, client: client, session: session, asOf: asOf, logger: logger,
+        isStopped: isStopped)
+      let problems = try await downloads.run(year: year)
+      await transport.shutdown()
+      return problems
+    } catch {
+      await transport.shutdown()
+      throw error
+    }
+  }
+
+  // MARK: - Comparing
+
+  private func compare(_ scope: BlockingScope, problems: [String], payments: [Payment]) throws -> TieOutOutcome {
+    let reading = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
+    let other = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
+    let sales = try scope.connect(salesURL, applicationName: "night-audit tie-out", profile: .salesReader)
+    let writing = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
+    let today = settings.zone.day(of: asOf)
+    let window = ReportWindow(
+      today: today, margin: Self.margin, states: try ConnectReportTable.states(.sales, frequency: "DAILY", on: reading),
+      vendors: settings.connect?.vendors ?? [])
+    let days = ReportDays(window.days, in: settings.zone)
+    let coverage = DayCoverage(days: window.days, printed: window.printed) { day in
+      if !window.isSettled(day) { return .missing }
+      return days.end(of: day) + Self.youngFor > asOf ? .young : .final
+    }
+    let belongings = try belongings(window, reading: reading, sales: sales)
+    let units = UnitsComparison(settings: settings, coverage: coverage, days: days, scope: belongings)
+    let settlement = try SettlementComparison.run(today: today, sales: reading, finance: other) { period in
+      (period.first...period.last).allSatisfy(window.isSettled)
+    }
+    var reasons = problems
+    reasons += window.reasons { coverage[$0] == .missing && days.end(of: $0) + Self.youngFor <= asOf }
+    reasons += belongings.ambiguous.map {
+      "two apps sell the product \($0) and are compared together; set app.<name>.sku of each to tell them apart"
+    }
+    reasons += try financeReasons(today, on: reading)
+    reasons += try SettlementComparison.crossChecks(on: reading)
+    for payment in payments.sorted(by: { ($0.period, $0.currency) < ($1.period, $1.currency) }) {
+      reasons += payment.problems(earned: settlement.settled[.init(period: payment.period, currency: payment.currency)])
+    }
+    let names = try ProductNames.read(schema: settings.salesSchema, on: sales)
+    return try writing.transaction { writing in
+      var seen = UnitsComparison.Seen()
+      try TieOutTable.replace(window.printed, on: writing) { append in
+        seen = try units.run(apple: reading, ours: other, shop: sales, append: append)
+      }
+      try TieOutTable.replace(settlement.periods, of: settlement.names, on: writing)
+      let record = TieOutTable.Record(
+        asOf: asOf, days: window.printed, incompleteReasons: reasons.uniqued(), notes: notes(seen, settlement))
+      try TieOutTable.insert(record, on: writing)
+      return TieOutOutcome(record: record, totals: seen.totals, periods: settlement.periods, names: names)
+    }
+  }
+
+  /// Whose product is whose, from orders, transactions and reports.
+  private func belongings(
+    _ window: ReportWindow, reading: borrowing BlockingConnection, sales: borrowing BlockingConnection
+  ) throws -> Scope {
+    var known = try OurTransactions.products(on: reading)
+    var reported: Set<Scope.Product> = []
+    let rows = try reading.execute(
+      """
+      SELECT DISTINCT s.parent, s.sku FROM night_audit.connect_sales s
+      JOIN night_audit.connect_reports_current r USING (report_id)
+      WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND s.parent <> ''
+        AND s.day BETWEEN $1 AND $2
+      """, [.int(Int64(window.days.lowerBound.number)), .int(Int64(window.days.upperBound.number))])
+    for row in rows {
+      reported.insert(
+        Scope.Product(parent: Identifier(try row.text(0)), productId: Identifier(try row.text(1))))
+    }
+    // Only for what no transaction settles: orders may be many.
+    let settled = known.values.reduce(into: Set()) { $0.formUnion($1) }
+    let open = Set(reported.map(\.productId)).subtracting(settled).sorted().map { Optional($0.text) }
+    if !open.isEmpty {
+      let orders = try sales.execute(
+        """
+        SELECT DISTINCT coalesce(bundle_id::text, ''), product_id::text
+        FROM \(try PostgresIdentifier(settings.salesSchema, "orders").sql) WHERE product_id::text = ANY ($1::text[])
+        """, [.textArray(open)])
+      for row in orders { known[try row.text(0), default: []].insert(Identifier(try row.text(1))) }
+    }
+    // Rows that name no app are those of the only one.
+    if settings.apps.count == 1, let unnamed = known.removeValue(forKey: "") {
+      known[settings.apps[0].bundleId, default: []].formUnion(unnamed)
+    }
+    return Scope(apps: settings.apps, known: known, reported: reported)
+  }
+
+  /// Finance reports that should be here by now.
+  private func financeReasons(
+    _ today: ReportDay, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [String] {
+    guard settings.connect != nil else { return [] }
+    var reasons: [String] = []
+    for kind in [ConnectReport.Kind.detail, .financial] {
+      let states = try ConnectReportTable.states(kind, frequency: "", on: connection)
+      for period in FiscalCalendar.periods {
+        let age = today.number - period.last.number
+        guard (Self.financeDue...70).contains(age) else { continue }
+        for vendor in settings.connect?.vendors ?? [] {
+          let state = states[period.description]?[vendor]
+          guard state.map(\.isOpen) ?? true else { continue }
+          reasons.append(
+            "no \(kind.rawValue) of fiscal period \(period), vendor \(vendor) (\(state?.rawValue ?? "never asked"))")
+        }
+      }
+    }
+    return reasons
+  }
+
+  /// What is worth knowing and makes nothing incomplete.
+  private func notes(_ seen: UnitsComparison.Seen, _ settlement: SettlementComparison.Result) -> [String] {
+    var notes: [String] = []
+    if !seen.lags.isEmpty {
+      let lags = seen.lags.sorted { $0.key < $1.key }.map { "\($0.key) days: \($0.value)" }
+      notes.append("Units that both count, by how many days Apple's day is after ours: " + lags.joined(separator: ", "))
+    }
+    if seen.rowsWithoutUnits > 0 {
+      notes.append("\(seen.rowsWithoutUnits) rows without units (partial refunds) are kept apart")
+    }
+    for (type, rows) in seen.unknownTypes.sorted(by: { $0.key < $1.key }) {
+      notes.append("\(rows) rows of the unknown product type \(type) count as in-app purchases")
+    }
+    if settlement.movedUnits != .zero {
+      notes.append("\(settlement.movedUnits) settled units have the day before or after that of the sales report")
+    }
+    return notes
+  }
+}
+
+/// Names of products, from the relation `products` where the shop has one.
+package enum ProductNames {
+  package static func read(
+    schema: String, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [Identifier: String] {
+    let table = try PostgresIdentifier(schema, "products")
+    let isThere = try connection.execute("SELECT to_regclass($1) IS NOT NULL", [.text(table.sql)]).single().bool(0)
+    guard isThere else { return [:] }
+    let rows = try connection.execute(
+      "SELECT product_id::text, name::text FROM \(table.sql) WHERE product_id IS NOT NULL AND name IS NOT NULL")
+    var names: [Identifier: String] = [:]
+    for row in rows { names[Identifier(try row.text(0))] = try row.text(1) }
+    return names
+  }
+}
+
+extension Sequence<String> {
+  /// Each once, in the order in which they first come.
+  fileprivate func uniqued() -> [String] {
+    var seen: Set<String> = []
+    return filter { seen.insert($0).inserted }
+  }
+}

@@ -1,0 +1,186 @@
+import Postgres
+import Reconciliation
+import Streams
+
+/// The only reader and writer of `tie_out_rows`, `tie_out_periods` and `tie_outs`.
+package enum TieOutTable {
+  private static let keyColumns = ["level", "app", "product_id", "day", "country", "currency", "class"]
+  private static let amountColumns =
+    ["apple", "ours", "shop", "difference"] + TieOutExplanation.allCases.map(\.rawValue) + ["unexplained"]
+
+  /// Replaces the rows of these days. Must be within a transaction.
+  static func replace(
+    _ days: ClosedRange<ReportDay>, on connection: borrowing BlockingConnection,
+    _ body: (_ append: (TieOutRow) throws -> Void) throws -> Void
+  ) throws {
+    // Two at once would each delete what the other writes.
+    try connection.execute("SELECT pg_advisory_xact_lock(hashtext('night_audit.tie_out_rows'))")
+    try connection.execute(
+      "DELETE FROM night_audit.tie_out_rows WHERE day BETWEEN $1 AND $2",
+      [.text(days.lowerBound.description), .text(days.upperBound.description)])
+    try connection.copyIn(
+      into: try PostgresIdentifier("night_audit", "tie_out_rows"), columns: keyColumns + amountColumns
+    ) { writer in
+      try body { try append($0, to: &writer) }
+    }
+  }
+
+  private static func append(_ row: TieOutRow, to writer: inout CopyWriter) throws {
+    let comparison = row.comparison
+    var amounts: [Millionths?] = [row.apple, row.ours, row.shop, comparison?.difference]
+    amounts += TieOutExplanation.allCases.map { comparison?.explained[$0] }
+    amounts.append(comparison?.unexplained)
+    let numerics = try amounts.map { try $0?.numeric("a sum of \(row.productId)") }
+    try writer.row { (writer) throws(PostgresError) in
+      for text in [
+        row.level.rawValue, row.app, row.productId.text, row.day.description, row.country.text, row.currency.text,
+        row.kind.rawValue,
+      ] {
+        try writer.text(text)
+      }
+      for numeric in numerics { try writer.numeric(numeric) }
+    }
+  }
+
+  /// The rows of these days in the order of their keys, byte by byte.
+  package static func forEach(
+    _ days: ClosedRange<ReportDay>, on connection: borrowing BlockingConnection, _ body: (TieOutRow) throws -> Void
+  ) throws {
+    var reader = try connection.copyOut(
+      """
+      SELECT \((keyColumns + amountColumns).joined(separator: ", ")) FROM night_audit.tie_out_rows
+      WHERE day BETWEEN \(try PostgresLiteral.text(days.lowerBound.description))
+        AND \(try PostgresLiteral.text(days.upperBound.description))
+      ORDER BY level, app, product_id, day, country, currency, class
+      """)
+    while try reader.advance() {
+      if let row = try row(reader) { try body(row) }
+    }
+  }
+
+  private static func row(_ reader: borrowing CopyReader) throws(PostgresError) -> TieOutRow? {
+    func amount(_ column: Int) throws(PostgresError) -> Millionths? {
+      guard let numeric = try reader.optionalNumeric(column) else { return nil }
+      return try Millionths(numeric)
+    }
+    guard let level = TieOutLevel(rawValue: try reader.text(0)), let day = ReportDay(try reader.text(3)),
+      let kind = TieOutClass(rawValue: try reader.text(6))
+    else { return nil }
+    var comparison: TieOutRow.Comparison?
+    let first = keyColumns.count + 4
+    if let unexplained = try amount(first + TieOutExplanation.allCases.count) {
+      var explained = Explained()
+      for (index, explanation) in TieOutExplanation.allCases.enumerated() {
+        explained[explanation] = try amount(first + index) ?? .zero
+      }
+      comparison = .init(explained: explained, unexplained: unexplained)
+    }
+    return TieOutRow(
+      level: level, app: try reader.text(1), productId: try reader.id(2), day: day, country: try reader.id(4),
+      currency: try reader.id(5), kind: kind, apple: try amount(7), ours: try amount(8), shop: try amount(9),
+      comparison: comparison)
+  }
+
+  // MARK: - Periods
+
+  /// One row of the settlement. nil: a side of it is not told.
+  package struct Period: Hashable, Sendable {
+    package var name: String
+    package var currency: Identifier
+    package var line: ProceedsSettlement.Line
+    /// Whether every day of the period has a sales report.
+    package var hasSales: Bool
+  }
+
+  /// Replaces the rows of these periods. Must be within a transaction.
+  static func replace(
+    _ rows: [Period], of names: [String], on connection: borrowing BlockingConnection
+  ) throws {
+    try connection.execute(
+      "DELETE FROM night_audit.tie_out_periods WHERE fiscal_period = ANY ($1::text[])", [.textArray(names)])
+    for row in rows {
+      let (line, told) = (row.line, row.hasSales)
+      func value(_ amount: Millionths, _ isTold: Bool) throws -> PostgresValue {
+        .numeric(isTold ? try amount.numeric("a sum of \(row.name)") : nil)
+      }
+      try connection.execute(
+        "INSERT INTO night_audit.tie_out_periods VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        [
+          .text(row.name), .text(row.currency.text), try value(line.salesProceeds, told),
+          try value(line.openAtEnd, told), try value(line.settledFromBefore, true),
+          try value(line.neverCollected, told), try value(line.settled, true), try value(line.difference, told),
+        ])
+    }
+  }
+
+  /// All periods, the oldest first, currencies in byte order.
+  package static func periods(on connection: borrowing BlockingConnection) throws(PostgresError) -> [Period] {
+    let rows = try connection.execute(
+      """
+      SELECT fiscal_period, currency, sales_proceeds, open_at_end, settled_from_before, never_collected, settled
+      FROM night_audit.tie_out_periods ORDER BY fiscal_period, currency
+      """)
+    var periods: [Period] = []
+    for row in rows {
+      var line = ProceedsSettlement.Line()
+      func amount(_ column: Int) throws(PostgresError) -> Millionths {
+        guard let numeric = try row.optionalNumeric(column) else { return .zero }
+        return try Millionths(numeric)
+      }
+      line.salesProceeds = try amount(2)
+      line.openAtEnd = try amount(3)
+      line.settledFromBefore = try amount(4)
+      line.neverCollected = try amount(5)
+      line.settled = try amount(6)
+      periods.append(
+        Period(
+          name: try row.text(0), currency: Identifier(try row.text(1)), line: line, hasSales: try !row.isNull(2)))
+    }
+    return periods
+  }
+
+  // MARK: - Tie-outs
+
+  /// What a tie-out has come to, for those who read its rows.
+  package struct Record: Hashable, Sendable {
+    package var asOf: Instant
+    package var days: ClosedRange<ReportDay>
+    package var incompleteReasons: [String]
+    package var notes: [String]
+
+    package var isComplete: Bool { incompleteReasons.isEmpty }
+  }
+
+  static func insert(_ record: Record, on connection: borrowing BlockingConnection) throws(PostgresError) {
+    try connection.execute(
+      """
+      INSERT INTO night_audit.tie_outs (as_of, first_day, last_day, complete, incomplete_reasons, notes)
+      VALUES ($1, $2, $3, $4, $5::text[], $6::text[])
+      """,
+      [
+        .timestamp(record.asOf.microseconds), .text(record.days.lowerBound.description),
+        .text(record.days.upperBound.description), .bool(record.isComplete),
+        .textArray(record.incompleteReasons), .textArray(record.notes),
+      ])
+  }
+
+  /// The newest tie-out of an as-of that is not later; nil: there is none.
+  package static func newest(
+    asOf: Instant, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Record? {
+    let rows = try connection.execute(
+      """
+      SELECT as_of, first_day, last_day, incomplete_reasons, notes FROM night_audit.tie_outs
+      WHERE as_of <= $1 ORDER BY as_of DESC, tie_out_id DESC LIMIT 1
+      """, [.timestamp(asOf.microseconds)])
+    for row in rows {
+      guard let first = ReportDay(try row.text(1)), let last = ReportDay(try row.text(2)), first <= last else {
+        continue
+      }
+      return Record(
+        asOf: Instant(microseconds: try row.timestamp(0)), days: first...last,
+        incompleteReasons: try row.textArray(3).compactMap(\.self), notes: try row.textArray(4).compactMap(\.self))
+    }
+    return nil
+  }
+}

@@ -1,0 +1,145 @@
+import Foundation
+import Gzip
+
+/// One way for a report to be other than Apple's usual ones. What is absent stays as it is.
+struct ConnectDisturbance: Decodable, Sendable {
+  /// An error of the App Store Connect API instead of the report.
+  struct Failure: Decodable, Sendable {
+    var status: Int
+    var code: String
+    var detail: String
+  }
+
+  var failure: Failure?
+  /// `Content-Encoding`; `none` for no such header.
+  var encoding: String?
+  /// How often the text is compressed: 0, 1 or 2.
+  var compressions: Int?
+  /// The last bytes are missing.
+  var isCut: Bool?
+  /// 64 MiB of blanks in 64 KiB.
+  var isBomb: Bool?
+  var isHeaderOnly: Bool?
+  var extraColumn: String?
+  /// Columns in the opposite order.
+  var isReversed: Bool?
+  var missingColumn: String?
+  /// One space instead of nothing in each blank cell.
+  var hasBlanks: Bool?
+  /// One more tab at the end of each row.
+  var hasTrailingTab: Bool?
+  /// In the place of every product type.
+  var type: String?
+  /// The first row has no units.
+  var hasZeroUnits: Bool?
+  var hasCRLF: Bool?
+  /// FINANCE_DETAIL's sums by country below its rows.
+  var hasSecondBlock: Bool?
+  /// FINANCIAL's totals below its rows are wrong.
+  var hasBadTotals: Bool?
+  /// Any other version than this is refused.
+  var version: String?
+}
+
+/// The text of a report, before it is compressed.
+struct ConnectReportText: Sendable {
+  var preamble: [[String]] = []
+  var header: [String]
+  var rows: [[String]]
+  var footer: [[String]] = []
+  var fileName: String
+  var version: String?
+
+  /// The answer with it as Apple sends it: with an encoding that no register knows.
+  var answer: Answer { answer(ConnectDisturbance()) }
+
+  func answer(_ disturbance: ConnectDisturbance) -> Answer {
+    var text = changed(by: disturbance).lines.joined(separator: disturbance.hasCRLF == true ? "\r\n" : "\n")
+    text += disturbance.hasCRLF == true ? "\r\n" : "\n"
+    var bytes = Array(text.utf8)
+    if disturbance.isBomb == true {
+      bytes += [UInt8](repeating: UInt8(ascii: " "), count: 64 << 20)
+    }
+    for _ in 0..<(disturbance.compressions ?? 1) { bytes = Gunzip.compressed(bytes) ?? [] }
+    if disturbance.isCut == true { bytes.removeLast(min(bytes.count, 9)) }
+    var answer = Answer(body: Data(bytes), report: self)
+    answer.headers = [
+      "Content-Type": "application/a-gzip", "Content-Disposition": "attachment;filename=\(fileName)",
+      "x-reports-filename": fileName, "X-Rate-Limit": "user-hour-lim:3600;user-hour-rem:3599;",
+    ]
+    answer.headers["x-reports-download-version"] = version
+    let encoding = disturbance.encoding ?? "agzip"
+    if encoding != "none" { answer.headers["Content-Encoding"] = encoding }
+    return answer
+  }
+
+  private func changed(by disturbance: ConnectDisturbance) -> ConnectReportText {
+    var report = self
+    if let name = disturbance.missingColumn, let column = report.header.firstIndex(of: name) {
+      report.header.remove(at: column)
+      for index in report.rows.indices { report.rows[index].remove(at: column) }
+    }
+    if let name = disturbance.extraColumn {
+      report.header.append(name)
+      for index in report.rows.indices { report.rows[index].append("x") }
+    }
+    if let type = disturbance.type, let column = report.header.firstIndex(of: "Product Type Identifier") {
+      for index in report.rows.indices { report.rows[index][column] = type }
+    }
+    if disturbance.hasZeroUnits == true, let column = report.header.firstIndex(of: "Units"), !report.rows.isEmpty {
+      report.rows[0][column] = "0"
+    }
+    if disturbance.isReversed == true {
+      report.header.reverse()
+      for index in report.rows.indices { report.rows[index].reverse() }
+    }
+    if disturbance.hasBlanks == true {
+      for index in report.rows.indices { report.rows[index] = report.rows[index].map { $0.isEmpty ? " " : $0 } }
+    }
+    if disturbance.hasTrailingTab == true {
+      for index in report.rows.indices { report.rows[index].append("") }
+    }
+    if disturbance.hasSecondBlock == true { report.footer += report.sumsByCountry() }
+    if disturbance.hasBadTotals == true {
+      report.footer = report.footer.map { $0[0].hasPrefix("Total_") ? [$0[0], "424242"] : $0 }
+    }
+    if disturbance.isHeaderOnly == true {
+      report.rows = []
+      report.footer = []
+    }
+    return report
+  }
+
+  private var lines: [String] { (preamble + [header] + rows + footer).map { $0.joined(separator: "\t") } }
+
+  /// Sums of hundredths, which is what shares are written in.
+  private func sumsByCountry() -> [[String]] {
+    guard let country = header.firstIndex(of: "Country of Sale"),
+      let currency = header.firstIndex(of: "Partner Share Currency"),
+      let quantity = header.firstIndex(of: "Quantity"), let share = header.firstIndex(of: "Extended Partner Share")
+    else { return [] }
+    var sums: [[String]: (quantity: Int64, share: Int64)] = [:]
+    for row in rows {
+      let key = [row[country], row[currency]]
+      sums[key, default: (0, 0)].quantity += Int64(row[quantity]) ?? 0
+      sums[key, default: (0, 0)].share += ConnectMoney.hundredths(row[share])
+    }
+    return [["Country Of Sale", "Partner Share Currency", "Quantity", "Extended Partner Share"]]
+      + sums.sorted { $0.key.joined() < $1.key.joined() }.map { key, sum in
+        [key[0], key[1], "\(sum.quantity)", ConnectMoney.text(hundredths: sum.share)]
+      }
+  }
+}
+
+/// Amounts as reports write them, in hundredths of the major unit.
+enum ConnectMoney {
+  static func text(hundredths: Int64) -> String {
+    let (whole, rest) = hundredths.magnitude.quotientAndRemainder(dividingBy: 100)
+    return "\(hundredths < 0 ? "-" : "")\(whole).\(rest < 10 ? "0" : "")\(rest)"
+  }
+
+  static func hundredths(_ text: String) -> Int64 {
+    let digits = text.filter { $0.isNumber }
+    return (text.hasPrefix("-") ? -1 : 1) * (Int64(digits) ?? 0)
+  }
+}

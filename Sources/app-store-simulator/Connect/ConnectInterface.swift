@@ -1,0 +1,121 @@
+import Foundation
+
+/// The App Store Connect API's two reports, made from the same world as everything else: by Pacific day, refunds on their
+/// own day, settled some days after they were sold.
+struct ConnectInterface: Sendable {
+  /// What the request asks.
+  struct Query: Sendable {
+    var isSales: Bool
+    var parameters: [String: String]
+    var authorization: String?
+    var accept: String?
+
+    init?(path: String, query: [String: String], authorization: String?, accept: String?) {
+      switch path {
+      case "/v1/salesReports": isSales = true
+      case "/v1/financeReports": isSales = false
+      default: return nil
+      }
+      parameters = query
+      self.authorization = authorization
+      self.accept = accept
+    }
+
+    func value(_ name: String) -> String { parameters["filter[\(name)]"] ?? "" }
+    /// For the log and the faults.
+    var subject: String { parameters.sorted { $0.key < $1.key }.map(\.value).joined(separator: " ") }
+  }
+
+  func answer(_ query: Query, world: World, time: SimulatedClock.Reading) -> Answer {
+    let connect = world.connect
+    guard isAuthorized(query.authorization, connect) else {
+      return Self.failure(401, "NOT_AUTHORIZED", "Provide a properly configured and signed bearer token.")
+    }
+    guard query.accept == "application/a-gzip" else {
+      return Self.failure(406, "NOT_ACCEPTABLE", "The requested representation cannot be served.")
+    }
+    guard query.value("vendorNumber") == connect.vendor else {
+      return Self.failure(400, "PARAMETER_ERROR.INVALID", "Vendor number specified is invalid.")
+    }
+    return query.isSales
+      ? sales(query, world: world, time: time) : finance(query, world: world, time: time)
+  }
+
+  /// A token of a team key: ES256, for 20 minutes at most, for no app. Without any key nothing is checked.
+  private func isAuthorized(_ authorization: String?, _ connect: World.Connect) -> Bool {
+    if connect.keys.isEmpty { return authorization?.hasPrefix("Bearer ") == true }
+    return ClientToken.isTeamToken(
+      authorization: authorization, keys: connect.keys, issuerId: connect.issuerId, keyId: connect.keyId,
+      now: SimulatedClock.wall / 1_000)
+  }
+
+  static func failure(_ status: Int, _ code: String, _ detail: String) -> Answer {
+    .json(
+      ["errors": [["id": "simulated", "status": "\(status)", "code": code, "title": "Error", "detail": detail]]],
+      httpStatus: status)
+  }
+
+  private static let noSales = failure(404, "NOT_FOUND", "There were no sales for the date specified.")
+
+  // MARK: - Sales
+
+  private func sales(_ query: Query, world: World, time: SimulatedClock.Reading) -> Answer {
+    guard query.value("reportType") == "SALES", query.value("reportSubType") == "SUMMARY" else {
+      return Self.failure(400, "PARAMETER_ERROR.INVALID", "The report type is not simulated.")
+    }
+    // Any version is served; a fault demands one.
+    let version = query.value("version")
+    let name = query.value("reportDate")
+    guard let days = days(name, frequency: query.value("frequency")) else {
+      return Self.failure(400, "PARAMETER_ERROR.INVALID", "The report date is invalid.")
+    }
+    if time.isSimulated, let end = PacificCalendar.start(of: PacificCalendar.adding(1, to: days.last)) {
+      // Reports appear at 8 in the morning, and stay for a year.
+      if time.now < end + 8 * 3_600_000 {
+        return Self.failure(404, "NOT_FOUND", "The report is not available yet. Daily reports are available by 8 a.m.")
+      }
+      if time.now > end + 365 * 86_400_000 {
+        return Self.failure(410, "GONE", "The report you requested is no longer available.")
+      }
+    }
+    let rows = ConnectLedger(world: world, horizon: time.horizon).salesRows(from: days.first, to: days.last)
+    if rows.isEmpty { return Self.noSales }
+    let letter = query.value("frequency").prefix(1)
+    return ConnectReportText(
+      header: ConnectLedger.salesColumns, rows: rows,
+      fileName: "S_\(letter)_\(world.connect.vendor)_\(name.replacing("-", with: ""))_V\(version).txt.gz",
+      version: version
+    ).answer
+  }
+
+  private func days(_ name: String, frequency: String) -> (first: String, last: String)? {
+    switch frequency {
+    case "DAILY":
+      return PacificCalendar.start(of: name).map { _ in (name, name) }
+    case "MONTHLY":
+      guard PacificCalendar.start(of: name + "-01") != nil else { return nil }
+      let last = (28...31).reversed().first { PacificCalendar.start(of: "\(name)-\($0)") != nil }
+      return last.map { (name + "-01", "\(name)-\($0)") }
+    default: return nil
+    }
+  }
+
+  // MARK: - Finance
+
+  private func finance(_ query: Query, world: World, time: SimulatedClock.Reading) -> Answer {
+    let isDetail = query.value("reportType") == "FINANCE_DETAIL"
+    let name = query.value("reportDate")
+    // A wrong region is answered like a period without sales.
+    guard query.value("regionCode") == (isDetail ? "Z1" : "ZZ"), let period = PacificCalendar.period(name) else {
+      return Self.noSales
+    }
+    if time.isSimulated {
+      guard let end = PacificCalendar.start(of: period.last), time.now > end + 7 * 86_400_000 else {
+        return Self.noSales
+      }
+    }
+    let ledger = ConnectLedger(world: world, horizon: time.horizon)
+    let report = isDetail ? ledger.detail(period, name: name) : ledger.financial(period, name: name)
+    return report.rows.isEmpty ? Self.noSales : report.answer
+  }
+}

@@ -1,0 +1,64 @@
+import ArgumentParser
+import Foundation
+import NightAudit
+import Reconciliation
+import Run
+
+/// `night-audit tie-out`
+struct TieOutCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "tie-out",
+    abstract: "Compare Apple's own sales and finance reports with what is known here.",
+    discussion: """
+      Fetches reports that are due (appStoreConnect.*) or reads those in tieOut.folder, compares, stores and prints. `run` \
+      does the same every night. No order's disposition depends on it.
+
+      Examples:
+        night-audit tie-out
+        night-audit tie-out --offline --json
+        night-audit tie-out --year 2026
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  @Option(
+    name: .customLong("as-of"),
+    help: ArgumentHelp(
+      "The instant that it is made for, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"))
+  var asOf: String?
+
+  @Option(help: ArgumentHelp("What customers paid in this calendar year, per month and country.", valueName: "year"))
+  var year: Int?
+
+  @Flag(help: "Ask Apple nothing; compare what is stored and what lies in tieOut.folder.")
+  var offline = false
+
+  @Flag(help: "Print JSON.")
+  var json = false
+
+  func validate() throws {
+    if let year, !(2008...2199).contains(year) { throw ValidationError("--year must be a year such as 2026.") }
+    if let asOf, AuditOptions.instant(asOf) == nil {
+      throw ValidationError("--as-of \(asOf) is no instant; write 2026-11-20T03:00:00Z.")
+    }
+  }
+
+  func run() async throws {
+    try await common.listening { settings, night in
+      let instant = asOf.flatMap(AuditOptions.instant) ?? .now
+      guard let outcome = try await night.tieOut(asOf: instant, mayFetch: !offline, year: year) else {
+        throw ConfigurationError(
+          key: "appStoreConnect.privateKeyFile",
+          problem: "neither a key nor tieOut.folder is set: there is nothing to compare with")
+      }
+      let gross = year == nil ? nil : try await night.gross(year: year ?? 0, asOf: instant)
+      let text = TieOutText(outcome, gross: gross, year: year)
+      if json {
+        print(try text.json)
+      } else if !common.quiet || text.exitStatus != .complete {
+        print(text.table)
+      }
+      return text.exitStatus
+    }
+  }
+}

@@ -1,0 +1,183 @@
+import AppStore
+import Crypto
+import Foundation
+import Gzip
+import Reconciliation
+import TieOut
+import Testing
+
+/// The client and the reader against the simulator, with every fault that it knows of reports.
+struct ConnectSimulatorTests {
+  private static let key = P256.Signing.PrivateKey()
+  private static let now = Instant(seconds: 1_795_212_000)
+  private static let day = "2026-11-10"
+
+  /// Two purchases of 10 November in California, one of which is counted a day later, a refund, and a lost order.
+  private static var world: String {
+    get throws {
+      let pem = try #require(
+        String(
+          data: JSONSerialization.data(withJSONObject: [key.publicKey.pemRepresentation]), encoding: .utf8)?
+          .dropFirst().dropLast())
+      return """
+        {"apps":[{"bundleId":"com.example.game","sku":"GAME01"}],
+        "connect":{"vendor":"80012345","issuerId":"issuer","keyId":"KEY","publicKey":\(pem),"uncollectedPermille":0},
+        "transactions":[
+          {"transactionId":"1","environment":"Production","bundleId":"com.example.game","productId":"gems60",
+           "type":"Consumable","quantity":2,"purchaseDate":1794343600000,"price":1980,"currency":"USD","storefront":"USA",
+           "revocationDate":1794344600000},
+          {"transactionId":"2","environment":"Production","bundleId":"com.example.game","productId":"gems60",
+           "type":"Consumable","purchaseDate":1794343600000,"reportedDate":1794430000000,"price":990,"currency":"USD",
+           "storefront":"DEU"},
+          {"transactionId":"3","environment":"Production","bundleId":"com.example.game","productId":"gems60",
+           "type":"Consumable","purchaseDate":1794343600000,"price":990,"currency":"USD","storefront":"USA",
+           "isReportOnly":true},
+          {"transactionId":"4","environment":"Sandbox","bundleId":"com.example.game","productId":"gems60",
+           "type":"Consumable","purchaseDate":1794343600000,"price":990,"currency":"USD"}],
+        "receipts":[]}
+        """
+    }
+  }
+
+  private func download(
+    _ simulator: RunningSimulator, key: P256.Signing.PrivateKey = Self.key, kind: ConnectQuery.Kind? = nil,
+    name: String = Self.day
+  ) async throws -> ConnectAnswer {
+    let transport = HTTPTransport(inflates: false, maximumBodyBytes: 128 << 20)
+    let client = try ConnectClient(
+      transport: transport, url: EndpointURL("http://127.0.0.1:\(simulator.port)"),
+      credentials: ConnectCredentials(
+        issuerId: "issuer", keyId: "KEY", privateKeyPEM: Secret(key.pemRepresentation)),
+      version: "test", now: { Instant(seconds: Int64(Date().timeIntervalSince1970)) }
+    ) { _ throws(CancellationError) in }
+    let answer = try await client.download(
+      ConnectQuery(vendor: "80012345", kind: kind ?? .sales(frequency: "DAILY", version: "1_0"), reportDate: name))
+    await transport.shutdown()
+    return answer
+  }
+
+  private func rows(_ answer: ConnectAnswer) throws -> [SalesRow] {
+    guard case .file(let file) = answer.outcome else { throw RunningSimulator.Failure(description: "\(answer)") }
+    let day = try #require(ReportDay(Self.day))
+    var rows: [SalesRow] = []
+    _ = try SalesReport.read(file.bytes, days: day...day) { rows.append($0) }
+    return rows
+  }
+
+  private func force(_ simulator: RunningSimulator, _ fault: String) async throws {
+    try await simulator.control("faults", "{\"force\":[{\"path\":\"/v1/\",\"connect\":\(fault)}]}")
+  }
+
+  @Test func aDayHasWhatApplesSideSaysOfIt() async throws {
+    try await RunningSimulator.run(world: Self.world) { simulator in
+      let answer = try await download(simulator)
+      guard case .file(let file) = answer.outcome else {
+        Issue.record("\(answer)")
+        return
+      }
+      #expect(file.name == "S_D_80012345_20261110_V1_0.txt.gz" && file.version == "1_0")
+      let rows = try rows(answer)
+      // 2 bought and 1 that nobody can be asked about; 2 taken back; neither the sandbox nor the next day.
+      #expect(rows.filter { $0.units > .zero }.map(\.units).reduce(.zero, +) == Millionths(3))
+      #expect(rows.filter { $0.units < .zero }.map(\.units).reduce(.zero, +) == Millionths(-2))
+      #expect(rows.allSatisfy { $0.country == "US" && $0.parent == "GAME01" && $0.type == "IA1" })
+      #expect(try await download(simulator, name: "2026-11-09").outcome == .noSales)
+    }
+  }
+
+  @Test func aStrangersKeyIsRefused() async throws {
+    try await RunningSimulator.run(world: Self.world) { simulator in
+      let outcome = try await download(simulator, key: P256.Signing.PrivateKey()).outcome
+      #expect(outcome == .refused(.token))
+    }
+  }
+
+  @Test(arguments: [
+    #"{"encoding":"gzip"}"#, #"{"encoding":"none"}"#, #"{"compressions":0}"#, #"{"compressions":2}"#,
+    #"{"compressions":2,"encoding":"gzip"}"#, #"{"extraColumn":"New"}"#, #"{"isReversed":true}"#,
+    #"{"hasBlanks":true}"#, #"{"hasTrailingTab":true}"#, #"{"hasCRLF":true}"#,
+  ])
+  func whatIsOnlyDressedOtherwiseReadsTheSame(fault: String) async throws {
+    try await RunningSimulator.run(world: Self.world) { simulator in
+      let plain = try rows(await download(simulator))
+      try await force(simulator, fault)
+      #expect(try rows(await download(simulator)) == plain)
+    }
+  }
+
+  @Test func whatCannotBeReadIsRefused() async throws {
+    try await RunningSimulator.run(world: Self.world) { simulator in
+      try await force(simulator, #"{"missingColumn":"Units"}"#)
+      let answer = try await download(simulator)
+      #expect(throws: ReportProblem(line: 1, "the column “Units” is missing")) { try rows(answer) }
+      try await force(simulator, #"{"isCut":true}"#)
+      #expect(
+        try await download(simulator).outcome
+          == .unanswered(Silence(reason: .appleError, detail: "the compressed data end before their end")))
+      try await force(simulator, #"{"isBomb":true}"#)
+      guard case .file(let file) = try await download(simulator).outcome else {
+        Issue.record("a bomb is a file to the client")
+        return
+      }
+      #expect(throws: GunzipError.tooLong(limit: 1 << 20)) { try Gunzip.text(of: file.bytes, limit: 1 << 20) }
+    }
+  }
+
+  @Test func zerosUnknownTypesAndHeadersAloneAreWhatTheyAre() async throws {
+    try await RunningSimulator.run(world: Self.world) { simulator in
+      try await force(simulator, #"{"isHeaderOnly":true}"#)
+      #expect(try rows(await download(simulator)).isEmpty)
+      try await force(simulator, #"{"type":"IZ9"}"#)
+      #expect(try rows(await download(simulator)).allSatisfy { $0.kind == .unknown })
+      try await force(simulator, #"{"hasZeroUnits":true}"#)
+      #expect(try rows(await download(simulator)).contains { $0.units == .zero })
+    }
+  }
+
+  @Test func driftIsFollowedAndErrorsAreObeyed() async throws {
+    try await RunningSimulator.run(world: Self.world) { simulator in
+      try await force(simulator, #"{"version":"1_4"}"#)
+      let drifted = try await download(simulator)
+      #expect(drifted.requests == 2 && drifted.warnings.count == 1)
+      #expect(try !rows(drifted).isEmpty)
+      try await force(
+        simulator,
+        #"{"failure":{"status":403,"code":"FORBIDDEN.REQUIRED_AGREEMENTS_MISSING_OR_EXPIRED","detail":"x"}}"#)
+      #expect(try await download(simulator).outcome == .refused(.agreements))
+    }
+  }
+
+  /// Both kinds of finance report of one period have the same sums, and what is settled late is in the next one.
+  @Test func financeReportsAgreeWithEachOther() async throws {
+    try await RunningSimulator.run(world: Self.world) { simulator in
+      var sums: [Millionths] = []
+      for kind in [
+        ConnectQuery.Kind.finance(type: "FINANCE_DETAIL", region: "Z1"), .finance(type: "FINANCIAL", region: "ZZ"),
+      ] {
+        let answer = try await download(simulator, kind: kind, name: "2027-02")
+        guard case .file(let file) = answer.outcome else {
+          Issue.record("\(answer)")
+          return
+        }
+        var sum = Millionths.zero
+        _ = try FinanceReport.read(file.bytes, period: FiscalCalendar.period(named: "2027-02")) {
+          sum += $0.extendedShare
+        }
+        sums.append(sum)
+      }
+      #expect(sums[0] == sums[1] && sums[0] > .zero)
+      try await force(simulator, #"{"hasBadTotals":true}"#)
+      let broken = try await download(
+        simulator, kind: .finance(type: "FINANCIAL", region: "ZZ"), name: "2027-02")
+      guard case .file(let file) = broken.outcome else {
+        Issue.record("\(broken)")
+        return
+      }
+      #expect(throws: ReportProblem.self) { try FinanceReport.read(file.bytes, period: nil) { _ in } }
+      // A calendar month is no fiscal period, and a wrong region has no sales.
+      #expect(
+        try await download(simulator, kind: .finance(type: "FINANCIAL", region: "US"), name: "2027-02").outcome
+          == .noSales)
+    }
+  }
+}

@@ -1,0 +1,223 @@
+import AuditStore
+import Foundation
+import Logging
+import Postgres
+import Reconciliation
+import TestSupport
+import Testing
+
+@testable import TieOut
+
+/// The tie-out on a database, with files that somebody dropped in.
+struct TieOutRunTests {
+  /// 2026-11-20T03:00:00Z: an evening in California.
+  private static let asOf = Instant(seconds: 1_795_143_600)
+
+  private final class Shop {
+    let conninfo: String
+    let folder: String
+
+    init() async throws {
+      conninfo = try await PrivatePostgres.shared().createDatabase()
+      folder = FileManager.default.temporaryDirectory.appendingPathComponent("tie-out-\(UUID().uuidString)").path
+      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+      let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
+      try await session.withConnection { connection in
+        _ = try Migrator.migrate(connection)
+        try connection.executeScript(
+          """
+          CREATE SCHEMA sales;
+          CREATE TABLE sales.orders (order_id text, user_id text, bundle_id text, product_id text, quantity integer,
+            amount numeric, currency text, status text, transaction_id text, app_account_token text,
+            created_at timestamptz, verified_at timestamptz, updated_at timestamptz);
+          """)
+      }
+      await session.close()
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+    func drop(_ sales: SampleSales, on day: String, vendor: String = "80012345") throws {
+      let name = "S_D_\(vendor)_\(day.filter { $0 != "-" }).txt.gz"
+      try Data(gzip(sales.bytes)).write(to: URL(fileURLWithPath: folder + "/" + name))
+    }
+
+    func execute(_ sql: String) async throws {
+      let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
+      try await session.executeScript(sql)
+      await session.close()
+    }
+
+    func value(_ sql: String) async throws -> String {
+      let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
+      let text = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
+      await session.close()
+      return text ?? ""
+    }
+
+    /// One production purchase of a dollar's worth of gems, at noon in California.
+    func buy(_ id: String, on day: String, product: String = "gems60") async throws {
+      try await execute(
+        """
+        INSERT INTO night_audit.transactions (environment, transaction_id, bundle_id, product_id, quantity, purchased_at,
+          price_milliunits, currency, storefront, tells_revocation, tells_account_token, is_contradictory, channel,
+          signed_at, checked_at)
+        VALUES ('Production', '\(id)', 'com.example.game', '\(product)', 1, '\(day)T20:00:00Z', 990, 'USD', 'USA',
+          true, false, false, 'serverApi', '\(day)T20:00:00Z', '\(day)T20:00:00Z')
+        """)
+    }
+
+    func run(asOf: Instant = TieOutRunTests.asOf) async throws -> TieOutOutcome {
+      let settings = TieOutSettings(
+        connect: nil, folder: folder, zone: try #require(ReportZone("America/Los_Angeles")), trailingDays: 5,
+        keepRaw: .days(400), alertUnits: 10,
+        apps: [Scope.App(name: "game", bundleId: "com.example.game", sku: "GAME01")], salesSchema: "sales",
+        timeout: .seconds(30))
+      return try await TieOutRun(
+        settings: settings, databaseURL: conninfo, salesURL: conninfo, asOf: asOf, logger: Logger(label: "tests")
+      ) { false }.run(mayFetch: true)
+    }
+
+    func rows() async throws -> [TieOutRow] {
+      let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
+      let rows = try await session.withConnection { connection in
+        var rows: [TieOutRow] = []
+        try TieOutTable.forEach(ReportDay(number: 0)...ReportDay(number: 40_000), on: connection) { rows.append($0) }
+        return rows
+      }
+      await session.close()
+      return rows
+    }
+  }
+
+  private static func sales(_ date: String, units: String = "1") -> SampleSales {
+    var sales = SampleSales()
+    let parts = date.split(separator: "-")
+    sales.add(units: units, day: "\(parts[1])/\(parts[2])/\(parts[0])")
+    return sales
+  }
+
+  private static func days(_ count: Int) -> [String] {
+    // 2026-11-18, the day before that of the as-of in California.
+    let yesterday = ReportDay(number: 20_775)
+    return (0..<count).map { yesterday.advanced(by: -$0).description }
+  }
+
+  @Test func aPaymentThatOnlyAppleKnowsIsUnexplainedAndAFinding() async throws {
+    let shop = try await Shop()
+    for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-10" ? "3" : "1"), on: date) }
+    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    let outcome = try await shop.run()
+    #expect(outcome.isComplete, "\(outcome.record.incompleteReasons)")
+    #expect(outcome.totals.unexplained == Millionths(2))
+    #expect(outcome.totals.apple == outcome.totals.ours + outcome.totals.explained.sum + outcome.totals.unexplained)
+    let week = try #require(outcome.totals.weeks.first)
+    #expect(outcome.totals.weeks.count == 1 && week.monday.description == "2026-11-09" && week.units == Millionths(2))
+    #expect(week.amount == number("1.98") && week.currency == "USD")
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.bi_tie_out_days WHERE unexplained <> 0") == "3")
+  }
+
+  /// 400 files at once: each is read, none twice, and the tie-out looks at the days that it is about.
+  @Test func aNightOfFourHundredFiles() async throws {
+    let shop = try await Shop()
+    for date in Self.days(400) { try shop.drop(Self.sales(date), on: date) }
+    let outcome = try await shop.run()
+    #expect(outcome.totals.apple == Millionths(45))
+    let stored = "SELECT count(*) FROM night_audit.connect_reports WHERE state = 'reported'"
+    #expect(try await shop.value(stored) == "400")
+    _ = try await shop.run()
+    #expect(try await shop.value(stored) == "400")
+  }
+
+  @Test func theNewestOfADayCountsAndNothingIsSummedTwice() async throws {
+    let shop = try await Shop()
+    for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
+    #expect(try await shop.run().totals.apple == Millionths(45))
+    try shop.drop(Self.sales("2026-11-10", units: "5"), on: "2026-11-10")
+    #expect(try await shop.run(asOf: Self.asOf + .hours(24)).totals.apple == Millionths(48))
+    // A vendor's files lie beside those of another one; a day needs both.
+    try shop.drop(Self.sales("2026-11-10", units: "7"), on: "2026-11-10", vendor: "80099999")
+    let outcome = try await shop.run(asOf: Self.asOf + .hours(24))
+    #expect(outcome.record.incompleteReasons.contains { $0.contains("never asked, vendor 80099999") })
+    #expect(
+      try await shop.rows().first { $0.day == ReportDay("2026-11-10") && $0.level == .units }?.apple == Millionths(12))
+  }
+
+  @Test func aBadRowLeavesNoPartOfItsFile() async throws {
+    let shop = try await Shop()
+    var broken = Self.sales("2026-11-10")
+    broken.rows.append(broken.rows[0])
+    broken.rows[1]["Units"] = "many"
+    try shop.drop(broken, on: "2026-11-10")
+    let outcome = try await shop.run()
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.connect_sales") == "0")
+    #expect(
+      try await shop.value("SELECT detail FROM night_audit.connect_reports WHERE state = 'unreadable'")
+        == "line 3: Units is “many”, expected a decimal number")
+    #expect(outcome.record.incompleteReasons.contains { $0.contains("unreadable") })
+    #expect(!outcome.isComplete)
+  }
+
+  @Test func theOrderOfDownloadsPlaysNoPart() async throws {
+    var pictures: [[TieOutRow]] = []
+    for isReversed in [false, true] {
+      let shop = try await Shop()
+      for (index, date) in Self.days(20).enumerated() { try await shop.buy("\(index)", on: date) }
+      var days = Self.days(45)
+      if isReversed { days.reverse() }
+      let session = try await PostgresSession.connect(shop.conninfo, applicationName: "tie-out tests")
+      for date in days {
+        let bytes = Self.sales(date, units: date.hasSuffix("3") ? "2" : "1").bytes
+        let report = ConnectReport(
+          vendor: "80012345", kind: .sales, frequency: "DAILY", name: date, version: "1_0", source: .api)
+        _ = try await session.withConnection {
+          try ConnectReportTable.store(bytes, as: report, asOf: Self.asOf, on: $0)
+        }
+      }
+      await session.close()
+      _ = try await shop.run()
+      pictures.append(try await shop.rows())
+    }
+    #expect(!pictures[0].isEmpty && pictures[0] == pictures[1])
+  }
+
+  @Test func aReportWithoutRowsIsZeroAndAnAbsenceDoesNotUndoAReport() async throws {
+    let shop = try await Shop()
+    var empty = SampleSales()
+    empty.rows = []
+    try shop.drop(empty, on: "2026-11-10")
+    try shop.drop(Self.sales("2026-11-11"), on: "2026-11-11")
+    _ = try await shop.run()
+    let report = ConnectReport(vendor: "80012345", kind: .sales, frequency: "DAILY", name: "2026-11-11", source: .api)
+    let session = try await PostgresSession.connect(shop.conninfo, applicationName: "tie-out tests")
+    try await session.withConnection {
+      try ConnectReportTable.store(report, state: .pending, asOf: Self.asOf + .hours(24), on: $0)
+    }
+    await session.close()
+    let state = "SELECT state FROM night_audit.connect_reports_current WHERE name = "
+    #expect(try await shop.value(state + "'2026-11-10'") == "zero")
+    #expect(try await shop.value(state + "'2026-11-11'") == "reported")
+  }
+
+  @Test func financeFilesAreTiedToTheSalesOfTheirPeriod() async throws {
+    let shop = try await Shop()
+    let second = try #require(FiscalCalendar.period(named: "2026-12"))
+    for date in second.first...second.last { try shop.drop(Self.sales(date.description), on: date.description) }
+    func american(_ day: ReportDay) -> String {
+      let parts = day.description.split(separator: "-")
+      return "\(parts[1])/\(parts[2])/\(parts[0])"
+    }
+    let rows = (second.first...second.last).dropLast().map { day in
+      "\(american(day))\t\(american(day))\t1\tgems60\tx\t\tIA1\tUS\t1\t0.70\t0.70\tUSD\t0.99\tUSD\tS\t\t\t\t"
+    }
+    let detail = FinanceReportTests.detail.split(separator: "\n").prefix(4).joined(separator: "\n")
+      .replacing("11/02/2025", with: american(second.first)).replacing("11/29/2025", with: american(second.last))
+    try Data((detail + "\n" + rows.joined(separator: "\n")).utf8)
+      .write(to: URL(fileURLWithPath: shop.folder + "/80012345_1226_Z1.txt"))
+    let outcome = try await shop.run()
+    let period = try #require(outcome.periods.first { $0.name == "2026-12" })
+    #expect(period.hasSales && period.currency == "USD")
+    #expect(period.line.salesProceeds == number("19.60") && period.line.settled == number("18.90"))
+    #expect(period.line.openAtEnd == number("0.70") && period.line.difference == .zero)
+  }
+}
