@@ -114,6 +114,7 @@ let package = Package(
         .embedInCode("Migrations/0006_facts_alone.sql"), .embedInCode("Migrations/0007_asking.sql"),
         .embedInCode("Migrations/0008_people_and_changes.sql"),
         .embedInCode("Migrations/0009_tie_out.sql"),
+        .embedInCode("Migrations/0010_publishing.sql"),
       ],
       swiftSettings: strict),
     .target(
@@ -219,7 +220,11 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .testTarget(
-      name: "PublishingTests", dependencies: ["Publishing", "Reconciliation", "Run", "TestSupport"],
+      name: "PublishingTests",
+      dependencies: [
+        "Publishing", "Reconciliation", "Reporting", "Run", "TestSupport",
+        .product(name: "Crypto", package: "swift-crypto"),
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "AuditingTests",

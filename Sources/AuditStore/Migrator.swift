@@ -29,6 +29,8 @@ package struct Migrator {
       version: 8, name: "people_and_changes",
       sql: String(decoding: PackageResources._008_people_and_changes_sql, as: UTF8.self)),
     Migration(version: 9, name: "tie_out", sql: String(decoding: PackageResources._009_tie_out_sql, as: UTF8.self)),
+    Migration(
+      version: 10, name: "publishing", sql: String(decoding: PackageResources._010_publishing_sql, as: UTF8.self)),
   ]
 
   /// Any two numbers that no other program of the database is likely to use as an advisory lock.

@@ -1,28 +1,93 @@
 import Postgres
+import Reconciliation
+import Reporting
 import Run
 
 /// One run at a time in a database: an advisory lock that lives with its session.
 ///
 /// It does not survive a connection pooler in transaction mode; the connection must go directly to Postgres.
-package enum RunLock {
+package struct RunLock: Sendable {
   /// Somebody else holds the lock. Exit status 75.
   package struct Held: EndsRun, CustomStringConvertible {
     package var exitStatus: ExitStatus { .locked }
+    package var holder: String
+
     package var description: String {
-      "another night-audit run holds this database's lock; wait for it, or look at pg_stat_activity for night-audit"
+      "another night-audit run holds this database's lock: \(holder); wait for it, or look at pg_stat_activity"
     }
   }
+
+  /// The session that held the lock is gone, and with it the right to publish. Exit status 69.
+  package struct Lost: EndsRun, CustomStringConvertible {
+    package var exitStatus: ExitStatus { .databaseUnreachable }
+    package var description: String {
+      "the database has ended the session that held the run's lock, another run may be at work, and nothing was "
+        + "published; look at the server's log for the reason, and run again"
+    }
+  }
+
+  /// The server's process that holds it, and since when: process ids come again.
+  private let backend: Int32
+  private let backendStart: Int64
 
   /// The server takes a moment to notice that a run was killed.
   private static let tries = 10
 
-  /// Takes the lock for as long as the session lives, or throws `Held` when another run holds it.
-  package static func acquire(_ session: PostgresSession) async throws {
+  /// Takes the lock for as long as the session lives. Throws `Held`.
+  package static func acquire(_ session: PostgresSession) async throws -> RunLock {
     for attempt in 1...tries {
       let got = try await session.execute("SELECT pg_try_advisory_lock(\(Migrator.lockKey.0), 3)").single().bool(0)
-      if got { return }
+      if got {
+        let row = try await session.execute(
+          "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+        ).single()
+        return RunLock(backend: try row.int32(0), backendStart: try row.timestamp(1))
+      }
       if attempt < tries { try await Task.sleep(for: .milliseconds(200)) }
     }
-    throw Held()
+    throw Held(holder: try await holder(session) ?? "it has just ended")
+  }
+
+  private static let lockRow = """
+    l.locktype = 'advisory' AND l.granted AND l.classid = \(Migrator.lockKey.0) AND l.objid = 3 AND l.objsubid = 2
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    """
+
+  /// Who holds the lock, in words: host, process and since when; nil when nobody does.
+  package static func holder(_ session: PostgresSession) async throws -> String? {
+    let rows = try await session.execute(
+      """
+      SELECT l.pid, a.backend_start, host(a.client_addr), r.host, r.process_id, r.started_at
+      FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
+      LEFT JOIN LATERAL (
+        SELECT host, process_id, started_at FROM night_audit.runs
+        WHERE finished_at IS NULL AND (a.backend_start IS NULL OR started_at >= a.backend_start)
+        ORDER BY started_at DESC LIMIT 1) r ON true
+      WHERE \(lockRow)
+      """)
+    for row in rows {
+      let server = "server process \(try row.int32(0))"
+      let start = try row.optionalTimestamp(5) ?? row.optionalTimestamp(1)
+      let since = start.map { ", since \(Instant(microseconds: $0).text)" } ?? ""
+      if let host = try row.optionalText(3) {
+        let process = try row.optionalInt32(4).map { ", process \($0)" } ?? ""
+        return "host \(host)\(process)\(since) (\(server))"
+      }
+      let address = try row.optionalText(2).map { "a client at \($0)" } ?? "a client on the server's own machine"
+      return "\(address)\(since) (\(server))"
+    }
+    return nil
+  }
+
+  /// Looks again, from any session of the database. Throws `Lost`.
+  package func requireStillHeld(on connection: borrowing BlockingConnection) throws {
+    let isHeld = try connection.execute(
+      """
+      SELECT EXISTS (
+        SELECT 1 FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+        WHERE \(RunLock.lockRow) AND l.pid = $1::int AND a.backend_start = $2)
+      """, [.int(Int64(backend)), .timestamp(backendStart)]
+    ).single().bool(0)
+    if !isHeld { throw Lost() }
   }
 }

@@ -14,6 +14,10 @@ package struct RunRecord: Sendable {
   package var configuration: String
   package var isNightly: Bool
   package var host: String
+  /// Without which nothing is published; nil in a run that publishes nothing for others.
+  package var lock: RunLock?
+  /// `--accept`: a person has looked at the night, however implausible it is.
+  package var isAccepted = false
 
   package init(
     runId: String, command: String, asOf: Instant, period: Period, timeZone: String, configuration: String,
@@ -34,12 +38,14 @@ package struct RunRecord: Sendable {
     try await session.execute(
       """
       INSERT INTO night_audit.runs
-        (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version)
-      VALUES ($1::uuid, $2, $3, $4::date, $5::date, $6, $7, $8, $9, $10)
+        (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version,
+         process_id)
+      VALUES ($1::uuid, $2, $3, $4::date, $5::date, $6, $7, $8, $9, $10, $11::int)
       """,
       [
         .text(runId), .text(command), .timestamp(asOf.microseconds), .text(period.since), .text(period.until),
         .text(timeZone), .text(configuration), .bool(isNightly), .text(host), .text(Version.current),
+        .int(Int64(ProcessInfo.processInfo.processIdentifier)),
       ])
   }
 
@@ -51,6 +57,24 @@ package struct RunRecord: Sendable {
     ).single().bool(0)
   }
 
+  /// Records that the report is where it is; until then nobody is told that the run is complete.
+  package func published(
+    as directory: String, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    try connection.execute(RunPublication.publishedStatement, [.text(runId), .text(directory)])
+  }
+
+  /// Records that the night is held, and why. Nothing else of it is recorded.
+  package func held(
+    because causes: [String], directory: String, exitStatus: Int32, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    try connection.execute(
+      """
+      UPDATE night_audit.runs SET finished_at = clock_timestamp(), publication = 'held', held_because = $2,
+        directory = $3, exit_status = $4::int WHERE run_id = $1::uuid
+      """, [.text(runId), .textArray(causes.map { $0 }), .text(directory), .int(Int64(exitStatus))])
+  }
+
   /// Records how a run without a report ended.
   package func end(_ session: PostgresSession, exitStatus: Int32) async throws {
     try await session.execute(
@@ -58,20 +82,22 @@ package struct RunRecord: Sendable {
       [.text(runId), .int(Int64(exitStatus))])
   }
 
-  /// Records what a run has found and where its report is; part of the transaction that updates findings.
+  /// Records what a run has found and where its report is about to be; part of the transaction that updates findings.
+  ///
+  /// - Parameter content: SHA-256 of the report's `SHA256SUMS`.
   package func complete(
-    totals: Totals, summary: SummaryFacts, directory: String, exitStatus: Int32,
+    totals: Totals, summary: SummaryFacts, directory: String, content: String, exitStatus: Int32,
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     try connection.execute(
       """
-      UPDATE night_audit.runs SET finished_at = clock_timestamp(), complete = $2, incomplete_reasons = $3,
+      UPDATE night_audit.runs SET publication = 'publishing', content = $2, incomplete_reasons = $3,
         orders_read = $4, findings_opening = $5, findings_new = $6, findings_closed = $7, findings_closing = $8,
         directory = $9, exit_status = $10::int
       WHERE run_id = $1::uuid
       """,
       [
-        .text(runId), .bool(summary.isComplete), .textArray(summary.incompleteReasons.map { $0 }),
+        .text(runId), .text(content), .textArray(summary.incompleteReasons.map { $0 }),
         .int(Int64(totals.ordersRead)), .int(Int64(summary.findings.opening)), .int(Int64(summary.findings.new)),
         .int(Int64(summary.findings.closed)), .int(Int64(summary.findings.closing)), .text(directory),
         .int(Int64(exitStatus)),

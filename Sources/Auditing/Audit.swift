@@ -14,6 +14,10 @@ package struct AuditOutcome: Sendable {
   package var summary: SummaryFacts
   /// Where the report lies; nil when none was written.
   package var directory: String?
+  /// What people had put into the folder before.
+  package var kept: [KeptFile] = []
+  /// Why the night is held; empty when it is not.
+  package var held: [HoldCause] = []
   package var exitStatus: ExitStatus
 }
 
@@ -62,7 +66,7 @@ package struct Audit {
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditOutcome {
     try SalesStore.startingOverOnce {
-      try read(scope, destination, saves: record != nil) { connections, reading in
+      try read(scope, destination, saving: record) { connections, reading in
         try write(reading, connections, scope, saving: record, finishing: finishing)
       }
     }
@@ -74,7 +78,7 @@ package struct Audit {
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditResult {
     try SalesStore.startingOverOnce {
-      try read(scope, destination, saves: record != nil) { connections, reading in
+      try read(scope, destination, saving: record) { connections, reading in
         let askable = Set(reading.aged.filter(\.isAskable).map(\.subject))
         if !askable.isEmpty { return .needsAnswers(askable) }
         return .report(try write(reading, connections, scope, saving: record, finishing: finishing))
@@ -91,11 +95,12 @@ package struct Audit {
   }
 
   private func read<Result>(
-    _ scope: BlockingScope, _ destination: ReportFolder.Destination?, saves: Bool,
+    _ scope: BlockingScope, _ destination: ReportFolder.Destination?, saving record: RunRecord?,
     _ body: (borrowing AuditConnections, Reading) throws -> Result
   ) throws -> Result {
     let sales = try SalesRows(settings)
-    let folder = try destination.map { try ReportFolder($0, token: UUID().uuidString.lowercased()) }
+    let token = record?.runId ?? UUID().uuidString.lowercased()
+    let folder = try destination.map { try ReportFolder($0, token: token, asOf: plan.asOf) }
     // Nothing is left of it once it is published.
     defer { folder?.discard() }
     let connections = try openConnections(scope)
@@ -103,7 +108,7 @@ package struct Audit {
     let collector = AuditCollector(
       report: try folder.map { try ReportWriter(options($0, connections.sales, sales)) },
       temporaryDirectory: temporary, testUsers: plan.rules.testUsers,
-      days: ReportedDays.days(plan, in: settings.timeZone), keepsClaims: saves)
+      days: ReportedDays.days(plan, in: settings.timeZone), keepsClaims: record != nil)
     collector.openCriticals = try CriticalEvidence.open(before: plan.asOf, on: connections.own)
     progress.begin("auditing orders", total: 0)
     try AuditPass(
@@ -145,6 +150,8 @@ package struct Audit {
     let claims = try collector.claims.map {
       try ClaimsTable.differences($0, directory: collector.temporaryDirectory, on: connections.own)
     }
+    let figures = try figures(record, sales: connections.sales, ledger: ledger)
+    let causes = try holdCauses(figures, record, on: connections.own)
     connections.own.rollback()
 
     let unread = collector.control.filter { !$0.isBalanced }
@@ -156,7 +163,7 @@ package struct Audit {
     summary.days = days
     summary.changes = try changes.write(to: collector)
     summary.tieOut = supplement?.facts
-    let status = exitStatus(summary)
+    let status = exitStatus(summary, isHeld: !causes.isEmpty)
     var outcome = AuditOutcome(totals: totals, summary: summary, exitStatus: status)
     guard let folder = reading.folder else {
       let unbalanced = (totals.control + findings.control).filter { !$0.isBalanced }
@@ -168,9 +175,17 @@ package struct Audit {
       _ = try report.finish(totals: totals, summary: summary)
     }
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
+    guard causes.isEmpty else {
+      outcome.held = causes
+      outcome.directory = try hold(folder, because: causes, status, record, on: ledger, finishing)
+      return outcome
+    }
     try finishing(status, folder)
-    if let record { try save(collector, claims, record, summary, status, folder: folder, on: ledger) }
-    outcome.directory = try folder.publish()
+    if let record { try save(collector, claims, record, summary, status, figures, folder: folder, on: ledger) }
+    let published = try folder.publish()
+    if let record { try settle(record, as: published.path, on: ledger) }
+    outcome.directory = published.path
+    outcome.kept = published.kept
     return outcome
   }
 
@@ -257,9 +272,11 @@ package struct Audit {
     return (Adjustment.between(statements, now), DayLine.lines(days, reported: statements))
   }
 
-  private func exitStatus(_ summary: SummaryFacts) -> ExitStatus {
+  private func exitStatus(_ summary: SummaryFacts, isHeld: Bool) -> ExitStatus {
     if !faults.isEmpty { return .configuration }
-    return summary.isComplete ? .complete : .incomplete
+    if isHeld { return .held }
+    if !summary.isComplete { return .incomplete }
+    return plan.threshold?.isExceeded(by: summary.findings) == true ? .criticalFindings : .complete
   }
 
   // MARK: - Findings
@@ -316,23 +333,20 @@ package struct Audit {
 
   private func save(
     _ collector: AuditCollector, _ claims: SpillFile?, _ record: RunRecord, _ summary: SummaryFacts,
-    _ status: ExitStatus, folder: ReportFolder, on ledger: borrowing BlockingConnection?
+    _ status: ExitStatus, _ figures: NightFigures?, folder: ReportFolder, on ledger: borrowing BlockingConnection?
   ) throws {
     switch ledger {
     case .none: return
-    case .some(let connection): try save(collector, claims, record, summary, status, folder: folder, in: connection)
+    case .some(let connection):
+      try save(collector, claims, record, summary, status, figures, folder: folder, in: connection)
     }
   }
 
   private func save(
     _ collector: AuditCollector, _ claims: SpillFile?, _ record: RunRecord, _ summary: SummaryFacts,
-    _ status: ExitStatus, folder: ReportFolder, in ledger: borrowing BlockingConnection
+    _ status: ExitStatus, _ figures: NightFigures?, folder: ReportFolder, in ledger: borrowing BlockingConnection
   ) throws {
-    // A narrowed view, or one of an earlier time than is already known, is no news about what is open.
-    let newest = try ledger.execute(
-      "SELECT max(as_of) FROM night_audit.runs WHERE complete IS NOT NULL AND run_id <> $1::uuid", [.text(record.runId)]
-    ).single().optionalTimestamp(0)
-    if !plan.selection.isNarrowing, newest.map({ $0 <= plan.asOf.microseconds }) ?? true {
+    if try isNews(record, on: ledger) {
       try FindingsLedger.apply(asOf: plan.asOf, runId: record.runId, on: ledger)
       if let claims { try ClaimsTable.apply(claims, on: ledger) }
       if record.isNightly {
@@ -345,12 +359,17 @@ package struct Audit {
       try ReportedDays.save(collector.days, adjustments: summary.adjustments, record: record, on: ledger)
     }
     try record.complete(
-      totals: collector.totals, summary: summary, directory: folder.finalPath, exitStatus: status.rawValue, on: ledger)
+      totals: collector.totals, summary: summary, directory: folder.finalPath, content: folder.digest ?? "",
+      exitStatus: status.rawValue, on: ledger)
+    if let figures { try Audit.keep(figures, of: record, on: ledger) }
     if record.isNightly, !settings.deliver.isEmpty {
       let folder = ReportFolder.absolute(folder.finalPath)
       try DispatchTable.owe(settings.deliver.map(\.name), directory: folder, runId: record.runId, on: ledger)
     }
+    try record.lock?.requireStillHeld(on: ledger)
     try ledger.commit()
+    // Whatever the commit had to wait for.
+    try record.lock?.requireStillHeld(on: ledger)
   }
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int file_exchange(const char *first, const char *second) {
@@ -17,6 +18,20 @@ int file_exchange(const char *first, const char *second) {
 
 int file_rename_exclusively(const char *from, const char *to) {
   return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+}
+
+int file_rename_exclusively_at(int from_directory, const char *from, int to_directory, const char *to) {
+  return renameat2(from_directory, from, to_directory, to, RENAME_NOREPLACE);
+}
+
+int file_mode_at(int directory, const char *name) {
+  struct stat status;
+  return fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? (int)status.st_mode : -1;
+}
+
+int file_mode(int descriptor) {
+  struct stat status;
+  return fstat(descriptor, &status) == 0 ? (int)status.st_mode : -1;
 }
 
 int memory_return_blocks_from(int bytes) { return mallopt(M_MMAP_THRESHOLD, bytes); }

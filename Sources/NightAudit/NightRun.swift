@@ -18,6 +18,10 @@ package struct NightOutcome: Sendable {
   package var summary: SummaryFacts
   /// Where the report lies; nil when none was written.
   package var directory: String?
+  /// What people had put into the folder before, or had edited in it.
+  package var kept: [KeptFile] = []
+  /// Why the night is held; empty when it is not.
+  package var held: [HoldCause] = []
   package var recheck: RecheckSummary?
   /// What was sent, or could not be.
   package var dispatches: [Dispatch] = []
@@ -28,12 +32,9 @@ package struct NightOutcome: Sendable {
     totals = audit.totals
     summary = audit.summary
     directory = audit.directory
+    kept = audit.kept
+    held = audit.held
     exitStatus = audit.exitStatus
-  }
-
-  /// Findings by severity, for those who only want to know whether to look.
-  package var criticalFindings: Int {
-    summary.findings.openByKind.reduce(0) { $0 + ($1.key.severity == .critical ? $1.value : 0) }
   }
 }
 
@@ -57,6 +58,9 @@ package struct NightRun: Sendable {
   package func run(_ request: NightRequest) async throws -> NightOutcome {
     let runId = UUID().uuidString.lowercased()
     let began = ContinuousClock.now
+    let plan = try plan(request)
+    // Before anything is asked: a night whose report has no place need not begin.
+    try ReportFolder.check(destination(request, plan), asOf: request.asOf)
     let courier = try Courier(settings.deliver, stop: stop)
     let deadline = deadline(request)
     let channels = try openChannels(asOf: request.asOf, until: deadline)
@@ -64,10 +68,11 @@ package struct NightRun: Sendable {
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
     try await requireSales()
-    try await RunLock.acquire(session)
+    let lock = try await RunLock.acquire(session)
     try await keepPartitions(session)
-    let plan = try plan(request)
-    let record = record(request, plan, runId: runId)
+    try await PublicationSettlement(logger: logger).settle(session)
+    var record = record(request, plan, runId: runId)
+    record.lock = lock
     try await record.begin(session)
     do {
       var recheck = try await recheck(request, channels, runId: runId, deadline: deadline)
@@ -88,13 +93,17 @@ package struct NightRun: Sendable {
           try await audit(plan, request, recheck, supplement, saving: record, since: began), asOf: plan.asOf)
       }
       outcome.recheck = recheck
-      if record.isNightly { try await deliver(&outcome, courier, record: record, session: session) }
+      if record.isNightly, outcome.held.isEmpty {
+        try await deliver(&outcome, courier, record: record, session: session)
+      }
       if request.out == nil { try await clearAway(outcome, asOf: request.asOf, session: session) }
       await session.close()
       return outcome
     } catch {
       let status = (error as? StopSignal.Stopped)?.reason.rawValue ?? ExitStatus(for: error).rawValue
       try? await record.end(session, exitStatus: status)
+      // What was committed and has not appeared, or has after all.
+      try? await PublicationSettlement(logger: logger).settle(session)
       await session.close()
       throw error
     }
@@ -152,6 +161,7 @@ package struct NightRun: Sendable {
   package func reconcile(_ request: NightRequest) async throws -> NightOutcome {
     try await requireSales()
     let plan = try plan(request)
+    if let out = request.out { try ReportFolder.check(.exact(out), asOf: request.asOf) }
     let began = ContinuousClock.now
     let record = record(request, plan, runId: UUID().uuidString.lowercased())
     let outcome = try await audit(plan, faults: [:], await storedTieOut(request)) { audit, scope in
@@ -289,9 +299,13 @@ package struct NightRun: Sendable {
 
   /// Removes report folders that have had their time.
   private func clearAway(_ outcome: NightOutcome, asOf: Instant, session: PostgresSession) async throws {
-    guard let retention = settings.retention else { return }
     let directory = ReportFolder.absolute(settings.reportDirectory)
     let shelf = ReportShelf(directory: directory, logger: logger)
+    // What was held of a night that is published now.
+    if outcome.directory.map(ReportFolder.absolute) == "\(directory)/\(outcome.summary.until)" {
+      shelf.removeHeld(outcome.summary.until, before: asOf)
+    }
+    guard let retention = settings.retention else { return }
     var kept = try await DispatchTable.owedDirectories(session)
     if let written = outcome.directory { kept.insert(ReportFolder.absolute(written)) }
     let prefix = directory + "/"
@@ -309,14 +323,17 @@ package struct NightRun: Sendable {
       rules: settings.rules(asOf: request.asOf),
       period: request.period ?? Period.dayBefore(request.asOf, in: settings.timeZone), selection: request.selection,
       staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
+    plan.threshold = request.threshold
     plan.lookedUpApps = Set(settings.serverAPIApps)
     return plan
   }
 
   private func record(_ request: NightRequest, _ plan: AuditPlan, runId: String) -> RunRecord {
-    RunRecord(
+    var record = RunRecord(
       runId: runId, command: request.command, asOf: request.asOf, period: plan.period, timeZone: settings.timeZoneName,
       configuration: settings.digest, isNightly: isNightly(request, plan), host: ProcessInfo.processInfo.hostName)
+    record.isAccepted = request.isAccepted
+    return record
   }
 
   private func isNightly(_ request: NightRequest, _ plan: AuditPlan) -> Bool {

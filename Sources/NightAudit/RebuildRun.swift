@@ -13,7 +13,7 @@ package struct RebuildRun: Sendable {
   package func rebuild(isMending: Bool) async throws -> Rebuild.Outcome {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit rebuild")
     try await session.withConnection { try Migrator.requireCurrent($0) }
-    if isMending { try await RunLock.acquire(session) }
+    if isMending { _ = try await RunLock.acquire(session) }
     let outcome = try await session.withConnection { try Rebuild.run(isMending: isMending, on: $0) }
     await session.close()
     return outcome

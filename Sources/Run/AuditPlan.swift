@@ -11,6 +11,9 @@ package struct AuditPlan: Sendable {
   /// The apps whose look-ups Apple can be asked for: an app without a key is owed no answer.
   package var lookedUpApps: Set<String> = []
 
+  /// What makes a complete audit end with 2; nil: nothing.
+  package var threshold: FindingsThreshold?
+
   package init(rules: Rules, period: Period, selection: Selection, staleAfter: Span, refundWindow: Span) {
     self.rules = rules
     self.period = period

@@ -8,6 +8,7 @@ package enum ExitStatus: Int32, Sendable {
   case nothingThere = 1
   case criticalFindings = 2
   case incomplete = 3
+  case held = 4
   case usage = 64
   case databaseUnreachable = 69
   case internalError = 70

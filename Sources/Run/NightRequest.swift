@@ -13,6 +13,10 @@ package struct NightRequest: Sendable {
   /// `--out`: the folder that the report becomes.
   package var out: String?
   package var isOffline = false
+  /// `--accept`: published however implausible it is.
+  package var isAccepted = false
+  /// What makes a complete night end with 2; nil: nothing.
+  package var threshold: FindingsThreshold?
   /// Overrides `recheck.maxDuration`.
   package var maxDuration: Reconciliation.Span?
 

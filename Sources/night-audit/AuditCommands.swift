@@ -17,17 +17,21 @@ struct Run: AsyncParsableCommand {
         night-audit run --date 2026-11-19 --max-duration 30m
         night-audit run --user 800 --out /tmp/user-800
         night-audit run --dry-run
+        night-audit run --accept                     a night that was held, once somebody has looked at it
       """)
 
   @OptionGroup var common: CommonOptions
   @OptionGroup var options: AuditOptions
+  @OptionGroup var threshold: ThresholdOptions
 
-  @Flag(name: .customLong("fail-on-findings"), help: "End with status 2 when critical findings are open.")
-  var failOnFindings = false
+  @Flag(help: "Publish the night however implausible it is: somebody has looked at what was held.")
+  var accept = false
 
   func run() async throws {
     try await common.listening { settings, night in
-      let request = try options.request(settings, command: "run")
+      var request = try options.request(settings, command: "run")
+      request.isAccepted = accept
+      request.threshold = try threshold.threshold
       let outcome: NightOutcome
       if options.dryRun {
         var dry = request
@@ -36,7 +40,7 @@ struct Run: AsyncParsableCommand {
       } else {
         outcome = try await night.run(request)
       }
-      return try conclude(outcome, options: options, isQuiet: common.quiet, failOnFindings: failOnFindings)
+      return try conclude(outcome, options: options, isQuiet: common.quiet)
     }
   }
 }
@@ -83,29 +87,53 @@ struct Reconcile: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
   @OptionGroup var options: AuditOptions
-
-  @Flag(name: .customLong("fail-on-findings"), help: "End with status 2 when critical findings are open.")
-  var failOnFindings = false
+  @OptionGroup var threshold: ThresholdOptions
 
   func run() async throws {
     try await common.listening { settings, night in
       var request = try options.request(settings, command: "reconcile")
       if options.dryRun { request.out = nil }
+      request.threshold = try threshold.threshold
       let outcome = try await night.reconcile(request)
-      return try conclude(outcome, options: options, isQuiet: common.quiet, failOnFindings: failOnFindings)
+      return try conclude(outcome, options: options, isQuiet: common.quiet)
     }
   }
 }
 
-/// Prints what a night came to and decides the exit status.
-private func conclude(
-  _ outcome: NightOutcome, options: AuditOptions, isQuiet: Bool, failOnFindings: Bool
-) throws -> ExitStatus {
+/// Which open findings make a complete night end with 2.
+struct ThresholdOptions: ParsableArguments {
+  @Flag(name: .customLong("fail-on-findings"), help: "End with status 2 when critical findings are open.")
+  var failOnFindings = false
+
+  @Option(
+    name: .customLong("fail-above"),
+    help: ArgumentHelp(
+      "End with status 2 when more critical findings than this are open, or more is at stake in them: 25, or 500USD. May be repeated.",
+      valueName: "count-or-amount"))
+  var failAbove: [String] = []
+
+  func validate() throws { _ = try threshold }
+
+  var threshold: FindingsThreshold? {
+    get throws {
+      if !failOnFindings, failAbove.isEmpty { return nil }
+      var threshold = failOnFindings ? FindingsThreshold.any : FindingsThreshold()
+      for text in failAbove where !threshold.add(text) {
+        throw ValidationError("--fail-above \(text) is neither a count nor an amount; write 25, or 500USD.")
+      }
+      return threshold
+    }
+  }
+}
+
+/// Prints what a night came to.
+private func conclude(_ outcome: NightOutcome, options: AuditOptions, isQuiet: Bool) throws -> ExitStatus {
   if options.json {
     print(try OutcomeText(outcome).json)
   } else if !isQuiet {
     print(OutcomeText(outcome).table)
+  } else if let brief = OutcomeText(outcome).brief {
+    print(brief)
   }
-  if outcome.exitStatus == .complete, failOnFindings, outcome.criticalFindings > 0 { return .criticalFindings }
   return outcome.exitStatus
 }

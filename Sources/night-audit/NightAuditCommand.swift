@@ -33,9 +33,9 @@ struct NightAuditCommand: AsyncParsableCommand {
         night-audit runs diff 2026-11-18 latest      what changed between two nights, and why
         night-audit tie-out                          Apple's sales and finance reports beside what is known here
 
-      Exit status: 0 complete, 1 nothing by that name, 2 critical findings (--fail-on-findings), 3 incomplete, 64 usage,
-      69 database unreachable, 70 internal error, 73 cannot write or send, 75 another run, 78 configuration or credentials,
-      130 and 143 stopped by a signal.
+      Exit status: 0 complete, 1 nothing by that name, 2 critical findings (--fail-on-findings), 3 incomplete, 4 held,
+      64 usage, 69 database unreachable, 70 internal error, 73 cannot write or send, 75 another run, 78 configuration or
+      credentials, 130 and 143 stopped by a signal.
       """,
     version: Version.current,
     subcommands: [

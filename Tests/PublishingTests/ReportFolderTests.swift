@@ -1,86 +1,246 @@
+import Crypto
 import Foundation
+import Reconciliation
+import Reporting
+import Run
 import Testing
 
 @testable import Publishing
 
-/// Reports appear whole, by one rename.
-@Suite struct ReportFolderTests {
-  private func inTemporaryDirectory(_ body: (String) throws -> Void) throws {
-    let directory = NSTemporaryDirectory() + "night-audit-folders-" + UUID().uuidString
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
-    try body(directory)
+/// A directory with reports, as nights leave them.
+struct ReportsDirectory: ~Copyable {
+  let path: String
+
+  init() throws {
+    path = NSTemporaryDirectory() + "night-audit-folders-" + UUID().uuidString
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
   }
 
-  private func publish(_ text: String, _ destination: ReportFolder.Destination) throws -> String {
-    let folder = try ReportFolder(destination, token: UUID().uuidString)
-    try folder.write(Data(text.utf8), as: "report")
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  static func asOf(_ hour: Int) -> Instant { Instant(seconds: 1_795_057_200 + Int64(hour) * 3_600) }
+
+  /// Writes files as a finished report has them.
+  static func fill(_ folder: ReportFolder, _ files: [String: String], asOf: Instant) throws {
+    var files = files
+    let facts = SummaryFacts(
+      isComplete: true, incompleteReasons: [], since: "2026-11-19", until: "2026-11-19", timeZone: "UTC",
+      configuration: "", findings: FindingsSummary(), history: [])
+    let summary = SummaryDocument(totals: Totals(), summary: facts, control: [], asOf: asOf)
+    files["summary.json"] = String(decoding: try summary.encoded(), as: UTF8.self)
+    let sums = files.sorted { $0.key < $1.key }.map { name, text in
+      "\(Digest.hexadecimal(SHA256.hash(data: Data(text.utf8))))  \(name)\n"
+    }
+    files["SHA256SUMS"] = sums.joined()
+    files["run.json"] = #"{"run_id": "\#(UUID().uuidString)"}"#
+    for (name, text) in files { try folder.write(Data(text.utf8), as: name) }
+  }
+
+  @discardableResult
+  func publish(
+    _ text: String, _ destination: ReportFolder.Destination, hour: Int = 0, token: String = UUID().uuidString,
+    volume: VolumeCalls = VolumeCalls()
+  ) throws -> ReportFolder.Published {
+    let asOf = ReportsDirectory.asOf(hour)
+    let folder = try ReportFolder(destination, token: token, asOf: asOf, volume: volume)
+    try ReportsDirectory.fill(folder, ["orders.csv": text, "book.xlsx": "book of \(text)"], asOf: asOf)
     return try folder.publish()
   }
 
-  private func entries(_ directory: String) throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
+  func night(_ date: String = "2026-11-19") -> ReportFolder.Destination { .nightly(directory: path, date: date) }
+
+  func write(_ text: String, _ name: String) throws {
+    try text.write(toFile: "\(path)/\(name)", atomically: false, encoding: .utf8)
   }
 
-  @Test func theSameNightIsReplacedAndLatestFollows() throws {
-    try inTemporaryDirectory { directory throws in
-      let night = ReportFolder.Destination.nightly(directory: directory, date: "2026-11-19")
-      #expect(try publish("first", night) == directory + "/2026-11-19")
-      #expect(try publish("second", night) == directory + "/2026-11-19")
-      #expect(try String(contentsOfFile: directory + "/latest/report", encoding: .utf8) == "second")
-      _ = try publish("next", .nightly(directory: directory, date: "2026-11-20"))
-      #expect(try String(contentsOfFile: directory + "/latest/report", encoding: .utf8) == "next")
-      _ = try publish("older again", night)
-      #expect(try String(contentsOfFile: directory + "/latest/report", encoding: .utf8) == "next")
-      #expect(try entries(directory) == ["2026-11-19", "2026-11-20", "latest"])
-    }
+  func text(_ name: String) -> String? { try? String(contentsOfFile: "\(path)/\(name)", encoding: .utf8) }
+
+  /// Everything below it, hidden entries too.
+  func entries(_ folder: String = "") throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: "\(path)/\(folder)").sorted()
+  }
+
+  static let report = ["SHA256SUMS", "book.xlsx", "orders.csv", "run.json", "summary.json"]
+}
+
+/// Reports appear whole, and take nothing from anybody.
+@Suite struct ReportFolderTests {
+  @Test func theSameNightIsReplacedAndLatestNeverPointsBack() throws {
+    let reports = try ReportsDirectory()
+    #expect(try reports.publish("first", reports.night()).path == reports.path + "/2026-11-19")
+    try reports.publish("second", reports.night())
+    #expect(reports.text("latest/orders.csv") == "second")
+    try reports.publish("next", reports.night("2026-11-20"), hour: 24)
+    #expect(reports.text("latest/orders.csv") == "next")
+    try reports.publish("older again", reports.night(), hour: 1)
+    #expect(reports.text("latest/orders.csv") == "next")
+    #expect(try reports.entries() == ["2026-11-19", "2026-11-20", "latest"])
+    // Not even to what is there, when somebody has taken the newest away.
+    try FileManager.default.removeItem(atPath: reports.path + "/2026-11-20")
+    try reports.publish("once more", reports.night(), hour: 2)
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: reports.path + "/latest") == "2026-11-20")
   }
 
   @Test func adHocReportsAreNumberedAndLatestStays() throws {
-    try inTemporaryDirectory { directory throws in
-      let adHoc = ReportFolder.Destination.adHoc(directory: directory, asOf: "20261120T030000Z")
-      #expect(try publish("a", adHoc) == directory + "/ad-hoc/20261120T030000Z-1")
-      #expect(try publish("b", adHoc) == directory + "/ad-hoc/20261120T030000Z-2")
-      #expect(try entries(directory) == ["ad-hoc"])
-    }
+    let reports = try ReportsDirectory()
+    let adHoc = ReportFolder.Destination.adHoc(directory: reports.path, asOf: "20261120T030000Z")
+    #expect(try reports.publish("a", adHoc).path == reports.path + "/ad-hoc/20261120T030000Z-1")
+    #expect(try reports.publish("b", adHoc).path == reports.path + "/ad-hoc/20261120T030000Z-2")
+    #expect(try reports.entries() == ["ad-hoc"])
+    #expect(try reports.entries("ad-hoc").count == 2)
   }
 
   @Test func anExactFolderBecomesTheReport() throws {
-    try inTemporaryDirectory { directory throws in
-      #expect(try publish("a", .exact(directory + "/out")) == directory + "/out")
-      #expect(try publish("b", .exact(directory + "/out/")) == directory + "/out")
-      #expect(try String(contentsOfFile: directory + "/out/report", encoding: .utf8) == "b")
-      #expect(try entries(directory) == ["out"])
+    let reports = try ReportsDirectory()
+    #expect(try reports.publish("a", .exact(reports.path + "/out")).path == reports.path + "/out")
+    #expect(try reports.publish("b", .exact(reports.path + "/out/")).path == reports.path + "/out")
+    #expect(reports.text("out/orders.csv") == "b")
+    try FileManager.default.createDirectory(atPath: reports.path + "/empty", withIntermediateDirectories: false)
+    try reports.publish("c", .exact(reports.path + "/empty"))
+    #expect(try reports.entries() == ["empty", "out"])
+    #expect(try reports.entries("empty") == ReportsDirectory.report)
+  }
+
+  @Test func whatIsNotOursIsRefusedAndNothingIsTouched() throws {
+    let reports = try ReportsDirectory()
+    try reports.publish("a", .exact(reports.path + "/out"))
+    try FileManager.default.createDirectory(atPath: reports.path + "/theirs", withIntermediateDirectories: false)
+    try reports.write("precious", "theirs/notes.txt")
+    try reports.write("precious", "file")
+    try FileManager.default.createSymbolicLink(atPath: reports.path + "/link", withDestinationPath: "out")
+    // A folder with sums of its own is no report of ours either.
+    try FileManager.default.createDirectory(atPath: reports.path + "/mirror", withIntermediateDirectories: false)
+    try reports.write("x", "mirror/x")
+    try reports.write("\(String(repeating: "0", count: 64))  x\n", "mirror/SHA256SUMS")
+    let before = try reports.entries()
+    for name in ["theirs", "file", "link", "mirror", "."] {
+      let error = #expect(throws: PublishingFailure.self, "\(name)") {
+        try reports.publish("b", .exact(reports.path + "/" + name))
+      }
+      #expect(error?.exitStatus == .cannotWrite)
+    }
+    #expect(try reports.entries() == before)
+    #expect(reports.text("theirs/notes.txt") == "precious")
+    #expect(reports.text("file") == "precious")
+  }
+
+  @Test func aLatestThatIsNotOursIsRefusedBeforehand() throws {
+    for make in [
+      { (path: String) in try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false) },
+      { path in try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/srv/elsewhere") },
+    ] {
+      let reports = try ReportsDirectory()
+      try make(reports.path + "/latest")
+      #expect(throws: PublishingFailure.self) {
+        try ReportFolder.check(reports.night(), asOf: ReportsDirectory.asOf(0))
+      }
+      #expect(throws: PublishingFailure.self) { try reports.publish("a", reports.night()) }
+      #expect(try reports.entries() == ["latest"])
+    }
+  }
+
+  @Test func anAuditOfAnEarlierInstantReplacesNothing() throws {
+    let reports = try ReportsDirectory()
+    try reports.publish("later", reports.night(), hour: 2)
+    let error = #expect(throws: PublishingFailure.self) { try reports.publish("earlier", reports.night(), hour: 1) }
+    #expect(error?.description.contains("as of") == true)
+    #expect(reports.text("2026-11-19/orders.csv") == "later")
+    #expect(try reports.entries() == ["2026-11-19", "latest"])
+    try reports.publish("the same instant", reports.night(), hour: 2)
+    #expect(reports.text("2026-11-19/orders.csv") == "the same instant")
+  }
+
+  @Test(arguments: [true, false]) func whatPeopleHavePutThereStays(_ exchanges: Bool) throws {
+    var volume = VolumeCalls()
+    if !exchanges { volume.exchange = { _, _ in EINVAL } }
+    let reports = try ReportsDirectory()
+    try reports.publish("first", reports.night())
+    try reports.write("signed off", "2026-11-19/notes.txt")
+    try reports.write("edited by finance", "2026-11-19/book.xlsx")
+    try FileManager.default.createDirectory(
+      atPath: reports.path + "/2026-11-19/scans/1", withIntermediateDirectories: true)
+    try reports.write("scan", "2026-11-19/scans/1/page")
+    let second = try reports.publish("second", reports.night(), volume: volume)
+    #expect(
+      second.kept == [
+        KeptFile(was: "book.xlsx", now: "book.edited.xlsx"), KeptFile(was: "notes.txt", now: "notes.txt"),
+        KeptFile(was: "scans", now: "scans"),
+      ])
+    try reports.write("edited again", "2026-11-19/book.xlsx")
+    try reports.publish("third", reports.night(), volume: volume)
+    #expect(
+      try reports.entries("2026-11-19")
+        == (ReportsDirectory.report + ["book.edited.xlsx", "book.edited-2.xlsx", "notes.txt", "scans"]).sorted())
+    #expect(reports.text("2026-11-19/orders.csv") == "third")
+    #expect(reports.text("2026-11-19/book.xlsx") == "book of third")
+    #expect(reports.text("2026-11-19/book.edited.xlsx") == "edited by finance")
+    #expect(reports.text("2026-11-19/book.edited-2.xlsx") == "edited again")
+    #expect(reports.text("2026-11-19/scans/1/page") == "scan")
+    #expect(try reports.entries() == ["2026-11-19", "latest"])
+  }
+
+  @Test func modesAreTheSameWhateverTheUmask() throws {
+    let reports = try ReportsDirectory()
+    for mask: mode_t in [0, 0o077, 0o777] {
+      let before = umask(mask)
+      defer { umask(before) }
+      let place = "\(reports.path)/\(mask)"
+      try reports.publish("a", .nightly(directory: place, date: "2026-11-19"))
+      for (path, mode) in [
+        (place, 0o750), (place + "/2026-11-19", 0o750), (place + "/2026-11-19/book.xlsx", 0o640),
+        (place + "/2026-11-19/run.json", 0o640),
+      ] {
+        let found = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber
+        #expect(found?.intValue == mode, "\(path) with \(mask)")
+      }
     }
   }
 
   @Test func whatWasGivenUpLeavesNothing() throws {
-    try inTemporaryDirectory { directory throws in
-      let folder = try ReportFolder(.nightly(directory: directory, date: "2026-11-19"), token: "x")
-      try folder.write(Data("half".utf8), as: "report")
-      folder.discard()
-      #expect(try entries(directory) == [])
-    }
-  }
-
-  @Test func stagingOfDeadProcessesIsRemovedAndOfLiveOnesKept() throws {
-    try inTemporaryDirectory { directory throws in
-      // No process has the largest id: the kernel counts to 2^22.
-      for name in [".partial-4194999-x", ".partial-1-x"] {
-        try FileManager.default.createDirectory(atPath: directory + "/" + name, withIntermediateDirectories: false)
-      }
-      _ = try publish("a", .nightly(directory: directory, date: "2026-11-19"))
-      #expect(try entries(directory) == [".partial-1-x", "2026-11-19", "latest"])
-    }
+    let reports = try ReportsDirectory()
+    let folder = try ReportFolder(reports.night(), token: "x", asOf: ReportsDirectory.asOf(0))
+    try folder.write(Data("half".utf8), as: "report")
+    // Another run that starts meanwhile leaves it alone.
+    Leftovers(directory: reports.path).clear()
+    #expect(try reports.entries().count == 2)
+    folder.discard()
+    #expect(try reports.entries() == [])
   }
 
   @Test func aFileInTheWayIsAnErrorThatNamesIt() throws {
-    try inTemporaryDirectory { directory throws in
-      try Data().write(to: URL(fileURLWithPath: directory + "/reports"))
-      let error = #expect(throws: ReportFolder.Failure.self) {
-        try ReportFolder(.nightly(directory: directory + "/reports", date: "2026-11-19"), token: "x")
-      }
-      #expect(error?.description.contains(directory + "/reports") == true)
+    let reports = try ReportsDirectory()
+    try reports.write("", "reports")
+    let error = #expect(throws: PublishingFailure.self) {
+      try ReportFolder(
+        .nightly(directory: reports.path + "/reports", date: "2026-11-19"), token: "x", asOf: ReportsDirectory.asOf(0))
     }
+    #expect(error?.description.contains(reports.path + "/reports") == true)
+  }
+
+  @Test func aReportMovesToAnotherPlaceWhole() throws {
+    let reports = try ReportsDirectory()
+    let folder = try ReportFolder(reports.night(), token: "x", asOf: ReportsDirectory.asOf(0))
+    try ReportsDirectory.fill(folder, ["orders.csv": "a"], asOf: ReportsDirectory.asOf(0))
+    let held = try folder.redirected(to: .held(directory: reports.path, date: "2026-11-19"))
+    #expect(try held.publish().path == reports.path + "/held/2026-11-19")
+    #expect(reports.text("held/2026-11-19/orders.csv") == "a")
+    #expect(try reports.entries() == ["held"])
+    #expect(try reports.entries("held") == ["2026-11-19"])
+  }
+
+  @Test(arguments: [true, false]) func theDoctorsProbeLeavesNothing(_ exchanges: Bool) throws {
+    var volume = VolumeCalls()
+    if !exchanges { volume.exchange = { _, _ in ENOSYS } }
+    let reports = try ReportsDirectory()
+    let found = try VolumeProbe(directory: reports.path, volume: volume).examine()
+    #expect((found == .exchanges) == exchanges)
+    #expect(try reports.entries() == [])
+  }
+
+  @Test func editedFilesGetNamesThatSayIt() {
+    #expect(FolderMerge.editedName("orders.csv", 1) == "orders.edited.csv")
+    #expect(FolderMerge.editedName("orders.csv", 3) == "orders.edited-3.csv")
+    #expect(FolderMerge.editedName(".hidden", 1) == ".hidden.edited")
+    #expect(FolderMerge.editedName("notes", 1) == "notes.edited")
   }
 }

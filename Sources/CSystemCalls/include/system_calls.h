@@ -11,6 +11,15 @@ int file_exchange(const char *first, const char *second);
 /// Renames without replacing: -1 with EEXIST when the new path is taken.
 int file_rename_exclusively(const char *from, const char *to);
 
+/// The same below two open directories.
+int file_rename_exclusively_at(int from_directory, const char *from, int to_directory, const char *to);
+
+/// Kind and mode of an entry itself, wherever a link leads (struct stat has two owners in Swift). -1 with errno.
+int file_mode_at(int directory, const char *name);
+
+/// The same of an open file.
+int file_mode(int descriptor);
+
 /// Gives every block of so many bytes or more, at most 32 MiB, pages of its own, which the system has back when the block
 /// is freed. By itself glibc raises that bound to the largest block that was ever freed, and keeps what is smaller
 /// (mallopt(3), M_MMAP_THRESHOLD). 1, or 0 when it was refused.

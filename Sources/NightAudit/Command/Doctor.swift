@@ -126,17 +126,19 @@ package struct Doctor: Sendable {
   }
 
   private func reportDirectory() -> Diagnosis {
-    var diagnosis = Diagnosis(subject: "report.directory \(settings.reportDirectory)")
+    let subject = "report.directory \(settings.reportDirectory)"
     do {
-      let folder = try ReportFolder(
-        .nightly(directory: settings.reportDirectory, date: "doctor"), token: UUID().uuidString.lowercased())
-      defer { folder.discard() }
-      try folder.write(Data("night-audit".utf8), as: "probe")
+      try ReportFolder.check(.nightly(directory: settings.reportDirectory, date: "doctor"), asOf: .now)
+      switch try VolumeProbe(directory: settings.reportDirectory).examine() {
+      case .exchanges: return Diagnosis(subject: "\(subject) (exchanges folders in one step)")
+      case .renames(let reason):
+        return Diagnosis(
+          subject: "\(subject) (cannot exchange folders: \(reason); a night made again is two renames, with a moment "
+            + "without a folder)")
+      }
     } catch {
-      diagnosis.problem = "\(error)"
-      diagnosis.status = .cannotWrite
+      return Diagnosis(subject: subject, problem: "\(error)", status: .cannotWrite)
     }
-    return diagnosis
   }
 
   // MARK: - Databases

@@ -2,6 +2,7 @@ import Foundation
 import Publishing
 import Reconciliation
 import Reporting
+import Run
 
 /// What a night came to, for people and for machines.
 package struct OutcomeText {
@@ -16,6 +17,10 @@ package struct OutcomeText {
     var lines = ["Night audit of \(days) (\(summary.timeZone))"]
     lines.append(summary.isComplete ? "Complete." : "INCOMPLETE:")
     lines += summary.incompleteReasons.map { "  - \($0)" }
+    if !outcome.held.isEmpty {
+      lines.append("HELD: published nowhere, sent to nobody, not recorded. night-audit run --accept releases it.")
+      lines += outcome.held.map { "  - \($0)" }
+    }
     lines.append("")
     lines.append("Orders read: \(outcome.totals.ordersRead)")
     for disposition in Disposition.allCases {
@@ -52,11 +57,33 @@ package struct OutcomeText {
     }
     lines.append("Control totals: balanced")
     if let directory = outcome.directory { lines.append("Report: \(directory)") }
+    lines += outcome.kept.map { file in
+      file.was == file.now
+        ? "Kept beside the report: \(file.now)" : "Kept, because it was edited: \(file.was), now \(file.now)"
+    }
     lines += outcome.dispatches.map { dispatch in
       let folder = (dispatch.directory as NSString).lastPathComponent
       return dispatch.problem.map { "NOT SENT to \(dispatch.target): \(folder): \($0)" }
         ?? "Sent to \(dispatch.target): \(folder)"
     }
+    return lines.joined(separator: "\n")
+  }
+
+  /// What cron has to say: nothing about a complete night, else why it is not, and what is new.
+  package var brief: String? {
+    let summary = outcome.summary
+    if summary.isComplete, outcome.held.isEmpty, outcome.exitStatus == .complete { return nil }
+    let days = summary.since == summary.until ? summary.until : "\(summary.since) to \(summary.until)"
+    let state: String
+    if !outcome.held.isEmpty {
+      state = "HELD; look at it, then release it with night-audit run --accept"
+    } else {
+      state = summary.isComplete ? "complete" : "INCOMPLETE"
+    }
+    var lines = ["Night audit of \(days): \(state)"]
+    lines += outcome.held.map { "  - \($0)" } + summary.incompleteReasons.map { "  - \($0)" }
+    lines.append("  \(summary.findings.new) findings are new, \(summary.findings.closing) open.")
+    if let directory = outcome.directory { lines.append("  Report: \(directory)") }
     return lines.joined(separator: "\n")
   }
 

@@ -8,13 +8,13 @@ import Reporting
 package struct ReportRetention {
   /// A report folder, as its `summary.json` describes it.
   package struct Folder: Hashable {
-    /// Relative to `report.directory`: `2026-11-19`, or `ad-hoc/20261120T030000Z-1`.
+    /// Relative to `report.directory`: `2026-11-19`, `held/2026-11-19` or `ad-hoc/20261120T030000Z-1`.
     var path: String
     /// As-of of the run that made it.
     var asOf: Instant
     var isComplete: Bool
 
-    var isNightly: Bool { !path.hasPrefix("ad-hoc/") }
+    var isNightly: Bool { !path.contains("/") }
   }
 
   /// Folders whose as-of is before this have had their time.
@@ -51,9 +51,16 @@ package struct ReportShelf {
 
   /// All of them, in no order.
   package func folders() -> [ReportRetention.Folder] {
-    names(in: directory).filter { $0.wholeMatch(of: /\d{4}-\d{2}-\d{2}/) != nil }.compactMap(folder)
-      + (isRealDirectory("\(directory)/ad-hoc") ? names(in: "\(directory)/ad-hoc") : [])
-      .filter { $0.wholeMatch(of: /\d{8}T\d{6}Z-\d+/) != nil }.compactMap { folder("ad-hoc/\($0)") }
+    nights(in: directory + "/.").compactMap(folder)
+      + nights(in: "\(directory)/held").compactMap { folder("held/\($0)") }
+      + names(in: "\(directory)/ad-hoc").filter { $0.wholeMatch(of: /\d{8}T\d{6}Z-\d+/) != nil }
+      .compactMap { folder("ad-hoc/\($0)") }
+  }
+
+  /// Removes what was held of a night, made for this instant or an earlier one.
+  package func removeHeld(_ night: String, before asOf: Instant) {
+    guard let held = folder("held/\(night)"), held.asOf <= asOf else { return }
+    remove(held)
   }
 
   /// Where `latest` points to; nil without one.
@@ -65,16 +72,19 @@ package struct ReportShelf {
 
   private func folder(_ path: String) -> ReportRetention.Folder? {
     let whole = "\(directory)/\(path)"
-    guard isRealDirectory(whole), let contents = ReportContents(directory: whole),
-      let summary = contents.content(of: "summary.json").flatMap(SummaryDocument.init(json:)),
-      let asOf = try? Date(summary.instant, strategy: .iso8601)
+    guard isRealDirectory(whole), let contents = ReportContents(directory: whole), let summary = contents.summary,
+      let asOf = contents.asOf
     else { return nil }
-    return ReportRetention.Folder(
-      path: path, asOf: Instant(seconds: Int64(asOf.timeIntervalSince1970)), isComplete: summary.isComplete)
+    return ReportRetention.Folder(path: path, asOf: asOf, isComplete: summary.isComplete)
+  }
+
+  private func nights(in path: String) -> [String] {
+    names(in: path).filter { $0.wholeMatch(of: /\d{4}-\d{2}-\d{2}/) != nil }
   }
 
   private func names(in path: String) -> [String] {
-    ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
+    guard isRealDirectory(path) else { return [] }
+    return ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
   }
 
   private func isRealDirectory(_ path: String) -> Bool {
@@ -82,33 +92,33 @@ package struct ReportShelf {
     (try? FileManager.default.attributesOfItem(atPath: path))?[.type] as? FileAttributeType == .typeDirectory
   }
 
-  /// Removes a folder, unless there is something in it that this program does not write.
+  /// Removes a folder, unless there is something in it that this program has not written, or not so.
   ///
-  /// It is given another name first, that of a staging directory: a reader finds it whole or not at all, and what a kill
-  /// leaves of it is cleared away by the next run.
+  /// It is given another name first: a reader finds it whole or not at all, and what a kill leaves of it is cleared away
+  /// by the next run.
   package func remove(_ folder: ReportRetention.Folder) {
     let whole = "\(directory)/\(folder.path)"
-    let parent = (whole as NSString).deletingLastPathComponent
-    guard let contents = ReportContents(directory: whole) else { return }
-    let ours = Set(contents.files.map(\.name))
-    let others = names(in: whole).filter { !ours.contains($0) }
+    guard let contents = ReportContents(directory: whole), let opened = OpenDirectory(whole) else { return }
+    let others = opened.names().filter { !contents.owns($0, in: opened) }
     guard others.isEmpty else {
       return logger.warning(
-        "an old report folder is kept: there are files in it that night-audit has not written",
-        metadata: ["directory": "\(whole)", "files": "\(others.prefix(3).joined(separator: ", "))"])
+        "an old report folder is kept: there are files in it that night-audit has not written, or not so",
+        metadata: ["directory": "\(whole)", "files": "\(others.prefix(3).map(\.text).joined(separator: ", "))"])
     }
-    let doomed = "\(parent)/.partial-\(getpid())-\(UUID().uuidString.lowercased())"
-    guard rename(whole, doomed) == 0 else { return report(whole, errno) }
-    // Through a descriptor of the very directory: no name on the way can be exchanged for a link.
-    let descriptor = open(doomed, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-    guard descriptor >= 0 else { return report(doomed, errno) }
-    defer { close(descriptor) }
-    for name in ours where unlinkat(descriptor, name, 0) != 0 && errno != ENOENT { report("\(doomed)/\(name)", errno) }
-    guard rmdir(doomed) == 0 else { return report(doomed, errno) }
-    logger.info("removed an old report folder", metadata: ["directory": "\(whole)"])
-  }
-
-  private func report(_ path: String, _ code: Int32) {
-    logger.warning("cannot remove \(path): \(String(cString: strerror(code)))")
+    do {
+      let names = StagingNames(
+        directory: (whole as NSString).deletingLastPathComponent, token: UUID().uuidString.lowercased())
+      // From the mark on nothing is removed but by its hash, in whatever instant this ends.
+      let lease = try StagingLease(path: names.lease, content: .here(target: ""))
+      defer { withExtendedLifetime(lease) {} }
+      try names.putMark()
+      guard rename(whole, names.old) == 0 else { throw PublishingFailure(path: whole, code: errno) }
+      _ = try FolderMerge(volume: VolumeCalls()).dissolve(names.old, into: nil)
+      unlink(names.mark)
+      unlink(names.lease)
+      logger.info("removed an old report folder", metadata: ["directory": "\(whole)"])
+    } catch {
+      logger.warning("\(error)")
+    }
   }
 }

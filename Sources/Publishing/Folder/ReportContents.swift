@@ -1,25 +1,27 @@
 import Crypto
 import Foundation
+import Reconciliation
+import Reporting
 import Run
 
-/// A published report folder, as those see it who send or remove it.
+/// A published report folder, as those see it who send, replace or remove it.
 package struct ReportContents {
   /// The folder's absolute path.
   let directory: String
   /// Files with their SHA-256, sorted by name: those of `SHA256SUMS`, that file itself, and `run.json` where it is.
   let files: [(name: String, sha256: String)]
   /// SHA-256 of `SHA256SUMS`: two folders with the same have the same content.
-  let digest: String
+  package let digest: String
 
   static let sums = "SHA256SUMS"
 
   /// nil when there is no folder with a readable `SHA256SUMS`.
-  init?(directory: String) {
+  package init?(directory: String) {
     guard let sums = FileManager.default.contents(atPath: "\(directory)/\(ReportContents.sums)") else { return nil }
     var files: [(name: String, sha256: String)] = []
     for line in String(decoding: sums, as: UTF8.self).split(separator: "\n") {
       // The format of sha256sum(1): the hash, two spaces, the name.
-      guard let match = line.wholeMatch(of: /([0-9a-f]{64})  ([A-Za-z0-9._-]+)/) else { return nil }
+      guard let match = line.wholeMatch(of: /([0-9a-f]{64})  ([A-Za-z0-9][A-Za-z0-9._-]*)/) else { return nil }
       files.append((String(match.2), String(match.1)))
     }
     digest = ReportContents.sha256(sums)
@@ -32,6 +34,41 @@ package struct ReportContents {
   }
 
   private static func sha256(_ data: Data) -> String { Digest.hexadecimal(SHA256.hash(data: data)) }
+
+  // MARK: - Whose a file is
+
+  /// Whether night-audit has made this folder: its check sums are there, and the summary that they vouch for.
+  package var isOurs: Bool { summary != nil }
+
+  /// The summary, if it is the one that the check sums vouch for.
+  package var summary: SummaryDocument? {
+    guard let content = content(of: "summary.json"),
+      files.contains(where: { $0.name == "summary.json" && $0.sha256 == ReportContents.sha256(Data(content)) })
+    else { return nil }
+    return SummaryDocument(json: content)
+  }
+
+  /// As-of of the run that made it; nil in a folder that is not ours.
+  package var asOf: Instant? {
+    summary.flatMap { try? Date($0.instant, strategy: .iso8601) }
+      .map { Instant(seconds: Int64($0.timeIntervalSince1970.rounded(.down))) }
+  }
+
+  /// Whether an entry of the folder is as night-audit has written it, by its hash. What people have put there, and what
+  /// they have edited, is not.
+  func owns(_ name: OpenDirectory.Name, in folder: OpenDirectory) -> Bool {
+    guard let file = files.first(where: { $0.name == name.text }), let found = folder.sha256(name) else { return false }
+    if file.name == "run.json" { return ReportContents.isRun(content(of: file.name) ?? []) }
+    return file.sha256 == found
+  }
+
+  /// `run.json` has no check sum. Its content tells it.
+  private static func isRun(_ content: [UInt8]) -> Bool {
+    struct Run: Decodable {
+      var run_id: String
+    }
+    return (try? JSONDecoder().decode(Run.self, from: Data(content))) != nil
+  }
 
   /// The folder's own name, such as `2026-11-19`.
   var name: String { (directory as NSString).lastPathComponent }

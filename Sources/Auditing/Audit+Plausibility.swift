@@ -1,0 +1,152 @@
+import AuditStore
+import Postgres
+import Publishing
+import Reconciliation
+import Reporting
+import Run
+import SalesStore
+
+/// Whether a night may be published without a person having looked at it, and what becomes of it otherwise.
+extension Audit {
+  /// The dispositions that accuse somebody: a finding of the same name stands on every order that has one.
+  private static let accusing: [FindingKind] = [.paidNotDelivered, .partlyDelivered, .deliveredNotPaid]
+
+  /// What the night counts; nil in a run that is not recorded, or that lists a part only.
+  ///
+  /// - Parameters:
+  ///   - connection: in the snapshot of the shop's relations.
+  ///   - ledger: in the transaction in which tonight's findings wait.
+  func figures(
+    _ record: RunRecord?, sales connection: borrowing BlockingConnection, ledger: borrowing BlockingConnection?
+  ) throws -> NightFigures? {
+    guard let record, !plan.selection.isNarrowing else { return nil }
+    let sales = try SalesRows(settings)
+    var figures = NightFigures(orders: 0, deliveries: 0)
+    let since = PostgresValue.timestamp(plan.rules.lookbackStart.microseconds)
+    figures.orders = Int(
+      try connection.execute(
+        """
+        SELECT count(*) FROM \(sales.schema).orders o WHERE o.created_at >= $1 AND \(try sales.isKnown("o.created_at"))
+        """, [since]
+      ).single().int64(0))
+    figures.deliveries = Int(
+      try connection.execute(
+        """
+        SELECT count(*) FROM \(sales.schema).deliveries d
+        WHERE d.delivered_at >= $1 AND \(try sales.isKnown("d.delivered_at"))
+        """, [since]
+      ).single().int64(0))
+    switch ledger {
+    case .none: return nil
+    case .some(let connection):
+      try Audit.count(&figures, of: record, isNews: isNews(record, on: connection), connection)
+    }
+    return figures
+  }
+
+  private static func count(
+    _ figures: inout NightFigures, of record: RunRecord, isNews: Bool, _ ledger: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    let row = try ledger.execute(
+      """
+      SELECT count(*) FILTER (WHERE t.kind = ANY ($2)),
+        count(*) FILTER (WHERE t.kind = ANY ($2) AND (f.finding_id IS NULL OR f.closed_at < $1)),
+        count(*) FILTER (WHERE t.kind = 'bad_row' AND t.order_id IS NOT NULL AND t.receipt_id IS NULL
+          AND t.delivery_id IS NULL)
+      FROM tonight t LEFT JOIN night_audit.findings f USING (finding_id)
+      """, [.timestamp(record.asOf.microseconds), .textArray(accusing.map(\.rawValue))]
+    ).single()
+    figures.accused = Int(try row.int64(0))
+    figures.badRows = Int(try row.int64(2))
+    // An audit of an earlier time than is already known opens and closes nothing.
+    guard isNews else { return }
+    figures.newlyAccused = Int(try row.int64(1))
+    let open = try ledger.execute(
+      """
+      SELECT count(*), count(*) FILTER (WHERE t.finding_id IS NULL)
+      FROM night_audit.findings f LEFT JOIN tonight t USING (finding_id)
+      WHERE f.closed_at IS NULL AND f.opened_at < $1
+      """, [.timestamp(record.asOf.microseconds)]
+    ).single()
+    figures.openBefore = Int(try open.int64(0))
+    figures.closing = Int(try open.int64(1))
+  }
+
+  /// Whether a run says what is open now: a narrowed view, or one of an earlier time than is already known, does not.
+  func isNews(_ record: RunRecord, on ledger: borrowing BlockingConnection) throws -> Bool {
+    if plan.selection.isNarrowing { return false }
+    let newest = try ledger.execute(
+      "SELECT max(as_of) FROM night_audit.runs WHERE complete IS NOT NULL AND run_id <> $1::uuid", [.text(record.runId)]
+    ).single().optionalTimestamp(0)
+    return newest.map { $0 <= plan.asOf.microseconds } ?? true
+  }
+
+  /// Why the night is held; empty when it is not.
+  func holdCauses(
+    _ figures: NightFigures?, _ record: RunRecord?, on own: borrowing BlockingConnection
+  ) throws -> [HoldCause] {
+    guard let figures, let record, !record.isAccepted else { return [] }
+    var precedent: Plausibility.Precedent?
+    // Nights of the first release have kept no figures: nothing is fewer than what nobody knows.
+    for row in try own.execute(
+      """
+      SELECT coalesce(lookback_orders, 0), coalesce(lookback_deliveries, 0) FROM night_audit.runs
+      WHERE is_nightly AND complete AND as_of < $1 ORDER BY as_of DESC, started_at DESC LIMIT 1
+      """, [.timestamp(plan.asOf.microseconds)])
+    {
+      precedent = Plausibility.Precedent(orders: Int(try row.int64(0)), deliveries: Int(try row.int64(1)))
+    }
+    return Plausibility(share: settings.holdShare, precedent: precedent).causes(figures)
+  }
+
+  /// What the next night is compared with.
+  static func keep(
+    _ figures: NightFigures, of record: RunRecord, on ledger: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    try ledger.execute(
+      """
+      UPDATE night_audit.runs SET lookback_orders = $2, lookback_deliveries = $3 WHERE run_id = $1::uuid
+      """, [.text(record.runId), .int(Int64(figures.orders)), .int(Int64(figures.deliveries))])
+  }
+
+  // MARK: - Endings
+
+  /// Puts the report where nobody takes it for a published one, and records nothing but that.
+  ///
+  /// - Returns: where it is.
+  func hold(
+    _ folder: ReportFolder, because causes: [HoldCause], _ status: ExitStatus, _ record: RunRecord?,
+    on ledger: borrowing BlockingConnection?, _ finishing: (ExitStatus, ReportFolder) throws -> Void
+  ) throws -> String {
+    let place = try folder.redirected(to: .held(directory: settings.reportDirectory, date: plan.period.until))
+    try finishing(status, place)
+    let path: String
+    switch ledger {
+    case .none: return try place.publish().path
+    case .some(let connection):
+      connection.rollback()
+      try record?.lock?.requireStillHeld(on: connection)
+      path = try place.publish().path
+      try record?.held(
+        because: causes.map(\.description), directory: path, exitStatus: status.rawValue, on: connection)
+    }
+    return path
+  }
+
+  /// The folder is there: from now on the run is what it is.
+  func settle(_ record: RunRecord, as directory: String, on ledger: borrowing BlockingConnection?) throws {
+    switch ledger {
+    case .none: return
+    case .some(let connection): try record.published(as: directory, on: connection)
+    }
+  }
+}
+
+extension FindingsThreshold {
+  /// Whether a night's open critical findings are more than that.
+  package func isExceeded(by findings: FindingsSummary) -> Bool {
+    var atStake = MoneyByCurrency()
+    for (kind, stake) in findings.byKind where kind.severity == .critical { atStake.add(stake.money) }
+    return isExceeded(critical: findings.count(.critical), atStake: atStake.minorUnits)
+  }
+}

@@ -1,0 +1,103 @@
+import Foundation
+import Glibc
+import Reconciliation
+import Run
+
+/// What runs that died on the way have left in a directory: finished or undone, so that each folder is whole again, and
+/// cleared away, so that nothing of people's is lost with it.
+package struct Leftovers {
+  package let directory: String
+  let volume: VolumeCalls
+
+  package init(directory: String, volume: VolumeCalls = VolumeCalls()) {
+    self.directory = directory
+    self.volume = volume
+  }
+
+  /// Everything whose maker is gone.
+  package func clear() {
+    for names in abandoned() { clear(names) }
+  }
+
+  /// The staging directories of makers that are gone, by their tokens.
+  func abandoned() -> [StagingNames] {
+    let names = ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).sorted()
+    return names.compactMap { StagingNames(directory: directory, lease: $0) }.filter(isAbandoned)
+  }
+
+  private func isAbandoned(_ names: StagingNames) -> Bool {
+    let descriptor = open(names.lease, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    let lock: StagingLease.Lock
+    if flock(descriptor, LOCK_EX | LOCK_NB) == 0 {
+      lock = .free
+    } else {
+      lock = errno == EWOULDBLOCK ? .held : .unknown
+    }
+    let content = FileManager.default.contents(atPath: names.lease).flatMap {
+      try? JSONDecoder().decode(StagingLease.Content.self, from: $0)
+    }
+    let process = content?.process ?? 0
+    return StagingLease.isAbandoned(
+      content, lock: lock, here: .here(target: ""), isAlive: process > 0 && (kill(process, 0) == 0 || errno == EPERM),
+      idle: .now - newest(names))
+  }
+
+  /// The last change of anything that belongs to it.
+  private func newest(_ names: StagingNames) -> Instant {
+    let files = ((try? FileManager.default.contentsOfDirectory(atPath: names.staging)) ?? []).map {
+      "\(names.staging)/\($0)"
+    }
+    let dates = ([names.lease, names.staging] + files).compactMap { path -> Date? in
+      (try? FileManager.default.attributesOfItem(atPath: path))?[.modificationDate] as? Date
+    }
+    return Instant(seconds: Int64((dates.max() ?? .now).timeIntervalSince1970))
+  }
+
+  /// Finishes or undoes what one maker had begun, and removes its traces. What cannot be removed is left for later.
+  func clear(_ names: StagingNames) {
+    do {
+      if FileManager.default.fileExists(atPath: names.mark) {
+        try settle(names)
+      } else {
+        // Nothing of people's gets there before the mark does.
+        try empty(names.staging)
+      }
+      unlink(names.link)
+      // The lease goes last: without it nobody would look for the rest.
+      for path in [names.staging, names.old] where FileManager.default.fileExists(atPath: path) { return }
+      unlink(names.mark)
+      unlink(names.lease)
+    } catch {
+      return
+    }
+  }
+
+  private func settle(_ names: StagingNames) throws {
+    guard let content = FileManager.default.contents(atPath: names.lease),
+      let target = try? JSONDecoder().decode(StagingLease.Content.self, from: content).target
+    else { return }
+    let merge = FolderMerge(volume: volume)
+    if target.isEmpty {
+      _ = try merge.dissolve(names.old, into: nil)
+      return
+    }
+    if !FileManager.default.fileExists(atPath: target) {
+      // Between the two renames. The new one is whole, or it would not have come so far.
+      if FileManager.default.fileExists(atPath: names.old) {
+        let next = ReportContents(directory: names.staging)?.isOurs == true ? names.staging : names.old
+        guard rename(next, target) == 0 else { return }
+      }
+    }
+    for old in [names.old, names.staging] { _ = try merge.dissolve(old, into: target) }
+  }
+
+  private func empty(_ path: String) throws {
+    guard let folder = OpenDirectory(path) else { return }
+    for name in folder.names() where unlinkat(folder.descriptor, name.bytes, 0) != 0 {
+      throw PublishingFailure(path: "\(path)/\(name.text)", code: errno)
+    }
+    rmdir(path)
+  }
+}

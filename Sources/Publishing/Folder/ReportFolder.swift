@@ -1,0 +1,376 @@
+import CSystemCalls
+import Foundation
+import Glibc
+import Reconciliation
+import Run
+
+/// Where a report is made, and how it becomes visible: whole, by one rename, and without taking anything from anybody.
+///
+/// One rule for everything that is replaced or removed: ours by its hash, or untouched. What people have put beside a
+/// report, or have edited in it, is in the folder again when the report was made again.
+package struct ReportFolder: Sendable {
+  /// What kind of folder the report ends in.
+  package enum Destination: Hashable, Sendable {
+    /// `<directory>/<date>/`, replacing the same night's; `latest` follows.
+    case nightly(directory: String, date: String)
+    /// `<directory>/held/<date>/`: an implausible night, published nowhere.
+    case held(directory: String, date: String)
+    /// `<directory>/ad-hoc/<as-of>-<n>/`.
+    case adHoc(directory: String, asOf: String)
+    /// A directory that the caller named; it becomes the folder itself.
+    case exact(String)
+  }
+
+  /// A report that can be seen.
+  package struct Published: Hashable, Sendable {
+    package var path: String
+    /// What was in the folder before and is not ours.
+    package var kept: [KeptFile] = []
+  }
+
+  /// The directory that files are written to until `publish`.
+  package let staging: String
+  private let destination: Destination
+  private let asOf: Instant
+  private let names: StagingNames
+  private let lease: StagingLease
+  private let volume: VolumeCalls
+
+  /// Makes the staging directory, on the file system that it will be renamed within.
+  ///
+  /// - Parameters:
+  ///   - token: tells it from every other one; a run uses its id.
+  ///   - asOf: the instant that the report is made for.
+  /// - Throws: `PublishingFailure`, before anything is touched, when the report could not be published.
+  package init(
+    _ destination: Destination, token: String, asOf: Instant, volume: VolumeCalls = VolumeCalls()
+  ) throws {
+    self.destination = destination
+    self.asOf = asOf
+    self.volume = volume
+    try ReportFolder.check(destination, asOf: asOf)
+    let parent = destination.parent
+    try ReportFolder.makeDirectories(parent)
+    Leftovers(directory: parent, volume: volume).clear()
+    names = StagingNames(directory: parent, token: token)
+    staging = names.staging
+    lease = try StagingLease(path: names.lease, content: .here(target: destination.target))
+    guard mkdir(staging, 0o750) == 0, chmod(staging, 0o750) == 0 else {
+      throw PublishingFailure(path: staging, code: errno)
+    }
+  }
+
+  private init(
+    _ destination: Destination, asOf: Instant, names: StagingNames, lease: StagingLease, volume: VolumeCalls
+  ) {
+    self.destination = destination
+    self.asOf = asOf
+    self.names = names
+    self.lease = lease
+    self.volume = volume
+    staging = names.staging
+  }
+
+  /// Finishes what a run that died had decided to publish.
+  ///
+  /// - Parameters:
+  ///   - token: of that run.
+  ///   - digest: of the report that it was about to publish.
+  /// - Returns: where the report is; nil when nothing of it is left here.
+  package static func resume(
+    _ destination: Destination, token: String, asOf: Instant, digest: String, volume: VolumeCalls = VolumeCalls()
+  ) throws -> Published? {
+    if let found = destination.candidates.first(where: { ReportContents(directory: $0)?.digest == digest }) {
+      return Published(path: found)
+    }
+    let leftovers = Leftovers(directory: destination.parent, volume: volume)
+    guard let names = leftovers.abandoned().first(where: { $0.token == token }),
+      ReportContents(directory: names.staging)?.digest == digest,
+      ReportContents(directory: names.staging)?.isOurs == true
+    else { return nil }
+    // Its maker is gone; from now on it is ours.
+    unlink(names.lease)
+    let lease = try StagingLease(path: names.lease, content: .here(target: destination.target))
+    return try ReportFolder(destination, asOf: asOf, names: names, lease: lease, volume: volume).publish()
+  }
+
+  /// Whether a run of this token was making its report on the volume that is seen from here.
+  package static func wasMade(_ destination: Destination, token: String) -> Bool {
+    FileManager.default.fileExists(atPath: StagingNames(directory: destination.parent, token: token).lease)
+  }
+
+  /// The same report, finished as it is, on its way to another place.
+  package func redirected(to other: Destination) throws -> ReportFolder {
+    let next = try ReportFolder(other, token: names.token, asOf: asOf, volume: volume)
+    for name in (try? FileManager.default.contentsOfDirectory(atPath: staging)) ?? [] {
+      let (from, to) = ("\(staging)/\(name)", "\(next.staging)/\(name)")
+      if rename(from, to) == 0 { continue }
+      // `--out` may be on another volume.
+      do { try FileManager.default.copyItem(atPath: from, toPath: to) } catch {
+        throw PublishingFailure(path: to, code: errno == 0 ? EIO : errno)
+      }
+    }
+    discard()
+    return next
+  }
+
+  package static func absolute(_ path: String) -> String {
+    let whole = path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+    return (whole as NSString).standardizingPath
+  }
+
+  /// Where the report will be; for an ad-hoc folder without its number, which only publishing finds.
+  package var finalPath: String { destination.target }
+
+  /// Gives the report up.
+  package func discard() { Leftovers(directory: names.directory, volume: volume).clear(names) }
+
+  // MARK: - Before
+
+  /// Whether a report may be published there. Touches nothing.
+  ///
+  /// - Throws: `PublishingFailure` where something lies that night-audit has not made, or the audit of a later as-of.
+  package static func check(_ destination: Destination, asOf: Instant) throws(PublishingFailure) {
+    switch destination {
+    case .nightly(let directory, _):
+      _ = try LatestLink(directory: directory).current()
+      _ = try TargetState(of: destination.target, asOf: asOf)
+    case .held, .exact: _ = try TargetState(of: destination.target, asOf: asOf)
+    case .adHoc: break
+    }
+  }
+
+  /// Readable by owner and group whatever the umask; what is there already stays as it is.
+  private static func makeDirectories(_ path: String) throws(PublishingFailure) {
+    if path.isEmpty || mkdir(path, 0o750) == 0 {
+      if !path.isEmpty { chmod(path, 0o750) }
+      return
+    }
+    if errno == ENOENT {
+      try makeDirectories((path as NSString).deletingLastPathComponent)
+      guard mkdir(path, 0o750) == 0 || errno == EEXIST else { throw PublishingFailure(path: path, code: errno) }
+      chmod(path, 0o750)
+      return
+    }
+    guard errno == EEXIST else { throw PublishingFailure(path: path, code: errno) }
+    // The way may lead through links: theirs, not ours.
+    guard FileKind(path: path + "/.") == .directory else { throw PublishingFailure(path: path, code: ENOTDIR) }
+  }
+
+  // MARK: - Writing
+
+  /// Writes one more file into the staging directory, such as `run.json`.
+  package func write(_ content: Data, as name: String) throws(PublishingFailure) {
+    try ReportFolder.write(content, to: staging + "/" + name)
+  }
+
+  /// Replaces `run.json` in a published folder: the one file whose content is told apart from the report's.
+  package static func rewriteRun(_ content: Data, in directory: String) throws(PublishingFailure) {
+    let temporary = directory + "/.run.json-\(UUID().uuidString.lowercased())"
+    try write(content, to: temporary)
+    guard rename(temporary, directory + "/run.json") == 0 else {
+      let code = errno
+      unlink(temporary)
+      throw PublishingFailure(path: directory + "/run.json", code: code)
+    }
+  }
+
+  private static func write(_ content: Data, to path: String) throws(PublishingFailure) {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o640)
+    guard descriptor >= 0 else { throw PublishingFailure(path: path, code: errno) }
+    defer { close(descriptor) }
+    let isWritten = content.withUnsafeBytes { bytes in
+      var rest = bytes
+      while !rest.isEmpty {
+        let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
+        if count < 0, errno == EINTR { continue }
+        if count <= 0 { return false }
+        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+      }
+      return fchmod(descriptor, 0o640) == 0 && fsync(descriptor) == 0
+    }
+    guard isWritten else { throw PublishingFailure(path: path, code: errno) }
+  }
+
+  /// SHA-256 of what `SHA256SUMS` says: what tells this report from every other one.
+  package var digest: String? { ReportContents(directory: staging)?.digest }
+
+  // MARK: - Publishing
+
+  /// Makes the report visible.
+  ///
+  /// - Throws: `PublishingFailure`; then nothing was replaced.
+  package func publish() throws -> Published {
+    try seal()
+    let published: Published
+    switch destination {
+    case .nightly(let directory, let date):
+      published = try replace(destination.target)
+      try volume.step("point latest")
+      try LatestLink(directory: directory).point(to: date, temporary: names.link)
+    case .held, .exact: published = try replace(destination.target)
+    case .adHoc: published = try take()
+    }
+    try volume.step("give up the lease")
+    unlink(names.mark)
+    unlink(names.lease)
+    return published
+  }
+
+  /// Gives every file the mode that it has whatever the umask, and brings it to disk.
+  private func seal() throws(PublishingFailure) {
+    guard let folder = OpenDirectory(staging) else { throw PublishingFailure(path: staging, code: errno) }
+    for name in folder.names() {
+      let file = openat(folder.descriptor, name.bytes, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+      guard file >= 0 else { throw PublishingFailure(path: "\(staging)/\(name.text)", code: errno) }
+      defer { close(file) }
+      guard fchmod(file, 0o640) == 0, fsync(file) == 0 else {
+        throw PublishingFailure(path: "\(staging)/\(name.text)", code: errno)
+      }
+    }
+    let code = folder.synchronize()
+    if code != 0 { throw PublishingFailure(path: staging, code: code) }
+  }
+
+  /// Takes the place of what is there. Where the volume can exchange directories there is no moment without a report;
+  /// elsewhere there is one, and whoever dies in it is made up for by the next run.
+  private func replace(_ target: String) throws -> Published {
+    switch try TargetState(of: target, asOf: asOf) {
+    case .free:
+      try volume.step("rename")
+      guard rename(staging, target) == 0 else { throw PublishingFailure(path: target, code: errno) }
+      try synchronizeParent()
+      // What one that died between two renames had moved aside.
+      return Published(path: target, kept: try FolderMerge(volume: volume).dissolve(names.old, into: target))
+    case .report:
+      try names.putMark()
+      try synchronizeParent()
+      try volume.step("exchange")
+      let code = volume.exchange(staging, target)
+      let old: String
+      if code == 0 {
+        old = staging
+      } else {
+        guard VolumeCalls.isUnsupported(code) else { throw PublishingFailure(path: target, code: code) }
+        old = names.old
+        try moveAside(target)
+      }
+      try synchronizeParent()
+      return Published(path: target, kept: try FolderMerge(volume: volume).dissolve(old, into: target))
+    }
+  }
+
+  private func moveAside(_ target: String) throws {
+    try volume.step("move the old folder aside")
+    guard rename(target, names.old) == 0 else { throw PublishingFailure(path: target, code: errno) }
+    try synchronizeParent()
+    try volume.step("rename into its place")
+    guard rename(staging, target) == 0 else {
+      let code = errno
+      rename(names.old, target)
+      throw PublishingFailure(path: target, code: code)
+    }
+  }
+
+  /// Takes the first free number.
+  private func take() throws -> Published {
+    for number in 1... {
+      let target = "\(destination.target)-\(number)"
+      try volume.step("rename")
+      if file_rename_exclusively(staging, target) == 0 {
+        try synchronizeParent()
+        return Published(path: target)
+      }
+      if VolumeCalls.isUnsupported(errno) {
+        // The empty directory takes the number, and a directory may be renamed over an empty one.
+        if mkdir(target, 0o750) == 0, rename(staging, target) == 0 {
+          try synchronizeParent()
+          return Published(path: target)
+        }
+      }
+      guard errno == EEXIST else { throw PublishingFailure(path: target, code: errno) }
+    }
+    return Published(path: staging)
+  }
+
+  private func synchronizeParent() throws(PublishingFailure) {
+    guard let folder = OpenDirectory(names.directory) else {
+      // The way to it may lead through a link, which is the operator's business.
+      let descriptor = open(names.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      defer { if descriptor >= 0 { close(descriptor) } }
+      guard descriptor >= 0, fsync(descriptor) == 0 else {
+        throw PublishingFailure(path: names.directory, code: errno)
+      }
+      return
+    }
+    let code = folder.synchronize()
+    if code != 0 { throw PublishingFailure(path: names.directory, code: code) }
+  }
+}
+
+extension ReportFolder.Destination {
+  /// The directory that staging happens in.
+  var parent: String {
+    switch self {
+    case .nightly(let directory, _): directory
+    case .held(let directory, _): directory + "/held"
+    case .adHoc(let directory, _): directory + "/ad-hoc"
+    case .exact(let path): (ReportFolder.absolute(path) as NSString).deletingLastPathComponent
+    }
+  }
+
+  /// What the folder is called; of an ad-hoc folder without its number.
+  var target: String {
+    switch self {
+    case .nightly(let directory, let date): "\(directory)/\(date)"
+    case .held(let directory, let date): "\(directory)/held/\(date)"
+    case .adHoc(let directory, let asOf): "\(directory)/ad-hoc/\(asOf)"
+    case .exact(let path): ReportFolder.absolute(path)
+    }
+  }
+}
+
+extension ReportFolder.Destination {
+  /// The folders that a report on its way there may have become.
+  fileprivate var candidates: [String] {
+    guard case .adHoc(_, let asOf) = self else { return [target] }
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
+    return names.sorted().filter { $0.hasPrefix(asOf + "-") }.map { "\(parent)/\($0)" }
+  }
+}
+
+/// The names that one report uses until it is published. All are hidden, and told apart from everybody else's.
+struct StagingNames: Hashable {
+  let directory: String
+  let token: String
+
+  private var stem: String { "\(directory)/.night-audit-\(token)" }
+
+  var lease: String { stem + ".lease" }
+  /// The report that is being made; after an exchange, the one that it has replaced.
+  var staging: String { stem + ".partial" }
+  /// The report that was replaced, where volumes cannot exchange.
+  var old: String { stem + ".old" }
+  /// There from when a report is about to be replaced until all of it was cleared away.
+  var mark: String { stem + ".replacing" }
+  var link: String { stem + ".latest" }
+
+  /// Says that what lies in the staging directory from now on may be people's.
+  func putMark() throws(PublishingFailure) {
+    // One that died before may have left the mark to the run that finishes its work.
+    let descriptor = open(mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o640)
+    guard descriptor >= 0 else { throw PublishingFailure(path: mark, code: errno) }
+    close(descriptor)
+  }
+
+  init(directory: String, token: String) {
+    self.directory = directory
+    self.token = token
+  }
+
+  /// Those whose lease has this name; nil for any other file.
+  init?(directory: String, lease name: String) {
+    guard let match = name.wholeMatch(of: /\.night-audit-([A-Za-z0-9-]+)\.lease/) else { return nil }
+    self.init(directory: directory, token: String(match.1))
+  }
+}

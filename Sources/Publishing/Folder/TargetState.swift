@@ -1,0 +1,82 @@
+import Foundation
+import Glibc
+import Reconciliation
+import Reporting
+
+/// What lies where a report is to appear.
+enum TargetState: Hashable {
+  /// Nothing, or an empty directory.
+  case free
+  /// A report that night-audit has made, for this instant or an earlier one.
+  case report
+
+  /// - Parameter asOf: of the report that is to appear.
+  /// - Throws: `PublishingFailure` for anything else.
+  init(of path: String, asOf: Instant) throws(PublishingFailure) {
+    switch FileKind(path: path) {
+    case nil where errno == ENOENT || errno == ENOTDIR:
+      self = .free
+      return
+    case nil: throw PublishingFailure(path: path, code: errno)
+    case .directory?: break
+    case .link?: throw PublishingFailure(path: path, problem: "is a link; name the directory itself")
+    case .regular?, .other?:
+      throw PublishingFailure(path: path, problem: "is no directory; name another one, or move the file away")
+    }
+    guard let folder = OpenDirectory(path) else { throw PublishingFailure(path: path, code: errno) }
+    if folder.names().isEmpty {
+      self = .free
+      return
+    }
+    guard let contents = ReportContents(directory: path), let made = contents.asOf else {
+      throw PublishingFailure(
+        path: path,
+        problem: "holds files that are not a report of night-audit, and nothing there was touched; name a new or empty "
+          + "directory, or move them away")
+    }
+    if made > asOf {
+      throw PublishingFailure(
+        path: path,
+        problem: "holds the audit as of \(made.text), which one as of \(asOf.text) never replaces; give --out another "
+          + "directory, or a later --as-of")
+    }
+    self = .report
+  }
+}
+
+/// The link to the newest night. It never points back.
+struct LatestLink {
+  let directory: String
+
+  private var path: String { directory + "/latest" }
+
+  /// The night that it points to; nil without one.
+  ///
+  /// - Throws: `PublishingFailure` when it is something that night-audit has not made.
+  func current() throws(PublishingFailure) -> String? {
+    guard let kind = FileKind(path: path) else {
+      if errno == ENOENT || errno == ENOTDIR { return nil }
+      throw PublishingFailure(path: path, code: errno)
+    }
+    guard kind == .link,
+      let name = try? FileManager.default.destinationOfSymbolicLink(atPath: path),
+      name.wholeMatch(of: /\d{4}-\d{2}-\d{2}/) != nil
+    else {
+      throw PublishingFailure(
+        path: path, problem: "is not the link to a night that night-audit puts there; move it away or rename it")
+    }
+    return name
+  }
+
+  /// - Parameter temporary: the name under which the link is made.
+  func point(to night: String, temporary: String) throws(PublishingFailure) {
+    if let current = try current(), current >= night { return }
+    unlink(temporary)
+    guard symlink(night, temporary) == 0, rename(temporary, path) == 0 else {
+      throw PublishingFailure(path: path, code: errno)
+    }
+    let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    defer { if descriptor >= 0 { close(descriptor) } }
+    guard descriptor >= 0, fsync(descriptor) == 0 else { throw PublishingFailure(path: directory, code: errno) }
+  }
+}

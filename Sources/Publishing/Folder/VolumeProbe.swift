@@ -1,0 +1,40 @@
+import Foundation
+import Glibc
+import Reconciliation
+import Run
+
+/// Tries on a volume what publishing does there.
+package struct VolumeProbe {
+  /// How a published folder can be replaced.
+  package enum Replacement: Hashable, Sendable {
+    case exchanges
+    /// With the system's word for why not.
+    case renames(reason: String)
+  }
+
+  package let directory: String
+  private let volume: VolumeCalls
+
+  package init(directory: String, volume: VolumeCalls = VolumeCalls()) {
+    self.directory = directory
+    self.volume = volume
+  }
+
+  /// Writes, brings to disk, exchanges and renames, and leaves nothing.
+  package func examine() throws -> Replacement {
+    let names = (0..<2).map { _ in
+      ReportFolder.Destination.exact("\(directory)/.night-audit-probe-\(UUID().uuidString.lowercased())")
+    }
+    let folders = try names.map { try ReportFolder($0, token: UUID().uuidString.lowercased(), asOf: .now) }
+    defer { for folder in folders { folder.discard() } }
+    for folder in folders { try folder.write(Data("night-audit\n".utf8), as: "probe") }
+    let code = volume.exchange(folders[0].staging, folders[1].staging)
+    if code == 0 { return .exchanges }
+    guard VolumeCalls.isUnsupported(code) else { throw PublishingFailure(path: directory, code: code) }
+    let aside = folders[0].staging + "-aside"
+    guard rename(folders[0].staging, aside) == 0, rename(aside, folders[0].staging) == 0 else {
+      throw PublishingFailure(path: directory, code: errno)
+    }
+    return .renames(reason: String(cString: strerror(code)))
+  }
+}

@@ -1,0 +1,54 @@
+import AuditStore
+import Foundation
+import Logging
+import Postgres
+
+/// Makes true what the database says about runs that died between their commit and their folder: the folder is there, or
+/// is made to appear from what the run had finished, or the run counts as not published.
+package struct PublicationSettlement: Sendable {
+  package let logger: Logger
+  private let host: String
+
+  package init(logger: Logger, host: String = ProcessInfo.processInfo.hostName) {
+    self.logger = logger
+    self.host = host
+  }
+
+  /// Only under the run's lock: whoever was publishing has lost it.
+  package func settle(_ session: PostgresSession) async throws {
+    for run in try await RunPublication.unsettled(session) {
+      let metadata: Logger.Metadata = ["run": "\(run.runId)", "directory": "\(run.directory)"]
+      let destination = PublicationSettlement.destination(of: run)
+      do {
+        let published = try ReportFolder.resume(
+          destination, token: run.runId, asOf: run.asOf, digest: run.content)
+        if let published {
+          try await run.settle(publishedAs: published.path, session)
+          logger.info("finished publishing what an earlier run had begun", metadata: metadata)
+          continue
+        }
+      } catch let failure as PublishingFailure {
+        logger.warning("what an earlier run had begun to publish cannot be: \(failure)", metadata: metadata)
+      }
+      guard run.host == host || ReportFolder.wasMade(destination, token: run.runId) else {
+        // Another host may see a folder that this one does not.
+        logger.warning(
+          "whether host \(run.host) has published its report can be told on that host only", metadata: metadata)
+        continue
+      }
+      try await run.settleAsNotPublished(session)
+      logger.warning("an earlier run died before its report appeared", metadata: metadata)
+    }
+  }
+
+  /// The destination that a run had.
+  static func destination(of run: RunPublication) -> ReportFolder.Destination {
+    let parent = (run.directory as NSString).deletingLastPathComponent
+    let name = (run.directory as NSString).lastPathComponent
+    if let night = run.night { return .nightly(directory: parent, date: night) }
+    if (parent as NSString).lastPathComponent == "ad-hoc", name.wholeMatch(of: /\d{8}T\d{6}Z/) != nil {
+      return .adHoc(directory: (parent as NSString).deletingLastPathComponent, asOf: name)
+    }
+    return .exact(run.directory)
+  }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import Testing
+
+/// Nights that a person looks at first.
+@Suite struct HeldTests {
+  /// Nothing is due any more: what is left to say is complete.
+  private func completeShop() async throws -> Rehearsal {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    try await shop.execute("UPDATE night_audit.runs SET complete = true")
+    return shop
+  }
+
+  private let next = "2026-11-21T03:00:00Z"
+
+  @Test func aNightWithoutItsDeliveriesIsHeldUntilItIsAccepted() async throws {
+    let shop = try await completeShop()
+    let open = try await shop.value("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL")
+    let events = try await shop.value("SELECT count(*) FROM night_audit.finding_events")
+    try await shop.execute("TRUNCATE sales.deliveries")
+    let held = try await shop.nightAudit("run", "--as-of", next, "--quiet")
+    #expect(held.status == 4, "\(held.output)\(held.errors)")
+    #expect(held.output.contains("HELD"), "\(held.output)")
+    #expect(held.output.contains("The lookback holds 0 deliveries"), "\(held.output)")
+    #expect(held.output.contains("would newly be paid and not delivered"), "\(held.output)")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/held") == ["2026-11-20"])
+    #expect(try shop.files(shop.reports + "/held/2026-11-20")["findings.csv"] != nil)
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: shop.reports + "/latest") == "2026-11-19")
+    #expect(!FileManager.default.fileExists(atPath: shop.reports + "/2026-11-20"))
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL") == open)
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.finding_events") == events)
+    #expect(
+      try await shop.value(
+        """
+        SELECT concat_ws(' ', publication, exit_status, complete IS NULL, cardinality(held_because) > 1)
+        FROM night_audit.runs ORDER BY started_at DESC LIMIT 1
+        """) == "held 4 t t")
+
+    let accepted = try await shop.nightAudit("run", "--as-of", next, "--accept")
+    #expect([0, 3].contains(accepted.status), "\(accepted.errors)")
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: shop.reports + "/latest") == "2026-11-20")
+    // What was held is published now.
+    #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/held") == [])
+  }
+
+  @Test func aShopThatSaysSoHoldsNothing() async throws {
+    let shop = try await completeShop()
+    try await shop.execute("TRUNCATE sales.deliveries")
+    let result = try await Program.nightAudit.run(
+      ["run", "--as-of", next, "--config", shop.directory.file("night-audit.yaml")],
+      environment: ["NIGHT_AUDIT_AUDIT_HOLD_SHARE": "1"])
+    #expect([0, 3].contains(result.status), "\(result.errors)")
+    #expect(FileManager.default.fileExists(atPath: shop.reports + "/2026-11-20"))
+  }
+
+  @Test func narrowedRunsAreNotHeldAndNarrowNothing() async throws {
+    let shop = try await completeShop()
+    try await shop.execute("TRUNCATE sales.deliveries")
+    let result = try await shop.nightAudit("run", "--as-of", next, "--user", "nobody")
+    #expect([0, 3].contains(result.status), "\(result.errors)")
+    #expect(!FileManager.default.fileExists(atPath: shop.reports + "/held"))
+  }
+
+  @Test func aHeldNightWithItsOwnFolderIsHeldAllTheSame() async throws {
+    let shop = try await completeShop()
+    try await shop.execute("TRUNCATE sales.orders")
+    let result = try await shop.nightAudit("run", "--as-of", next, "--out", shop.directory.file("out"))
+    #expect(result.status == 4, "\(result.errors)")
+    #expect(!FileManager.default.fileExists(atPath: shop.directory.file("out")))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/held") == ["2026-11-20"])
+  }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import Reconciliation
+import Run
+import Synchronization
+import Testing
+
+@testable import Publishing
+
+/// A run may die at any step; the next one makes its work whole, and what is people's is never lost.
+@Suite struct KilledPublishingTests {
+  private struct Killed: Error {}
+
+  /// A volume on which the given step is the last.
+  private func volume(dyingAt last: Int, exchanges: Bool) -> VolumeCalls {
+    let counter = Counter()
+    var volume = VolumeCalls()
+    if !exchanges { volume.exchange = { _, _ in EINVAL } }
+    volume.step = { _ in if counter.next() > last { throw Killed() } }
+    return volume
+  }
+
+  private final class Counter: Sendable {
+    private let count = Mutex(0)
+
+    func next() -> Int {
+      count.withLock {
+        $0 += 1
+        return $0
+      }
+    }
+  }
+
+  @Test(arguments: [true, false]) func aKillAtAnyStepLosesNothing(_ exchanges: Bool) throws {
+    var kills = 0
+    for last in 0... {
+      let reports = try ReportsDirectory()
+      try reports.publish("first", reports.night())
+      try reports.write("signed off", "2026-11-19/notes.txt")
+      try reports.write("edited by finance", "2026-11-19/book.xlsx")
+      do {
+        try reports.publish("second", reports.night(), volume: volume(dyingAt: last, exchanges: exchanges))
+        #expect(kills > 5)
+        return
+      } catch is Killed {
+        kills += 1
+      }
+      // Whole, old or new, unless the kill came between two renames.
+      let seen = reports.text("2026-11-19/orders.csv")
+      #expect(seen == "first" || seen == "second" || (seen == nil && !exchanges), "step \(last)")
+      Leftovers(directory: reports.path).clear()
+      #expect(try reports.entries() == ["2026-11-19", "latest"], "step \(last)")
+      #expect(["first", "second"].contains(reports.text("2026-11-19/orders.csv")), "step \(last)")
+      #expect(reports.text("2026-11-19/notes.txt") == "signed off", "step \(last)")
+      try reports.publish("third", reports.night())
+      #expect(reports.text("2026-11-19/book.edited.xlsx") == "edited by finance", "step \(last)")
+      #expect(
+        try reports.entries("2026-11-19")
+          == (ReportsDirectory.report + ["book.edited.xlsx", "notes.txt"]).sorted(), "step \(last)")
+      #expect(reports.text("2026-11-19/orders.csv") == "third")
+    }
+  }
+
+  @Test(arguments: [true, false]) func whatWasDecidedIsFinished(_ exchanges: Bool) throws {
+    for last in 0... {
+      let reports = try ReportsDirectory()
+      try reports.publish("first", reports.night())
+      try reports.write("signed off", "2026-11-19/notes.txt")
+      let token = UUID().uuidString.lowercased()
+      var digest = ""
+      do {
+        let asOf = ReportsDirectory.asOf(1)
+        let folder = try ReportFolder(
+          reports.night(), token: token, asOf: asOf, volume: volume(dyingAt: last, exchanges: exchanges))
+        try ReportsDirectory.fill(folder, ["orders.csv": "second"], asOf: asOf)
+        digest = try #require(folder.digest)
+        _ = try folder.publish()
+        return
+      } catch is Killed {
+        let published = try ReportFolder.resume(
+          reports.night(), token: token, asOf: ReportsDirectory.asOf(1), digest: digest)
+        #expect(published?.path == reports.path + "/2026-11-19", "step \(last)")
+        Leftovers(directory: reports.path).clear()
+        #expect(reports.text("2026-11-19/orders.csv") == "second", "step \(last)")
+        #expect(reports.text("2026-11-19/notes.txt") == "signed off", "step \(last)")
+        #expect(try reports.entries() == ["2026-11-19", "latest"], "step \(last)")
+      }
+    }
+  }
+
+  @Test func whatIsGoneIsNotFinished() throws {
+    let reports = try ReportsDirectory()
+    #expect(
+      try ReportFolder.resume(reports.night(), token: "x", asOf: ReportsDirectory.asOf(0), digest: "0") == nil)
+  }
+
+  @Test(arguments: StagingLease.Lock.allCases, [true, false])
+  func whoIsGoneIsToldByLockHostAndAge(_ lock: StagingLease.Lock, _ isOld: Bool) {
+    let here = StagingLease.Content(host: "a", boot: "1", process: 0, target: "")
+    let idle = isOld ? .hours(25) : Span.seconds(1)
+    func isAbandoned(_ host: String, _ boot: String, _ isAlive: Bool = false) -> Bool {
+      let content = StagingLease.Content(host: host, boot: boot, process: 7, target: "")
+      return StagingLease.isAbandoned(content, lock: lock, here: here, isAlive: isAlive, idle: idle)
+    }
+    switch lock {
+    case .held:
+      for host in ["a", "b"] { #expect(!isAbandoned(host, "1") && !isAbandoned(host, "2")) }
+    case .free:
+      // Another container of this machine, this host before it was started anew, another host.
+      #expect(isAbandoned("b", "1") && isAbandoned("a", "2"))
+      #expect(isAbandoned("b", "2") == isOld)
+    case .unknown:
+      #expect(isAbandoned("a", "1", false) && !isAbandoned("a", "1", true) && isAbandoned("a", "2", true))
+      // A process of that number in another container says nothing.
+      #expect(isAbandoned("b", "1", false) == isOld && isAbandoned("b", "2", true) == isOld)
+    }
+    #expect(
+      StagingLease.isAbandoned(nil, lock: lock, here: here, isAlive: false, idle: idle) == (isOld && lock != .held))
+  }
+}
