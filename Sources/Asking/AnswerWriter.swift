@@ -223,5 +223,5 @@ extension Instant {
 }
 
 extension String {
-  fileprivate var storable: String { utf8.contains(0) ? replacing("\0", with: "\u{FFFD}") : self }
+  var storable: String { utf8.contains(0) ? replacing("\0", with: "\u{FFFD}") : self }
 }

@@ -65,8 +65,30 @@ package struct NotificationAnswer: Hashable, Sendable {
 
   /// Notifications whose own signature holds, of this app and environment, each uuid once.
   package var notifications: [AppleNotification] = []
-  /// How many are not believed. A window with any is not done: its cursor must not move past it.
+  /// A notification that is not believed.
+  package struct Disbelieved: Hashable, Sendable {
+    /// What came, unchanged.
+    package var jws: String
+    package var reason: String
+
+    package init(jws: String, reason: String) {
+      self.jws = jws
+      self.reason = reason
+    }
+  }
+
+  /// How many are not believed, those included of which only the transaction is not.
   package var refused = 0
+  package var disbelieved: [Disbelieved] = []
+
+  /// Whether nothing of it is believed, which no single damage explains.
+  package var isDisbelieved: Bool {
+    refused > 1
+      && notifications.allSatisfy { notification in
+        if case .failure = notification.transaction { return true }
+        return false
+      }
+  }
   /// Where to go on within the same window; nil: from its start.
   package var paginationToken: String?
   package var end: End

@@ -42,7 +42,7 @@ struct NotificationReading {
     for item in items {
       let jws = item.document("signedPayload") ?? ""
       switch verifier.verifier.verifyNotification(jws) {
-      case .failure(let refusal): refuse("\(refusal)")
+      case .failure(let refusal): refuse("\(refusal)", jws)
       case .success(let notification): take(notification, jws: jws)
       }
     }
@@ -57,21 +57,21 @@ struct NotificationReading {
   private mutating func take(_ notification: SignedNotification, jws: String) {
     // Summaries and other shapes have no data, and so neither of the two.
     guard notification.bundleId == nil || notification.bundleId == verifier.bundleId else {
-      return refuse("\(AnswerRefusal.otherBundle)")
+      return refuse("\(AnswerRefusal.otherBundle)", jws)
     }
     if let environment = notification.environment, environment != host.environment {
-      return refuse("\(AnswerRefusal.otherEnvironment(environment))")
+      return refuse("\(AnswerRefusal.otherEnvironment(environment))", jws)
     }
     // Apple leaves the number out in the sandbox.
     if let expected = verifier.appAppleId, notification.environment == .production, notification.appAppleId != expected
     {
-      return refuse("\(AnswerRefusal.otherApp(notification.appAppleId))")
+      return refuse("\(AnswerRefusal.otherApp(notification.appAppleId))", jws)
     }
     guard seenNotifications.insert(notification.notificationUUID).inserted else { return }
     let transaction = notification.transaction.map { result in
       result.mapError(AnswerRefusal.signature).flatMap { verifier.check($0, host: host) }
     }
-    if case .failure(let refusal) = transaction { refuse("\(refusal)") }
+    if case .failure(let refusal) = transaction { refuse("\(refusal)", jws) }
     answer.notifications.append(
       AppleNotification(
         uuid: notification.notificationUUID, type: notification.notificationType, subtype: notification.subtype,
@@ -79,8 +79,9 @@ struct NotificationReading {
         consumptionRequestReason: notification.consumptionRequestReason, transaction: transaction, jws: jws))
   }
 
-  private mutating func refuse(_ reason: String) {
+  private mutating func refuse(_ reason: String, _ jws: String) {
     answer.refused += 1
+    answer.disbelieved.append(NotificationAnswer.Disbelieved(jws: jws, reason: reason))
     answer.trail.warn("a notification in Apple's history is not believed: \(reason)")
   }
 

@@ -44,6 +44,8 @@ package struct SweepStage: Sendable {
     struct Values {
       var summary = SweepSummary()
       var warned: Set<String> = []
+      /// Apps of which nothing is believed that Apple is said to have signed, with the remedy.
+      var disbelieved: [String: String] = [:]
     }
     let values = Mutex(Values())
   }
@@ -52,6 +54,10 @@ package struct SweepStage: Sendable {
   private static let backoff = Backoff(base: .milliseconds(500), cap: .seconds(60))
   /// How long pages under way are waited for once the time is up, and after a signal.
   private static let farewell = (deadline: Duration.seconds(10), signal: Duration.milliseconds(2_500))
+  private static let disbelief = """
+    No notification on a page of Apple's history is believed, so nothing is known of refunds. Check bundleId and \
+    appAppleId, run night-audit trust, and look for a proxy that answers in Apple's place.
+    """
   /// How many pages of one customer are read in one night.
   private static let pagesPerCustomer = 50
 
@@ -92,7 +98,7 @@ package struct SweepStage: Sendable {
       group.cancelAll()
     }
     return shared.values.withLock { values in
-      values.summary.faults = gate.faults
+      values.summary.faults = gate.faults.merging(values.disbelieved) { "\($0) \($1)" }
       return values.summary
     }
   }
@@ -130,8 +136,11 @@ package struct SweepStage: Sendable {
     var isAnswered = true
     var wasRefused = false
     while case .ask(let query, let token) = step, isAnswered, !isOver(for: app) {
-      guard let answer = try? await app.notifications(query, token) else { break }
+      guard var answer = try? await app.notifications(query, token) else { break }
       note(answer.trail, of: app)
+      // What was said of one another night is not said again.
+      let known = try await facts.keep(answer.disbelieved, of: app.bundleId, cursor.type)
+      if !answer.isDisbelieved { answer.refused -= known }
       let next = cursor.received(answer, now: plan.now())
       switch next {
       case .retry(let silence):
@@ -154,6 +163,9 @@ package struct SweepStage: Sendable {
           continue
         }
         isAnswered = false
+      case .disbelieved:
+        isAnswered = false
+        shared.values.withLock { $0.disbelieved[app.name] = Self.disbelief }
       case .ask, .finish:
         for credential in [nil, AppleFault.Credential.serverAPIKey] { gate.accept(credential, of: app.name) }
       }

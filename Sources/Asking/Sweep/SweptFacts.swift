@@ -1,3 +1,4 @@
+import AppStore
 import AuditStore
 import Postgres
 import Reconciliation
@@ -37,6 +38,29 @@ package struct SweptFacts: Sendable {
         return unknown.count
       }
     }
+  }
+
+  /// Keeps what is not believed, each once.
+  ///
+  /// - Returns: how many were kept by an earlier night.
+  func keep(
+    _ disbelieved: [NotificationAnswer.Disbelieved], of bundleId: String, _ type: SweptType
+  ) async throws -> Int {
+    if disbelieved.isEmpty { return 0 }
+    let new = try await session.execute(
+      """
+      INSERT INTO night_audit.disbelieved_notifications AS known
+        (bundle_id, notification_type, digest, as_of, reason, payload)
+      SELECT DISTINCT ON (md5(payload)) $1, $2, md5(payload), $3, reason, payload
+      FROM unnest($4::text[], $5::text[]) AS came (reason, payload)
+      ON CONFLICT (bundle_id, notification_type, digest) DO UPDATE SET reason = known.reason WHERE known.as_of = $3
+      """,
+      [
+        .text(bundleId), .text(type.rawValue), .timestamp(asOf.microseconds),
+        .textArray(disbelieved.map(\.reason.storable)), .textArray(disbelieved.map(\.jws.storable)),
+      ]
+    ).affectedRows
+    return Set(disbelieved.map(\.jws)).count - new
   }
 
   /// The server takes a moment to notice that a worker was killed.

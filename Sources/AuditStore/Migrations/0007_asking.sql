@@ -58,6 +58,19 @@ CREATE TABLE night_audit.first_answers (
   PRIMARY KEY (as_of, app, refusal)
 );
 
+-- Notifications in Apple's history that are not believed, each once, as they came.
+CREATE TABLE night_audit.disbelieved_notifications (
+  bundle_id         text COLLATE "C" NOT NULL,
+  notification_type text COLLATE "C" NOT NULL,
+  digest            text COLLATE "C" NOT NULL,
+  as_of             timestamptz NOT NULL,
+  reason            text NOT NULL,
+  payload           text NOT NULL,
+  PRIMARY KEY (bundle_id, notification_type, digest)
+);
+CREATE VIEW night_audit.bi_disbelieved_notifications AS
+  SELECT bundle_id, notification_type, digest, as_of, reason FROM night_audit.disbelieved_notifications;
+
 -- How far the shop's relations are known (`receipts`, `orders`), how they are defined (`definition`), and by which policy
 -- dueness was reckoned (`policy`).
 CREATE TABLE night_audit.asking_state (

@@ -20,6 +20,8 @@ package struct SweepCursor: Hashable, Sendable {
     /// Nothing came: ask the same again after a while, or give up.
     case retry(Silence)
     case finish
+    /// Nothing that Apple is said to have signed is believed.
+    case disbelieved
     /// Our own fault, the same for all notifications of the app.
     case fault(AppleFault)
   }
@@ -34,6 +36,8 @@ package struct SweepCursor: Hashable, Sendable {
   package var window: Window?
   private var seenTokens: Set<String> = []
   private var mayRestart = true
+  /// What this night has to say although the cursor moves on.
+  private var remark: SweepShortfall?
 
   package init(type: SweptType) { self.type = type }
 
@@ -53,12 +57,18 @@ package struct SweepCursor: Hashable, Sendable {
     shortfall = .unfinished
     seenTokens = []
     mayRestart = true
+    remark = nil
     return ask
   }
 
   /// - Parameter now: the time of day.
   package mutating func received(_ answer: NotificationAnswer, now: Instant) -> Step {
     guard var current = window, let asOf = lastAttempt else { return .finish }
+    // Past a whole page that is not believed the cursor must not move: the fault is not one notification's.
+    if answer.isDisbelieved {
+      _ = abandon(.notBelieved)
+      return .disbelieved
+    }
     current.refused += answer.refused
     switch answer.end {
     case .pageLimit:
@@ -70,12 +80,15 @@ package struct SweepCursor: Hashable, Sendable {
       window = current
       return ask
     case .complete:
-      // Past something that is not believed the cursor must not move: it may have been a refund.
-      guard current.refused == 0 else { return abandon(.notBelieved) }
+      // One that is not believed is passed over: this night says it, and the overlap reads it again should it come well
+      // signed.
+      if current.refused > 0 { remark = .notBelieved }
+      // Of the time in between Apple does not tell any more.
+      if let sweptUntil, current.start > sweptUntil { remark = .outOfReach }
       // Of the time to come Apple has told nothing, whatever as-of was asked for.
       sweptUntil = max(sweptUntil ?? current.start, min(current.end, now))
       window = nil
-      shortfall = nil
+      shortfall = remark
       guard let sweptUntil, current.end < asOf else { return .finish }
       // The window was an earlier night's.
       shortfall = .unfinished

@@ -100,17 +100,43 @@ import Testing
     #expect(cursor.sweptUntil == next && !cursor.isShort(of: next))
   }
 
-  @Test func theCursorDoesNotMovePastWhatIsNotBelieved() {
+  @Test func oneThatIsNotBelievedIsPassedOverAndThatNightSaysSo() {
     var cursor = swept(asOf - .days(1))
     _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
     _ = cursor.received(answer(.pageLimit, token: "a", refused: 1), now: asOf)
     #expect(cursor.received(answer(.complete), now: asOf) == .finish)
+    #expect(cursor.sweptUntil == asOf && cursor.shortfall == .notBelieved && cursor.window == nil)
+    #expect(cursor.isShort(of: asOf))
+    // The same night again has nothing to ask and says the same; the next one is complete.
+    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == nil && cursor.isShort(of: asOf))
+    let next = asOf + .days(1)
+    #expect(cursor.begin(asOf: next, refundWindow: refundWindow) == ask(asOf - .days(7), next))
+    #expect(cursor.received(answer(.complete), now: next) == .finish)
+    #expect(!cursor.isShort(of: next))
+  }
+
+  @Test func aPageOfThemHoldsTheCursorBack() {
+    var cursor = swept(asOf - .days(1))
+    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
+    #expect(cursor.received(answer(.complete, refused: 20), now: asOf) == .disbelieved)
     #expect(cursor.sweptUntil == asOf - .days(1) && cursor.shortfall == .notBelieved && cursor.window == nil)
     #expect(cursor.isShort(of: asOf))
     // The same night again asks again.
     #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(8), asOf))
+  }
+
+  /// What Apple no longer tells about is gone, and a night says so before it moves on.
+  @Test func theStartMovesOverNoGapInSilence() {
+    var cursor = swept(asOf - .days(300))
+    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(180) + .hours(1), asOf))
     #expect(cursor.received(answer(.complete), now: asOf) == .finish)
-    #expect(cursor.sweptUntil == asOf)
+    #expect(cursor.sweptUntil == asOf && cursor.shortfall == .outOfReach && cursor.isShort(of: asOf))
+    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == nil && cursor.isShort(of: asOf))
+    // The first sweep leaves no gap.
+    var first = SweepCursor(type: .refund)
+    #expect(first.begin(asOf: asOf, refundWindow: .days(400)) == ask(asOf - .days(180) + .hours(1), asOf))
+    #expect(first.received(answer(.complete), now: asOf) == .finish)
+    #expect(first.shortfall == nil)
   }
 
   @Test func aForgottenTokenRestartsTheWindowOnce() {

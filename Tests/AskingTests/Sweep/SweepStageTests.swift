@@ -36,7 +36,8 @@ import Testing
       let store = OpenSession { try await PostgresSession.connect(conninfo, applicationName: "night-audit tests") }
       defer { Task { await store.close() } }
       return try await SweepStage(
-        apps: apps, plan: plan, gate: AskingGate(apps: apps.map(\.name)), session: store, runId: UUID().uuidString, logger: logger,
+        apps: apps, plan: plan, gate: AskingGate(apps: apps.map(\.name)), session: store, runId: UUID().uuidString,
+        logger: logger,
         stop: stop, progress: WorkProgress(logger: logger, isQuiet: true), deadline: .now + .seconds(60)
       ).run()
     }
@@ -165,7 +166,7 @@ import Testing
     }
   }
 
-  @Test func whatIsNotBelievedHoldsTheCursorBack() async throws {
+  @Test func oneThatIsNotBelievedIsKeptAndPassedOver() async throws {
     try await withSetting { setting in
       try await setting.sweep(asOf)
       try setting.apple.notify(.refund, .sale("t1", signed: asOf + .hours(1), revoked: asOf))
@@ -174,11 +175,28 @@ import Testing
       // What is believed is evidence all the same.
       #expect(summary.isShort && summary.facts == 1)
       let cursor = try await setting.cursor(.refund)
-      #expect(cursor?.sweptUntil == asOf && cursor?.shortfall == .notBelieved)
-      setting.apple.mendForgeries()
-      _ = setting.apple.takeRequests(.refund)
+      #expect(cursor?.sweptUntil == asOf + .days(1) && cursor?.shortfall == .notBelieved)
+      #expect(summary.faults.isEmpty)
+      let kept = "SELECT count(*) || ' ' || min(reason) FROM night_audit.disbelieved_notifications"
+      #expect(try await setting.value(kept) == "1 forged")
+      // It is still there the next night, and that night is complete.
       #expect(try await !setting.sweep(asOf + .days(2)).isShort)
-      #expect(setting.apple.takeRequests(.refund).map(\.start) == [asOf - .days(7)])
+      #expect(try await setting.value(kept) == "1 forged")
+      // Should it come well signed, it is evidence while the overlap lasts.
+      setting.apple.mendForgeries()
+      try setting.apple.notify(.refund, .sale("t2", signed: asOf + .hours(2), revoked: asOf))
+      let mended = try await setting.sweep(asOf + .days(3))
+      #expect(!mended.isShort && mended.facts == 1)
+    }
+  }
+
+  @Test func aPageOfThemIsAFaultOfOurs() async throws {
+    try await withSetting { setting in
+      try await setting.sweep(asOf)
+      for hour in 1...3 { setting.apple.notifyForged(.refund, at: asOf + .hours(Int64(hour))) }
+      let summary = try await setting.sweep(asOf + .days(1))
+      #expect(summary.isShort && summary.faults.keys.sorted() == ["game"])
+      #expect(try await setting.cursor(.refund)?.sweptUntil == asOf)
     }
   }
 
