@@ -109,6 +109,8 @@ struct ScriptedChannel: AppleChannel {
   let app: Settings.App
   let policy: ServerAPIChannel.Policy
   let script: Script
+  /// Runs before an answer is given, with the number of the question from 1.
+  var beforeAnswer: (@Sendable (Int) async -> Void)?
 
   final class Script: Sendable {
     private let state = Mutex<(answers: [String: [ChannelAnswer]], asked: [String])>(([:], []))
@@ -145,7 +147,9 @@ struct ScriptedChannel: AppleChannel {
 
   func ask(_ question: Question) async throws(CancellationError) -> ChannelAnswer {
     guard case .transaction(let id) = question.matter else { return ChannelAnswer(.review) }
-    return script.answer(id)
+    let answer = script.answer(id)
+    if let beforeAnswer { await beforeAnswer(script.asked.count) }
+    return answer
   }
 
   func renewCredential() async {}

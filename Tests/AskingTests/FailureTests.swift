@@ -1,0 +1,214 @@
+import AppStore
+import Postgres
+import Reconciliation
+import Synchronization
+import Testing
+
+@testable import Asking
+@testable import AuditStore
+@testable import Run
+
+/// Failures cost what they are about, and no more.
+@Suite struct FailureTests {
+  private static let asOf = RecheckRehearsal.asOf
+
+  /// Judges every payload as damaged, but for those that say that they are genuine.
+  private static let damaged = OfflineJudge(hasRoots: true) { payload in
+    payload.hasPrefix("genuine")
+      ? (
+        .app,
+        .genuine(
+          GenuineProof(
+            environment: .production, bundleId: "com.example.game",
+            facts: [.test("g\(payload)", .offline, signed: asOf - .days(1))]))
+      ) : (.malformed, .refused(.malformed))
+  }
+
+  private func fill(_ shop: RecheckRehearsal, damaged: Int, genuine: Int) async throws {
+    for number in 0..<damaged + genuine {
+      try await shop.order("o\(number)", transaction: nil)
+      try await shop.receipt("r\(number)", for: "o\(number)")
+    }
+    try await shop.session.execute(
+      "UPDATE sales.receipts SET payload = 'genuine ' || receipt_id WHERE substr(receipt_id, 2)::int >= $1",
+      [.int(Int64(damaged))])
+  }
+
+  private func states(_ shop: RecheckRehearsal) async throws -> [String] {
+    try await shop.rows(
+      """
+      outcome, reason, count(*)::text] ) FROM night_audit.receipt_checks GROUP BY outcome, reason ORDER BY outcome, reason
+      """)
+  }
+
+  private func found(_ count: Int) -> ScriptedChannel.Script {
+    ScriptedChannel.Script(
+      Dictionary(uniqueKeysWithValues: (0..<count).map { ("ggenuine r\($0)", [.found("ggenuine r\($0)")]) }))
+  }
+
+  // MARK: - Refusals that are too many
+
+  @Test func refusalsOfOneKindThatAreTooManyAccuseNobody() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await fill(shop, damaged: 30, genuine: 10)
+      let summary = try await shop.recheck([ScriptedChannel(found(40))], judge: Self.damaged)
+      #expect(summary.exitStatus == .configuration)
+      #expect(summary.faults["com.example.game"]?.contains("30 of the 40 first answers") == true, "\(summary.faults)")
+      #expect(try await states(shop) == ["review systemic 30", "verified 10"])
+      // The same night again asks nothing and says the same.
+      let again = try await shop.recheck([ScriptedChannel(found(40))], judge: Self.damaged)
+      #expect(again.outcomes.isEmpty && again.faults == summary.faults)
+      // The mapping is mended: what it brings anew is judged at once, on the next night without any accusation.
+      try await shop.session.execute("UPDATE sales.receipts SET payload = 'genuine ' || receipt_id")
+      let next = Self.asOf + .days(1)
+      let mended = try await shop.recheck([ScriptedChannel(found(40), asOf: next)], asOf: next, judge: Self.damaged)
+      #expect(mended.faults.isEmpty)
+      #expect(try await states(shop) == ["verified 40"])
+    }
+  }
+
+  @Test func aShopThatIsReallyUnderAttackSaysSo() async throws {
+    try await RecheckRehearsal.run { shop in
+      var shop = shop
+      shop.settings.systemicShare = 1
+      try await fill(shop, damaged: 30, genuine: 10)
+      let summary = try await shop.recheck([ScriptedChannel(found(40))], judge: Self.damaged)
+      #expect(summary.faults.isEmpty)
+      #expect(try await states(shop) == ["rejected malformed 30", "verified 10"])
+    }
+  }
+
+  @Test func someRefusalsAreTheCustomers() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await fill(shop, damaged: 19, genuine: 1)
+      let summary = try await shop.recheck([ScriptedChannel(found(20))], judge: Self.damaged)
+      #expect(summary.faults.isEmpty)
+      #expect(try await states(shop) == ["rejected malformed 19", "verified 1"])
+      // One of them comes whole after all: it is asked about at once, however final the refusal was.
+      try await shop.session.execute("UPDATE sales.receipts SET payload = 'genuine r3' WHERE receipt_id = 'r3'")
+      let later = Self.asOf + .hours(1)
+      let mended = try await shop.recheck([ScriptedChannel(found(20), asOf: later)], asOf: later, judge: Self.damaged)
+      #expect(mended.outcomes == [.verified: 1])
+    }
+  }
+
+  // MARK: - Parts
+
+  @Test func anAnswerInPartsIsEvidenceAndNoAnswer() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: "1")
+      var part = ChannelAnswer.found("1")
+      part.missing = Silence(reason: .appleError, detail: "HTTP 503", retryAfter: Self.asOf + .hours(1))
+      let summary = try await shop.recheck([ScriptedChannel(.init(["1": [part]]))])
+      #expect(summary.outcomes == [.unanswered: 1] && summary.exitStatus == .incomplete)
+      #expect(try await shop.rows("transaction_id] ) FROM night_audit.evidence") == ["1"])
+      #expect(try await states(shop) == ["unanswered apple_error 1"])
+    }
+  }
+
+  // MARK: - The database
+
+  @Test func sessionsThatAreEndedWhileAnswersAreStoredLoseNone() async throws {
+    try await RecheckRehearsal.run { shop in
+      for number in 1...200 { try await shop.order("o\(number)", transaction: "\(number)") }
+      let script = ScriptedChannel.Script(
+        Dictionary(uniqueKeysWithValues: (1...200).map { ("\($0)", [.found("\($0)")]) }))
+      var channel = ScriptedChannel(script)
+      let session = shop.session
+      channel.beforeAnswer = { number in
+        guard number % 60 == 0 else { return }
+        // Everybody's but the one that ends them.
+        _ = try? await session.execute(
+          """
+          SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+          WHERE datname = current_database() AND pid <> pg_backend_pid()
+          """)
+      }
+      let summary = try await shop.recheck([channel])
+      #expect(summary.outcomes == [.verified: 200] && summary.endedEarly == nil)
+      #expect(script.asked.count == 200, "\(script.asked.count)")
+      #expect(try await states(shop) == ["verified 200"])
+      #expect(try await shop.rows("count(*)::text] ) FROM night_audit.answers") == ["200"])
+      #expect(try await shop.rows("count(*)::text] ) FROM night_audit.evidence") == ["200"])
+    }
+  }
+
+  @Test func aValueThatNoColumnTakesCostsItsOwnAnswer() async throws {
+    try await RecheckRehearsal.run { shop in
+      for number in 1...40 { try await shop.order("o\(number)", transaction: "\(number)") }
+      var answers = Dictionary(uniqueKeysWithValues: (1...40).map { ("\($0)", [ChannelAnswer.found("\($0)")]) })
+      var endless = TransactionFact.test(String(repeating: "7", count: 40_000), .serverApi)
+      // Random, so that no compression makes it fit the index.
+      endless.transactionId = (0..<9_000).map { _ in "\(UInt64.random(in: 0 ... .max))" }.joined()
+      answers["7"] = [
+        ChannelAnswer(.genuine(environment: .production, bundleId: "com.example.game", facts: [endless]))
+      ]
+      var odd = ChannelAnswer.found("8")
+      odd.appleStatus = 99_999_999_999
+      answers["8"] = [odd]
+      let summary = try await shop.recheck([ScriptedChannel(.init(answers))])
+      #expect(summary.endedEarly == nil)
+      #expect(try await states(shop) == ["review apple_error 1", "verified 39"])
+      #expect(
+        try await shop.rows(
+          "subject_id] ) FROM night_audit.receipt_checks WHERE outcome = 'review' AND due_from > last_attempt")
+          == ["com.example.game/7"])
+    }
+  }
+
+  @Test func twoRowsOfOneReceiptAreAskedAboutOnce() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await fill(shop, damaged: 0, genuine: 3)
+      // A view that fans out.
+      try await shop.session.executeScript(
+        """
+        ALTER TABLE sales.receipts RENAME TO receipts_once;
+        CREATE VIEW sales.receipts AS SELECT r.* FROM sales.receipts_once r CROSS JOIN generate_series(1, 2) n
+        """)
+      let summary = try await shop.recheck([ScriptedChannel(found(3))], judge: Self.damaged)
+      #expect(summary.outcomes == [.verified: 3])
+    }
+  }
+
+  // MARK: - What all workers share
+
+  /// No waiting: what counts is when the turns are.
+  @Test func workersTakeTurnsFromOneRate() async throws {
+    try await RecheckRehearsal.run { shop in
+      let connect = shop.connect
+      let begin = ContinuousClock.now
+      let waits = try await withThrowingTaskGroup(of: [Duration].self) { group in
+        for _ in 0..<3 {
+          group.addTask {
+            let rates = SharedRates(connect: connect)
+            let turns = try #require(
+              rates.turns(app: "com.example.game", side: .production, interface: "transactionInfo", rate: 20))
+            var waits: [Duration] = []
+            for _ in 0..<20 { waits.append(try await turns.take(1)) }
+            await rates.close()
+            return waits
+          }
+        }
+        return try await group.reduce(into: []) { $0 += $1 }
+      }
+      let elapsed = ContinuousClock.now - begin
+      // Sixty requests of three workers at twenty a second: the last of them starts when three seconds are over, whenever
+      // it asked for its turn.
+      let last = try #require(waits.max())
+      #expect(last <= .milliseconds(2_951) && last + elapsed >= .milliseconds(2_949), "\(last) after \(elapsed)")
+    }
+  }
+
+  @Test func payloadsAreHeldByBytesAndNotByRows() {
+    let budget = ByteBudget(limit: 100)
+    #expect(budget.take([40, 40, 40]) == 2)
+    #expect(budget.take([40]) == 0)
+    budget.giveBack(40)
+    #expect(budget.take([60, 1]) == 1)
+    budget.giveBack(100)
+    // One that is larger than all of it comes alone.
+    #expect(budget.take([1_000, 1]) == 1 && !budget.hasRoom)
+    budget.giveBack(1_000)
+    #expect(budget.hasRoom && budget.take([0, 0, 100, 0]) == 4)
+  }
+}
