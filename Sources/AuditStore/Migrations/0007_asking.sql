@@ -36,7 +36,8 @@ CREATE INDEX receipt_checks_due ON night_audit.receipt_checks (due_rank, due_fro
 CREATE INDEX receipt_checks_doubtful ON night_audit.receipt_checks (subject_id)
   WHERE subject_kind = 'receipt' AND outcome IN ('rejected', 'review', 'not_found');
 CREATE INDEX receipt_checks_held ON night_audit.receipt_checks (last_attempt) WHERE held_outcome IS NOT NULL;
-CREATE INDEX receipt_checks_worker ON night_audit.receipt_checks (worker) WHERE worker IS NOT NULL;
+-- To take a proof changes nothing that an index holds: with room on its page a row stays where it is.
+ALTER TABLE night_audit.receipt_checks SET (fillfactor = 80);
 
 CREATE SEQUENCE night_audit.worker_numbers AS integer MAXVALUE 2000000000 CYCLE;
 
