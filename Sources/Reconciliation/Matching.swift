@@ -167,8 +167,7 @@ package struct Matching {
     let open = candidates.filter {
       owners[$0.transaction.saleKey] == nil || provisional.contains($0.transaction.saleKey)
     }
-    for component in Matching.components(open.map { ($0.index, $0.transaction.saleKey) }) {
-      let members = component.map { open[$0] }
+    for members in Matching.groups(open) {
       let sales = Set(members.map(\.transaction.saleKey))
       if members.contains(where: { claimants[$0.index].isOpen }) || !provisional.isDisjoint(with: sales) {
         provisional.formUnion(sales)
@@ -189,30 +188,69 @@ package struct Matching {
   }
 
   private mutating func assign(_ candidates: [Candidate]) {
-    for component in Matching.components(candidates.map { ($0.index, $0.transaction.saleKey) }) {
-      let members = component.map { candidates[$0] }
+    for members in Matching.groups(candidates) {
+      if members.count == 1 {
+        own(members[0].transaction, by: members[0].index)
+        continue
+      }
       let orders = Set(members.map(\.index)).sorted { claimants[$0].order.orderId < claimants[$1].order.orderId }
       let keys = Set(members.map(\.transaction.saleKey)).sorted()
       let orderRanks = Dictionary(uniqueKeysWithValues: orders.enumerated().map { ($1, $0) })
       let keyRanks = Dictionary(uniqueKeysWithValues: keys.enumerated().map { ($1, $0) })
-      // The same sale may be brought as itself and as its restore; the smaller id stands for it.
-      var records: [Assignment.Edge: TransactionRecord] = [:]
+      var pairs: [Pair] = []
+      pairs.reserveCapacity(members.count)
       for member in members {
-        guard let order = orderRanks[member.index], let rank = keyRanks[member.transaction.saleKey],
-          let date = member.transaction.saleDate
-        else { continue }
-        let distance = (date - claimants[member.index].order.createdAt).magnitude.microseconds
-        let edge = Assignment.Edge(order: order, transaction: rank, distance: distance)
-        if let known = records[edge], known.key < member.transaction.key { continue }
-        records[edge] = member.transaction
+        guard let order = orderRanks[member.index], let sale = keyRanks[member.transaction.saleKey] else { continue }
+        pairs.append(Pair(order: order, sale: sale, transaction: member.transaction))
       }
-      let partners = Assignment.solve(
-        orderCount: orders.count, transactionCount: keys.count, edges: Array(records.keys))
-      for (edge, record) in records.sorted(by: { ($0.key.distance, $0.value.key) < ($1.key.distance, $1.value.key) })
-      where partners[edge.order] == edge.transaction && owners[keys[edge.transaction]] == nil {
-        own(record, by: orders[edge.order])
+      let partners =
+        assignOnTimeline(pairs, orders, saleCount: keys.count) ?? assignInGeneral(pairs, orders, saleCount: keys.count)
+      // The same sale may be brought as itself and as its restore; the nearer one, then the smaller id, stands for it.
+      var best: [Int: (distance: Int64, transaction: TransactionRecord)] = [:]
+      for pair in pairs where partners[pair.order] == pair.sale {
+        let distance = distance(pair, orders)
+        if let known = best[pair.order], (known.distance, known.transaction.key) < (distance, pair.transaction.key) {
+          continue
+        }
+        best[pair.order] = (distance, pair.transaction)
       }
+      for (order, owned) in best { own(owned.transaction, by: orders[order]) }
     }
+  }
+
+  /// A claim within a group, by the ranks of its order and its sale among their ids.
+  private struct Pair {
+    var order: Int
+    var sale: Int
+    var transaction: TransactionRecord
+  }
+
+  private func distance(_ pair: Pair, _ orders: [Int]) -> Int64 {
+    let createdAt = claimants[orders[pair.order]].order.createdAt
+    return ((pair.transaction.saleDate ?? createdAt) - createdAt).magnitude.microseconds
+  }
+
+  /// Where the claims are those of orders and sales on one line; nil where they are not, or too few to be worth it.
+  private func assignOnTimeline(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?]? {
+    guard pairs.count > 64 else { return nil }
+    var dates = [Int64?](repeating: nil, count: saleCount)
+    var allowed: Set<Int> = []
+    for pair in pairs {
+      guard let date = pair.transaction.saleDate?.microseconds, dates[pair.sale] ?? date == date else { return nil }
+      dates[pair.sale] = date
+    }
+    let times = orders.map { claimants[$0].order.createdAt.microseconds }
+    let isComplete = pairs.count == times.count * saleCount
+    if !isComplete { for pair in pairs { allowed.insert(pair.order * saleCount + pair.sale) } }
+    return TimelineAssignment.solve(
+      orders: times, transactions: dates.map { $0 ?? 0 }, window: rules.matchWindow.microseconds,
+      allows: isComplete ? nil : { allowed.contains($0 * saleCount + $1) })?.partners
+  }
+
+  private func assignInGeneral(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?] {
+    let edges = Set(
+      pairs.map { Assignment.Edge(order: $0.order, transaction: $0.sale, distance: distance($0, orders)) })
+    return Assignment.solve(orderCount: orders.count, transactionCount: saleCount, edges: Array(edges))
   }
 
   // MARK: - What is left over
@@ -277,15 +315,27 @@ package struct Matching {
     }
   }
 
+  /// How many lost claims of one order are kept: a user with many orders has lost most of what their receipts bring.
+  private static let mostLost = 8
+
   private mutating func lose(
     _ transaction: TransactionRecord, _ sale: TransactionKey, by index: Int, isFinal: Bool
   ) {
     guard let owner = owners[sale], owner != index else { return }
+    let orderId = claimants[index].order.orderId
+    // Who has a payment of their own has lost nothing.
+    guard var lost = claims[orderId]?.lost, claims[orderId]?.owned.first?.environment != .production else { return }
     let order = claimants[owner].order
-    claims[claimants[index].order.orderId]?.lost.append(
-      LostClaim(
-        transaction: transaction, ownerOrderId: order.orderId, ownerUserId: order.userId,
-        isFinal: isFinal && !claimants[index].isOpen && !provisional.contains(sale)))
+    let claim = LostClaim(
+      transaction: transaction, ownerOrderId: order.orderId, ownerUserId: order.userId,
+      isFinal: isFinal && !claimants[index].isOpen && !provisional.contains(sale))
+    // They come by id. One that is not final is kept in any case: it decides what is said of them all.
+    if lost.count < Matching.mostLost {
+      claims[orderId]?.lost.append(claim)
+    } else if !claim.isFinal, lost.allSatisfy(\.isFinal) {
+      lost[lost.count - 1] = claim
+      claims[orderId]?.lost = lost
+    }
   }
 
   private mutating func finish(_ claimant: Claimant, _ index: Int) {
@@ -328,9 +378,11 @@ package struct Matching {
     return own
   }
 
-  /// Groups of edges that share orders or transactions, as indices into the input: claims in one depend on none in another.
-  package static func components(_ edges: [(order: Int, key: TransactionKey)]) -> [[Int]] {
-    var parents = Array(edges.indices)
+  /// Claims that share orders or sales, each group by itself: claims in one depend on none in another.
+  private static func groups(_ candidates: [Candidate]) -> [[Candidate]] {
+    var places: [TransactionKey: Int] = [:]
+    var nodes: [Int: Int] = [:]
+    var parents: [Int] = []
     func root(_ start: Int) -> Int {
       var node = start
       while parents[node] != node {
@@ -339,15 +391,28 @@ package struct Matching {
       }
       return node
     }
-    var firstByOrder: [Int: Int] = [:]
-    var firstByKey: [TransactionKey: Int] = [:]
-    for (index, edge) in edges.enumerated() {
-      for first in [firstByOrder[edge.order], firstByKey[edge.key]].compactMap({ $0 }) {
-        parents[root(index)] = root(first)
-      }
-      firstByOrder[edge.order] = firstByOrder[edge.order] ?? index
-      firstByKey[edge.key] = firstByKey[edge.key] ?? index
+    func added() -> Int {
+      parents.append(parents.count)
+      return parents.count - 1
     }
-    return Dictionary(grouping: edges.indices, by: root).values.sorted { $0[0] < $1[0] }
+    for candidate in candidates {
+      let order = nodes[candidate.index] ?? added()
+      nodes[candidate.index] = order
+      let sale = places[candidate.transaction.saleKey] ?? added()
+      places[candidate.transaction.saleKey] = sale
+      parents[root(order)] = root(sale)
+    }
+    var groups: [[Candidate]] = []
+    var groupByRoot: [Int: Int] = [:]
+    for candidate in candidates {
+      let root = root(nodes[candidate.index] ?? 0)
+      if let group = groupByRoot[root] {
+        groups[group].append(candidate)
+      } else {
+        groupByRoot[root] = groups.count
+        groups.append([candidate])
+      }
+    }
+    return groups
   }
 }

@@ -42,6 +42,62 @@ import Testing
     let edges = (0..<100).flatMap { order in (0..<100).map { edge(order, $0, Int64(abs(order - $0))) } }
     #expect(Graph(orders: 100, transactions: 100, edges: edges).solved == (0..<100).map { $0 })
   }
+
+  @Test("On a line: the most pairs, then the smallest distance, then the smallest ids", arguments: Effort.blocks)
+  func line(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    for number in 0..<600 {
+      let line = Line.random(using: &random, most: 5)
+      #expect(line.solved?.partners == line.graph.bruteForce, "\(number): \(line)")
+    }
+  }
+
+  @Test("On a longer line: as the general way finds it", arguments: Effort.blocks)
+  func longLine(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    for number in 0..<60 {
+      let line = Line.random(using: &random, most: 24)
+      #expect(line.solved?.partners == line.graph.solved, "\(number): \(line)")
+    }
+  }
+
+  @Test("On a line with pairs that are not allowed: the same, or no answer", arguments: Effort.blocks)
+  func gaps(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    var answers = 0
+    for number in 0..<600 {
+      var line = Line.random(using: &random, most: 5)
+      line.forbidden = Set((0..<25).filter { _ in random.oneIn(6) })
+      guard let solved = line.solved else { continue }
+      answers += 1
+      #expect(solved.partners == line.graph.bruteForce, "\(number): \(line)")
+    }
+    #expect(answers > 200)
+  }
+
+  @Test("Steps grow with the pairs within the window and with nothing else", arguments: [50, 200, 800])
+  func steps(count: Int) throws {
+    // A purchase a day each, ordered a minute before: within three days there are seven.
+    let orders = (0..<count).map { Int64($0) * 86_400 }
+    let line = Line(orders: orders, transactions: orders.map { $0 + 60 }, window: 3 * 86_400)
+    let solved = try #require(line.solved)
+    #expect(solved.partners == orders.indices.map { $0 })
+    #expect(solved.steps < 30 * count)
+    // All within the window: every pair is looked at once.
+    let burst = try #require(Line(orders: orders, transactions: orders.map { $0 + 60 }, window: .max / 4).solved)
+    #expect(burst.partners == solved.partners)
+    #expect(burst.steps < count * count + 30 * count)
+  }
+
+  @Test("Everything at one moment, and all orders before all purchases")
+  func degenerate() throws {
+    let moment = try #require(
+      Line(orders: Array(repeating: 7, count: 150), transactions: Array(repeating: 7, count: 140), window: 1).solved)
+    #expect(moment.partners == (0..<150).map { $0 < 140 ? $0 : nil })
+    let apart = try #require(
+      Line(orders: (0..<150).map { -$0 }, transactions: (0..<150).map { 1_000 + $0 }, window: 5_000).solved)
+    #expect(apart.partners == (0..<150).map { $0 })
+  }
 }
 
 private func edge(_ order: Int, _ transaction: Int, _ distance: Int64) -> Assignment.Edge {
@@ -97,4 +153,38 @@ private struct Graph: CustomStringConvertible {
   var description: String {
     "\(orders)x\(transactions) " + edges.map { "\($0.order)-\($0.transaction):\($0.distance)" }.joined(separator: " ")
   }
+}
+
+/// Orders and transactions on a line, by rank among their ids.
+private struct Line: CustomStringConvertible {
+  var orders: [Int64]
+  var transactions: [Int64]
+  var window: Int64
+  /// Pairs that are none, as order * 5 + transaction.
+  var forbidden: Set<Int> = []
+
+  static func random(using random: inout SeededGenerator, most: Int) -> Line {
+    let span = random.pick(0, 2, 8, 40)
+    func times() -> [Int64] { (0..<random.number(1...most)).map { _ in Int64(random.number(0...span)) } }
+    return Line(orders: times(), transactions: times(), window: Int64(random.pick(0, 1, 3, 10, 100)))
+  }
+
+  var solved: (partners: [Int?], steps: Int)? {
+    TimelineAssignment.solve(
+      orders: orders, transactions: transactions, window: window,
+      allows: forbidden.isEmpty ? nil : { !forbidden.contains($0 * 5 + $1) })
+  }
+
+  var graph: Graph {
+    var edges: [Assignment.Edge] = []
+    for (order, time) in orders.enumerated() {
+      for (transaction, other) in transactions.enumerated()
+      where abs(time - other) <= window && !forbidden.contains(order * 5 + transaction) {
+        edges.append(edge(order, transaction, abs(time - other)))
+      }
+    }
+    return Graph(orders: orders.count, transactions: transactions.count, edges: edges)
+  }
+
+  var description: String { "\(orders) \(transactions) within \(window) without \(forbidden.sorted())" }
 }

@@ -152,6 +152,29 @@ import Testing
     }
   }
 
+  @Test("One user with many orders, each with the receipt that lists all purchases", arguments: [30, 250])
+  func manyOrders(count: Int) {
+    var scene = Scene()
+    let records = (0..<count).map { number in
+      scene.transaction("T\(1_000 + number)") { $0.purchaseDate = ordered + .minutes(Int64(number) * 7) }
+    }
+    let claimants = (0..<(count + 5)).map { number in
+      Claimant(
+        order: scene.order("o\(1_000 + number)") { $0.createdAt = ordered + .minutes(Int64(number) * 7 - 1) },
+        proven: records)
+    }
+    let claims = Matching(of: claimants, rules: scene.world.rules).claims
+    for number in 0..<count {
+      #expect(claims[Identifier("o\(1_000 + number)")]?.owned.map(\.transactionId) == [records[number].transactionId])
+      #expect(claims[Identifier("o\(1_000 + number)")]?.lost == [])
+    }
+    for number in count..<(count + 5) {
+      let own = claims[Identifier("o\(1_000 + number)")]
+      #expect(own?.owned == [])
+      #expect(own?.lost.count == 8 && own?.lost.allSatisfy(\.isFinal) == true)
+    }
+  }
+
   private let ordered = Scene.asOf - .days(2)
 }
 
