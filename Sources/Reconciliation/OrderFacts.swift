@@ -94,7 +94,11 @@ package struct OrderFacts: Sendable {
 
   /// Whether no answer that is missing could give what the order owns to another order of the same person or to one that
   /// names it, or the order another transaction.
-  var isOwnershipFinal: Bool { claims.isFinal && !isUserOpen && !hasOpenProofs }
+  var isOwnershipFinal: Bool {
+    // What it names comes before what its receipts bring besides, once anything is known of it.
+    let isNameSettled = order.transactionId == nil || claims.named != nil || lookup?.outcome == .notFound
+    return claims.isFinal && isNameSettled && !isUserOpen && !hasOpenProofs
+  }
 
   /// Whether it matters for whom the shop has the account token on file that the order's transaction carries: the order has
   /// none, or another.

@@ -224,7 +224,9 @@ package enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(nil, "No receipt of it is known to be genuine.")
     }
     let wanted = rules.bundleId(of: facts.order)
-    if !genuine.isEmpty, genuine.allSatisfy({ $0.state.bundleId != nil && $0.state.bundleId != wanted }),
+    // Of an id that it names a receipt of another app says nothing.
+    if facts.order.transactionId == nil, !genuine.isEmpty,
+      genuine.allSatisfy({ $0.state.bundleId != nil && $0.state.bundleId != wanted }),
       brought.allSatisfy({ $0.bundleId != wanted })
     {
       return because.noting(.unpaid(.wrongBundle, brought.first), "Its receipts are genuine, but of another app.")

@@ -17,18 +17,24 @@ struct RandomWorld: Sendable {
 
   static func make(using random: inout SeededGenerator, prefix: String = "") -> RandomWorld {
     var made = RandomWorld(world: World(rules: rules))
-    let transactions = (0..<random.number(0...6)).map { record(prefix + "T\($0)", using: &random) }
+    if random.oneIn(2) { made.world.rules.bundleIds.append(second) }
+    if random.oneIn(3) { made.world.rules.people = People(aliases: [("ann", "bob")]) }
+    let apps = made.world.rules
+    let transactions = (0..<random.number(0...6)).map { record("T\($0)", prefix, using: &random) }
     for number in 0..<random.number(1...6) {
       let named = random.pick(nil, nil, transactions.randomElement(using: &random)?.transactionId, "unknown")
       made.world.orders.append(
-        row(Identifier(prefix + "o\(number)"), named: named.map { Identifier($0.text) }, using: &random))
+        row(Identifier(prefix + "o\(number)"), named: named.map { Identifier($0.text) }, apps, using: &random))
     }
     for number in 0..<random.number(0...8) {
-      made.addReceipt(Identifier(prefix + "r\(number)"), of: transactions, using: &random)
+      // Ids coincide between the tables.
+      made.addReceipt(Identifier(prefix + random.pick("o", "r") + "\(number)"), of: transactions, using: &random)
     }
     for number in 0..<random.number(0...6) {
       made.world.deliveries.append(
-        delivery(Identifier(prefix + "d\(number)"), for: made.someOrderId(using: &random), using: &random))
+        delivery(
+          Identifier(prefix + random.pick("o", "r", "d") + "\(number)"), for: made.someOrderId(using: &random),
+          using: &random))
     }
     for transaction in transactions where random.oneIn(4) { made.swept.insert(transaction.key) }
     made.addLookups(knowing: transactions, using: &random)
@@ -57,6 +63,52 @@ struct RandomWorld: Sendable {
     return (copy.world, silenced)
   }
 
+  /// The same world with one question unanswered, or a part of one answer missing, for each question that was answered.
+  func withholdingOne(using random: inout SeededGenerator) -> [Withheld] {
+    var worlds: [Withheld] = []
+    func add(_ what: String, of users: [Identifier?], _ change: (inout RandomWorld) -> Void) {
+      var copy = self
+      change(&copy)
+      copy.forgetUnknown()
+      worlds.append(Withheld(what: what, users: Set(users.compactMap { $0 }), world: copy.world))
+    }
+    var users: [Identifier: Identifier] = [:]
+    for case .valid(let order) in world.orders { users[order.orderId] = order.userId }
+    for (index, receipt) in world.receipts.enumerated() where receipt.defect == nil {
+      let owner = [receipt.userId, receipt.orderId.flatMap { users[$0] }]
+      let reason = random.pick(PaymentReason.unreachable, .rateLimited, .appleError, .systemic)
+      add("receipt \(receipt.receiptId)", of: owner) { copy in
+        copy.world.receipts[index].state = .unanswered(reason)
+        copy.world.brings[receipt.receiptId] = nil
+      }
+      guard receipt.state.outcome == .verified, (world.brings[receipt.receiptId]?.count ?? 0) > 0 else { continue }
+      add("part of receipt \(receipt.receiptId)", of: owner) { copy in
+        copy.world.receipts[index].state = .unanswered(reason)
+        if receipt.state.signedTransactionId != nil {
+          copy.world.receipts[index].state.signedTransactionId = receipt.state.signedTransactionId
+          copy.world.receipts[index].state.environment = receipt.state.environment
+        } else if let one = copy.world.brings[receipt.receiptId]?.min() {
+          copy.world.brings[receipt.receiptId]?.remove(one)
+        }
+      }
+    }
+    for orderId in world.lookups.keys.sorted() {
+      add("look-up of \(orderId)", of: [users[orderId]]) { $0.world.lookups[orderId] = .unanswered(.unreachable) }
+    }
+    for (index, record) in world.transactions.enumerated() where record.subscriptionStatus != nil {
+      add("status of \(record.transactionId)", of: []) { $0.world.transactions[index].subscriptionStatus = nil }
+    }
+    return worlds
+  }
+
+  /// A world that lacks an answer.
+  struct Withheld {
+    var what: String
+    /// Whose answer it was.
+    var users: Set<Identifier>
+    var world: World
+  }
+
   private init(world: World) { self.world = world }
 
   /// Drops the transactions that no evidence brings.
@@ -79,15 +131,19 @@ struct RandomWorld: Sendable {
     return Scene.asOf - edge + Span(microseconds: Int64(random.number(-1...1)))
   }
 
-  private static func record(_ id: String, using random: inout SeededGenerator) -> TransactionRecord {
+  private static let second = "com.example.second"
+
+  private static func record(
+    _ id: String, _ prefix: String, using random: inout SeededGenerator
+  ) -> TransactionRecord {
     var record = TransactionRecord(
       environment: random.pick(.production, .production, .production, .production, .sandbox, .xcode),
-      transactionId: Identifier(id), productId: random.pick("gems", "gems", "gems", "coins"))
-    record.originalTransactionId = random.oneIn(12) ? "T0" : record.transactionId
-    record.bundleId = random.oneIn(10) ? random.pick(nil, "com.example.other") : Scene.bundle
+      transactionId: Identifier(prefix + id), productId: random.pick("gems", "gems", "gems", "coins"))
+    record.originalTransactionId = random.oneIn(8) ? Identifier(prefix + "T0") : record.transactionId
+    record.bundleId = random.oneIn(8) ? random.pick(nil, "com.example.other", second, second) : Scene.bundle
     record.quantity = random.pick(nil, 1, 1, 2)
     record.purchaseDate = random.oneIn(12) ? nil : time(using: &random)
-    record.originalPurchaseDate = record.purchaseDate
+    record.originalPurchaseDate = random.oneIn(8) ? time(using: &random) : record.purchaseDate
     record.isRenewal = random.pick(nil, false, false, true)
     record.expiresDate = random.oneIn(6) ? time(using: &random) : nil
     record.ownership = random.pick(nil, .purchased, .purchased, .purchased, .purchased, .familyShared)
@@ -96,6 +152,8 @@ struct RandomWorld: Sendable {
     record.hasOffer = random.pick(nil, false, true)
     record.appAccountToken = random.pick(.silent, .says(nil), .says("A"), .says("b"))
     record.tellsRevocation = random.oneIn(2)
+    record.subscriptionStatus = random.pick(nil, .active, .expired, .billingRetry)
+    record.firstSignedDate = time(using: &random)
     switch random.number(0...5) {
     case 0: record.revocation = Revocation(date: time(using: &random))
     case 1: record.revocation = Revocation(date: time(using: &random), percentage: 50_000, type: "REFUND_PRORATED")
@@ -106,7 +164,7 @@ struct RandomWorld: Sendable {
   }
 
   private static func row(
-    _ id: Identifier, named: Identifier?, using random: inout SeededGenerator
+    _ id: Identifier, named: Identifier?, _ apps: Rules, using random: inout SeededGenerator
   ) -> OrderRow {
     if random.oneIn(15) { return .bad(.broken(id, transactionId: named)) }
     var order = Order(
@@ -114,7 +172,8 @@ struct RandomWorld: Sendable {
       quantity: random.pick(1, 1, 2), amount: random.pick(.of(990), .of(990), .of(0), .of(300, "JPY")),
       status: OrderStatus.allCases.randomElement(using: &random) ?? .pending, createdAt: time(using: &random))
     order.transactionId = named
-    order.bundleId = random.pick(nil, nil, Scene.bundle, "com.example.other")
+    order.bundleId = random.pick(nil, nil, Scene.bundle, Scene.bundle, second)
+    if apps.defect(ofBundleId: order.bundleId) != nil { return .bad(.broken(id, transactionId: named)) }
     order.appAccountToken = random.pick(nil, "a", "b")
     order.verifiedAt = random.pick(nil, order.createdAt + .minutes(3))
     return .valid(order)
@@ -168,10 +227,11 @@ struct RandomWorld: Sendable {
     world.brings[id] = Set(brought.map(\.key))
   }
 
-  /// Look-ups of the ids that orders without a receipt name; Apple knows what it knows.
+  /// Look-ups of ids that orders name and that their receipts may not settle; Apple knows what it knows.
   private mutating func addLookups(knowing transactions: [TransactionRecord], using random: inout SeededGenerator) {
-    let withReceipt = Set(world.receipts.filter { $0.defect == nil }.compactMap(\.orderId))
-    for case .valid(let order) in world.orders where !withReceipt.contains(order.orderId) {
+    let withReceipt = Set(
+      world.receipts.filter { $0.defect == nil && $0.state.outcome != .rejected }.compactMap(\.orderId))
+    for case .valid(let order) in world.orders where !withReceipt.contains(order.orderId) || random.oneIn(3) {
       guard let named = order.transactionId else { continue }
       let isKnown = transactions.contains { $0.transactionId == named }
       world.lookups[order.orderId] = random.pick(
