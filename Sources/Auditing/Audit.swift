@@ -110,6 +110,8 @@ package struct Audit {
       temporaryDirectory: temporary, testUsers: plan.rules.testUsers,
       days: ReportedDays.days(plan, in: settings.timeZone), keepsClaims: record != nil)
     collector.openCriticals = try CriticalEvidence.open(before: plan.asOf, on: connections.own)
+    var plan = plan
+    plan.rules = try plan.rules.completed(sales, shop: connections.sales)
     progress.begin("auditing orders", total: 0)
     try AuditPass(
       plan: plan, sales: sales, collector: collector, temporaryDirectory: temporary,

@@ -24,6 +24,7 @@ extension AuditPass {
     }
     try byOrder.restart()
     var reading = try GroupReading(groups, byOrder)
+    var repeated = RepeatedPurchases(rules: plan.rules)
     var ofOrder: [Delivery] = []
     var count = 0
     while let group = try reading.next() {
@@ -36,7 +37,7 @@ extension AuditPass {
       ofOrder.removeAll(keepingCapacity: true)
       while deliveries.nextKey == orderId, let delivery = try deliveries.next() { ofOrder.append(delivery) }
       let matched = contestants.head?.orderId == orderId ? try contestants.next() : nil
-      try judge(group, AuditPass.markingRepeated(ofOrder), reading.transactions, matched)
+      try judge(group, AuditPass.markingRepeated(ofOrder), reading.transactions, matched, &repeated)
       count += 1
       if count % 4_096 == 0 {
         progress.advance(by: 4_096)
@@ -44,12 +45,16 @@ extension AuditPass {
       }
     }
     try passDeliveries(before: nil, &deliveries)
+    for finding in repeated.findings() where finding.occurredAt.map({ $0 >= plan.rules.lookbackStart }) ?? true {
+      try collector.add(finding, subjects: [], plan: plan)
+    }
     // What was matched and never met its order would have been judged as if nobody contested it.
     if let left = contestants.head { throw GroupReading.OutOfStep(orderId: left.orderId) }
   }
 
   private func judge(
-    _ group: OrderGroup, _ deliveries: [Delivery], _ transactions: OrderTransactions, _ matched: Matched?
+    _ group: OrderGroup, _ deliveries: [Delivery], _ transactions: OrderTransactions, _ matched: Matched?,
+    _ repeated: inout RepeatedPurchases
   ) throws {
     let isListed = plan.lists(group.row)
     switch group.row {
@@ -71,6 +76,7 @@ extension AuditPass {
       }
       let facts = OrderFacts.assembled(order, group, deliveries, transactions, matched, rules: plan.rules)
       let judgement = Judgement(judging: facts, rules: plan.rules)
+      repeated.take(judgement)
       // Only what a person must act on at once is explained: it takes judging the order once more.
       let isExplained = isJudged && isListed && judgement.findings.contains { $0.severity == .critical }
       let explanation = isExplained ? Judgement.explained(facts, rules: plan.rules).reasoning.sentences : []

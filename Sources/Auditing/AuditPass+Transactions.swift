@@ -96,10 +96,12 @@ struct OrderTransactionWriter {
 /// Shops that keep the tokens they give to StoreKit have no such orders, and nothing is read for them.
 final class TokenQuestions {
   private let directory: String
+  private let people: People
   private let questions: SpillSorter
 
-  init(directory: String) {
+  init(directory: String, people: People) {
     self.directory = directory
+    self.people = people
     questions = SpillSorter(directory: directory, budget: 1 << 20)
   }
 
@@ -137,7 +139,7 @@ final class TokenQuestions {
       }
       var reader = RecordReader(question.content)
       let (orderId, userId) = (try reader.id(), try reader.id())
-      guard !users.contains(userId), let other = users.min() else { continue }
+      guard !users.contains(where: { people.isSame($0, userId) }), let other = users.min() else { continue }
       try writer.write(.tokenUser(token: String(decoding: token, as: UTF8.self), userId: other), for: orderId)
     }
   }

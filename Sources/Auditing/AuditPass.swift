@@ -33,7 +33,7 @@ struct AuditPass {
     collector.control = reading.totals.control(against: try SalesTotals(sales, on: connections.sales))
     let contests = try Contests(directory: temporaryDirectory)
     let byOrder = sorter()
-    let tokens = TokenQuestions(directory: temporaryDirectory)
+    let tokens = TokenQuestions(directory: temporaryDirectory, people: plan.rules.people)
     try readTransactions(connections, reading.mentions, into: byOrder, contests, tokens)
     try tokens.answer(from: reading.groups, into: byOrder)
     let matched = try match(contests, reading.groups, byOrder)

@@ -49,7 +49,9 @@ struct Candidates {
         var stake = stakes[order.orderId] ?? Stake(order: order)
         stake.isBrought = true
         stake.isAboutOne = stake.isAboutOne || bringer.isAboutOne
-        stake.isSupported = stake.isSupported || bringer.userId == nil || bringer.userId == order.userId
+        if bringer.isGenuine, bringer.userId.map({ rules.people.isSame($0, order.userId) }) ?? true {
+          stake.isSupported = true
+        }
         stakes[order.orderId] = stake
       }
     }

@@ -157,6 +157,7 @@ extension Mention {
       record.put(bringer.userId)
       record.put(bringer.receivedAt.microseconds)
       record.put(bringer.isAboutOne)
+      record.put(bringer.isGenuine)
     }
   }
 
@@ -174,7 +175,8 @@ extension Mention {
         environment,
         Bringer(
           subject: try CheckSubject(from: &record), userId: try record.optionalId(),
-          receivedAt: Instant(microseconds: try record.int()), isAboutOne: try record.flag()))
+          receivedAt: Instant(microseconds: try record.int()), isAboutOne: try record.flag(),
+          isGenuine: try record.flag()))
     }
   }
 }

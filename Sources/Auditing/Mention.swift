@@ -35,6 +35,8 @@ struct Mention: Hashable {
     var receivedAt: Instant
     /// Whether it is about this one purchase, and no list of many.
     var isAboutOne: Bool
+    /// Whether it is not known to be false: a false proof supports nobody's claim.
+    var isGenuine: Bool
   }
 
   var transactionId: Identifier
@@ -66,7 +68,7 @@ extension OrderGroup {
     if let lookup {
       let bringer = Mention.Bringer(
         subject: CheckSubject(kind: .lookup, id: lookup.subjectId), userId: nil, receivedAt: side.createdAt,
-        isAboutOne: true)
+        isAboutOne: true, isGenuine: lookup.state.outcome != .rejected)
       for key in lookup.brought {
         mentions.append(
           Mention(transactionId: key.transactionId, order: side, link: .proof(key.environment, bringer)))
@@ -81,7 +83,7 @@ extension Proof {
   func mentions(of side: Mention.OrderSide?) -> [Mention] {
     let bringer = Mention.Bringer(
       subject: CheckSubject(kind: .receipt, id: receipt.receiptId), userId: receipt.userId,
-      receivedAt: receipt.receivedAt, isAboutOne: receipt.state.kind != .app)
+      receivedAt: receipt.receivedAt, isAboutOne: receipt.state.kind != .app, isGenuine: receipt.state.outcome != .rejected)
     return brought.map {
       Mention(transactionId: $0.transactionId, order: side, link: .proof($0.environment, bringer))
     }

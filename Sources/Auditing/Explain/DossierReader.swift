@@ -77,7 +77,7 @@ struct DossierReader: ~Copyable {
       while try reader.advance() {
         if case .valid(let holder) = try sales.order(reader, asOf: rules.asOf) { users.insert(holder.userId) }
       }
-      guard !users.contains(order.userId), let other = users.min() else { continue }
+      guard !users.contains(where: { rules.people.isSame($0, order.userId) }), let other = users.min() else { continue }
       matching.transactions.take(.tokenUser(token: token, userId: other))
     }
   }

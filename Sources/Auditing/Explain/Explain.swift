@@ -36,8 +36,9 @@ package struct Explain: Sendable {
       try own.begin(.snapshot)
       try shop.begin(.snapshot)
       let sales = try SalesRows(settings)
+      let rules = try settings.rules(asOf: asOf).completed(sales, shop: shop)
       let reader = DossierReader(
-        shop: shop, own: own, sales: sales, rules: settings.rules(asOf: asOf), lookback: settings.lookback)
+        shop: shop, own: own, sales: sales, rules: rules, lookback: settings.lookback)
       guard let dossier = try reader.dossier(orderId) else {
         throw Missing(
           orderId: orderId.text, nearMisses: try NearMisses.of(orderId.text, shop: reader.shop, own: reader.own, sales))

@@ -1,0 +1,25 @@
+import Postgres
+import Reconciliation
+import SalesStore
+
+extension Rules {
+  /// The same rules with what the shop's optional relations say: who is one person, and what is sold.
+  ///
+  /// - Parameter shop: in the snapshot of the audit.
+  func completed(_ sales: SalesRows, shop: borrowing BlockingConnection) throws(PostgresError) -> Rules {
+    func exists(_ relation: String) throws(PostgresError) -> Bool {
+      try shop.execute("SELECT to_regclass($1) IS NOT NULL", [.text("\(sales.schema).\(relation)")]).single().bool(0)
+    }
+    var rules = self
+    if try exists("user_aliases") { rules.people = People(aliases: try sales.aliases(shop)) }
+    if try exists("products") {
+      rules.catalogue = Catalogue(
+        try sales.products(shop).map { product in
+          Catalogue.Product(
+            productId: product.productId, type: product.type.flatMap(ProductType.init), name: product.name,
+            soldFrom: product.soldFrom, soldUntil: product.soldUntil)
+        })
+    }
+    return rules
+  }
+}
