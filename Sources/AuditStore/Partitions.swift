@@ -148,15 +148,17 @@ package enum EvidenceRetention {
     }
   }
 
-  /// The ids of old facts that stay: those of which the same proof has no newer one by the same channel, and all of them
-  /// where the transaction would be another without the rest.
+  /// The ids of old facts that stay: the first word of all, those of which the same proof has no newer one by the same
+  /// channel, and all of them where the transaction would be another without the rest.
   package static func kept(_ statements: [Statement]) -> [Int64] {
     let old = statements.filter(\.isOld)
+    let first = statements.min { ($0.fact.signedDate, $0.id) < ($1.fact.signedDate, $1.id) }?.id
     let needed = old.filter { one in
-      !statements.contains { other in
-        !other.isOld && other.subject == one.subject && other.fact.channel == one.fact.channel
-          && other.fact.signedDate >= one.fact.signedDate
-      }
+      one.id == first
+        || !statements.contains { other in
+          !other.isOld && other.subject == one.subject && other.fact.channel == one.fact.channel
+            && other.fact.signedDate >= one.fact.signedDate
+        }
     }
     let ids = Set(needed.map(\.id))
     let left = statements.filter { !$0.isOld || ids.contains($0.id) }.map(\.fact)

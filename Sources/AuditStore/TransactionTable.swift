@@ -12,7 +12,7 @@ package enum TransactionTable {
     t.revocation_type, t.revocation_reason, t.revocation_withdrawn_at, t.tells_revocation, t.price_milliunits, \
     t.currency, t.tells_account_token, t.app_account_token, t.ownership, t.is_renewal, t.has_offer, \
     t.is_contradictory, t.checked_at, t.subscription_status, t.subscription_status_at, t.renewal_at, \
-    t.consumption_request_reason, t.revocation_of_some_items, t.is_upgraded, t.signed_at
+    t.consumption_request_reason, t.revocation_of_some_items, t.is_upgraded, t.signed_at, t.first_signed_at
     """
 
   /// All transactions in the byte order of their ids.
@@ -53,6 +53,7 @@ package enum TransactionTable {
     contents.consumptionRequestReason = try row.optionalText(28)
     contents.isUpgraded = try row.optionalBool(30)
     contents.signedDate = Instant(microseconds: try row.timestamp(31))
+    contents.firstSignedDate = try row.optionalInstant(32)
     return TransactionRecord(contents)
   }
 
@@ -95,7 +96,7 @@ package enum TransactionTable {
         signed_at, checked_at, tells_revocation, renewal_at, subscription_status, subscription_status_at,
         consumption_request_reason, revocation_of_some_items, storefront, app_transaction_id, offer_type,
         offer_identifier, subscription_group_identifier, commitment_info, billing_plan_type,
-        previous_original_transaction_id)
+        previous_original_transaction_id, first_signed_at)
       SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[],
         $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::int[],
@@ -103,7 +104,7 @@ package enum TransactionTable {
         $22::text[], $23::boolean[], $24::boolean[], $25::boolean[], $26::boolean[], $27::text[], $28::timestamptz[],
         $29::timestamptz[], $30::boolean[], $31::timestamptz[], $32::int[], $33::timestamptz[], $34::text[],
         $35::boolean[], $36::text[], $37::text[], $38::int[], $39::text[], $40::text[], $41::text[], $42::text[],
-        $43::text[])
+        $43::text[], $44::timestamptz[])
       ON CONFLICT (transaction_id, environment) DO UPDATE SET
         original_transaction_id = excluded.original_transaction_id,
         web_order_line_item_id = excluded.web_order_line_item_id, bundle_id = excluded.bundle_id,
@@ -126,7 +127,8 @@ package enum TransactionTable {
         offer_identifier = excluded.offer_identifier, commitment_info = excluded.commitment_info,
         subscription_group_identifier = excluded.subscription_group_identifier,
         billing_plan_type = excluded.billing_plan_type,
-        previous_original_transaction_id = excluded.previous_original_transaction_id
+        previous_original_transaction_id = excluded.previous_original_transaction_id,
+        first_signed_at = excluded.first_signed_at
       """,
       [
         texts(\.environment.rawValue), texts(\.transactionId.text), texts(\.originalTransactionId?.text),
@@ -151,6 +153,7 @@ package enum TransactionTable {
         ints { $0.details.offerType.map(Int64.init) }, texts(\.details.offerIdentifier),
         texts(\.details.subscriptionGroupIdentifier), texts(\.details.commitmentInfo),
         texts(\.details.billingPlanType), texts(\.details.previousOriginalTransactionId),
+        instants(\.firstSignedDate),
       ])
   }
 

@@ -83,7 +83,8 @@ extension Proof {
   func mentions(of side: Mention.OrderSide?) -> [Mention] {
     let bringer = Mention.Bringer(
       subject: CheckSubject(kind: .receipt, id: receipt.receiptId), userId: receipt.userId,
-      receivedAt: receipt.receivedAt, isAboutOne: receipt.state.kind != .app, isGenuine: receipt.state.outcome != .rejected)
+      receivedAt: receipt.receivedAt, isAboutOne: receipt.state.kind != .app,
+      isGenuine: receipt.state.outcome != .rejected)
     return brought.map {
       Mention(transactionId: $0.transactionId, order: side, link: .proof($0.environment, bringer))
     }

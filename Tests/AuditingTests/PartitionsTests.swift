@@ -31,7 +31,9 @@ import Testing
       EvidenceRetention.Statement(id: id, subject: subject, fact: fact, isOld: isOld)
     }
     let newer = statement(9, "r", fact(signed: 9), isOld: false)
-    #expect(EvidenceRetention.kept([statement(1, "r", fact(signed: 1), isOld: true), newer]) == [])
+    // The first word of all says when the transaction was told of.
+    let first = statement(0, "r", fact(signed: 0), isOld: true)
+    #expect(EvidenceRetention.kept([first, statement(1, "r", fact(signed: 1), isOld: true), newer]) == [0])
     // Another proof brought it: that link must not be lost.
     #expect(EvidenceRetention.kept([statement(1, "s", fact(signed: 1), isOld: true), newer]) == [1])
     // A field that only the old fact speaks of, and a revocation that was withdrawn since.
@@ -55,8 +57,8 @@ import Testing
           AND column_name NOT IN ('evidence_id', 'recorded_at', 'signed_at');
         DO $$ BEGIN
           EXECUTE format('INSERT INTO night_audit.evidence (%1$s, signed_at, recorded_at)
-            SELECT %1$s, signed_at + interval ''1 second'', now() + interval ''32 days'' FROM night_audit.evidence
-            WHERE transaction_id <> ''t1''', (SELECT list FROM pg_temp.names));
+            SELECT %1$s, signed_at + n * interval ''1 second'', now() + (CASE n WHEN 1 THEN 0 ELSE 32 END) * interval ''1 day''
+            FROM night_audit.evidence, generate_series(1, 2) n WHERE transaction_id <> ''t1''', (SELECT list FROM pg_temp.names));
         END $$
         """)
       #expect(try Rebuild.run(isMending: true, on: connection).transactions > 0)
@@ -66,7 +68,7 @@ import Testing
       let released = try Partitions.release(before: Instant(microseconds: cutoff), on: connection)
       #expect(released.contains("evidence_first") && released.contains("answers_first"), "\(released)")
       let after = try connection.execute("SELECT count(*) FROM night_audit.evidence").single().int64(0)
-      #expect(after < before * 2 && after >= before / 2, "\(before) then \(after)")
+      #expect(after < before * 3 && after >= before, "\(before) then \(after)")
       #expect(try Rebuild.run(isMending: false, on: connection).agrees)
       #expect(try Partitions.release(before: Instant(microseconds: cutoff), on: connection) == [])
     }

@@ -23,6 +23,7 @@ ALTER TABLE night_audit.evidence
   ADD COLUMN billing_plan_type text,
   ADD COLUMN previous_original_transaction_id text;
 ALTER TABLE night_audit.transactions
+  ADD COLUMN first_signed_at timestamptz,
   ADD COLUMN renewal_at timestamptz,
   ADD COLUMN subscription_status integer,
   ADD COLUMN subscription_status_at timestamptz,
@@ -36,6 +37,10 @@ ALTER TABLE night_audit.transactions
   ADD COLUMN commitment_info text,
   ADD COLUMN billing_plan_type text,
   ADD COLUMN previous_original_transaction_id text;
+
+UPDATE night_audit.transactions t SET first_signed_at = e.signed_at
+FROM (SELECT transaction_id, environment, min(signed_at) AS signed_at FROM night_audit.evidence GROUP BY 1, 2) e
+WHERE e.transaction_id = t.transaction_id AND e.environment = t.environment;
 
 -- Evidence and answers by the month in which they were recorded (UTC), so that what evidence.retention lets go is a table
 -- to drop. What there is so far is the first partition. Nothing is lost where a month has no partition yet: the default
