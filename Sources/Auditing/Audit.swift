@@ -110,11 +110,11 @@ package struct Audit {
       temporaryDirectory: temporary, testUsers: plan.rules.testUsers,
       days: ReportedDays.days(plan, in: settings.timeZone), keepsClaims: record != nil)
     collector.openCriticals = try CriticalEvidence.open(before: plan.asOf, on: connections.own)
-    var plan = plan
-    plan.rules = try plan.rules.completed(sales, shop: connections.sales)
+    var completed = plan
+    completed.rules = try plan.rules.completed(sales, shop: connections.sales)
     progress.begin("auditing orders", total: 0)
     try AuditPass(
-      plan: plan, sales: sales, collector: collector, temporaryDirectory: temporary,
+      plan: completed, sales: sales, collector: collector, temporaryDirectory: temporary,
       contestBatchSize: settings.contestBatchSize, stop: stop, progress: progress
     )
     .run(connections)
