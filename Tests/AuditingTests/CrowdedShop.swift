@@ -48,6 +48,8 @@ struct CrowdedShop {
     settings.apps = [Settings.App(name: "game", bundleId: Self.bundle)]
     settings.channel = .verifyReceipt
     settings.testUsers = ["user-0"]
+    // Half of the orders accuse somebody; nobody holds that here.
+    settings.holdShare = 1
     settings.reportDirectory = reports
     settings.formats = [.csv]
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
