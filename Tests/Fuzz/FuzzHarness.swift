@@ -23,6 +23,7 @@ struct FuzzHarness {
   private let jws: JWSVerifier
   private let receipts: AppReceiptVerifier
   private let answers: AnswerVerifier
+  private let judge: OfflineJudge
   // What was signed, and so may come out.
   private var transactions: Set<SignedTransaction> = []
   private var renewals: Set<SignedRenewalInfo> = []
@@ -34,6 +35,7 @@ struct FuzzHarness {
     let roots = try TrustedRoots(certificates: corpus[.rootCertificate], pinned: false)
     jws = JWSVerifier(roots: roots)
     receipts = AppReceiptVerifier(roots: roots)
+    judge = OfflineJudge(roots: roots)
     answers = AnswerVerifier(verifier: jws, bundleId: Self.bundleId)
     for text in corpus[.signedTransaction] {
       for channel in [EvidenceChannel.offline, .serverApi, .notification] {
@@ -81,7 +83,7 @@ struct FuzzHarness {
     case .notificationAnswer: try notificationAnswer(bytes)
     case .errorAnswer: try errorAnswer(bytes)
     case .retryAfter: try retryAfter(bytes)
-    case .receiptKind: ReceiptKind.detect(payload: Self.text(bytes)) != .malformed
+    case .receiptKind: try payload(asSent: Self.text(bytes))
     case .rootCertificate: try rootCertificate(bytes)
     case .dateAndTime: try dateAndTime(bytes)
     case .base64: try base64(bytes)
@@ -111,6 +113,17 @@ struct FuzzHarness {
     _ bytes: [UInt8], _ read: (JSONFields) throws(SignedDataRefusal) -> Void
   ) throws(Violation) -> Bool {
     JSONFields(bytes).map { json in (try? read(json)) != nil } ?? false
+  }
+
+  /// Whatever is undone of what transport did, only what was signed is genuine.
+  private func payload(asSent text: String) throws(Violation) -> Bool {
+    let (kind, judgement) = judge.judge(text)
+    guard case .genuine(let proof) = judgement else { return kind != .malformed }
+    let genuine = Set(transactions.map(\.fact) + appReceipts.flatMap(\.transactions))
+    for fact in proof.facts where !genuine.contains(fact) {
+      throw Violation("accepted, though nobody signed it: \(fact)")
+    }
+    return true
   }
 
   private func content(_ bytes: [UInt8]) throws(Violation) -> Bool {
