@@ -37,7 +37,7 @@ struct FindingLine: TableRow {
       "severity", "kind", "order_id", "user_id", "at_stake", "currency", "days_since", "status", "owner", "due",
       "remark", "reason", "suggested_action",
     ],
-    frozenColumns: 3, pagesWide: 2, tabColour: Palette.red)
+    frozenColumns: 3, pagesWide: 4, tabColour: Palette.red)
 
   static let columns: [Column<FindingLine>] = [
     Column("finding_id", .digest, 12, "Stable id: the same discrepancy has the same one every night.") {
@@ -81,8 +81,8 @@ struct FindingLine: TableRow {
       .text($0.reported.status)
     },
     Column("owner", .people, 16, "Who takes care of it.") { Cell($0.reported.owner) },
-    Column("reason", .prose, 64, "What was seen, in words.") { .text($0.finding.reason) },
-    Column("suggested_action", .prose, 58, "What to do about it.") { .text($0.finding.kind.suggestedAction) },
+    Column("reason", .prose, 56, "What was seen, in words.") { .text($0.finding.reason) },
+    Column("suggested_action", .prose, 48, "What to do about it.") { .text($0.finding.kind.suggestedAction) },
     Column(
       "occurred_at", .instant, 20,
       "When the deal happened: Apple's purchase date, else the order's, delivery's or receipt's own."
