@@ -71,6 +71,7 @@ extension ShopBuilder {
       (Catalogue.heroes[0].productId, "IA3", "9", "0", SampleReports.sku),
       (Catalogue.vip.productId, "IAY", "3", "0", SampleReports.sku),
       (Catalogue.gems[0].productId, "IA1", "-1", "-0.40", SampleReports.sku),
+      (Catalogue.gems[2].productId, "IA1", "-2", "-9.99", SampleReports.sku),
       (Catalogue.gems[1].productId, "IA1", "0", "-4.99", SampleReports.sku), (SampleReports.sku, "7F", "310", "0", ""),
     ].enumerated().map { position, row in
       let isFree = row.3 == "0"

@@ -1,0 +1,78 @@
+import Foundation
+import Testing
+
+/// The tie-out within a night, from Apple's side of the simulator to the files.
+struct TieOutNightTests {
+  private func shop() async throws -> Rehearsal {
+    let shop = try await Rehearsal.sampleShop()
+    let configuration =
+      try shop.configuration().replacing("  game:\n", with: "  game:\n    sku: GAME01\n") + """
+
+        appStoreConnect:
+          issuerId: 57246542-96fe-1a63-e053-0824d011072a
+          keyId: SAMPLE
+          privateKeyFile: \(shop.directory.file("shop"))/AuthKey_SAMPLE.p8
+          vendorNumbers: ["80012345"]
+          url: http://127.0.0.1:\(shop.port)
+        """
+    try configuration.write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+    return shop
+  }
+
+  private func block(_ shop: Rehearsal) throws -> [String: Any] {
+    let data = try Data(contentsOf: URL(fileURLWithPath: shop.reports + "/latest/summary.json"))
+    let summary = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+    return try #require(summary["tie_out"] as? [String: Any])
+  }
+
+  @Test func aNightTiesOutAndAddsUp() async throws {
+    let shop = try await shop()
+    let night = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(night.status == 0 || night.status == 3, "\(night.errors)")
+    let block = try block(shop)
+    #expect(block["complete"] as? Bool == true, "\(block)")
+    let explained = try #require(block["explained"] as? [String: Int]).values.reduce(0, +)
+    let (apple, ours) = (try #require(block["apple_units"] as? Int), try #require(block["our_units"] as? Int))
+    #expect(apple == ours + explained + (block["unexplained"] as? Int ?? .min))
+    let lines = try String(contentsOfFile: shop.reports + "/latest/tie-out.csv", encoding: .utf8)
+      .split(separator: "\r\n")
+    #expect(lines.count > 100 && lines[0].hasPrefix("level,app,product_id,day,country,currency,class,apple,ours,shop,"))
+    // Twelve units that reports alone know of are a major finding of their product's week.
+    let found = try await shop.value(
+      "SELECT count(*) FROM night_audit.bi_findings WHERE kind = 'unreported_by_shop' AND severity = 'major'")
+    #expect(found == "1")
+    #expect(try await shop.value("SELECT count(*) > 0 FROM night_audit.bi_tie_out_days WHERE timing <> 0") == "true")
+    // The same facts give the same bytes.
+    let first = try shop.files(shop.reports + "/latest")
+    _ = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    let second = try shop.files(shop.reports + "/latest")
+    for name in ["tie-out.csv", "settlement.csv"] { #expect(first[name] == second[name]) }
+  }
+
+  /// Whatever is wrong with reports makes the tie-out incomplete and costs the night nothing.
+  @Test func aNightDoesNotSufferFromReports() async throws {
+    let shop = try await shop()
+    let usual = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    try "no key".write(
+      toFile: shop.directory.file("shop") + "/AuthKey_SAMPLE.p8", atomically: true, encoding: .utf8)
+    let night = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(night.status == usual.status)
+    let block = try block(shop)
+    #expect(block["complete"] as? Bool == false)
+    #expect("\(block["incomplete_reasons"] ?? "")".contains("P-256"))
+    // On its own the command says what is wrong, and where.
+    let alone = try await shop.nightAudit("tie-out", "--as-of", Rehearsal.asOf)
+    #expect(alone.status == 78 && alone.errors.contains("appStoreConnect.privateKeyFile"))
+  }
+
+  @Test func theTaxFormsQuestionIsAnsweredByCalendarMonths() async throws {
+    let shop = try await shop()
+    _ = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    let result = try await shop.nightAudit("tie-out", "--as-of", Rehearsal.asOf, "--year", "2026", "--json")
+    let document = try #require(
+      try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any], "\(result.errors)")
+    let gross = try #require(document["gross"] as? [String: Any])
+    let lines = try #require(gross["lines"] as? [[String: String]])
+    #expect(Set(lines.compactMap { $0["month"] }).isSuperset(of: ["2026-10", "2026-11", "2026"]))
+  }
+}
