@@ -13,13 +13,15 @@ package struct ChangeReasons {
   /// - Parameters:
   ///   - condition: on rows `e` with an as-of and a run, with its parameters from `$1` to `$3`; the first two of them are
   ///     the two instants.
-  ///   - sales: where the shop's orders and deliveries are, in the same database; nil: they are not looked at.
+  ///   - sales: where the shop's orders and deliveries are, in the same database; nil: they are not looked at,
+  ///     and neither is what runs came to.
   package init(
     findingIds: [String], condition: String, parameters: [PostgresValue], sales: SalesRows?,
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     let parameters = parameters + [.textArray(findingIds)]
-    try addEvidence(condition, parameters, connection)
+    // What a run came to about claims is no fact: a night that is made again would find its own there.
+    try addEvidence(condition, parameters, withClaims: sales != nil, connection)
     try addAnswers(condition, parameters, connection)
     guard let sales else { return }
     try addDeliveries(sales, findingIds, parameters, connection)
@@ -29,7 +31,7 @@ package struct ChangeReasons {
   private mutating func add(_ reason: String, to findingId: String) { reasons[findingId, default: []].append(reason) }
 
   private mutating func addEvidence(
-    _ condition: String, _ parameters: [PostgresValue], _ connection: borrowing BlockingConnection
+    _ condition: String, _ parameters: [PostgresValue], withClaims: Bool, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     let rows = try connection.execute(
       """
@@ -40,7 +42,7 @@ package struct ChangeReasons {
         WHERE finding_id = ANY ($4) AND transaction_id IS NOT NULL
         UNION
         SELECT f.finding_id, t.transaction_id FROM night_audit.findings f
-        JOIN night_audit.claims t USING (order_id) WHERE f.finding_id = ANY ($4)) w
+        JOIN night_audit.claims t USING (order_id) WHERE f.finding_id = ANY ($4) AND \(withClaims)) w
       JOIN night_audit.evidence e USING (transaction_id)
       WHERE \(condition) ORDER BY w.finding_id, e.signed_at, e.evidence_id
       """, parameters)
