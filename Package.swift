@@ -210,7 +210,8 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(name: "RunTests", dependencies: ["Reconciliation", "Run"], swiftSettings: strict),
     .testTarget(
-      name: "SalesStoreTests", dependencies: ["Postgres", "Reconciliation", "Run", "SalesStore", "Streams", "TestSupport"],
+      name: "SalesStoreTests",
+      dependencies: ["Postgres", "Reconciliation", "Run", "SalesStore", "Streams", "TestSupport"],
       swiftSettings: strict),
     .testTarget(name: "StreamsTests", dependencies: ["Streams", "TestSupport"], swiftSettings: strict),
     .testTarget(

@@ -87,7 +87,8 @@ extension AuditPass {
   }
 
   private func report(
-    _ judgement: Judgement, _ explanation: [String], of order: Order, _ group: OrderGroup, _ transactions: OrderTransactions,
+    _ judgement: Judgement, _ explanation: [String], of order: Order, _ group: OrderGroup,
+    _ transactions: OrderTransactions,
     _ matched: Matched?, _ claims: OrderClaims, isListed: Bool, isJudged: Bool
   ) throws {
     for record in claims.owned { try collector.note(owner: order.orderId, of: record.key) }

@@ -238,6 +238,6 @@ import TestSupport
         "2019-01-01", "2019-01-02", "2020-01-10", "2020-01-19", "ad-hoc", "latest",
       ])
     #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/ad-hoc") == [])
-    #expect(try shop.files(shop.reports + "/2020-01-10").count == 13)
+    #expect(try shop.files(shop.reports + "/2020-01-10").count == 16)
   }
 }

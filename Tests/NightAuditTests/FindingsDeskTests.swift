@@ -21,10 +21,10 @@ import Testing
     try await session.withConnection { _ = try Migrator.migrate($0) }
     try await session.execute(
       """
-      INSERT INTO night_audit.findings (finding_id, kind, severity, subject, order_id, user_id, currency, amount,
+      INSERT INTO night_audit.findings (finding_id, kind, severity, subject_kind, subject, order_id, user_id, currency, amount,
         at_stake, reason, first_seen, opened_at, last_seen, closed_at)
       SELECT 'a' || n || repeat('0', 30), CASE n % 2 WHEN 0 THEN 'paid_not_delivered' ELSE 'status_mismatch' END,
-        CASE n % 2 WHEN 0 THEN 'critical' ELSE 'minor' END, 'o' || n, 'o' || n, 'u' || n % 3,
+        CASE n % 2 WHEN 0 THEN 'critical' ELSE 'minor' END, 'order', 'o' || n, 'o' || n, 'u' || n % 3,
         CASE n % 5 WHEN 0 THEN 'JPY' ELSE 'USD' END, n, NULL, '=because', $1 - n * interval '1 day',
         $1 - n * interval '1 day', $1, CASE WHEN n = 9 THEN $1 END
       FROM generate_series(0, 9) n
