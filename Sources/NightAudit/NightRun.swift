@@ -38,14 +38,46 @@ package struct NightOutcome: Sendable {
   }
 }
 
+/// An as-of later than all clocks. Exit status 64.
+struct InstantToCome: EndsRun, CustomStringConvertible {
+  var exitStatus: ExitStatus { .usage }
+  var asOf: Instant
+  var now: Instant
+
+  var description: String {
+    "--as-of \(asOf.text) has not come: this host and the database say \(now.text) at the latest; give an instant of the "
+      + "past, or set the clock right"
+  }
+}
+
+/// How long each stage of a night takes.
+struct StageClock {
+  private var began = ContinuousClock.now
+  private(set) var seconds: [(String, Double)] = []
+
+  /// A stage is over, and the next one begins.
+  mutating func end(_ stage: String) {
+    let now = ContinuousClock.now
+    let parts = (now - began).components
+    seconds.append((stage, Double(parts.seconds) + (Double(parts.attoseconds) / 1e15).rounded() / 1_000))
+    began = now
+  }
+}
+
 /// The shell: connects, asks Apple, reads, decides, writes, publishes. Every decision is made elsewhere.
 package struct NightRun: Sendable {
   package let settings: Settings
   package let logger: Logger
   package let stop: StopSignal
   package let progress: WorkProgress
+  /// Of the run that it makes; on every line of its log.
+  private let runId: String
 
-  package init(settings: Settings, logger: Logger, stop: StopSignal, progress: WorkProgress) {
+  package init(
+    settings: Settings, logger: Logger, stop: StopSignal, progress: WorkProgress,
+    runId: String = UUID().uuidString.lowercased()
+  ) {
+    self.runId = runId
     self.settings = settings
     self.logger = logger
     self.stop = stop
@@ -56,9 +88,26 @@ package struct NightRun: Sendable {
 
   /// Re-check, reconcile, report.
   package func run(_ request: NightRequest) async throws -> NightOutcome {
-    let runId = UUID().uuidString.lowercased()
-    let began = ContinuousClock.now
     let plan = try plan(request)
+    let record = record(request, plan, runId: runId)
+    let watch = NightWatch(settings: settings, logger: logger, record: record)
+    do {
+      return try await run(request, plan, record, watch)
+    } catch {
+      await watch.failed(error, status: NightRun.status(error))
+      throw error
+    }
+  }
+
+  private static func status(_ error: any Error) -> Int32 {
+    (error as? StopSignal.Stopped)?.reason.rawValue ?? ExitStatus(for: error).rawValue
+  }
+
+  private func run(
+    _ request: NightRequest, _ plan: AuditPlan, _ planned: RunRecord, _ watch: NightWatch
+  ) async throws -> NightOutcome {
+    let began = ContinuousClock.now
+    var stages = StageClock()
     // Before anything is asked: a night whose report has no place need not begin.
     try ReportFolder.check(destination(request, plan), asOf: request.asOf)
     let courier = try Courier(settings.deliver, stop: stop)
@@ -68,17 +117,20 @@ package struct NightRun: Sendable {
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
     try await requireSales()
+    try await requireHasCome(request.asOf, session)
     let lock = try await RunLock.acquire(session)
     try await keepPartitions(session)
     try await PublicationSettlement(logger: logger).settle(session)
-    var record = record(request, plan, runId: runId)
+    var record = planned
     record.lock = lock
     try await record.begin(session)
+    await watch.began()
     do {
       var recheck = try await recheck(request, channels, runId: runId, deadline: deadline)
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       let supplement = await tieOutOfNight(request)
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
+      stages.end("recheck")
       let mayAsk = !request.isOffline && recheck.endedEarly == nil && .now < deadline
       var outcome: NightOutcome
       switch try await audit(plan, request, recheck, supplement, saving: record, since: began, mayAsk: mayAsk) {
@@ -93,15 +145,17 @@ package struct NightRun: Sendable {
           try await audit(plan, request, recheck, supplement, saving: record, since: began), asOf: plan.asOf)
       }
       outcome.recheck = recheck
+      stages.end("audit")
       if record.isNightly, outcome.held.isEmpty {
         try await deliver(&outcome, courier, record: record, session: session)
       }
       if request.out == nil { try await clearAway(outcome, asOf: request.asOf, session: session) }
+      stages.end("deliver")
+      await watch.ended(outcome, stages: stages.seconds, session: session)
       await session.close()
       return outcome
     } catch {
-      let status = (error as? StopSignal.Stopped)?.reason.rawValue ?? ExitStatus(for: error).rawValue
-      try? await record.end(session, exitStatus: status)
+      try? await record.end(session, exitStatus: NightRun.status(error))
       // What was committed and has not appeared, or has after all.
       try? await PublicationSettlement(logger: logger).settle(session)
       await session.close()
@@ -129,8 +183,11 @@ package struct NightRun: Sendable {
     let channels = try openChannels(asOf: request.asOf, until: deadline)
     defer { channels.close() }
     try await requireCurrent()
+    let session = try await connect()
+    try await requireHasCome(request.asOf, session)
+    await session.close()
     try await requireSales()
-    let summary = try await recheck(request, channels, runId: UUID().uuidString.lowercased(), deadline: deadline)
+    let summary = try await recheck(request, channels, runId: runId, deadline: deadline)
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
     return summary
   }
@@ -170,6 +227,14 @@ package struct NightRun: Sendable {
       }
     }
     return NightOutcome(outcome, asOf: plan.asOf)
+  }
+
+  /// What is written for an instant that has not come would be the newest for years.
+  private func requireHasCome(_ asOf: Instant, _ session: PostgresSession) async throws {
+    let server = Instant(
+      microseconds: try await session.execute("SELECT clock_timestamp()").single().timestamp(0))
+    let now = max(server, .now)
+    if asOf > now + settings.clockSkew { throw InstantToCome(asOf: asOf, now: now) }
   }
 
   // MARK: - Asking
@@ -295,6 +360,9 @@ package struct NightRun: Sendable {
     guard hasFailed, outcome.exitStatus == .complete else { return }
     outcome.exitStatus = .cannotWrite
     try await record.end(session, exitStatus: outcome.exitStatus.rawValue)
+    if let directory = outcome.directory {
+      try ReportFolder.rewriteRun(RunDocument.content(of: directory, endingWith: outcome.exitStatus), in: directory)
+    }
   }
 
   /// Removes report folders that have had their time.

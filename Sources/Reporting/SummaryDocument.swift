@@ -128,6 +128,11 @@ package struct SummaryDocument: Codable {
     self = document
   }
 
+  /// Both sides of every control total, as they were written.
+  package var controlTotals: [ControlTotal] {
+    control.map { ControlTotal(name: $0.name, left: $0.left, right: $0.right) }
+  }
+
   /// Whether everything that was due was answered.
   package var isComplete: Bool { complete }
 

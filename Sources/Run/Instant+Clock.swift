@@ -2,6 +2,9 @@ import Foundation
 import Reconciliation
 
 extension Instant {
+  /// Without fractions, as files write it.
+  package var wholeSecond: Instant { Instant(seconds: seconds) }
+
   /// The system's clock, to whole seconds: the as-of of a run that names none, and the time of Apple's answers.
   package static var now: Instant { Instant(seconds: Int64(Date().timeIntervalSince1970)) }
 

@@ -46,7 +46,7 @@ package enum Terminal {
   package static func complain(_ text: String) { writeError(plain(text) + "\n") }
 
   /// Writes to standard error, as it is.
-  static func writeError(_ text: String) {
+  package static func writeError(_ text: String) {
     var text = text
     text.withUTF8 { bytes in
       bytes.withMemoryRebound(to: CChar.self) { standard_error_write($0.baseAddress, $0.count) }

@@ -17,14 +17,17 @@ struct CommonOptions: ParsableArguments {
   @Flag(help: "Say more.")
   var verbose = false
 
+  @Option(name: .customLong("log-format"), help: "How the log is written to standard error: text, logfmt or json.")
+  var logFormat = LogFormat.text
+
   func validate() throws {
     if quiet, verbose { throw ValidationError("--quiet and --verbose contradict each other; give one of them.") }
   }
 
   var logger: Logger {
-    var logger = Logger(label: "night-audit") { StreamLogHandler.standardError(label: $0) }
-    logger.logLevel = quiet ? .error : (verbose ? .debug : .info)
-    return logger
+    logFormat.logger(quiet ? .error : (verbose ? .debug : .info)) { line in
+      Terminal.writeError(line)
+    }
   }
 
   /// Loads the settings and says what is odd about them.
@@ -71,9 +74,13 @@ extension CommonOptions {
       let stop = StopSignal()
       let signals = Signals(stop)
       defer { withExtendedLifetime(signals) {} }
+      let runId = UUID().uuidString.lowercased()
+      var logger = logger
+      logger[metadataKey: "run"] = "\(runId)"
       let progress = WorkProgress(logger: logger, isQuiet: quiet)
       do {
-        return try await body(settings, NightRun(settings: settings, logger: logger, stop: stop, progress: progress))
+        return try await body(
+          settings, NightRun(settings: settings, logger: logger, stop: stop, progress: progress, runId: runId))
       } catch {
         // What was cancelled says that it was, and not why.
         if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
@@ -180,3 +187,5 @@ struct AuditOptions: ParsableArguments {
     return Instant(seconds: Int64(date.timeIntervalSince1970.rounded(.down)))
   }
 }
+
+extension LogFormat: ExpressibleByArgument {}

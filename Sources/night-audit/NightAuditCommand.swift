@@ -23,6 +23,7 @@ struct NightAuditCommand: AsyncParsableCommand {
       Cron starts `night-audit run`. By hand:
 
         night-audit doctor                           check the set-up, each problem with its remedy
+        night-audit status                           the last night, what is open, what is due, who is at work
         night-audit run                              the business day before now
         night-audit run --date 2026-11-19            one day
         night-audit run --since 2026-11-01 --until 2026-11-30
@@ -40,6 +41,7 @@ struct NightAuditCommand: AsyncParsableCommand {
     version: Version.current,
     subcommands: [
       Run.self, Recheck.self, Reconcile.self, ExplainCommand.self, Findings.self, Runs.self, Init.self,
-      DoctorCommand.self, ConfigCommand.self, Trust.self, TieOutCommand.self, RebuildCommand.self,
+      DoctorCommand.self, ConfigCommand.self, Trust.self, TieOutCommand.self, RebuildCommand.self, Status.self,
+      Verify.self,
     ])
 }

@@ -6,7 +6,7 @@ import Run
 struct Runs: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "The history of runs, and what changed between two of them.",
-    subcommands: [ListRuns.self, DiffRuns.self], defaultSubcommand: ListRuns.self)
+    subcommands: [ListRuns.self, DiffRuns.self, ForgetRun.self], defaultSubcommand: ListRuns.self)
 }
 
 /// `night-audit runs list`

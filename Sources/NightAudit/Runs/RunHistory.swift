@@ -126,8 +126,17 @@ package struct RunHistory: Sendable {
     }
   }
 
+  /// Any run, whether it has left a report or not. Throws `RunsError`, `PostgresError`, `SchemaError`.
+  package func find(_ name: String) async throws -> PastRun {
+    try await withSnapshot { connection in
+      try RunHistory.find(name, needsReport: false, connection)
+    }
+  }
+
   /// A run by the words of the command line: `latest`, the day of a night, or the beginning of an id.
-  private static func find(_ name: String, _ connection: borrowing BlockingConnection) throws -> PastRun {
+  private static func find(
+    _ name: String, needsReport: Bool = true, _ connection: borrowing BlockingConnection
+  ) throws -> PastRun {
     let night = "is_nightly AND complete IS NOT NULL"
     let newest = "ORDER BY as_of DESC, started_at DESC LIMIT 1"
     let condition: String
@@ -145,7 +154,7 @@ package struct RunHistory: Sendable {
     let found = try rows.map { row throws(PostgresError) in try PastRun(row) }
     if found.count > 1 { throw RunsError.ambiguous(name) }
     guard let run = found.first else { throw RunsError.unknown(name) }
-    if run.isComplete == nil { throw RunsError.unfinished(name, exitStatus: run.exitStatus) }
+    if needsReport, run.isComplete == nil { throw RunsError.unfinished(name, exitStatus: run.exitStatus) }
     return run
   }
 

@@ -3,6 +3,7 @@ import Glibc
 import Logging
 import Reconciliation
 import Reporting
+import Run
 
 /// `report.retention`: which report folders have had their time. Pure; ``ReportShelf`` does the removing.
 package struct ReportRetention {
@@ -61,6 +62,14 @@ package struct ReportShelf {
   package func removeHeld(_ night: String, before asOf: Instant) {
     guard let held = folder("held/\(night)"), held.asOf <= asOf else { return }
     remove(held)
+  }
+
+  /// Removes the folder of a night that was made for this instant, and points `latest` to the night before it.
+  package func forget(night: String, madeAsOf asOf: Instant) throws(PublishingFailure) {
+    if let found = folder(night), found.asOf == asOf.wholeSecond { remove(found) }
+    guard latest == night, folder(night) == nil else { return }
+    let before = nights(in: directory + "/.").filter { $0 < night && folder($0) != nil }.max()
+    try LatestLink(directory: directory).pointBack(to: before, temporary: "\(directory)/.night-audit-latest")
   }
 
   /// Where `latest` points to; nil without one.

@@ -63,12 +63,17 @@ package struct ReportContents {
   }
 
   /// `run.json` has no check sum. Its content tells it.
-  private static func isRun(_ content: [UInt8]) -> Bool {
+  private static func isRun(_ content: [UInt8]) -> Bool { runId(content) != nil }
+
+  private static func runId(_ content: [UInt8]) -> String? {
     struct Run: Decodable {
       var run_id: String
     }
-    return (try? JSONDecoder().decode(Run.self, from: Data(content))) != nil
+    return (try? JSONDecoder().decode(Run.self, from: Data(content)))?.run_id
   }
+
+  /// The run that `run.json` names.
+  var runId: String? { content(of: "run.json").flatMap(ReportContents.runId) }
 
   /// The folder's own name, such as `2026-11-19`.
   var name: String { (directory as NSString).lastPathComponent }

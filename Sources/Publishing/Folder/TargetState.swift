@@ -71,6 +71,19 @@ struct LatestLink {
   /// - Parameter temporary: the name under which the link is made.
   func point(to night: String, temporary: String) throws(PublishingFailure) {
     if let current = try current(), current >= night { return }
+    try set(night, temporary)
+  }
+
+  /// The one exception: the newest night was made for an instant that has not come, and a person has said so.
+  ///
+  /// - Parameter night: nil for no link any more.
+  func pointBack(to night: String?, temporary: String) throws(PublishingFailure) {
+    guard try current() != nil else { return }
+    if let night { return try set(night, temporary) }
+    guard unlink(path) == 0 else { throw PublishingFailure(path: path, code: errno) }
+  }
+
+  private func set(_ night: String, _ temporary: String) throws(PublishingFailure) {
     unlink(temporary)
     guard symlink(night, temporary) == 0, rename(temporary, path) == 0 else {
       throw PublishingFailure(path: path, code: errno)

@@ -1,0 +1,113 @@
+import Postgres
+import Reconciliation
+
+/// Takes back what a run with a wrong as-of did: findings that it opened and closed, what it was compared by, and how
+/// fresh answers seemed after it. Evidence stays: Apple has said what it has said, and only its as-of is put right.
+package enum ForgottenRun {
+  /// What was taken back.
+  package struct Summary: Hashable, Sendable, Encodable {
+    package var reopened: Int
+    package var removed: Int
+    package var closedAgain: Int
+    /// The folder that the run has published; nil when it has none.
+    package var directory: String?
+  }
+
+  /// Part of the caller's transaction, under the run's lock.
+  package static func forget(
+    runId: String, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Summary {
+    let run: [PostgresValue] = [.text(runId)]
+    let reopened = try connection.execute(
+      """
+      UPDATE night_audit.findings f SET closed_at = NULL FROM night_audit.finding_events e, night_audit.runs r
+      WHERE r.run_id = $1::uuid AND e.run_id = r.run_id AND e.event = 'closed' AND e.finding_id = f.finding_id
+        AND f.closed_at = r.as_of RETURNING 1
+      """, run)
+    let removed = try connection.execute(
+      """
+      DELETE FROM night_audit.findings f USING night_audit.finding_events e, night_audit.runs r
+      WHERE r.run_id = $1::uuid AND e.run_id = r.run_id AND e.event = 'opened' AND e.finding_id = f.finding_id
+        AND f.first_seen = r.as_of RETURNING 1
+      """, run)
+    let closedAgain = try connection.execute(
+      """
+      UPDATE night_audit.findings f SET closed_at = before.as_of, opened_at = least(f.opened_at, before.as_of)
+      FROM night_audit.finding_events e JOIN night_audit.runs r ON r.run_id = e.run_id
+      CROSS JOIN LATERAL (
+        SELECT as_of FROM night_audit.finding_events b
+        WHERE b.finding_id = e.finding_id AND b.event = 'closed' AND b.event_id < e.event_id
+        ORDER BY b.event_id DESC LIMIT 1) before
+      WHERE r.run_id = $1::uuid AND e.event = 'reopened' AND e.finding_id = f.finding_id AND f.opened_at = r.as_of
+        AND f.closed_at IS NULL
+      RETURNING 1
+      """, run)
+    try connection.execute(
+      """
+      UPDATE night_audit.findings f SET last_seen = greatest(f.opened_at, before.as_of)
+      FROM night_audit.runs r LEFT JOIN LATERAL (
+        SELECT max(as_of) AS as_of FROM night_audit.runs b
+        WHERE b.complete IS NOT NULL AND b.run_id <> r.run_id AND b.as_of < r.as_of) before ON true
+      WHERE r.run_id = $1::uuid AND f.last_seen = r.as_of
+      """, run)
+    // The history says it, too; nobody wonders where a finding has gone.
+    try connection.execute(
+      """
+      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
+      SELECT e.finding_id, e.as_of, e.run_id, 'forgotten' FROM night_audit.finding_events e
+      WHERE e.run_id = $1::uuid AND e.event IN ('opened', 'closed', 'reopened')
+      """, run)
+    for table in ["order_nights", "finding_nights", "run_findings", "run_totals", "reported_days"] {
+      try connection.execute("DELETE FROM night_audit.\(table) WHERE run_id = $1::uuid", run)
+    }
+    try putTimesRight(runId, connection)
+    let directory = try connection.execute(
+      """
+      UPDATE night_audit.runs SET publication = 'forgotten', complete = NULL WHERE run_id = $1::uuid RETURNING directory
+      """, run
+    ).single().optionalText(0)
+    try connection.execute(
+      """
+      UPDATE night_audit.dispatches SET state = 'withdrawn', problem = 'its run was forgotten',
+        settled_at = clock_timestamp() WHERE run_id = $1::uuid AND state = 'owed'
+      """, run)
+    return Summary(
+      reopened: reopened.count, removed: removed.count, closedAgain: closedAgain.count, directory: directory)
+  }
+
+  /// What an as-of in the future has put there: answers would seem fresh until then, and nothing would be due.
+  private static func putTimesRight(
+    _ runId: String, _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    let rows = try connection.execute(
+      """
+      SELECT c.table_name::text, array_agg(c.column_name::text ORDER BY c.ordinal_position)
+      FROM information_schema.columns c
+      WHERE c.table_schema = 'night_audit' AND c.data_type = 'timestamp with time zone'
+        AND c.table_name IN ('receipt_checks', 'sweeps', 'histories', 'transactions')
+        AND c.column_name NOT IN ('received_at', 'purchased_at', 'original_purchased_at', 'expires_at',
+          'grace_expires_at', 'subscription_expires_at', 'revoked_at', 'revocation_withdrawn_at', 'signed_at',
+          'window_start', 'window_end')
+      GROUP BY 1
+      """)
+    for row in rows {
+      let (table, columns) = (try row.text(0), try row.textArray(1).compactMap { $0 })
+      let shifted = columns.map {
+        "\($0) = CASE WHEN t.\($0) >= r.as_of THEN t.\($0) - (r.as_of - r.started_at) ELSE t.\($0) END"
+      }
+      let touched = columns.map { "t.\($0) >= r.as_of" }
+      try connection.execute(
+        """
+        UPDATE night_audit.\(table) t SET \(shifted.joined(separator: ", ")) FROM night_audit.runs r
+        WHERE r.run_id = $1::uuid AND r.as_of > r.started_at AND (\(touched.joined(separator: " OR ")))
+        """, [.text(runId)])
+    }
+    for table in ["evidence", "answers"] {
+      try connection.execute(
+        """
+        UPDATE night_audit.\(table) t SET as_of = r.started_at FROM night_audit.runs r
+        WHERE r.run_id = $1::uuid AND t.run_id = r.run_id AND r.as_of > r.started_at AND t.as_of = r.as_of
+        """, [.text(runId)])
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import AuditStore
+import Foundation
+import Logging
+import Postgres
+import Publishing
+import Reporting
+import Run
+
+/// `runs forget`: takes back what a run with a wrong as-of did.
+package struct RunOblivion: Sendable {
+  private let settings: Settings
+  private let logger: Logger
+
+  package init(settings: Settings, logger: Logger) {
+    self.settings = settings
+    self.logger = logger
+  }
+
+  /// What was taken back, in words.
+  package struct Outcome: Sendable {
+    let run: PastRun
+    let summary: ForgottenRun.Summary
+    /// Where `latest` points now; nil without one.
+    let latest: String?
+
+    package var text: String {
+      """
+      Forgot run \(run.runId) as of \(run.asOf.text).
+      Findings: \(summary.reopened) open again, \(summary.removed) removed, \(summary.closedAgain) closed again.
+      latest points to \(latest ?? "nothing").
+      """
+    }
+
+    package var json: String {
+      get throws {
+        struct Document: Encodable {
+          let runId: String
+          let findings: ForgottenRun.Summary
+          let latest: String?
+        }
+        return try MachineText.json(Document(runId: run.runId, findings: summary, latest: latest))
+      }
+    }
+  }
+
+  /// Under the run's lock. Throws `RunsError`, `RunLock.Held`, `PostgresError`, `PublishingFailure`.
+  package func forget(_ name: String) async throws -> Outcome {
+    let run = try await RunHistory(settings: settings).find(name)
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit runs forget")
+    do {
+      _ = try await RunLock.acquire(session)
+      let summary = try await session.transaction(.readWrite) { try ForgottenRun.forget(runId: run.runId, on: $0) }
+      let shelf = ReportShelf(directory: ReportFolder.absolute(settings.reportDirectory), logger: logger)
+      if run.isNightly { try shelf.forget(night: run.until, madeAsOf: run.asOf) }
+      await session.close()
+      return Outcome(run: run, summary: summary, latest: shelf.latest)
+    } catch {
+      await session.close()
+      throw error
+    }
+  }
+}

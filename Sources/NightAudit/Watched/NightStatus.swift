@@ -1,0 +1,125 @@
+import AuditStore
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+import Run
+
+/// How things stand: the last night, whether it is overdue, what is open, what is due, who is at work.
+package struct NightStatus: Sendable, Encodable {
+  package struct Night: Sendable, Encodable {
+    package var day: String
+    package var runId: String
+    package var asOf: String
+    package var finishedAt: String?
+    /// `complete`, `incomplete`, `held`, `publishing`, `not_published`, `forgotten`, `unfinished` or `failed`.
+    package var state: String
+    package var exitStatus: Int32?
+    package var reasons: [String]
+    package var directory: String?
+  }
+
+  /// The newest night, however it ended; nil before the first.
+  package var lastNight: Night?
+  package var lastCompleteAt: String?
+  /// Whether no night has left a report for longer than a day and what a night may take.
+  package var overdue: Bool
+  package var openFindings: [String: Int]
+  package var receiptsDue: Int
+  package var reportsOwed: Int
+  /// Who holds the run's lock; nil when nobody does.
+  package var lockedBy: String?
+
+  /// Looks. Throws `PostgresError`, `SchemaError`.
+  package static func look(_ settings: Settings) async throws -> NightStatus {
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit status")
+    do {
+      try await session.withConnection { try Migrator.requireCurrent($0) }
+      let status = try await read(session, settings)
+      await session.close()
+      return status
+    } catch {
+      await session.close()
+      throw error
+    }
+  }
+
+  private static func read(_ session: PostgresSession, _ settings: Settings) async throws -> NightStatus {
+    var night: Night?
+    for row in try await session.execute(
+      """
+      SELECT period_until::text, run_id::text, as_of, finished_at, complete, publication, exit_status,
+        incomplete_reasons || held_because, directory
+      FROM night_audit.runs WHERE is_nightly ORDER BY started_at DESC LIMIT 1
+      """)
+    {
+      let (finished, complete) = (try row.optionalTimestamp(3), try row.optionalBool(4))
+      let publication = try row.optionalText(5)
+      let state =
+        switch (complete, publication) {
+        case (true?, _): "complete"
+        case (false?, _): "incomplete"
+        case (nil, let word?): word
+        case (nil, nil): finished == nil ? "unfinished" : "failed"
+        }
+      night = Night(
+        day: try row.text(0), runId: try row.text(1), asOf: Instant(microseconds: try row.timestamp(2)).text,
+        finishedAt: finished.map { Instant(microseconds: $0).text }, state: state,
+        exitStatus: try row.optionalInt32(6), reasons: try row.textArray(7).compactMap { $0 },
+        directory: try row.optionalText(8))
+    }
+    let last = try await session.execute(
+      """
+      SELECT max(finished_at) FILTER (WHERE complete), max(finished_at) FROM night_audit.runs
+      WHERE is_nightly AND complete IS NOT NULL
+      """
+    ).single()
+    let (lastComplete, lastReport) = (try last.optionalTimestamp(0), try last.optionalTimestamp(1))
+    // A day, what asking may take, and an hour for the rest.
+    let overdue = lastReport.map { Instant(microseconds: $0) + .hours(25) + settings.maxDuration < .now } ?? true
+    var open: [String: Int] = [:]
+    for row in try await session.execute(
+      "SELECT severity, count(*) FROM night_audit.findings WHERE closed_at IS NULL GROUP BY 1")
+    {
+      open[try row.text(0)] = Int(try row.int64(1))
+    }
+    let dueColumn = try await session.execute(
+      """
+      SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'night_audit'
+        AND table_name = 'receipt_checks' AND column_name IN ('due_from', 'next_attempt')
+      """
+    ).single().text(0)
+    let due = try await session.execute(
+      "SELECT count(*) FROM night_audit.receipt_checks WHERE \(dueColumn) <= now()"
+    ).single().int64(0)
+    let owed = try await session.execute(
+      "SELECT count(*) FROM night_audit.dispatches WHERE state = 'owed'"
+    ).single().int64(0)
+    return NightStatus(
+      lastNight: night, lastCompleteAt: lastComplete.map { Instant(microseconds: $0).text }, overdue: overdue,
+      openFindings: open, receiptsDue: Int(due), reportsOwed: Int(owed), lockedBy: try await RunLock.holder(session))
+  }
+
+  package var json: String { get throws { try MachineText.json(self) } }
+
+  /// One screen.
+  package var text: String {
+    var lines: [String] = []
+    if let night = lastNight {
+      lines.append("Last night     \(night.day): \(night.state)\(night.exitStatus.map { ", exit status \($0)" } ?? "")")
+      lines += night.reasons.map { "               - \($0)" }
+      lines.append("As of          \(night.asOf)\(night.finishedAt.map { ", ended \($0)" } ?? "")")
+      if let directory = night.directory { lines.append("Report         \(directory)") }
+    } else {
+      lines.append("Last night     none yet")
+    }
+    lines.append("Last complete  \(lastCompleteAt ?? "never")")
+    lines.append(overdue ? "OVERDUE        no night has left a report for more than a day" : "Overdue        no")
+    let words = ["critical", "major", "minor"].map { "\(openFindings[$0] ?? 0) \($0)" }
+    lines.append("Open findings  \(words.joined(separator: ", "))")
+    lines.append("Due            \(receiptsDue) receipts and ids to ask Apple about")
+    if reportsOwed > 0 { lines.append("Not sent       \(reportsOwed) reports, tried again the next night") }
+    lines.append("Lock           \(lockedBy.map { "held by \($0)" } ?? "free")")
+    return lines.joined(separator: "\n")
+  }
+}

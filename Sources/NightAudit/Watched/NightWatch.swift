@@ -1,0 +1,147 @@
+import Asking
+import AuditStore
+import Foundation
+import Logging
+import Postgres
+import Publishing
+import Reconciliation
+import Reporting
+import Run
+
+/// Lets others notice how a night went, and that there was none: pings and metrics. Nothing here fails a night.
+struct NightWatch: Sendable {
+  let settings: Settings
+  let logger: Logger
+  let record: RunRecord
+
+  private var ping: Ping? { settings.pingURL.map { Ping(url: $0, logger: logger) } }
+
+  /// Only nights are watched: a run by hand must not pass for one.
+  private var isWatched: Bool { record.isNightly }
+
+  func began() async {
+    guard isWatched else { return }
+    await ping?.send(.start, "Night audit of \(record.period.until) on \(record.host), run \(record.runId)\n")
+  }
+
+  /// - Parameter stages: how long each took, in seconds.
+  func ended(_ outcome: NightOutcome, stages: [(String, Double)], session: PostgresSession) async {
+    guard isWatched else { return }
+    await write(outcome.exitStatus.rawValue, outcome, stages: stages, session: session)
+    let event: Ping.Event =
+      switch outcome.exitStatus {
+      case .complete, .criticalFindings, .incomplete: .success
+      case .held, .configuration, .cannotWrite, .nothingThere, .usage, .databaseUnreachable, .internalError, .locked,
+        .interrupted, .terminated:
+        .failure
+      }
+    await ping?.send(event, OutcomeText(outcome).table + "\nExit status: \(outcome.exitStatus.rawValue)\n")
+  }
+
+  func failed(_ error: any Error, status: Int32) async {
+    // Neither a second run beside the night nor a slip on the command line is a night that failed.
+    guard isWatched, status != ExitStatus.locked.rawValue, status != ExitStatus.usage.rawValue else { return }
+    await write(status, nil, stages: [], session: nil)
+    await ping?.send(
+      .failure,
+      "Night audit of \(record.period.until) on \(record.host): \(error)\nExit status: \(status), run \(record.runId)\n"
+    )
+  }
+
+  // MARK: - Metrics
+
+  private func write(
+    _ status: Int32, _ outcome: NightOutcome?, stages: [(String, Double)], session: PostgresSession?
+  ) async {
+    guard let path = settings.metricsTextfile else { return }
+    do {
+      try MetricsFile(await metrics(status, outcome, stages, session, path)).write(to: path)
+    } catch {
+      logger.warning("metrics.textfile: \(error)")
+    }
+  }
+
+  private func metrics(
+    _ status: Int32, _ outcome: NightOutcome?, _ stages: [(String, Double)], _ session: PostgresSession?, _ path: String
+  ) async -> [MetricsFile.Metric] {
+    let complete = "night_audit_last_complete_timestamp_seconds"
+    // What the database cannot be asked any more, the last file still says.
+    let lastComplete = (try? await lastComplete(session)) ?? MetricsFile.value(complete, in: path)
+    var metrics = [
+      MetricsFile.Metric(
+        complete, help: "When the last complete night ended.", lastComplete.map { [(labels: [], value: $0)] } ?? []),
+      MetricsFile.Metric(
+        "night_audit_last_run_timestamp_seconds", help: "When the last night ended, however it did.",
+        value: String(Instant.now.seconds)),
+      MetricsFile.Metric("night_audit_exit_status", help: "What the last night ended with.", value: String(status)),
+      MetricsFile.Metric(
+        "night_audit_stage_duration_seconds", help: "How long each stage of the last night took.",
+        stages.map { (labels: [("stage", $0.0)], value: String($0.1)) }),
+    ]
+    guard let outcome else { return metrics }
+    let findings = outcome.summary.findings
+    metrics += [
+      MetricsFile.Metric(
+        "night_audit_orders", help: "Orders of the period.", value: String(outcome.totals.ordersRead)),
+      MetricsFile.Metric(
+        "night_audit_findings_open", help: "Open findings.",
+        FindingKind.allCases.map { kind in
+          (
+            labels: [("kind", kind.rawValue), ("severity", kind.severity.rawValue)],
+            value: String(findings.openByKind[kind] ?? 0)
+          )
+        }),
+      MetricsFile.Metric(
+        "night_audit_at_stake", help: "Money at stake in open findings, in major units.",
+        findings.atStake.sorted.map {
+          (
+            labels: [("currency", $0.currency.code)],
+            value: Money.decimalText($0.minorUnits, digits: $0.currency.digits)
+          )
+        }),
+      MetricsFile.Metric(
+        "night_audit_at_stake_unknown", help: "Open findings with money at stake whose amount nobody knows.",
+        value: String(findings.open.unknown)),
+    ]
+    if let recheck = outcome.recheck {
+      let unanswered = recheck.outcomes[.unanswered] ?? 0
+      let answered = recheck.outcomes.values.reduce(0, +) - unanswered
+      metrics.append(
+        MetricsFile.Metric(
+          "night_audit_receipts", help: "Receipts and ids that were due, and what came of asking about them.",
+          [("due", recheck.due), ("answered", answered), ("unanswered", unanswered)].map {
+            (labels: [("state", $0.0)], value: String($0.1))
+          }))
+    }
+    metrics.append(
+      MetricsFile.Metric(
+        "night_audit_apple_requests_total", .counter,
+        help: "Questions to Apple in the last night, by what came of them.",
+        (try? await requests(session)) ?? []))
+    return metrics
+  }
+
+  private func lastComplete(_ session: PostgresSession?) async throws -> String? {
+    guard let session else { return nil }
+    let seconds = try await session.execute(
+      "SELECT extract(epoch FROM max(finished_at))::bigint FROM night_audit.runs WHERE is_nightly AND complete"
+    ).single().optionalInt64(0)
+    return seconds.map(String.init)
+  }
+
+  private func requests(_ session: PostgresSession?) async throws -> [(labels: [(String, String)], value: String)] {
+    guard let session else { return [] }
+    let rows = try await session.execute(
+      """
+      SELECT coalesce(c.app, ''), a.outcome, count(*) FROM night_audit.answers a
+      LEFT JOIN night_audit.receipt_checks c USING (subject_kind, subject_id)
+      WHERE a.run_id = $1::uuid GROUP BY 1, 2 ORDER BY 1, 2
+      """, [.text(record.runId)])
+    var samples: [(labels: [(String, String)], value: String)] = []
+    for row in rows {
+      samples.append(
+        (labels: [("app", try row.text(0)), ("outcome", try row.text(1))], value: String(try row.int64(2))))
+    }
+    return samples
+  }
+}

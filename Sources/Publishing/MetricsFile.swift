@@ -1,0 +1,81 @@
+import Foundation
+import Glibc
+
+/// Metrics in the text format of Prometheus (exposition format 0.0.4), as node_exporter's textfile collector reads them.
+package struct MetricsFile: Sendable {
+  /// One metric with its values.
+  package struct Metric: Sendable {
+    package enum Kind: String, Sendable { case gauge, counter }
+
+    var name: String
+    var kind: Kind
+    var help: String
+    var samples: [(labels: [(String, String)], value: String)]
+
+    package init(
+      _ name: String, _ kind: Kind = .gauge, help: String, _ samples: [(labels: [(String, String)], value: String)]
+    ) {
+      self.name = name
+      self.kind = kind
+      self.help = help
+      self.samples = samples
+    }
+
+    package init(_ name: String, help: String, value: String) {
+      self.init(name, help: help, [(labels: [], value: value)])
+    }
+  }
+
+  package var metrics: [Metric]
+
+  package init(_ metrics: [Metric]) { self.metrics = metrics }
+
+  package var text: String {
+    var text = ""
+    for metric in metrics where !metric.samples.isEmpty {
+      text += "# HELP \(metric.name) \(metric.help)\n# TYPE \(metric.name) \(metric.kind.rawValue)\n"
+      for sample in metric.samples {
+        let labels = sample.labels.map { "\($0.0)=\"\(MetricsFile.escaped($0.1))\"" }
+        text += metric.name + (labels.isEmpty ? "" : "{\(labels.joined(separator: ","))}") + " \(sample.value)\n"
+      }
+    }
+    return text
+  }
+
+  private static func escaped(_ text: String) -> String {
+    text.unicodeScalars.reduce(into: "") { result, scalar in
+      switch scalar {
+      case "\\": result += "\\\\"
+      case "\"": result += "\\\""
+      case "\n": result += "\\n"
+      default: result.unicodeScalars.append(scalar)
+      }
+    }
+  }
+
+  /// The value of a metric without labels in a file that was written before; nil when there is none.
+  package static func value(_ name: String, in path: String) -> String? {
+    let text = try? String(contentsOfFile: path, encoding: .utf8)
+    return text?.split(separator: "\n").first { $0.hasPrefix(name + " ") }.map { String($0.dropFirst(name.count + 1)) }
+  }
+
+  /// Replaces the file in one step: its reader never sees half of it. Readable by everybody, because its reader is
+  /// another user.
+  package func write(to path: String) throws(PublishingFailure) {
+    let directory = (path as NSString).deletingLastPathComponent
+    // Without the ending that the collector looks for.
+    let temporary =
+      "\(directory.isEmpty ? "." : directory)/.\((path as NSString).lastPathComponent).\(UUID().uuidString)"
+    let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { throw PublishingFailure(path: path, code: errno) }
+    let bytes = Array(text.utf8)
+    let isWritten = Glibc.write(descriptor, bytes, bytes.count) == bytes.count && fchmod(descriptor, 0o644) == 0
+    let code = errno
+    close(descriptor)
+    guard isWritten, rename(temporary, path) == 0 else {
+      let failure = isWritten ? errno : code
+      unlink(temporary)
+      throw PublishingFailure(path: path, code: failure)
+    }
+  }
+}

@@ -1,0 +1,60 @@
+import Reconciliation
+import Reporting
+
+/// Whether a report folder is what night-audit has made, file by file and total by total.
+package struct ReportVerification: Sendable {
+  /// One thing that was looked at.
+  package struct Check: Hashable, Sendable, Encodable {
+    package var subject: String
+    /// What is wrong; nil when it is as it was written.
+    package var problem: String?
+
+    package init(_ subject: String, problem: String? = nil) {
+      self.subject = subject
+      self.problem = problem
+    }
+  }
+
+  package var checks: [Check] = []
+  /// SHA-256 of `SHA256SUMS`; nil where there are none.
+  package var content: String?
+  /// The run that `run.json` names.
+  package var runId: String?
+
+  /// Reads every file of the folder.
+  package init(directory: String) {
+    guard let contents = ReportContents(directory: directory), let folder = OpenDirectory(directory) else {
+      checks.append(Check(directory, problem: "is no report folder: there is no readable SHA256SUMS in it"))
+      return
+    }
+    content = contents.digest
+    for file in contents.files where file.name != ReportContents.sums && file.name != "run.json" {
+      let found = folder.sha256(OpenDirectory.Name(file.name))
+      checks.append(Check(file.name, problem: found == file.sha256 ? nil : ReportVerification.difference(found)))
+    }
+    let listed = Set(contents.files.map(\.name))
+    for name in folder.names() where !listed.contains(name.text) {
+      checks.append(Check("\(name.text) (not of the report: somebody has put it there)"))
+    }
+    runId = contents.runId
+    guard let summary = contents.summary else {
+      checks.append(Check("control totals", problem: "summary.json is not the one that was written"))
+      return
+    }
+    checks.append(ReportVerification.control(summary))
+  }
+
+  private static func difference(_ found: String?) -> String {
+    found == nil ? "is missing, or cannot be read" : "is not as it was written"
+  }
+
+  static func control(_ summary: SummaryDocument) -> Check {
+    let totals = summary.controlTotals
+    let odd = totals.filter { $0.left != $0.right }
+    if totals.isEmpty { return Check("control totals", problem: "there are none") }
+    guard let first = odd.first else { return Check("control totals (\(totals.count), balanced)") }
+    return Check("control totals", problem: "\(first.name): \(first.left) is not \(first.right)")
+  }
+
+  package var isProven: Bool { checks.allSatisfy { $0.problem == nil } }
+}

@@ -1,0 +1,79 @@
+import Foundation
+import Logging
+
+/// `--log-format`: how lines of the log are written to standard error.
+package enum LogFormat: String, CaseIterable, Sendable {
+  /// For people.
+  case text
+  /// `key=value`, as Loki and Splunk take apart by themselves.
+  case logfmt
+  /// One JSON object a line.
+  case json
+
+  /// - Parameter write: gets each line with its line feed.
+  package func logger(_ level: Logger.Level, write: @escaping @Sendable (String) -> Void) -> Logger {
+    var logger =
+      switch self {
+      case .text: Logger(label: "night-audit") { StreamLogHandler.standardError(label: $0) }
+      case .logfmt, .json: Logger(label: "night-audit") { _ in LineLogHandler(format: self, write: write) }
+      }
+    logger.logLevel = level
+    return logger
+  }
+}
+
+/// One line for each event, with fields that machines tell apart.
+struct LineLogHandler: LogHandler {
+  let format: LogFormat
+  let write: @Sendable (String) -> Void
+  var logLevel = Logger.Level.info
+  var metadata: Logger.Metadata = [:]
+
+  init(format: LogFormat, write: @escaping @Sendable (String) -> Void) {
+    self.format = format
+    self.write = write
+  }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    var fields: [(String, String)] = [
+      ("time", Date().formatted(.iso8601.time(includingFractionalSeconds: true))), ("level", event.level.rawValue),
+      ("message", "\(event.message)"),
+    ]
+    let all = metadata.merging(event.metadata ?? [:]) { $1 }
+    fields += all.sorted { $0.key < $1.key }.map { ($0.key, "\($0.value)") }
+    write(LineLogHandler.line(fields, format) + "\n")
+  }
+
+  static func line(_ fields: [(String, String)], _ format: LogFormat) -> String {
+    switch format {
+    case .json: "{" + fields.map { "\(quoted($0.0)):\(quoted($0.1))" }.joined(separator: ",") + "}"
+    case .logfmt, .text: fields.map { "\($0.0)=\(isBare($0.1) ? $0.1 : quoted($0.1))" }.joined(separator: " ")
+    }
+  }
+
+  private static func isBare(_ text: String) -> Bool {
+    !text.isEmpty
+      && text.unicodeScalars.allSatisfy { $0.value > 0x20 && $0.value < 0x7F && $0 != "\"" && $0 != "=" && $0 != "\\" }
+  }
+
+  /// A JSON string in ASCII, so that nothing in it can move a terminal's cursor.
+  private static func quoted(_ text: String) -> String {
+    var result = "\""
+    for unit in text.utf16 {
+      switch unit {
+      case 0x22: result += "\\\""
+      case 0x5C: result += "\\\\"
+      case 0x0A: result += "\\n"
+      case 0x20..<0x7F: result.unicodeScalars.append(Unicode.Scalar(UInt8(unit)))
+      default:
+        result += "\\u" + String(repeating: "0", count: 4 - String(unit, radix: 16).count) + String(unit, radix: 16)
+      }
+    }
+    return result + "\""
+  }
+}

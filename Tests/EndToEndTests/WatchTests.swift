@@ -1,0 +1,146 @@
+import Foundation
+import Testing
+
+/// How others notice what a night came to.
+@Suite struct WatchTests {
+  /// Writes what is posted to it, one line each: path and body, in order.
+  private static let monitor = #"""
+    import http.server, json, os, sys
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            with open(sys.argv[2], "a") as file:
+                file.write(json.dumps([self.path, body]) + "\n")
+            self.send_response(200)
+            self.end_headers()
+        def log_message(self, *arguments):
+            pass
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    with open(sys.argv[1] + ".new", "w") as file:
+        file.write(str(server.server_port))
+    os.rename(sys.argv[1] + ".new", sys.argv[1])
+    server.serve_forever()
+    """#
+
+  private func withMonitor(
+    _ shop: Rehearsal, _ body: (_ url: String, _ pings: () throws -> [[String]]) async throws -> Void
+  ) async throws {
+    let (portFile, log) = (shop.directory.file("monitor-port"), shop.directory.file("pings"))
+    try "".write(toFile: log, atomically: false, encoding: .utf8)
+    let monitor = try Program(path: "/usr/bin/python3").start(["-c", Self.monitor, portFile, log])
+    defer { monitor.process.terminate() }
+    let port = try await Rehearsal.port(in: portFile, of: monitor)
+    try await body("http://127.0.0.1:\(port)/secret-uuid") {
+      try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n").map {
+        try JSONDecoder().decode([String].self, from: Data($0.utf8))
+      }
+    }
+  }
+
+  @Test func aMonitorHearsOfEveryNightAndOfNothingElse() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    try await withMonitor(shop) { url, pings in
+      let metrics = shop.directory.file("night_audit.prom")
+      let environment = ["NIGHT_AUDIT_NOTIFY_PING_URL": url, "NIGHT_AUDIT_METRICS_TEXTFILE": metrics]
+      func run(_ more: String...) async throws -> Program.Result {
+        try await shop.nightAudit("run", more: ["--as-of", Rehearsal.asOf] + more, environment: environment)
+      }
+      #expect(try await run().status == 3)
+      #expect(try pings().map { $0[0] } == ["/secret-uuid/start", "/secret-uuid"])
+      #expect(try pings().last?[1].contains("Exit status: 3") == true)
+      #expect(try await run("--user", "x").status != 70)
+      #expect(try await run("--dry-run").status == 3)
+      #expect(try pings().count == 2)
+      let text = try String(contentsOfFile: metrics, encoding: .utf8)
+      for line in ["night_audit_exit_status 3\n", "night_audit_stage_duration_seconds{stage=\"audit\"}"] {
+        #expect(text.contains(line), "\(text)")
+      }
+      for name in [
+        "night_audit_last_run_timestamp_seconds ", "night_audit_orders ",
+        "night_audit_findings_open{kind=\"paid_not_delivered\",severity=\"critical\"} ",
+        "night_audit_at_stake{currency=\"USD\"} ", "night_audit_at_stake_unknown ",
+        "night_audit_receipts{state=\"due\"} ", "night_audit_apple_requests_total{app=",
+      ] { #expect(text.contains("\n" + name), "\(name)") }
+
+      // A night that fails is told as such.
+      try await shop.execute("ALTER TABLE sales.deliveries RENAME TO gone")
+      let failed = try await run()
+      #expect(failed.status == 78, "\(failed.status) \(failed.errors)")
+      #expect(try pings().last?[0] == "/secret-uuid/fail")
+      #expect(try String(contentsOfFile: metrics, encoding: .utf8).contains("night_audit_exit_status 78\n"))
+      #expect(!(failed.errors + failed.output).contains("secret-uuid"))
+    }
+  }
+
+  @Test func aMonitorThatIsNotThereChangesNothing() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let result = try await shop.nightAudit(
+      "run", "--as-of", Rehearsal.asOf, environment: ["NIGHT_AUDIT_NOTIFY_PING_URL": "http://127.0.0.1:1/x"])
+    #expect(result.status == 3, "\(result.errors)")
+    #expect(result.errors.contains("notify.pingUrl was not reached"), "\(result.errors)")
+  }
+
+  @Test(arguments: ["json", "logfmt"]) func everyLineOfTheLogNamesTheRun(_ format: String) async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--log-format", format)
+    let run = try await shop.value("SELECT run_id FROM night_audit.runs")
+    let lines = result.errors.split(separator: "\n")
+    #expect(!lines.isEmpty)
+    for line in lines {
+      #expect(line.contains(run), "\(line)")
+      if format == "json" { _ = try JSONSerialization.jsonObject(with: Data(line.utf8)) }
+    }
+  }
+
+  @Test func statusIsOneScreenAndVerifyProvesTheReport() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let none = try await shop.nightAudit("status")
+    #expect(none.status == 0 && none.output.contains("none yet") && none.output.contains("OVERDUE"), "\(none.output)")
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let status = try await shop.nightAudit("status", "--json")
+    let document = try #require(try JSONSerialization.jsonObject(with: Data(status.output.utf8)) as? [String: Any])
+    #expect(document["overdue"] as? Bool == false)
+    #expect((document["last_night"] as? [String: Any])?["state"] as? String == "incomplete")
+    #expect((document["open_findings"] as? [String: Int])?["critical"] ?? 0 > 0)
+
+    let folder = shop.reports + "/2026-11-19"
+    for arguments in [[folder], ["--run", "latest"]] {
+      let proven = try await shop.nightAudit("verify", more: arguments)
+      #expect(proven.status == 0, "\(proven.output)\(proven.errors)")
+      #expect(proven.output.contains("balanced"), "\(proven.output)")
+    }
+    try "x".write(toFile: folder + "/orders.csv", atomically: true, encoding: .utf8)
+    let spoilt = try await shop.nightAudit("verify", folder)
+    #expect(spoilt.status == 70 && spoilt.output.contains("orders.csv: is not as it was written"), "\(spoilt.output)")
+    #expect(try await shop.nightAudit("verify", shop.directory.url.path).status == 1)
+    #expect(try await shop.nightAudit("verify").status == 64)
+  }
+
+  @Test func anInstantThatHasNotComeIsRefusedAndWhatItDidIsTakenBack() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    for command in ["run", "recheck"] {
+      let result = try await shop.nightAudit(command, "--as-of", "2126-01-01T03:00:00Z")
+      #expect(result.status == 64, "\(command): \(result.errors)")
+      #expect(result.errors.contains("has not come"), "\(result.errors)")
+    }
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.runs") == "0")
+
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let findings =
+      "SELECT string_agg(finding_id, ',' ORDER BY finding_id) FROM night_audit.findings WHERE closed_at IS NULL"
+    let before = try await shop.value(findings)
+    // A later night that found most of it gone, as one with a wrong clock would; a person had let it pass.
+    try await shop.execute("CREATE SCHEMA kept; CREATE TABLE kept.orders AS TABLE sales.orders; TRUNCATE sales.orders")
+    #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z", "--accept").status))
+    #expect(try await shop.value(findings) != before)
+    try await shop.execute("INSERT INTO sales.orders SELECT * FROM kept.orders")
+    let forgotten = try await shop.nightAudit("runs", "forget", "latest")
+    #expect(forgotten.status == 0, "\(forgotten.errors)")
+    #expect(try await shop.value(findings) == before)
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: shop.reports + "/latest") == "2026-11-19")
+    #expect(!FileManager.default.fileExists(atPath: shop.reports + "/2026-11-20"))
+    #expect(
+      try await shop.value("SELECT count(*) FROM night_audit.runs WHERE publication = 'forgotten' AND complete IS NULL")
+        == "1")
+  }
+}

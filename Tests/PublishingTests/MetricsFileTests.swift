@@ -1,0 +1,69 @@
+import Foundation
+import Testing
+
+@testable import Publishing
+
+/// What node_exporter reads.
+@Suite struct MetricsFileTests {
+  private static let file = MetricsFile([
+    MetricsFile.Metric("night_audit_orders", help: "Orders of the period.", value: "7"),
+    MetricsFile.Metric(
+      "night_audit_apple_requests_total", .counter, help: "Questions.",
+      [(labels: [("app", "a \"b\" \\ c\nd"), ("outcome", "verified")], value: "3")]),
+    MetricsFile.Metric("night_audit_at_stake", help: "Nothing is written without a value.", []),
+  ])
+
+  @Test func theTextIsThatOfTheExpositionFormat() {
+    #expect(
+      Self.file.text == #"""
+        # HELP night_audit_orders Orders of the period.
+        # TYPE night_audit_orders gauge
+        night_audit_orders 7
+        # HELP night_audit_apple_requests_total Questions.
+        # TYPE night_audit_apple_requests_total counter
+        night_audit_apple_requests_total{app="a \"b\" \\ c\nd",outcome="verified"} 3
+
+        """#)
+  }
+
+  @Test func theFileIsReplacedWholeAndReadableByOthers() throws {
+    let reports = try ReportsDirectory()
+    let path = reports.path + "/night_audit.prom"
+    try reports.write("night_audit_orders 1\n", "night_audit.prom")
+    let before = umask(0o077)
+    defer { umask(before) }
+    try Self.file.write(to: path)
+    #expect(reports.text("night_audit.prom") == Self.file.text)
+    #expect(MetricsFile.value("night_audit_orders", in: path) == "7")
+    #expect(MetricsFile.value("night_audit_none", in: path) == nil)
+    #expect(try reports.entries() == ["night_audit.prom"])
+    let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber
+    #expect(mode?.intValue == 0o644)
+    #expect(throws: PublishingFailure.self) { try Self.file.write(to: reports.path + "/none/x.prom") }
+  }
+}
+
+/// What `verify` finds.
+@Suite struct ReportVerificationTests {
+  @Test func everyChangedByteIsFound() throws {
+    let reports = try ReportsDirectory()
+    try reports.publish("a", .exact(reports.path + "/out"))
+    let folder = reports.path + "/out"
+    // The fixture has no control totals, which is found out, too.
+    #expect(
+      ReportVerification(directory: folder).checks.filter { $0.problem != nil }.map(\.subject) == ["control totals"])
+    try reports.write("b", "out/orders.csv")
+    try FileManager.default.removeItem(atPath: folder + "/book.xlsx")
+    try reports.write("mine", "out/notes.txt")
+    let found = ReportVerification(directory: folder)
+    #expect(
+      found.checks.filter { $0.problem != nil }.map(\.subject) == ["book.xlsx", "orders.csv", "control totals"])
+    #expect(!found.isProven)
+    try reports.write("{}", "out/summary.json")
+    #expect(
+      ReportVerification(directory: folder).checks.contains {
+        $0.subject == "control totals" && $0.problem?.contains("summary.json") == true
+      })
+    #expect(ReportVerification(directory: reports.path).content == nil)
+  }
+}
