@@ -109,7 +109,8 @@ package struct ChangeRow: Hashable, Sendable {
     if let orderId { words.append("order \(orderId)") }
     if let atStake { words.append("\(atStake.decimalText) \(atStake.currency)") }
     if let before, let after { words.append("\(before) → \(after)") }
-    let reason = because.map { " (\($0))" } ?? ""
+    // The file has the whole reason; a line of a sheet or a mail has room for its beginning.
+    let reason = because.map { " (\($0.count > 100 ? $0.prefix(100) + "…" : $0[...]))" } ?? ""
     return "\(change.rawValue): \(words.joined(separator: ", "))\(reason)"
   }
 }
