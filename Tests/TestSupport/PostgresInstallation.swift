@@ -53,10 +53,10 @@ struct PostgresInstallation: Sendable {
       case .some(let user):
         ["setpriv", "--reuid=\(user)", "--regid=\(Self.primaryGroup(of: user) ?? user)", "--clear-groups"] + command
       }
-    // Whatever locale and PG* variables the developer has, the cluster is the same.
+    // Whatever environment the developer has, or a test of ours has left, the cluster is the same.
     // The server's user may have no access to the directory that the tests run in.
     let elsewhere = ["sh", "-c", "cd / && exec \"$@\"", "sh"]
-    try Command.run(elsewhere + ["env", "-u", "PGDATA", "-u", "PGPORT", "LC_ALL=C"] + wrapped)
+    try Command.run(elsewhere + ["env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C"] + wrapped)
   }
 
   /// Nil when there is no such user.
