@@ -56,7 +56,8 @@ struct PostgresInstallation: Sendable {
     // Whatever environment the developer has, or a test of ours has left, the cluster is the same.
     // The server's user may have no access to the directory that the tests run in.
     let elsewhere = ["sh", "-c", "cd / && exec \"$@\"", "sh"]
-    try Command.run(elsewhere + ["env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C"] + wrapped)
+    let clean = ["env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C"]
+    try Command.run(elsewhere + clean + wrapped)
   }
 
   /// Nil when there is no such user.
