@@ -126,7 +126,12 @@ package final class PrivatePostgres: Sendable {
   }
 
   private func startServer() throws {
-    try installation.run(
-      "pg_ctl", "start", "--pgdata=\(directory)/data", "--log=\(directory)/log", "--wait", "--silent")
+    let log = "\(directory)/log"
+    do {
+      try installation.run("pg_ctl", "start", "--pgdata=\(directory)/data", "--log=\(log)", "--wait", "--silent")
+    } catch {
+      let told = (try? String(contentsOfFile: log, encoding: .utf8)) ?? "no log"
+      throw Failure(description: "\(error)\nThe server's log: \(told)")
+    }
   }
 }

@@ -13,6 +13,7 @@ struct RunningSimulator {
 
   let port: Int
   let process: Process
+  private let output: Pipe
   /// Ends when the process does.
   private let exit: AsyncStream<Never>
   let transport: HTTPTransport
@@ -69,7 +70,7 @@ struct RunningSimulator {
     guard let port = line.trimmingCharacters(in: .newlines).split(separator: ":").last.flatMap({ Int($0) }) else {
       throw Failure(description: "no port in: \(line)")
     }
-    return RunningSimulator(port: port, process: process, exit: exit, transport: HTTPTransport())
+    return RunningSimulator(port: port, process: process, output: output, exit: exit, transport: HTTPTransport())
   }
 
   private func stop() async {
@@ -83,6 +84,8 @@ struct RunningSimulator {
     // `waitUntilExit` would hold one of the few threads, and a simulator that started at the same time inherits the socket
     // that tells of this one's end: with all threads held nobody would be left to stop that one.
     for await _ in exit {}
+    // Foundation keeps its `Process` objects, and with them the pipe.
+    try? output.fileHandleForReading.close()
   }
 
   func client(now: Instant = Instant(seconds: 1_795_212_000)) throws -> VerifyReceiptClient {

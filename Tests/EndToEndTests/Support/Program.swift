@@ -38,8 +38,12 @@ struct Program {
     process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("NIGHT_AUDIT_") }
       .merging(Program.patience(arguments)) { $1 }.merging(environment) { $1 }
     process.standardInput = FileHandle.nullDevice
-    process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: output))
-    process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: errors))
+    let handles = try [output, errors].map { try FileHandle(forWritingTo: URL(fileURLWithPath: $0)) }
+    // Foundation keeps them for as long as this process lives, and a server with a thousand inherited descriptors
+    // does not start.
+    defer { for handle in handles { try? handle.close() } }
+    process.standardOutput = handles[0]
+    process.standardError = handles[1]
     let (ended, bell) = AsyncStream.makeStream(of: Int32.self)
     process.terminationHandler = { process in
       bell.yield(process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus)
