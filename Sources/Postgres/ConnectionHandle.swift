@@ -100,7 +100,7 @@ final class ConnectionHandle {
     let isUnsent = unsafe PQflush(pointer) == 1
     var descriptor = pollfd(
       fd: unsafe PQsocket(pointer), events: Int16(POLLIN) | (isUnsent ? Int16(POLLOUT) : 0), revents: 0)
-    // Without a socket the connection is lost, which libpq's next answer says.
+    // Without a socket the connection is lost, which `isBad` says.
     if descriptor.fd < 0 { return }
     let ready = unsafe poll(&descriptor, 1, Int32(Self.slice / .milliseconds(1)))
     if ready > 0 {
@@ -158,11 +158,26 @@ final class ConnectionHandle {
   }
 
   private func nextResult(_ sql: String) throws(PostgresError) -> ServerResult? {
-    while unsafe PQisBusy(pointer) == 1 { try exchange(sql) }
+    // Before version 15 libpq stays busy with a connection that it knows to be lost.
+    while unsafe PQisBusy(pointer) == 1, !isBad { try exchange(sql) }
     return unsafe ServerResult(PQgetResult(pointer))
   }
 
   // MARK: - COPY
+
+  /// The next message of a COPY out of a table, which is the caller's to free, and its length in bytes; as
+  /// `PQgetCopyData` answers, -1 at the end and -2 for a failure.
+  ///
+  /// Throws `.connectionLost` when the stream stops in the middle of a message: `PQgetCopyData` would answer "not yet"
+  /// for ever then (libpq, chapter "Functions Associated with the COPY Command").
+  func copyData(into message: inout UnsafeMutablePointer<CChar>?, _ sql: String) throws(PostgresError) -> Int32 {
+    while true {
+      let received = unsafe PQgetCopyData(pointer, &message, 1)
+      if received != 0 { return received }
+      if isBad { throw connectionError(sql) }
+      try exchange(sql)
+    }
+  }
 
   /// Says that the data of a COPY into a table ends, with `reason` when it must not count.
   func putCopyEnd(_ sql: String, reason: String? = nil) throws(PostgresError) {
@@ -193,11 +208,7 @@ final class ConnectionHandle {
     patience = Self.slices(Self.graceOfAbandonment)
     try? putCopyEnd(sql, reason: "abandoned by the client")
     var message: UnsafeMutablePointer<CChar>?
-    while !isGivenUp {
-      let received = unsafe PQgetCopyData(pointer, &message, 1)
-      if received < 0 { break }
-      if received == 0 { try? exchange(sql) } else { unsafe PQfreemem(message) }
-    }
+    while let received = try? unsafe copyData(into: &message, sql), received > 0 { unsafe PQfreemem(message) }
     _ = endOfCopy(sql)
   }
 

@@ -90,13 +90,9 @@ package struct CopyReader: ~Copyable {
     unsafe PQfreemem(message)
     unsafe message = nil
     position = 0
-    var received: Int32 = 0
+    let received: Int32
     do throws(PostgresError) {
-      while true {
-        received = unsafe PQgetCopyData(handle.pointer, &message, 1)
-        if received != 0 { break }
-        try handle.exchange(sql)
-      }
+      received = try unsafe handle.copyData(into: &message, sql)
     } catch {
       phase = .ended
       handle.endStreaming()

@@ -76,6 +76,36 @@ struct LostConnectionTests {
     #expect(incoming.isConnectionLost)
   }
 
+  @Test("a connection that is cut anywhere ends what is read from it, in the middle of a message too")
+  func cutAnywhere() async throws {
+    let cluster = try await PrivatePostgres.shared()
+    let parameters = "port=5432 user=postgres dbname=postgres"
+    /// Reads everything, and returns the rows; never waits for what cannot come.
+    func rows(through directory: String) async throws -> Int {
+      try await withBlockingThread { scope in
+        let connection = try scope.connect("host=\(directory) \(parameters)", applicationName: "cut")
+        var rows = try connection.copyOut("SELECT n FROM generate_series(1, 50) AS n")
+        while try rows.advance() {}
+        return rows.rowCount
+      }
+    }
+    let whole = try CuttingRelay(before: cluster.directory, limit: .max)
+    #expect(try await rows(through: whole.directory) == 50)
+    var cuts = 0
+    for limit in stride(from: 1, to: 1_500, by: 7) {
+      let relay = try CuttingRelay(before: cluster.directory, limit: limit)
+      do {
+        let count = try await rows(through: relay.directory)
+        #expect(count == 50, "what ended without an error is whole; cut after \(limit) bytes")
+        break
+      } catch let error as PostgresError {
+        #expect(error.isConnectionLost || error.kind == .connectionFailed, "cut after \(limit) bytes: \(error)")
+        cuts += 1
+      }
+    }
+    #expect(cuts > 100)
+  }
+
   @Test("a crashed server is a lost connection, a stopped one a failed connection, a restarted one serves again")
   func crash() async throws {
     let cluster = try await PrivatePostgres.start()

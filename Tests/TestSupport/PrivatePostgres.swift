@@ -12,7 +12,7 @@ package final class PrivatePostgres: Sendable {
 
   private let installation: PostgresInstallation
   /// Holds the cluster and its socket. Short, because a socket's path has at most 107 bytes.
-  private let directory: String
+  package let directory: String
   private let watchdog: Watchdog
 
   private static let sharedStart = Task { try await start() }
