@@ -128,7 +128,7 @@ struct FuzzHarness {
 
   private func content(_ bytes: [UInt8]) throws(Violation) -> Bool {
     guard let receipt = try? AppReceipt(ReceiptContent(bytes[...])) else { return false }
-    guard receipt.transactions.count + receipt.incompletePurchases <= SignedDataLimits.receiptPurchases else {
+    guard receipt.transactions.count + receipt.incompletePurchases <= DecodingLimits.receiptPurchases else {
       throw Violation("\(receipt.transactions.count) purchases")
     }
     for fact in receipt.transactions { try require(fact) }
@@ -284,7 +284,7 @@ struct FuzzHarness {
   /// Postgres takes no zero bytes, and terminals no control characters.
   private func require(_ text: String?) throws(Violation) {
     guard let text else { return }
-    guard !text.isEmpty, text.utf8.count <= SignedDataLimits.textLength,
+    guard !text.isEmpty, text.utf8.count <= DecodingLimits.textLength,
       text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F })
     else { throw Violation("a text that no table takes: \(text.debugDescription)") }
   }

@@ -26,7 +26,7 @@ struct JSONFields: Sendable {
     var scanner = JSONScanner(bytes, range: range)
     var members: [(key: JSONExtent, value: JSONExtent)] = []
     members.reserveCapacity(32)
-    guard scanner.members(depth: SignedDataLimits.nesting, visit: { members.append(($0, $1)) }), scanner.isAtEnd()
+    guard scanner.members(depth: DecodingLimits.nesting, visit: { members.append(($0, $1)) }), scanner.isAtEnd()
     else { return nil }
     self.bytes = bytes
     self.members = members
@@ -156,7 +156,7 @@ struct JSONFields: Sendable {
     guard case .array(let range) = value(key) else { return nil }
     var elements: [JSONExtent] = []
     var scanner = JSONScanner(bytes, range: range)
-    _ = scanner.elements(depth: SignedDataLimits.nesting) { elements.append($0) }
+    _ = scanner.elements(depth: DecodingLimits.nesting) { elements.append($0) }
     return elements
   }
 
@@ -198,7 +198,7 @@ func isBlank(_ character: UInt8) -> Bool { character == 0x20 || (0x09...0x0D).co
 
 /// A text fit to be an identifier or a word in our tables; nil for others.
 func plainText(_ text: String?) -> String? {
-  guard let text, !text.isEmpty, text.utf8.count <= SignedDataLimits.textLength else { return nil }
+  guard let text, !text.isEmpty, text.utf8.count <= DecodingLimits.textLength else { return nil }
   var previous: UInt8 = 0
   for byte in text.utf8 {
     // The control characters of ASCII and, in UTF-8, those from U+0080 to U+009F.

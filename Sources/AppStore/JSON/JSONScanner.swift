@@ -30,7 +30,7 @@ struct JSONScanner {
   mutating func isAtEnd() -> Bool { peek() == nil }
 
   /// The next value, or nil where the text is not JSON or nested deeper than `depth` levels.
-  mutating func value(depth: Int = SignedDataLimits.nesting) -> JSONExtent? {
+  mutating func value(depth: Int = DecodingLimits.nesting) -> JSONExtent? {
     let first = peek()
     let start = position
     switch first {

@@ -12,7 +12,7 @@ import Reconciliation
 /// than `maximumBytes` is not looked into.
 package struct ReceivedPayload: Sendable {
   /// Longer payloads are unreadable: 10 MiB. Apple's receipts have some 5 KB and 350 bytes a purchase.
-  package static let maximumBytes = 10 << 20
+  package static let maximumBytes = DecodingLimits.receiptLength
 
   /// What a payload turned out to be.
   enum Content: Sendable {
@@ -195,7 +195,7 @@ private enum PayloadReader {
   private static func signed(_ text: ArraySlice<UInt8>) -> ReceivedPayload.Content? {
     // Dots are in no base64 text; the header comes before the first of them or is all that was left.
     guard text.starts(with: Array("eyJ".utf8)) || text.contains(UInt8(ascii: ".")) else { return nil }
-    guard text.count <= 2 * SignedDataLimits.jwsLength else { return nil }
+    guard text.count <= 2 * DecodingLimits.jwsLength else { return nil }
     // White space is a line break that was put in; only then what is left of a plus sign.
     let candidates = [JWSText(text.filter { !isBlank($0) }), JWSText(text.map { $0 == 0x20 ? UInt8(ascii: "-") : $0 })]
     guard candidates.contains(where: \.hasHeader) else { return nil }

@@ -16,7 +16,7 @@ package struct AppReceiptVerifier: Sendable {
   /// Verifies a receipt as a client sends it: base64, with or without line breaks and padding.
   package func verify(base64 text: String) -> Result<AppReceipt, SignedDataRefusal> {
     Result { () throws(SignedDataRefusal) in
-      guard text.utf8.count <= SignedDataLimits.receiptLength else { throw .tooLarge }
+      guard text.utf8.count <= DecodingLimits.receiptLength else { throw .tooLarge }
       guard let bytes = Base64Text.decodeReceipt(text.utf8) else { throw .payloadUnreadable }
       return try verify(ReceiptContainer(bytes))
     }
@@ -72,7 +72,7 @@ package struct AppReceiptVerifier: Sendable {
       guard let certificate = try? Certificate(derEncoded: Array(bytes)) else { throw .certificateUnreadable(index) }
       certificates.append(certificate)
     }
-    guard signer.issuer.count <= SignedDataLimits.certificateLength,
+    guard signer.issuer.count <= DecodingLimits.certificateLength,
       let issuer = try? DistinguishedName(derEncoded: DER.parse(signer.issuer)),
       let leaf = certificates.first(where: {
         $0.issuer == issuer && $0.serialNumber.bytes.elementsEqual(signer.serialNumber)

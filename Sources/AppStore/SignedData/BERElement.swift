@@ -40,7 +40,7 @@ struct BERElement: Sendable {
   var children: BERReader { BERReader(content) }
 
   /// The bytes of an octet string, the pieces of a constructed one joined (X.690 section 8.7).
-  func octets(depth: Int = SignedDataLimits.nesting) -> ArraySlice<UInt8>? {
+  func octets(depth: Int = DecodingLimits.nesting) -> ArraySlice<UInt8>? {
     if identifier == Self.octetString { return content }
     guard identifier == Self.constructedOctetString, depth > 0 else { return nil }
     var joined: ArraySlice<UInt8> = []
@@ -69,7 +69,7 @@ struct BERReader: Sendable {
   var isAtEnd: Bool { rest.isEmpty }
 
   /// The next element; nil at the end and where the encoding is broken.
-  mutating func next() -> BERElement? { next(depth: SignedDataLimits.nesting) }
+  mutating func next() -> BERElement? { next(depth: DecodingLimits.nesting) }
 
   /// The next element if it is one of these; nil, and nothing is read, otherwise.
   mutating func next(_ identifiers: UInt8...) -> BERElement? {

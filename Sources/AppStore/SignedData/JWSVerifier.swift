@@ -118,7 +118,7 @@ package final class JWSVerifier: Sendable {
         throw .certificateUnreadable(index)
       }
       guard index < 2 else { break }
-      guard bytes.count <= SignedDataLimits.certificateLength, let certificate = try? Certificate(derEncoded: bytes)
+      guard bytes.count <= DecodingLimits.certificateLength, let certificate = try? Certificate(derEncoded: bytes)
       else { throw .certificateUnreadable(index) }
       certificates.append(certificate)
     }
@@ -149,7 +149,7 @@ private struct JWSParts {
   let signedText: ArraySlice<UInt8>
 
   init(_ jws: String) throws(SignedDataRefusal) {
-    guard jws.utf8.count <= SignedDataLimits.jwsLength else { throw .tooLarge }
+    guard jws.utf8.count <= DecodingLimits.jwsLength else { throw .tooLarge }
     let text = Array(jws.utf8)
     let dot = UInt8(ascii: ".")
     guard let first = text.firstIndex(of: dot), let last = text.lastIndex(of: dot), first < last,

@@ -116,7 +116,7 @@ private struct SignatureBlob {
     rest = rest.dropFirst(128)
     let length = rest.prefix(4).reduce(0) { $0 << 8 | Int($1) }
     rest = rest.dropFirst(4)
-    guard length <= SignedDataLimits.certificateLength, length <= rest.count else { return nil }
+    guard length <= DecodingLimits.certificateLength, length <= rest.count else { return nil }
     certificate = rest.prefix(length)
   }
 }

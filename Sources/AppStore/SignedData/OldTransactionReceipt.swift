@@ -34,7 +34,7 @@ package struct OldTransactionReceipt: Hashable, Sendable {
   /// Reads both lists, without judging the signature.
   package static func parse(base64 text: String) -> Result<OldTransactionReceipt, SignedDataRefusal> {
     Result { () throws(SignedDataRefusal) in
-      guard text.utf8.count <= SignedDataLimits.receiptLength else { throw .tooLarge }
+      guard text.utf8.count <= DecodingLimits.receiptLength else { throw .tooLarge }
       guard let bytes = Base64Text.decodeReceipt(text.utf8) else { throw .payloadUnreadable }
       return try OldTransactionReceipt(bytes)
     }
@@ -82,7 +82,7 @@ enum OldPropertyList {
         return nil
       }
       entries[name] = value
-      guard entries.count <= SignedDataLimits.propertyListEntries else { return nil }
+      guard entries.count <= DecodingLimits.propertyListEntries else { return nil }
     }
     return scanner.isAtEnd() ? entries : nil
   }

@@ -49,7 +49,7 @@ extension TrustedRoots.Pin {
   /// Where the content comes from needs no trust: only the certificate with this fingerprint passes.
   package func certificate(in content: [UInt8]) throws(Mismatch) -> [UInt8] {
     // PEM is a third longer than DER, and may have words around it.
-    guard content.count <= SignedDataLimits.certificateLength * 2 else { throw .tooLong }
+    guard content.count <= DecodingLimits.certificateLength * 2 else { throw .tooLong }
     guard let certificates = TrustedRoots.certificates(in: content), certificates.count == 1 else {
       throw .noCertificate
     }

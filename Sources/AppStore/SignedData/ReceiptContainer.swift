@@ -65,8 +65,8 @@ struct ReceiptContainer: Sendable {
     var certificates: [ArraySlice<UInt8>] = []
     guard var reader = field?.children else { return certificates }
     while let certificate = reader.next() {
-      guard certificates.count < SignedDataLimits.receiptCertificates,
-        certificate.encoded.count <= SignedDataLimits.certificateLength
+      guard certificates.count < DecodingLimits.receiptCertificates,
+        certificate.encoded.count <= DecodingLimits.certificateLength
       else { throw .tooLarge }
       certificates.append(certificate.encoded)
     }

@@ -19,7 +19,7 @@ struct ReceiptContent: Sendable {
       case 2: bundleId = attribute.text
       case 12: creationDate = attribute.date
       case 17:
-        guard purchases.count < SignedDataLimits.receiptPurchases else { throw .tooLarge }
+        guard purchases.count < DecodingLimits.receiptPurchases else { throw .tooLarge }
         purchases.append(try ReceiptPurchase(attribute.value))
       default: break
       }

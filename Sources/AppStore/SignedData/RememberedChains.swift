@@ -25,7 +25,7 @@ struct RememberedChains: Sendable {
   /// Remembers a chain, at the cost of the oldest one when there are too many.
   mutating func remember(_ chain: RememberedChain, for header: ArraySlice<UInt8>) {
     guard self.chain(for: header) == nil else { return }
-    if entries.count == SignedDataLimits.rememberedChains { entries.removeFirst() }
+    if entries.count == DecodingLimits.rememberedChains { entries.removeFirst() }
     entries.append((Array(header), chain))
   }
 }

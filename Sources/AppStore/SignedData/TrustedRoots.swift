@@ -54,7 +54,7 @@ package struct TrustedRoots: Sendable {
     guard !found.isEmpty else { throw .noRoots(directory: place) }
     var roots: [String: Certificate] = [:]
     for (bytes, origin) in found {
-      guard bytes.count <= SignedDataLimits.certificateLength, let root = try? Certificate(derEncoded: bytes) else {
+      guard bytes.count <= DecodingLimits.certificateLength, let root = try? Certificate(derEncoded: bytes) else {
         throw .unreadable(file: origin, reason: "it is no X.509 certificate")
       }
       guard case .isCertificateAuthority = try? root.extensions.basicConstraints else {
@@ -88,7 +88,7 @@ package struct TrustedRoots: Sendable {
     guard let handle = FileHandle(forReadingAtPath: path) else {
       throw .unreadable(file: path, reason: "the file cannot be opened")
     }
-    let longest = SignedDataLimits.certificateLength * 16
+    let longest = DecodingLimits.certificateLength * 16
     let content: Data
     do {
       content = try handle.read(upToCount: longest + 1) ?? Data()

@@ -202,7 +202,7 @@ private let receiptCases: [Case] = [
   Case("nested without end", .payloadUnreadable) {
     Data([UInt8](repeating: 0x30, count: 200_000).flatMap { [$0, 0x80] }).base64EncodedString()
   },
-  Case("larger than the bound", .tooLarge) { String(repeating: "A", count: SignedDataLimits.receiptLength + 1) },
+  Case("larger than the bound", .tooLarge) { String(repeating: "A", count: DecodingLimits.receiptLength + 1) },
   Case("another amount of purchases", .signatureMismatch) {
     try altered {
       $0.signedInstead = $0.content
@@ -244,7 +244,7 @@ private let receiptCases: [Case] = [
     try altered { $0.certificates = Array(repeating: $0.certificates[0], count: 9) }
   },
   Case("too many purchases", .tooLarge) {
-    try altered { $0.purchases = Array(repeating: [], count: SignedDataLimits.receiptPurchases + 1) }
+    try altered { $0.purchases = Array(repeating: [], count: DecodingLimits.receiptPurchases + 1) }
   },
   Case("leaf without Apple's marker: a developer's certificate", .markerMissing(.leaf)) {
     let leaf = try Authority.receipts.leaf(.leaf.with { $0.marker = nil }, key: Authority.rsaKey(2))

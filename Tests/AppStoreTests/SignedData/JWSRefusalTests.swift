@@ -124,7 +124,7 @@ private let headerCases: [Case] = [
   Case("leaf with bytes behind it", .certificateUnreadable(0)) { try signed { $0.chain[0].append(0) } },
   Case("leaf cut short", .certificateUnreadable(0)) { try signed { $0.chain[0].removeLast() } },
   Case("leaf larger than any of Apple's", .certificateUnreadable(0)) {
-    try signed { $0.chain[0] += [UInt8](repeating: 0, count: SignedDataLimits.certificateLength) }
+    try signed { $0.chain[0] += [UInt8](repeating: 0, count: DecodingLimits.certificateLength) }
   },
 ]
 
@@ -299,7 +299,7 @@ private let formCases: [Case] = [
   Case("line break behind", .signatureUnreadable) { try altered { $0[2] += "\n" } },
   Case("line break within", .payloadUnreadable) { try altered { $0[1].insert("\n", at: $0[1].startIndex) } },
   Case("larger than anything Apple signs", .tooLarge) {
-    try altered { $0[1] += String(repeating: "A", count: SignedDataLimits.jwsLength) }
+    try altered { $0[1] += String(repeating: "A", count: DecodingLimits.jwsLength) }
   },
 ]
 

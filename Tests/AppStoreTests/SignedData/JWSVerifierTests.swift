@@ -194,7 +194,7 @@ struct JWSVerifierTests {
   func forgetsOldChains() throws {
     let verifier = try verifier()
     var texts: [String] = []
-    for _ in 0..<(SignedDataLimits.rememberedChains + 3) {
+    for _ in 0..<(DecodingLimits.rememberedChains + 3) {
       let leaf = try Authority.transactions.leaf(.leaf)
       var jws = try TestJWS()
       jws.chain[0] = try leaf.der

@@ -1,12 +1,12 @@
-/// What signed data may cost at most, whoever sent it.
+/// What decoding may cost at most, whoever sent the bytes.
 ///
 /// Real transactions are some 7 KB and real app receipts some 5 KB plus 350 bytes a purchase. Every reader works in one
 /// pass over input that is at most this long, so its time and memory are proportional to these numbers.
-enum SignedDataLimits {
+enum DecodingLimits {
   /// Characters of a JWS. A notification holds two more signed documents within itself.
   static let jwsLength = 256 * 1_024
-  /// Characters of a base64 app receipt or old transaction receipt.
-  static let receiptLength = ReceivedPayload.maximumBytes
+  /// Characters of a base64 app receipt or old transaction receipt: 10 MiB.
+  static let receiptLength = 10 << 20
   /// Bytes of one certificate; Apple's have less than 1,600.
   static let certificateLength = 8 * 1_024
   /// Certificates that come with an app receipt; Apple sends three.
