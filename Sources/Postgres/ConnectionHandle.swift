@@ -124,6 +124,11 @@ final class ConnectionHandle {
     }
   }
 
+  /// Takes in what the server has said, without waiting; false when the connection is lost.
+  ///
+  /// Whoever only writes finds nothing out: libpq drops what it cannot send, and leaves it to a reader to notice.
+  func hear() -> Bool { unsafe PQconsumeInput(pointer) == 1 && !isBad }
+
   /// Waits until everything that libpq holds back has been sent.
   func flush(_ sql: String) throws(PostgresError) {
     while unsafe PQflush(pointer) == 1 { try exchange(sql) }

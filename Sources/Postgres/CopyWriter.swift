@@ -9,6 +9,8 @@ package struct CopyWriter: ~Copyable {
   package let columns: [PostgresColumn]
   /// Rows written so far.
   package private(set) var rowCount = 0
+  /// Whether the server has ended the COPY by itself, and nothing of it is left to abandon.
+  fileprivate private(set) var isEnded = false
 
   private let handle: ConnectionHandle
   private let sql: String
@@ -129,9 +131,12 @@ package struct CopyWriter: ~Copyable {
       if sent != 0 { break }
       try handle.exchange(sql)
     }
-    guard sent == 1 else { throw handle.connectionError(sql) }
     // libpq would take all rows into its memory.
-    try handle.flush(sql)
+    if sent == 1 { try handle.flush(sql) }
+    guard sent == 1, handle.hear() else {
+      isEnded = true
+      throw handle.endOfCopy(sql) ?? handle.connectionError(sql)
+    }
     buffer.removeAll(keepingCapacity: true)
   }
 
@@ -187,7 +192,7 @@ extension BlockingConnection {
       try body(&writer)
       try writer.finish()
     } catch {
-      handle.abandonCopy(sql)
+      if !writer.isEnded { handle.abandonCopy(sql) }
       throw error
     }
     try handle.putCopyEnd(sql)

@@ -54,24 +54,16 @@ struct LostConnectionTests {
     }
     #expect(outgoing.isConnectionLost)
     let incoming = try await postgresError {
-      let (signal, started) = AsyncStream<Int32>.makeStream()
-      async let stream: Void = withBlockingThread { scope in
-        defer { started.finish() }
+      try await withBlockingThread { scope in
         let connection = try scope.connect(conninfo, applicationName: "x")
-        let processId = connection.backendProcessId
+        let other = try scope.connect(conninfo, applicationName: "y")
         try connection.executeScript("CREATE TEMPORARY TABLE t (n int8)")
         try connection.copyIn(into: try PostgresIdentifier("t"), columns: ["n"]) { writer in
-          while true {
-            try writer.row { row throws(PostgresError) in try row.int(1) }
-            if writer.rowCount == 100_000 { started.yield(processId) }
-          }
+          try writer.row { row throws(PostgresError) in try row.int(1) }
+          try other.executeScript("SELECT pg_terminate_backend(\(connection.backendProcessId), 30000)")
+          while true { try writer.row { row throws(PostgresError) in try row.int(1) } }
         }
       }
-      for await processId in signal {
-        try await observer.execute("SELECT pg_terminate_backend($1::int)", [.int(Int64(processId))])
-        break
-      }
-      try await stream
     }
     #expect(incoming.isConnectionLost)
   }
