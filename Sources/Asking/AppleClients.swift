@@ -97,6 +97,20 @@ package enum AppleClients {
     }
   }
 
+  /// nil without root certificates: signed data then stays unconfirmed, which only verifyReceipt's users can live with.
+  ///
+  /// - Throws: `ConfigurationError` for roots that are missing or cannot be read.
+  package static func roots(_ settings: Settings) throws(ConfigurationError) -> TrustedRoots? {
+    do throws(TrustedRootsError) {
+      return try TrustedRoots(directory: settings.rootCertificates, pinned: settings.pinRoots)
+    } catch {
+      if case .noRoots = error, settings.apps.allSatisfy({ settings.effectiveChannel(of: $0) == .verifyReceipt }) {
+        return nil
+      }
+      throw ConfigurationError(key: "appstore.rootCertificates", problem: "\(error)")
+    }
+  }
+
   /// What the App Store Server API knows an app by.
   ///
   /// - Throws: `ConfigurationError` for what is missing, cannot be read or cannot work.

@@ -17,10 +17,10 @@ extension Audit {
   ///   - connection: in the snapshot of the shop's relations.
   ///   - ledger: in the transaction in which tonight's findings wait.
   func figures(
-    _ record: RunRecord?, sales connection: borrowing BlockingConnection, ledger: borrowing BlockingConnection?
+    _ record: RunRecord?, _ sales: SalesRows, shop connection: borrowing BlockingConnection,
+    ledger: borrowing BlockingConnection?
   ) throws -> NightFigures? {
     guard let record, !plan.selection.isNarrowing else { return nil }
-    let sales = try SalesRows(settings)
     var figures = NightFigures(orders: 0, deliveries: 0)
     let since = PostgresValue.timestamp(plan.rules.lookbackStart.microseconds)
     figures.orders = Int(

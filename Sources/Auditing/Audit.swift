@@ -92,18 +92,20 @@ package struct Audit {
     var folder: ReportFolder?
     /// Proofs behind critical findings whose answers are older than the audit.
     var aged: [CriticalEvidence.Proof]
+    /// How the shop's rows were read.
+    var sales: SalesRows
   }
 
   private func read<Result>(
     _ scope: BlockingScope, _ destination: ReportFolder.Destination?, saving record: RunRecord?,
     _ body: (borrowing AuditConnections, Reading) throws -> Result
   ) throws -> Result {
-    let sales = try SalesRows(settings)
     let token = record?.runId ?? UUID().uuidString.lowercased()
     let folder = try destination.map { try ReportFolder($0, token: token, asOf: plan.asOf) }
     // Nothing is left of it once it is published.
     defer { folder?.discard() }
     let connections = try openConnections(scope)
+    let sales = try SalesRows(settings, horizon: Horizon(of: plan, on: connections.sales))
     let temporary = folder?.staging ?? NSTemporaryDirectory()
     let collector = AuditCollector(
       report: try folder.map { try ReportWriter(options($0, connections.sales, sales)) },
@@ -121,7 +123,7 @@ package struct Audit {
     progress.end()
     for finding in supplement?.findings ?? [] { try collector.add(finding, subjects: [], plan: plan) }
     let aged = try CriticalEvidence.aged(among: collector.agedCriticals, asOf: plan.asOf, on: connections.own)
-    return try body(connections, Reading(collector: collector, folder: folder, aged: aged))
+    return try body(connections, Reading(collector: collector, folder: folder, aged: aged, sales: sales))
   }
 
   private func write(
@@ -152,7 +154,7 @@ package struct Audit {
     let claims = try collector.claims.map {
       try ClaimsTable.differences($0, directory: collector.temporaryDirectory, on: connections.own)
     }
-    let figures = try figures(record, sales: connections.sales, ledger: ledger)
+    let figures = try figures(record, reading.sales, shop: connections.sales, ledger: ledger)
     let causes = try holdCauses(figures, record, on: connections.own)
     connections.own.rollback()
 
@@ -227,11 +229,17 @@ package struct Audit {
     // Only the workbook has to know beforehand how long its sheets will be.
     if settings.formats.contains(.xlsx) {
       orders = try connection.execute(
-        "SELECT count(*) FROM \(sales.schema).orders WHERE created_at >= $1 AND created_at < $2",
+        """
+        SELECT count(*) FROM \(sales.schema).orders o
+        WHERE o.created_at >= $1 AND o.created_at < $2 AND \(try sales.isKnown("o.created_at"))
+        """,
         [.timestamp(plan.period.start.microseconds), .timestamp(plan.period.end.microseconds)]
       ).single().int64(0)
       receipts = try connection.execute(
-        "SELECT count(*) FROM \(sales.schema).receipts WHERE received_at >= $1",
+        """
+        SELECT count(*) FROM \(sales.schema).receipts r
+        WHERE r.received_at >= $1 AND \(try sales.isKnown("r.received_at"))
+        """,
         [.timestamp(plan.judgedFrom.microseconds)]
       ).single().int64(0)
     }

@@ -2,6 +2,7 @@ import AuditStore
 import Postgres
 import Reconciliation
 import Run
+import SalesStore
 import Streams
 
 extension AuditPass {
@@ -69,8 +70,9 @@ extension AuditPass {
     }
   }
 
-  /// A transaction that no order claims, names or owns.
+  /// A transaction that no order claims, names or owns. The order of a later one may not be known yet.
   func addUnclaimed(_ record: TransactionRecord, userId: Identifier?, newestProof: CheckSubject?) throws {
+    if let sold = record.saleDate, sales.horizon?.hides(sold) ?? false { return }
     if let finding = Unowned.finding(on: record, userId: userId, receiptId: nil, rules: plan.rules) {
       try collector.add(finding, subjects: newestProof.map { [$0] } ?? [], plan: plan)
     }

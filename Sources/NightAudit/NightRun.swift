@@ -183,9 +183,7 @@ package struct NightRun: Sendable {
     let channels = try openChannels(asOf: request.asOf, until: deadline)
     defer { channels.close() }
     try await requireCurrent()
-    let session = try await connect()
-    try await requireHasCome(request.asOf, session)
-    await session.close()
+    try await requireHasCome(request.asOf)
     try await requireSales()
     let summary = try await recheck(request, channels, runId: runId, deadline: deadline)
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
@@ -218,7 +216,10 @@ package struct NightRun: Sendable {
   package func reconcile(_ request: NightRequest) async throws -> NightOutcome {
     try await requireSales()
     let plan = try plan(request)
-    if let out = request.out { try ReportFolder.check(.exact(out), asOf: request.asOf) }
+    if let out = request.out {
+      try await requireHasCome(request.asOf)
+      try ReportFolder.check(.exact(out), asOf: request.asOf)
+    }
     let began = ContinuousClock.now
     let record = record(request, plan, runId: UUID().uuidString.lowercased())
     let outcome = try await audit(plan, faults: [:], await storedTieOut(request)) { audit, scope in
@@ -235,6 +236,13 @@ package struct NightRun: Sendable {
       microseconds: try await session.execute("SELECT clock_timestamp()").single().timestamp(0))
     let now = max(server, .now)
     if asOf > now + settings.clockSkew { throw InstantToCome(asOf: asOf, now: now) }
+  }
+
+  /// As the other one, on a session of its own.
+  func requireHasCome(_ asOf: Instant) async throws {
+    let session = try await connect()
+    try await requireHasCome(asOf, session)
+    await session.close()
   }
 
   // MARK: - Asking
@@ -274,7 +282,7 @@ package struct NightRun: Sendable {
     }
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: settings.concurrency)
     do {
-      let roots = try trustedRoots()
+      let roots = try AppleClients.roots(settings)
       let rates = SharedRates(connect: connect)
       let night = NightTime()
       night.ends(in: deadline - .now)
@@ -289,18 +297,6 @@ package struct NightRun: Sendable {
     } catch {
       Task { await transport.shutdown() }
       throw error
-    }
-  }
-
-  /// nil without root certificates: signed data then stays unconfirmed, which only verifyReceipt's users can live with.
-  private func trustedRoots() throws -> TrustedRoots? {
-    do throws(TrustedRootsError) {
-      return try TrustedRoots(directory: settings.rootCertificates, pinned: settings.pinRoots)
-    } catch {
-      if case .noRoots = error, settings.apps.allSatisfy({ settings.effectiveChannel(of: $0) == .verifyReceipt }) {
-        return nil
-      }
-      throw ConfigurationError(key: "appstore.rootCertificates", problem: "\(error)")
     }
   }
 
@@ -392,6 +388,7 @@ package struct NightRun: Sendable {
       period: request.period ?? Period.dayBefore(request.asOf, in: settings.timeZone), selection: request.selection,
       staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
     plan.threshold = request.threshold
+    plan.isOfThePast = request.asOf < .now - settings.clockSkew
     plan.lookedUpApps = Set(settings.serverAPIApps)
     return plan
   }

@@ -10,6 +10,8 @@ package struct AuditPlan: Sendable {
   package var refundWindow: Span
   /// The apps whose look-ups Apple can be asked for: an app without a key is owed no answer.
   package var lookedUpApps: Set<String> = []
+  /// Whether the as-of was past already when the run began: rows that came later are not read.
+  package var isOfThePast = false
 
   /// What makes a complete audit end with 2; nil: nothing.
   package var threshold: FindingsThreshold?

@@ -12,16 +12,16 @@ package struct SalesRows: Sendable {
   package let schema: String
   /// The configured apps; an order of another one, or of none where there are several, is a bad row. nil: of any app.
   private let bundleIds: [String]?
-  /// Rows of a later date are not read, and a later revocation is none; nil reads everything.
-  private let horizon: Instant?
+  /// Rows that it hides by their own date are not read, and a revocation that it hides is none; nil reads everything.
+  package let horizon: Horizon?
 
   /// - Parameters:
   ///   - schema: the name as it is configured.
   ///   - bundleIds: of the configured apps; nil where it does not matter whose orders they are.
-  ///   - horizon: the as-of of an audit of the past.
+  ///   - horizon: what is not known yet.
   ///
   /// Throws `PostgresError` when the name is empty or holds NUL.
-  package init(schema: String, bundleIds: [String]? = nil, horizon: Instant? = nil) throws(PostgresError) {
+  package init(schema: String, bundleIds: [String]? = nil, horizon: Horizon? = nil) throws(PostgresError) {
     self.schema = try PostgresIdentifier(schema).sql
     self.bundleIds = bundleIds
     self.horizon = horizon
@@ -29,8 +29,8 @@ package struct SalesRows: Sendable {
 
   /// For an audit of the configured apps.
   ///
-  /// - Parameter horizon: its as-of, when that is in the past.
-  package init(_ settings: Settings, horizon: Instant? = nil) throws(PostgresError) {
+  /// - Parameter horizon: what it does not know yet.
+  package init(_ settings: Settings, horizon: Horizon? = nil) throws(PostgresError) {
     try self.init(schema: settings.salesSchema, bundleIds: settings.apps.map(\.bundleId), horizon: horizon)
   }
 
@@ -40,9 +40,9 @@ package struct SalesRows: Sendable {
   /// - Parameter column: the row's own date, such as `o.created_at`.
   package func isKnown(_ column: String) throws(PostgresError) -> String {
     guard let horizon else { return "TRUE" }
-    return """
-      ((\(column) > \(try PostgresLiteral.timestamp(horizon.microseconds))) IS NOT TRUE OR \(column) = 'infinity')
-      """
+    let isLater = "\(column) > \(try PostgresLiteral.timestamp(horizon.asOf.microseconds))"
+    guard let clock = horizon.clock else { return "((\(isLater)) IS NOT TRUE OR \(column) = 'infinity')" }
+    return "(\(isLater) AND \(column) <= \(try PostgresLiteral.timestamp(clock.microseconds))) IS NOT TRUE"
   }
 
   // MARK: - Orders
@@ -188,9 +188,9 @@ package struct SalesRows: Sendable {
     try Self.delivery(row, asOf: asOf, horizon: horizon)
   }
 
-  /// As the method; a revocation later than `horizon` is none yet.
+  /// As the method; a revocation that `horizon` hides is none yet.
   package static func delivery(
-    _ row: borrowing CopyReader, asOf: Instant, horizon: Instant? = nil
+    _ row: borrowing CopyReader, asOf: Instant, horizon: Horizon? = nil
   ) throws(PostgresError) -> Delivery {
     let orderId = try row.salesText(0)
     let deliveryId = try row.salesText(1)
@@ -199,7 +199,7 @@ package struct SalesRows: Sendable {
     let quantity = try row.optionalInt64(4)
     let delivered = try Self.timestamp(row, 5)
     var revoked = try Self.timestamp(row, 6)
-    if let horizon, let instant = revoked.instant, instant > horizon { revoked = .missing }
+    if let horizon, let instant = revoked.instant, horizon.hides(instant) { revoked = .missing }
     var defects = Defects()
     defects.note(orderId.defect("order_id", isRequired: false))
     defects.note(deliveryId.defect("delivery_id", isRequired: true))

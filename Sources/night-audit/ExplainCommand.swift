@@ -11,17 +11,19 @@ struct ExplainCommand: AsyncParsableCommand {
     commandName: "explain",
     abstract: "Tell everything about one order: facts, evidence, rule by rule, and why.",
     discussion: """
-      Decides from what is stored, as a night would; asks Apple nothing and changes nothing.
+      Decides from what is stored, as a night would; asks Apple nothing and changes nothing. The order id of a mail of \
+      Apple's to a customer (M…) is looked up at Apple: the transactions of that invoice, and our orders beside them.
 
       Examples:
         night-audit explain 4711
         night-audit explain 4711 --as-of 2026-11-20T03:00:00Z
         night-audit explain 4711 --json
+        night-audit explain MK5TYVX1QZ               what a customer quotes from Apple's mail
       """)
 
   @OptionGroup var common: CommonOptions
 
-  @Argument(help: ArgumentHelp("The order's id.", valueName: "order"))
+  @Argument(help: ArgumentHelp("The order's id, or the one of a mail of Apple's.", valueName: "order"))
   var order: String
 
   @Option(
@@ -40,9 +42,15 @@ struct ExplainCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await common.reporting { settings, _ in
-      let dossier = try await Explain(settings: settings).dossier(
-        Identifier(order), asOf: asOf.flatMap(AuditOptions.instant) ?? .now)
-      print(json ? try DossierDocument(dossier).json : DossierText.text(dossier, settings: settings))
+      let instant = asOf.flatMap(AuditOptions.instant) ?? .now
+      do {
+        let explanation = try await Explain(settings: settings).order(Identifier(order), asOf: instant)
+        print(json ? try explanation.json : ExplanationText.text(explanation, settings: settings))
+      } catch let missing as Explain.Missing {
+        guard missing.nearMisses.isEmpty, Invoice.isOrderId(order) else { throw missing }
+        let invoice = try await InvoiceRun(settings: settings).invoice(order, asOf: instant)
+        print(json ? try invoice.json : invoice.text(settings))
+      }
       return .complete
     }
   }

@@ -32,27 +32,36 @@ import Testing
     let orders = try table(directory.path + "/out/orders.csv")
     let findings = try table(directory.path + "/out/findings.csv")
     let findingsById = Dictionary(findings.map { ($0["finding_id"] ?? "", $0) }) { first, _ in first }
+    var owners: [String: Identifier?] = [:]
+    var steps: Set<String> = []
     for row in orders {
       let id = row["order_id"] ?? ""
-      let dossier = try await Explain(settings: settings).dossier(Identifier(id), asOf: CrowdedShop.asOf)
-      let judgement = dossier.judgement
-      #expect(row["disposition"] == judgement.disposition.rawValue, "\(id)")
-      #expect(row["payment"] == judgement.verdict?.name ?? "", "\(id)")
-      #expect(row["payment_reason"] == judgement.verdict?.reason?.rawValue ?? "", "\(id)")
-      #expect(row["transaction_id"] == judgement.transactionId?.text ?? "", "\(id)")
-      #expect(row["checked_at"] == machineText(judgement.checkedAt), "\(id)")
-      #expect(row["delivered_at"] == machineText(judgement.deliveredAt), "\(id)")
+      let explanation = try await Explain(settings: settings).order(Identifier(id), asOf: CrowdedShop.asOf)
+      #expect(row["disposition"] == explanation.disposition.rawValue, "\(id)")
+      #expect(row["payment"] == explanation.payment ?? "", "\(id)")
+      #expect(row["payment_reason"] == explanation.paymentReason?.rawValue ?? "", "\(id)")
+      let standing = explanation.findings.filter(\.stands)
       let own = findings.filter { $0["order_id"] == id }.map(said).sorted()
-      #expect(own == dossier.findings.filter { $0.orderId?.text == id }.map(said).sorted(), "\(id)")
-      for finding in dossier.findings {
-        #expect(findingsById[finding.findingId].map(said) == said(finding), "\(id)")
+      #expect(own == standing.filter { $0.orderId?.text == id }.map(said).sorted(), "\(id)")
+      for finding in standing { #expect(findingsById[finding.findingId].map(said) == said(finding), "\(id)") }
+      for transaction in explanation.transactions {
+        let isPaidBy = row["transaction_id"] == transaction.transactionId.text && row["payment"] == "paid"
+        #expect(!isPaidBy || transaction.isOwned, "\(id)")
+        // The steps end with the owner, and an owner is told alike by every order that has to do with the payment.
+        let key = "\(transaction.transactionId) \(transaction.environment)"
+        let owner = transaction.matching.last?.left.first
+        if transaction.isOwned { #expect(owner == explanation.order.orderId, "\(id)") }
+        #expect(owners.updateValue(owner, forKey: key).map { $0 == owner } ?? true, "\(id) about \(key)")
+        steps.formUnion(transaction.matching.map(\.question))
       }
-      #expect(!DossierText.text(dossier, settings: settings).contains("payload"))
-      #expect(try !DossierDocument(dossier).json.contains("payload"))
+      #expect(explanation.events.map(\.at) == explanation.events.map(\.at).sorted())
+      #expect(!ExplanationText.text(explanation, settings: settings).contains("payload"))
+      #expect(try !explanation.json.contains("payload"))
     }
     // The shop is crowded enough for every way of settling claims to matter.
     let kinds = Set(findings.compactMap { $0["kind"] })
     #expect(kinds.isSuperset(of: ["duplicate_claim", "orphan_payment"]), "\(kinds)")
+    #expect(steps.count >= 6, "\(steps)")
   }
 
   @Test func whatIsNotThereIsNamedWithItsNeighbours() async throws {
@@ -60,15 +69,15 @@ import Testing
     let settings = try await shop.load(reports: "/nonexistent")
     let explain = Explain(settings: settings)
     let asOf = CrowdedShop.asOf
-    await #expect(throws: Explain.Missing.self) { try await explain.dossier("nothing like it", asOf: asOf) }
+    await #expect(throws: Explain.Missing.self) { try await explain.order("nothing like it", asOf: asOf) }
     do {
-      _ = try await explain.dossier("ORDER-17", asOf: asOf)
+      _ = try await explain.order("ORDER-17", asOf: asOf)
     } catch let missing as Explain.Missing {
       #expect(missing.nearMisses.first == "There is an order order-17.")
       #expect(ExitStatus(for: missing) == .nothingThere)
     }
     do {
-      _ = try await explain.dossier("r1", asOf: asOf)
+      _ = try await explain.order("r1", asOf: asOf)
     } catch let missing as Explain.Missing {
       #expect(missing.description.contains("r1 is the id of a receipt"))
     }
@@ -81,15 +90,11 @@ import Testing
     ].map { $0 ?? "" }.joined(separator: "|")
   }
 
-  private func said(_ finding: Finding) -> String {
+  private func said(_ finding: Explanation.Finding) -> String {
     [
       finding.findingId, finding.kind.rawValue, finding.reason, finding.transactionId?.text ?? "",
-      finding.receiptId?.text ?? "", finding.userId?.text ?? "", finding.atStake?.decimalText ?? "",
+      finding.receiptId?.text ?? "", finding.userId?.text ?? "", finding.atStake ?? "",
     ].joined(separator: "|")
-  }
-
-  private func machineText(_ instant: Instant?) -> String {
-    instant.map { Date(timeIntervalSince1970: Double($0.seconds)).ISO8601Format() } ?? ""
   }
 
   /// A CSV file by its header.

@@ -38,10 +38,10 @@ import Testing
       #expect(try CrowdedShop.bytes(directory + "/one", file) == CrowdedShop.bytes(directory + "/two", file), "\(file)")
     }
     for id in shop.orderIds.prefix(10) {
-      _ = try await Explain(settings: settings).dossier(Identifier(id), asOf: CrowdedShop.asOf)
+      _ = try await Explain(settings: settings).order(Identifier(id), asOf: CrowdedShop.asOf)
     }
     await #expect(throws: Explain.Missing.self) {
-      try await Explain(settings: settings).dossier("no such order", asOf: CrowdedShop.asOf)
+      try await Explain(settings: settings).order("no such order", asOf: CrowdedShop.asOf)
     }
   }
 

@@ -21,6 +21,24 @@ import TestSupport
     #expect(result.status == 64, "\(result.errors)")
   }
 
+  /// What is written for an instant that has not come would be the newest for years.
+  @Test func anInstantToComeIs64ForWhateverWrites() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let out = shop.directory.file("out")
+    let text = try String(contentsOfFile: shop.directory.file("night-audit.yaml"), encoding: .utf8)
+    try FileManager.default.createDirectory(atPath: out + "-files", withIntermediateDirectories: true)
+    try (text + "\ntieOut:\n  folder: \(out)-files\n")
+      .write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+    for arguments in [["run"], ["recheck"], ["reconcile", "--out", out], ["tie-out"]] {
+      let result = try await shop.nightAudit(
+        more: arguments + ["--as-of", "2036-11-20T03:00:00Z"], environment: ["NIGHT_AUDIT_AUDIT_CLOCK_SKEW": "5m"])
+      #expect(result.status == 64 && result.errors.contains("2036-11-20T03:00:00Z has not come"), "\(result)")
+    }
+    #expect(!FileManager.default.fileExists(atPath: out) && !FileManager.default.fileExists(atPath: shop.reports))
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.runs") == "0")
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.receipt_checks") == "0")
+  }
+
   @Test(arguments: [
     ("app: {game: {bundleId: com.example.game}}\nreport: {timeZone: Mars/Olympus}", "report.timeZone"),
     ("app: {game: {bundleId: com.example.game}}\nrecheck: {staleAfter: soon}", "recheck.staleAfter"),

@@ -46,8 +46,52 @@ import Testing
       "This order claims it, but order first of user user of first owns it.",
       "Order first of user user of first, created 2026-11-18 12:00:00, names it too, and owns it.",
       "1 x gems.100 to user user of second", "YES  Do other orders own every transaction that this order could claim?",
+      "Who claims it?\n        2 orders: order first of user user of first, order second",
+      "Which order is the earliest?\n        Order first of user user of first came first.", "Who owns it?\n        Order first.",
+      "2026-11-18 12:00:00  Apple sold transaction 201",
       "duplicate_claim (critical", "First seen 2026-11-20 03:00:00", "cancelled_but_paid: The shop says verified",
     ] { #expect(result.output.contains(part), "\(part) in\n\(result.output)") }
+  }
+
+  /// What a customer quotes: the order id of Apple's mail.
+  @Test func anOrderIdOfApplesMailIsLookedUp() async throws {
+    var bought = [SignedShop.gems("201"), SignedShop.gems("202", refunded: "2026-11-19T08:00:00Z")]
+    for index in bought.indices { bought[index]["orderId"] = "MK5TYVX1QZ" }
+    let shop = try await SignedShop(transactions: bought)
+    try await shop.order("first", transaction: "201")
+    try await shop.order("second", transaction: "201", created: "2026-11-18T14:00:00Z")
+    #expect(try await shop.night().result.status == 0)
+    let result = try await shop.nightAudit("explain", "MK5TYVX1QZ", "--as-of", SignedShop.asOf)
+    #expect(result.status == 0, "\(result.errors)")
+    for part in [
+      "Apple's order MK5TYVX1QZ of the app game", "Transaction 201 (Production): 1 x gems.100 for 9.900 USD",
+      "Order first of user user of first: settled, payment paid\n    This order names it and owns it.",
+      "Order second of user user of second: delivered_not_paid, payment unpaid (duplicate)",
+      "refunded 2026-11-19 08:00:00\n  No order of ours names it", "More: night-audit explain second",
+    ] { #expect(result.output.contains(part), "\(part) in\n\(result.output)") }
+    let json = try await shop.nightAudit("explain", "MK5TYVX1QZ", "--json")
+    let document = try #require(try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any])
+    #expect((document["transactions"] as? [[String: Any]])?.compactMap { $0["transaction_id"] as? String } == ["201", "202"])
+    // Nothing of it was stored: what Apple tells here is no answer to a question of the night.
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.evidence WHERE transaction_id = '202'") == "0")
+
+    let unknown = try await shop.nightAudit("explain", "MK5TYVX1Q0")
+    #expect(unknown.status == 1 && unknown.errors.contains("Apple knows no order of that id of game"), "\(unknown)")
+    // An order of ours may have such an id.
+    try await shop.order("MABCDEFGHI", transaction: "202")
+    #expect(try await shop.nightAudit("explain", "MABCDEFGHI").output.hasPrefix("Order MABCDEFGHI"))
+  }
+
+  @Test func withoutAKeyOrAnAnswerAMailsOrderIdIsToldAbout() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let keyless = try await shop.nightAudit("explain", "MK5TYVX1QZ")
+    #expect(keyless.status == 78, "\(keyless)")
+    #expect(keyless.errors.contains("app.game.privateKeyFile") && keyless.errors.contains("only Apple can look it up"))
+    let signed = try await SignedShop(transactions: [SignedShop.gems("201")])
+    let offline = try await Program.nightAudit.run(
+      ["explain", "MK5TYVX1QZ", "--config", signed.directory.file("night-audit.yaml")],
+      environment: ["NIGHT_AUDIT_APPSTORE_PRODUCTION_URL": "http://127.0.0.1:1/production"])
+    #expect(offline.status == 3 && offline.errors.contains("has not answered"), "\(offline)")
   }
 
   @Test func whatIsNotThereIs1() async throws {

@@ -31,4 +31,25 @@ import Testing
       try await shop.value("SELECT string_agg(period_until || ' ' || orders_read, ', ') FROM night_audit.runs")
         == "2026-11-18 2, 2026-11-18 2")
   }
+
+  /// An audit of the past knows what was there then: not the orders, goods and payments that came since, which are no
+  /// wrong dates and no lost payments either.
+  @Test func anAuditOfThePastKnowsNothingOfWhatCameLater() async throws {
+    let shop = try await SignedShop(transactions: [
+      SignedShop.gems("201", purchased: "2026-11-16T12:00:00Z"), SignedShop.gems("202", purchased: "2026-11-18T12:00:00Z"),
+    ])
+    try await shop.order("then", transaction: "201", created: "2026-11-16T12:00:00Z")
+    try await shop.order("since", transaction: "202")
+    // Everything is known, and stored.
+    #expect(try await shop.night().result.status == 0)
+    let past = try await shop.night(asOf: "2026-11-17T03:00:00Z")
+    #expect(past.dispositions == ["then": "settled"])
+    #expect(past.findings.isEmpty, "\(past.findings)")
+    try await shop.execute("UPDATE sales.deliveries SET revoked_at = '2026-11-19T10:00:00Z' WHERE order_id = 'then'")
+    #expect(try await shop.night(asOf: "2026-11-17T03:00:00Z").dispositions == ["then": "settled"])
+    let missing = try await shop.nightAudit("explain", "since", "--as-of", "2026-11-17T03:00:00Z")
+    #expect(missing.status == 1 && missing.errors.contains("created 2026-11-18"), "\(missing)")
+    let explained = try await shop.nightAudit("explain", "then", "--as-of", "2026-11-17T03:00:00Z")
+    #expect(explained.status == 0 && explained.output.contains("\nsettled: "), "\(explained)")
+  }
 }

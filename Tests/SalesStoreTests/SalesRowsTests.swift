@@ -145,12 +145,19 @@ struct SalesRowsTests {
         + insertOrder(["order_id": "'ever'", "created_at": "'infinity'"])
         + insertDelivery(["revoked_at": "'2026-11-20T03:00:01Z'"])
         + insertDelivery(["delivery_id": "'d2'", "delivered_at": "'2026-11-21'"]))
-    #expect(try await shop.orders(horizon: asOf).map(\.orderId) == ["ever", "never", "past"])
+    let past = Horizon(asOf: asOf)
+    #expect(try await shop.orders(horizon: past).map(\.orderId) == ["ever", "never", "past"])
+    // A night that is being made: what came while it asked is the next one's, what is dated beyond the clock is reported.
+    func tonight(_ seconds: Int64) -> Horizon { Horizon(asOf: asOf, clock: Instant(seconds: asOf.seconds + seconds)) }
+    #expect(try await shop.orders(horizon: tonight(1)).map(\.orderId) == ["ever", "never", "past"])
+    #expect(try await shop.orders(horizon: tonight(0)).map(\.orderId) == ["ever", "later", "never", "past"])
     #expect(try await shop.orders().count == 4)
-    let known = try await shop.deliveries(horizon: asOf)
+    let known = try await shop.deliveries(horizon: past)
     #expect(known.map(\.deliveryId) == ["d1"])
     #expect(known.allSatisfy { $0.revokedAt == nil && $0.defect == nil })
     #expect(try await shop.deliveries().compactMap(\.revokedAt).count == 1)
+    #expect(try await shop.deliveries(horizon: tonight(60)).map(\.deliveryId) == ["d1", "d2"])
+    #expect(try await shop.deliveries(horizon: tonight(60)).allSatisfy { $0.revokedAt == nil })
   }
 
   @Test(

@@ -8,7 +8,7 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct SalesTotalsTests {
   /// What the server adds up, and what is read.
-  private func sides(_ shop: TestShop, horizon: Instant? = nil) async throws -> (SalesTotals, SalesTotals) {
+  private func sides(_ shop: TestShop, horizon: Horizon? = nil) async throws -> (SalesTotals, SalesTotals) {
     let sales = try SalesRows(shop.settings, horizon: horizon)
     let left = try await shop.reading { try SalesTotals(sales, on: $0) }
     var right = SalesTotals()
@@ -34,7 +34,7 @@ struct SalesTotalsTests {
     #expect(left.differences(from: right) == [])
     #expect(left == right)
     #expect(left.orders == 78)
-    let (known, read) = try await sides(shop, horizon: asOf)
+    let (known, read) = try await sides(shop, horizon: Horizon(asOf: asOf))
     #expect(known == read)
     #expect(known.orders == 77)
   }

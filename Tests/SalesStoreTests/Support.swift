@@ -46,7 +46,7 @@ struct TestShop {
   }
 
   /// All orders as a night reads them.
-  func orders(_ settings: Settings? = nil, horizon: Instant? = nil) async throws -> [OrderRow] {
+  func orders(_ settings: Settings? = nil, horizon: Horizon? = nil) async throws -> [OrderRow] {
     let sales = try SalesRows(settings ?? self.settings, horizon: horizon)
     return try await reading(settings) { connection in
       var rows: [OrderRow] = []
@@ -57,7 +57,7 @@ struct TestShop {
   }
 
   /// All deliveries as a night reads them.
-  func deliveries(horizon: Instant? = nil) async throws -> [Delivery] {
+  func deliveries(horizon: Horizon? = nil) async throws -> [Delivery] {
     let sales = try SalesRows(settings, horizon: horizon)
     return try await reading { connection in
       var rows: [Delivery] = []

@@ -22,11 +22,30 @@ package struct Explain: Sendable {
 
   package init(settings: Settings) { self.settings = settings }
 
-  /// Reads one order in one snapshot.
+  /// Reads one order in one snapshot of each store.
   ///
   /// - Throws: `Missing` when there is no such order.
-  package func dossier(_ orderId: Identifier, asOf: Instant) async throws -> OrderDossier {
+  package func order(_ orderId: Identifier, asOf: Instant) async throws -> Explanation {
+    try await reading(asOf: asOf) { reader in
+      if let explanation = try reader.explanation(of: orderId) { return explanation }
+      let hints = try NearMisses.of(orderId.text, shop: reader.shop, own: reader.own, reader.sales)
+      throw Missing(orderId: orderId.text, nearMisses: hints)
+    }
+  }
+
+  /// The orders that have to do with some transactions, each explained.
+  package func orders(behind transactionIds: [Identifier], asOf: Instant) async throws -> [Explanation] {
+    try await reading(asOf: asOf) { reader in
+      try Neighbourhood.orders(behind: Set(transactionIds), shop: reader.shop, own: reader.own, reader.sales)
+        .sorted().compactMap { try reader.explanation(of: $0) }
+    }
+  }
+
+  private func reading<Result: Sendable>(
+    asOf: Instant, _ body: @escaping @Sendable (borrowing ExplanationReader) throws -> Result
+  ) async throws -> Result {
     let settings = settings
+    let isOfThePast = asOf < .now - settings.clockSkew
     return try await withBlockingThread { scope in
       let own = try scope.connect(settings.databaseURL, applicationName: "night-audit explain")
       try Migrator.requireCurrent(own)
@@ -35,17 +54,13 @@ package struct Explain: Sendable {
       try shop.executeScript("SET jit = off")
       try own.begin(.snapshot)
       try shop.begin(.snapshot)
-      let sales = try SalesRows(settings)
+      let sales = try SalesRows(settings, horizon: isOfThePast ? Horizon(asOf: asOf) : nil)
       let rules = try settings.rules(asOf: asOf).completed(sales, shop: shop)
-      let reader = DossierReader(
-        shop: shop, own: own, sales: sales, rules: rules, lookback: settings.lookback)
-      guard let dossier = try reader.dossier(orderId) else {
-        throw Missing(
-          orderId: orderId.text, nearMisses: try NearMisses.of(orderId.text, shop: reader.shop, own: reader.own, sales))
-      }
+      let reader = ExplanationReader(shop: shop, own: own, sales: sales, rules: rules, lookback: settings.lookback)
+      let result = try body(reader)
       reader.own.rollback()
       reader.shop.rollback()
-      return dossier
+      return result
     }
   }
 }

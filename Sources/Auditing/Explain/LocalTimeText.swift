@@ -2,12 +2,12 @@ import Foundation
 import Reconciliation
 
 /// Times as the report's zone shows them.
-struct LocalTimeText {
+package struct LocalTimeText {
   private let style: Date.ISO8601FormatStyle
   /// Such as `Europe/Berlin`.
-  let zoneName: String
+  package let zoneName: String
 
-  init(zone: TimeZone, name: String) {
+  package init(zone: TimeZone, name: String) {
     style = Date.ISO8601FormatStyle(
       dateSeparator: .dash, dateTimeSeparator: .space, timeSeparator: .colon, timeZoneSeparator: .colon,
       includingFractionalSeconds: false, timeZone: zone
@@ -16,10 +16,10 @@ struct LocalTimeText {
   }
 
   /// `2026-11-19 23:14:03`
-  func text(_ instant: Instant) -> String {
+  package func text(_ instant: Instant) -> String {
     Date(timeIntervalSince1970: Double(instant.seconds)).formatted(style)
   }
 
   /// A dash where there is no time.
-  func text(_ instant: Instant?) -> String { instant.map { text($0) } ?? "-" }
+  package func text(_ instant: Instant?) -> String { instant.map { text($0) } ?? "-" }
 }

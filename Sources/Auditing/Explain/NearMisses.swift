@@ -11,6 +11,14 @@ enum NearMisses {
     _ text: String, shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows
   ) throws(PostgresError) -> [String] {
     var found: [String] = []
+    if sales.horizon != nil {
+      let later = try shop.execute(
+        "SELECT o.created_at FROM \(sales.schema).orders o WHERE o.order_id::text COLLATE \"C\" = $1 LIMIT 1", [.text(text)])
+      for row in later {
+        guard let created = try row.optionalTimestamp(0) else { continue }
+        return ["It was created \(Instant(microseconds: created).machineText), after that as-of."]
+      }
+    }
     // Ids of two or three characters are part of too many others.
     let similar = try shop.execute(
       """

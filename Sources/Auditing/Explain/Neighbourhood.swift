@@ -49,27 +49,7 @@ struct Neighbourhood {
         let record = try TransactionTable.record(transactions)
         records[record.transactionId, default: []].append(record)
       }
-      var candidates: Set<Identifier> = []
-      var named = try shop.copyOut(
-        """
-        SELECT o.order_id::text FROM \(sales.schema).orders o
-        WHERE o.transaction_id::text COLLATE "C" IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
-        """, ids: newIds)
-      while try named.advance() { candidates.insert(try named.id(0)) }
-      var receiptIds: Set<Identifier> = []
-      var bringers = try own.copyOut(
-        """
-        SELECT l.subject_id, w.order_id FROM night_audit.receipt_transactions l
-        LEFT JOIN night_audit.lookups w ON l.subject_kind = 'lookup' AND w.subject_id = l.subject_id
-        WHERE l.transaction_id IN (SELECT id FROM ids)
-        """, ids: newIds)
-      while try bringers.advance() {
-        if let waiting = try bringers.optionalId(1) {
-          candidates.insert(waiting)
-        } else {
-          receiptIds.insert(try bringers.id(0))
-        }
-      }
+      var (candidates, receiptIds) = try Self.mentioning(newIds, shop: shop, own: own, sales)
       receiptIds.subtract(knownReceipts)
       if !receiptIds.isEmpty {
         try takeReceipts(receiptIds, &candidates, shop: shop, own: own, sales, rules: rules)
@@ -77,6 +57,50 @@ struct Neighbourhood {
       }
       newOrders = candidates.filter { self.groups[$0] == nil }
     }
+  }
+
+  /// The orders that name one of these transactions, or for which a proof that brought one was sent.
+  static func orders(
+    behind transactionIds: Set<Identifier>, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
+    _ sales: SalesRows
+  ) throws -> Set<Identifier> {
+    var (orders, receiptIds) = try mentioning(transactionIds, shop: shop, own: own, sales)
+    var senders = try shop.copyOut(
+      """
+      SELECT r.order_id::text FROM \(sales.schema).receipts r
+      WHERE r.receipt_id::text COLLATE "C" IN (SELECT id FROM ids) AND r.order_id IS NOT NULL
+      """, ids: receiptIds)
+    while try senders.advance() { orders.insert(try senders.id(0)) }
+    return orders
+  }
+
+  /// The orders that name one of these transactions or wait for a look-up that brought one, and the receipts that did.
+  private static func mentioning(
+    _ transactionIds: Set<Identifier>, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
+    _ sales: SalesRows
+  ) throws -> (orders: Set<Identifier>, receipts: Set<Identifier>) {
+    var (orders, receipts): (Set<Identifier>, Set<Identifier>) = ([], [])
+    var named = try shop.copyOut(
+      """
+      SELECT o.order_id::text FROM \(sales.schema).orders o
+      WHERE o.transaction_id::text COLLATE "C" IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
+        AND \(try sales.isKnown("o.created_at"))
+      """, ids: transactionIds)
+    while try named.advance() { orders.insert(try named.id(0)) }
+    var bringers = try own.copyOut(
+      """
+      SELECT l.subject_id, w.order_id FROM night_audit.receipt_transactions l
+      LEFT JOIN night_audit.lookups w ON l.subject_kind = 'lookup' AND w.subject_id = l.subject_id
+      WHERE l.transaction_id IN (SELECT id FROM ids)
+      """, ids: transactionIds)
+    while try bringers.advance() {
+      if let waiting = try bringers.optionalId(1) {
+        orders.insert(waiting)
+      } else {
+        receipts.insert(try bringers.id(0))
+      }
+    }
+    return (orders, receipts)
   }
 
   /// From facts that were read already: all groups and transactions there are.
@@ -114,7 +138,7 @@ struct Neighbourhood {
     var orders = try shop.copyOut(
       """
       SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
-      WHERE o.order_id::text COLLATE "C" IN (SELECT id FROM ids)
+      WHERE o.order_id::text COLLATE "C" IN (SELECT id FROM ids) AND \(try sales.isKnown("o.created_at"))
       """, ids: orderIds)
     while try orders.advance() {
       let row = try sales.order(orders, asOf: rules.asOf)
@@ -153,7 +177,8 @@ struct Neighbourhood {
     var receipts: [Receipt] = []
     var rows = try shop.copyOut(
       """
-      SELECT \(SalesRows.receiptColumns), TRUE FROM \(sales.schema).receipts r WHERE \(restriction)
+      SELECT \(SalesRows.receiptColumns), TRUE FROM \(sales.schema).receipts r
+      WHERE \(restriction) AND \(try sales.isKnown("r.received_at"))
       ORDER BY r.receipt_id::text COLLATE "C"
       """, ids: ids)
     while try rows.advance() { receipts.append(try ReceiptRow(rows, asOf: rules.asOf).receipt) }
@@ -231,5 +256,32 @@ struct Neighbourhood {
       result.matched = outcome.matched(orderId, claims)
     }
     return result
+  }
+
+  /// Who claims a transaction and how its owner was found.
+  ///
+  /// - Parameter owner: the explained order, where it owns the transaction.
+  func reasoning(
+    about record: TransactionRecord, _ matching: Matching, ownedBy owner: Identifier?, _ rules: Rules
+  ) -> ClaimReasoning {
+    let ids = Set((mentions[record.transactionId] ?? []).compactMap { $0.order?.orderId })
+    let claimants = ids.compactMap { id -> Claimant? in
+      guard let group = groups[id], case .valid(let order) = group.row else { return nil }
+      let mentioned = Set(group.mentions.map(\.transactionId)).flatMap { records[$0] ?? [] }
+      return OrderFacts(order, group, mentioned).claimant
+    }
+    let owner = owner ?? matching.owners[record.key] ?? soleOwner(of: record, matching, claimants, rules)
+    return ClaimReasoning(of: record, among: claimants, owner: owner, rules: rules)
+  }
+
+  /// The owner of what nobody contests.
+  private func soleOwner(
+    of record: TransactionRecord, _ matching: Matching, _ claimants: [Claimant], _ rules: Rules
+  ) -> Identifier? {
+    guard let only = matching.claimants[record.key], only.count == 1,
+      let claimant = claimants.first(where: { $0.order.orderId == only[0] })
+    else { return nil }
+    return Reconciliation.Matching.uncontested(claimant, rules: rules).owned.contains { $0.key == record.key }
+      ? only[0] : nil
   }
 }

@@ -16,6 +16,7 @@ extension NightRun {
   ///   - year: also fetches the monthly reports of this calendar year.
   package func tieOut(asOf: Instant, mayFetch: Bool, year: Int? = nil) async throws -> TieOutOutcome? {
     guard let tieOut = try tieOutSettings() else { return nil }
+    try await requireHasCome(asOf)
     let stop = stop
     let run = TieOutRun(
       settings: tieOut, databaseURL: settings.databaseURL, salesURL: settings.salesURL ?? settings.databaseURL,

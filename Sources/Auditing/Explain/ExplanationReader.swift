@@ -8,7 +8,7 @@ import Streams
 
 /// Reads what is known about one order: the same facts that the audit of all orders judges it by, brought together by the
 /// same rules.
-struct DossierReader: ~Copyable {
+struct ExplanationReader: ~Copyable {
   /// To the shop's relations, in a snapshot.
   let shop: BlockingConnection
   /// To our own schema, in a snapshot.
@@ -18,35 +18,52 @@ struct DossierReader: ~Copyable {
   let lookback: Reconciliation.Span
 
   /// nil when there is no order of that id.
-  func dossier(_ orderId: Identifier) throws -> OrderDossier? {
+  func explanation(of orderId: Identifier) throws -> Explanation? {
     let around = try Neighbourhood(around: orderId, shop: shop, own: own, sales, rules: rules)
     guard let group = around.groups[orderId] else { return nil }
     var matching = around.matched(for: orderId, rules: rules)
     let deliveries = AuditPass.markingRepeated(try deliveries(orderId))
     let receipts = group.proofs.map(\.receipt)
 
-    var dossier: OrderDossier
+    let judgement: Judgement
+    var reasoning: Reasoning?
     var facts: OrderFacts?
+    var standing: [Finding] = []
     switch group.row {
     case .bad(let bad):
-      dossier = OrderDossier(rules, lookback, Judgement(reporting: bad), nil)
-      dossier.findings += deliveries.filter { $0.defect != nil }.map { Unowned.finding(on: $0) }
-      dossier.findings += receipts.filter { $0.defect != nil }.flatMap { Unowned.findings(on: $0) }
+      judgement = Judgement(reporting: bad)
+      standing += deliveries.filter { $0.defect != nil }.map { Unowned.finding(on: $0) }
+      standing += receipts.filter { $0.defect != nil }.flatMap { Unowned.findings(on: $0) }
     case .valid(let order):
       try addTokenUser(&matching, of: order)
       let assembled = OrderFacts.assembled(
         order, group, deliveries, matching.transactions, matching.matched, rules: rules)
       facts = assembled
-      let (judgement, reasoning) = Judgement.explained(assembled, rules: rules)
-      dossier = OrderDossier(rules, lookback, judgement, reasoning)
+      let explained = Judgement.explained(assembled, rules: rules)
+      (judgement, reasoning) = (explained.judgement, explained.reasoning)
     }
-    dossier.repeatedRows = around.repeatedRows[orderId] ?? 0
-    dossier.deliveries = deliveries.sorted { ($0.deliveredAt, $0.deliveryId) < ($1.deliveredAt, $1.deliveryId) }
-    dossier.transactions = try transactions(group, facts, around, matching)
-    dossier.findings += dossier.transactions.compactMap(\.leftOver)
-    dossier.proofs = try proofs(group)
-    dossier.known = try knownFindings(dossier)
-    return dossier
+    let (transactions, leftOver) = try transactions(group, facts, around, matching)
+    let findings = judgement.findings + standing + leftOver
+    let repeatedRows = around.repeatedRows[orderId] ?? 0
+    let sorted = deliveries.sorted { ($0.deliveredAt, $0.deliveryId) < ($1.deliveredAt, $1.deliveryId) }
+    var explanation = Explanation(
+      asOf: rules.asOf, isInLookback: judgement.row.createdAt >= rules.lookbackStart, lookback: lookback.words,
+      order: Explanation.Order(judgement.row, repeatedRows: repeatedRows), disposition: judgement.disposition,
+      dispositionBecause: reasoning?.disposition ?? Self.badRow(judgement.row), payment: judgement.verdict?.name,
+      paymentReason: judgement.verdict?.reason, rules: (reasoning?.steps ?? []).map { Explanation.Rule($0) },
+      findings: try history(of: findings, group, deliveries), considered: [], transactions: transactions,
+      proofs: try proofs(group), deliveries: sorted.map { Explanation.Delivery($0) }, events: [])
+    let kinds = Set(findings.map(\.kind))
+    explanation.considered = FindingKind.allCases.filter { !kinds.contains($0) }.compactMap { kind in
+      reasoning?.declined[kind].map { Explanation.Consideration(kind: kind, because: $0) }
+    }
+    explanation.events = explanation.history
+    return explanation
+  }
+
+  private static func badRow(_ row: OrderRow) -> String {
+    guard case .bad(let bad) = row else { return "" }
+    return "The row breaks the contract of the sales schema, so nothing is decided about it: \(bad.defect)."
   }
 
   // MARK: - The shop's side
@@ -56,7 +73,7 @@ struct DossierReader: ~Copyable {
     var reader = try shop.copyOut(
       """
       SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
-      WHERE d.order_id::text COLLATE "C" IN (SELECT id FROM ids)
+      WHERE d.order_id::text COLLATE "C" IN (SELECT id FROM ids) AND \(try sales.isKnown("d.delivered_at"))
       """, ids: [orderId])
     while try reader.advance() { found.append(try sales.delivery(reader, asOf: rules.asOf)) }
     return found
@@ -73,6 +90,7 @@ struct DossierReader: ~Copyable {
         """
         SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
         WHERE replace(lower(o.app_account_token::text), '-', '') COLLATE "C" IN (SELECT id FROM ids)
+          AND \(try sales.isKnown("o.created_at"))
         """, ids: [Identifier(token)])
       while try reader.advance() {
         if case .valid(let holder) = try sales.order(reader, asOf: rules.asOf) { users.insert(holder.userId) }
@@ -84,29 +102,25 @@ struct DossierReader: ~Copyable {
 
   // MARK: - Apple's side
 
-  private func proofs(_ group: OrderGroup) throws -> [OrderDossier.Proof] {
-    var proofs = group.proofs.map { proof in
-      OrderDossier.Proof(
-        subject: CheckSubject(kind: .receipt, id: proof.receipt.receiptId), receipt: proof.receipt,
-        state: proof.receipt.state, brought: proof.brought.sorted())
-    }
-    proofs.sort {
-      ($0.receipt?.receivedAt ?? rules.asOf, $0.subject.id) < ($1.receipt?.receivedAt ?? rules.asOf, $1.subject.id)
+  private func proofs(_ group: OrderGroup) throws -> [Explanation.Proof] {
+    let received = group.proofs.map(\.receipt).sorted { ($0.receivedAt, $0.receiptId) < ($1.receivedAt, $1.receiptId) }
+    let brought = Dictionary(grouping: group.proofs) { $0.receipt.receiptId }.mapValues { $0.flatMap(\.brought) }
+    var subjects = received.map { CheckSubject(kind: .receipt, id: $0.receiptId) }
+    var proofs = zip(subjects, received).map { subject, receipt in
+      Explanation.Proof(subject, receipt, receipt.state, brought: brought[receipt.receiptId] ?? [])
     }
     if let lookup = group.lookup {
-      proofs.append(
-        OrderDossier.Proof(
-          subject: CheckSubject(kind: .lookup, id: lookup.subjectId), state: lookup.state,
-          brought: lookup.brought.sorted()))
+      subjects.append(CheckSubject(kind: .lookup, id: lookup.subjectId))
+      proofs.append(Explanation.Proof(subjects[subjects.count - 1], nil, lookup.state, brought: lookup.brought))
     }
-    let answers = try answers(proofs.map(\.subject))
-    for index in proofs.indices { proofs[index].answers = answers[proofs[index].subject] ?? [] }
+    let answers = try answers(subjects)
+    for (index, subject) in subjects.enumerated() { proofs[index].answers = answers[subject] ?? [] }
     return proofs
   }
 
-  private func answers(_ subjects: [CheckSubject]) throws -> [CheckSubject: [OrderDossier.Answer]] {
+  private func answers(_ subjects: [CheckSubject]) throws -> [CheckSubject: [Explanation.Answer]] {
     if subjects.isEmpty { return [:] }
-    var found: [CheckSubject: [OrderDossier.Answer]] = [:]
+    var found: [CheckSubject: [Explanation.Answer]] = [:]
     let rows = try own.execute(
       """
       SELECT subject_kind, subject_id, as_of, channel, outcome, reason, environment, apple_status, facts
@@ -116,62 +130,82 @@ struct DossierReader: ~Copyable {
       """, subjects.parameters)
     for row in rows {
       found[try CheckSubject(row), default: []].append(
-        OrderDossier.Answer(
+        Explanation.Answer(
           asOf: Instant(microseconds: try row.timestamp("as_of")), channel: try row.text("channel"),
           outcome: CheckOutcome(rawValue: try row.text("outcome")) ?? .pending,
           reason: try row.optionalText("reason").flatMap(PaymentReason.init),
           environment: try row.optionalText("environment"), appleStatus: try row.optionalInt32("apple_status"),
-          facts: Int(try row.int32("facts"))))
+          transactions: Int(try row.int32("facts"))))
     }
     return found
   }
 
   // MARK: - Transactions
 
+  /// - Returns: the transactions that the order has to do with, and what follows where no order claims one.
   private func transactions(
     _ group: OrderGroup, _ facts: OrderFacts?, _ around: Neighbourhood, _ matching: Neighbourhood.Matching
-  ) throws -> [OrderDossier.Transaction] {
+  ) throws -> ([Explanation.Transaction], [Finding]) {
     let claims = facts?.claims ?? OrderClaims()
+    let orderId = group.row.orderId
     let own = Set(group.mentions.map(\.transactionId))
     let records = own.flatMap { around.records[$0] ?? [] }.filter { record in
-      group.brings(record.key) || matching.claimants[record.key]?.contains(group.row.orderId) ?? false
+      group.brings(record.key) || matching.claimants[record.key]?.contains(orderId) ?? false
     }
     let evidence = try evidence(records.map(\.key))
-    return records.sorted { $0.key < $1.key }.map { record in
+    var leftOver: [Finding] = []
+    let transactions = records.sorted { $0.key < $1.key }.map { record in
       let key = record.key
-      let isOwned = claims.owned.contains { $0.key == key }
-      var transaction = OrderDossier.Transaction(
-        record: record, isOwned: isOwned,
+      var transaction = Explanation.Transaction(
+        record, isOwned: claims.owned.contains { $0.key == key },
         standing: facts?.standing(of: record, rules: rules)
           ?? "The order row breaks the contract of the sales schema, so it claims nothing.")
-      if let userId = matching.unclaimed[key] {
-        transaction.leftOver = Unowned.finding(on: record, userId: userId, receiptId: nil, rules: rules)
-      } else if matching.claimants[key] == [group.row.orderId], !claims.areAbout(key) {
-        transaction.leftOver = Unowned.finding(on: record, userId: group.row.userId, receiptId: nil, rules: rules)
+      if let finding = unclaimed(record, group.row, claims, matching) {
+        transaction.unclaimed = finding.reason
+        leftOver.append(finding)
       }
-      transaction.competitors = competitors(for: key, of: group.row.orderId, around, matching)
+      transaction.competitors = competitors(for: key, of: orderId, around, matching)
+      let reasoning = around.reasoning(about: record, matching, ownedBy: transaction.isOwned ? orderId : nil, rules)
+      transaction.claims = reasoning.claims.map { Explanation.Claim($0) }
+      transaction.matching = reasoning.steps.map {
+        Explanation.MatchingStep(question: $0.question, left: $0.left, because: $0.because)
+      }
       transaction.evidence = evidence[key] ?? []
       return transaction
     }
+    return (transactions, leftOver)
+  }
+
+  /// What follows where no order claims a transaction. The order of a later one may not be known yet.
+  private func unclaimed(
+    _ record: TransactionRecord, _ row: OrderRow, _ claims: OrderClaims, _ matching: Neighbourhood.Matching
+  ) -> Finding? {
+    if let sold = record.saleDate, sales.horizon?.hides(sold) ?? false { return nil }
+    if let userId = matching.unclaimed[record.key] {
+      return Unowned.finding(on: record, userId: userId, receiptId: nil, rules: rules)
+    }
+    guard matching.claimants[record.key] == [row.orderId], !claims.areAbout(record.key) else { return nil }
+    return Unowned.finding(on: record, userId: row.userId, receiptId: nil, rules: rules)
   }
 
   /// Which other orders name a transaction, or have proofs that brought it, oldest first.
   private func competitors(
     for key: TransactionKey, of orderId: Identifier, _ around: Neighbourhood, _ matching: Neighbourhood.Matching
-  ) -> [OrderDossier.Competitor] {
+  ) -> [Explanation.Competitor] {
     let ids = Set((around.mentions[key.transactionId] ?? []).compactMap { $0.order?.orderId }).subtracting([orderId])
-    return ids.compactMap { id -> OrderDossier.Competitor? in
+    return ids.compactMap { id -> Explanation.Competitor? in
       guard let group = around.groups[id], case .valid(let order) = group.row else { return nil }
       let names = order.transactionId == key.transactionId
       guard names || group.brings(key) else { return nil }
-      return OrderDossier.Competitor(order: order, names: names, owns: matching.owners[key] == id)
+      return Explanation.Competitor(
+        orderId: id, userId: order.userId, createdAt: order.createdAt, names: names, owns: matching.owners[key] == id)
     }
-    .sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
+    .sorted { ($0.createdAt, $0.orderId) < ($1.createdAt, $1.orderId) }
   }
 
-  private func evidence(_ keys: [TransactionKey]) throws -> [TransactionKey: [OrderDossier.Statement]] {
+  private func evidence(_ keys: [TransactionKey]) throws -> [TransactionKey: [Explanation.Statement]] {
     if keys.isEmpty { return [:] }
-    var found: [TransactionKey: [OrderDossier.Statement]] = [:]
+    var found: [TransactionKey: [Explanation.Statement]] = [:]
     let rows = try own.execute(
       """
       SELECT \(EvidenceTable.columns.dropFirst().joined(separator: ", ")) FROM night_audit.evidence
@@ -182,25 +216,28 @@ struct DossierReader: ~Copyable {
       let fact = try EvidenceTable.fact(row)
       let key = TransactionKey(environment: fact.environment, transactionId: Identifier(fact.transactionId))
       found[key, default: []].append(
-        OrderDossier.Statement(
-          fact: fact, asOf: Instant(microseconds: try row.timestamp("as_of")),
-          subject: try row.isNull("subject_id") ? nil : try CheckSubject(row)))
+        Explanation.Statement(
+          fact, asOf: Instant(microseconds: try row.timestamp("as_of")),
+          about: try row.isNull("subject_id") ? nil : try CheckSubject(row)))
     }
     return found
   }
 
   // MARK: - Findings
 
-  /// Every finding that ever stood on the order or on what belongs to it: their ids follow from kind and subject.
-  private func knownFindings(_ dossier: OrderDossier) throws -> [String: OrderDossier.Known] {
-    var subjects: Set<Subject> = [.order(dossier.judgement.row.orderId)]
-    subjects.formUnion(dossier.deliveries.map { .delivery($0.deliveryId) })
-    subjects.formUnion(dossier.proofs.compactMap { $0.receipt.map { .receipt($0.receiptId) } })
-    subjects.formUnion(dossier.transactions.map { .transaction($0.record.transactionId) })
+  /// The findings that stand, and those that ever stood on the order or on what belongs to it: their ids follow from kind
+  /// and subject.
+  private func history(
+    of standing: [Finding], _ group: OrderGroup, _ deliveries: [Delivery]
+  ) throws -> [Explanation.Finding] {
+    var subjects: Set<Subject> = [.order(group.row.orderId)]
+    subjects.formUnion(deliveries.map { .delivery($0.deliveryId) })
+    subjects.formUnion(group.proofs.map { .receipt($0.receipt.receiptId) })
+    subjects.formUnion(group.mentions.map { .transaction($0.transactionId) })
     let ids = FindingKind.allCases.flatMap { kind in
       subjects.map { Finding(kind: kind, subject: $0, reason: "").findingId }
     }
-    var found: [String: OrderDossier.Known] = [:]
+    var known: [String: Explanation.Finding] = [:]
     let rows = try own.execute(
       """
       SELECT finding_id, kind, subject, reason, first_seen, last_seen, closed_at, status, owner, remark
@@ -209,34 +246,30 @@ struct DossierReader: ~Copyable {
     for row in rows {
       guard let kind = FindingKind(rawValue: try row.text("kind")) else { continue }
       let id = try row.text("finding_id")
-      found[id] = OrderDossier.Known(
-        findingId: id, kind: kind, subject: Identifier(try row.text("subject")), reason: try row.text("reason"),
-        firstSeen: Instant(microseconds: try row.timestamp("first_seen")),
-        lastSeen: Instant(microseconds: try row.timestamp("last_seen")),
-        closedAt: try row.optionalTimestamp("closed_at").map { Instant(microseconds: $0) },
-        status: try row.text("status"), owner: try row.optionalText("owner"), remark: try row.optionalText("remark"))
+      let firstSeen = Instant(microseconds: try row.timestamp("first_seen"))
+      known[id] = Explanation.Finding(
+        findingId: id, kind: kind, severity: kind.severity, subject: Identifier(try row.text("subject")),
+        stands: false, reason: try row.text("reason"), suggestedAction: kind.suggestedAction,
+        history: Explanation.History(
+          firstSeen: firstSeen, lastSeen: Instant(microseconds: try row.timestamp("last_seen")),
+          closedAt: try row.optionalTimestamp("closed_at").map { Instant(microseconds: $0) },
+          ageDays: max(0, (rules.asOf - firstSeen).wholeDays), status: try row.text("status"),
+          owner: try row.optionalText("owner"), remark: try row.optionalText("remark"), events: []))
     }
     let events = try own.execute(
       """
       SELECT finding_id, as_of, event, actor, detail FROM night_audit.finding_events
       WHERE finding_id = ANY ($1) ORDER BY event_id
-      """, [.textArray(found.keys.sorted())])
+      """, [.textArray(known.keys.sorted())])
     for row in events {
-      found[try row.text("finding_id")]?.events.append(
-        OrderDossier.Event(
+      known[try row.text("finding_id")]?.history?.events.append(
+        Explanation.Event(
           asOf: Instant(microseconds: try row.timestamp("as_of")), event: try row.text("event"),
           actor: try row.optionalText("actor"), detail: try row.optionalText("detail")))
     }
-    return found
-  }
-}
-
-extension OrderDossier {
-  fileprivate init(_ rules: Rules, _ lookback: Reconciliation.Span, _ judgement: Judgement, _ reasoning: Reasoning?) {
-    self.init(
-      asOf: rules.asOf, isInLookback: judgement.row.createdAt >= rules.lookbackStart, lookback: lookback,
-      judgement: judgement, reasoning: reasoning, findings: judgement.findings, known: [:], deliveries: [], proofs: [],
-      transactions: [], repeatedRows: 0)
+    let stands = Set(standing.map(\.findingId))
+    return standing.map { Explanation.Finding($0, known[$0.findingId]?.history) }
+      + known.values.filter { !stands.contains($0.findingId) }.sorted { $0.findingId < $1.findingId }
   }
 }
 

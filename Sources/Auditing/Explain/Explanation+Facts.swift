@@ -1,0 +1,149 @@
+import AuditStore
+import Foundation
+import Reconciliation
+import Reporting
+
+// How what was read becomes what is printed.
+extension Explanation.Order {
+  init(_ row: OrderRow, repeatedRows: Int) {
+    switch row {
+    case .valid(let order):
+      self.init(
+        orderId: order.orderId, userId: order.userId, bundleId: order.bundleId, productId: order.productId,
+        quantity: order.quantity, amount: order.amount.decimalText, currency: order.amount.currency.code,
+        status: order.status.rawValue, transactionId: order.transactionId, appAccountToken: order.appAccountToken,
+        createdAt: order.createdAt, verifiedAt: order.verifiedAt, repeatedRows: repeatedRows)
+    case .bad(let bad):
+      self.init(
+        orderId: bad.orderId, userId: bad.userId, bundleId: bad.bundleId, productId: bad.productId,
+        quantity: bad.quantity, amount: bad.amountText, currency: bad.currencyText, status: bad.statusText,
+        transactionId: bad.transactionId, createdAt: bad.createdAt, defect: bad.defect, repeatedRows: repeatedRows)
+    }
+  }
+}
+
+extension Explanation.Rule {
+  init(_ step: Reasoning.Step) {
+    self.init(
+      rule: step.rule.rawValue, question: step.rule.question, holds: step.verdict != nil, because: step.because)
+  }
+}
+
+extension Explanation.Finding {
+  init(_ finding: Finding, _ history: Explanation.History?) {
+    self.init(
+      findingId: finding.findingId, kind: finding.kind, severity: finding.severity, subject: finding.subject.id,
+      orderId: finding.orderId, userId: finding.userId, transactionId: finding.transactionId,
+      receiptId: finding.receiptId, deliveryId: finding.deliveryId, stands: true, reason: finding.reason,
+      suggestedAction: finding.kind.suggestedAction, currency: (finding.amount ?? finding.atStake)?.currency.code,
+      amount: finding.amount?.decimalText, atStake: finding.atStake?.decimalText, history: history)
+  }
+}
+
+extension Explanation.Refund {
+  init(_ revocation: Revocation) {
+    self.init(
+      date: revocation.date,
+      percentage: revocation.percentage.map { Money.decimalText(Int128($0), digits: 3) }, type: revocation.type,
+      reason: revocation.reason)
+  }
+}
+
+extension Explanation.Statement {
+  init(_ fact: TransactionFact, asOf: Instant, about subject: CheckSubject?) {
+    let (refunded, refund): (Refunded, Revocation?) =
+      switch fact.revocation {
+      case .silent: (.silent, nil)
+      case .says(.none): (.no, nil)
+      case .says(.some(let revocation)): (.yes, revocation)
+      }
+    self.init(
+      signedAt: fact.signedDate, channel: fact.channel, asOf: asOf, aboutKind: subject?.kind.rawValue,
+      aboutId: subject?.id, refunded: refunded, refund: refund.map { Explanation.Refund($0) },
+      price: fact.priceMilliunits.map { Money.decimalText(Int128($0), digits: 3) }, currency: fact.currency,
+      expiresAt: fact.expiresDate, isRenewal: fact.isRenewal, hasOffer: fact.hasOffer)
+  }
+}
+
+extension Explanation.Claim {
+  init(_ claim: ClaimReasoning.Claim) {
+    let token =
+      switch claim.token {
+      case .own: "own"
+      case .other: "other"
+      case .unknown: "unknown"
+      }
+    self.init(
+      orderId: claim.order.orderId, userId: claim.order.userId, createdAt: claim.order.createdAt, accountToken: token,
+      isProven: claim.isProven, names: claim.isNamed, isFalse: claim.isFalse)
+  }
+}
+
+extension Explanation.Transaction {
+  /// Without what other orders and the evidence say about it.
+  init(_ record: TransactionRecord, isOwned: Bool, standing: String) {
+    var token: String?
+    if case .says(.some(let text)) = record.appAccountToken { token = text }
+    self.init(
+      transactionId: record.transactionId, environment: record.environment, productId: record.productId,
+      quantity: record.quantity, purchasedAt: record.purchaseDate,
+      expiresAt: record.subscriptionExpiresDate ?? record.expiresDate, bundleId: record.bundleId,
+      price: record.price?.decimalText, currency: record.currency,
+      refund: record.revocation.map { Explanation.Refund($0) }, refundWithdrawnAt: record.revocationWithdrawnDate,
+      isFamilyShared: record.isFamilyShared, appAccountToken: token, isOwned: isOwned, standing: standing,
+      unclaimed: nil, competitors: [], claims: [], matching: [], evidence: [])
+  }
+}
+
+extension Explanation.Proof {
+  init(_ subject: CheckSubject, _ receipt: Receipt?, _ state: ProofState, brought: [TransactionKey]) {
+    self.init(
+      subjectKind: subject.kind.rawValue, subjectId: subject.id, receivedAt: receipt?.receivedAt,
+      userId: receipt?.userId, kind: state.kind, claimedEnvironment: receipt?.claimedEnvironment,
+      environment: state.environment, outcome: state.outcome, reason: state.reason, attempts: state.attempts,
+      lastAttempt: state.lastAttempt, nextAttempt: state.nextAttempt, defect: receipt?.defect,
+      transactions: brought.sorted(), answers: [])
+  }
+}
+
+extension Explanation.Delivery {
+  init(_ delivery: Delivery) {
+    self.init(
+      deliveryId: delivery.deliveryId, userId: delivery.userId, productId: delivery.productId,
+      quantity: delivery.quantity, deliveredAt: delivery.deliveredAt, revokedAt: delivery.revokedAt,
+      defect: delivery.defect)
+  }
+}
+
+extension Explanation {
+  /// Everything with a date, oldest first.
+  var history: [Moment] {
+    var moments = [Moment(at: order.createdAt, event: "ordered")]
+    func add(_ at: Instant?, _ event: String) { if let at { moments.append(Moment(at: at, event: event)) } }
+    add(order.verifiedAt, "the shop believed it paid")
+    for proof in proofs {
+      let what = proof.subjectKind == "receipt" ? "receipt \(proof.subjectId)" : "transaction id \(proof.subjectId)"
+      add(proof.receivedAt, "\(what) received")
+      for answer in proof.answers { add(answer.asOf, "asked about \(what): \(answer.outcome.rawValue)") }
+    }
+    for transaction in transactions {
+      add(transaction.purchasedAt, "Apple sold transaction \(transaction.transactionId)")
+      add(transaction.refund?.date, "Apple refunded transaction \(transaction.transactionId)")
+      add(transaction.refundWithdrawnAt, "Apple took the refund of transaction \(transaction.transactionId) back")
+    }
+    for delivery in deliveries {
+      add(delivery.deliveredAt, "delivery \(delivery.deliveryId) to user \(delivery.userId)")
+      add(delivery.revokedAt, "goods of delivery \(delivery.deliveryId) taken back")
+    }
+    for finding in findings {
+      for event in finding.history?.events ?? [] { add(event.asOf, "finding \(finding.kind.rawValue) \(event.event)") }
+    }
+    // Of one instant in the order in which things follow from each other.
+    return moments.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
+  }
+}
+
+extension Instant {
+  /// `2026-11-19T22:14:03Z`
+  package var machineText: String { Date(timeIntervalSince1970: Double(seconds)).ISO8601Format() }
+}

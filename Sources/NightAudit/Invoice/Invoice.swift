@@ -1,0 +1,80 @@
+import Auditing
+import Foundation
+import Reconciliation
+import Run
+
+/// One invoice of Apple's, by the order id of its mail to the customer, with our orders beside its transactions: what
+/// `explain M…` prints, as text or as JSON.
+package struct Invoice: Encodable, Sendable {
+  /// One of our orders that has to do with a transaction.
+  package struct Order: Encodable, Sendable {
+    package var orderId: Identifier
+    package var userId: Identifier
+    package var disposition: Disposition
+    package var payment: String?
+    package var paymentReason: PaymentReason?
+    /// Whether it owns the transaction.
+    package var owns: Bool
+    /// What it has to do with the transaction, as a sentence.
+    package var standing: String
+  }
+
+  package struct Transaction: Encodable, Sendable {
+    package var transactionId: Identifier
+    package var environment: AppleEnvironment
+    package var productId: String
+    package var quantity: Int32?
+    package var purchasedAt: Instant?
+    package var price: String?
+    package var currency: String?
+    package var refundedAt: Instant?
+    package var orders: [Order]
+  }
+
+  package var appleOrderId: String
+  /// The app's name in the configuration.
+  package var app: String
+  package var asOf: Instant
+  package var transactions: [Transaction]
+  /// Signed transactions of the invoice that are not believed.
+  package var notBelieved: Int
+
+  /// Whether a text could be the order id of a mail of Apple's.
+  package static func isOrderId(_ text: String) -> Bool {
+    text.wholeMatch(of: /M[0-9A-Z]{7,30}/) != nil
+  }
+
+  /// For machines.
+  package var json: String { get throws { try MachineText.json(self) } }
+
+  /// For people.
+  package func text(_ settings: Settings) -> String {
+    let time = LocalTimeText(zone: settings.timeZone, name: settings.timeZoneName)
+    var lines = [
+      "Apple's order \(appleOrderId) of the app \(app), as Apple tells now. Times are those of \(time.zoneName)."
+    ]
+    if notBelieved > 0 { lines.append("\(notBelieved) transactions of it do not carry Apple's signature, and are left out.") }
+    if transactions.isEmpty { lines.append("It holds no transaction.") }
+    for transaction in transactions {
+      var what = "\(transaction.quantity.map { "\($0) x " } ?? "")\(transaction.productId)"
+      if let price = transaction.price, let currency = transaction.currency { what += " for \(price) \(currency)" }
+      lines += ["", "Transaction \(transaction.transactionId) (\(transaction.environment.rawValue)): \(what)"]
+      lines.append("  bought \(time.text(transaction.purchasedAt))")
+      if let refunded = transaction.refundedAt { lines.append("  refunded \(time.text(refunded))") }
+      if transaction.orders.isEmpty { lines.append("  No order of ours names it, and no receipt of ours brought it.") }
+      for order in transaction.orders {
+        let payment = order.payment.map { payment in
+          ", payment \(payment)\(order.paymentReason.map { " (\($0.rawValue))" } ?? "")"
+        }
+        lines.append("  Order \(order.orderId) of user \(order.userId): \(order.disposition.rawValue)\(payment ?? "")")
+        lines.append("    \(order.standing)")
+      }
+    }
+    let orders = Set(transactions.flatMap(\.orders).map(\.orderId)).sorted()
+    if !orders.isEmpty {
+      lines.append("")
+      lines += orders.map { "More: night-audit explain \($0)" }
+    }
+    return lines.joined(separator: "\n")
+  }
+}

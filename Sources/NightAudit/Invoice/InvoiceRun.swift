@@ -1,0 +1,117 @@
+import AppStore
+import Asking
+import Auditing
+import Reconciliation
+import Run
+
+/// `explain M…`: asks Apple for one invoice, and tells our orders beside it. Changes nothing.
+package struct InvoiceRun: Sendable {
+  /// Apple knows no such order. Exit status 1.
+  struct Unknown: EndsRun, CustomStringConvertible {
+    var exitStatus: ExitStatus { .nothingThere }
+    var orderId: String
+    var apps: [String]
+
+    var description: String {
+      """
+      there is no order \(orderId) here, and Apple knows no order of that id of \(apps.joined(separator: ", ")). The order id \
+      of Apple's mail begins with M; the digit 0 and the letter O are easily taken for each other.
+      """
+    }
+  }
+
+  /// Apple has not answered. Exit status 3.
+  struct Unanswered: EndsRun, CustomStringConvertible {
+    var exitStatus: ExitStatus { .incomplete }
+    var orderId: String
+    var app: String
+    var detail: String
+
+    var description: String {
+      """
+      there is no order \(orderId) here, and Apple, asked for it as an order of \(app), has not answered (\(detail)). Try \
+      again later; what is stored of an order or a transaction is explained by its own id without asking anybody.
+      """
+    }
+  }
+
+  private let settings: Settings
+
+  package init(settings: Settings) { self.settings = settings }
+
+  /// - Parameter asOf: what our orders are judged for.
+  package func invoice(_ orderId: String, asOf: Instant) async throws -> Invoice {
+    let apps = settings.apps.filter { settings.effectiveChannel(of: $0) == .serverApi }
+    guard let first = apps.first else {
+      throw ConfigurationError(
+        key: "app.\(settings.apps.first?.name ?? "app").privateKeyFile",
+        problem: """
+          there is no order \(orderId) here. As the order id of a mail of Apple's only Apple can look it up, which needs a key \
+          of the App Store Server API; without one, ask the customer for the date and the product and use night-audit \
+          findings list --user
+          """)
+    }
+    let transport = HTTPTransport(timeout: settings.timeout, concurrency: settings.concurrency)
+    do {
+      let invoice = try await ask(orderId, of: first, apps, transport, asOf: asOf)
+      await transport.shutdown()
+      return invoice
+    } catch {
+      await transport.shutdown()
+      throw error
+    }
+  }
+
+  private func ask(
+    _ orderId: String, of first: Settings.App, _ apps: [Settings.App], _ transport: HTTPTransport, asOf: Instant
+  ) async throws -> Invoice {
+    let roots = try AppleClients.roots(settings) ?? TrustedRoots.none
+    for app in apps {
+      let client = try AppleClients.serverAPI(of: app, settings: settings, transport: transport, roots: roots) { .now }
+      let answer = try await client.lookUpOrder(orderId)
+      switch answer.outcome {
+      case .unknown: continue
+      case .unanswered(let silence): throw Unanswered(orderId: orderId, app: app.name, detail: silence.detail)
+      case .fault(let fault): throw ConfigurationError(key: "app.\(app.name)", problem: "\(fault)")
+      case .found(let transactions):
+        return try await invoice(orderId, app, transactions, notBelieved: answer.refused, asOf: asOf)
+      }
+    }
+    throw Unknown(orderId: orderId, apps: apps.map(\.name))
+  }
+
+  private func invoice(
+    _ orderId: String, _ app: Settings.App, _ transactions: [AppleTransaction], notBelieved: Int, asOf: Instant
+  ) async throws -> Invoice {
+    let ids = transactions.flatMap { [$0.fact.transactionId, $0.fact.originalTransactionId].compactMap(\.self) }
+    let orders = try await Explain(settings: settings).orders(behind: ids.map { Identifier($0) }, asOf: asOf)
+    return Invoice(
+      appleOrderId: orderId, app: app.name, asOf: asOf,
+      transactions: transactions.map { Invoice.Transaction($0.fact, orders) }, notBelieved: notBelieved)
+  }
+}
+
+extension Invoice.Transaction {
+  init(_ fact: TransactionFact, _ explanations: [Explanation]) {
+    let id = Identifier(fact.transactionId)
+    var refundedAt: Instant?
+    if case .says(.some(let revocation)) = fact.revocation { refundedAt = revocation.date }
+    self.init(
+      transactionId: id, environment: fact.environment, productId: fact.productId, quantity: fact.quantity,
+      purchasedAt: fact.purchaseDate, price: fact.priceMilliunits.map { Money.decimalText(Int128($0), digits: 3) },
+      currency: fact.currency, refundedAt: refundedAt,
+      orders: explanations.compactMap { Invoice.Order($0, id, fact.environment) })
+  }
+}
+
+extension Invoice.Order {
+  /// nil for an order that has nothing to do with the transaction.
+  init?(_ explanation: Explanation, _ id: Identifier, _ environment: AppleEnvironment) {
+    let known = explanation.transactions.first { $0.transactionId == id && $0.environment == environment }
+    guard known != nil || explanation.order.transactionId == id else { return nil }
+    self.init(
+      orderId: explanation.order.orderId, userId: explanation.order.userId, disposition: explanation.disposition,
+      payment: explanation.payment, paymentReason: explanation.paymentReason, owns: known?.isOwned ?? false,
+      standing: known?.standing ?? "This order names it; the night has not asked about it yet.")
+  }
+}
