@@ -374,12 +374,23 @@ package struct Audit {
     if let figures { try Audit.keep(figures, of: record, on: ledger) }
     if record.isNightly, !settings.deliver.isEmpty {
       let folder = ReportFolder.absolute(folder.finalPath)
-      try DispatchTable.owe(settings.deliver.map(\.name), directory: folder, runId: record.runId, on: ledger)
+      let targets = settings.deliver.filter { !$0.isMessage || settings.tells(of: summary) }
+      try DispatchTable.owe(targets.map(\.name), directory: folder, runId: record.runId, on: ledger)
     }
     try record.lock?.requireStillHeld(on: ledger)
     try ledger.commit()
     // Whatever the commit had to wait for.
     try record.lock?.requireStillHeld(on: ledger)
+  }
+}
+
+extension Settings {
+  /// Whether people are to hear of a night. A first one has nothing to compare with, and all of it is news.
+  fileprivate func tells(of summary: SummaryFacts) -> Bool {
+    switch notifyOn {
+    case .always: true
+    case .change: !summary.isComplete || summary.changes.since == nil || summary.changes.criticals > 0
+    }
   }
 }
 

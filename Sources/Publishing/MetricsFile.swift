@@ -5,12 +5,19 @@ import Glibc
 package struct MetricsFile: Sendable {
   /// One metric with its values.
   package struct Metric: Sendable {
-    package enum Kind: String, Sendable { case gauge, counter }
+    package enum Kind: String, Sendable { case gauge, counter, histogram }
+
+    /// One line: what stands behind the name, its labels, its value.
+    package struct Sample: Sendable {
+      var suffix = ""
+      var labels: [(String, String)]
+      var value: String
+    }
 
     var name: String
     var kind: Kind
     var help: String
-    var samples: [(labels: [(String, String)], value: String)]
+    var samples: [Sample]
 
     package init(
       _ name: String, _ kind: Kind = .gauge, help: String, _ samples: [(labels: [(String, String)], value: String)]
@@ -18,7 +25,19 @@ package struct MetricsFile: Sendable {
       self.name = name
       self.kind = kind
       self.help = help
-      self.samples = samples
+      self.samples = samples.map { Sample(labels: $0.labels, value: $0.value) }
+    }
+
+    /// A histogram: how many were at most so much, how many there were, and what they came to.
+    package init(
+      _ name: String, help: String, buckets: [(bound: Double, atMost: Int)], count: Int, sum: Double
+    ) {
+      self.init(name, .histogram, help: help, [])
+      guard count > 0 else { return }
+      samples = buckets.map { Sample(suffix: "_bucket", labels: [("le", String($0.bound))], value: String($0.atMost)) }
+      samples.append(Sample(suffix: "_bucket", labels: [("le", "+Inf")], value: String(count)))
+      samples.append(Sample(suffix: "_sum", labels: [], value: String(sum)))
+      samples.append(Sample(suffix: "_count", labels: [], value: String(count)))
     }
 
     package init(_ name: String, help: String, value: String) {
@@ -36,7 +55,9 @@ package struct MetricsFile: Sendable {
       text += "# HELP \(metric.name) \(metric.help)\n# TYPE \(metric.name) \(metric.kind.rawValue)\n"
       for sample in metric.samples {
         let labels = sample.labels.map { "\($0.0)=\"\(MetricsFile.escaped($0.1))\"" }
-        text += metric.name + (labels.isEmpty ? "" : "{\(labels.joined(separator: ","))}") + " \(sample.value)\n"
+        text +=
+          metric.name + sample.suffix + (labels.isEmpty ? "" : "{\(labels.joined(separator: ","))}")
+          + " \(sample.value)\n"
       }
     }
     return text

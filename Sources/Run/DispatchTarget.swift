@@ -74,6 +74,14 @@ package struct DispatchTarget: Hashable, Sendable {
     }
   }
 
+  /// Whether it is people who get it; others want every night.
+  package var isMessage: Bool {
+    switch means {
+    case .mail: true
+    case .upload, .command: false
+    }
+  }
+
   /// nil for a command.
   package var account: Account? {
     switch means {

@@ -48,10 +48,14 @@ struct DoctorCommand: AsyncParsableCommand {
     discussion: """
       Examples:
         night-audit doctor
+        night-audit doctor --online                  also ask Apple one harmless question for each credential
         night-audit doctor --config /etc/night-audit/night-audit.yaml --json
       """)
 
   @OptionGroup var common: CommonOptions
+
+  @Flag(help: "Ask Apple, too: one harmless question for each secret and key, and what time it is there.")
+  var online = false
 
   @Flag(help: "Print the result as JSON.")
   var json = false
@@ -59,7 +63,9 @@ struct DoctorCommand: AsyncParsableCommand {
   func run() async throws {
     try await common.concluding {
       let found: [Diagnosis]
-      do { found = await Doctor(settings: try common.settings()).examine() } catch let error as ConfigurationError {
+      do { found = await Doctor(settings: try common.settings(), isOnline: online).examine() } catch let error
+        as ConfigurationError
+      {
         found = [Diagnosis(subject: error.key, problem: error.problem)]
       }
       if json {

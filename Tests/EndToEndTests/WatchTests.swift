@@ -59,8 +59,17 @@ import Testing
         "night_audit_last_run_timestamp_seconds ", "night_audit_orders ",
         "night_audit_findings_open{kind=\"paid_not_delivered\",severity=\"critical\"} ",
         "night_audit_at_stake{currency=\"USD\"} ", "night_audit_at_stake_unknown ",
-        "night_audit_receipts{state=\"due\"} ", "night_audit_apple_requests_total{app=",
+        "night_audit_receipts{state=\"due\"} ", "night_audit_receipts{state=\"answered\"} ",
+        "night_audit_receipts{state=\"unanswered\"} ", "night_audit_apple_requests_total{app=",
+        "night_audit_stage_duration_seconds{stage=\"recheck\"} ",
+        "night_audit_apple_latency_seconds_bucket{le=\"0.1\"} ",
+        "night_audit_apple_latency_seconds_bucket{le=\"+Inf\"} ", "night_audit_apple_latency_seconds_sum ",
+        "night_audit_apple_latency_seconds_count ",
       ] { #expect(text.contains("\n" + name), "\(name)") }
+
+      // The counts are those of what Apple was asked.
+      let replies = text.firstMatch(of: /night_audit_apple_latency_seconds_count (\d+)/).flatMap { Int($0.1) }
+      #expect(replies == (try shop.requests().count))
 
       // A night that fails is told as such.
       try await shop.execute("ALTER TABLE sales.deliveries RENAME TO gone")
@@ -78,6 +87,30 @@ import Testing
       "run", "--as-of", Rehearsal.asOf, environment: ["NIGHT_AUDIT_NOTIFY_PING_URL": "http://127.0.0.1:1/x"])
     #expect(result.status == 3, "\(result.errors)")
     #expect(result.errors.contains("notify.pingUrl was not reached"), "\(result.errors)")
+  }
+
+  /// A shop where nothing happens, so that its nights are complete and alike.
+  @Test(arguments: [("change", "1"), ("always", "3")])
+  func aNightWithoutNewsIsMailedToThoseWhoAskedForEveryNight(_ word: String, mails: String) async throws {
+    let shop = try await Rehearsal.sampleShop()
+    try await shop.execute("TRUNCATE sales.orders, sales.receipts, sales.deliveries")
+    let yaml =
+      try shop.configuration() + """
+
+          deliver: [finance, archive]
+        deliver:
+          finance: {url: "smtp://127.0.0.1:1", from: a@example.com, to: [b@example.com], attempts: 1}
+          archive: {command: [/bin/true]}
+        notify: {on: \(word)}
+        """
+    try yaml.write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+    for day in 20...22 { _ = try await shop.nightAudit("run", "--as-of", "2026-11-\(day)T03:00:00Z", "--accept") }
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.runs WHERE complete") == "3")
+    func count(_ target: String) async throws -> String {
+      try await shop.value("SELECT count(DISTINCT run_id) FROM night_audit.dispatches WHERE target = '\(target)'")
+    }
+    #expect(try await count("archive") == "3")
+    #expect(try await count("finance") == mails)
   }
 
   @Test(arguments: ["json", "logfmt"]) func everyLineOfTheLogNamesTheRun(_ format: String) async throws {

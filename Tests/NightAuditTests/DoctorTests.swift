@@ -30,7 +30,7 @@ struct DoctorTests {
     GRANT USAGE ON ALL SEQUENCES IN SCHEMA night_audit TO auditor;
     """
 
-  /// What the doctor says of the databases after `change`.
+  /// What the doctor says of the databases after `change`, and with `{database}` in the place of the database's name.
   private func diagnoses(_ change: String) async throws -> [Diagnosis] {
     let conninfo = try await PrivatePostgres.shared().createDatabase()
     try await withBlockingThread { scope in
@@ -56,6 +56,18 @@ struct DoctorTests {
     #expect(subjects.contains("delivery d1: 1 x gems.100 to user u1, for order 4711"))
     #expect(subjects.contains("receipt r1: no receipt that can be read of 13 bytes, for order 4711"))
     #expect(Set(subjects).count == subjects.count)
+  }
+
+  /// What was broken is named with its remedy, and nothing is said twice.
+  private func expect(_ breakage: Breakage, in found: [Diagnosis]) {
+    let texts = found.map { "\($0.subject): \($0.problem ?? $0.warning ?? "")" }
+    let match = found.first { diagnosis in
+      diagnosis.subject.hasPrefix(breakage.subject)
+        && (breakage.isProblem ? diagnosis.problem : diagnosis.warning)?
+          .replacing(/test_[0-9a-f]{32}/, with: "{database}").contains(breakage.remedy) == true
+    }
+    #expect(match != nil, "\(texts)")
+    #expect(Set(texts).count == texts.count, "\(texts)")
   }
 
   struct Breakage: Sendable, CustomTestStringConvertible {
@@ -178,6 +190,48 @@ struct DoctorTests {
           '1', true)
         """, subject: "last complete night 2026-01-01T00:00:00Z", remedy: "more than 26 hours ago", isProblem: false),
     Breakage(
+      change: "DROP INDEX night_audit.findings_open", subject: "night_audit.findings_open",
+      remedy: "run: CREATE INDEX findings_open ON night_audit.findings (finding_id) WHERE closed_at IS NULL",
+      isProblem: false),
+    Breakage(
+      change: """
+        CREATE TABLE public.apple (number bigint, buyer text); INSERT INTO public.apple
+          SELECT n, 'u' FROM generate_series(1, 10000) n; DROP TABLE sales.receipts;
+        CREATE VIEW sales.receipts AS SELECT number::text AS receipt_id, NULL::text AS order_id, buyer AS user_id,
+          'x'::text AS payload, NULL::text AS environment, 'verified'::text AS status, NULL::timestamptz AS checked_at,
+          now() AS received_at FROM public.apple WHERE buyer <> '';
+        GRANT SELECT ON sales.receipts TO auditor
+        """, subject: "sales.receipts.receipt_id",
+      remedy: "run: CREATE INDEX CONCURRENTLY ON public.\"apple\" (((number)::text))", isProblem: false),
+    Breakage(
+      change: """
+        INSERT INTO sales.receipts (receipt_id, user_id, payload, status, received_at)
+          SELECT 'r' || n, 'u', 'rubbish', 'unverified', now() FROM generate_series(2, 9) n
+        """, subject: "sales.receipts.payload (newest 9: 9 malformed)", remedy: "most are no receipts", isProblem: false
+    ),
+    Breakage(
+      change: "UPDATE sales.orders SET transaction_id = 'GPA.3374-2691-5912-99103'",
+      subject: "sales.orders.transaction_id",
+      remedy: "ids of Google Play", isProblem: false),
+    Breakage(
+      change: "UPDATE sales.orders SET amount = 4.999", subject: "sales.orders",
+      remedy: "more than the 2 decimals of USD"),
+    Breakage(
+      change: "UPDATE sales.deliveries SET delivered_at = 'infinity'", subject: "sales.deliveries",
+      remedy: "delivered_at"),
+    Breakage(
+      change: "ALTER ROLE auditor CREATEDB CREATEROLE", subject: "role auditor", remedy: "NOCREATEDB NOCREATEROLE",
+      isProblem: false),
+    Breakage(
+      change: "ALTER DATABASE {database} CONNECTION LIMIT 3", subject: "database.url",
+      remedy: "ALTER DATABASE {database} CONNECTION LIMIT -1"),
+    Breakage(
+      change: "REVOKE CONNECT ON DATABASE {database} FROM PUBLIC", subject: "database.url",
+      remedy: "check database.url or libpq's PG* variables"),
+    Breakage(
+      change: "REVOKE USAGE ON ALL SEQUENCES IN SCHEMA night_audit FROM auditor", subject: "night_audit.",
+      remedy: "the right USAGE is missing"),
+    Breakage(
       change: "ALTER ROLE auditor NOLOGIN", subject: "database.url",
       remedy: "check database.url or libpq's PG* variables"),
   ]
@@ -186,12 +240,7 @@ struct DoctorTests {
   func broken(_ breakage: Breakage) async throws {
     let found = try await diagnoses(breakage.change)
     try await sharedReset()
-    let texts = found.map { "\($0.subject): \($0.problem ?? $0.warning ?? "")" }
-    let match = found.first { diagnosis in
-      diagnosis.subject.hasPrefix(breakage.subject)
-        && (breakage.isProblem ? diagnosis.problem : diagnosis.warning)?.contains(breakage.remedy) == true
-    }
-    #expect(match != nil, "\(texts)")
+    expect(breakage, in: found)
   }
 
   @Test(
@@ -214,18 +263,31 @@ struct DoctorTests {
     #expect(found.contains { $0.problem?.contains("is a standby, which cannot be written") == true })
   }
 
-  @Test("a host where nobody starts nights, or nobody can send mail, is told")
-  func schedule() throws {
-    let root = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
-    defer { try? FileManager.default.removeItem(atPath: root) }
-    try FileManager.default.createDirectory(atPath: root + "/etc/cron.d", withIntermediateDirectories: true)
-    func examined() -> Diagnosis? { HostExamination(settings: Settings(), root: root).examine().first }
-    #expect(examined()?.warning?.contains("neither a cron entry nor a timer") == true)
-    try "#0 3 * * * root night-audit run\n".write(toFile: root + "/etc/crontab", atomically: false, encoding: .utf8)
-    #expect(examined()?.warning?.contains("neither a cron entry nor a timer") == true)
-    try "0 3 * * * root night-audit run\n".write(
-      toFile: root + "/etc/cron.d/night-audit", atomically: false, encoding: .utf8)
-    #expect(examined()?.warning?.contains("install an MTA") == true)
+  @Test("every index that the migrations leave is known, and no other")
+  func indexes() async throws {
+    let conninfo = try await PrivatePostgres.shared().createDatabase()
+    let present = try await withBlockingThread { scope in
+      let connection = try scope.connect(conninfo, applicationName: "tests")
+      _ = try Migrator.migrate(connection)
+      return try connection.execute(
+        """
+        SELECT c.relname::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+        WHERE c.relnamespace = 'night_audit'::regnamespace AND NOT c.relispartition
+          AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = c.oid)
+        """
+      ).map { try $0.text(0) }
+    }
+    #expect(SchemaIndex.all.map(\.name).sorted() == present.sorted())
+  }
+
+  @Test("a pool that takes sessions away is found out", .enabled(if: PrivatePooler.isInstalled))
+  func pooler() async throws {
+    let pooler = try await PrivatePooler.start(before: try await PrivatePostgres.shared(), mode: "transaction")
+    var settings = Settings()
+    settings.databaseURL = pooler.conninfo(database: "postgres")
+    let found = await Doctor(settings: settings).databases()
+    #expect(found.contains { $0.subject == "database.url" && $0.problem?.contains("pool_mode = session") == true })
+    #expect(found.compactMap(\.problem).count == 1, "\(found)")
   }
 
   /// Roles are the cluster's, not a database's.
@@ -233,7 +295,8 @@ struct DoctorTests {
     let conninfo = try await PrivatePostgres.shared().conninfo(database: "postgres")
     try await withBlockingThread { scope in
       try scope.connect(conninfo, applicationName: "tests").executeScript(
-        "ALTER ROLE auditor LOGIN NOSUPERUSER CONNECTION LIMIT -1; ALTER ROLE auditor RESET ALL")
+        "ALTER ROLE auditor LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE CONNECTION LIMIT -1; ALTER ROLE auditor RESET ALL"
+      )
     }
   }
 }

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import Reconciliation
 import SwiftASN1
 import X509
 
@@ -21,6 +22,29 @@ package struct TrustedRoots: Sendable {
 
   private static func hasEllipticCurve(_ certificate: Certificate) -> Bool {
     P384.Signing.PublicKey(certificate.publicKey) != nil || P256.Signing.PublicKey(certificate.publicKey) != nil
+  }
+
+  /// One of them, for people.
+  package struct Entry: Hashable, Sendable {
+    /// Its common name.
+    package var name: String
+    /// SHA-256 as 64 hexadecimal digits.
+    package var fingerprint: String
+    /// From then on nothing that leads to it is believed.
+    package var ends: Instant
+  }
+
+  /// What was installed, by name.
+  package var entries: [Entry] {
+    certificates.map { certificate in
+      var serializer = DER.Serializer()
+      try? serializer.serialize(certificate)
+      let names = certificate.subject.flatMap { $0 }.filter { $0.type == .RDNAttributeType.commonName }
+      return Entry(
+        name: names.first.map { String(describing: $0.value) } ?? "without a name",
+        fingerprint: TrustedRoots.fingerprint(serializer.serializedBytes),
+        ends: Instant(seconds: Int64(certificate.notValidAfter.timeIntervalSince1970)))
+    }.sorted { ($0.name, $0.fingerprint) < ($1.name, $1.fingerprint) }
   }
 
   /// Whether nothing can be judged.

@@ -36,6 +36,7 @@ package struct HTTPTransport: Sendable {
   private let proxies: ProxyRules
   private let timeout: Duration
   private let maximumBodyBytes: Int
+  private let latency: LatencyHistogram?
 
   /// - Parameters:
   ///   - timeout: for a whole exchange, from the wish to connect to the last byte of the body.
@@ -43,9 +44,10 @@ package struct HTTPTransport: Sendable {
   ///   - proxies: through which proxy an address is reached.
   ///   - inflates: whether bodies are decompressed as `Content-Encoding` says; if not they come as they were sent.
   ///   - maximumBodyBytes: the longest body that is read, after decompression.
+  ///   - latency: where it is counted how long replies take.
   package init(
     timeout: Span = .seconds(30), concurrency: Int = 256, proxies: ProxyRules = .ofThisProcess, inflates: Bool = true,
-    maximumBodyBytes: Int = HTTPTransport.maximumBodyBytes
+    maximumBodyBytes: Int = HTTPTransport.maximumBodyBytes, latency: LatencyHistogram? = nil
   ) {
     var configuration = HTTPClient.Configuration()
     configuration.redirectConfiguration = .disallow
@@ -69,6 +71,7 @@ package struct HTTPTransport: Sendable {
     self.clients = clients
     self.proxies = proxies
     self.maximumBodyBytes = maximumBodyBytes
+    self.latency = latency
     self.timeout = .microseconds(timeout.microseconds)
   }
 
@@ -103,10 +106,12 @@ package struct HTTPTransport: Sendable {
       guard case .unusable(let variable) = route else { return .failure(.unreachable("no way there")) }
       return .failure(.unreachable("\(variable) is no proxy's address, such as http://proxy.example.com:3128"))
     }
+    let began = ContinuousClock.now
     do {
       let response = try await client.execute(request, timeout: .hours(1))
       let body = try await response.body.collect(upTo: maximumBodyBytes)
       if Task.isCancelled { return nil }
+      latency?.record(.now - began)
       return .success(HTTPReply(status: Int(response.status.code), headers: response.headers, body: body))
     } catch {
       return Task.isCancelled ? nil : .failure(HTTPFailure(error))

@@ -82,45 +82,15 @@ extension NightRun {
   /// The settings with the key read; nil when there is nothing to compare with.
   package func tieOutSettings() throws -> TieOutSettings? {
     guard settings.isTieOutConfigured else { return nil }
-    let raw = settings.tieOut
+    let (raw, connect) = (settings.tieOut, settings.appStoreConnect)
     guard let zone = ReportZone(raw.timeZoneName) else {
       throw ConfigurationError(key: "tieOut.timeZone", problem: "\(raw.timeZoneName) is no time zone")
     }
     return TieOutSettings(
-      connect: try connectSettings(), folder: raw.folder, zone: zone,
+      connect: try connect.privateKeyFile.map { _ in try TieOutSettings.Connect(connect) }, folder: raw.folder,
+      zone: zone,
       trailingDays: min(raw.trailingDays, AskingPlan.longestWindow), keepRaw: raw.keepRaw, alertUnits: raw.alertUnits,
       apps: settings.apps.map { Scope.App(name: $0.name, bundleId: $0.bundleId, sku: $0.sku) },
       salesSchema: settings.salesSchema, timeout: settings.timeout)
-  }
-
-  private func connectSettings() throws -> TieOutSettings.Connect? {
-    let raw = settings.appStoreConnect
-    guard let file = raw.privateKeyFile else { return nil }
-    do throws(ConnectCredentialsError) {
-      // Told before the key is read: the other kind of key reads just as well.
-      try ConnectCredentialsError.check(keyFile: file)
-    } catch {
-      throw ConfigurationError(key: "appStoreConnect.privateKeyFile", problem: "\(error)")
-    }
-    let credentials = ConnectCredentials(
-      issuerId: raw.issuerId ?? "", keyId: raw.keyId ?? "",
-      privateKeyPEM: try SecretFile.read(file, key: "appStoreConnect.privateKeyFile"))
-    do throws(ConnectCredentialsError) { _ = try ConnectToken(credentials) } catch {
-      throw ConfigurationError(key: error.key, problem: "\(error)")
-    }
-    // The same vendor listed twice is one vendor: its reports must not be asked for twice.
-    return TieOutSettings.Connect(
-      credentials: credentials, vendors: Set(raw.vendorNumbers).sorted(), url: try EndpointURL(raw.url),
-      salesVersion: raw.salesVersion)
-  }
-}
-
-extension ConnectCredentialsError {
-  fileprivate var key: String {
-    switch self {
-    case .issuerIdMissing: "appStoreConnect.issuerId"
-    case .keyIdMissing: "appStoreConnect.keyId"
-    case .privateKeyUnreadable, .inAppPurchaseKey: "appStoreConnect.privateKeyFile"
-    }
   }
 }

@@ -1,3 +1,4 @@
+import AppStore
 import Asking
 import AuditStore
 import Foundation
@@ -24,10 +25,14 @@ struct NightWatch: Sendable {
     await ping?.send(.start, "Night audit of \(record.period.until) on \(record.host), run \(record.runId)\n")
   }
 
-  /// - Parameter stages: how long each took, in seconds.
-  func ended(_ outcome: NightOutcome, stages: [(String, Double)], session: PostgresSession) async {
+  /// - Parameters:
+  ///   - stages: how long each took, in seconds.
+  ///   - latency: how long Apple took to answer.
+  func ended(
+    _ outcome: NightOutcome, stages: [(String, Double)], latency: LatencyHistogram.Counts, session: PostgresSession
+  ) async {
     guard isWatched else { return }
-    await write(outcome.exitStatus.rawValue, outcome, stages: stages, session: session)
+    await write(outcome.exitStatus.rawValue, outcome, stages: stages, latency: latency, session: session)
     let event: Ping.Event =
       switch outcome.exitStatus {
       case .complete, .criticalFindings, .incomplete: .success
@@ -41,7 +46,7 @@ struct NightWatch: Sendable {
   func failed(_ error: any Error, status: Int32) async {
     // Neither a second run beside the night nor a slip on the command line is a night that failed.
     guard isWatched, status != ExitStatus.locked.rawValue, status != ExitStatus.usage.rawValue else { return }
-    await write(status, nil, stages: [], session: nil)
+    await write(status, nil, stages: [], latency: nil, session: nil)
     await ping?.send(
       .failure,
       "Night audit of \(record.period.until) on \(record.host): \(error)\nExit status: \(status), run \(record.runId)\n"
@@ -51,11 +56,20 @@ struct NightWatch: Sendable {
   // MARK: - Metrics
 
   private func write(
-    _ status: Int32, _ outcome: NightOutcome?, stages: [(String, Double)], session: PostgresSession?
+    _ status: Int32, _ outcome: NightOutcome?, stages: [(String, Double)], latency: LatencyHistogram.Counts?,
+    session: PostgresSession?
   ) async {
     guard let path = settings.metricsTextfile else { return }
     do {
-      try MetricsFile(await metrics(status, outcome, stages, session, path)).write(to: path)
+      var metrics = await metrics(status, outcome, stages, session, path)
+      if let latency {
+        metrics.append(
+          MetricsFile.Metric(
+            "night_audit_apple_latency_seconds", help: "How long Apple took to answer in the last night.",
+            buckets: zip(LatencyHistogram.bounds, latency.cumulative).map { (bound: $0, atMost: $1) },
+            count: latency.count, sum: latency.seconds))
+      }
+      try MetricsFile(metrics).write(to: path)
     } catch {
       logger.warning("metrics.textfile: \(error)")
     }

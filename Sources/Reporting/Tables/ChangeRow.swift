@@ -158,6 +158,9 @@ package struct ChangesSummary: Sendable {
   /// The first lines for people.
   package private(set) var first: [String] = []
 
+  /// Critical findings that are new, stand again or have closed.
+  package private(set) var criticals = 0
+
   /// In mails and on terminals.
   package static let shownLines = 10
 
@@ -167,6 +170,10 @@ package struct ChangesSummary: Sendable {
   /// Counts a change; they come in the order of ``ChangeRow/urgency``.
   package mutating func add(_ row: ChangeRow) {
     counts[row.change, default: 0] += 1
+    switch row.change {
+    case .new, .reopened, .closed: criticals += row.severity == .critical ? 1 : 0
+    case .status, .adjusted: break
+    }
     if first.count < ChangesSummary.shownLines { first.append(row.line) }
   }
 

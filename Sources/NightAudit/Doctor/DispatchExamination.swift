@@ -10,7 +10,7 @@ extension Doctor {
     var found: [Diagnosis] = []
     let protocols = await curlProtocols()
     for target in settings.deliver {
-      found += target.secretFiles.flatMap { keyFile($0.path, key: $0.key) }
+      found += target.secretFiles.flatMap { KeyFile(path: $0.path, key: $0.key).examine() }
       if let path = target.account?.caFile, !FileManager.default.isReadableFile(atPath: path) {
         found.append(
           Diagnosis(subject: "deliver.\(target.name).caFile \(path)", problem: "cannot be read; name a PEM file"))

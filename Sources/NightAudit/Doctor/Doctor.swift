@@ -5,6 +5,7 @@ import Foundation
 import Postgres
 import Publishing
 import Reconciliation
+import Reporting
 import Run
 import SalesStore
 
@@ -35,27 +36,38 @@ package struct Diagnosis: Sendable {
 package struct Doctor: Sendable {
   package let settings: Settings
 
-  package init(settings: Settings) { self.settings = settings }
+  /// Whether Apple is asked, too.
+  package let isOnline: Bool
+
+  package init(settings: Settings, isOnline: Bool = false) {
+    self.settings = settings
+    self.isOnline = isOnline
+  }
 
   /// Looks at everything. Never throws: what cannot be looked at is a problem.
   package func examine() async -> [Diagnosis] {
     var found = settings.warnings.map { Diagnosis(subject: "environment", problem: $0) }
-    found += keyFiles()
-    found += endpoints()
-    found.append(roots())
-    found.append(reportDirectory())
+    found += files()
     found += await dispatches()
     found += HostExamination(settings: settings).examine()
     found += await databases()
+    if isOnline { found += await OnlineExamination(settings: settings).examine() }
     return found
   }
 
   // MARK: - Files
 
+  /// What the configuration names on this machine.
+  func files() -> [Diagnosis] {
+    keyFiles() + endpoints() + roots() + TieOutExamination(settings: settings).examine() + [reportDirectory()]
+  }
+
   private func keyFiles() -> [Diagnosis] {
     settings.apps.flatMap { app -> [Diagnosis] in
       let files = [("sharedSecretFile", app.sharedSecretFile), ("privateKeyFile", app.privateKeyFile)]
-      var found = files.flatMap { field, path in path.map { keyFile($0, key: "app.\(app.name).\(field)") } ?? [] }
+      var found = files.flatMap { field, path in
+        path.map { KeyFile(path: $0, key: "app.\(app.name).\(field)").examine() } ?? []
+      }
       switch settings.effectiveChannel(of: app) {
       case .serverApi:
         do throws(ConfigurationError) {
@@ -79,23 +91,6 @@ package struct Doctor: Sendable {
     }
   }
 
-  func keyFile(_ path: String, key: String) -> [Diagnosis] {
-    let subject = "\(key) \(path)"
-    let attributes = try? FileManager.default.attributesOfItem(atPath: path)
-    let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue ?? 0
-    if attributes == nil || !FileManager.default.isReadableFile(atPath: path) {
-      return [
-        Diagnosis(
-          subject: subject, problem: "cannot be read; create it, owned by the user that runs night-audit, mode 0600")
-      ]
-    }
-    if (attributes?[.size] as? NSNumber)?.intValue == 0 {
-      return [Diagnosis(subject: subject, problem: "is empty; put the key into it")]
-    }
-    guard mode & 0o077 != 0 else { return [Diagnosis(subject: subject)] }
-    return [Diagnosis(subject: subject, warning: "can be read by others; run: chmod 600 \(path)")]
-  }
-
   private func endpoints() -> [Diagnosis] {
     let urls = [
       ("appstore.verifyReceiptUrl", settings.verifyReceiptURL),
@@ -112,16 +107,29 @@ package struct Doctor: Sendable {
     }
   }
 
-  private func roots() -> Diagnosis {
+  /// How long before a root's end people must see to another one.
+  private static let notice = Span.days(180)
+
+  func roots() -> [Diagnosis] {
     do throws(TrustedRootsError) {
-      _ = try TrustedRoots(directory: settings.rootCertificates, pinned: settings.pinRoots)
-      return Diagnosis(subject: "appstore.rootCertificates \(settings.rootCertificates)")
+      return try TrustedRoots(directory: settings.rootCertificates, pinned: settings.pinRoots).entries.map { root in
+        var diagnosis = Diagnosis(
+          subject: "root certificate \(root.name) (SHA-256 \(root.fingerprint.prefix(16))…, until \(root.ends.text))")
+        if root.ends < .now {
+          diagnosis.problem = "has ended: nothing that leads to it is believed; run: night-audit trust"
+        } else if root.ends < .now + Doctor.notice {
+          diagnosis.warning = "ends soon; a newer release knows Apple's next one, then run: night-audit trust"
+        }
+        return diagnosis
+      }
     } catch {
       if case .noRoots = error, settings.apps.allSatisfy({ settings.effectiveChannel(of: $0) == .verifyReceipt }) {
-        return Diagnosis(
-          subject: "appstore.rootCertificates (none: signed transactions stay unconfirmed; run: night-audit trust)")
+        return [
+          Diagnosis(
+            subject: "appstore.rootCertificates (none: signed transactions stay unconfirmed; run: night-audit trust)")
+        ]
       }
-      return Diagnosis(subject: "appstore.rootCertificates", problem: "\(error)")
+      return [Diagnosis(subject: "appstore.rootCertificates", problem: "\(error)")]
     }
   }
 
@@ -153,7 +161,7 @@ package struct Doctor: Sendable {
         + OwnSchemaExamination(settings: settings).examine(connection)
     }
     // The same server has said the same already.
-    if settings.salesURL == nil, found.contains(where: { $0.status == .databaseUnreachable }) { return found }
+    if settings.salesURL == nil, found.count == 1, found[0].problem != nil { return found }
     let place = settings.salesURL == nil ? "database.url" : "database.salesUrl"
     found += await Self.examining(place) { scope in
       let connection = try SalesStore.open(settings, scope, applicationName: "night-audit doctor")

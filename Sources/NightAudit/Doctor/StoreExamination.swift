@@ -26,7 +26,9 @@ struct StoreExamination {
           - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
         coalesce(s.ssl, false), inet_server_addr() IS NOT NULL AND NOT inet_server_addr() <<= '127.0.0.0/8'::inet
           AND inet_server_addr() <> '::1'::inet,
-        has_database_privilege(current_database(), 'TEMPORARY'), quote_ident(current_database()), clock_timestamp()
+        has_database_privilege(current_database(), 'TEMPORARY'), quote_ident(current_database()), clock_timestamp(),
+        r.rolcreatedb OR r.rolcreaterole OR r.rolreplication,
+        (SELECT datconnlimit::bigint FROM pg_database WHERE datname = current_database())
       FROM pg_roles r LEFT JOIN pg_stat_ssl s ON s.pid = pg_backend_pid() WHERE r.rolname = current_user
       """
     ).single()
@@ -46,6 +48,20 @@ struct StoreExamination {
     }
     if try row.bool(2) {
       warning("role \(role)", "is a superuser; a role that reads sales and writes night_audit alone is enough")
+    }
+    if try row.bool(11) {
+      warning(
+        "role \(role)",
+        "may create databases or roles, or replicate; run: ALTER ROLE \(role) NOCREATEDB NOCREATEROLE NOREPLICATION")
+    }
+    let ofDatabase = try row.int64(12)
+    if (0..<Self.connections).contains(ofDatabase) {
+      problem(
+        key,
+        """
+        the database takes \(ofDatabase) connections, a night needs \(Self.connections); run: \
+        ALTER DATABASE \(try row.text(9)) CONNECTION LIMIT -1
+        """)
     }
     let limit = try row.int64(3)
     if (0..<Self.connections).contains(limit) {
@@ -94,7 +110,12 @@ struct OwnSchemaExamination {
     }
     let missing = try rights(connection)
     if !missing.isEmpty { return missing }
-    return [Diagnosis(subject: "schema night_audit"), try lastNight(connection)]
+    let indexes = try SchemaIndex.missing(connection).map {
+      Diagnosis(
+        subject: "night_audit.\($0.name)",
+        warning: "is missing, and nights take long without this index; run: \($0.statement)")
+    }
+    return [Diagnosis(subject: "schema night_audit")] + indexes + [try lastNight(connection)]
   }
 
   /// A list of privileges asks for any of them, so each is asked for.

@@ -8,7 +8,7 @@ struct HostExamination {
   /// Where cron and systemd look, and what cron mails with; other places in tests.
   var root = ""
 
-  func examine() -> [Diagnosis] { [schedule(), disk()].compactMap(\.self) }
+  func examine() -> [Diagnosis] { [schedule(), disk(), metrics()].compactMap(\.self) }
 
   /// Whether something starts nights.
   private func schedule() -> Diagnosis {
@@ -48,6 +48,20 @@ struct HostExamination {
 
   private func list(_ directory: String) -> [String] {
     ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).sorted().map { "\(directory)/\($0)" }
+  }
+
+  /// Whether metrics can be written where node_exporter reads them.
+  private func metrics() -> Diagnosis? {
+    guard let path = settings.metricsTextfile else { return nil }
+    let directory = (path as NSString).deletingLastPathComponent
+    var diagnosis = Diagnosis(subject: "metrics.textfile \(path)")
+    if access(directory, W_OK | X_OK) != 0 {
+      diagnosis.warning = """
+        \(directory) is not there, or may not be written by this user; create it, writable by the user that runs \
+        night-audit, and name it to node_exporter as --collector.textfile.directory
+        """
+    }
+    return diagnosis
   }
 
   /// Whether the next report has room: it is written beside the last one before it appears.

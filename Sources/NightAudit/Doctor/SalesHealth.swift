@@ -19,10 +19,18 @@ struct SalesHealth {
     found += relation("deliveries") { try deliveries(connection, sales) }
     found += relation("receipts") { try receipts(connection, sales) }
     if found.allSatisfy({ $0.problem == nil }) {
+      found += try SalesIndexes(settings: settings, rows: try rows(connection)).examine(connection)
       found += try comparison(connection, sales)
       found += try samples(connection, sales)
     }
     return found
+  }
+
+  private func rows(_ connection: borrowing BlockingConnection) throws -> [String: Int] {
+    let schema = try PostgresIdentifier(settings.salesSchema).sql
+    return try ["orders", "receipts", "deliveries"].reduce(into: [:]) { counts, name in
+      counts[name] = Int(try connection.execute("SELECT count(*) FROM \(schema).\(name)").single().int64(0))
+    }
   }
 
   private func name(_ relation: String) -> String { "\(settings.salesSchema).\(relation)" }
@@ -61,6 +69,7 @@ struct SalesHealth {
   private func orders(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
     var tally = RowTally(name: name("orders"), noun: "orders")
     var cents = (looksLike: 0, of: 0)
+    var ofOtherStores = 0
     var reader = try connection.copyOut(try sales.orders)
     while try reader.advance() {
       let row = try sales.order(reader, asOf: .now)
@@ -68,6 +77,8 @@ struct SalesHealth {
       switch row {
       case .bad(let bad): defect = bad.defect
       case .valid(let order):
+        // Google Play's order ids.
+        if order.transactionId?.text.hasPrefix("GPA.") == true { ofOtherStores += 1 }
         if order.amount.currency.digits == 2, order.amount.minorUnits > 0 {
           cents.of += 1
           // 499.00 where 4.99 was meant.
@@ -83,6 +94,15 @@ struct SalesHealth {
         Diagnosis(
           subject: name("orders.amount"),
           warning: "looks like cents: most amounts are whole numbers such as 499; write amount / 100.0 in the view"))
+    }
+    if ofOtherStores > 0 {
+      found.append(
+        Diagnosis(
+          subject: name("orders.transaction_id"),
+          warning: """
+            \(ofOtherStores) orders name ids of Google Play (GPA.…), which Apple will never know; leave other stores' orders \
+            out of the view: WHERE store = 'apple'
+            """))
     }
     return found
   }

@@ -1,0 +1,174 @@
+import AppStore
+import Asking
+import Postgres
+import Reconciliation
+import Reporting
+import Run
+import SalesStore
+import TieOut
+
+/// What the doctor asks Apple: one harmless question for each credential, and what time it is there.
+struct OnlineExamination: Sendable {
+  let settings: Settings
+
+  /// No id that Apple has ever given; that Apple does not know it is the answer hoped for.
+  private static let nobody = "1"
+
+  func examine() async -> [Diagnosis] {
+    let transport = HTTPTransport(timeout: settings.timeout, concurrency: 1)
+    var found = await clock(transport)
+    // Who cannot be reached need not be asked.
+    if found.allSatisfy({ $0.problem == nil }) {
+      for app in settings.apps { found += await question(app, transport) }
+      found += await reports()
+    }
+    await transport.shutdown()
+    return found
+  }
+
+  // MARK: - Clock
+
+  /// Tokens and signatures are dated by this host's clock.
+  private func clock(_ transport: HTTPTransport) async -> [Diagnosis] {
+    let usesServerAPI = !settings.serverAPIApps.isEmpty
+    let url = usesServerAPI ? settings.productionURL : settings.verifyReceiptURL
+    guard (try? EndpointURL(url)) != nil else { return [] }
+    guard let result = try? await transport.date(at: url, userAgent: "night-audit/\(Version.current)") else {
+      return []
+    }
+    switch result {
+    case .failure(.unreachable(let reason)), .failure(.unreadable(let reason)):
+      return [
+        Diagnosis(
+          subject: "Apple at \(url)",
+          problem: """
+            was not reached: \(reason); check the way out of this host (firewall, HTTPS_PROXY, NO_PROXY) and \
+            \(usesServerAPI ? "appstore.productionUrl" : "appstore.verifyReceiptUrl")
+            """)
+      ]
+    case .success(nil): return [Diagnosis(subject: "Apple at \(url) (reached; it does not say what time it is)")]
+    case .success(let date?):
+      let difference = abs(Instant.now.seconds - date.seconds)
+      if difference * 1_000_000 <= settings.clockSkew.microseconds {
+        return [Diagnosis(subject: "Apple at \(url) (reached; clocks differ by \(difference) s)")]
+      }
+      return [
+        Diagnosis(
+          subject: "clock",
+          problem: """
+            this host and Apple differ by \(difference) s (there it is \(date.text)); set the clock by NTP (chronyc tracking)
+            """)
+      ]
+    }
+  }
+
+  // MARK: - Credentials
+
+  private func question(_ app: Settings.App, _ transport: HTTPTransport) async -> [Diagnosis] {
+    let subject = "app.\(app.name), asked of Apple"
+    do {
+      switch settings.effectiveChannel(of: app) {
+      case .serverApi:
+        let client = try AppleClients.serverAPI(
+          of: app, settings: settings, transport: transport, roots: .none, now: { .now })
+        switch try await client.transactionInfo(OnlineExamination.nobody).outcome {
+        case .fault(let fault): return [Diagnosis(subject: subject, problem: fault.message)]
+        case .unanswered(let silence): return [Diagnosis(subject: subject, problem: OnlineExamination.words(silence))]
+        case .found, .notFound, .malformedId, .accountGone:
+          return [Diagnosis(subject: "\(subject) (key, issuer and bundle are accepted)")]
+        }
+      case .auto, .verifyReceipt:
+        guard let payload = await newestReceipt(bundleId: app.bundleId) else {
+          return [
+            Diagnosis(
+              subject: "\(subject) (the shared secret cannot be tried: there is no app receipt in the shop's table yet)"
+            )
+          ]
+        }
+        let client = try AppleClients.verifyReceipt(
+          of: app, settings: settings, transport: transport, now: { .now })
+        let secret = try app.sharedSecretFile.map {
+          try SecretFile.read($0, key: "app.\(app.name).sharedSecretFile")
+        }
+        switch try await client.verify(payload: payload, sharedSecret: secret).outcome {
+        case .fault(let fault): return [Diagnosis(subject: subject, problem: fault.message)]
+        case .unanswered(let silence): return [Diagnosis(subject: subject, problem: OnlineExamination.words(silence))]
+        case .verified, .rejected, .accountGone, .review:
+          return [Diagnosis(subject: "\(subject) (the newest app receipt, and the shared secret with it, is accepted)")]
+        }
+      }
+    } catch is ConfigurationError {
+      // What is wrong with a key is found, and told, without asking anybody.
+      return []
+    } catch {
+      return [Diagnosis(subject: subject, problem: "\(error)")]
+    }
+  }
+
+  private static func words(_ silence: Silence) -> String {
+    "Apple did not answer (\(silence.reason), \(silence.detail)); try again, and look at Apple's system status page"
+  }
+
+  /// The newest receipt that Apple can be asked about; nil without one, or without the shop's table.
+  private func newestReceipt(bundleId: String) async -> String? {
+    let settings = settings
+    return try? await withBlockingThread { scope in
+      let connection = try SalesStore.open(settings, scope, applicationName: "night-audit doctor")
+      let schema = try PostgresIdentifier(settings.salesSchema).sql
+      var reader = try connection.copyOut(
+        """
+        SELECT r.payload::text FROM \(schema).receipts r
+        LEFT JOIN \(schema).orders o ON o.order_id::text = r.order_id::text
+        WHERE octet_length(r.payload::text) BETWEEN 100 AND 1000000 AND r.status::text = 'verified'
+          AND coalesce(o.bundle_id::text, \(try PostgresLiteral.text(bundleId))) = \(try PostgresLiteral.text(bundleId))
+        ORDER BY r.received_at DESC NULLS LAST LIMIT 50
+        """)
+      while try reader.advance() {
+        guard try reader.isText(0) else { continue }
+        let text = try reader.text(0)
+        if ReceivedPayload(text).kind == .app { return text }
+      }
+      return nil
+    }
+  }
+
+  // MARK: - Reports
+
+  /// Each vendor number with the App Store Connect key: yesterday's report of sales, whether there is one or not.
+  private func reports() async -> [Diagnosis] {
+    guard settings.appStoreConnect.privateKeyFile != nil,
+      let connect = try? TieOutSettings.Connect(settings.appStoreConnect)
+    else { return [] }
+    let transport = HTTPTransport(timeout: settings.timeout, concurrency: 1, inflates: false)
+    var found: [Diagnosis] = []
+    for vendor in connect.vendors {
+      let subject = "appStoreConnect, vendor \(vendor), asked of Apple"
+      do {
+        let client = try ConnectClient(
+          transport: transport, url: connect.url, credentials: connect.credentials, version: Version.current,
+          now: { .now }
+        ) { _ in }
+        let day = Period.dayBefore(.now - .days(1), in: settings.timeZone).until
+        let answer = try await client.download(
+          ConnectQuery(
+            vendor: vendor, kind: .sales(frequency: "DAILY", version: connect.salesVersion), reportDate: day))
+        switch answer.outcome {
+        case .file, .noSales, .notYet, .gone:
+          found.append(Diagnosis(subject: "\(subject) (key, role and vendor number are accepted)"))
+        case .otherVersion(let version):
+          found.append(
+            Diagnosis(
+              subject: "appStoreConnect.salesVersion",
+              warning: "Apple demands \(version ?? "another") instead of \(connect.salesVersion)"))
+        case .refused(let refusal): found.append(Diagnosis(subject: subject, problem: "\(refusal)"))
+        case .unanswered(let silence):
+          found.append(Diagnosis(subject: subject, warning: OnlineExamination.words(silence)))
+        }
+      } catch {
+        found.append(Diagnosis(subject: subject, problem: "\(error)"))
+      }
+    }
+    await transport.shutdown()
+    return found
+  }
+}

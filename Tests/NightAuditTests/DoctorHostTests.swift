@@ -1,0 +1,229 @@
+import AppStore
+import Crypto
+import Foundation
+import Testing
+
+@testable import NightAudit
+@testable import Run
+
+/// Each thing of the configuration and of the machine that can be broken, broken in turn. No database is asked.
+@Suite struct DoctorHostTests {
+  /// A machine on which a night would work, as far as files go.
+  fileprivate final class Machine {
+    let root = FileManager.default.temporaryDirectory.appendingPathComponent("doctor-\(UUID().uuidString)").path
+    var settings = Settings()
+
+    init() throws {
+      settings.databaseURL = "host=/nonexistent"
+      settings.apps = [
+        Settings.App(
+          name: "game", bundleId: "com.example.game", issuerId: "57246542-96fe-1a63-e053-0824d011072a",
+          keyId: "2X9R4HXF34", privateKeyFile: root + "/game.p8", sharedSecretFile: root + "/secret")
+      ]
+      settings.rootCertificates = root + "/roots"
+      settings.pinRoots = false
+      settings.reportDirectory = root + "/reports"
+      settings.metricsTextfile = root + "/metrics/night_audit.prom"
+      settings.tieOut.folder = root + "/apple"
+      settings.appStoreConnect.issuerId = "57246542-96fe-1a63-e053-0824d011072a"
+      settings.appStoreConnect.keyId = "CONNECT"
+      settings.appStoreConnect.privateKeyFile = root + "/AuthKey_CONNECT.p8"
+      settings.appStoreConnect.vendorNumbers = ["80012345"]
+      settings.deliver = [DispatchTarget(name: "archive", means: .command(["/bin/true"]))]
+      for folder in ["etc/cron.d", "usr/sbin", "roots", "reports/2026-11-19", "metrics", "apple"] {
+        try FileManager.default.createDirectory(atPath: "\(root)/\(folder)", withIntermediateDirectories: true)
+      }
+      try write("0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o644)
+      try write("", "usr/sbin/sendmail", 0o755)
+      let key = P256.Signing.PrivateKey().pemRepresentation
+      for file in ["game.p8", "AuthKey_CONNECT.p8"] { try write(key, file, 0o600) }
+      try write("0123456789abcdef", "secret", 0o600)
+      try certificate("roots/root.pem", days: 3_000)
+      try link("2026-11-19", "reports/latest")
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: root) }
+
+    func write(_ text: String, _ file: String, _ mode: Int) throws {
+      try text.write(toFile: "\(root)/\(file)", atomically: false, encoding: .utf8)
+      try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: "\(root)/\(file)")
+    }
+
+    func link(_ target: String, _ file: String) throws {
+      try FileManager.default.createSymbolicLink(atPath: "\(root)/\(file)", withDestinationPath: target)
+    }
+
+    func remove(_ file: String) throws { try FileManager.default.removeItem(atPath: "\(root)/\(file)") }
+
+    /// A root certificate of nobody's.
+    func certificate(_ file: String, days: Int) throws {
+      let openssl = Process()
+      openssl.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
+      openssl.arguments = [
+        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-384", "-nodes", "-keyout", "/dev/null",
+        "-subj", "/CN=Test Root", "-days", String(days), "-out", "\(root)/\(file)",
+      ]
+      openssl.standardError = FileHandle.nullDevice
+      try openssl.run()
+      openssl.waitUntilExit()
+    }
+
+    /// What the doctor says, the database apart, which is not there.
+    func examine() async -> [Diagnosis] {
+      let doctor = Doctor(settings: settings)
+      return await doctor.files() + doctor.dispatches() + HostExamination(settings: settings, root: root).examine()
+    }
+  }
+
+  @Test("a machine that is as it should be has nothing to mend")
+  func sound() async throws {
+    let found = try await Machine().examine()
+    #expect(found.filter { !$0.isFine }.map { "\($0)" } == [])
+    let subjects = found.map(\.subject)
+    #expect(Set(subjects).count == subjects.count)
+    #expect(subjects.contains { $0.hasPrefix("root certificate Test Root (SHA-256 ") }, "\(subjects)")
+  }
+
+  /// A root of nobody's that ended in 2020; openssl makes none of the past.
+  private static let ended = """
+    -----BEGIN CERTIFICATE-----
+    MIIBSDCB76ADAgECAgEBMAoGCCqGSM49BAMCMBQxEjAQBgNVBAMMCVRlc3QgUm9v
+    dDAeFw0wMDAxMDEwMDAwMDBaFw0yMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMMCVRl
+    c3QgUm9vdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABBHenIlX9A0y0KybLFsY
+    BYYeb4O7vcd/nG8XyfHJrkKTlkX8bDkizwUtCVUlG7mhqkAW4TOYONeNaoJf/RHq
+    xXmjMjAwMA8GA1UdEwEB/wQFMAMBAf8wHQYDVR0OBBYEFNwyzb7tvTfYQ/B2Zkzd
+    83aSDWR8MAoGCCqGSM49BAMCA0gAMEUCIQDc9Q43mjpTcG+qO3ZxaGgt1gYa3izO
+    oE+BiJ2nASy5jAIgbITXZeiginmcyqyfaUuhlxjQHR8noZaPV//RWpCFv6I=
+    -----END CERTIFICATE-----
+    """
+
+  struct Breakage: Sendable, CustomTestStringConvertible {
+    var what: String
+    var subject: String
+    var remedy: String
+    var isProblem = true
+    private var change: @Sendable (Machine) throws -> Void
+
+    fileprivate init(
+      _ what: String, _ subject: String, _ remedy: String, isProblem: Bool = true,
+      _ change: @escaping @Sendable (Machine) throws -> Void
+    ) {
+      self.what = what
+      self.subject = subject
+      self.remedy = remedy
+      self.isProblem = isProblem
+      self.change = change
+    }
+
+    fileprivate func make(on machine: Machine) throws { try change(machine) }
+
+    var testDescription: String { what }
+  }
+
+  static let breakages = [
+    Breakage("no key", "app.game.privateKeyFile", "create it") { try $0.remove("game.p8") },
+    Breakage("an empty key", "app.game.privateKeyFile", "put the key into it") { try $0.write("", "game.p8", 0o600) },
+    Breakage("a key that all can read", "app.game.privateKeyFile", "chmod 600", isProblem: false) {
+      try $0.write(P256.Signing.PrivateKey().pemRepresentation, "game.p8", 0o644)
+    },
+    Breakage("a key that is none", "app.game.privateKeyFile", "P-256") { try $0.write("key", "game.p8", 0o600) },
+    Breakage("a key without its id", "app.game.keyId", "App Store Connect") { $0.settings.apps[0].keyId = nil },
+    Breakage("a key without its issuer", "app.game.issuerId", "App Store Connect") {
+      $0.settings.apps[0].issuerId = nil
+    },
+    Breakage("a secret that is not there", "app.game.sharedSecretFile", "create it") { try $0.remove("secret") },
+    Breakage("a URL that shows secrets", "appstore.productionUrl", "use https") {
+      $0.settings.productionURL = "http://api.storekit.apple.com"
+    },
+    Breakage("no root certificates", "appstore.rootCertificates", "night-audit trust") {
+      try $0.remove("roots/root.pem")
+    },
+    Breakage("another's root certificate", "appstore.rootCertificates", "its SHA-256 is") {
+      $0.settings.pinRoots = true
+    },
+    Breakage("something that is no certificate", "appstore.rootCertificates", "run `night-audit trust`") {
+      try $0.write("hello", "roots/x.pem", 0o644)
+    },
+    Breakage("a root that has ended", "root certificate Test Root", "has ended") {
+      try $0.write(ended, "roots/root.pem", 0o644)
+    },
+    Breakage("a root that ends soon", "root certificate Test Root", "ends soon", isProblem: false) {
+      try $0.certificate("roots/root.pem", days: 30)
+    },
+    Breakage("a file where reports go", "report.directory", "check the path") {
+      try $0.remove("reports")
+      try $0.write("x", "reports", 0o644)
+    },
+    Breakage("a disk that is too small for the next report", "disk of report.directory", "make room") {
+      let file = try FileHandle(
+        forWritingTo: {
+          _ = FileManager.default.createFile(atPath: $0, contents: nil)
+          return URL(fileURLWithPath: $0)
+        }($0.root + "/reports/2026-11-19/orders.csv"))
+      // With holes, which take no room.
+      try file.truncate(atOffset: 1 << 42)
+      try file.close()
+    },
+    Breakage("nobody starts nights", "schedule", "see cron/", isProblem: false) {
+      try $0.write("#0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o644)
+    },
+    Breakage("nobody can send cron's mail", "schedule (cron)", "install an MTA", isProblem: false) {
+      try $0.remove("usr/sbin/sendmail")
+    },
+    Breakage("a program of report.deliver that is not there", "deliver.archive", "cannot be run") {
+      $0.settings.deliver = [DispatchTarget(name: "archive", means: .command(["/nonexistent/send"]))]
+    },
+    Breakage("a way that curl does not know", "deliver.finance", "install one that does") {
+      let account = DispatchTarget.Account(url: "pigeon://example.com")
+      $0.settings.deliver = [
+        DispatchTarget(name: "finance", means: .upload(DispatchTarget.Upload(account: account, kind: .https)))
+      ]
+    },
+    Breakage("a password of report.deliver that is not there", "deliver.finance.passwordFile", "create it") {
+      let account = DispatchTarget.Account(
+        url: "smtps://example.com", user: "x", passwordFile: $0.root + "/nothing")
+      $0.settings.deliver = [
+        DispatchTarget(
+          name: "finance", means: .mail(DispatchTarget.Mail(account: account, from: "a@example.com", to: ["b@c.de"])))
+      ]
+    },
+    Breakage("no place for metrics", "metrics.textfile", "create it", isProblem: false) { try $0.remove("metrics") },
+    Breakage("no folder of the tie-out", "tieOut.folder", "create it") { try $0.remove("apple") },
+    Breakage("no App Store Connect key", "appStoreConnect.privateKeyFile", "create it") {
+      try $0.remove("AuthKey_CONNECT.p8")
+    },
+    Breakage("a key of the other kind", "appStoreConnect.privateKeyFile", "make a team key") {
+      try $0.write(P256.Signing.PrivateKey().pemRepresentation, "SubscriptionKey_X.p8", 0o600)
+      $0.settings.appStoreConnect.privateKeyFile = $0.root + "/SubscriptionKey_X.p8"
+    },
+    Breakage("a team key without its issuer", "appStoreConnect.issuerId", "above the list of team keys") {
+      $0.settings.appStoreConnect.issuerId = nil
+    },
+  ]
+
+  @Test("what is broken is found and comes with its remedy, and costs no other line", arguments: breakages)
+  func broken(_ breakage: Breakage) async throws {
+    let machine = try Machine()
+    try breakage.make(on: machine)
+    let odd = await machine.examine().filter { !$0.isFine }
+    let texts = odd.map { "\($0.subject): \($0.problem ?? $0.warning ?? "")" }
+    #expect(
+      odd.contains { diagnosis in
+        diagnosis.subject.hasPrefix(breakage.subject)
+          && (breakage.isProblem ? diagnosis.problem : diagnosis.warning)?.contains(breakage.remedy) == true
+      }, "\(texts)")
+    // Each once: what follows from another thing is not told beside it.
+    #expect(odd.count == 1, "\(texts)")
+  }
+
+  @Test("a timer is as good as a cron entry")
+  func timer() throws {
+    let machine = try Machine()
+    try machine.remove("etc/cron.d/night-audit")
+    try FileManager.default.createDirectory(
+      atPath: machine.root + "/etc/systemd/system", withIntermediateDirectories: true)
+    try machine.write("", "etc/systemd/system/night-audit.timer", 0o644)
+    let found = HostExamination(settings: machine.settings, root: machine.root).examine()
+    #expect(found.first?.subject == "schedule (night-audit.timer)")
+  }
+}
