@@ -9,7 +9,7 @@ package struct BaseNight: Hashable, Sendable {
 
   /// The night before an as-of; of nights, the one before the business day.
   ///
-  /// - Parameter day: the last day of the report.
+  /// - Parameter day: the first day of the report: a longer period is compared with what was open before it began.
   package static func before(
     _ asOf: Instant, day: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> BaseNight? {

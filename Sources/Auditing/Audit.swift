@@ -140,14 +140,14 @@ package struct Audit {
     // What is kept of a run is written on a connection of its own and committed just before the report appears.
     let ledger = try record.map { _ in try connect(scope, settings.databaseURL) }
     try beginSaving(ledger)
-    let base = try BaseNight.before(plan.asOf, day: plan.period.until, on: connections.own)
-    let changes = NightChanges(base: base)
+    let base = try BaseNight.before(plan.asOf, day: plan.period.since, on: connections.own)
+    let changes = NightChanges(base: base, plan: plan, temporaryDirectory: collector.temporaryDirectory)
     let findings = try reportFindings(collector, changes, connections.own, ledger)
     try collector.nights.compare(
-      with: base, asOf: plan.asOf, createdBefore: plan.period.start, wanted: changes.closedOrders,
-      zone: settings.timeZone, on: connections.own
-    ) { changes.add($0) }
-    try changes.explainClosed(collector.nights.standing, plan: plan, on: connections.own)
+      with: base, asOf: plan.asOf, createdBefore: plan.period.start, zone: settings.timeZone,
+      on: connections.own, each: changes.meet
+    ) { try changes.add($0) }
+    try changes.explainClosed(on: connections.own)
     let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: connections.own)
     let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(connections.own)
     let (adjustments, days) = try adjustments(collector, connections.own)
@@ -164,7 +164,7 @@ package struct Audit {
     totals.ofSales = collector.control
     var summary = summary(collector, findings: findings, history: history, unswept: unswept)
     summary.adjustments = adjustments
-    summary.days = days
+    summary.dayLines = days
     summary.changes = try changes.write(to: collector)
     summary.tieOut = supplement?.facts
     let status = exitStatus(summary, isHeld: !causes.isEmpty)
@@ -244,7 +244,7 @@ package struct Audit {
       ).single().int64(0)
     }
     var options = ReportOptions(
-      directory: folder.staging, date: plan.period.until, formats: settings.formats, timeZone: settings.timeZone,
+      directory: folder.staging, period: plan.period.reported, formats: settings.formats, timeZone: settings.timeZone,
       asOf: plan.asOf, apps: settings.apps.map { "\($0.name) (\($0.bundleId))" }, ordersInPeriod: Int(orders),
       receiptsInScope: Int(receipts), workbookOrders: settings.workbookOrders)
     options.hasTieOut = supplement != nil
@@ -422,4 +422,9 @@ extension Reasoning {
   var sentences: [String] {
     steps.map { "\($0.rule.question) \($0.verdict == nil ? "No" : "Yes"): \($0.because)" } + [disposition]
   }
+}
+
+extension Period {
+  /// As the report knows it.
+  fileprivate var reported: ReportPeriod { ReportPeriod(since: since, until: until, start: start, end: end) }
 }

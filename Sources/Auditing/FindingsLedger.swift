@@ -24,6 +24,9 @@ struct FindingsLedger {
     var statusBefore: String?
     /// The same of the money.
     var atStake: Money?
+    /// Whether a night between that one and tonight had it open, and with how much at stake.
+    var wasOpenBetween: Bool
+    var atStakeBetween: Money?
     /// Whether it was known to that night, be it open or closed.
     var isOlder: Bool
   }
@@ -54,14 +57,21 @@ struct FindingsLedger {
     let selection = plan.selection
     let base = changes.base?.asOf
     let instant = base?.sqlText ?? "'-infinity'::timestamptz"
+    // Between two nights in a row there is none; a longer period has seen more than its two ends.
+    let isRange = plan.period.since != plan.period.until
     var known = try OrderedStream(
       connection.copyOut(
         """
         SELECT f.finding_id, f.first_seen, f.closed_at, f.status, f.owner, f.remark, f.order_id, f.user_id, f.product_id,
-          f.bundle_id, f.due::text, f.kind, f.severity, n.is_open, n.status, n.currency, n.at_stake
+          f.bundle_id, f.due::text, f.kind, f.severity, n.is_open, n.status, n.currency, n.at_stake,
+          p.finding_id IS NOT NULL, p.currency, p.at_stake
         FROM night_audit.findings f LEFT JOIN LATERAL (
           SELECT b.is_open, b.status, b.currency, b.at_stake FROM night_audit.finding_nights b
           WHERE b.finding_id = f.finding_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) n ON true
+        LEFT JOIN LATERAL (
+          SELECT b.finding_id, b.currency, b.at_stake FROM night_audit.finding_nights b
+          WHERE \(isRange) AND b.finding_id = f.finding_id AND b.is_open AND b.as_of > \(instant)
+            AND b.as_of < \(asOf.sqlText) ORDER BY b.as_of DESC LIMIT 1) p ON true
         ORDER BY f.finding_id
         """)
     ) { try FindingsLedger.known($0, asOf: asOf, base: base, selection: selection) }
@@ -73,7 +83,7 @@ struct FindingsLedger {
       let findingId = Finding.id(ofDigest: record.key)
       let id = Identifier(findingId)
       while let next = known.nextKey, next < id, let head = try known.next() {
-        count(gone: head, &summary)
+        try count(gone: head, &summary)
       }
       var reader = RecordReader(record.content)
       let finding = try Finding(from: &reader)
@@ -86,38 +96,46 @@ struct FindingsLedger {
         reported.remark = head.remark
         reported.due = head.due
         summary.count(finding, openBefore: head.wasOpen, atStakeBefore: head.atStake)
-        note(reported, head)
+        try note(reported, head)
       } else {
         reported.owner = owners.owner(of: finding)
         summary.count(finding, openBefore: false, atStakeBefore: nil)
-        changes.add(ChangeRow(.new, finding: finding, findingId: findingId, before: nil, after: "open"))
+        try changes.add(ChangeRow(.new, finding: finding, findingId: findingId, before: nil, after: "open"))
       }
       summary.add(reported, asOf: asOf)
       try each(reported)
     }
-    while let head = try known.next() { count(gone: head, &summary) }
+    while let head = try known.next() { try count(gone: head, &summary) }
     return summary
   }
 
   /// What became of a finding that was met before.
-  private func note(_ reported: ReportedFinding, _ known: Known) {
+  private func note(_ reported: ReportedFinding, _ known: Known) throws {
     let (finding, id) = (reported.finding, reported.findingId)
     if !known.wasOpen {
-      changes.add(
+      try changes.add(
         known.isOlder
           ? ChangeRow(.reopened, finding: finding, findingId: id, before: "closed", after: "open")
           : ChangeRow(.new, finding: finding, findingId: id, before: nil, after: "open"))
     } else if let before = known.statusBefore, before != reported.status {
-      changes.add(ChangeRow(.status, finding: finding, findingId: id, before: before, after: reported.status))
+      try changes.add(ChangeRow(.status, finding: finding, findingId: id, before: before, after: reported.status))
     }
   }
 
-  private func count(gone known: Known, _ summary: inout FindingsSummary) {
-    guard known.wasOpen, known.isListed else { return }
+  private func count(gone known: Known, _ summary: inout FindingsSummary) throws {
+    guard known.isListed else { return }
+    guard known.wasOpen else {
+      if known.wasOpenBetween {
+        var finding = known.finding
+        finding.atStake = known.atStakeBetween
+        summary.count(passing: finding)
+      }
+      return
+    }
     summary.count(closed: known.atStake)
     var finding = known.finding
     finding.atStake = known.atStake
-    changes.add(
+    try changes.add(
       ChangeRow(
         .closed, finding: finding, findingId: known.id.text, before: known.statusBefore ?? "open", after: "closed"))
   }
@@ -135,18 +153,22 @@ struct FindingsLedger {
       kind: FindingKind(rawValue: try row.text(11)) ?? .badRow, subject: .order(orderId ?? ""), reason: "")
     finding.severity = Severity(rawValue: try row.text(12)) ?? finding.severity
     (finding.orderId, finding.userId, finding.productId) = (orderId, userId, productId)
-    let currency = try row.optionalText(15).flatMap { Currency(code: $0) }
-    let atStake = try row.optionalNumeric(16)
     // A finding that was closed and stands again starts over with people as well.
     let isReopened = closedAt.map { $0 < asOf } ?? false
     return Known(
       id: try row.id(0), firstSeen: firstSeen, wasOpen: try row.optionalBool(13) ?? false, isListed: isListed,
       status: isReopened ? "open" : try row.text(3), owner: try row.optionalText(4), remark: try row.optionalText(5),
       due: try row.optionalText(10), finding: finding, statusBefore: try row.optionalText(14),
-      atStake: currency.flatMap { currency in
-        atStake.flatMap { try? $0.scaledInt64(decimals: Int(currency.digits)) }
-          .map { Money(minorUnits: $0, currency: currency) }
-      }, isOlder: base.map { firstSeen <= $0 } ?? false)
+      atStake: try money(row, 15), wasOpenBetween: try row.bool(17), atStakeBetween: try money(row, 18),
+      isOlder: base.map { firstSeen <= $0 } ?? false)
+  }
+
+  /// - Parameter column: of the currency; the amount is in the next one.
+  private static func money(_ row: borrowing CopyReader, _ column: Int) throws(PostgresError) -> Money? {
+    guard let currency = try row.optionalText(column).flatMap({ Currency(code: $0) }),
+      let units = try row.optionalNumeric(column + 1).flatMap({ try? $0.scaledInt64(decimals: Int(currency.digits)) })
+    else { return nil }
+    return Money(minorUnits: units, currency: currency)
   }
 
   // MARK: - Writing back

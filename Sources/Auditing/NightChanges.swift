@@ -4,79 +4,159 @@ import Postgres
 import Reconciliation
 import Reporting
 import Run
+import Streams
 
 /// Gathers what is different from the night that tonight is compared with.
 ///
-/// Memory grows with what changed. Used by one thread at a time; not `Sendable`.
+/// Memory does not grow with what changed: rows wait in temporary files. Used by one thread at a time; not `Sendable`.
 final class NightChanges {
   /// nil: nothing to compare with, and so nothing has changed.
   let base: BaseNight?
-  private var rows: [ChangeRow] = []
-  /// Findings that are gone; why is looked for at the end.
-  private var closed: [ChangeRow] = []
+  private let plan: AuditPlan
+  private let directory: String
+  /// In the order of the file.
+  private let rows: SpillSorter
+  /// Findings that are gone, by order; those without one first.
+  private let closed: SpillSorter
+  /// The next of them that waits for its order.
+  private var waiting: ChangeRow?
+  /// The same with what their orders say, as people read.
+  private let closedByUrgency: SpillSorter
+  private var record = RecordBytes()
 
-  init(base: BaseNight?) { self.base = base }
-
-  /// Notes a change; what has closed waits for its reason.
-  func add(_ row: ChangeRow) {
-    guard base != nil else { return }
-    if row.change == .closed { closed.append(row) } else { rows.append(row) }
+  /// - Parameter temporaryDirectory: where rows wait.
+  init(base: BaseNight?, plan: AuditPlan, temporaryDirectory: String) {
+    self.base = base
+    self.plan = plan
+    directory = temporaryDirectory
+    rows = SpillSorter(directory: temporaryDirectory, budget: NightChanges.budget)
+    closed = SpillSorter(directory: temporaryDirectory, budget: NightChanges.budget)
+    closedByUrgency = SpillSorter(directory: temporaryDirectory, budget: NightChanges.budget)
   }
 
-  /// Orders of findings that have closed.
-  var closedOrders: Set<Identifier> { Set(closed.compactMap(\.orderId)) }
+  /// Bytes that each of the sorters keeps in memory.
+  private static let budget = 1 << 20
+
+  /// Notes a change; what has closed waits for its reason.
+  func add(_ row: ChangeRow) throws {
+    guard base != nil else { return }
+    if row.change == .closed {
+      try put(row, key: row.orderId?.bytes ?? [], in: closed)
+    } else {
+      try put(row, key: row.sortingKey, in: rows)
+    }
+  }
+
+  private func put(_ row: ChangeRow, key: [UInt8], in sorter: SpillSorter) throws {
+    record.clear()
+    row.write(to: &record)
+    try sorter.add(key: key, content: record.bytes)
+  }
+
+  private static func next(_ sorter: SpillSorter) throws -> ChangeRow? {
+    guard let found = try sorter.next() else { return nil }
+    var reader = RecordReader(found.content)
+    return try ChangeRow(from: &reader)
+  }
+
+  // MARK: - Why findings have closed
+
+  /// Takes an order of tonight, in ascending order of ids, after everything that has closed was added.
+  func meet(_ orderId: Identifier, _ standing: OrderNights.Standing) throws {
+    while let row = try waiting ?? NightChanges.next(closed) {
+      waiting = nil
+      if let own = row.orderId, own > orderId {
+        waiting = row
+        return
+      }
+      try explain(row, row.orderId == orderId ? standing : nil)
+    }
+  }
+
+  private func explain(_ row: ChangeRow, _ standing: OrderNights.Standing?) throws {
+    var row = row
+    row.because = because(row, standing)
+    try put(row, key: row.urgency, in: closedByUrgency)
+  }
+
+  private func because(_ row: ChangeRow, _ order: OrderNights.Standing?) -> String {
+    if let order {
+      return "the order is \(order.disposition.rawValue.replacing("_", with: " ")) now: \(order.because)"
+    }
+    if row.orderId != nil {
+      return
+        "the order is not audited any more: it is older than the lookback of "
+        + "\((plan.asOf - plan.rules.lookbackStart).words), or gone from the shop's tables"
+    }
+    return "what it stood on is no longer so, or older than the lookback"
+  }
 
   /// Beyond so many, what arrived about each is not looked for.
   private static let explained = 2_000
 
-  /// Says why findings have closed.
-  ///
-  /// - Parameter standing: the orders of `closedOrders` that are audited, as tonight has them.
-  func explainClosed(
-    _ standing: [Identifier: OrderNights.Standing], plan: AuditPlan, on connection: borrowing BlockingConnection
-  ) throws {
-    guard let base, !closed.isEmpty else { return }
-    closed.sort { $0.urgency.lexicographicallyPrecedes($1.urgency) }
-    let ids = closed.prefix(Self.explained).compactMap(\.findingId)
+  /// Says why findings have closed, after the last order.
+  func explainClosed(on connection: borrowing BlockingConnection) throws {
+    guard let base else { return }
+    while let row = try waiting ?? NightChanges.next(closed) {
+      waiting = nil
+      try explain(row, nil)
+    }
+    var worst: [ChangeRow] = []
+    while worst.count < NightChanges.explained, let row = try NightChanges.next(closedByUrgency) { worst.append(row) }
+    if worst.isEmpty { return }
     let reasons = try ChangeReasons(
-      findingIds: ids, condition: "(e.as_of > $1 AND e.as_of <= $2 AND $3::uuid IS NULL)",
+      findingIds: worst.compactMap(\.findingId),
+      condition: "(e.as_of > $1 AND e.as_of <= $2 AND $3::uuid IS NULL)",
       parameters: [.timestamp(base.asOf.microseconds), .timestamp(plan.asOf.microseconds), .text(nil)], sales: nil,
       on: connection)
-    for var row in closed {
-      row.because = because(
-        row, row.orderId.flatMap { standing[$0] }, row.findingId.map { reasons[$0] } ?? [], plan: plan)
-      rows.append(row)
+    for var row in worst {
+      let arrived = row.findingId.map { reasons[$0] } ?? []
+      row.because = ([row.because ?? ""] + arrived.suffix(3)).joined(separator: "; ")
+      try put(row, key: row.sortingKey, in: rows)
     }
-    closed = []
+    while let row = try NightChanges.next(closedByUrgency) { try put(row, key: row.sortingKey, in: rows) }
   }
 
-  private func because(
-    _ row: ChangeRow, _ order: OrderNights.Standing?, _ reasons: [String], plan: AuditPlan
-  ) -> String {
-    var parts: [String] = []
-    if let order {
-      parts.append("the order is \(order.disposition.rawValue.replacing("_", with: " ")) now: \(order.because)")
-    } else if row.orderId != nil {
-      parts.append(
-        "the order is not audited any more: it is older than the lookback of \((plan.asOf - plan.rules.lookbackStart).words), "
-          + "or gone from the shop's tables")
-    } else {
-      parts.append("what it stood on is no longer so, or older than the lookback")
-    }
-    parts += reasons.suffix(3)
-    return parts.joined(separator: "; ")
-  }
+  // MARK: - All of them
 
   /// Writes all of them, each way in its order.
   func write(to collector: AuditCollector) throws -> ChangesSummary {
     var summary = ChangesSummary(since: base?.asOf)
-    for row in rows.sorted(by: { $0.sortingKey.lexicographicallyPrecedes($1.sortingKey) }) {
+    let byUrgency = SpillSorter(directory: directory, budget: NightChanges.budget)
+    while let row = try NightChanges.next(rows) {
       try collector.write(change: row)
+      try put(row, key: row.urgency, in: byUrgency)
     }
-    for row in rows.sorted(by: { $0.urgency.lexicographicallyPrecedes($1.urgency) }) {
+    while let row = try NightChanges.next(byUrgency) {
       try collector.writeToSheet(change: row)
       summary.add(row)
     }
     return summary
+  }
+}
+
+extension ChangeRow {
+  fileprivate func write(to record: inout RecordBytes) {
+    record.put(change.rawValue)
+    record.put(findingId)
+    record.put(kind?.rawValue)
+    record.put(severity?.rawValue)
+    record.put(orderId)
+    record.put(userId)
+    record.put(atStake)
+    record.put(currency?.code)
+    record.put(before)
+    record.put(after)
+    record.put(because)
+  }
+
+  fileprivate init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    guard let change = Change(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
+    self.init(
+      change, findingId: try record.optionalText(), kind: try record.optionalText().flatMap(FindingKind.init),
+      severity: try record.optionalText().flatMap(Severity.init), orderId: try record.optionalId(),
+      userId: try record.optionalId(), atStake: try record.optionalMoney(),
+      currency: try record.optionalText().flatMap { Currency(code: $0) }, before: try record.optionalText(),
+      after: try record.optionalText(), because: try record.optionalText())
   }
 }

@@ -15,8 +15,6 @@ final class OrderNights {
   /// Orders that differ from the base, for the table.
   private let differing: SpillSorter
   private var record = RecordBytes()
-  /// What tonight says about the orders of findings that have closed.
-  private(set) var standing: [Identifier: Standing] = [:]
 
   /// An order as tonight has it.
   struct Standing {
@@ -46,11 +44,12 @@ final class OrderNights {
   ///
   /// - Parameters:
   ///   - base: that night; nil compares with nothing.
-  ///   - wanted: orders whose standing is to be kept.
+  ///   - each: gets every order as tonight has it.
   ///   - adjusted: gets every order created before an instant that is in another bucket now.
   func compare(
-    with base: BaseNight?, asOf: Instant, createdBefore period: Instant, wanted: Set<Identifier>, zone: TimeZone,
-    on connection: borrowing BlockingConnection, adjusted: (ChangeRow) throws -> Void
+    with base: BaseNight?, asOf: Instant, createdBefore period: Instant, zone: TimeZone,
+    on connection: borrowing BlockingConnection, each: (Identifier, Standing) throws -> Void,
+    adjusted: (ChangeRow) throws -> Void
   ) throws {
     // What it said last is what tonight differs from; the night that tonight is compared with may be an earlier one.
     let instant = base?.asOf.sqlText ?? "'-infinity'::timestamptz"
@@ -73,7 +72,7 @@ final class OrderNights {
       let known = before.nextKey == orderId ? try before.next() : nil
       var reader = RecordReader(found.content)
       let now = try Standing(from: &reader)
-      if wanted.contains(orderId) { standing[orderId] = now }
+      try each(orderId, now)
       if known?.last != now.disposition.rawValue { try differing.add(key: found.key, content: found.content) }
       guard let before = known?.base.flatMap({ Disposition(rawValue: $0) }), before != now.disposition,
         now.createdAt < period

@@ -105,7 +105,7 @@ package struct ReportWriter: ~Copyable {
     control.insert(contentsOf: written.control(totals), at: min(1, control.count))
     let unbalanced = control.filter { !$0.isBalanced }
     guard unbalanced.isEmpty else { throw ReportError.unbalanced(unbalanced) }
-    for day in summary.days { try book?.write(day) }
+    for day in summary.dayLines { try book?.write(day) }
     let options = options
     var files: [ReportFile] = []
     if let actions = actions.take() { files.append(try actions.finish()) }

@@ -59,6 +59,27 @@ extension Sheet {
     try check(result, operation)
   }
 
+  /// Refuses whatever people type into the cells of the range; sorting moves them all the same.
+  ///
+  /// - Parameters:
+  ///   - title: at most 32 characters.
+  ///   - message: what they are told, at most 255 characters.
+  package func refuseEntry(
+    in range: CellRange, title: StaticString, message: StaticString
+  ) throws(SpreadsheetError) {
+    let operation: StaticString = "refuse entry"
+    let area = try area(range, operation)
+    var strings = CStrings()
+    var validation = unsafe lxw_data_validation()
+    unsafe validation.validate = UInt8(LXW_VALIDATION_TYPE_CUSTOM_FORMULA.rawValue)
+    unsafe validation.value_formula = strings.copy("=FALSE")
+    unsafe validation.error_title = strings.copy(title.description)
+    unsafe validation.error_message = strings.copy(message.description)
+    let result = unsafe worksheet_data_validation_range(
+      worksheet, area.firstRow, area.firstColumn, area.lastRow, area.lastColumn, &validation)
+    try check(result, operation)
+  }
+
   /// Keeps Excel from marking cells of the ranges as numbers that are stored as text. All ranges of a sheet at once: a
   /// second call replaces the first.
   package func ignoreNumbersAsText(in ranges: [CellRange]) throws(SpreadsheetError) {

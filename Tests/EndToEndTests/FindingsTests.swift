@@ -92,6 +92,23 @@ import Testing
       #expect(row["because"]?.isEmpty == false, "\(row)")
     }
 
+    // A longer period goes from what was open before its first day to what is open now.
+    try await night(
+      shop, Self.nights[2], "--since", "2026-11-18", "--until", "2026-11-19", "--out", shop.directory.file("period"))
+    let files = try shop.files(shop.directory.file("period"))
+    #expect(files.keys.contains("night-audit-2026-11-18_2026-11-19.xlsx"))
+    let period = try #require(
+      try JSONSerialization.jsonObject(with: files["summary.json"] ?? Data()) as? [String: Any])
+    let numbers = try #require(period["findings"] as? [String: Any])
+    let before = try #require(try summary(shop, "2026-11-17")["findings"] as? [String: Any])
+    let after = try #require(try summary(shop, "2026-11-19")["findings"] as? [String: Any])
+    #expect(numbers["opening"] as? Int == before["closing"] as? Int)
+    #expect(numbers["closing"] as? Int == after["closing"] as? Int)
+    // Closed in one night and reopened in the next is no change of the period.
+    let changed = rows(files["changes.csv"] ?? Data())
+    #expect(!changed.isEmpty)
+    #expect(changed.allSatisfy { $0["finding_id"] != mended || $0["change"] == "status" })
+
     let difference = try #require(
       try json(try await shop.nightAudit("runs", "diff", "2026-11-17", "latest", "--json")) as? [String: Any])
     let changes = try #require(difference["findings"] as? [[String: Any]])

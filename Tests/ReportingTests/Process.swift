@@ -37,8 +37,13 @@ struct ReadBook: Decodable {
     let isProtected: Bool
     /// What people may do all the same.
     let permissions: [String]
-    /// Cells that stay open, in rows 1 and 2.
-    let open: [String]
+    /// Cells of row 2 that look as if people may fill them in.
+    let entries: [String]
+    /// Cells of rows 1 and 2 that cannot be changed at all.
+    let locked: [String]
+    /// What is printed, and over how many pages it is spread.
+    let printed: String?
+    let pagesWide: Int?
     /// Ranges whose numbers as text Excel does not mark.
     let ignored: String?
 
@@ -132,7 +137,12 @@ struct ReadBook: Decodable {
             "isProtected": bool(sheet.protection.sheet),
             "permissions": sorted(name for name in ("sort", "autoFilter", "formatColumns", "formatCells", "deleteRows")
                                   if not getattr(sheet.protection, name)),
-            "open": sorted(c.coordinate for row in sheet.iter_rows(max_row=2) for c in row if not c.protection.locked),
+            "entries": sorted(c.coordinate for row in sheet.iter_rows(min_row=2, max_row=2) for c in row
+                              if c.fill.fgColor.rgb == "FFFFF9E5"),
+            "locked": sorted(c.coordinate for row in sheet.iter_rows(max_row=2) for c in row
+                             if c.has_style and c.protection.locked),
+            "printed": " ".join([sheet.print_area] if isinstance(sheet.print_area, str) else sheet.print_area or []) or None, "pagesWide": (sheet.page_setup.fitToWidth or 1) if sheet.sheet_properties.pageSetUpPr
+                         and sheet.sheet_properties.pageSetUpPr.fitToPage else None,
             "ignored": ignored.get(sheet.title),
             "notes": {c.coordinate: c.comment.text for row in sheet.iter_rows() for c in row if c.comment},
         }

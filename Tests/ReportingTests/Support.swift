@@ -44,7 +44,10 @@ struct SampleReport {
 
   init() throws {
     options = ReportOptions(
-      directory: "", date: "2026-11-19", formats: [.csv, .xlsx],
+      directory: "",
+      period: ReportPeriod(
+        since: "2026-11-19", until: "2026-11-19", start: Instant(seconds: 1_795_042_800),
+        end: Instant(seconds: 1_795_129_200)), formats: [.csv, .xlsx],
       timeZone: try #require(TimeZone(identifier: "Europe/Berlin")), asOf: SampleReport.asOf,
       apps: ["Game (com.example.game)"], ordersInPeriod: 0, receiptsInScope: 0)
     summary = SummaryFacts(

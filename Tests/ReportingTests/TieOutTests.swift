@@ -6,7 +6,7 @@ import Testing
 
 extension ReportTable {
   /// Those that every report has.
-  static let usual = allCases.filter { $0 != .tieOut && $0 != .settlement }
+  static let usual = allCases.filter { $0 != .tieOut && $0 != .settlement && $0 != .periodFindings }
 }
 
 /// The tie-out's files, sheets and block, which only a configured one has.

@@ -149,12 +149,22 @@ struct WorkbookTests {
     #expect(reason.hasSuffix("… [cut]"))
     let status = try sheet.letter("Status")
     #expect(sheet.choices["\(status)2:\(status)6"] == "\"open,acknowledged,closed\"")
+    // On a protected sheet Excel sorts open cells only; what is not for people refuses what is typed.
+    #expect(sheet.isProtected)
+    #expect(Set(sheet.permissions).isSuperset(of: ["sort", "autoFilter"]))
+    #expect(try sheet.choices["\(sheet.letter("At stake"))1:\(sheet.letter("At stake"))6"] == "FALSE")
+    #expect(sheet.choices["\(status)1"] == "FALSE")
+    #expect(sheet.locked == [])
+    // One page wide, its header on each page.
+    #expect(sheet.printed == "$A$1:$L$6")
+    #expect(sheet.titleRows == "$1:$1")
+    #expect(sheet.pagesWide == 1)
     let (severity, age) = (try sheet.letter("Severity"), try sheet.letter("Age days"))
     #expect(sheet.conditional.contains("\(severity)2:\(severity)6 equal \"critical\""))
     #expect(sheet.conditional.contains("\(age)2:\(age)6 greaterThan 7"))
-    // People's cells are open, all others are not; nothing that they fill in is far from what they read.
+    // What people fill in looks like it; nothing of that is far from what they read.
     let people = try ["Status", "Owner", "Due", "Remark"].map { try sheet.letter($0) }
-    #expect(sheet.open == people.map { "\($0)2" }.sorted())
+    #expect(sheet.entries == people.map { "\($0)2" }.sorted())
     let ids = try ["Order id", "User id", "Transaction id", "Finding id"].map { try sheet.letter($0) }
     for id in ids { #expect(sheet.ignored?.contains("\(id)2:\(id)6") == true) }
   }
@@ -287,7 +297,7 @@ struct WorkbookTests {
         name: "2026-11-19", start: try instant("2026-11-19T00:00:00Z"), end: try instant("2026-11-20T00:00:00Z"))
     ])
     for judgement in report.judgements { days.add(judgement) }
-    report.summary.days = DayLine.lines(days, reported: [:])
+    report.summary.dayLines = DayLine.lines(days, reported: [:])
     let book = try book(report)
     let sheet = try book.sheet("Changes")
     #expect(try sheet.column("A", 2...6).compactMap(\.self).first == "closed")
@@ -379,5 +389,45 @@ struct WorkbookTests {
       try sheet.column("P", 2...4) == [
         "2026-10-25 02:59:59", "2026-10-25 02:00:00", "1600-01-01T00:00:00Z",
       ])
+  }
+
+  @Test("A longer period has its own name, title and findings, and goes from its opening to its closing")
+  func range() throws {
+    var report = try sample()
+    report.options.formats = [.csv, .xlsx]
+    report.options.period = ReportPeriod(
+      since: "2026-11-01", until: "2026-11-30", start: try instant("2026-11-01T00:00:00Z"),
+      end: try instant("2026-12-01T00:00:00Z"))
+    (report.summary.since, report.summary.until) = ("2026-11-01", "2026-11-30")
+    report.summary.changes.since = try instant("2026-11-01T03:00:00Z")
+    var older = Finding(kind: .wrongUser, subject: .order("old"), reason: "r")
+    older.occurredAt = try instant("2026-10-31T23:59:59Z")
+    report.report(ReportedFinding(older, firstSeen: SampleReport.asOf))
+    var gone = Finding(kind: .wrongUser, subject: .order("gone"), reason: "r")
+    gone.atStake = try money(250, "USD")
+    report.summary.findings.count(passing: gone)
+    try withTemporaryDirectory { directory in
+      let files = try report.write(to: directory)
+      #expect(files.contains { $0.name == "night-audit-2026-11-01_2026-11-30.xlsx" })
+      let book = try ReadBook(directory: directory, name: "night-audit-2026-11-01_2026-11-30.xlsx")
+      #expect(book.title == "App Store night audit 2026-11-01 to 2026-11-30")
+      let all = try book.sheet("Findings").column(book.sheet("Findings").letter("Order id"), 2...5)
+      let own = try book.sheet("Period findings")
+      #expect(try own.column(own.letter("Order id"), 2...4) == all.filter { $0 != nil })
+      #expect(own.rows.count == 4)
+      #expect(own.entries == [])
+      let summary = try book.sheet("Summary")
+      let lines = summary.rows.compactMap { $0["A"]?.text }
+      #expect(lines.contains("Month-end: at stake, from opening to closing"))
+      #expect(
+        lines.contains(
+          "Compared with the night made for 2026-11-01T03:00:00Z. 1 findings came and went in between and are in no "
+            + "column: 2.50 USD."))
+      let head = try #require(summary.rows.first { $0["F"]?.text == "= Closing" })
+      #expect(["B", "C", "D", "E"].map { head[$0]?.text } == ["Opening", "+ New", "− Closed", "± Changed"])
+      let page = try contents("report.html", in: directory)
+      #expect(page.contains("Month-end: at stake, from opening to closing"))
+      #expect(page.contains("<h1>App Store night audit 2026-11-01 to 2026-11-30</h1>"))
+    }
   }
 }

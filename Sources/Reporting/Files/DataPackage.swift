@@ -67,7 +67,7 @@ struct DataPackage: Encodable {
   /// - Parameter files: those of the report; the tables among them are described.
   init(_ options: ReportOptions, summary: SummaryFacts, files: [ReportFile]) {
     let days = summary.since == summary.until ? summary.since : "\(summary.since) to \(summary.until)"
-    name = "night-audit-\(options.date)"
+    name = "night-audit-\(options.period.name)"
     title = "App Store night audit \(days) (\(summary.timeZone))"
     description = """
       Orders, payments and deliveries compared, for \(options.apps.joined(separator: ", ")), as of \(options.asOf.text). \

@@ -93,20 +93,3 @@ struct OutputFile: ~Copyable {
     guard fsync(descriptor) == 0 else { throw ReportError.cannotWrite(file: directory, systemError: errno) }
   }
 }
-
-/// Bytes as lower-case hexadecimal digits.
-func hexadecimal(_ bytes: some Collection<UInt8>) -> String {
-  String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
-    var position = 0
-    for byte in bytes {
-      text[position] = digit(byte >> 4)
-      text[position + 1] = digit(byte & 0xF)
-      position += 2
-    }
-    return position
-  }
-}
-
-private func digit(_ nibble: UInt8) -> UInt8 {
-  nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "a") + nibble - 10
-}

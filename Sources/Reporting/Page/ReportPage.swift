@@ -1,6 +1,5 @@
 import Crypto
 import Foundation
-import Mustache
 import Reconciliation
 
 /// `report.html`: the first sheet, the trend and the worst findings as one file that needs nothing else.
@@ -141,7 +140,7 @@ struct ReportPage {
     let dispositions: [Bucket]
     let totalOrders: Int
     let totalAmounts: [String]
-    let compared: String
+    let movement: MovementWords
     let roll: [Roll]
     let hasUnknown: Bool
     let unknown: Int
@@ -160,7 +159,7 @@ struct ReportPage {
 
     init(_ page: ReportPage, _ totals: Totals, _ summary: SummaryFacts) {
       let options = page.options
-      days = summary.since == summary.until ? summary.until : "\(summary.since) to \(summary.until)"
+      days = summary.days
       title = "App Store night audit \(days)"
       styleHash = Page.hash(PackageResources.page_css)
       scriptHash = Page.hash(PackageResources.page_js)
@@ -201,9 +200,7 @@ struct ReportPage {
       }
       totalOrders = Disposition.inMoneyTotals.reduce(0) { $0 + totals.ordersByDisposition[$1.index] }
       totalAmounts = amounts(totals.ordered)
-      compared =
-        summary.changes.since.map { "Compared with the night made for \($0.text)." }
-        ?? "There is no complete night before this one: everything open is new."
+      movement = MovementWords(summary)
       roll = Page.roll(open)
       unknown = open.open.unknown
       hasUnknown = unknown > 0
@@ -252,84 +249,4 @@ struct ReportPage {
         }
     }
   }
-}
-
-/// The way of the money at stake in one currency, as the points of a drawing.
-private struct Trend {
-  var currency: String
-  var now: String
-  var description: String
-  var points: String
-  var area: String
-  var lastX: Int
-  var lastY: Int
-  var from: String
-  var to: String
-
-  private static let (width, height, margin) = (320, 96, 6)
-
-  /// One for each currency that was at stake; one night is a number and no drawing.
-  static func all(_ history: [Night]) -> [Trend] {
-    guard history.count > 1 else { return [] }
-    return history.reduce(into: Set()) { $0.formUnion($1.atStake.minorUnits.keys) }.sorted().map {
-      Trend($0, history)
-    }
-  }
-
-  private init(_ currency: Currency, _ history: [Night]) {
-    let amounts = history.map { $0.atStake.minorUnits[currency] ?? 0 }
-    let most = max(1, amounts.max() ?? 1)
-    let places = amounts.enumerated().map { index, amount in
-      (
-        x: Trend.margin + (Trend.width - 2 * Trend.margin) * index / (amounts.count - 1),
-        // From the bottom, whole points: the same numbers draw the same line everywhere.
-        y: Trend.height - Trend.margin - Int(max(0, amount) * Int128(Trend.height - 2 * Trend.margin) / most)
-      )
-    }
-    func text(_ units: Int128) -> String { Money.decimalText(units, digits: currency.digits) }
-    self.currency = currency.code
-    now = text(amounts[amounts.count - 1])
-    points = places.map { "\($0.x),\($0.y)" }.joined(separator: " ")
-    let bottom = Trend.height - Trend.margin
-    area =
-      "M\(Trend.margin),\(bottom) " + places.map { "L\($0.x),\($0.y)" }.joined(separator: " ")
-      + " L\(Trend.width - Trend.margin),\(bottom) Z"
-    (lastX, lastY) = (places[places.count - 1].x, places[places.count - 1].y)
-    from = history[0].date
-    to = history[history.count - 1].date
-    description =
-      "At stake in \(currency) at the end of each of \(history.count) nights: from \(text(amounts[0])) on \(from) to "
-      + "\(now) on \(to), at most \(text(amounts.max() ?? 0))."
-  }
-}
-
-/// The program's own templates, compiled once.
-enum Template {
-  static let page = Compiled(PackageResources.report_mustache)
-  static let mail = Compiled(PackageResources.mail_mustache)
-
-  struct Compiled: Sendable {
-    private let template: Result<MustacheTemplate, any Error>
-
-    init(_ source: [UInt8]) {
-      template = Result { try MustacheTemplate(string: String(decoding: source, as: UTF8.self)) }
-    }
-
-    /// The template filled in, as UTF-8.
-    func render(_ content: Any) throws(ReportError) -> [UInt8] {
-      switch template {
-      case .success(let template): return Array(template.render(content).utf8)
-      case .failure: throw ReportError.cannotWrite(file: "template", systemError: EINVAL)
-      }
-    }
-  }
-}
-
-/// A number with its thousands grouped.
-func grouped(_ number: Int) -> String {
-  var groups = String(number.magnitude)
-  for offset in stride(from: groups.count - 3, to: 0, by: -3) {
-    groups.insert(",", at: groups.index(groups.startIndex, offsetBy: offset))
-  }
-  return number < 0 ? "-\(groups)" : groups
 }

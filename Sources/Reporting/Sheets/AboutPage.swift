@@ -45,8 +45,7 @@ struct AboutPage {
 
   private mutating func writeSettings(_ facts: SummaryFacts) throws(SpreadsheetError) {
     try heading("What was audited, and how")
-    let days = facts.since == facts.until ? facts.since : "\(facts.since) to \(facts.until)"
-    try entry("Period", "\(days), days of \(facts.timeZone)")
+    try entry("Period", "\(facts.days), days of \(facts.timeZone)")
     try entry("As of", "\(options.asOf.text): every rule counts from this instant, never from a clock")
     try entry("Times", "in \(facts.timeZone) on the sheets, as their headers say; in UTC in the CSV files")
     try entry(
@@ -58,7 +57,9 @@ struct AboutPage {
     try entry(
       "Protection",
       "The sheets are protected without a password: against slips, not against people. "
-        + "Filters and sorting stay open, and so do the columns that you fill in.")
+        + "Sorting and filtering stay open. Excel sorts only cells that are open, so those of the data sheets are; what is "
+        + "not for you to fill in refuses what is typed, and a number that is changed all the same turns a control red."
+    )
     row += 1
   }
 

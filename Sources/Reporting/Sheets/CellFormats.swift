@@ -1,26 +1,10 @@
 import Reconciliation
 import Spreadsheet
 
-/// The colours of the workbook; each is told apart by words as well.
-enum Palette {
-  static let navy = Colour(0x1F3864)
-  static let blue = Colour(0x2F5597)
-  static let paleBlue = Colour(0xDCE6F1)
-  static let tile = Colour(0xF3F6FA)
-  static let grey = Colour(0x7F7F7F)
-  static let line = Colour(0xBFBFBF)
-  static let white = Colour(0xFFFFFF)
-  static let entry = Colour(0xFFF9E5)
-  static let red = Colour(0x9C0006)
-  static let paleRed = Colour(0xFFC7CE)
-  static let orange = Colour(0x7F6000)
-  static let paleOrange = Colour(0xFFE699)
-  static let green = Colour(0x375623)
-  static let paleGreen = Colour(0xE2EFDA)
-}
-
 /// The formats of all data sheets.
 struct CellFormats {
+  /// Of cells that hold nothing.
+  let blank: CellFormat
   let header: CellFormat
   let headerIndented: CellFormat
   let headerRight: CellFormat
@@ -35,6 +19,8 @@ struct CellFormats {
   let count: CellFormat
   let code: CellFormat
   let instant: CellFormat
+  /// A day that nobody fills in here.
+  let day: CellFormat
   let critical: CellFormat
   let major: CellFormat
   let minor: CellFormat
@@ -47,10 +33,11 @@ struct CellFormats {
   private let totals: [CellFormat]
 
   init(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
-    header = try workbook.addFormat(.header(.left))
-    headerIndented = try workbook.addFormat(.header(.left, indent: 1))
-    headerRight = try workbook.addFormat(.header(.right))
-    headerCentre = try workbook.addFormat(.header(.centre))
+    blank = try workbook.addFormat(CellStyle { $0.isLocked = false })
+    header = try workbook.addFormat(.openHeader(.left))
+    headerIndented = try workbook.addFormat(.openHeader(.left, indent: 1))
+    headerRight = try workbook.addFormat(.openHeader(.right))
+    headerCentre = try workbook.addFormat(.openHeader(.centre))
     text = try workbook.addFormat(.cell("@"))
     indented = try workbook.addFormat(.cell("@") { $0.indent = 1 })
     prose = try workbook.addFormat(.cell("@") { $0.wraps = true })
@@ -64,6 +51,7 @@ struct CellFormats {
     count = try workbook.addFormat(.cell("#,##0"))
     code = try workbook.addFormat(.cell("0"))
     instant = try workbook.addFormat(.cell("yyyy-mm-dd hh:mm:ss") { $0.horizontal = .centre })
+    day = try workbook.addFormat(.cell("yyyy-mm-dd") { $0.horizontal = .centre })
     critical = try workbook.addFormat(.signal(Palette.red, on: Palette.paleRed))
     major = try workbook.addFormat(.signal(Palette.orange, on: Palette.paleOrange))
     minor = try workbook.addFormat(.signal(Palette.blue, on: Palette.paleBlue))
@@ -123,20 +111,27 @@ extension CellStyle {
     }
   }
 
-  /// Rows may be several lines high: everything starts at the top.
+  /// The same where a sheet may be sorted, which Excel allows only where all cells are open.
+  fileprivate static func openHeader(_ alignment: HorizontalAlignment, indent: Int = 0) -> CellStyle {
+    var style = header(alignment, indent: indent)
+    style.isLocked = false
+    return style
+  }
+
+  /// Rows may be several lines high: everything starts at the top. Open, so that rows can be sorted.
   fileprivate static func cell(_ numberFormat: String, _ change: (inout CellStyle) -> Void = { _ in }) -> CellStyle {
     CellStyle {
       $0.numberFormat = numberFormat
+      $0.isLocked = false
       $0.vertical = .top
       change(&$0)
     }
   }
 
-  /// A cell that stays open on a protected sheet.
+  /// A cell that people fill in.
   fileprivate static func entry(_ numberFormat: String, _ change: (inout CellStyle) -> Void) -> CellStyle {
     cell(numberFormat) {
       $0.background = Palette.entry
-      $0.isLocked = false
       $0.borders = Borders(top: .hair, bottom: .hair, left: .hair, right: .hair, colour: Palette.line)
       change(&$0)
     }

@@ -20,27 +20,27 @@ struct DataSheet {
 
   let table: ReportTable
   /// In the order of the sheet.
-  private let columns: [ColumnHead]
+  let columns: [ColumnHead]
   /// Where each of them is in the file.
   private let places: [Int]
   private let pseudonyms: Pseudonyms?
   /// Named in the headers of times.
-  private let zoneName: String
+  let zoneName: String
   /// Where a row says what money it is in.
-  private let currencyColumn: Int?
-  private let formats: CellFormats
+  let currencyColumn: Int?
+  let formats: CellFormats
   private let rowsPerSheet: Int
   private var clock: LocalClock
-  private var sheet: Sheet
+  var sheet: Sheet
   /// The sheets that rows went to, the last one being written.
   private(set) var parts: [Part] = []
   /// The row to be written, counted from zero; the header is row 0.
-  private var row = 1
+  var row = 1
   /// Of the row, in points.
   private var height = DataSheet.lineHeight
-  private var totals = SheetTotals()
+  var totals = SheetTotals()
   /// Of the sheets before this one.
-  private var totalsBefore = SheetTotals()
+  var totalsBefore = SheetTotals()
   /// Rows written, all sheets together.
   var rowCount: Int { parts.reduce(0) { $0 + $1.rows } }
   /// Where the rows of orders are, for links.
@@ -123,7 +123,7 @@ struct DataSheet {
     }
   }
 
-  private func sums(_ position: Int, _ currencyColumn: Int, _ code: CellReference) -> [Formula] {
+  func sums(_ position: Int, _ currencyColumn: Int, _ code: CellReference) -> [Formula] {
     parts.filter { $0.rows > 0 }.map { part in
       let codes = SheetRange(
         sheet: part.name, range: CellRange(rows: 1...part.rows, columns: currencyColumn...currencyColumn))
@@ -133,6 +133,9 @@ struct DataSheet {
   }
 
   // MARK: - Cells
+
+  /// Whether people fill in such a column here.
+  func isOpen(_ type: ColumnType) -> Bool { type.isForPeople && table.shape.takesEntries }
 
   private func write(_ text: String, _ position: Int, _ format: CellFormat) throws(SpreadsheetError) {
     try sheet.writeText(
@@ -144,7 +147,7 @@ struct DataSheet {
     switch cell {
     case .blank:
       // What people fill in has to be open, and its looks say so.
-      if type.isForPeople { try sheet.writeBlank(row: row, column: position, format: formats.entry(type)) }
+      if isOpen(type) { try sheet.writeBlank(row: row, column: position, format: formats.entry(type)) }
     case .text(let text), .figure(let text): try write(text: text, position, type)
     case .id(let id): try write(text: id.text, position, type)
     case .count(let number):
@@ -160,7 +163,9 @@ struct DataSheet {
       try write(localSeconds: clock.localSeconds(instant), else: instant.text, position, formats.instant)
     case .day(let day):
       guard let date = CivilDate(day) else { return try write(text: day, position, type) }
-      try write(localSeconds: date.daysSince1970 * 86_400, else: day, position, formats.entry(type))
+      try write(
+        localSeconds: date.daysSince1970 * 86_400, else: day, position,
+        isOpen(type) ? formats.entry(type) : formats.day)
     }
   }
 
@@ -188,7 +193,8 @@ struct DataSheet {
       try sheet.writeLink(
         to: CellReference(row: Int(place.row), column: 0), on: ReportTable.orders.sheetName(part: Int(place.part)),
         text: CellText.fitting(text), row: row, column: position, format: formats.link)
-    case .people, .status, .due: try write(text, position, formats.entry(type))
+    case .people, .status, .due:
+      try write(text, position, isOpen(type) ? formats.entry(type) : formats.prose)
     case .prose:
       // Nobody makes rows of a streamed sheet as high as their text but we.
       let lines = (Double(text.characterCount) / (1.1 * columns[position].width)).rounded(.up)
@@ -198,149 +204,6 @@ struct DataSheet {
       .percentage, .exact, .instant:
       try write(text, position, isBesideNumber(position) ? formats.indented : formats.text)
     }
-  }
-
-  // MARK: - Around the cells
-
-  private func prepare() throws(SpreadsheetError) {
-    for (position, column) in columns.enumerated() {
-      try sheet.setColumns(position...position, width: column.width)
-    }
-    let shape = table.shape
-    try sheet.freezePanes(aboveRow: 1, leftOfColumn: shape.frozenColumns)
-    try sheet.setTabColour(shape.tabColour)
-    try sheet.setUpPrinting(
-      PrintSetup {
-        $0.isLandscape = true
-        $0.pagesWide = shape.pagesWide
-        $0.repeatedRows = 0...0
-        if shape.pagesWide > 1 { $0.repeatedColumns = 0...shape.frozenColumns - 1 }
-        $0.header = "&L&A&R&F"
-        $0.footer = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
-      })
-    try sheet.setRow(0, height: 32)
-    try sheet.writeHeader(of: excelTable, row: 0, firstColumn: 0)
-    for (position, column) in columns.enumerated() {
-      try sheet.addNote(note(on: column), row: 0, column: position)
-    }
-    try sheet.protect(allowing: [.selectLockedCells, .selectUnlockedCells, .formatColumns, .formatRows, .sort, .filter])
-  }
-
-  private func note(on column: ColumnHead) -> String {
-    guard column.type.isMoney else { return column.meaning }
-    return "\(column.meaning) \(ReportTable.moneyRule)\(table.shape.moneyNote)"
-  }
-
-  private var excelTable: ExcelTable {
-    ExcelTable(
-      name: table.shape.formulaName, part: parts.count,
-      columns: columns.indices.map { ExcelTable.Column(header: title(of: columns[$0]), headerFormat: header($0)) },
-      style: .medium(2))
-  }
-
-  /// The CSV's words; what is shown in a zone's time names the zone.
-  private func title(of column: ColumnHead) -> String {
-    column.type == .instant ? "\(column.title) (\(zoneName))" : column.title
-  }
-
-  private func header(_ position: Int) -> CellFormat {
-    let type = columns[position].type
-    if type.isNumber { return formats.headerRight }
-    if type == .instant || type == .due { return formats.headerCentre }
-    return isBesideNumber(position) || type == .spelt ? formats.headerIndented : formats.header
-  }
-
-  private func isBesideNumber(_ position: Int) -> Bool { position > 0 && columns[position - 1].type.isNumber }
-
-  /// Ends the table.
-  mutating func finish() throws(SpreadsheetError) { try finish(isLast: true) }
-
-  /// Ends the sheet that rows go to now: sums below the rows, the table, what colours cells and helps people.
-  private mutating func finish(isLast: Bool) throws(SpreadsheetError) {
-    let lastRow = row - 1
-    guard lastRow > 0 else { return try sheet.setAutofilter(area(rows: 0...0)) }
-    if table.shape.totalLabelColumn != nil { try writeTotals(lastRow: lastRow, isLast: isLast) }
-    try sheet.addTable(excelTable, firstRow: 0, firstColumn: 0, rowCount: lastRow)
-    for (position, column) in columns.enumerated() {
-      let cells = CellRange(rows: 1...lastRow, columns: position...position)
-      if column.type == .status { try sheet.addChoice(of: FindingStatus.allCases.map(\.rawValue), in: cells) }
-      if column.type == .due { try sheet.addDayEntry(in: cells) }
-      if column.type == .severity { try colourSeverity(cells) }
-      if column.type == .days { try markOld(cells) }
-    }
-    try sheet.ignoreNumbersAsText(
-      in: columns.indices.filter { columns[$0].type.isId }.map {
-        CellRange(rows: 1...lastRow, columns: $0...$0)
-      })
-  }
-
-  /// Marks what is older than a week, proofs only while they are not settled.
-  private func markOld(_ cells: CellRange) throws(SpreadsheetError) {
-    guard let outcome = columns.firstIndex(where: { $0.name == "outcome" }) else {
-      return try sheet.addConditionalFormat(.number(.greater, 7, formats.old), in: cells)
-    }
-    let state = CellReference(row: 1, column: outcome)
-    let age = CellReference(row: 1, column: cells.columns.lowerBound)
-    try sheet.addConditionalFormat(.formula("AND(\(state)<>\"verified\",\(age)>7)", formats.old), in: cells)
-  }
-
-  private func area(rows: ClosedRange<Int>) -> CellRange {
-    CellRange(rows: rows, columns: 0...columns.count - 1)
-  }
-
-  private func colourSeverity(_ cells: CellRange) throws(SpreadsheetError) {
-    for severity in Severity.allCases {
-      let format =
-        switch severity {
-        case .critical: formats.critical
-        case .major: formats.major
-        case .minor: formats.minor
-        }
-      try sheet.addConditionalFormat(.text(equals: severity.rawValue, format), in: cells)
-    }
-  }
-
-  /// One line for each currency, below an empty row that keeps them out of the table. Those of the last sheet are the sums
-  /// of all sheets.
-  private mutating func writeTotals(lastRow: Int, isLast: Bool) throws(SpreadsheetError) {
-    guard let currencyColumn else { return }
-    totalsBefore.add(totals)
-    let lines = isLast ? totalsBefore : totals
-    totals = SheetTotals()
-    let label =
-      switch (parts.count, isLast) {
-      case (1, true): "Total"
-      case (_, true): "Total of all sheets"
-      case (_, false): "Total of this sheet"
-      }
-    for (offset, line) in lines.sorted.enumerated() {
-      let totalRow = lastRow + 2 + offset
-      let name = CellReference(row: totalRow, column: currencyColumn)
-      for (position, column) in columns.enumerated() {
-        if position == currencyColumn {
-          try sheet.writeText(line.currency, row: totalRow, column: position, format: formats.totalLabel)
-        } else if let sum = line.sums[position] {
-          try sheet.writeFormula(
-            isLast && parts.count > 1
-              ? .sum(of: sums(position, currencyColumn, name))
-              : sumOfThisSheet(position, currencyColumn, name, lastRow: lastRow),
-            result: Money.number(sum.units, digits: sum.digits ?? 0), row: totalRow, column: position,
-            format: sum.digits.map { formats.total(digits: $0) } ?? formats.totalCount)
-        } else if column.name == table.shape.totalLabelColumn {
-          try sheet.writeText(label, row: totalRow, column: position, format: formats.totalLabel)
-        } else {
-          try sheet.writeBlank(row: totalRow, column: position, format: formats.totalLabel)
-        }
-      }
-    }
-  }
-
-  private func sumOfThisSheet(
-    _ position: Int, _ currencyColumn: Int, _ code: CellReference, lastRow: Int
-  ) -> Formula {
-    let codes = CellRange(rows: 1...lastRow, columns: currencyColumn...currencyColumn)
-    let cells = CellRange(rows: 1...lastRow, columns: position...position)
-    return "SUMIF(\(absolute: codes),\(code),\(absolute: cells))"
   }
 }
 

@@ -167,8 +167,8 @@ struct LiveControls {
         digits: currency.digits)
     }
     // A period of several days has no row of its own.
-    if let day = cells.day, facts.since == facts.until,
-      facts.days.contains(where: { $0.day == facts.until && $0.currency == currency })
+    if let day = cells.day, !facts.isRange,
+      facts.dayLines.contains(where: { $0.day == facts.until && $0.currency == currency })
     {
       line(
         "users = days", users, sheets.sum(.days, "ordered", where: [("currency", code), ("day", .cell(day))]))
@@ -226,7 +226,7 @@ struct LiveControls {
   private mutating func addRows(_ options: ReportOptions, _ sheets: TableFormulas) {
     let tables: [(ReportTable, String, String)] = [
       (.changes, "Changes", "change"), (.refunds, "Refunds", "transaction_id"), (.sandbox, "Sandbox", "user_id"),
-      (.days, "Days", "day"),
+      (.days, "Days", "day"), (.periodFindings, "Period findings", "finding_id"),
     ]
     for (table, name, column) in tables {
       guard let sheet = sheets[table] else { continue }

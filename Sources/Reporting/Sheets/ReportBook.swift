@@ -10,16 +10,17 @@ struct ReportBook: ~Copyable {
   private let about: Sheet
   private var sheets: DataSheets
 
-  static func fileName(_ options: ReportOptions) -> String { "night-audit-\(options.date).xlsx" }
+  static func fileName(_ options: ReportOptions) -> String { "night-audit-\(options.period.name).xlsx" }
 
   init(_ options: ReportOptions, rowsPerSheet: Int? = nil) throws(SpreadsheetError) {
     let workbook = try Workbook(
       path: "\(options.directory)/\(ReportBook.fileName(options))", temporaryDirectory: options.directory,
       properties: DocumentProperties(
-        title: "App Store night audit \(options.date)", subject: "Orders, payments and deliveries compared",
+        title: "App Store night audit \(options.period.days)", subject: "Orders, payments and deliveries compared",
         author: "night-audit",
         comments: "Customer amounts as recorded by the shop; not proceeds, not for revenue recognition.",
-        created: max(1, options.asOf.seconds), custom: [("As of", options.asOf.text), ("Period ends", options.date)]))
+        created: max(1, options.asOf.seconds),
+        custom: [("As of", options.asOf.text), ("Period ends", options.period.until)]))
     // The order of the tabs is the order in which sheets are added.
     let summary = try workbook.addSheet(named: "Summary", storage: .inMemory)
     let sheets = try DataSheets(workbook, options, rowsPerSheet: rowsPerSheet)
@@ -33,10 +34,18 @@ struct ReportBook: ~Copyable {
   mutating func write(_ order: OrderLine) throws(ReportError) {
     guard options.listsAllOrders || order.findings != nil else { return }
     try sheets.orders.add(order, in: workbook)
-    if order.findings != nil { sheets.findings.link(order.orderId, to: sheets.orders.lastPlace) }
+    if order.findings != nil {
+      sheets.findings.link(order.orderId, to: sheets.orders.lastPlace)
+      sheets.periodFindings?.link(order.orderId, to: sheets.orders.lastPlace)
+    }
   }
 
-  mutating func write(_ finding: FindingLine) throws(ReportError) { try sheets.findings.add(finding, in: workbook) }
+  mutating func write(_ finding: FindingLine) throws(ReportError) {
+    try sheets.findings.add(finding, in: workbook)
+    if let occurredAt = finding.reported.finding.occurredAt, options.period.contains(occurredAt) {
+      try sheets.periodFindings?.add(finding, in: workbook)
+    }
+  }
 
   mutating func write(_ line: ReceiptLine) throws(ReportError) {
     guard options.listsAllReceipts || line.receipt.state.outcome != .verified else { return }
@@ -80,6 +89,7 @@ struct ReportBook: ~Copyable {
 /// The data sheets of a workbook.
 private struct DataSheets {
   var findings: DataSheet
+  var periodFindings: DataSheet?
   var changes: DataSheet
   var days: DataSheet
   var tieOut: DataSheet?
@@ -98,6 +108,7 @@ private struct DataSheets {
       try DataSheet(table, in: workbook, formats: formats, options: options, rowsPerSheet: rowsPerSheet)
     }
     findings = try sheet(.findings, workbook)
+    periodFindings = options.period.isRange ? try sheet(.periodFindings, workbook) : nil
     changes = try sheet(.changes, workbook)
     days = try sheet(.days, workbook)
     tieOut = options.hasTieOut ? try sheet(.tieOut, workbook) : nil
@@ -112,7 +123,7 @@ private struct DataSheets {
 
   /// In the order of their tabs.
   var all: [DataSheet] {
-    [findings, changes, days] + [tieOut, settlement].compactMap(\.self)
+    [findings] + [periodFindings].compactMap(\.self) + [changes, days] + [tieOut, settlement].compactMap(\.self)
       + [users, amounts, refunds, sandbox, receipts, orders]
   }
 
@@ -121,6 +132,7 @@ private struct DataSheets {
 
   mutating func finish() throws(SpreadsheetError) {
     try findings.finish()
+    try periodFindings?.finish()
     try changes.finish()
     try days.finish()
     try tieOut?.finish()

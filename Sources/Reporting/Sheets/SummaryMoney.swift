@@ -64,13 +64,10 @@ extension SummaryPage {
   mutating func writeRollForward(_ facts: SummaryFacts, _ sheets: TableFormulas) throws(SpreadsheetError) {
     let findings = facts.findings
     let roll = findings.rollForward
-    try heading("At stake, from the last complete night to this one")
-    if let since = facts.changes.since {
-      try line("Compared with the night made for \(since.text).", formats.label, height: nil)
-    } else {
-      try line("There is no complete night before this one: everything open is new.", formats.label, height: nil)
-    }
-    try header(["", "Open then", "+ New", "− Closed", "± Changed", "= Open now"])
+    let words = MovementWords(facts)
+    try heading(words.title)
+    try line(words.compared, formats.label, height: nil)
+    try header(["", words.opening, "+ New", "− Closed", "± Changed", words.closing])
     try sheet.writeText("Findings", row: row, column: 0, format: formats.tableText)
     let place = { (row: Int, column: Int) in CellReference(row: row, column: column) }
     for (offset, count) in [findings.opening, findings.new, findings.closed].enumerated() {

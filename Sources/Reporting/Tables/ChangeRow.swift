@@ -120,9 +120,10 @@ extension ChangeRow: TableRow {
 
   static let shape = ReportTable.Shape(
     title: "Changes", formulaName: "ChangesTable", fileName: "changes.csv",
-    meaning: "What is different from the last complete night. Empty on the first one.",
+    meaning: "What is different from the last complete night, or from the one before a longer period. "
+      + "Empty on the first one.",
     sheetNote:
-      "What is different from the last complete night, and why: closed, new and reopened findings, what people "
+      "What is different from the last complete night, or from the one before a longer period, and why: closed, new and reopened findings, what people "
       + "decided, and orders of earlier days that are in another bucket now.",
     primaryKey: ["change", "finding_id", "order_id"], keysMayBeBlank: true,
     sheetOrder: [

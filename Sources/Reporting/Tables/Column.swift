@@ -123,11 +123,3 @@ protocol TableRow: Sendable {
   /// From left to right, as the file has them. Names and order are a contract: columns are only ever added at the end.
   static var columns: [Column<Self>] { get }
 }
-
-extension String {
-  /// `paid_not_delivered` as people write it.
-  var asWords: String {
-    let words = replacing("_", with: " ")
-    return words.prefix(1).uppercased() + words.dropFirst()
-  }
-}

@@ -33,11 +33,26 @@ struct FindingLine: TableRow {
     meaning: "Discrepancies that a person must look at: everything open in the lookback.",
     sheetNote: "Everything open, worst first. Status, owner, due and remark are for you to fill in.",
     primaryKey: ["finding_id"],
-    sheetOrder: [
-      "severity", "kind", "order_id", "user_id", "at_stake", "currency", "days_since", "status", "owner", "due",
-      "remark", "reason", "suggested_action",
-    ],
-    frozenColumns: 3, pagesWide: 4, tabColour: Palette.red)
+    sheetOrder: sheetOrder, frozenColumns: 3, printedColumns: printedColumns, takesEntries: true, tabColour: Palette.red
+  )
+
+  /// Of a longer period: what its own deals have come to. People fill in the one sheet that all findings are on.
+  static let periodShape = ReportTable.Shape(
+    title: "Period findings", formulaName: "PeriodFindingsTable", fileName: nil,
+    meaning: "The open findings about deals of the report's own days.",
+    sheetNote:
+      "The open findings about deals of the period's own days. Fill in on the sheet Findings, which has all of them.",
+    primaryKey: ["finding_id"], sheetOrder: sheetOrder, frozenColumns: 3, printedColumns: printedColumns,
+    tabColour: Palette.red)
+
+  /// What people read and fill in comes first.
+  private static let sheetOrder = [
+    "severity", "kind", "order_id", "user_id", "at_stake", "currency", "days_since", "status", "owner", "due",
+    "remark", "reason", "suggested_action",
+  ]
+
+  /// On paper up to the reason: what to do stands on the sheet About by kind, and ids are not read on paper.
+  private static let printedColumns = 12
 
   static let columns: [Column<FindingLine>] = [
     Column("finding_id", .digest, 12, "Stable id: the same discrepancy has the same one every night.") {

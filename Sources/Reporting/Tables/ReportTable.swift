@@ -2,7 +2,7 @@ import Spreadsheet
 
 /// The tables of a report, in the order of their sheets. Names are a contract: macros and imports depend on them.
 enum ReportTable: CaseIterable {
-  case findings, changes, days, tieOut, settlement, users, amounts, refunds, sandbox, receipts, orders
+  case findings, periodFindings, changes, days, tieOut, settlement, users, amounts, refunds, sandbox, receipts, orders
 
   /// What is fixed about a table, whatever its rows.
   struct Shape: Sendable {
@@ -29,6 +29,10 @@ enum ReportTable: CaseIterable {
     var totalLabelColumn: String?
     /// How many pages of paper the columns are spread over. At one page, some twenty columns would be too small to read.
     var pagesWide = 1
+    /// How many columns from the left are printed; nil: all of them.
+    var printedColumns: Int?
+    /// Whether people fill in its columns for people.
+    var takesEntries = false
     /// What a reader of its amounts must know besides ``moneyRule``.
     var moneyNote = ""
     var tabColour = Palette.grey
@@ -37,6 +41,7 @@ enum ReportTable: CaseIterable {
   var shape: Shape {
     switch self {
     case .findings: FindingLine.shape
+    case .periodFindings: FindingLine.periodShape
     case .changes: ChangeRow.shape
     case .days: DayLine.shape
     case .tieOut: TieOutLine.shape
@@ -53,7 +58,7 @@ enum ReportTable: CaseIterable {
   /// The columns of its file.
   var columns: [ColumnHead] {
     switch self {
-    case .findings: FindingLine.columns.map(\.head)
+    case .findings, .periodFindings: FindingLine.columns.map(\.head)
     case .changes: ChangeRow.columns.map(\.head)
     case .days: DayLine.columns.map(\.head)
     case .tieOut: TieOutLine.columns.map(\.head)

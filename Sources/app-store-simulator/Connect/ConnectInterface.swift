@@ -29,13 +29,13 @@ struct ConnectInterface: Sendable {
   func answer(_ query: Query, world: World, time: SimulatedClock.Reading) -> Answer {
     let connect = world.connect
     guard isAuthorized(query.authorization, connect) else {
-      return Self.failure(401, "NOT_AUTHORIZED", "Provide a properly configured and signed bearer token.")
+      return Answer.failure(401, "NOT_AUTHORIZED", "Provide a properly configured and signed bearer token.")
     }
     guard query.accept == "application/a-gzip" else {
-      return Self.failure(406, "NOT_ACCEPTABLE", "The requested representation cannot be served.")
+      return Answer.failure(406, "NOT_ACCEPTABLE", "The requested representation cannot be served.")
     }
     guard query.value("vendorNumber") == connect.vendor else {
-      return Self.failure(400, "PARAMETER_ERROR.INVALID", "Vendor number specified is invalid.")
+      return Answer.failure(400, "PARAMETER_ERROR.INVALID", "Vendor number specified is invalid.")
     }
     return query.isSales
       ? sales(query, world: world, time: time) : finance(query, world: world, time: time)
@@ -49,33 +49,28 @@ struct ConnectInterface: Sendable {
       now: SimulatedClock.wall / 1_000)
   }
 
-  static func failure(_ status: Int, _ code: String, _ detail: String) -> Answer {
-    .json(
-      ["errors": [["id": "simulated", "status": "\(status)", "code": code, "title": "Error", "detail": detail]]],
-      httpStatus: status)
-  }
-
-  private static let noSales = failure(404, "NOT_FOUND", "There were no sales for the date specified.")
+  private static let noSales = Answer.failure(404, "NOT_FOUND", "There were no sales for the date specified.")
 
   // MARK: - Sales
 
   private func sales(_ query: Query, world: World, time: SimulatedClock.Reading) -> Answer {
     guard query.value("reportType") == "SALES", query.value("reportSubType") == "SUMMARY" else {
-      return Self.failure(400, "PARAMETER_ERROR.INVALID", "The report type is not simulated.")
+      return Answer.failure(400, "PARAMETER_ERROR.INVALID", "The report type is not simulated.")
     }
     // Any version is served; a fault demands one.
     let version = query.value("version")
     let name = query.value("reportDate")
     guard let days = days(name, frequency: query.value("frequency")) else {
-      return Self.failure(400, "PARAMETER_ERROR.INVALID", "The report date is invalid.")
+      return Answer.failure(400, "PARAMETER_ERROR.INVALID", "The report date is invalid.")
     }
     if time.isSimulated, let end = PacificCalendar.start(of: PacificCalendar.adding(1, to: days.last)) {
       // Reports appear at 8 in the morning, and stay for a year.
       if time.now < end + 8 * 3_600_000 {
-        return Self.failure(404, "NOT_FOUND", "The report is not available yet. Daily reports are available by 8 a.m.")
+        return Answer.failure(
+          404, "NOT_FOUND", "The report is not available yet. Daily reports are available by 8 a.m.")
       }
       if time.now > end + 365 * 86_400_000 {
-        return Self.failure(410, "GONE", "The report you requested is no longer available.")
+        return Answer.failure(410, "GONE", "The report you requested is no longer available.")
       }
     }
     let rows = ConnectLedger(world: world, horizon: time.horizon).salesRows(from: days.first, to: days.last)

@@ -166,22 +166,3 @@ extension SummaryDocument.Findings {
       })
   }
 }
-
-extension MoneyByCurrency {
-  /// Decimal text with the currency's digits by its code.
-  var texts: [String: String] {
-    Dictionary(
-      uniqueKeysWithValues: sorted.map {
-        ($0.currency.code, Money.decimalText($0.minorUnits, digits: $0.currency.digits))
-      })
-  }
-}
-
-extension Instant {
-  /// RFC 3339 in UTC, as CSV prints it.
-  package var text: String {
-    var text = CSVText(capacity: 32)
-    text.instant(self)
-    return String(decoding: text.bytes.dropLast(), as: UTF8.self)
-  }
-}

@@ -15,8 +15,8 @@ package enum ReportFormat: String, Hashable, CaseIterable, Sendable {
 package struct ReportOptions: Sendable {
   /// An empty directory; the caller renames it into place after ``ReportWriter/finish(totals:summary:)``.
   package var directory: String
-  /// The period's last day, `2026-11-19`: part of the workbook's name.
-  package var date: String
+  /// What it is about: part of the workbook's name and title.
+  package var period: ReportPeriod
   /// `summary.json` and `SHA256SUMS` are written whatever the formats.
   package var formats: Set<ReportFormat>
   /// `report.timeZone`: the zone of times in sheets. Times in CSV are UTC.
@@ -41,11 +41,12 @@ package struct ReportOptions: Sendable {
 
   /// Options of one report.
   package init(
-    directory: String, date: String, formats: Set<ReportFormat>, timeZone: TimeZone, asOf: Instant, apps: [String],
+    directory: String, period: ReportPeriod, formats: Set<ReportFormat>, timeZone: TimeZone, asOf: Instant,
+    apps: [String],
     ordersInPeriod: Int, receiptsInScope: Int, workbookOrders: Int = 100_000
   ) {
     self.directory = directory
-    self.date = date
+    self.period = period
     self.formats = formats
     self.timeZone = timeZone
     self.asOf = asOf

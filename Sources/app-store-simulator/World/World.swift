@@ -215,7 +215,7 @@ struct World: Sendable {
     var id: String
   }
 
-  private struct Customer: Hashable {
+  private struct Buyer: Hashable {
     var environment: Environment
     var bundleId: String
     var name: String
@@ -232,7 +232,7 @@ struct World: Sendable {
   /// By original transaction id, in the order of the file.
   private let families: [Key: [Transaction]]
   private var receipts: [String: Receipt]
-  private let customers: [Customer: [Transaction]]
+  private let customers: [Buyer: [Transaction]]
   /// With those that reports alone know of.
   let allTransactions: [Transaction]
   let connect: Connect
@@ -272,7 +272,7 @@ struct World: Sendable {
     transactions = Dictionary(keyed) { $1 }
     families = Dictionary(grouping: known) { Key(environment: $0.environment, id: $0.originalId) }
     receipts = Dictionary(file.receipts.map { (Self.canonical($0.payload), $0) }) { $1 }
-    customers = Dictionary(grouping: known) { Customer($0) }
+    customers = Dictionary(grouping: known) { Buyer($0) }
     feed = NotificationFeed(file.notifications ?? [], transactions: known)
     errors = file.errors ?? [:]
     let outages = (file.outages ?? []).map {
@@ -302,7 +302,7 @@ struct World: Sendable {
   }
 
   /// Everything that the customer of a transaction has in the same app.
-  func customer(of transaction: Transaction) -> [Transaction] { customers[Customer(transaction)] ?? [transaction] }
+  func customer(of transaction: Transaction) -> [Transaction] { customers[Buyer(transaction)] ?? [transaction] }
 
   /// When Apple's record of a transaction last changed, in milliseconds since the epoch.
   func lastModified(_ transaction: Transaction, by horizon: Int64) -> Int64 {

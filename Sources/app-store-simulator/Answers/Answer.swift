@@ -29,6 +29,13 @@ struct Answer: Sendable {
   static let unauthenticated = Answer(
     httpStatus: 401, headers: ["Content-Type": "text/plain"], body: Data("Unauthenticated\n".utf8))
 
+  /// An error of the App Store Connect API.
+  static func failure(_ status: Int, _ code: String, _ detail: String) -> Answer {
+    .json(
+      ["errors": [["id": "simulated", "status": "\(status)", "code": code, "title": "Error", "detail": detail]]],
+      httpStatus: status)
+  }
+
   /// Apple's page for people, which its servers also send to programs.
   static func page(httpStatus: Int) -> Answer {
     let text = "<html><head><title>\(httpStatus)</title></head><body><h1>\(httpStatus)</h1></body></html>\n"
@@ -71,11 +78,11 @@ struct Answer: Sendable {
 
   private func disturbed(by disturbance: ConnectDisturbance) -> Answer {
     if let failure = disturbance.failure {
-      return ConnectInterface.failure(failure.status, failure.code, failure.detail)
+      return Answer.failure(failure.status, failure.code, failure.detail)
     }
     guard let report else { return self }
     if let version = disturbance.version, version != report.version {
-      return ConnectInterface.failure(
+      return Answer.failure(
         400, "PARAMETER_ERROR.INVALID",
         "The version parameter is invalid. The latest version for this report is \(version).")
     }

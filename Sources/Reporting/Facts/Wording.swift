@@ -1,0 +1,59 @@
+import Reconciliation
+
+extension String {
+  /// `paid_not_delivered` as people write it.
+  var asWords: String {
+    let words = replacing("_", with: " ")
+    return words.prefix(1).uppercased() + words.dropFirst()
+  }
+}
+
+extension MoneyByCurrency {
+  /// Decimal text with the currency's digits by its code.
+  var texts: [String: String] {
+    Dictionary(
+      uniqueKeysWithValues: sorted.map {
+        ($0.currency.code, Money.decimalText($0.minorUnits, digits: $0.currency.digits))
+      })
+  }
+}
+
+extension Instant {
+  /// RFC 3339 in UTC, whole seconds toward the past, as CSV prints it: `2026-11-19T22:14:03Z`.
+  package var text: String {
+    let time = CivilTime(seconds: seconds)
+    let date = CivilDate(daysSince1970: time.day)
+    func padded(_ number: some BinaryInteger, _ places: Int = 2) -> String {
+      let digits = String(number)
+      return String(repeating: "0", count: max(0, places - digits.count)) + digits
+    }
+    return "\(date.year < 0 ? "-" : "")\(padded(date.year.magnitude, 4))-\(padded(date.month))-\(padded(date.day))"
+      + "T\(padded(time.hour)):\(padded(time.minute)):\(padded(time.second))Z"
+  }
+}
+
+/// A number with its thousands grouped.
+func grouped(_ number: Int) -> String {
+  var groups = String(number.magnitude)
+  for offset in stride(from: groups.count - 3, to: 0, by: -3) {
+    groups.insert(",", at: groups.index(groups.startIndex, offsetBy: offset))
+  }
+  return number < 0 ? "-\(groups)" : groups
+}
+
+/// Bytes as lower-case hexadecimal digits.
+func hexadecimal(_ bytes: some Collection<UInt8>) -> String {
+  String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
+    var position = 0
+    for byte in bytes {
+      text[position] = digit(byte >> 4)
+      text[position + 1] = digit(byte & 0xF)
+      position += 2
+    }
+    return position
+  }
+}
+
+private func digit(_ nibble: UInt8) -> UInt8 {
+  nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "a") + nibble - 10
+}

@@ -1,0 +1,24 @@
+import Glibc
+import Mustache
+
+/// The program's own templates, compiled once.
+enum Template {
+  static let page = Compiled(PackageResources.report_mustache)
+  static let mail = Compiled(PackageResources.mail_mustache)
+
+  struct Compiled: Sendable {
+    private let template: Result<MustacheTemplate, any Error>
+
+    init(_ source: [UInt8]) {
+      template = Result { try MustacheTemplate(string: String(decoding: source, as: UTF8.self)) }
+    }
+
+    /// The template filled in, as UTF-8.
+    func render(_ content: Any) throws(ReportError) -> [UInt8] {
+      switch template {
+      case .success(let template): return Array(template.render(content).utf8)
+      case .failure: throw ReportError.cannotWrite(file: "template", systemError: EINVAL)
+      }
+    }
+  }
+}

@@ -1,0 +1,120 @@
+import Reconciliation
+import Spreadsheet
+
+// The top of the first sheet: what was audited, and what a reader wants to know before anything else.
+extension SummaryPage {
+  mutating func writeTitle(_ facts: SummaryFacts) throws(SpreadsheetError) {
+    try line("App Store night audit \(options.period.days)", formats.title, height: 34)
+    try line(options.apps.joined(separator: " · "), formats.subtitle, height: 20)
+    try line(
+      facts.isComplete
+        ? "COMPLETE: every check that was due was answered."
+        : "INCOMPLETE: the report is right as far as it goes, but something is missing.",
+      facts.isComplete ? formats.complete : formats.incomplete, height: 26)
+    bannerRow = row
+    row += 1
+    for reason in facts.incompleteReasons { try line("•  \(reason)", formats.value, height: nil) }
+    for (app, kinds) in facts.notChecked.sorted(by: { $0.key < $1.key }) {
+      let words = kinds.map { $0.rawValue.replacing("_", with: " ") }.joined(separator: ", ")
+      try line("•  Not checked for \(app), whose channel does not tell: \(words).", formats.value, height: nil)
+    }
+    try gap()
+    tileRow = row
+    row += 2
+    try gap()
+  }
+
+  /// What a reader wants to know before anything else.
+  func writeTiles(_ totals: Totals, _ findings: FindingsSummary) throws(SpreadsheetError) {
+    try sheet.setRow(bannerRow, height: 26)
+    let banner = CellRange(rows: bannerRow...bannerRow, columns: 0...SummaryPage.lastColumn)
+    try sheet.mergeCells(banner, text: "", format: formats.complete)
+    if let results {
+      let count = results.rows.count
+      try sheet.writeFormula(
+        """
+        IF(COUNTIF(\(results),"balanced")=\(count),"BALANCED: all \(count) controls agree.",\
+        "NOT BALANCED: "&(\(count)-COUNTIF(\(results),"balanced"))&" of \(count) controls do not agree. Do not use these numbers.")
+        """,
+        result: unbalanced == 0
+          ? "BALANCED: all \(count) controls agree."
+          : "NOT BALANCED: \(unbalanced) of \(count) controls do not agree. Do not use these numbers.", row: bannerRow,
+        column: 0,
+        format: formats.complete)
+      try sheet.addConditionalFormat(
+        .formula("COUNTIF(\(absolute: results),\"balanced\")<>\(count)", formats.bad), in: banner)
+    }
+    try sheet.setRow(tileRow, height: 20)
+    try sheet.setRow(tileRow + 1, height: 32)
+    let tiles: [(String, Int, CellFormat)] = [
+      ("Orders read", totals.ordersRead, formats.tile),
+      ("Open findings", findings.closing, formats.tile),
+      ("Critical", findings.count(.critical), findings.count(.critical) > 0 ? formats.tileBad : formats.tile),
+      ("New", findings.new, formats.tile),
+      ("Closed", findings.closed, formats.tile),
+      ("Of unknown amount", findings.open.unknown, findings.open.unknown > 0 ? formats.tileBad : formats.tile),
+    ]
+    var column = 0
+    for (position, (label, number, format)) in tiles.enumerated() {
+      let columns = position == 0 ? 0...0 : column...column + 1
+      if columns.count == 1 {
+        try sheet.writeText(label, row: tileRow, column: column, format: formats.tileLabel)
+      } else {
+        try sheet.mergeCells(
+          CellRange(rows: tileRow...tileRow, columns: columns), text: label, format: formats.tileLabel)
+        try sheet.mergeCells(
+          CellRange(rows: tileRow + 1...tileRow + 1, columns: columns), text: "", format: format)
+      }
+      try sheet.writeInteger(number, row: tileRow + 1, column: column, format: format)
+      column += columns.count
+    }
+  }
+
+  /// One line of links, so that no sheet is further than a click from the first screen.
+  mutating func writeNavigation(_ sheets: [DataSheet]) throws(SpreadsheetError) {
+    try sheet.setRow(row, height: 20)
+    try sheet.writeText("Go to", row: row, column: 0, format: formats.label)
+    for (position, name) in (sheets.map { $0.table.sheetName(part: 1) } + ["About"]).enumerated() {
+      try sheet.writeLink(
+        to: CellReference(row: 0, column: 0), on: name, text: name.description, row: row, column: 1 + position,
+        format: formats.navigation)
+    }
+    row += 2
+  }
+
+  mutating func writeScope(_ totals: Totals, _ facts: SummaryFacts) throws(SpreadsheetError) {
+    try heading("What was audited")
+    try sheet.writeText("Period, last day", row: row, column: 0, format: formats.label)
+    figures.day = CellReference(row: row, column: 1)
+    names["LastDay"] = CellReference(row: row, column: 1)
+    try sheet.writeText(facts.until, row: row, column: 1, format: formats.value)
+    if facts.since != facts.until {
+      try sheet.writeText("from \(facts.since)", row: row, column: 2, format: formats.value)
+    }
+    row += 1
+    try sheet.writeText("As of", row: row, column: 0, format: formats.label)
+    var clock = LocalClock(timeZone: options.timeZone)
+    let local = clock.localSeconds(options.asOf)
+    try sheet.mergeCells(CellRange(rows: row...row, columns: 1...2), text: "", format: formats.instant)
+    do {
+      try sheet.writeDateTime(localSecondsSince1970: local, row: row, column: 1, format: formats.instant)
+    } catch {
+      guard error.code == .dateOutOfRange else { throw error }
+      try sheet.writeText(options.asOf.text, row: row, column: 1, format: formats.value)
+    }
+    row += 1
+    try fact("Times in sheets", "\(facts.timeZone); in CSV files UTC")
+    try sheet.writeText("Orders read", row: row, column: 0, format: formats.label)
+    try sheet.writeInteger(totals.ordersRead, row: row, column: 1, format: formats.value)
+    names["OrdersRead"] = CellReference(row: row, column: 1)
+    row += 1
+    try fact("Settings", "on the sheet About, with what every bucket, kind and reason means")
+    try fact(
+      "Run", "summary.json has the SHA-256 \(summaryDigest.prefix(16))…; run.json beside it names the run that made it")
+    try fact(
+      "Amounts",
+      "Customer amounts as the shop recorded them: not Apple's proceeds, and not for revenue recognition. "
+        + "Amounts of different currencies are never added up.")
+    row += 1
+  }
+}

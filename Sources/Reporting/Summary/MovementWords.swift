@@ -1,0 +1,38 @@
+import Reconciliation
+
+/// How the way from what was open then to what is open now is told: from night to night, or over a longer period.
+struct MovementWords {
+  let title: String
+  /// What it begins with, and what came and went in between.
+  let compared: String
+  let opening: String
+  let closing: String
+
+  init(_ facts: SummaryFacts) {
+    if facts.isRange {
+      title = "\(MovementWords.isMonth(facts) ? "Month-end" : "End of the period"): at stake, from opening to closing"
+      (opening, closing) = ("Opening", "= Closing")
+    } else {
+      title = "At stake, from the last complete night to this one"
+      (opening, closing) = ("Open then", "= Open now")
+    }
+    guard let since = facts.changes.since else {
+      compared =
+        "There is no complete night before \(facts.isRange ? facts.since : "this one"): everything open is new."
+      return
+    }
+    let passing = facts.findings.passing
+    let between =
+      passing.findings == 0
+      ? "" : " \(passing.findings) findings came and went in between and are in no column: \(passing.words)."
+    compared = "Compared with the night made for \(since.text).\(between)"
+  }
+
+  /// Whether the period is a month of the calendar, from its first day to its last.
+  private static func isMonth(_ facts: SummaryFacts) -> Bool {
+    guard let first = CivilDate(facts.since), let last = CivilDate(facts.until), first.day == 1,
+      (first.year, first.month) == (last.year, last.month)
+    else { return false }
+    return CivilDate(daysSince1970: last.daysSince1970 + 1).day == 1
+  }
+}
