@@ -1,6 +1,6 @@
 import Foundation
 
-/// Stands between libpq and a server, and cuts each connection off after so many bytes from the server.
+/// Stands between libpq and a server, and cuts connections off after so many bytes from the server.
 ///
 /// That is what a lost network or a killed backend looks like to a client: an end in the middle of a message.
 package final class CuttingRelay: Sendable {
