@@ -1,91 +1,45 @@
+import AsyncAlgorithms
 import Reconciliation
-import Synchronization
 
-/// Takes answers in and has them stored: while one batch is being written the next one gathers, so an answer waits for one
-/// commit at most. Whoever asks looks whether it keeps up.
-final class AnswerSink: Sendable {
-  /// An answer that is not stored within this holds up the next question.
-  static let patience = Duration.milliseconds(500)
+/// Takes answers in and has them stored, all of a quarter of a second in one transaction. Whoever asks waits while a batch
+/// is written, so that no more is asked than can be kept.
+struct AnswerSink: Sendable {
+  private enum Item: Sendable {
+    case answer(CheckResult)
+    /// Ended when everything before it is stored.
+    case mark(AsyncStream<Never>.Continuation)
+  }
+
+  /// How long an answer waits for others.
+  private static let interval = Duration.milliseconds(250)
   /// How many answers are written in one transaction at most.
   private static let longestBatch = 500
 
-  private struct State {
-    var gathered: [CheckResult] = []
-    /// Since when the oldest answer that is not stored waits.
-    var waitingSince: ContinuousClock.Instant?
-    var isWriting = false
-    var isClosed = false
-    var flushed: [CheckedContinuation<Void, Never>] = []
-  }
+  private let channel = AsyncChannel<Item>()
 
-  private let state = Mutex(State())
-  private let bell: AsyncStream<Void>.Continuation
-  private let wake: AsyncStream<Void>
+  /// Takes an answer in. It is stored even when the task that asked was cancelled meanwhile.
+  func put(_ result: CheckResult) async { await send(.answer(result)) }
 
-  init() { (wake, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
-
-  /// Takes an answer in.
-  func put(_ result: CheckResult) {
-    state.withLock { state in
-      state.gathered.append(result)
-      state.waitingSince = state.waitingSince ?? .now
-    }
-    bell.yield()
-  }
-
-  /// Whether what was answered is stored soon enough to ask for more.
-  var keepsUp: Bool {
-    state.withLock { state in state.waitingSince.map { .now - $0 < Self.patience } ?? true }
-  }
-
-  /// Returns when everything that was taken in so far is stored, or nothing is stored any more.
+  /// Returns when everything that was taken in so far is stored, or the task is cancelled because nothing is any more.
   func flush() async {
-    await withCheckedContinuation { continuation in
-      let isIdle = state.withLock { state in
-        if state.isClosed || state.gathered.isEmpty && !state.isWriting { return true }
-        state.flushed.append(continuation)
-        return false
-      }
-      if isIdle { continuation.resume() } else { bell.yield() }
-    }
+    let (stored, mark) = AsyncStream.makeStream(of: Never.self)
+    await send(.mark(mark))
+    for await _ in stored {}
   }
 
   /// No answer follows.
-  func finish() { bell.finish() }
+  func finish() { channel.finish() }
 
   /// Stores until `finish`. Throws what the writer throws; then nothing is taken in any more.
   func store(with writer: AnswerWriter) async throws {
-    defer { release(close: true) }
-    for await _ in wake { try await storeGathered(writer) }
-    try await storeGathered(writer)
+    defer { channel.finish() }
+    for await items in channel.chunks(ofCount: Self.longestBatch, or: .repeating(every: Self.interval)) {
+      let answers = items.compactMap { if case .answer(let result) = $0 { result } else { nil } }
+      if !answers.isEmpty { try await writer.write(answers) }
+      for case .mark(let mark) in items { mark.finish() }
+    }
   }
 
-  private func storeGathered(_ writer: AnswerWriter) async throws {
-    while true {
-      let batch = state.withLock { state in
-        let batch = Array(state.gathered.prefix(Self.longestBatch))
-        state.gathered.removeFirst(batch.count)
-        state.isWriting = !batch.isEmpty
-        return batch
-      }
-      if batch.isEmpty { break }
-      try await writer.write(batch)
-      state.withLock { state in
-        state.isWriting = false
-        // Those that are left came while the batch was written.
-        state.waitingSince = state.gathered.isEmpty ? nil : .now
-      }
-    }
-    release(close: false)
-  }
-
-  private func release(close: Bool) {
-    let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
-      if close { state.isClosed = true }
-      guard state.isClosed || state.gathered.isEmpty && !state.isWriting else { return [] }
-      defer { state.flushed = [] }
-      return state.flushed
-    }
-    for continuation in waiting { continuation.resume() }
-  }
+  /// A channel drops what a cancelled task sends, so that another task does.
+  private func send(_ item: Item) async { await Task { await channel.send(item) }.value }
 }

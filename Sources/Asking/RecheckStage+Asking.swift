@@ -14,7 +14,7 @@ extension RecheckStage {
     let (check, channel) = (inquiry.check, inquiry.channel)
     let isOne = inquiry.questions.count == 1
     // What many answers are gathered for is stored as it comes: a killed run asks only for the rest.
-    if !isOne { setAside(check) }
+    if !isOne { await setAside(check) }
     var answers: [ChannelAnswer] = []
     for question in inquiry.questions {
       if let told = inquiry.answer(to: question) {
@@ -22,19 +22,19 @@ extension RecheckStage {
         continue
       }
       guard let answer = await answer(to: question, about: check, from: channel, deadline: deadline) else {
-        if isOne { setAside(check) }
+        if isOne { await setAside(check) }
         return
       }
       answers.append(answer)
       if !isOne, case .genuine(_, _, let facts) = answer.meaning, !facts.isEmpty {
         var part = check.result(.pending, .neverChecked, channel: .serverApi)
         part.facts = facts
-        sink.put(part)
+        await sink.put(part)
       }
     }
     var result = channel.result(of: check, answers: answers)
     if !isOne { result.facts = [] }
-    finish(result, of: channel)
+    await finish(result, of: channel)
   }
 
   /// Apple's answer; nil when nobody is asked any more.
@@ -72,20 +72,16 @@ extension RecheckStage {
     }
   }
 
-  /// Waits while the breaker is open, or what was answered is not stored; nil when the re-check ends or the app's part of
-  /// it has.
+  /// Waits while the breaker is open; nil when the re-check ends or the app's part of it has.
   private func permit(_ lane: AskingGate.Lane, deadline: ContinuousClock.Instant) async -> AskingGate.Permit? {
     while reasonToEnd(deadline) == nil {
-      var wait = Duration.milliseconds(50)
-      if sink.keepsUp {
-        switch gate.admit(lane) {
-        case .over: return nil
-        case .granted(let permit): return permit
-        case .refused(let pause): wait = pause
-        }
+      switch gate.admit(lane) {
+      case .over: return nil
+      case .granted(let permit): return permit
+      case .refused(let pause):
+        // Short naps: a signal or the deadline must not wait for a long pause.
+        guard (try? await Task.sleep(for: min(pause, .milliseconds(500)))) != nil else { return nil }
       }
-      // Short naps: a signal or the deadline must not wait for a long pause.
-      guard (try? await Task.sleep(for: min(wait, .milliseconds(500)))) != nil else { return nil }
     }
     return nil
   }
@@ -104,11 +100,11 @@ extension RecheckStage {
   }
 
   /// Stores what a receipt says by itself; the check stays due.
-  func setAside(_ check: JudgedCheck) {
-    if let preliminary = check.preliminaryResult { sink.put(preliminary) }
+  func setAside(_ check: JudgedCheck) async {
+    if let preliminary = check.preliminaryResult { await sink.put(preliminary) }
   }
 
-  func finish(_ result: CheckResult, of channel: any AppleChannel) {
+  func finish(_ result: CheckResult, of channel: any AppleChannel) async {
     var result = result
     result.app = channel.app.name
     var history = result.context.row.history
@@ -122,7 +118,7 @@ extension RecheckStage {
       values.summary.outcomes[result.outcome, default: 0] += 1
       if isOwed { values.summary.owed += 1 }
     }
-    sink.put(result)
+    await sink.put(result)
     progress.advance()
   }
 }

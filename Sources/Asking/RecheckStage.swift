@@ -141,7 +141,7 @@ package struct RecheckStage: Sendable {
         if !hasEnded, !isDone, let reason = reasonToEnd(deadline) {
           hasEnded = true
           state.values.withLock { $0.summary.endedEarly = reason }
-          for inquiry in waiting { drop(inquiry) }
+          for inquiry in waiting { await drop(inquiry) }
           waiting = []
           try await readTheRest(taken)
           taken = []
@@ -217,7 +217,11 @@ package struct RecheckStage: Sendable {
       }
       let questions = channel.questions(about: check)
       if questions.isEmpty || isOffline {
-        questions.isEmpty ? finish(channel.result(of: check, answers: []), of: channel) : setAside(check)
+        if questions.isEmpty {
+          await finish(channel.result(of: check, answers: []), of: channel)
+        } else {
+          await setAside(check)
+        }
         budget.giveBack(bytes)
         continue
       }
@@ -249,9 +253,9 @@ package struct RecheckStage: Sendable {
       for (check, bytes) in try await preparation.read(&left, within: ByteBudget(limit: Preparation.budget)) {
         guard let channel = preparation.channel(for: check) else { continue }
         if channel.questions(about: check).isEmpty {
-          finish(channel.result(of: check, answers: []), of: channel)
+          await finish(channel.result(of: check, answers: []), of: channel)
         } else {
-          setAside(check)
+          await setAside(check)
         }
         _ = bytes
       }
@@ -268,8 +272,8 @@ package struct RecheckStage: Sendable {
     return gate.end
   }
 
-  private func drop(_ inquiry: Inquiry) {
-    setAside(inquiry.check)
+  private func drop(_ inquiry: Inquiry) async {
+    await setAside(inquiry.check)
     budget.giveBack(inquiry.payloadBytes)
   }
 }

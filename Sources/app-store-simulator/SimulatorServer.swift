@@ -1,10 +1,10 @@
-import Dispatch
 import Foundation
 import HTTPTypes
 import HummingbirdCore
 import Logging
 import NIOCore
 import NIOPosix
+import UnixSignals
 
 /// The simulator on a socket of the loopback interface.
 struct SimulatorServer: Sendable {
@@ -16,9 +16,7 @@ struct SimulatorServer: Sendable {
   /// Serves until SIGTERM or SIGINT.
   /// - Parameter onReady: called with the port once connections are accepted; what it throws ends the server.
   func run(onReady: @escaping @Sendable (Int) throws -> Void) async throws {
-    let (stops, stop) = AsyncStream.makeStream(of: Void.self)
-    let sources = await Self.sources(stop)
-    defer { sources.forEach { $0.cancel() } }
+    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
     let (ready, readiness) = AsyncStream.makeStream(of: Int.self)
     let server = Server(
       childChannelSetup: HTTP1Channel { request, writer, _ in try await respond(to: request, with: writer) },
@@ -33,7 +31,7 @@ struct SimulatorServer: Sendable {
       group.addTask { try await server.run() }
       group.addTask {
         for await port in ready { try onReady(port) }
-        for await _ in stops { break }
+        for await _ in signals { break }
         throw CancellationError()
       }
       // Whichever comes first ends the other; answers that are still delayed are not waited for.
@@ -117,26 +115,5 @@ struct SimulatorServer: Sendable {
     return try await simulator.serve(path: query.path, subject: query.subject) { world, time in
       interface.answer(query, token: token, refusal: refusal, world: world, time: time)
     }
-  }
-
-  /// The sources must be kept for as long as the signals are awaited.
-  private static func sources(_ stop: AsyncStream<Void>.Continuation) async -> [any DispatchSourceSignal] {
-    let (registrations, registered) = AsyncStream.makeStream(of: Void.self)
-    let sources = [SIGTERM, SIGINT].map { number in
-      // The default action would end the process before the source is told.
-      signal(number, SIG_IGN)
-      let source = DispatchSource.makeSignalSource(signal: number)
-      source.setEventHandler { stop.yield() }
-      source.setRegistrationHandler { registered.yield() }
-      source.resume()
-      return source
-    }
-    // A signal that comes before is ignored, and whoever sent it would wait for ever.
-    var missing = sources.count
-    for await _ in registrations {
-      missing -= 1
-      if missing == 0 { break }
-    }
-    return sources
   }
 }

@@ -72,15 +72,13 @@ extension CommonOptions {
   func listening(_ body: (Settings, NightRun) async throws -> ExitStatus) async throws {
     try await reporting { settings, logger in
       let stop = StopSignal()
-      let signals = Signals(stop)
-      defer { withExtendedLifetime(signals) {} }
       let runId = UUID().uuidString.lowercased()
       var logger = logger
       logger[metadataKey: "run"] = "\(runId)"
       let progress = WorkProgress(logger: logger, isQuiet: quiet)
       do {
-        return try await body(
-          settings, NightRun(settings: settings, logger: logger, stop: stop, progress: progress, runId: runId))
+        let night = NightRun(settings: settings, logger: logger, stop: stop, progress: progress, runId: runId)
+        return try await Signals.stopping(stop) { try await body(settings, night) }
       } catch {
         // What was cancelled says that it was, and not why.
         if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
