@@ -65,8 +65,12 @@ build:
 # Needs no Swift, so that it can run as root after a build as somebody else.
 install:
 	install -D -m 0755 .build/release/night-audit '$(DESTDIR)$(PREFIX)/bin/night-audit'
-	install -d '$(DESTDIR)$(PREFIX)/share/night-audit'
-	install -m 0644 cron/* '$(DESTDIR)$(PREFIX)/share/night-audit'
+	install -d '$(DESTDIR)$(PREFIX)/share/night-audit/schemas'
+	install -m 0644 Sources/night-audit/Documentation.docc/Schemas/*.json '$(DESTDIR)$(PREFIX)/share/night-audit/schemas'
+	for file in cron/night-audit*; do \
+	  sed 's|/usr/local/bin|$(PREFIX)/bin|g' "$$file" | \
+	    install -m 0644 /dev/stdin '$(DESTDIR)$(PREFIX)/share/night-audit/'"$${file#cron/}" || exit 1; \
+	done
 	test -e '$(DESTDIR)$(SYSCONFDIR)/night-audit/night-audit.yaml' || \
 	  install -D -m 0640 cron/night-audit.yaml '$(DESTDIR)$(SYSCONFDIR)/night-audit/night-audit.yaml'
 

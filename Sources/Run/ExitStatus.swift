@@ -3,7 +3,7 @@ import Reporting
 import Spreadsheet
 
 /// The exit statuses of the program (README, "Exit codes").
-package enum ExitStatus: Int32, Sendable {
+package enum ExitStatus: Int32, CaseIterable, Sendable {
   case complete = 0
   case nothingThere = 1
   case criticalFindings = 2

@@ -55,12 +55,14 @@ struct CommonOptions: ParsableArguments {
     do {
       status = try await body()
     } catch let stopped as StopSignal.Stopped {
+      MachineError.tell("stopped by a signal", status: stopped.reason.rawValue)
       throw ExitCode(stopped.reason.rawValue)
     } catch let error as ValidationError {
       throw error
     } catch {
       let status = ExitStatus(for: error)
       Terminal.complain("night-audit: \(error)")
+      MachineError.tell("\(error)", status: status.rawValue)
       throw ExitCode(status.rawValue)
     }
     if status != .complete { throw ExitCode(status.rawValue) }

@@ -6,7 +6,7 @@ import Run
 enum Program {
   static func main() async {
     ProcessGuard.stand()
-    let work = Task { await NightAuditCommand.main(nil) }
+    let work = Task { await NightAuditCommand.run() }
     Signals.cancelling { work.cancel() }
     await work.value
   }
@@ -16,6 +16,23 @@ enum Program {
 func print(_ text: String, terminator: String = "\n") { Terminal.print(text, terminator: terminator) }
 
 struct NightAuditCommand: AsyncParsableCommand {
+  /// As `main`, with an answer for machines where the command line cannot be understood.
+  static func run() async {
+    do {
+      var command = try parseAsRoot()
+      if var command = command as? any AsyncParsableCommand {
+        try await command.run()
+      } else {
+        try command.run()
+      }
+    } catch {
+      let status = exitCode(for: error)
+      // Whoever ends with a code has said all there is to say.
+      if !(error is ExitCode), !status.isSuccess { MachineError.tell(message(for: error), status: status.rawValue) }
+      exit(withError: error)
+    }
+  }
+
   static let configuration = CommandConfiguration(
     commandName: "night-audit",
     abstract: "Compares what the shop ordered, what Apple was paid for, and what users were given.",

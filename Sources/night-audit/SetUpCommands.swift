@@ -21,6 +21,14 @@ struct Init: AsyncParsableCommand {
   @Flag(name: .customLong("with-sales-schema"), help: "Also create the sales tables, where there are none.")
   var withSalesSchema = false
 
+  @Flag(help: "Print JSON.")
+  var json = false
+
+  private struct Document: Encodable {
+    var applied: [String]
+    var salesSchema: String?
+  }
+
   func run() async throws {
     try await common.reporting { settings, _ in
       let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit init")
@@ -30,7 +38,11 @@ struct Init: AsyncParsableCommand {
         return try Migrator.migrate(connection)
       }
       await session.close()
-      if !common.quiet {
+      if json {
+        print(
+          try MachineText.json(
+            Document(applied: applied, salesSchema: withSalesSchema ? settings.salesSchema : nil)))
+      } else if !common.quiet {
         print(
           applied.isEmpty ? "The schema night_audit is up to date." : "Applied: \(applied.joined(separator: ", ")).")
         if withSalesSchema { print("The schema \(settings.salesSchema) has orders, receipts and deliveries.") }

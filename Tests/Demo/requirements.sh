@@ -50,6 +50,8 @@ case $purpose in
     need python3-venv /usr/bin/python3 -c 'import ensurepip'
     need curl command -v curl
     need openssl command -v openssl
+    # Man pages are made of the program's help.
+    need help2man command -v help2man
     ;;
   real-parts)
     # What report.html is looked at with.

@@ -27,6 +27,39 @@ import Testing
     #expect(said.hasSuffix("status=\(status)\n"), "\(command): \(said)")
   }
 
+  /// A shell with a shop's configuration, its arguments before the program's.
+  private func shell(_ command: String, _ shop: Rehearsal) async throws -> String {
+    let result = try await Program(path: "/bin/sh").run(
+      ["-c", "\(command); echo status=$?", Program.nightAudit.executable.path],
+      environment: [
+        "CONFIG": shop.directory.file("night-audit.yaml"), "NIGHT_AUDIT_AUDIT_CLOCK_SKEW": "3650d",
+        "ASOF": Rehearsal.asOf,
+      ])
+    return result.output + result.errors
+  }
+
+  @Test("a night goes its way when nobody can read its log, and what cannot be printed is no success")
+  func nights() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    // What has nothing to say loses nothing.
+    for (command, status) in [
+      ("$0 run --quiet --config $CONFIG --as-of $ASOF 2>/dev/full >/dev/null", 3),
+      ("$0 run --verbose --config $CONFIG --as-of $ASOF 2>&- >/dev/null", 73),
+      ("$0 run --verbose --config $CONFIG --as-of $ASOF 2>/dev/full >/dev/null", 73),
+    ] {
+      let said = try await shell(command, shop)
+      #expect(said.hasSuffix("status=\(status)\n"), "\(command): \(said)")
+    }
+    #expect(FileManager.default.fileExists(atPath: shop.reports + "/2026-11-19/SHA256SUMS"))
+    for command in ["findings list --csv", "findings list --json", "status", "runs", "verify --run latest"] {
+      let said = try await shell("$0 \(command) --config $CONFIG >/dev/full", shop)
+      #expect(said.hasSuffix("status=73\n"), "\(command): \(said)")
+      #expect(try await shell("$0 \(command) --config $CONFIG >&-", shop).hasSuffix("status=73\n"))
+    }
+    // The pipe's reader has seen enough.
+    #expect(try await shell("$0 findings list --csv --config $CONFIG | head -n 1", shop).hasSuffix("status=0\n"))
+  }
+
   @Test("doctor answers in JSON when there is no configuration to examine")
   func doctorWithoutConfiguration() async throws {
     let said = try await shell("$0 doctor --json \(Self.config)")

@@ -3,7 +3,7 @@ import Testing
 
 /// The tie-out within a night, from Apple's side of the simulator to the files.
 struct TieOutNightTests {
-  private func shop() async throws -> Rehearsal {
+  func shop() async throws -> Rehearsal {
     let shop = try await Rehearsal.sampleShop()
     let configuration =
       try shop.configuration().replacing("  game:\n", with: "  game:\n    sku: GAME01\n") + """

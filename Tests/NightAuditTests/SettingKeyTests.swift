@@ -85,6 +85,31 @@ import Testing
     #expect(error.map { !"\($0)".contains("s3cret") } == true)
   }
 
+  @Test("what systemd hands over as a credential is the value of its key, or the file that the key names")
+  func credentials() throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    for (name, text) in [
+      ("app.game.privateKeyFile", "key"), ("database.url", "host=h password=s3cret\n"),
+      ("notify.pingUrl", "https://h/x"),
+      ("somebody.elses", "x"),
+    ] { try text.write(to: folder.appendingPathComponent(name), atomically: false, encoding: .utf8) }
+    let environment = ["CREDENTIALS_DIRECTORY": folder.path]
+    let yaml = app + "database.url: host=other\n"
+    let settings = try load(yaml, environment)
+    #expect(settings.apps.first?.privateKeyFile == folder.path + "/app.game.privateKeyFile")
+    #expect(settings.databaseURL == "host=h password=s3cret")
+    #expect(settings.pingURL == "https://h/x")
+    // What was set by hand wins.
+    #expect(
+      try load(yaml, environment.merging(["NIGHT_AUDIT_DATABASE_URL": "host=mine"]) { $1 }).databaseURL == "host=mine")
+    let file = folder.appendingPathComponent("night-audit.yaml").path
+    try yaml.write(toFile: file, atomically: false, encoding: .utf8)
+    let table = SettingsListing(try SettingsLoader(path: file, environment: environment)).table(width: nil)
+    #expect(table.contains("credential database.url") && !table.contains("s3cret"), "\(table)")
+  }
+
   @Test(
     "an error in the file shows no line of it",
     arguments: [

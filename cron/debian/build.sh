@@ -33,8 +33,11 @@ done
 for example in night-audit.crontab night-audit.environment; do
   install -D -m 0644 /dev/stdin "$documents/examples/$example" < <(sed 's|/usr/local/bin|/usr/bin|g' "$root/cron/$example")
 done
-for folder in "$root"/cron/monitoring; do
-  [ ! -d "$folder" ] || cp -r --no-preserve=mode "$folder" "$documents/examples/"
+for example in night-audit-alerts.yaml night-audit-dashboard.json bi-queries.sql; do
+  install -D -m 0644 "$root/cron/$example" "$documents/examples/$example"
+done
+for schema in "$root"/Sources/night-audit/Documentation.docc/Schemas/*.json; do
+  install -D -m 0644 "$schema" "$tree/usr/share/night-audit/schemas/$(basename "$schema")"
 done
 install -D -m 0640 "$root/cron/night-audit.yaml" "$tree/etc/night-audit/night-audit.yaml"
 

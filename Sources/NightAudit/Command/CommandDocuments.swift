@@ -12,24 +12,27 @@ extension OutcomeText {
       let control = outcome.summary.control(outcome.totals)
       let document = SummaryDocument(
         totals: outcome.totals, summary: outcome.summary, control: control, asOf: outcome.asOf)
-      guard let directory = outcome.directory else { return try MachineText.json(document, keysAsTheyAre: true) }
       return try MachineText.json(
-        Placed(document: document, directory: directory, dispatches: outcome.dispatches), keysAsTheyAre: true)
+        Placed(
+          document: document, directory: outcome.directory, held: outcome.held.map(\.description),
+          dispatches: outcome.dispatches), keysAsTheyAre: true)
     }
   }
 
-  /// A summary with where it lies and where it was sent.
+  /// A summary with where it lies, why it is held, and where it was sent.
   private struct Placed: Encodable {
     var document: SummaryDocument
-    var directory: String
+    var directory: String?
+    var held: [String]
     var dispatches: [Dispatch]
 
-    private enum CodingKeys: String, CodingKey { case directory, dispatches }
+    private enum CodingKeys: String, CodingKey { case directory, held, dispatches }
 
     func encode(to encoder: any Encoder) throws {
       try document.encode(to: encoder)
       var container = encoder.container(keyedBy: CodingKeys.self)
-      try container.encode(directory, forKey: .directory)
+      try container.encodeIfPresent(directory, forKey: .directory)
+      if !held.isEmpty { try container.encode(held, forKey: .held) }
       if !dispatches.isEmpty { try container.encode(dispatches, forKey: .dispatches) }
     }
   }

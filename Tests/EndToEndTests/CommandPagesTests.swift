@@ -1,0 +1,57 @@
+import Foundation
+import Testing
+
+/// The pages tell of every command that `--help` lists, and so do the man pages and completions, which are made of it.
+@Suite struct CommandPagesTests {
+  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+
+  /// All commands below one, by what its help lists.
+  private func commands(below command: [String]) async throws -> [[String]] {
+    let help = try await Program.nightAudit.run(["help"] + command)
+    #expect(help.status == 0, "\(help.errors)")
+    guard let list = help.output.components(separatedBy: "\nSUBCOMMANDS:\n").dropFirst().first else { return [] }
+    let names = list.split(separator: "\n", omittingEmptySubsequences: false).prefix { !$0.isEmpty }
+      .compactMap { $0.firstMatch(of: /^  ([a-z][a-z-]*)/).map { String($0.1) } }
+    var found: [[String]] = []
+    for name in names {
+      let below = try await commands(below: command + [name])
+      found += below.isEmpty ? [command + [name]] : below
+    }
+    return found
+  }
+
+  @Test func operationsTellOfEveryCommand() async throws {
+    let page = try String(
+      contentsOf: Self.root.appending(path: "Sources/night-audit/Documentation.docc/Operations.md"), encoding: .utf8)
+    let table = page.split(separator: "\n").filter { $0.hasPrefix("| `night-audit ") }
+    let told = Set(
+      table.flatMap {
+        $0.split(separator: "|")[0].matches(of: /`night-audit ([a-z -]+?)(?: [A-Z-].*?)?`/).map { String($0.1) }
+      })
+    let all = Set(try await commands(below: []).map { $0.joined(separator: " ") })
+    #expect(all.count > 20)
+    #expect(told == all, "\(told.symmetricDifference(all).sorted())")
+  }
+
+  @Test(arguments: ["bash", "zsh", "fish"]) func completionsKnowEveryCommand(_ shell: String) async throws {
+    let script = try await Program.nightAudit.run(["--generate-completion-script", shell])
+    #expect(script.status == 0)
+    for command in try await commands(below: []) {
+      #expect(script.output.contains(command.last ?? ""), "\(command)")
+    }
+  }
+
+  @Test func everyCommandHasAManPage() async throws {
+    let directory = try TemporaryDirectory()
+    let made = try await Program(path: "/bin/bash").run([
+      Self.root.appending(path: "cron/debian/manual.sh").path, Program.nightAudit.executable.path, directory.url.path,
+    ])
+    #expect(made.status == 0, "\(made.errors)")
+    let pages = try FileManager.default.contentsOfDirectory(atPath: directory.url.path)
+    for command in try await commands(below: []) {
+      #expect(pages.contains("night-audit-\(command.joined(separator: "-")).1.gz"), "\(command): \(pages)")
+    }
+    #expect(pages.contains("night-audit.1.gz"))
+  }
+}
