@@ -6,7 +6,7 @@
 -- Half of the orders are in perfect order; of each hundred, every one of the others has a story of its own:
 --
 --    0 paid_not_delivered       16 refunded, all well           31 delivered_before_paid
---    1 partly_delivered         17 partial_refund               32 future_dated delivery
+--    1 partly_delivered         17 partial_refund               32 future_dated
 --    2 no evidence, delivered   18 refund_not_booked            33 account_token_missing
 --    3 cancelled_but_paid       19 refund_only_here             34 bad_row, five ways
 --    4 orphan_payment besides   20 delivered_twice              35 never paid, never delivered
@@ -139,7 +139,8 @@ SELECT order_id, user_id, 'com.example.game', product_id,
   END,
   CASE WHEN story NOT IN (2, 34, 35, 41, 42, 43, 44, 45, 46, 48) THEN transaction_id END,
   token, created_at,
-  CASE WHEN story NOT IN (27, 29, 35, 36, 48) THEN created_at + interval '4 seconds' END,
+  CASE WHEN story = 32 THEN :as_of::timestamptz + interval '1 day'
+    WHEN story NOT IN (27, 29, 35, 36, 48) THEN created_at + interval '4 seconds' END,
   created_at + interval '6 seconds'
 FROM benchmark.sales;
 
@@ -150,7 +151,6 @@ SELECT benchmark.id(number, 11), order_id,
   CASE
     WHEN story = 13 THEN purchased_at + interval '49 hours'
     WHEN story = 31 THEN purchased_at - interval '1 hour'
-    WHEN story = 32 THEN :as_of::timestamptz + interval '1 day'
     ELSE purchased_at + interval '3 seconds'
   END,
   CASE WHEN story IN (14, 16, 18) THEN purchased_at + interval '72 hours' END
@@ -179,8 +179,8 @@ SELECT benchmark.id(number, 16), NULL, user_id, substr(md5(number::text), 1, 18)
 FROM benchmark.sales WHERE story IN (4, 28);
 
 INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, app, payload_kind, outcome,
-  reason, channel, environment, bundle_id, apple_status, attempts, last_attempt, next_attempt, answered_at,
-  signed_transaction_id, brought_count, is_urgent)
+  reason, channel, environment, bundle_id, apple_status, attempts, last_attempt, due_from, answered_at,
+  signed_transaction_id, brought_count, is_urgent, known_since, outcome_since, unanswered_since)
 SELECT CASE WHEN has_receipt THEN 'receipt' ELSE 'lookup' END,
   CASE WHEN has_receipt THEN benchmark.id(number, 15) ELSE 'com.example.game/' || transaction_id END, order_id,
   created_at + interval '3 seconds',
@@ -198,13 +198,16 @@ SELECT CASE WHEN has_receipt THEN 'receipt' ELSE 'lookup' END,
   CASE WHEN outcome = 'unanswered' THEN :as_of::timestamptz + interval '20 hours' END,
   CASE WHEN outcome IN ('verified', 'rejected', 'not_found') THEN checked_at END,
   CASE WHEN has_receipt AND outcome = 'verified' AND NOT is_app_receipt THEN transaction_id END,
-  CASE WHEN outcome <> 'verified' THEN 0 WHEN story = 6 THEN 2 ELSE 1 END, false
+  CASE WHEN outcome <> 'verified' THEN 0 WHEN story = 6 THEN 2 ELSE 1 END, false,
+  created_at + interval '3 seconds', CASE WHEN outcome <> 'pending' THEN checked_at END,
+  CASE WHEN outcome = 'unanswered' THEN checked_at END
 FROM benchmark.sales
 -- Every other new receipt has not even been listed for checking.
 WHERE has_receipt AND NOT (story = 36 AND variant % 2 = 0) OR story IN (38, 39)
 UNION ALL
 SELECT 'receipt', benchmark.id(number, 16), NULL, created_at + interval '1 day', 'game', 'app', 'verified', NULL,
-  'verifyReceipt', 'Production', 'com.example.game', 0, 1, checked_at, NULL, checked_at, NULL, 1, false
+  'verifyReceipt', 'Production', 'com.example.game', 0, 1, checked_at, NULL, checked_at, NULL, 1, false,
+  created_at + interval '1 day', checked_at, NULL
 FROM benchmark.sales WHERE story IN (4, 28);
 
 -- The floor and pandas are spared the work of finding out whose a transaction is: they read it ready from here.
@@ -261,6 +264,10 @@ SELECT 'Production', benchmark.id(number, 18), NULL,
   minor_units * power(10, 3 - digits)::bigint, currency, true, true, NULL, 'PURCHASED', story = 28, false, false, false,
   'serverApi', checked_at, checked_at
 FROM benchmark.sales WHERE story IN (4, 28);
+
+-- That a subscription has ended is Apple's word, not the calendar's.
+UPDATE floor.transactions SET subscription_status = 2, subscription_status_at = checked_at
+WHERE expires_at IS NOT NULL AND NOT is_renewal;
 
 INSERT INTO night_audit.lookups (order_id, subject_id)
 SELECT order_id, 'com.example.game/' || transaction_id FROM benchmark.sales

@@ -95,8 +95,10 @@ class Benchmark:
         with open(self.config, "w") as file, open(self.testers) as testers:
             users = "".join(f'    - "{line.strip()}"\n' for line in testers)
             file.write("app:\n  game:\n    bundleId: com.example.game\nappstore:\n  channel: verifyReceipt\n")
+            # A tenth of findings in a first night is no reason to hold it here.
+            file.write("audit:\n  holdShare: 1\n")
             if users:
-                file.write("audit:\n  testUsers:\n" + users)
+                file.write("  testUsers:\n" + users)
             names = "[csv, xlsx]" if formats == "xlsx" else "[csv]"
             file.write(f"report:\n  formats: {names}\n  workbookOrders: {self.orders}\n")
 

@@ -55,7 +55,7 @@ int main(int count, char** arguments) {
              "user_id,product_id,currency,orders,amount,allowed");
   table_open(
       &report.receipts, book, directory, "receipts.csv", "Receipts",
-      "receipt_id,order_id,user_id,kind,channel,environment,outcome,apple_status,attempts,last_attempt,next_attempt,"
+      "receipt_id,order_id,user_id,kind,channel,environment,outcome,apple_status,attempts,last_attempt,due_from,"
       "age_days,reason");
   table_open(
       &report.orders, book, directory, "orders.csv", "Orders",

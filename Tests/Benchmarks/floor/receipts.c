@@ -30,7 +30,7 @@ enum {
 };
 #define CHECK_COLUMNS                                                                                                 \
   "subject_id, order_id, payload_kind, outcome, reason, channel, environment, apple_status, attempts, last_attempt, " \
-  "next_attempt"
+  "due_from"
 enum {
   RECEIPT_ID,
   RECEIPT_ORDER,

@@ -158,7 +158,7 @@ def main():
                 "apple_status",
                 "attempts",
                 "last_attempt",
-                "next_attempt",
+                "due_from",
                 "age_days",
                 "reason",
             ],

@@ -43,7 +43,7 @@ def read_all():
         receipts = read(
             connection,
             """SELECT r.receipt_id, r.order_id, r.user_id, c.payload_kind AS kind, c.channel,
-            c.environment, c.outcome, c.apple_status, c.attempts, c.last_attempt, c.next_attempt, r.received_at,
+            c.environment, c.outcome, c.apple_status, c.attempts, c.last_attempt, c.due_from, r.received_at,
             c.reason, r.environment AS claimed FROM sales.receipts r LEFT JOIN night_audit.receipt_checks c
             ON c.subject_kind = 'receipt' AND c.subject_id = r.receipt_id""",
         )
@@ -71,7 +71,7 @@ def read_all():
             "revocation_withdrawn_at",
             "checked_at",
         )
-    times(receipts, "last_attempt", "next_attempt", "received_at")
+    times(receipts, "last_attempt", "due_from", "received_at")
     times(lookups, "last_attempt")
     return orders, deliveries, transactions, detours, receipts, lookups, brought
 
