@@ -61,10 +61,12 @@ package struct Claimant: Sendable {
   /// Whether any receipt of the same person, sent for whatever order or for none, is unanswered that could still support
   /// what this order names.
   package var isUserOpen: Bool
+  /// Whether Apple has said that it does not know the id that the order names.
+  package var isNameUnknown: Bool
 
   package init(
     order: Order, proven: [TransactionRecord], known: [TransactionRecord] = [], signedIds: [Identifier] = [],
-    worth: ProofWorth = .notFalse, isOpen: Bool = false, isUserOpen: Bool = false
+    worth: ProofWorth = .notFalse, isOpen: Bool = false, isUserOpen: Bool = false, isNameUnknown: Bool = false
   ) {
     self.order = order
     self.proven = worth == .notFalse ? Claimant.believed(proven) : []
@@ -73,6 +75,12 @@ package struct Claimant: Sendable {
     self.worth = worth
     self.isOpen = isOpen
     self.isUserOpen = isUserOpen
+    self.isNameUnknown = isNameUnknown
+  }
+
+  /// Whether what it claims tonight may change: a receipt is open, or nothing is known yet of the id that it names.
+  func isUnsettled(rules: Rules) -> Bool {
+    isOpen || order.transactionId != nil && !isNameUnknown && named(rules: rules) == nil
   }
 
   /// Those that name their app, by key. What Apple signed without one could be of any app.
@@ -112,8 +120,13 @@ package struct Claimant: Sendable {
   /// How the order stands towards the transaction that it names.
   package func standing(named transaction: TransactionRecord, rules: Rules) -> ClaimStanding {
     let fitness = fitness(of: transaction, rules: rules)
+    switch fitness {
+    case .refused(.familyShared), .contradictory, .eligible:
+      // Its own proof refutes the name whatever else is known, or not known yet, of what it names.
+      if contradictsOwnPayload { return .refused(.idMismatch) }
+    case .refused: return fitness
+    }
     guard fitness == .eligible else { return fitness }
-    if contradictsOwnPayload { return .refused(.idMismatch) }
     return restoresTooEarly(transaction, rules: rules) ? .refused(.restored) : .eligible
   }
 

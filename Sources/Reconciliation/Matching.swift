@@ -12,6 +12,8 @@ package struct Matching {
 
   private let rules: Rules
   private let claimants: [Claimant]
+  /// By place among the claimants.
+  private let isAbsent: [Bool]
   private let supporters: [TransactionKey: Set<Identifier>]
   /// Owner by sale, as an index into `claimants`.
   private var owners: [TransactionKey: Int] = [:]
@@ -23,6 +25,9 @@ package struct Matching {
   private var contenders: [TransactionKey: [Contender]] = [:]
   /// Everything that some order names, whether or not it could be paid by it.
   private var named: Set<TransactionKey> = []
+
+  /// Claims without a name.
+  private var unnamed: [Candidate] = []
 
   /// An order that names a transaction.
   private struct Contender {
@@ -46,25 +51,36 @@ package struct Matching {
   package init(
     of input: consuming [Claimant], supporters: [TransactionKey: Set<Identifier>] = [:], rules: Rules
   ) {
+    let claimants = input.sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
+    self.init(
+      deciding: claimants, supporters, rules, without: Array(repeating: false, count: claimants.count))
+    tellLosses()
+    for (index, claimant) in claimants.enumerated() { finish(claimant, index) }
+  }
+
+  /// - Parameter isAbsent: by place, whether the order claims nothing, though what their proofs bring supports the names of their users.
+  private init(
+    deciding claimants: [Claimant], _ supporters: [TransactionKey: Set<Identifier>], _ rules: Rules,
+    without isAbsent: [Bool]
+  ) {
     self.rules = rules
     self.supporters = supporters
-    claimants = input.sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
+    self.claimants = claimants
+    self.isAbsent = isAbsent
     for claimant in claimants { claims[claimant.order.orderId] = OrderClaims() }
-    let targets = claimants.map { $0.named(rules: rules) }
-    let unnamed = unnamedCandidates()
-    let yielding = matchNamed(targets, unnamed)
-    matchUnnamed(unnamed, in: .production)
+    let targets = claimants.indices.map { isAbsent[$0] ? nil : claimants[$0].named(rules: rules) }
+    unnamed = unnamedCandidates()
+    let yielding = matchNamed(targets)
+    matchUnnamed(in: .production)
     matchLeftovers(yielding)
-    matchUnnamed(unnamed, in: .sandbox)
+    matchUnnamed(in: .sandbox)
     giveBack(yielding)
-    tellLosses(unnamed)
-    for (index, claimant) in claimants.enumerated() { finish(claimant, index) }
   }
 
   // MARK: - Named
 
   /// - Returns: the sales whose named claims yield to orders that do not name them.
-  private mutating func matchNamed(_ targets: [TransactionRecord?], _ unnamed: [Candidate]) -> Set<TransactionKey> {
+  private mutating func matchNamed(_ targets: [TransactionRecord?]) -> Set<TransactionKey> {
     let people = people(bringing: Set(targets.compactMap { $0?.key }))
     for (index, target) in targets.enumerated() {
       guard let target else { continue }
@@ -85,14 +101,14 @@ package struct Matching {
           rank: ClaimRank(claimant, on: target, isProven: isProven, isNamed: true)))
     }
     for key in contenders.keys { contenders[key]?.sort { $0.rank < $1.rank } }
-    let best = bestUnnamed(unnamed)
+    let best = bestUnnamed()
     let others = peopleClaiming()
     var yielding: Set<TransactionKey> = []
     for (sale, named) in contenders {
       let first = named[0]
       let person = rules.people.person(claimants[first.index].order.userId)
       let isOutranked = best[sale].map { $0 < first.rank } ?? false
-      let isUnsupported = !first.rank.isProven && first.rank.token != .same
+      let isUnsupported = first.rank.isFalse || !first.rank.isProven && first.rank.token != .same
       let isClaimedByOthers = others[sale]?.contains { $0 != person || first.rank.isFalse } ?? false
       if isOutranked || isUnsupported && isClaimedByOthers {
         yielding.insert(sale)
@@ -100,7 +116,10 @@ package struct Matching {
         own(first.transaction, by: first.index)
       }
       if claimants[first.index].isOpen { provisional.insert(sale) }
-      if named.dropFirst().contains(where: { claimants[$0.index].isOpen || claimants[$0.index].isUserOpen }) {
+      let canBeat = named.dropFirst().contains {
+        (claimants[$0.index].isOpen || claimants[$0.index].isUserOpen) && (!$0.rank.isFalse || first.rank.isFalse)
+      }
+      if canBeat {
         beatable.insert(sale)
       }
     }
@@ -119,7 +138,7 @@ package struct Matching {
   }
 
   /// The best claim without a name on each sale that is named.
-  private func bestUnnamed(_ unnamed: [Candidate]) -> [TransactionKey: ClaimRank] {
+  private func bestUnnamed() -> [TransactionKey: ClaimRank] {
     var best: [TransactionKey: ClaimRank] = [:]
     for candidate in unnamed where contenders[candidate.transaction.saleKey] != nil {
       let rank = ClaimRank(
@@ -134,7 +153,7 @@ package struct Matching {
   /// naming it.
   private func peopleClaiming() -> [TransactionKey: Set<Identifier>] {
     var people: [TransactionKey: Set<Identifier>] = [:]
-    for (index, claimant) in claimants.enumerated() {
+    for (index, claimant) in claimants.enumerated() where !isAbsent[index] {
       for record in claimant.proven {
         guard let named = contenders[record.saleKey], !named.contains(where: { $0.index == index }),
           claimant.claimsUnnamed(record, rules: rules)
@@ -149,7 +168,7 @@ package struct Matching {
 
   private func unnamedCandidates() -> [Candidate] {
     var candidates: [Candidate] = []
-    for (index, claimant) in claimants.enumerated() where claimant.order.transactionId == nil {
+    for (index, claimant) in claimants.enumerated() where claimant.order.transactionId == nil && !isAbsent[index] {
       for transaction in claimant.proven where claimant.claimsUnnamed(transaction, rules: rules) {
         candidates.append(Candidate(index: index, transaction: transaction))
       }
@@ -157,7 +176,7 @@ package struct Matching {
     return candidates
   }
 
-  private mutating func matchUnnamed(_ unnamed: [Candidate], in environment: AppleEnvironment) {
+  private mutating func matchUnnamed(in environment: AppleEnvironment) {
     let candidates = unnamed.filter {
       $0.transaction.environment == environment
         && (claims[claimants[$0.index].order.orderId]?.owned.isEmpty ?? false)
@@ -266,7 +285,8 @@ package struct Matching {
     var wanted: [TransactionKey: (index: Int, token: Int, distance: Span, transaction: TransactionRecord)] = [:]
     for (index, claimant) in claimants.enumerated() {
       let own = claims[claimant.order.orderId]
-      guard own?.refused == nil, own?.contradictory == nil, !claimant.contradictsOwnPayload else { continue }
+      guard own?.refused == nil, own?.contradictory == nil, !claimant.contradictsOwnPayload, !isAbsent[index]
+      else { continue }
       for transaction in claimant.proven where transaction.isLive {
         let sale = transaction.saleKey
         guard owners[sale] == nil, yielding.contains(sale) || !named.contains(transaction.key),
@@ -301,17 +321,22 @@ package struct Matching {
     claims[claimants[index].order.orderId]?.owned.append(transaction)
   }
 
-  private mutating func tellLosses(_ unnamed: [Candidate]) {
+  private mutating func tellLosses() {
+    // Whoever gets nothing where all whose claims may still change are absent gets nothing when they come: who comes to an
+    // assignment takes from others, and gives nobody anything.
+    let isUnsettled = claimants.map { $0.isUnsettled(rules: rules) }
+    let settled =
+      isUnsettled.contains(true) ? Matching(deciding: claimants, supporters, rules, without: isUnsettled) : self
     for (sale, named) in contenders {
-      for contender in named where claimants[contender.index].worth.tellsObstacles {
+      for contender in named {
         let isSupported = contender.rank.isProven || !claimants[contender.index].isUserOpen
-        lose(contender.transaction, sale, by: contender.index, isFinal: isSupported)
+        lose(contender.transaction, sale, by: contender.index, isFinal: isSupported, settled)
       }
     }
     for candidate in unnamed {
       // Of the sandbox only those are claims whom production left without a payment.
       guard claimed.contains(candidate.transaction.key) else { continue }
-      lose(candidate.transaction, candidate.transaction.saleKey, by: candidate.index, isFinal: true)
+      lose(candidate.transaction, candidate.transaction.saleKey, by: candidate.index, isFinal: true, settled)
     }
   }
 
@@ -319,16 +344,19 @@ package struct Matching {
   private static let mostLost = 8
 
   private mutating func lose(
-    _ transaction: TransactionRecord, _ sale: TransactionKey, by index: Int, isFinal: Bool
+    _ transaction: TransactionRecord, _ sale: TransactionKey, by index: Int, isFinal: Bool, _ settled: Matching
   ) {
     guard let owner = owners[sale], owner != index else { return }
     let orderId = claimants[index].order.orderId
     // Who has a payment of their own has lost nothing.
     guard var lost = claims[orderId]?.lost, claims[orderId]?.owned.first?.environment != .production else { return }
     let order = claimants[owner].order
+    let couldGain = settled.claims[orderId]?.owned.contains { $0.environment == transaction.environment } ?? false
     let claim = LostClaim(
       transaction: transaction, ownerOrderId: order.orderId, ownerUserId: order.userId,
-      isFinal: isFinal && !claimants[index].isOpen && !provisional.contains(sale))
+      isFinal: isFinal && !claimants[index].isOpen && !couldGain)
+    // A forged proof says enough by itself, unless nothing is decided yet.
+    if claim.isFinal, !claimants[index].worth.tellsObstacles { return }
     // They come by id. One that is not final is kept in any case: it decides what is said of them all.
     if lost.count < Matching.mostLost {
       claims[orderId]?.lost.append(claim)
@@ -342,9 +370,9 @@ package struct Matching {
     guard var own = claims[claimant.order.orderId] else { return }
     own.putLiveFirst()
     own.lost.sort { $0.transaction.key < $1.transaction.key }
-    own.isFinal =
-      !claimant.isOpen
-      && own.owned.allSatisfy { !provisional.contains($0.saleKey) && !beatable.contains($0.saleKey) }
+    // What it owns besides is compared with nothing.
+    let mayChange = own.owned.first.map { provisional.contains($0.saleKey) || beatable.contains($0.saleKey) } ?? false
+    own.isFinal = !claimant.isOpen && !mayChange
     claims[claimant.order.orderId] = own
   }
 

@@ -39,7 +39,7 @@ package struct OrderFacts: Sendable {
   package var claimant: Claimant {
     Claimant(
       order: order, proven: proven, known: known, signedIds: signedIds, worth: worth, isOpen: hasOpenProofs,
-      isUserOpen: isUserOpen)
+      isUserOpen: isUserOpen, isNameUnknown: lookup?.outcome == .notFound)
   }
 
   /// What its proofs are worth when it names a transaction.
@@ -62,13 +62,8 @@ package struct OrderFacts: Sendable {
   /// Whether a receipt is unanswered that could still bring a payment.
   package var hasOpenProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayBringPayment } }
 
-  /// Whether the id that it names is asked about and not answered yet.
-  var hasOpenLookup: Bool {
-    switch lookup?.outcome {
-    case .pending, .unanswered, .review: true
-    case .verified, .rejected, .notFound, .none: false
-    }
-  }
+  /// Whether it names an id of which nothing is known and about which Apple has not answered.
+  var isNameOpen: Bool { order.transactionId != nil && claims.named == nil && lookup?.outcome != .notFound }
 
   /// Receipts that keep the sales schema's contract.
   var soundReceipts: [Receipt] {
@@ -96,8 +91,7 @@ package struct OrderFacts: Sendable {
   /// names it, or the order another transaction.
   var isOwnershipFinal: Bool {
     // What it names comes before what its receipts bring besides, once anything is known of it.
-    let isNameSettled = order.transactionId == nil || claims.named != nil || lookup?.outcome == .notFound
-    return claims.isFinal && isNameSettled && !isUserOpen && !hasOpenProofs
+    claims.isFinal && !isNameOpen && !isUserOpen && !hasOpenProofs
   }
 
   /// Whether it matters for whom the shop has the account token on file that the order's transaction carries: the order has

@@ -39,7 +39,7 @@ package enum VerdictRule: String, CaseIterable, Sendable {
     case .ownsTransaction: ownsTransaction(facts, &because)
     case .claimRefuted: claimRefuted(facts, &because)
     case .recordsContradict: recordsContradict(facts, &because)
-    case .claimsOwnedByOthers: claimsOwnedByOthers(facts, &because)
+    case .claimsOwnedByOthers: claimsOwnedByOthers(facts, rules, &because)
     case .lookedUp: lookedUp(facts, rules, &because)
     case .proofsOpen: proofsOpen(facts, rules, &because)
     case .broughtOthers: broughtOthers(facts, rules, &because)
@@ -67,7 +67,7 @@ package enum VerdictRule: String, CaseIterable, Sendable {
           : "It owns \(id), a genuine purchase of which Apple has refunded a part only.")
     case .sandbox:
       // A production payment may still come to light; until then the sandbox proves nothing.
-      let mayBePaid = facts.hasOpenProofs || facts.hasOpenLookup || facts.claims.lost.contains { !$0.isFinal }
+      let mayBePaid = facts.hasOpenProofs || facts.isNameOpen || facts.claims.lost.contains { !$0.isFinal }
       return mayBePaid
         ? because.noting(nil, "It owns \(id) from the sandbox; an answer that is missing could still bring a payment.")
         : because.noting(.unpaid(.sandbox, transaction), "It owns \(id), a test purchase in the sandbox.")
@@ -99,7 +99,7 @@ package enum VerdictRule: String, CaseIterable, Sendable {
       : because.noting(nil, "No two records disagree about what was bought.")
   }
 
-  private func claimsOwnedByOthers(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
+  private func claimsOwnedByOthers(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     guard let lost = facts.claims.lost.first else {
       return because.noting(nil, "No other order owns a transaction that it claims.")
     }
@@ -108,8 +108,12 @@ package enum VerdictRule: String, CaseIterable, Sendable {
     if facts.hasOpenProofs {
       return because.noting(nil, "\(whose), but a proof that is not answered yet could bring it one of its own.")
     }
-    return facts.claims.lost.allSatisfy(\.isFinal)
-      ? because.noting(.unpaid(.duplicate, lost.transaction), "\(whose), and it has no other to claim.")
+    if facts.claims.lost.allSatisfy(\.isFinal) {
+      return because.noting(.unpaid(.duplicate, lost.transaction), "\(whose), and it has no other to claim.")
+    }
+    let isTest = facts.claims.lost.allSatisfy { $0.transaction.environment != .production }
+    return isTest && !facts.isNameOpen && !rules.testUsers.contains(facts.order.userId)
+      ? because.noting(.unpaid(.sandbox, lost.transaction), "\(whose) for now, and is a test purchase whoever gets it.")
       : because.noting(
         .unconfirmed(.awaitingEvidence), "\(whose) for now; an answer that is missing could still change that.")
   }
@@ -238,6 +242,13 @@ package enum VerdictRule: String, CaseIterable, Sendable {
   }
 
   private func proofsFalse(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
+    let unknown = facts.soundReceipts.filter { $0.state.outcome == .notFound }
+    // Of another id than the one inside the proof Apple has said nothing.
+    if let named = facts.order.transactionId, !unknown.isEmpty,
+      !unknown.contains(where: { $0.state.signedTransactionId == named })
+    {
+      return because.noting(nil, "Apple does not know the purchase inside its proof, and was not asked about \(named).")
+    }
     let reasons = facts.soundReceipts.compactMap(\.state.reason)
     let proven: [PaymentReason] = [.signatureInvalid, .idMismatch, .xcode, .wrongBundle]
     if let reason = proven.first(where: reasons.contains) {
@@ -250,9 +261,9 @@ package enum VerdictRule: String, CaseIterable, Sendable {
           .unconfirmed(.unreadable), "None of its payloads can be read, and of the id that it names there is no answer."
         )
     }
-    return facts.soundReceipts.contains { $0.state.outcome == .notFound }
-      ? because.noting(.unpaid(.notFound, nil), "Apple does not know the purchase that its proof names.")
-      : because.noting(nil, "No proof of it was refused.")
+    return unknown.isEmpty
+      ? because.noting(nil, "No proof of it was refused.")
+      : because.noting(.unpaid(.notFound, nil), "Apple does not know the purchase that its proof names.")
   }
 
   private func nothingToGoBy(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {

@@ -95,6 +95,7 @@ struct RandomWorld: Sendable {
     for orderId in world.lookups.keys.sorted() {
       add("look-up of \(orderId)", of: [users[orderId]]) { $0.world.lookups[orderId] = .unanswered(.unreachable) }
     }
+    if !swept.isEmpty { add("the sweep", of: []) { $0.swept = [] } }
     for (index, record) in world.transactions.enumerated() where record.subscriptionStatus != nil {
       add("status of \(record.transactionId)", of: []) { $0.world.transactions[index].subscriptionStatus = nil }
     }

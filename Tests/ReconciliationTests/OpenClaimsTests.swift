@@ -1,0 +1,127 @@
+import Reconciliation
+import Testing
+
+/// What an answer that is missing could still change accuses nobody.
+@Suite struct OpenClaimsTests {
+  /// When a scene's orders are made.
+  private let noon = Scene().time
+
+  @Test("Not knowing the purchase inside a proof says nothing of another id")
+  func notFoundIsAboutItsOwnId() {
+    for inside in [nil, "T1"] as [Identifier?] {
+      var scene = Scene()
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.receipt(for: order, .notFound()) { $0.state.signedTransactionId = inside }
+      scene.receipt("false", for: order, .rejected(.wrongBundle))
+      scene.delivery(of: order)
+      let verdict = scene.world.audited().judgements["order"]?.verdict
+      #expect(verdict == (inside == nil ? .unconfirmed(.neverChecked) : .unpaid(.wrongBundle, nil)))
+    }
+    var scene = Scene()
+    let order = scene.order { $0.transactionId = "T1" }
+    scene.receipt(for: order, .notFound()) { $0.state.signedTransactionId = "T1" }
+    #expect(scene.world.audited().judgements["order"]?.verdict?.reason == .notFound)
+  }
+
+  @Test("A name that its own proof refutes is id_mismatch, whether or not anything is known of the named one")
+  func refutedName() {
+    for isKnown in [true, false] {
+      var scene = Scene()
+      let order = scene.order { $0.transactionId = "T1" }
+      let own = scene.transaction("T2") { $0.ownership = .familyShared }
+      scene.signedProof(for: order, of: own)
+      if isKnown { scene.transaction("T1") { $0.ownership = .familyShared } }
+      scene.delivery(of: order)
+      #expect(scene.world.audited().judgements["order"]?.verdict?.reason == .idMismatch)
+    }
+  }
+
+  @Test("Whom only false proofs speak for yields to a genuine proof of the same person as well")
+  func falseNamer() {
+    var scene = Scene()
+    let record = scene.transaction()
+    let forger = scene.order("forger") { $0.transactionId = "T1" }
+    scene.receipt("forged", for: forger, .rejected(.signatureInvalid))
+    scene.world.lookups["forger"] = .verified(nil)
+    let honest = scene.order("honest") { $0.transactionId = "unknown" }
+    scene.world.lookups["honest"] = .notFound()
+    scene.receipt("genuine", for: honest, .verified(.app), bringing: [record])
+    let judgements = scene.world.audited().judgements
+    #expect(judgements["honest"]?.payment == "paid")
+    #expect(judgements["forger"]?.verdict?.reason == .signatureInvalid)
+  }
+
+  @Test("A duplicate stands when it would lose to somebody whatever becomes of the open claims, and not before")
+  func settledLoss() {
+    for hasThird in [true, false] {
+      var scene = Scene()
+      let record = scene.transaction()
+      let owner = scene.order("owner", by: "ann") { $0.createdAt = noon }
+      scene.receipt("r1", for: owner, .verified(.app), bringing: [record])
+      scene.receipt("r2", for: owner, .unanswered(.unreachable))
+      if hasThird {
+        let third = scene.order("third", by: "cid") { $0.createdAt = noon + .minutes(1) }
+        scene.receipt("r3", for: third, .verified(.app), bringing: [record])
+      }
+      let loser = scene.order("loser", by: "bob") { $0.createdAt = noon + .minutes(2) }
+      scene.receipt("r4", for: loser, .verified(.app), bringing: [record])
+      scene.delivery(of: loser)
+      let judgement = scene.world.audited().judgements["loser"]
+      #expect(judgement?.verdict == (hasThird ? .unpaid(.duplicate, record) : .unconfirmed(.awaitingEvidence)))
+      #expect((judgement?.findings.contains { $0.kind == .duplicateClaim }) == hasThird)
+    }
+  }
+
+  @Test("Who owns a payment only until their own id is answered for makes nobody a duplicate")
+  func openName() {
+    for lookup in [ProofState.unanswered(.unreachable), .notFound()] {
+      var scene = Scene()
+      let record = scene.transaction()
+      let owner = scene.order("owner", by: "ann") { $0.transactionId = "unknown" }
+      scene.world.lookups["owner"] = lookup
+      scene.receipt("r1", for: owner, .verified(.app), bringing: [record])
+      let loser = scene.order("loser", by: "bob") { $0.transactionId = "T1" }
+      scene.delivery(of: loser)
+      let isFinal = lookup.outcome == .notFound
+      let judgement = scene.world.audited().judgements["loser"]
+      #expect(judgement?.verdict == (isFinal ? .unpaid(.duplicate, record) : .unconfirmed(.awaitingEvidence)))
+    }
+  }
+
+  @Test("A test purchase pays nobody, whoever it belongs to")
+  func sandboxOfWhom() {
+    for user in ["bob", "tester"] {
+      var scene = Scene()
+      scene.world.rules.testUsers = ["tester"]
+      let record = scene.transaction { $0.environment = .sandbox }
+      let owner = scene.order("owner", by: "ann")
+      scene.receipt("r1", for: owner, .verified(.app), bringing: [record])
+      scene.receipt("r2", for: owner, .unanswered(.unreachable))
+      let loser = scene.order("loser", by: user) { $0.createdAt = noon + .minutes(2) }
+      scene.receipt("r3", for: loser, .verified(.app), bringing: [record])
+      scene.delivery(of: loser)
+      let judgement = scene.world.audited().judgements["loser"]
+      #expect(judgement?.disposition == (user == "tester" ? .unconfirmed : .deliveredNotPaid))
+      #expect((judgement?.findings.contains { $0.kind == .sandboxDelivered }) == (user != "tester"))
+    }
+  }
+
+  @Test("A false proof beside another's payment accuses of nothing while nobody knows whose it is")
+  func falseProofBesideOpenClaim() {
+    for isOpen in [true, false] {
+      var scene = Scene()
+      let record = scene.transaction()
+      let other = scene.order("other", by: "ann") { $0.transactionId = "T1" }
+      if isOpen {
+        scene.receipt("r1", for: other, .unanswered(.unreachable))
+      } else {
+        scene.receipt("r1", for: other, .verified(.app), bringing: [record])
+      }
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.receipt("r2", for: order, .rejected(.signatureInvalid))
+      scene.world.lookups["order"] = .verified(nil)
+      let verdict = scene.world.audited().judgements["order"]?.verdict
+      #expect(verdict == (isOpen ? .unconfirmed(.awaitingEvidence) : .unpaid(.signatureInvalid, nil)))
+    }
+  }
+}
