@@ -16,7 +16,9 @@ extension AuditPass {
   /// Matches what is contested, batch by batch.
   ///
   /// - Returns: what that has come to, by order.
-  func match(_ contests: Contests, _ groups: SpillFile, _ byOrder: SpillSorter) throws -> SpillSorter {
+  func match(
+    _ contests: Contests, _ groups: SpillFile, _ byOrder: SpillSorter, open: OpenPeople
+  ) throws -> SpillSorter {
     let matched = SpillSorter(directory: temporaryDirectory, budget: 4 << 20)
     if contests.isEmpty { return matched }
     let batches = contests.batches(ofAtLeast: contestBatchSize)
@@ -37,7 +39,7 @@ extension AuditPass {
         }
         try material.advance()
       }
-      let outcome = contest.matched(rules: plan.rules)
+      let outcome = contest.matched(rules: plan.rules, open: open)
       for transaction in outcome.unclaimed {
         try addUnclaimed(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof)
       }

@@ -11,8 +11,10 @@ extension AuditPass {
   /// - Parameters:
   ///   - byOrder: what the transactions' side has told.
   ///   - matched: what matching has come to for those that contest something.
+  ///   - open: of whom a receipt is not answered yet.
   func judge(
-    _ groups: SpillFile, _ byOrder: SpillSorter, _ matched: SpillSorter, _ connections: borrowing AuditConnections
+    _ groups: SpillFile, _ byOrder: SpillSorter, _ matched: SpillSorter, _ connections: borrowing AuditConnections,
+    open: OpenPeople
   ) throws {
     let asOf = plan.asOf
     var deliveries = try OrderedStream(
@@ -37,7 +39,7 @@ extension AuditPass {
       ofOrder.removeAll(keepingCapacity: true)
       while deliveries.nextKey == orderId, let delivery = try deliveries.next() { ofOrder.append(delivery) }
       let matched = contestants.head?.orderId == orderId ? try contestants.next() : nil
-      try judge(group, AuditPass.markingRepeated(ofOrder), reading.transactions, matched, &repeated)
+      try judge(group, AuditPass.markingRepeated(ofOrder), reading.transactions, matched, &repeated, open: open)
       count += 1
       if count % 4_096 == 0 {
         progress.advance(by: 4_096)
@@ -54,7 +56,7 @@ extension AuditPass {
 
   private func judge(
     _ group: OrderGroup, _ deliveries: [Delivery], _ transactions: OrderTransactions, _ matched: Matched?,
-    _ repeated: inout RepeatedPurchases
+    _ repeated: inout RepeatedPurchases, open: OpenPeople
   ) throws {
     let isListed = plan.lists(group.row)
     switch group.row {
@@ -74,7 +76,8 @@ extension AuditPass {
       if isListed, let lookup = group.lookup, plan.isOutstanding(lookup.state, of: order) {
         collector.countOutstanding(lookup.state)
       }
-      let facts = OrderFacts.assembled(order, group, deliveries, transactions, matched, rules: plan.rules)
+      let facts = OrderFacts.assembled(
+        order, group, deliveries, transactions, matched, rules: plan.rules, open: open)
       let judgement = Judgement(judging: facts, rules: plan.rules)
       repeated.take(judgement)
       // Only what a person must act on at once is explained: it takes judging the order once more.
@@ -163,9 +166,10 @@ extension OrderFacts {
   /// - Parameters:
   ///   - transactions: what the transactions' side has told it.
   ///   - matched: what matching has come to; nil where nobody contests its claims.
+  ///   - open: of whom a receipt is not answered yet.
   static func assembled(
     _ order: Order, _ group: OrderGroup, _ deliveries: [Delivery], _ transactions: OrderTransactions,
-    _ matched: Matched?, rules: Rules
+    _ matched: Matched?, rules: Rules, open: OpenPeople
   ) -> OrderFacts {
     var facts = OrderFacts(order, group, transactions.claimable, deliveries: deliveries)
     let claims = matched?.claims ?? Matching.uncontested(facts.claimant, rules: rules)
@@ -174,8 +178,9 @@ extension OrderFacts {
       facts = OrderFacts(order, group, transactions.claimable + others, deliveries: deliveries)
     }
     facts.claims = claims
+    facts.isUserOpen = open.contains(order.userId)
     if facts.asksForTokenHolder, case .says(.some(let token)) = facts.comparable?.appAccountToken {
-      facts.accountTokenUser = transactions.tokenUsers[AccountToken.normalized(token)]
+      facts.accountTokenUser = transactions.tokenUsers[AccountToken.spelling(token)]
     }
     return facts
   }

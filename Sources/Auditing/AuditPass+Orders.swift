@@ -11,6 +11,8 @@ struct OrdersReading {
   var groups: SpillFile
   /// What orders and proofs have to do with transactions, by transaction id.
   var mentions: SpillSorter
+  /// Of whom a receipt is not answered yet.
+  var open: OpenPeople
   /// What was read adds up to.
   var totals = SalesTotals()
 }
@@ -30,12 +32,14 @@ extension AuditPass {
       var reader = RecordReader(record.content)
       return try Proof(from: &reader)
     }
-    var reading = OrdersReading(groups: try SpillFile(directory: temporaryDirectory), mentions: sorter())
+    var reading = OrdersReading(
+      groups: try SpillFile(directory: temporaryDirectory), mentions: sorter(),
+      open: OpenPeople(plan.rules.people))
     var writer = GroupWriter(groups: reading.groups, mentions: reading.mentions)
     var count = 0
     while var group = try orders.next().map({ OrderGroup(row: $0) }) {
       let orderId = group.row.orderId
-      try passProofs(before: orderId, &waiting, &writer)
+      try passProofs(before: orderId, &waiting, &writer, &reading.open)
       while let proof = waiting.head, proof.receipt.orderId == orderId {
         group.proofs.append(proof)
         try waiting.advance()
@@ -59,19 +63,21 @@ extension AuditPass {
       while orders.nextKey == orderId, let repeated = try orders.next() { rows.append(repeated) }
       if rows.count > 1 { rows = OrderRow.sorted(rows) }
       group.row = rows[0]
+      reading.open.take(group)
       try writer.write(group)
       for row in rows.dropFirst() { try writer.write(OrderGroup(row: row, isRepeated: true)) }
       for row in rows { reading.totals.add(row) }
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
     }
-    try passProofs(before: nil, &waiting, &writer)
+    try passProofs(before: nil, &waiting, &writer, &reading.open)
     return reading
   }
 
   /// Handles receipts whose order does not exist, or that name none.
   private func passProofs(
-    before orderId: Identifier?, _ waiting: inout SpillCursor<Proof>, _ writer: inout GroupWriter
+    before orderId: Identifier?, _ waiting: inout SpillCursor<Proof>, _ writer: inout GroupWriter,
+    _ open: inout OpenPeople
   ) throws {
     while let proof = waiting.head {
       if let orderId {
@@ -84,6 +90,7 @@ extension AuditPass {
         }
       }
       if proof.receipt.defect == nil { try writer.write(proof.mentions(of: nil)) }
+      open.take(proof.receipt, orderedBy: nil)
       try waiting.advance()
     }
   }

@@ -12,7 +12,7 @@ extension AuditPass {
   ///   - mentions: by transaction id.
   ///   - byOrder: gets what one order alone could own, and what else is to be told about its proofs.
   ///   - contests: gets what several orders could own.
-  ///   - tokens: gets orders without an account token whose transaction carries one.
+  ///   - tokens: gets orders that do not have the account token that their transaction carries.
   func readTransactions(
     _ connections: borrowing AuditConnections, _ mentions: SpillSorter, into byOrder: SpillSorter, _ contests: Contests,
     _ tokens: TokenQuestions
@@ -43,7 +43,7 @@ extension AuditPass {
       }
       let candidates = Candidates(for: record, mentions: ofOne, rules: plan.rules)
       try hand(record, candidates, to: &writer, contests)
-      for waiting in candidates.withoutToken { try tokens.ask(waiting, about: record) }
+      for waiting in candidates.withOtherToken { try tokens.ask(waiting, about: record) }
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
     }
@@ -62,8 +62,8 @@ extension AuditPass {
     default:
       try contests.add(
         ContestedTransaction(
-          record: record, claimants: candidates.claimants, userId: candidates.userId,
-          newestProof: candidates.newestProof))
+          record: record, claimants: candidates.claimants, supporters: candidates.supporters,
+          userId: candidates.userId, newestProof: candidates.newestProof))
     }
     for witness in candidates.witnesses {
       try writer.write(.transaction(record, isClaimable: false, newestProof: candidates.newestProof), for: witness)
@@ -93,7 +93,7 @@ struct OrderTransactionWriter {
   }
 }
 
-/// Orders without an account token whose transaction carries one: does the shop have it on file for somebody else?
+/// Orders that do not have the account token that their transaction carries: does the shop have it on file for somebody?
 ///
 /// Shops that keep the tokens they give to StoreKit have no such orders, and nothing is read for them.
 final class TokenQuestions {
@@ -112,10 +112,10 @@ final class TokenQuestions {
     var content = RecordBytes()
     content.put(order.orderId)
     content.put(order.userId)
-    try questions.add(key: Array(AccountToken.normalized(token).utf8), content: content.bytes)
+    try questions.add(key: Array(AccountToken.spelling(token).utf8), content: content.bytes)
   }
 
-  /// Tells each of them another user who has the token on file, unless its own user has.
+  /// Tells each of them a user who has the token on file: one of its own person, or else another.
   ///
   /// - Parameter groups: all orders, in any order.
   func answer(from groups: SpillFile, into byOrder: SpillSorter) throws {
@@ -125,7 +125,7 @@ final class TokenQuestions {
     while let content = try groups.next() {
       var reader = RecordReader(content)
       guard case .valid(let order) = try OrderRow(from: &reader), let token = order.appAccountToken else { continue }
-      try holders.add(key: Array(AccountToken.normalized(token).utf8), content: order.userId.bytes)
+      try holders.add(key: Array(AccountToken.spelling(token).utf8), content: order.userId.bytes)
     }
     var writer = OrderTransactionWriter(sorter: byOrder)
     var holder = try SpillCursor(holders) { $0 }
@@ -141,8 +141,8 @@ final class TokenQuestions {
       }
       var reader = RecordReader(question.content)
       let (orderId, userId) = (try reader.id(), try reader.id())
-      guard !users.contains(where: { people.isSame($0, userId) }), let other = users.min() else { continue }
-      try writer.write(.tokenUser(token: String(decoding: token, as: UTF8.self), userId: other), for: orderId)
+      guard let holder = users.filter({ people.isSame($0, userId) }).min() ?? users.min() else { continue }
+      try writer.write(.tokenUser(token: String(decoding: token, as: UTF8.self), userId: holder), for: orderId)
     }
   }
 }

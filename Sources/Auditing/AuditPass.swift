@@ -36,8 +36,8 @@ struct AuditPass {
     let tokens = TokenQuestions(directory: temporaryDirectory, people: plan.rules.people)
     try readTransactions(connections, reading.mentions, into: byOrder, contests, tokens)
     try tokens.answer(from: reading.groups, into: byOrder)
-    let matched = try match(contests, reading.groups, byOrder)
-    try judge(reading.groups, byOrder, matched, connections)
+    let matched = try match(contests, reading.groups, byOrder, open: reading.open)
+    try judge(reading.groups, byOrder, matched, connections, open: reading.open)
   }
 
   /// A sorter for as many records as there are orders.

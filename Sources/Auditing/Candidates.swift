@@ -11,8 +11,10 @@ struct Candidates {
   private(set) var claimants: [Identifier] = []
   /// Orders that cannot own it, though what a proof of theirs is about says something about them; by id.
   private(set) var witnesses: [Identifier] = []
-  /// Orders without an account token among the claimants, with their users.
-  private(set) var withoutToken: [(orderId: Identifier, userId: Identifier)] = []
+  /// Orders among the claimants that have no account token, or another than the transaction's, with their users.
+  private(set) var withOtherToken: [(orderId: Identifier, userId: Identifier)] = []
+  /// Users who name it and of whose person a genuine receipt brought it, for whatever order or for none.
+  private(set) var supporters: [Identifier] = []
   /// Whose it seems to be where no order claims it: the user of the first of the orders, or else who sent a receipt.
   private(set) var userId: Identifier?
   /// The newest proof that brought it.
@@ -31,6 +33,7 @@ struct Candidates {
   init(for record: TransactionRecord, mentions: [Mention], rules: Rules) {
     var stakes: [Identifier: Stake] = [:]
     var senders: Set<Identifier> = []
+    var bringers: Set<Identifier> = []
     var newest: (receivedAt: Instant, subject: CheckSubject)?
     for mention in mentions {
       switch mention.link {
@@ -41,6 +44,9 @@ struct Candidates {
         guard environment == record.environment else { continue }
         if newest.map({ ($0.receivedAt, $0.subject.id) < (bringer.receivedAt, bringer.subject.id) }) ?? true {
           newest = (bringer.receivedAt, bringer.subject)
+        }
+        if bringer.isGenuine, bringer.subject.kind == .receipt, let user = mention.supporter {
+          bringers.insert(rules.people.person(user))
         }
         guard let order = mention.order else {
           if let sender = bringer.userId { senders.insert(sender) }
@@ -59,17 +65,36 @@ struct Candidates {
     let sorted = stakes.values.sorted { $0.order.orderId < $1.order.orderId }
     userId = sorted.first?.order.userId ?? senders.min()
     let valid = sorted.filter { !$0.order.isBad }
+    supporters = valid.filter { $0.names && bringers.contains(rules.people.person($0.order.userId)) }
+      .map(\.order.userId)
     let namers = valid.filter { $0.names && $0.isSupported }.map(\.order.orderId)
     for stake in valid {
       let isNamedElsewhere = namers.contains { $0 != stake.order.orderId }
       // With one order alone there is nothing to be left out for.
       if valid.count == 1 || stake.couldClaim(record, isNamedElsewhere: isNamedElsewhere, rules: rules) {
         claimants.append(stake.order.orderId)
-        if stake.order.lacksToken { withoutToken.append((stake.order.orderId, stake.order.userId)) }
+        if stake.order.hasOtherToken(than: record) { withOtherToken.append((stake.order.orderId, stake.order.userId)) }
       } else if stake.isAboutOne || (stake.order.named == nil && stake.order.productId == record.productId) {
         witnesses.append(stake.order.orderId)
       }
     }
+  }
+}
+
+extension Mention {
+  /// Whose claims a genuine receipt supports: the order's own user's, or where there is no such order those of who sent it.
+  fileprivate var supporter: Identifier? {
+    if let order, !order.isBad { return order.userId }
+    if case .proof(_, let bringer) = link { return bringer.userId }
+    return nil
+  }
+}
+
+extension Mention.OrderSide {
+  /// Whether the transaction carries an account token that the order does not have.
+  fileprivate func hasOtherToken(than record: TransactionRecord) -> Bool {
+    guard case .says(.some(let token)) = record.appAccountToken else { return false }
+    return appAccountToken.map { !AccountToken.isSame($0, token) } ?? true
   }
 }
 

@@ -7,6 +7,8 @@ struct ContestedTransaction {
   var record: TransactionRecord
   /// By id.
   var claimants: [Identifier]
+  /// Users whose claims by name a genuine receipt supports, whatever order it was sent for.
+  var supporters: [Identifier] = []
   /// Whose it seems to be where nobody gets it.
   var userId: Identifier?
   var newestProof: CheckSubject?
@@ -100,6 +102,7 @@ extension ContestedTransaction {
   func write(to bytes: inout RecordBytes) {
     record.write(to: &bytes)
     bytes.put(claimants) { $1.put($0) }
+    bytes.put(supporters) { $1.put($0) }
     bytes.put(userId)
     bytes.put(newestProof != nil)
     newestProof?.write(to: &bytes)
@@ -109,6 +112,7 @@ extension ContestedTransaction {
     self.init(
       record: try TransactionRecord(from: &reader),
       claimants: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() },
+      supporters: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() },
       userId: try reader.optionalId(), newestProof: try reader.flag() ? try CheckSubject(from: &reader) : nil)
   }
 }

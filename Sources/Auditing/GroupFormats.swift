@@ -145,7 +145,7 @@ extension Mention {
       record.put(order.productId)
       record.put(order.createdAt.microseconds)
       record.put(order.named)
-      record.put(order.lacksToken)
+      record.put(order.appAccountToken)
       record.put(order.isBad)
     }
     switch link {
@@ -167,7 +167,7 @@ extension Mention {
       order = OrderSide(
         orderId: try record.id(), userId: try record.id(), productId: try record.id(),
         createdAt: Instant(microseconds: try record.int()), named: try record.optionalId(),
-        lacksToken: try record.flag(), isBad: try record.flag())
+        appAccountToken: try record.optionalText(), isBad: try record.flag())
     }
     if try record.flag() {
       guard let environment = AppleEnvironment(rawValue: try record.text()) else { throw RecordReader.Mismatch() }

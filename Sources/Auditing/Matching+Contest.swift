@@ -42,16 +42,20 @@ struct Contest {
   }
 
   /// Matches orders with transactions. The order in which they were added plays no part.
-  consuming func matched(rules: Rules) -> Outcome {
+  consuming func matched(rules: Rules, open: OpenPeople) -> Outcome {
     for transaction in transactions {
       for orderId in transaction.claimants { contestants[orderId]?.contested.append(transaction.record) }
     }
     var claimants: [Claimant] = []
     for contestant in contestants.values {
-      guard let facts = contestant.facts(rules) else { continue }
+      guard var facts = contestant.facts(rules) else { continue }
+      facts.isUserOpen = open.contains(facts.order.userId)
       claimants.append(facts.claimant)
     }
-    let matching = Matching(of: claimants, rules: rules)
+    let supporters = Dictionary(
+      transactions.compactMap { $0.supporters.isEmpty ? nil : ($0.record.key, Set($0.supporters)) }
+    ) { $0.union($1) }
+    let matching = Matching(of: claimants, supporters: supporters, rules: rules)
     var owned: Set<TransactionKey> = []
     for claims in matching.claims.values { owned.formUnion(claims.owned.map(\.key)) }
     return Outcome(
@@ -79,9 +83,13 @@ extension OrderFacts {
   init(_ order: Order, _ group: OrderGroup, _ records: [TransactionRecord], deliveries: [Delivery] = []) {
     let genuine = group.soundProofs.filter { $0.receipt.state.outcome != .rejected }
     var (proven, known): ([TransactionRecord], [TransactionRecord]) = ([], [])
+    // Most orders have one of each; who has hundreds must not cost their product.
+    let brought = records.count > 8 ? Set(genuine.lazy.flatMap(\.brought)) : []
     for record in records {
       let key = record.key
-      if genuine.contains(where: { $0.brought.contains(key) }) { proven.append(record) } else { known.append(record) }
+      let isProven =
+        records.count > 8 ? brought.contains(key) : genuine.contains { $0.brought.contains(key) }
+      if isProven { proven.append(record) } else { known.append(record) }
     }
     self.init(
       order: order, deliveries: deliveries, receipts: group.proofs.map(\.receipt), lookup: group.lookup?.state,

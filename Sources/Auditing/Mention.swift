@@ -14,8 +14,7 @@ struct Mention: Hashable {
     var createdAt: Instant
     /// The transaction id that the order names.
     var named: Identifier?
-    /// Whether the order has no account token of its own.
-    var lacksToken: Bool
+    var appAccountToken: String?
     /// A row that breaks the contract claims nothing; only whose it is matters.
     var isBad: Bool
   }
@@ -55,11 +54,11 @@ extension OrderGroup {
     case .bad(let bad):
       side = Mention.OrderSide(
         orderId: bad.orderId, userId: bad.userId, productId: bad.productId, createdAt: bad.createdAt, named: nil,
-        lacksToken: false, isBad: true)
+        isBad: true)
     case .valid(let order):
       side = Mention.OrderSide(
         orderId: order.orderId, userId: order.userId, productId: order.productId, createdAt: order.createdAt,
-        named: order.transactionId, lacksToken: order.appAccountToken == nil, isBad: false)
+        named: order.transactionId, appAccountToken: order.appAccountToken, isBad: false)
       if let named = order.transactionId {
         mentions.append(Mention(transactionId: named, order: side, link: .name))
       }

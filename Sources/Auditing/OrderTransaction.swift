@@ -10,7 +10,8 @@ enum OrderTransaction {
   ///   - isClaimable: whether nobody else could own it. The others' are told for what they say about the order's proofs.
   ///   - newestProof: the newest proof that brought it, of whatever order.
   case transaction(TransactionRecord, isClaimable: Bool, newestProof: CheckSubject?)
-  /// Another user has the account token on file that a transaction of this order carries.
+  /// A user has the account token on file that a transaction of this order carries, and the order itself has not: one of the
+  /// order's own person, or else another.
   case tokenUser(token: String, userId: Identifier)
 }
 
@@ -49,7 +50,7 @@ struct OrderTransactions {
   var others: [TransactionRecord] = []
   /// By transaction, the newest proof that brought it.
   var newestProofs: [TransactionKey: CheckSubject] = [:]
-  /// By account token, another user who has it on file.
+  /// By account token, a user who has it on file: one of the order's own person, or else another.
   var tokenUsers: [String: Identifier] = [:]
 
   mutating func clear() {
@@ -67,9 +68,4 @@ struct OrderTransactions {
     case .tokenUser(let token, let userId): tokenUsers[token] = userId
     }
   }
-}
-
-/// An account token as it is compared: Apple writes UUIDs in lower case, shops as they like.
-enum AccountToken {
-  static func normalized(_ token: String) -> String { token.lowercased().replacing("-", with: "") }
 }

@@ -209,9 +209,7 @@ package enum AccountToken {
   }
 
   /// The one spelling that all spellings of a token share.
-  package static func spelling(_ token: String) -> [UInt8] {
-    token.lowercased().utf8.filter { $0 != UInt8(ascii: "-") }
-  }
+  package static func spelling(_ token: String) -> String { token.lowercased().filter { $0 != "-" } }
 }
 
 /// How good a claim on a transaction is; the smaller one comes first.

@@ -24,5 +24,11 @@ package struct People: Hashable, Sendable {
   /// The id that stands for the person behind a user id.
   package func person(_ userId: Identifier) -> Identifier { smallest.isEmpty ? userId : smallest[userId] ?? userId }
 
+  /// All ids of the person behind a user id.
+  package func ids(of userId: Identifier) -> Set<Identifier> {
+    let person = person(userId)
+    return Set(smallest.lazy.filter { $0.value == person }.map(\.key)).union([userId, person])
+  }
+
   package func isSame(_ one: Identifier, _ other: Identifier) -> Bool { one == other || person(one) == person(other) }
 }

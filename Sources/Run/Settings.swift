@@ -158,6 +158,7 @@ package struct Settings: Sendable {
     rules.subscriptionGrace = subscriptionGrace
     rules.clockSkew = clockSkew
     rules.amountToleranceMillionths = amountToleranceMillionths
+    rules.reviewWindows = reviewWindows.map { $0.start...($0.end - Span(microseconds: 1)) }
     return rules
   }
 

@@ -124,7 +124,7 @@ private struct MentionWorld {
       guard case .valid(let order) = group.row else { continue }
       let matching = around.matched(for: order.orderId, rules: rules)
       let facts = OrderFacts.assembled(
-        order, group, [], matching.transactions, matching.matched, rules: rules)
+        order, group, [], matching.transactions, matching.matched, rules: rules, open: around.open)
       claims[order.orderId] = facts.claims
     }
     let owned = claims.values.flatMap { $0.owned.map(\.key) }

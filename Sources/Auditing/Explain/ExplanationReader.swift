@@ -37,7 +37,7 @@ struct ExplanationReader: ~Copyable {
     case .valid(let order):
       try addTokenUser(&matching, of: order)
       let assembled = OrderFacts.assembled(
-        order, group, deliveries, matching.transactions, matching.matched, rules: rules)
+        order, group, deliveries, matching.transactions, matching.matched, rules: rules, open: around.open)
       facts = assembled
       let explained = Judgement.explained(assembled, rules: rules)
       (judgement, reasoning) = (explained.judgement, explained.reasoning)
@@ -79,12 +79,12 @@ struct ExplanationReader: ~Copyable {
     return found
   }
 
-  /// Who else has the account token on file that a transaction of this order carries.
+  /// Who has the account token on file that a transaction of this order carries.
   private func addTokenUser(_ matching: inout Neighbourhood.Matching, of order: Order) throws {
-    guard order.appAccountToken == nil else { return }
     let records = matching.transactions.claimable + (matching.matched?.contested ?? [])
     for case .says(.some(let text)) in records.map(\.appAccountToken) {
-      let token = AccountToken.normalized(text)
+      if let own = order.appAccountToken, AccountToken.isSame(own, text) { continue }
+      let token = AccountToken.spelling(text)
       var users: Set<Identifier> = []
       var reader = try shop.copyOut(
         """
@@ -95,8 +95,9 @@ struct ExplanationReader: ~Copyable {
       while try reader.advance() {
         if case .valid(let holder) = try sales.order(reader, asOf: rules.asOf) { users.insert(holder.userId) }
       }
-      guard !users.contains(where: { rules.people.isSame($0, order.userId) }), let other = users.min() else { continue }
-      matching.transactions.take(.tokenUser(token: token, userId: other))
+      let own = users.filter { rules.people.isSame($0, order.userId) }.min()
+      guard let holder = own ?? users.min() else { continue }
+      matching.transactions.take(.tokenUser(token: token, userId: holder))
     }
   }
 

@@ -15,6 +15,8 @@ struct Neighbourhood {
   private(set) var records: [Identifier: [TransactionRecord]] = [:]
   /// By transaction id.
   private(set) var mentions: [Identifier: [Mention]] = [:]
+  /// Of whom among the orders' users a receipt is not answered yet.
+  private(set) var open: OpenPeople
 
   /// Walks from an order to the transactions that it names or its proofs brought, from those to every order that does the
   /// same, and so on until nobody new turns up: claims outside cannot change what is matched inside.
@@ -26,6 +28,7 @@ struct Neighbourhood {
     around orderId: Identifier, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
     _ sales: SalesRows, rules: Rules
   ) throws {
+    open = OpenPeople(rules.people)
     var newOrders: Set<Identifier> = [orderId]
     var knownReceipts: Set<Identifier> = []
     while !newOrders.isEmpty {
@@ -56,6 +59,30 @@ struct Neighbourhood {
         knownReceipts.formUnion(receiptIds)
       }
       newOrders = candidates.filter { self.groups[$0] == nil }
+    }
+    try takeOpenReceipts(shop: shop, own: own, sales, rules: rules)
+  }
+
+  /// Reads whatever else the users of these orders have sent, for whatever order or for none.
+  private mutating func takeOpenReceipts(
+    shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
+  ) throws {
+    let users = groups.values.reduce(into: Set<Identifier>()) { $0.formUnion(rules.people.ids(of: $1.row.userId)) }
+    var orderedBy: [Identifier: Identifier] = [:]
+    var orders = try shop.copyOut(
+      """
+      SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
+      WHERE o.user_id::text COLLATE "C" IN (SELECT id FROM ids) AND \(try sales.isKnown("o.created_at"))
+      """, ids: users)
+    while try orders.advance() {
+      if case .valid(let order) = try sales.order(orders, asOf: rules.asOf) { orderedBy[order.orderId] = order.userId }
+    }
+    for (column, ids) in [("user_id", users), ("order_id", Set(orderedBy.keys))] {
+      let proofs = try Self.proofs(
+        "r.\(column)::text COLLATE \"C\" IN (SELECT id FROM ids)", ids, shop: shop, own: own, sales, rules: rules)
+      for proof in proofs {
+        open.take(proof.receipt, orderedBy: proof.receipt.orderId.flatMap { orderedBy[$0] })
+      }
     }
   }
 
@@ -104,8 +131,10 @@ struct Neighbourhood {
   }
 
   /// From facts that were read already: all groups and transactions there are.
-  init(groups: [OrderGroup], records: [TransactionRecord]) {
+  init(groups: [OrderGroup], records: [TransactionRecord], people: People = People()) {
+    open = OpenPeople(people)
     for group in groups {
+      open.take(group)
       self.groups[group.row.orderId] = group
       for mention in group.mentions { mentions[mention.transactionId, default: []].append(mention) }
     }
@@ -237,8 +266,8 @@ struct Neighbourhood {
       default:
         contest.add(
           ContestedTransaction(
-            record: record, claimants: candidates.claimants, userId: candidates.userId,
-            newestProof: candidates.newestProof))
+            record: record, claimants: candidates.claimants, supporters: candidates.supporters,
+            userId: candidates.userId, newestProof: candidates.newestProof))
         isContestant.formUnion(candidates.claimants)
       }
       if candidates.witnesses.contains(orderId) {
@@ -249,7 +278,7 @@ struct Neighbourhood {
       guard let group = groups[contestant] else { continue }
       contest.add(Contestant(group: group, claimable: claimable[contestant] ?? []))
     }
-    let outcome = contest.matched(rules: rules)
+    let outcome = contest.matched(rules: rules, open: open)
     for (owner, claims) in outcome.claims { for record in claims.owned { result.owners[record.key] = owner } }
     for transaction in outcome.unclaimed { result.unclaimed[transaction.record.key] = .some(transaction.userId) }
     if let claims = outcome.claims[orderId] {

@@ -1,0 +1,31 @@
+import Reconciliation
+
+/// Everybody of whom a receipt is not answered that could still bring a payment, whatever order it was sent for.
+///
+/// What they own may be another's once the answer comes. Memory grows with users.
+struct OpenPeople: Sendable {
+  private let people: People
+  private var open: Set<Identifier> = []
+
+  /// Nobody yet.
+  ///
+  /// - Parameter people: which ids are one person's.
+  init(_ people: People) { self.people = people }
+
+  /// Takes the receipts that were sent for an order.
+  mutating func take(_ group: OrderGroup) {
+    let userId: Identifier? = if case .valid(let order) = group.row { order.userId } else { nil }
+    for proof in group.proofs { take(proof.receipt, orderedBy: userId) }
+  }
+
+  /// Takes a receipt.
+  ///
+  /// - Parameter userId: whose order it was sent for; nil where there is none, or one that breaks the contract.
+  mutating func take(_ receipt: Receipt, orderedBy userId: Identifier?) {
+    guard receipt.defect == nil, receipt.state.mayBringPayment else { return }
+    if let userId { open.insert(people.person(userId)) }
+    if let sender = receipt.userId { open.insert(people.person(sender)) }
+  }
+
+  func contains(_ userId: Identifier) -> Bool { !open.isEmpty && open.contains(people.person(userId)) }
+}

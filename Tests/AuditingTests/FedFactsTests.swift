@@ -1,0 +1,210 @@
+import Foundation
+import Logging
+import Postgres
+import Reconciliation
+import Reporting
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Run
+@testable import SalesStore
+
+/// Everything that the rules can take into account is brought to them by the audit: each pair of orders here differs in one
+/// fact only, and the report differs with it.
+@Suite struct FedFactsTests {
+  private static let asOf = CrowdedShop.asOf
+  private static let day = asOf - .days(3)
+
+  @Test func whatTheRulesKnowIsWhatTheShopAndAppleSaid() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("fed-\(UUID().uuidString)").path
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    var settings = Settings()
+    settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    settings.apps = [Settings.App(name: "game", bundleId: CrowdedShop.bundle)]
+    settings.channel = .verifyReceipt
+    settings.reportDirectory = directory
+    settings.formats = [.csv]
+    settings.holdShare = 1
+    settings.reviewWindows = [try Period(since: "2026-11-10", until: "2026-11-10", in: settings.timeZone)]
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.withConnection { connection in
+      try SalesSchema.create("sales", connection)
+      _ = try Migrator.migrate(connection)
+    }
+    try await tell(Teller(session: session))
+    await session.close()
+    let report = try await CrowdedShop.audit(settings, Self.asOf, directory + "/report")
+    let findings = try said(report["findings.csv"] ?? [])
+
+    // Of a person with an open receipt nothing is compared: what they own may be another's yet.
+    #expect(findings["closed-person"]?["quantity_mismatch"] != nil)
+    #expect(findings["open-person"]?["quantity_mismatch"] == nil)
+    // A name is supported by whatever genuine receipt of the same person brings the purchase.
+    #expect(findings["supported"]?["duplicate_claim"] == nil && findings["beside-supported"]?["duplicate_claim"] != nil)
+    #expect(findings["alone"]?["duplicate_claim"] != nil && findings["beside-alone"]?["duplicate_claim"] == nil)
+    // Apple's account token is another than the order's, and is on file for the same person, or is not.
+    #expect(findings["own-token"] == nil)
+    #expect(findings["alias-token"]?["wrong_user"] == nil)
+    #expect(findings["strange-token"]?["wrong_user"] != nil)
+    #expect(findings["no-token"]?["wrong_user"] != nil)
+    // Goods for another id of the same person, and for somebody else.
+    #expect(findings["to-alias"]?["wrong_user"] == nil && findings["to-other"]?["wrong_user"] != nil)
+    // A renewal served before its purchase date, and after or before Apple first signed it.
+    #expect(findings["signed-early"]?["delivered_before_paid"] == nil)
+    #expect(findings["signed-late"]?["delivered_before_paid"] != nil)
+    // The catalogue.
+    #expect(findings["uncatalogued"]?["unknown_product"] != nil && findings["to-other"]?["unknown_product"] == nil)
+    #expect(findings["off-sale"]?["sold_outside_catalogue"] != nil)
+    #expect(findings["second-copy"]?["bought_twice"] != nil && findings["first-copy"] == nil)
+    // App Review bought on one day and not on another.
+    #expect(findings["reviewed"]?["delivered_not_paid"] == "minor")
+    #expect(findings["reviewed"]?["sandbox_delivered"] == "minor")
+    #expect(findings["unreviewed"]?["delivered_not_paid"] == "critical")
+  }
+
+  /// By order and kind the severity.
+  private func said(_ rows: [[String]]) throws -> [String: [String: String]] {
+    let header = try #require(rows.first)
+    let order = try #require(header.firstIndex(of: "order_id"))
+    let kind = try #require(header.firstIndex(of: "kind"))
+    let severity = try #require(header.firstIndex(of: "severity"))
+    return rows.dropFirst().reduce(into: [:]) { $0[$1[order], default: [:]][$1[kind]] = $1[severity] }
+  }
+
+  private func tell(_ teller: Teller) async throws {
+    try await teller.session.execute(
+      """
+      CREATE TABLE sales.user_aliases (user_id text, same_as text);
+      INSERT INTO sales.user_aliases VALUES ('guest', 'account'), ('token-guest', 'token-account');
+      CREATE TABLE sales.products (
+        product_id text, type text, name text, sold_from timestamptz, sold_until timestamptz);
+      INSERT INTO sales.products VALUES ('gems', 'Consumable', NULL, NULL, NULL),
+        ('sword', 'Non-Consumable', NULL, NULL, NULL), ('old', 'Consumable', NULL, NULL, '2020-01-01')
+      """)
+    for person in ["closed", "open"] {
+      try await teller.order("\(person)-person", by: person, names: "T-\(person)")
+      try await teller.transaction("T-\(person)", quantity: 2)
+      try await teller.receipt("r-\(person)", for: "\(person)-person", by: person, brings: ["T-\(person)"])
+      let outcome = person == "open" ? "unanswered" : "verified"
+      try await teller.receipt("later-\(person)", for: nil, by: person, outcome: outcome)
+    }
+    for named in ["supported", "alone"] {
+      try await teller.transaction("T-\(named)")
+      try await teller.order(named, by: "u-\(named)", names: "T-\(named)")
+      try await teller.order("beside-\(named)", by: "other-\(named)")
+      try await teller.receipt("r-\(named)", for: "beside-\(named)", by: "other-\(named)", brings: ["T-\(named)"])
+    }
+    try await teller.receipt("support", for: nil, by: "u-supported", brings: ["T-supported"])
+    let tokens: [(order: String, user: String, own: String?, apple: String, holder: String?)] = [
+      ("own-token", "tom", "AAAA-1", "bbbb1", "tom"), ("alias-token", "token-guest", nil, "cccc1", "token-account"),
+      ("strange-token", "sue", "dddd1", "eeee1", nil), ("no-token", "ned", nil, "ffff1", "zoe"),
+    ]
+    for (order, user, own, apple, holder) in tokens {
+      try await teller.order(order, by: user, names: "T-\(order)", token: own)
+      try await teller.transaction("T-\(order)", token: apple)
+      try await teller.receipt("r-\(order)", for: order, by: user, brings: ["T-\(order)"])
+      // Only what the shop has on file matters, so this one has nothing else to it.
+      if let holder { try await teller.order("holder-\(order)", by: holder, token: apple, delivered: nil) }
+    }
+    for (order, receiver) in [("to-alias", "account"), ("to-other", "stranger")] {
+      try await teller.paidOrder(order, by: "guest", to: receiver)
+    }
+    for (order, signed) in [("signed-early", Self.day - .hours(6)), ("signed-late", Self.day - .minutes(1))] {
+      try await teller.order(order, by: order, names: "T-\(order)", delivered: Self.day - .hours(2))
+      try await teller.transaction("T-\(order)", original: "first", firstSigned: signed)
+      try await teller.receipt("r-\(order)", for: order, by: order, brings: ["T-\(order)"])
+    }
+    try await teller.paidOrder("uncatalogued", by: "ulla", product: "nothing")
+    try await teller.paidOrder("off-sale", by: "olaf", product: "old")
+    try await teller.paidOrder("first-copy", by: "fred", product: "sword", at: Self.day - .days(1))
+    try await teller.paidOrder("second-copy", by: "fred", product: "sword")
+    let reviewDay = Instant(seconds: 1_794_312_000)
+    for (order, at) in [("reviewed", reviewDay), ("unreviewed", reviewDay - .days(2))] {
+      try await teller.paidOrder(order, by: order, environment: "Sandbox", at: at)
+    }
+  }
+}
+
+/// Writes rows as the shop and a night before would have left them.
+private struct Teller {
+  let session: PostgresSession
+  private static let day = CrowdedShop.asOf - .days(3)
+
+  /// An order whose proof brings its payment, with its goods.
+  func paidOrder(
+    _ id: String, by user: String, to receiver: String? = nil, product: String = "gems",
+    environment: String = "Production", at date: Instant = day
+  ) async throws {
+    try await order(
+      id, by: user, names: "T-\(id)", product: product, at: date, delivered: date + .minutes(1), to: receiver)
+    try await transaction("T-\(id)", product: product, environment: environment, at: date)
+    try await receipt("r-\(id)", for: id, by: user, environment: environment, brings: ["T-\(id)"])
+  }
+
+  func order(
+    _ id: String, by user: String, names: String? = nil, product: String = "gems", token: String? = nil,
+    at date: Instant = day, delivered: Instant? = day + .minutes(1), to receiver: String? = nil
+  ) async throws {
+    try await session.execute(
+      """
+      INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id,
+        app_account_token, created_at, updated_at)
+      VALUES ($1, $2, $3, 1, 9.90, 'USD', 'verified', $4, $5, $6, $6)
+      """,
+      [.text(id), .text(user), .text(product), .text(names), .text(token), .timestamp(date.microseconds)])
+    guard let delivered else { return }
+    try await session.execute(
+      """
+      INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
+      VALUES ($1, $1, $2, $3, 1, $4)
+      """, [.text(id), .text(receiver ?? user), .text(product), .timestamp(delivered.microseconds)])
+  }
+
+  func transaction(
+    _ id: String, product: String = "gems", quantity: Int64 = 1, token: String? = nil, original: String? = nil,
+    environment: String = "Production", at date: Instant = day, firstSigned: Instant? = nil
+  ) async throws {
+    try await session.execute(
+      """
+      INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
+        quantity, purchased_at, expires_at, tells_revocation, tells_account_token, app_account_token, is_contradictory,
+        is_renewal, channel, signed_at, first_signed_at, checked_at)
+      VALUES ($1, $2, coalesce($3, $2), 'com.example.game', $4, $5::bigint, $6,
+        CASE WHEN $3 IS NULL THEN NULL ELSE $6 + interval '30 days' END, true, $7::text IS NOT NULL, $7, false,
+        $3 IS NOT NULL, 'serverApi', $8, $9, $8)
+      """,
+      [
+        .text(environment), .text(id), .text(original), .text(product), .int(quantity), .timestamp(date.microseconds),
+        .text(token), .timestamp(CrowdedShop.asOf.microseconds), .timestamp(firstSigned?.microseconds),
+      ])
+  }
+
+  func receipt(
+    _ id: String, for orderId: String?, by user: String, outcome: String = "verified",
+    environment: String = "Production", brings: [String] = []
+  ) async throws {
+    try await session.execute(
+      """
+      INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at)
+      VALUES ($1, $2, $3, 'x', 'verified', $4)
+      """, [.text(id), .text(orderId), .text(user), .timestamp(Self.day.microseconds)])
+    try await session.execute(
+      """
+      INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, payload_kind, outcome,
+        reason, brought_count, last_attempt)
+      VALUES ('receipt', $1, $2, $3, 'app', $4, $5, $6::bigint, $7)
+      """,
+      [
+        .text(id), .text(orderId), .timestamp(Self.day.microseconds), .text(outcome),
+        .text(outcome == "verified" ? nil : "unreachable"), .int(Int64(brings.count)),
+        .timestamp(CrowdedShop.asOf.microseconds),
+      ])
+    for transaction in brings {
+      try await session.execute(
+        "INSERT INTO night_audit.receipt_transactions VALUES ('receipt', $1, $2, $3)",
+        [.text(id), .text(environment), .text(transaction)])
+    }
+  }
+}
