@@ -7,7 +7,7 @@ extension SalesRows {
   /// Throws `PostgresError`.
   package func aliases(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [(Identifier, Identifier)] {
     var reader = try connection.copyOut(
-      "SELECT a.user_id::text, a.same_as::text FROM \(schema).user_aliases a ORDER BY 1 COLLATE \"C\", 2 COLLATE \"C\"")
+      "SELECT a.user_id::text, a.same_as::text FROM \(schema).user_aliases a")
     var pairs: [(Identifier, Identifier)] = []
     while try reader.advance() {
       if case .sound(let userId) = try reader.salesText(0), case .sound(let sameAs) = try reader.salesText(1) {
@@ -36,7 +36,7 @@ extension SalesRows {
     var reader = try connection.copyOut(
       """
       SELECT p.product_id::text, p.type::text, p.name::text, p.sold_from::timestamptz, p.sold_until::timestamptz
-      FROM \(schema).products p ORDER BY 1 COLLATE "C", 4, 5
+      FROM \(schema).products p ORDER BY p.product_id::text COLLATE "C", 4, 5
       """)
     var products: [Product] = []
     while try reader.advance() {

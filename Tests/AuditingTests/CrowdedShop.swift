@@ -146,7 +146,7 @@ struct CrowdedShop {
     var result = CheckResult(context: due.context, kind: .app, outcome: .verified, channel: .verifyReceipt)
     result.environment = .production
     result.bundleId = Self.bundle
-    switch Int.random(in: 0..<12, using: &self) {
+    switch Int.random(in: 0..<24, using: &self) {
     case 0: result.outcome = .pending
     case 1:
       result.outcome = .rejected
@@ -157,7 +157,7 @@ struct CrowdedShop {
       result.reason = .unreachable
       result.environment = nil
     case 3: break
-    case 4, 5, 6:
+    case 4...9:
       result.kind = .signed
       let known = fact(transaction(of: number))
       result.facts = [known]
@@ -195,7 +195,8 @@ struct CrowdedShop {
 
   // MARK: - Chance
 
-  private mutating func user() -> String { "user-\(Int.random(in: 0..<5, using: &self))" }
+  /// So many that some of them have no open receipt, or nothing would be compared.
+  private mutating func user() -> String { "user-\(Int.random(in: 0..<25, using: &self))" }
   private mutating func product() -> String { pick(["gems", "gems", "coins"]) }
   private mutating func time() -> Instant {
     Self.asOf - .minutes(Int64.random(in: 10...(6 * 24 * 60), using: &self))

@@ -13,7 +13,7 @@ import Testing
 
 /// `explain` reads one order and the audit reads them all: both say the same about each.
 @Suite struct ExplainTests {
-  @Test(arguments: [0, 1] as [UInt64])
+  @Test(arguments: [0, 2] as [UInt64])
   func eachOrderIsExplainedAsTheAuditJudgesIt(seed: UInt64) async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("explain-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: directory) }

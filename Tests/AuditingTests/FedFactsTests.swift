@@ -74,15 +74,18 @@ import Testing
   }
 
   private func tell(_ teller: Teller) async throws {
-    try await teller.session.execute(
+    for statement in [
+      "CREATE TABLE sales.user_aliases (user_id text, same_as text)",
+      "INSERT INTO sales.user_aliases VALUES ('guest', 'account'), ('token-guest', 'token-account')",
       """
-      CREATE TABLE sales.user_aliases (user_id text, same_as text);
-      INSERT INTO sales.user_aliases VALUES ('guest', 'account'), ('token-guest', 'token-account');
       CREATE TABLE sales.products (
-        product_id text, type text, name text, sold_from timestamptz, sold_until timestamptz);
+        product_id text, type text, name text, sold_from timestamptz, sold_until timestamptz)
+      """,
+      """
       INSERT INTO sales.products VALUES ('gems', 'Consumable', NULL, NULL, NULL),
         ('sword', 'Non-Consumable', NULL, NULL, NULL), ('old', 'Consumable', NULL, NULL, '2020-01-01')
-      """)
+      """,
+    ] { try await teller.session.execute(statement) }
     for person in ["closed", "open"] {
       try await teller.order("\(person)-person", by: person, names: "T-\(person)")
       try await teller.transaction("T-\(person)", quantity: 2)
