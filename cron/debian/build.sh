@@ -39,6 +39,7 @@ done
 for schema in "$root"/Sources/night-audit/Documentation.docc/Schemas/*.json; do
   install -D -m 0644 "$schema" "$tree/usr/share/night-audit/schemas/$(basename "$schema")"
 done
+install -D -m 0755 "$root/cron/night-audit-chat" "$tree/usr/lib/night-audit/night-audit-chat"
 install -D -m 0640 "$root/cron/night-audit.yaml" "$tree/etc/night-audit/night-audit.yaml"
 
 "$root/cron/debian/manual.sh" "$program" "$tree/usr/share/man/man1"
