@@ -35,6 +35,9 @@ package struct ReportWriter: ~Copyable {
   /// Whether findings are wanted worst first, too: by a workbook or the page.
   package var hasSheets: Bool { book != nil || options.hasPage }
 
+  /// Whether there is a workbook.
+  package var hasBook: Bool { book != nil }
+
   /// Adds an order of the period; they come in ascending byte order of their ids.
   package mutating func write(order judgement: borrowing Judgement) throws(ReportError) {
     let line = OrderLine(judgement)
@@ -83,11 +86,12 @@ package struct ReportWriter: ~Copyable {
     try book?.write(row)
   }
 
-  /// Adds a row of the tie-out; they come in the byte order of their keys. Without ``ReportOptions/hasTieOut`` it is left out.
-  package mutating func write(tieOut line: TieOutLine) throws(ReportError) {
-    try csv?.tieOut?.add(line)
-    try book?.write(line)
-  }
+  /// Adds a row of the tie-out to the file; they come in the byte order of their keys. Without ``ReportOptions/hasTieOut`` it
+  /// is left out.
+  package mutating func write(tieOut line: TieOutLine) throws(ReportError) { try csv?.tieOut?.add(line) }
+
+  /// Adds a row of the tie-out to the workbook; units come before money, and countries are in the file alone.
+  package mutating func writeToSheet(tieOut line: TieOutLine) throws(ReportError) { try book?.write(line) }
 
   /// Adds a fiscal period; they come in the order of periods and currencies.
   package mutating func write(settlement line: SettlementLine) throws(ReportError) {

@@ -92,9 +92,11 @@ chmod 711 "$work/cluster"
 ask=(psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --host="$work/cluster" --username=shop --dbname=postgres)
 wait_for 20 "$server" "${ask[@]}" --command='SELECT 1'
 
-say "2. A shop of 5,000 orders, and Apple's side of it"
-"$binaries/app-store-simulator" sample-shop --directory "$work/shop" --as-of "$as_of"
-"$binaries/app-store-simulator" --world "$work/shop/world.json" --port-file "$work/port" >"$work/simulator.log" 2>&1 &
+say "2. A shop of 5,000 orders in two apps, and Apple's side of it"
+"$binaries/app-store-simulator" sample-shop --directory "$work/shop" --as-of "$as_of" --quiz
+mkdir "$work/roots"
+"$binaries/app-store-simulator" --world "$work/shop/world.json" --port-file "$work/port" \
+  --root-certificate "$work/roots/root.pem" >"$work/simulator.log" 2>&1 &
 simulator=$!
 if ! wait_for 20 "$simulator" test -s "$work/port"; then
   cat "$work/simulator.log" >&2
@@ -106,10 +108,13 @@ cat >"$work/night-audit.yaml" <<YAML
 database:
   url: "host=$work/cluster user=shop dbname=postgres"
 appstore:
-  apps: [game]
-  channel: verifyReceipt
+  apps: [game, quiz]
+  productionUrl: $apple/production
+  sandboxUrl: $apple/sandbox
   verifyReceiptUrl: $apple/production/verifyReceipt
   verifyReceiptSandboxUrl: $apple/sandbox/verifyReceipt
+  rootCertificates: $work/roots
+  pinRoots: false
   requestsPerSecond: 10000
 app:
   game:
@@ -117,6 +122,13 @@ app:
     appAppleId: 1234567890
     sku: GAME01
     sharedSecretFile: $work/shop/shared-secret
+  quiz:
+    bundleId: com.example.quiz
+    appAppleId: 1234567892
+    sku: QUIZ01
+    issuerId: 57246542-96fe-1a63-e053-0824d011072b
+    keyId: QUIZKEY
+    privateKeyFile: $work/shop/SubscriptionKey_QUIZKEY.p8
 appStoreConnect:
   issuerId: 57246542-96fe-1a63-e053-0824d011072a
   keyId: SAMPLE
@@ -138,9 +150,15 @@ export TZ=UTC
 analyze;
 SQL
 
-# night AS-OF: one night, as cron would start it.
+# night AS-OF: one night, as cron would start it, with Apple's clock at the same instant.
 night() {
-  local status=0
+  local status=0 now
+  now="{\"now\":$(date --date="$1" +%s)000}"
+  exec 3<>"/dev/tcp/127.0.0.1/$(cat "$work/port")"
+  printf 'POST /simulator/clock HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s' \
+    ${#now} "$now" >&3
+  grep -q '"now"' <&3
+  exec 3>&-
   "$binaries/night-audit" run --config "$work/night-audit.yaml" --as-of "$1" || status=$?
   case $status in
     0) ;;

@@ -36,10 +36,11 @@ struct TieOutReportTests {
     figures[3] = figure(1)
     figures[18] = figure(1)
     for level in ["country", "units"] {
-      try report.write(
-        tieOut: TieOutLine(
-          level: level, app: "game", productId: "gems60", day: "2026-11-10", country: level == "country" ? "US" : "",
-          currency: level == "country" ? "USD" : "", kind: "sale", figures: figures))
+      let line = TieOutLine(
+        level: level, app: "game", productId: "gems60", day: "2026-11-10", country: level == "country" ? "US" : "",
+        currency: level == "country" ? "USD" : "", kind: "sale", figures: figures)
+      try report.write(tieOut: line)
+      if level == "units" { try report.writeToSheet(tieOut: line) }
     }
     try report.write(
       settlement: SettlementLine(
@@ -84,6 +85,11 @@ struct TieOutReportTests {
       #expect(block["apple_units"] as? Int == 1_214 && block["our_units"] as? Int == 1_201)
       #expect((block["explained"] as? [String: Int])?["timing"] == 2 && block["unexplained"] as? Int == 1)
       #expect(facts.sentence == "Apple counted 1204 units, we know 1201; 2 are timing, 1 is unexplained.")
+      // The page has it, too.
+      let page = try contents("report.html", in: directory)
+      #expect(
+        page.contains("<p class=\"lead\">Apple counted 1204 units, we know 1201; 2 are timing, 1 is unexplained.</p>"))
+      #expect(page.contains("<th scope=\"row\">Timing</th><td class=\"n\">2</td>"))
       // The night is complete all the same.
       #expect((json as? [String: Any])?["complete"] as? Bool == true)
     }

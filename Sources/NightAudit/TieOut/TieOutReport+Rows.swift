@@ -13,6 +13,12 @@ extension TieOutReport {
       if let days {
         let connection = try BlockingConnection.connect(databaseURL, applicationName: "night-audit tie-out")
         try TieOutTable.forEach(days, on: connection) { try report.write(tieOut: TieOutLine($0)) }
+        // People read units first; the file has its rows in the order of their keys.
+        for level in report.hasBook ? [TieOutLevel.units, .amount] : [] {
+          try TieOutTable.forEach(days, on: connection) { row in
+            if row.level == level { try report.writeToSheet(tieOut: TieOutLine(row)) }
+          }
+        }
       }
       for period in periods { try report.write(settlement: SettlementLine(period)) }
     }

@@ -18,6 +18,21 @@ extension MoneyByCurrency {
   }
 }
 
+extension Currency {
+  /// An amount for people: thousands grouped, nothing as a dash.
+  func shown(_ minorUnits: Int128) -> String {
+    if minorUnits == 0 { return "–" }
+    let text = Money.decimalText(minorUnits, digits: digits)
+    let whole = text.prefix { $0 != "." }
+    return (Int(whole).map(grouped) ?? String(whole)).withSign(of: text) + text.dropFirst(whole.count)
+  }
+}
+
+extension String {
+  /// `-0` is no number, but the beginning of one.
+  fileprivate func withSign(of text: String) -> String { text.hasPrefix("-") && !hasPrefix("-") ? "-" + self : self }
+}
+
 extension Instant {
   /// RFC 3339 in UTC, whole seconds toward the past, as CSV prints it: `2026-11-19T22:14:03Z`.
   package var text: String {

@@ -58,6 +58,37 @@ struct ReportPage {
     var known: Int
   }
 
+  private struct Explained {
+    var name: String
+    var units: String
+  }
+
+  /// Apple's sales reports beside what is known here.
+  private struct TieOut {
+    var days: String
+    var sentence: String
+    var hasReasons: Bool
+    var reasons: [String]
+    var rows: [Explained]
+    var unexplained: String
+
+    init(_ facts: TieOutFacts) {
+      days = "\(facts.firstDay) to \(facts.lastDay)"
+      sentence = facts.sentence
+      reasons = facts.incompleteReasons + facts.notes
+      hasReasons = !reasons.isEmpty
+      rows =
+        [
+          Explained(name: "Apple counts", units: facts.appleUnits.description),
+          Explained(name: "Known here", units: facts.ourUnits.description),
+        ]
+        + facts.explained.filter { $0.units.scaled != 0 }.map {
+          Explained(name: $0.name.asWords, units: $0.units.description)
+        }
+      unexplained = facts.unexplained.description
+    }
+  }
+
   private struct Kind {
     var word: String
     var name: String
@@ -99,7 +130,8 @@ struct ReportPage {
       currency = line.currency?.code ?? ""
       stakeNumber = finding.atStake?.decimalText ?? ""
       stake =
-        finding.atStake.map { "\($0.decimalText) \($0.currency)" } ?? (finding.isStakeUnknown ? "unknown" : "")
+        finding.atStake.map { "\($0.currency.shown(Int128($0.minorUnits))) \($0.currency)" }
+        ?? (finding.isStakeUnknown ? "unknown" : "")
       days = finding.occurredAt.map { String(max(0, (line.asOf - $0).wholeDays)) } ?? ""
       reason = finding.reason
       action = finding.kind.suggestedAction
@@ -144,6 +176,7 @@ struct ReportPage {
     let roll: [Roll]
     let hasUnknown: Bool
     let unknown: Int
+    let tieOut: TieOut?
     let hasChanges: Bool
     let changes: [String]
     let ages: [Age]
@@ -187,7 +220,7 @@ struct ReportPage {
       let money = totals.ordered.sorted.map(\.currency)
       currencies = money.map(\.code)
       func amounts(_ sums: MoneyByCurrency) -> [String] {
-        money.map { Money.decimalText(sums.minorUnits[$0] ?? 0, digits: $0.digits) }
+        money.map { sums.minorUnits[$0].map($0.shown) ?? "–" }
       }
       dispositions = Disposition.allCases.compactMap { disposition in
         let orders = totals.ordersByDisposition[disposition.index]
@@ -204,6 +237,7 @@ struct ReportPage {
       roll = Page.roll(open)
       unknown = open.open.unknown
       hasUnknown = unknown > 0
+      tieOut = summary.tieOut.map { TieOut($0) }
       changes = summary.changes.lines
       hasChanges = !changes.isEmpty
       ages = open.ageing.buckets.map { bucket in
@@ -241,7 +275,7 @@ struct ReportPage {
         closed: grouped(findings.closed), changed: "", closing: grouped(findings.closing))
       return [counts]
         + roll.currencies(with: findings.atStake).map { currency in
-          func text(_ units: Int128?) -> String { Money.decimalText(units ?? 0, digits: currency.digits) }
+          func text(_ units: Int128?) -> String { currency.shown(units ?? 0) }
           return Roll(
             name: currency.code, opening: text(roll.opening.minorUnits[currency]),
             new: text(roll.new.minorUnits[currency]), closed: text(roll.closed.minorUnits[currency]),

@@ -32,7 +32,7 @@ struct Trend {
         y: Trend.height - Trend.margin - Int(max(0, amount) * Int128(Trend.height - 2 * Trend.margin) / most)
       )
     }
-    func text(_ units: Int128) -> String { Money.decimalText(units, digits: currency.digits) }
+    func text(_ units: Int128) -> String { currency.shown(units) }
     self.currency = currency.code
     now = text(amounts[amounts.count - 1])
     points = places.map { "\($0.x),\($0.y)" }.joined(separator: " ")

@@ -60,9 +60,7 @@ struct ReportBook: ~Copyable {
 
   mutating func write(_ day: DayLine) throws(ReportError) { try sheets.days.add(day, in: workbook) }
 
-  mutating func write(_ line: TieOutLine) throws(ReportError) {
-    if line.isOnSheet { try sheets.tieOut?.add(line, in: workbook) }
-  }
+  mutating func write(_ line: TieOutLine) throws(ReportError) { try sheets.tieOut?.add(line, in: workbook) }
 
   mutating func write(_ line: SettlementLine) throws(ReportError) { try sheets.settlement?.add(line, in: workbook) }
 

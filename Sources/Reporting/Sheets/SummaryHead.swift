@@ -75,9 +75,14 @@ extension SummaryPage {
     try sheet.setRow(row, height: 20)
     try sheet.writeText("Go to", row: row, column: 0, format: formats.label)
     for (position, name) in (sheets.map { $0.table.sheetName(part: 1) } + ["About"]).enumerated() {
+      // A second line rather than a column that nothing else is in: the page is as wide as its widest line.
+      if position > 0, position.isMultiple(of: SummaryPage.lastColumn) {
+        row += 1
+        try sheet.setRow(row, height: 20)
+      }
       try sheet.writeLink(
-        to: CellReference(row: 0, column: 0), on: name, text: name.description, row: row, column: 1 + position,
-        format: formats.navigation)
+        to: CellReference(row: 0, column: 0), on: name, text: name.description, row: row,
+        column: 1 + position % SummaryPage.lastColumn, format: formats.navigation)
     }
     row += 2
   }

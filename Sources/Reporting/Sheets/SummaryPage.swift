@@ -61,6 +61,7 @@ struct SummaryPage {
     try writeControls(
       LiveControls(totals: totals, facts: facts, options: options, sheets: sheets, money: money, figures))
     if let tieOut = facts.tieOut { try writeTieOut(tieOut) }
+    beginPage()
     try writeContents(sheets.sheets)
     try writeSignatures()
     beginPage()

@@ -129,7 +129,7 @@ extension ChangeRow: TableRow {
     sheetOrder: [
       "change", "severity", "kind", "order_id", "user_id", "at_stake", "currency", "before", "after", "because",
     ],
-    frozenColumns: 1, tabColour: Palette.red)
+    frozenColumns: 1, printedColumns: 10, tabColour: Palette.red)
 
   static let columns: [Column<ChangeRow>] = [
     Column("change", .word(Change.allCases.map(\.rawValue)), 11, "What happened since the last complete night.") {

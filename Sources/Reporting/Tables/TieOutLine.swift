@@ -26,9 +26,6 @@ package struct TieOutLine: Sendable {
     self.kind = kind
     self.figures = figures
   }
-
-  /// Whether the sheet lists it: countries are for the file alone.
-  var isOnSheet: Bool { level != "country" }
 }
 
 extension TieOutLine: TableRow {

@@ -18,14 +18,17 @@ struct CommaSeparated {
 
 extension CommaSeparated {
   /// Rows by id: the order of making is nobody's business.
-  static func orders(_ rows: [OrderRow]) -> String {
+  ///
+  /// - Parameter bundleId: of orders that name none, where a shop has several apps.
+  static func orders(_ rows: [OrderRow], bundleId: String?) -> String {
     var file = CommaSeparated(columns: [
       "order_id", "user_id", "bundle_id", "product_id", "quantity", "amount", "currency", "status", "transaction_id",
       "app_account_token", "created_at", "verified_at", "updated_at",
     ])
     for row in rows.sorted(by: { $0.orderId < $1.orderId }) {
       file.add([
-        row.orderId, row.userId, nil, row.productId, "\(row.quantity)", row.amount, row.currency, row.status,
+        row.orderId, row.userId, row.bundleId ?? bundleId, row.productId, "\(row.quantity)", row.amount, row.currency,
+        row.status,
         row.transactionId, row.accountToken, Timeline.text(row.createdAt), row.verifiedAt.map(Timeline.text),
         Timeline.text(row.updatedAt),
       ])

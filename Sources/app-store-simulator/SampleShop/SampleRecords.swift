@@ -2,6 +2,8 @@
 struct OrderRow {
   var orderId: String
   var userId: String
+  /// nil: the only app's.
+  var bundleId: String?
   var productId: String
   var quantity: Int64
   /// As the shop prints it, wrong ones included.
@@ -80,6 +82,14 @@ struct SampleTransaction: Encodable {
   /// When sales reports count it and its refund, if on another day.
   var reportedDate: Int64?
   var refundReportedDate: Int64?
+  /// Milliunits that sales reports tell instead of the price.
+  var reportedPrice: Int64?
+  /// Apple's alpha-3 code.
+  var storefront: String?
+  var subscriptionGroupIdentifier: String?
+  /// Whether it replaced a running period, or was replaced.
+  var isUpgrade: Bool?
+  var isUpgraded: Bool?
   /// Whether sales reports do not count it, or they alone do.
   var isUnreported: Bool?
   var isReportOnly: Bool?
@@ -107,6 +117,10 @@ struct SampleWorld: Encodable {
     var appAppleId: Int64
     var sharedSecret: String?
     var sku: String?
+    /// Of the key for the App Store Server API.
+    var issuerId: String?
+    var keyId: String?
+    var publicKey: String?
   }
 
   var apps: [App]

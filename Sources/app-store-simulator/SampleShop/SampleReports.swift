@@ -26,7 +26,7 @@ struct SampleReports: Encodable {
 
 extension ShopBuilder {
   /// The world with Apple's side of the tie-out. Nothing is drawn: the shop is the same with or without it.
-  func reportedWorld(key: P256.Signing.PrivateKey) -> SampleWorld {
+  func reportedWorld(key: P256.Signing.PrivateKey, quizKey: P256.Signing.PrivateKey) -> SampleWorld {
     var world = world
     for index in world.apps.indices where world.apps[index].bundleId == Catalogue.bundleId {
       world.apps[index].sku = SampleReports.sku
@@ -35,6 +35,14 @@ extension ShopBuilder {
     world.transactions += lostOrders
     var reports = SampleReports(key: key)
     reports.rows = oddRows
+    if let quiz {
+      world.apps.append(
+        SampleWorld.App(
+          bundleId: QuizApp.bundleId, appAppleId: QuizApp.appAppleId, sku: QuizApp.sku, issuerId: QuizApp.issuerId,
+          keyId: QuizApp.keyId, publicKey: quizKey.publicKey.pemRepresentation))
+      world.transactions += quiz.transactions
+      reports.rows += quiz.rows
+    }
     world.connect = reports
     return world
   }

@@ -27,6 +27,9 @@ struct SampleShopCommand: ParsableCommand {
   @Option(help: ArgumentHelp("The instant of the audit, two hours after midnight UTC or later.", valueName: "time"))
   var asOf = "2026-11-20T03:00:00Z"
 
+  @Flag(help: "With a second app, which is asked through the App Store Server API with SubscriptionKey_QUIZKEY.p8.")
+  var quiz = false
+
   @Option(help: "The share of payloads that transport has changed on their way, 0 to 1: nothing else follows from it.")
   var damagedPayloads = 0.0
 
@@ -49,6 +52,7 @@ struct SampleShopCommand: ParsableCommand {
     guard let instant else { throw ValidationError("--as-of is no time.") }
     var shop = SampleShop.make(orders: orders, seed: seed, timeline: Timeline(asOf: instant, days: days))
     shop.damagePayloads(share: damagedPayloads)
+    if quiz { shop.openQuiz() }
     try SampleShopFiles(directory: URL(fileURLWithPath: directory, isDirectory: true)).write(shop, seed: seed)
   }
 

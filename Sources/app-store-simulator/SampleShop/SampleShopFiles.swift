@@ -24,11 +24,14 @@ struct SampleShopFiles {
   /// - Parameter seed: what the key of the App Store Connect API is made from.
   func write(_ shop: ShopBuilder, seed: UInt64) throws {
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    try write(CommaSeparated.orders(shop.orders), to: "orders.csv")
+    try write(
+      CommaSeparated.orders(shop.orders, bundleId: shop.quiz == nil ? nil : Catalogue.bundleId), to: "orders.csv")
     try write(CommaSeparated.receipts(shop.receipts), to: "receipts.csv")
     try write(CommaSeparated.deliveries(shop.deliveries), to: "deliveries.csv")
     let key = try SampleReports.key(seed: seed)
-    try write(json: shop.reportedWorld(key: key), to: "world.json")
+    let quizKey = try QuizApp.key(seed: seed)
+    try write(json: shop.reportedWorld(key: key, quizKey: quizKey), to: "world.json")
+    if shop.quiz != nil { try writeSecret(quizKey.pemRepresentation, to: "SubscriptionKey_\(QuizApp.keyId).p8") }
     try write(json: expected(shop), to: "expected.json")
     let testers = shop.customers.testers.map { shop.customers.all[$0].userId + "\n" }
     try write(testers.joined(), to: "test-users.txt")

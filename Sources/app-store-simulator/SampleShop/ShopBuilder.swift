@@ -15,6 +15,8 @@ struct ShopBuilder {
   /// What a user's app receipts list for good, by position of the user.
   private var permanent: [Int: [SampleTransaction]] = [:]
   private var serial: Int64 = 0
+  /// The second app, if there is one.
+  var quiz: QuizApp?
 
   init(seed: UInt64, timeline: Timeline) {
     random = SampleRandom(seed: seed)
@@ -164,6 +166,11 @@ struct ShopBuilder {
   mutating func add(_ purchase: SampleTransaction) { world.transactions.append(purchase) }
   mutating func add(_ delivery: DeliveryRow) { deliveries.append(delivery) }
   mutating func add(_ receipt: ReceiptRow) { receipts.append(receipt) }
+  /// An order of the second app: as it should be.
+  mutating func add(_ order: OrderRow) {
+    orders.append(order)
+    expectations[order.orderId] = .settled
+  }
   mutating func expect(_ finding: String, on subject: String) { unowned[subject] = finding }
 
   /// Lets transport change a share of the payloads, each in a way that can be undone.
