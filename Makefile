@@ -6,12 +6,13 @@ DESTDIR ?=
 SYSCONFDIR ?= /etc
 INPUTS ?= 1000000
 SEED ?= 1
+NIGHTS ?= 1000
 
 # The installed program must run where no Swift is.
 RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real-parts fuzz build install deb sbom lint bench clean
+.PHONY: help demo test test-real-parts fuzz torture build install deb sbom lint bench clean
 
 help:
 	@echo 'make demo      two nights of a sample shop: installs what is missing, builds, runs, shows the reports;'
@@ -19,6 +20,7 @@ help:
 	@echo 'make test      installs what is missing, builds and runs all tests'
 	@echo 'make test-real-parts   what needs LibreOffice, a browser or other builds of a library; installs them'
 	@echo 'make fuzz      INPUTS=1000000 mutated inputs, drawn from SEED=1, into every decoder of what others send'
+	@echo 'make torture   NIGHTS=1000 killed and cut nights, random worlds and hostile bytes, drawn from SEED=1 (hours)'
 	@echo 'make build     release build; the programs are in .build/release'
 	@echo 'make install   after make build: program, cron examples and configuration, below PREFIX=$(PREFIX)'
 	@echo 'make deb       Debian package in .build/deb'
@@ -57,6 +59,12 @@ fuzz:
 	@Tests/Demo/requirements.sh build
 	$(SWIFT) build --product fuzz
 	"$$($(SWIFT) build --show-bin-path)/fuzz" --inputs $(INPUTS) --seed $(SEED)
+
+# What `make test` tries a little of, for hours.
+torture:
+	@Tests/Demo/requirements.sh test
+	$(SWIFT) build --build-tests
+	Tests/Torture/torture.sh '$(SWIFT)' $(NIGHTS) $(SEED)
 
 build:
 	@Tests/Demo/requirements.sh build

@@ -14,8 +14,9 @@ import Testing
 /// What a night says depends on the facts alone: not on the order in which they came, nor on what earlier nights decided.
 @Suite struct ArrivalTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
+  private static let first = (ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? 0) &* 1_000
 
-  @Test(arguments: Array(0..<UInt64(2 * effort)))
+  @Test(arguments: (0..<UInt64(2 * effort)).map { first &+ $0 })
   func theReportIsTheSameWhateverCameFirst(seed: UInt64) async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("arrival-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -45,7 +46,7 @@ import Testing
 
   // MARK: - Without a database
 
-  @Test(arguments: Array(0..<UInt64(4 * effort)))
+  @Test(arguments: (0..<UInt64(4 * effort)).map { first &+ $0 })
   func whoOwnsWhatIsAFunctionOfTheMentions(block: UInt64) throws {
     for seed in block * 50..<(block + 1) * 50 {
       var chance = CrowdedShop(seed: seed)

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Hours of what nights bring: random worlds, orders of arrival, kills, cut connections, hostile bytes.
+#
+#   torture.sh SWIFT NIGHTS SEED     NIGHTS: how many killed and cut nights at least; all else grows with them
+#
+# Everything follows from SEED; a failure prints what makes it happen again. Ends with what was tried and how often it
+# failed; not 0 when anything did.
+set -euo pipefail
+swift=$1 nights=$2 seed=$3
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# Six kills and four cuts for each unit of effort.
+effort=$(((nights + 9) / 10))
+
+tried=0 failed=0
+# stage NAME FILTER: one part of the test suite, with effort.
+stage() {
+  echo "== $1, seed $seed, effort $effort"
+  TEST_SEED=$seed TEST_EFFORT=$effort SWIFT_BACKTRACE=enable=no \
+    "$swift" test --skip-build --no-parallel --filter "$2" > "$log" 2>&1 || true
+  if ! grep -q '^. Test run with [1-9]' "$log"; then
+    cat "$log"
+    echo "== $1: the tests did not come to their end"
+    failed=$((failed + 1))
+    return
+  fi
+  grep -E '^. Test ".*" failed|recorded an issue|^↳' "$log" | grep -v 'Testing Library\|Target Platform' || true
+  local count failures
+  count=$(grep -c ' with .* test case.* passed after\|^✔ Test .* passed after\|^✘ Test .* failed after' "$log" || true)
+  failures=$(grep -c '^✘ Test .* failed after' "$log" || true)
+  failures=$((failures - $(grep -c '^✘ Test run' "$log" || true)))
+  [ "$failures" -ge 0 ] || failures=0
+  echo "== $1: $count properties and scenarios, violations: $failures"
+  tried=$((tried + count)) failed=$((failed + failures))
+}
+
+stage 'random worlds, answers withheld, in any order' 'ReconciliationTests'
+stage 'nights with real Postgres, in any order of arrival' 'ArrivalTests'
+stage 'killed nights and cut connections' 'KilledNightTests|CutConnectionTests'
+
+inputs=$((nights * 10000))
+echo "== fuzzing: $inputs inputs, seed $seed"
+DEVELOPER_TOOLS=1 "$swift" build --product fuzz
+if SWIFT_BACKTRACE=enable=no "$(DEVELOPER_TOOLS=1 "$swift" build --show-bin-path)/fuzz" --inputs "$inputs" --seed "$seed"; then
+  echo "== fuzzing: $inputs inputs, violations: 0"
+else
+  failed=$((failed + 1))
+  echo '== fuzzing: violations: 1 (the input is named above)'
+fi
+
+echo
+echo "nights killed or cut: $((effort * 10)); properties and scenarios: $tried; hostile inputs: $inputs; violations: $failed"
+[ "$failed" -eq 0 ]
