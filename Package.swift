@@ -117,7 +117,7 @@ let package = Package(
         .embedInCode("Migrations/0006_facts_alone.sql"), .embedInCode("Migrations/0007_asking.sql"),
         .embedInCode("Migrations/0008_people_and_changes.sql"),
         .embedInCode("Migrations/0009_tie_out.sql"),
-        .embedInCode("Migrations/0010_publishing.sql"),
+        .embedInCode("Migrations/0010_publishing.sql"), .embedInCode("Migrations/0011_ground.sql"),
       ],
       swiftSettings: strict),
     .target(

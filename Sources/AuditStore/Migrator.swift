@@ -31,6 +31,7 @@ package struct Migrator {
     Migration(version: 9, name: "tie_out", sql: String(decoding: PackageResources._009_tie_out_sql, as: UTF8.self)),
     Migration(
       version: 10, name: "publishing", sql: String(decoding: PackageResources._010_publishing_sql, as: UTF8.self)),
+    Migration(version: 11, name: "ground", sql: String(decoding: PackageResources._011_ground_sql, as: UTF8.self)),
   ]
 
   /// Any two numbers that no other program of the database is likely to use as an advisory lock.
@@ -38,8 +39,11 @@ package struct Migrator {
 
   /// Applies what is missing. Safe to repeat, and safe to run twice at once: the second one waits, then finds nothing to do.
   ///
+  /// - Parameter last: the version to stop at, to rehearse an upgrade from it.
   /// - Returns: the names of the migrations that were applied now.
-  package static func migrate(_ connection: borrowing BlockingConnection) throws -> [String] {
+  package static func migrate(
+    _ connection: borrowing BlockingConnection, through last: Int = .max
+  ) throws -> [String] {
     try connection.transaction { connection in
       try connection.execute("SELECT pg_advisory_xact_lock(\(lockKey.0), \(lockKey.1))")
       // CREATE SCHEMA IF NOT EXISTS asks for the right to create schemas even where there is nothing to create.
@@ -57,7 +61,7 @@ package struct Migrator {
       if let newest = present.keys.max(), newest > migrations.map(\.version).max() ?? 0 {
         throw SchemaError.newerThanProgram(found: newest)
       }
-      for migration in migrations {
+      for migration in migrations where migration.version <= last {
         if let digest = present[migration.version] {
           if digest != sha256(migration.sql) { throw SchemaError.changed(version: migration.version) }
           continue
@@ -68,7 +72,7 @@ package struct Migrator {
           [.int(Int64(migration.version)), .text(migration.name), .text(sha256(migration.sql))])
         applied.append("\(migration.version) \(migration.name)")
       }
-      if !applied.isEmpty {
+      if !applied.isEmpty, last == .max {
         try connection.executeScript(String(decoding: PackageResources.comments_sql, as: UTF8.self))
       }
       return applied

@@ -17,16 +17,19 @@ extension AuditPass {
     open: OpenPeople
   ) throws {
     let asOf = plan.asOf
+    // Before the stream of deliveries takes the connection.
+    var repeated = try RepeatedDeliveries(sales, shop: connections.sales, directory: temporaryDirectory)
+    let boughtTwice = try boughtTwice(groups, byOrder, matched, open: open)
     var deliveries = try OrderedStream(
       connections.sales.copyOut(sales.deliveries)
     ) { try sales.delivery($0, asOf: asOf) }
+    try matched.restart()
     var contestants = try SpillCursor(matched) { record in
       var reader = RecordReader(record.content)
       return try Matched(from: &reader)
     }
     try byOrder.restart()
     var reading = try GroupReading(groups, byOrder)
-    var repeated = RepeatedPurchases(rules: plan.rules)
     var ofOrder: [Delivery] = []
     var count = 0
     while let group = try reading.next() {
@@ -35,28 +38,50 @@ extension AuditPass {
         continue
       }
       let orderId = group.row.orderId
-      try passDeliveries(before: orderId, &deliveries)
+      try passDeliveries(before: orderId, &deliveries, &repeated)
       ofOrder.removeAll(keepingCapacity: true)
-      while deliveries.nextKey == orderId, let delivery = try deliveries.next() { ofOrder.append(delivery) }
+      while deliveries.nextKey == orderId, let delivery = try deliveries.next() {
+        ofOrder.append(repeated.mark(delivery))
+      }
       let matched = contestants.head?.orderId == orderId ? try contestants.next() : nil
-      try judge(group, AuditPass.markingRepeated(ofOrder), reading.transactions, matched, &repeated, open: open)
+      try judge(group, ofOrder, reading.transactions, matched, boughtTwice[orderId], open: open)
       count += 1
       if count % 4_096 == 0 {
         progress.advance(by: 4_096)
         try endIfStopped()
       }
     }
-    try passDeliveries(before: nil, &deliveries)
-    for finding in repeated.findings() where finding.occurredAt.map({ $0 >= plan.rules.lookbackStart }) ?? true {
-      try collector.add(finding, subjects: [], plan: plan)
-    }
+    try passDeliveries(before: nil, &deliveries, &repeated)
     // What was matched and never met its order would have been judged as if nobody contested it.
     if let left = contestants.head { throw GroupReading.OutOfStep(orderId: left.orderId) }
   }
 
+  /// What stands on orders because their person had bought the same for good before, by order: known once all orders of
+  /// such products are judged. Shops without a catalogue have none.
+  private func boughtTwice(
+    _ groups: SpillFile, _ byOrder: SpillSorter, _ matched: SpillSorter, open: OpenPeople
+  ) throws -> [Identifier: Finding] {
+    guard let catalogue = plan.rules.catalogue else { return [:] }
+    var contestants = try SpillCursor(matched) { record in
+      var reader = RecordReader(record.content)
+      return try Matched(from: &reader)
+    }
+    try byOrder.restart()
+    var reading = try GroupReading(groups, byOrder)
+    var repeated = RepeatedPurchases(rules: plan.rules)
+    while let group = try reading.next() {
+      guard !group.isRepeated else { continue }
+      let matched = contestants.head?.orderId == group.row.orderId ? try contestants.next() : nil
+      guard case .valid(let order) = group.row, catalogue.isNonConsumable(order.productId) else { continue }
+      let facts = OrderFacts.assembled(order, group, [], reading.transactions, matched, rules: plan.rules, open: open)
+      repeated.take(Judgement(judging: facts, rules: plan.rules))
+    }
+    return Dictionary(repeated.findings().map { ($0.orderId ?? "", $0) }) { first, _ in first }
+  }
+
   private func judge(
     _ group: OrderGroup, _ deliveries: [Delivery], _ transactions: OrderTransactions, _ matched: Matched?,
-    _ repeated: inout RepeatedPurchases, open: OpenPeople
+    _ boughtTwice: Finding?, open: OpenPeople
   ) throws {
     let isListed = plan.lists(group.row)
     switch group.row {
@@ -78,8 +103,8 @@ extension AuditPass {
       }
       let facts = OrderFacts.assembled(
         order, group, deliveries, transactions, matched, rules: plan.rules, open: open)
-      let judgement = Judgement(judging: facts, rules: plan.rules)
-      repeated.take(judgement)
+      var judgement = Judgement(judging: facts, rules: plan.rules)
+      if let boughtTwice { judgement.add(boughtTwice) }
       // Only what a person must act on at once is explained: it takes judging the order once more.
       let isExplained = isJudged && isListed && judgement.findings.contains { $0.severity == .critical }
       let explanation = isExplained ? Judgement.explained(facts, rules: plan.rules).reasoning.sentences : []
@@ -133,30 +158,29 @@ extension AuditPass {
   }
 
   /// Handles deliveries whose order does not exist, or that name none.
-  private func passDeliveries(before orderId: Identifier?, _ deliveries: inout OrderedStream<Delivery>) throws {
+  private func passDeliveries(
+    before orderId: Identifier?, _ deliveries: inout OrderedStream<Delivery>, _ repeated: inout RepeatedDeliveries
+  ) throws {
     while !deliveries.isAtEnd {
       if let orderId {
         // What names no order comes after everything that does.
         guard let own = deliveries.nextKey, own < orderId else { return }
       }
-      guard let delivery = try deliveries.next() else { return }
+      guard let delivery = try deliveries.next().map({ repeated.mark($0) }) else { return }
       if delivery.deliveredAt >= plan.rules.lookbackStart {
         try collector.add(Unowned.finding(on: delivery), subjects: [], plan: plan)
       }
     }
   }
+}
 
-  /// Deliveries of one order; a second row of one delivery counts for nothing and is said to be bad.
-  static func markingRepeated(_ deliveries: [Delivery]) -> [Delivery] {
-    guard deliveries.count > 1 else { return deliveries }
-    var seen: Set<Identifier> = []
-    return deliveries.sorted { ($0.deliveryId, $0.deliveredAt, $0.userId) < ($1.deliveryId, $1.deliveredAt, $1.userId) }
-      .map { delivery in
-        if seen.insert(delivery.deliveryId).inserted { return delivery }
-        var repeated = delivery
-        repeated.defect = repeated.defect ?? "delivery_id is not unique"
-        return repeated
-      }
+extension Judgement {
+  /// Adds what stands on the order because of others.
+  mutating func add(_ finding: Finding) {
+    var finding = finding
+    finding.deliveredAt = deliveredAt
+    findings.append(finding)
+    findings.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
   }
 }
 

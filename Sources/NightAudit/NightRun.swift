@@ -11,33 +11,6 @@ import Reconciliation
 import Reporting
 import Run
 
-/// What a night has come to.
-package struct NightOutcome: Sendable {
-  package var asOf: Instant
-  package var totals: Totals
-  package var summary: SummaryFacts
-  /// Where the report lies; nil when none was written.
-  package var directory: String?
-  /// What people had put into the folder before, or had edited in it.
-  package var kept: [KeptFile] = []
-  /// Why the night is held; empty when it is not.
-  package var held: [HoldCause] = []
-  package var recheck: RecheckSummary?
-  /// What was sent, or could not be.
-  package var dispatches: [Dispatch] = []
-  package var exitStatus: ExitStatus
-
-  package init(_ audit: AuditOutcome, asOf: Instant) {
-    self.asOf = asOf
-    totals = audit.totals
-    summary = audit.summary
-    directory = audit.directory
-    kept = audit.kept
-    held = audit.held
-    exitStatus = audit.exitStatus
-  }
-}
-
 /// An as-of later than all clocks. Exit status 64.
 struct InstantToCome: EndsRun, CustomStringConvertible {
   var exitStatus: ExitStatus { .usage }
@@ -224,12 +197,24 @@ package struct NightRun: Sendable {
     }
     let began = ContinuousClock.now
     let record = record(request, plan, runId: UUID().uuidString.lowercased())
-    let outcome = try await audit(plan, faults: [:], await storedTieOut(request)) { audit, scope in
+    let outcome = try await audit(plan, faults: try await storedFaults(request), await storedTieOut(request)) {
+      audit, scope in
       try audit.report(scope, destination: request.out.map { .exact($0) }, saving: nil) { status, folder in
         try RunDocument(record: record, recheck: nil, duration: .now - began, exitStatus: status).write(to: folder)
       }
     }
     return NightOutcome(outcome, asOf: plan.asOf)
+  }
+
+  /// What was wrong when Apple was asked for this as-of.
+  private func storedFaults(_ request: NightRequest) async throws -> [String: String] {
+    let session = try await connect()
+    let faults = try await session.withConnection { connection in
+      try Migrator.requireCurrent(connection)
+      return try AskingFaults.read(asOf: request.asOf, on: connection)
+    }
+    await session.close()
+    return faults
   }
 
   /// What is written for an instant that has not come would be the newest for years.
@@ -328,6 +313,13 @@ package struct NightRun: Sendable {
       progress: progress, gate: channels.gate, isOffline: request.isOffline)
     var summary = try await stage.run(deadline: deadline, critical: critical ?? [])
     summary.add(swept)
+    // Offline nobody was asked; the questions of a second round, or of a narrowed run, are a few.
+    if !request.isOffline {
+      let (faults, isWhole) = (summary.faults, critical == nil && !request.selection.isNarrowing)
+      try await writing.withConnection {
+        try AskingFaults.save(faults, isWhole: isWhole, asOf: request.asOf, on: $0)
+      }
+    }
     await writing.close()
     await queue.close()
     for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {

@@ -1,5 +1,5 @@
+import Asking
 import AuditStore
-import Foundation
 import Postgres
 import Run
 
@@ -9,40 +9,63 @@ package struct RebuildRun: Sendable {
 
   package init(settings: Settings) { self.settings = settings }
 
+  /// What was found, and mended where that was asked for.
+  package struct Outcome: Sendable, Encodable {
+    var derived: Rebuild.Outcome
+    var queue: QueueRebuild.Outcome
+
+    package var agrees: Bool { derived.agrees && queue.agrees }
+    package var isMended: Bool { derived.isMended }
+
+    private enum Key: CodingKey { case queue }
+
+    package func encode(to encoder: any Encoder) throws {
+      try derived.encode(to: encoder)
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(queue, forKey: .queue)
+    }
+  }
+
   /// Compares, and mends if asked to. While a run holds the lock nothing is mended.
-  package func rebuild(isMending: Bool) async throws -> Rebuild.Outcome {
+  package func rebuild(isMending: Bool) async throws -> Outcome {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit rebuild")
     try await session.withConnection { try Migrator.requireCurrent($0) }
     if isMending { _ = try await RunLock.acquire(session) }
-    let outcome = try await session.withConnection { try Rebuild.run(isMending: isMending, on: $0) }
+    let outcome = try await session.withConnection { connection in
+      var derived = try Rebuild.run(isMending: isMending, on: connection)
+      let queue = try QueueRebuild.run(isMending: isMending, on: connection)
+      derived.isMended = isMending && !(derived.agrees && queue.agrees)
+      return Outcome(derived: derived, queue: queue)
+    }
     await session.close()
     return outcome
   }
 }
 
-extension Rebuild.Outcome {
+extension RebuildRun.Outcome {
   /// What was found, for people.
   package var text: String {
-    if agrees { return "All \(transactions) transactions, and what brought them, are what follows from the evidence." }
+    if agrees {
+      return """
+        All \(derived.transactions) transactions, and what brought them, are what follows from the evidence; all \
+        \(queue.proofs) proofs are due when the rule says.
+        """
+    }
     var lines: [String] = []
     func add(_ count: Int64, _ what: String) { if count > 0 { lines.append("\(count) \(what)") } }
-    add(missingTransactions, "transactions are missing")
-    add(surplusTransactions, "transactions have no evidence")
-    add(differentTransactions, "transactions are not what follows from their evidence")
-    add(missingLinks, "times it is missing which proof brought a transaction")
-    add(surplusLinks, "times a proof is said to have brought what it did not")
+    add(derived.missingTransactions, "transactions are missing")
+    add(derived.surplusTransactions, "transactions have no evidence")
+    add(derived.differentTransactions, "transactions are not what follows from their evidence")
+    add(derived.missingLinks, "times it is missing which proof brought a transaction")
+    add(derived.surplusLinks, "times a proof is said to have brought what it did not")
+    add(Int64(queue.differentDueness), "proofs are due at another time, or before others, than the rule says")
+    add(Int64(queue.differentBrought), "proofs are said to have brought something and have not, or the other way round")
+    let examples = derived.examples + queue.examples
     if !examples.isEmpty { lines.append("for example \(examples.joined(separator: ", "))") }
     lines.append(isMended ? "All of it was mended." : "To mend it: night-audit rebuild --write")
     return lines.joined(separator: "\n")
   }
 
   /// The same for machines.
-  package var json: String {
-    get throws {
-      let encoder = JSONEncoder()
-      encoder.keyEncodingStrategy = .convertToSnakeCase
-      encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-      return String(decoding: try encoder.encode(self), as: UTF8.self)
-    }
-  }
+  package var json: String { get throws { try MachineText.json(self) } }
 }

@@ -15,13 +15,13 @@ package struct BlockingConnection: ~Copyable {
   ///     defaults. `PG*` variables, service file and `.pgpass` apply as usual.
   ///   - applicationName: shown in `pg_stat_activity` unless the string or the environment names another.
   ///   - profile: what the connection is for.
-  ///   - notices: gets what the server says beside its answers; nothing is ever printed.
+  ///   - notices: gets what the server says beside its answers; nil: whoever listens to all connections.
   ///
   /// Throws `.connectionFailed`, or `.misconfigured` for a string that nobody can understand and for a pooler that gives
   /// each transaction another session.
   package static func connect(
     _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
-    notices: @escaping PostgresNoticeHandler = { _ in }
+    notices: PostgresNoticeHandler? = nil
   ) throws(PostgresError) -> BlockingConnection {
     try connect(
       conninfo, applicationName: applicationName, profile: profile, interruption: Interruption(), notices: notices)
@@ -29,7 +29,7 @@ package struct BlockingConnection: ~Copyable {
 
   static func connect(
     _ conninfo: String, applicationName: String, profile: SessionProfile, interruption: Interruption,
-    notices: @escaping PostgresNoticeHandler
+    notices: PostgresNoticeHandler?
   ) throws(PostgresError) -> BlockingConnection {
     let parameters = try ConnectionParameters(conninfo: conninfo, applicationName: applicationName)
     let connection = BlockingConnection(

@@ -11,7 +11,7 @@ package struct BlockingScope: Sendable {
   /// As `BlockingConnection.connect`; also throws `.cancelled`.
   package func connect(
     _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
-    notices: @escaping PostgresNoticeHandler = { _ in }
+    notices: PostgresNoticeHandler? = nil
   ) throws(PostgresError) -> BlockingConnection {
     try .connect(
       conninfo, applicationName: applicationName, profile: profile, interruption: interruption, notices: notices)

@@ -35,10 +35,11 @@ final class ConnectionHandle {
 
   init(
     parameters: ConnectionParameters, profile: SessionProfile, interruption: Interruption,
-    notices: @escaping PostgresNoticeHandler
+    notices: PostgresNoticeHandler?
   ) throws(PostgresError) {
     if interruption.isCancelled { throw PostgresError(.cancelled, "cancelled before connecting") }
-    let receiver = NoticeReceiver(notices)
+    let receiver = NoticeReceiver(
+      notices ?? { PostgresNotice.tellListener($0) }, connection: parameters.applicationName)
     let connected = try unsafe ConnectionAttempt.connect(parameters, notices: receiver, interruption: interruption)
     unsafe pointer = unsafe connected
     canceller = unsafe StatementCanceller(connection: connected)

@@ -10,11 +10,14 @@ package struct ConnectionParameters {
   package private(set) var keywords: [String] = []
   /// One for each keyword.
   package private(set) var values: [String] = []
+  /// What the connection is for.
+  let applicationName: String
   private let string: ConnectionString
 
   /// Throws `.misconfigured` when the string does not parse; libpq's text, which can quote a password, is in `detail`.
   package init(conninfo: String, applicationName: String) throws(PostgresError) {
     if (conninfo + applicationName).utf8.contains(0) { throw .nul(in: "a connection parameter") }
+    self.applicationName = applicationName
     string = try ConnectionString(conninfo)
     let chosen = try Self.options(of: conninfo).union(Self.environmentOptions())
     // A service file can hold any of the bounds and is only read when libpq connects.

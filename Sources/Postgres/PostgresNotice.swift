@@ -1,4 +1,5 @@
 import CLibPQ
+import Synchronization
 
 /// A notice or warning that the server sent beside its answers.
 package struct PostgresNotice: Hashable, Sendable {
@@ -8,6 +9,20 @@ package struct PostgresNotice: Hashable, Sendable {
   package let sqlState: String
   /// The primary message.
   package let message: String
+  /// What the connection is for, as `pg_stat_activity` shows it.
+  package let connection: String
+
+  private static let listener = Mutex<PostgresNoticeHandler?>(nil)
+
+  /// From now on `handler` gets the notices of all new connections that have no handler of their own. Called once, by a
+  /// program that keeps a log.
+  package static func listen(_ handler: @escaping PostgresNoticeHandler) { listener.withLock { $0 = handler } }
+
+  /// Passes a notice to whoever listens.
+  static func tellListener(_ notice: PostgresNotice) {
+    let handler = listener.withLock { $0 }
+    handler?(notice)
+  }
 }
 
 /// Receives a connection's notices on the thread that uses the connection.
@@ -16,8 +31,13 @@ package typealias PostgresNoticeHandler = @Sendable (PostgresNotice) -> Void
 /// What libpq's C callback gets as its context. The connection keeps it alive.
 final class NoticeReceiver: Sendable {
   let handler: PostgresNoticeHandler
+  let connection: String
 
-  init(_ handler: @escaping PostgresNoticeHandler) { self.handler = handler }
+  /// - Parameter connection: what the connection is for.
+  init(_ handler: @escaping PostgresNoticeHandler, connection: String) {
+    self.handler = handler
+    self.connection = connection
+  }
 
   /// Takes the place of libpq's own receiver, which writes to the standard error stream.
   func install(on connection: OpaquePointer) {
@@ -31,7 +51,8 @@ final class NoticeReceiver: Sendable {
           PostgresNotice(
             severity: unsafe errorField(result, NA_DIAG_SEVERITY) ?? "NOTICE",
             sqlState: unsafe errorField(result, NA_DIAG_SQLSTATE) ?? "00000",
-            message: unsafe errorField(result, NA_DIAG_MESSAGE) ?? String(cString: PQresultErrorMessage(result))))
+            message: unsafe errorField(result, NA_DIAG_MESSAGE) ?? String(cString: PQresultErrorMessage(result)),
+            connection: receiver.connection))
       }, context)
   }
 }

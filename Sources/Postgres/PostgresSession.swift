@@ -14,7 +14,7 @@ package actor PostgresSession {
   /// cancelled meanwhile.
   package static func connect(
     _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
-    notices: @escaping PostgresNoticeHandler = { _ in }
+    notices: PostgresNoticeHandler? = nil
   ) async throws(PostgresError) -> PostgresSession {
     let session = PostgresSession()
     let interruption = Interruption()

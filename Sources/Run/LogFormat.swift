@@ -12,11 +12,7 @@ package enum LogFormat: String, CaseIterable, Sendable {
 
   /// - Parameter write: gets each line with its line feed.
   package func logger(_ level: Logger.Level, write: @escaping @Sendable (String) -> Void) -> Logger {
-    var logger =
-      switch self {
-      case .text: Logger(label: "night-audit") { StreamLogHandler.standardError(label: $0) }
-      case .logfmt, .json: Logger(label: "night-audit") { _ in LineLogHandler(format: self, write: write) }
-      }
+    var logger = Logger(label: "night-audit") { _ in LineLogHandler(format: self, write: write) }
     logger.logLevel = level
     return logger
   }
@@ -40,19 +36,24 @@ struct LineLogHandler: LogHandler {
   }
 
   func log(event: LogEvent) {
-    var fields: [(String, String)] = [
-      ("time", Date().formatted(.iso8601.time(includingFractionalSeconds: true))), ("level", event.level.rawValue),
-      ("message", "\(event.message)"),
+    let all = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }.map { ($0.key, "\($0.value)") }
+    let fields = [
+      ("time", Date().formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))),
+      ("level", event.level.rawValue), ("message", "\(event.message)"),
     ]
-    let all = metadata.merging(event.metadata ?? [:]) { $1 }
-    fields += all.sorted { $0.key < $1.key }.map { ($0.key, "\($0.value)") }
-    write(LineLogHandler.line(fields, format) + "\n")
+    write(LineLogHandler.line(fields + all, format) + "\n")
   }
 
   static func line(_ fields: [(String, String)], _ format: LogFormat) -> String {
     switch format {
     case .json: "{" + fields.map { "\(quoted($0.0)):\(quoted($0.1))" }.joined(separator: ",") + "}"
-    case .logfmt, .text: fields.map { "\($0.0)=\(isBare($0.1) ? $0.1 : quoted($0.1))" }.joined(separator: " ")
+    case .text:
+      // For people, in their own script; nothing in it acts on a terminal, or looks like another line.
+      Terminal.plain(
+        fields.prefix(3).map(\.1).joined(separator: " ")
+          + fields.dropFirst(3).map { " \($0.0)=\($0.1)" }.joined()
+      ).replacing("\n", with: "\\n")
+    case .logfmt: fields.map { "\($0.0)=\(isBare($0.1) ? $0.1 : quoted($0.1))" }.joined(separator: " ")
     }
   }
 

@@ -175,10 +175,40 @@ package struct SalesRows: Sendable {
     get throws(PostgresError) {
       """
       SELECT \(Self.deliveryColumns) FROM \(schema).deliveries d WHERE \(try isKnown("d.delivered_at"))
-      ORDER BY d.order_id::text COLLATE "C", d.delivery_id::text COLLATE "C", d.delivered_at, d.revoked_at, d.quantity,
-        d.user_id::text COLLATE "C", d.product_id::text COLLATE "C"
+      ORDER BY \(Self.deliveryOrder)
       """
     }
+  }
+
+  /// The order of `deliveries`, for a table aliased `d`.
+  package static let deliveryOrder = """
+    d.order_id::text COLLATE "C", d.delivery_id::text COLLATE "C", d.delivered_at, d.revoked_at, d.quantity, \
+    d.user_id::text COLLATE "C", d.product_id::text COLLATE "C"
+    """
+
+  /// The ids of all deliveries, in any order.
+  package var deliveryIds: String {
+    get throws(PostgresError) {
+      """
+      SELECT d.delivery_id::text FROM \(schema).deliveries d
+      WHERE d.delivery_id IS NOT NULL AND \(try isKnown("d.delivered_at"))
+      """
+    }
+  }
+
+  /// Whether the relation itself lets no two deliveries have one id: a table with a unique index on it. A view may give a
+  /// row twice.
+  package func forbidsRepeatedDeliveries(_ connection: borrowing BlockingConnection) throws(PostgresError) -> Bool {
+    try connection.execute(
+      """
+      SELECT EXISTS (
+        SELECT 1 FROM pg_class c JOIN pg_index i ON i.indrelid = c.oid
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+        WHERE c.oid = to_regclass($1) AND (c.relkind = 'p' OR c.relkind = 'r' AND NOT c.relhassubclass)
+          AND a.attname = 'delivery_id' AND i.indnkeyatts = 1 AND i.indisunique AND i.indisvalid AND i.indimmediate
+          AND i.indpred IS NULL)
+      """, [.text("\(schema).deliveries")]
+    ).single().bool(0)
   }
 
   /// The delivery in the reader's current row.

@@ -8,7 +8,7 @@ package enum SalesStore {
   /// Opens a connection, without looking at the relations. Throws `PostgresError`, naming the key that says where.
   package static func open(
     _ settings: Settings, _ scope: BlockingScope, applicationName: String,
-    notices: @escaping PostgresNoticeHandler = { _ in }
+    notices: PostgresNoticeHandler? = nil
   ) throws(PostgresError) -> BlockingConnection {
     do throws(PostgresError) {
       return try scope.connect(
@@ -22,7 +22,7 @@ package enum SalesStore {
   /// Opens a connection whose relations are what the contract says. Throws `SalesContractError`, or `PostgresError`.
   package static func connect(
     _ settings: Settings, _ scope: BlockingScope, applicationName: String,
-    notices: @escaping PostgresNoticeHandler = { _ in }
+    notices: PostgresNoticeHandler? = nil
   ) throws -> BlockingConnection {
     let connection = try open(settings, scope, applicationName: applicationName, notices: notices)
     try SalesExamination(schema: settings.salesSchema).require(connection)

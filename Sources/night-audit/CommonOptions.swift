@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Logging
 import NightAudit
+import Postgres
 import Reconciliation
 import Run
 
@@ -32,6 +33,12 @@ struct CommonOptions: ParsableArguments {
 
   /// Loads the settings and says what is odd about them.
   func settings() throws -> Settings {
+    let logger = logger
+    PostgresNotice.listen { notice in
+      logger.log(
+        level: notice.severity == "WARNING" ? .warning : .debug, "the database says: \(notice.message)",
+        metadata: ["connection": "\(notice.connection)", "sqlstate": "\(notice.sqlState)"])
+    }
     let settings = try loader().load()
     for warning in settings.warnings { logger.warning("\(warning)") }
     return settings

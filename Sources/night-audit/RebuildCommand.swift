@@ -8,8 +8,9 @@ struct RebuildCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rebuild", abstract: "Derive what is kept for speed from the evidence anew, and compare.",
     discussion: """
-      What Apple said about each transaction is folded into one row, and which proof brought it is kept beside: both \
-      follow from the evidence. A difference ends with 70; --write mends it.
+      What Apple said about each transaction is folded into one row, which proof brought it is kept beside, and when each \
+      proof is asked about next is kept with the proof: all of it follows from what is known. A difference ends with 70; \
+      --write mends it.
 
       Examples:
         night-audit rebuild

@@ -67,7 +67,7 @@ import Testing
           """
           INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id,
             created_at, updated_at)
-          VALUES ($1, 'user', 'gems.100', 1, 9.99, 'USD', 'verified', $2, $3, $3)
+          VALUES ($1, 'user of \(round)', 'gems.100', 1, 9.99, 'USD', 'verified', $2, $3, $3)
           """,
           [
             .text("\(place)-\(round)"), .text(names ? "T\(round)" : nil),
@@ -92,7 +92,7 @@ import Testing
         try await session.execute(
           """
           INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at)
-          VALUES ($1, $1, 'user', 'x', 'verified', $2)
+          VALUES ($1, $1, 'user of \(round)', 'x', 'verified', $2)
           """, [id, .timestamp(0)])
         try await session.execute(
           """

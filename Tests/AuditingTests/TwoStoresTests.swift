@@ -103,4 +103,33 @@ import Testing
     #expect(bad.contains { $0.contains { $0.contains("receipt_id is not unique") } })
     #expect(reports[0]["orders.csv"]?.count == 63)
   }
+
+  /// The second of two orders with one delivery id gets nothing by it, wherever the relation lets it be.
+  @Test func oneDeliveryIdOnTwoOrdersCountsForTheFirst() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("given-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    var shop = CrowdedShop(seed: 12)
+    let settings = try await shop.load(reports: directory)
+    let before = try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/before")
+    try await execute(
+      settings.databaseURL,
+      """
+      ALTER SCHEMA sales RENAME TO shop; CREATE SCHEMA sales;
+      CREATE VIEW sales.orders AS SELECT * FROM shop.orders;
+      CREATE VIEW sales.receipts AS SELECT * FROM shop.receipts;
+      CREATE VIEW sales.deliveries AS SELECT * FROM shop.deliveries UNION ALL
+        SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, revoked_at FROM shop.deliveries
+        WHERE delivery_id = (SELECT min(delivery_id) FROM shop.deliveries WHERE quantity > 0 AND order_id < 'order-9')
+      """)
+    let after = try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/after")
+    let bad = after["findings.csv"]?.filter { $0.contains { $0.contains("delivery_id is not unique") } } ?? []
+    #expect(bad.count == 1, "\(bad)")
+    func rows(_ audit: [String: [[String]]]) -> [[String]] {
+      (audit["orders.csv"] ?? []).map { row in row.filter { !$0.contains("bad_row") && !$0.contains("_twice") } }
+    }
+    #expect(rows(after).map { $0.prefix(12) } == rows(before).map { $0.prefix(12) })
+    let explanation = try await Explain(settings: settings).order("order-9", asOf: CrowdedShop.asOf)
+    #expect(explanation.deliveries.contains { $0.defect?.contains("delivery_id is not unique") ?? false })
+  }
 }

@@ -134,7 +134,13 @@ import TestSupport
     let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     #expect(result.status == 78, "\(result.errors)")
     #expect(result.errors.contains("21004"))
-    #expect(FileManager.default.fileExists(atPath: shop.reports + "/2026-11-19/summary.json"))
+    let summary = try shop.files(shop.reports + "/2026-11-19")["summary.json"]
+    #expect(summary != nil)
+    // What only decides says what the night said, and does not call it complete.
+    let again = shop.directory.file("again")
+    let reconciled = try await shop.nightAudit("reconcile", "--as-of", Rehearsal.asOf, "--out", again)
+    #expect(reconciled.status == 78, "\(reconciled.errors)")
+    #expect(try shop.files(again)["summary.json"] == summary)
     #expect(
       try await shop.value(
         """

@@ -36,7 +36,8 @@ import Testing
   /// wrong dates and no lost payments either.
   @Test func anAuditOfThePastKnowsNothingOfWhatCameLater() async throws {
     let shop = try await SignedShop(transactions: [
-      SignedShop.gems("201", purchased: "2026-11-16T12:00:00Z"), SignedShop.gems("202", purchased: "2026-11-18T12:00:00Z"),
+      SignedShop.gems("201", purchased: "2026-11-16T12:00:00Z"),
+      SignedShop.gems("202", purchased: "2026-11-18T12:00:00Z"),
     ])
     try await shop.order("then", transaction: "201", created: "2026-11-16T12:00:00Z")
     try await shop.order("since", transaction: "202")

@@ -78,8 +78,8 @@ struct ConnectionTests {
       try connection.executeScript("DROP TABLE IF EXISTS absent")
     }
     #expect(
-      notices.withLock { $0.map { "\($0.severity) \($0.sqlState) \($0.message)" } } == [
-        "WARNING 01234 careful", "NOTICE 00000 table \"absent\" does not exist, skipping",
+      notices.withLock { $0.map { "\($0.connection): \($0.severity) \($0.sqlState) \($0.message)" } } == [
+        "x: WARNING 01234 careful", "x: NOTICE 00000 table \"absent\" does not exist, skipping",
       ])
   }
 

@@ -46,6 +46,9 @@ import Testing
       LineLogHandler.line(Self.fields, .logfmt)
         == #"time=2026-11-20T03:00:00Z message="a \"b\" = c\\d\n\u001b[2J\u00e9\u202e" empty="""#)
     #expect(
+      LineLogHandler.line([("time", "T"), ("level", "info")] + Self.fields.dropFirst(), .text)
+        == #"T info a "b" = c\d\n\u001B[2Jé\u202E empty="#)
+    #expect(
       LineLogHandler.line(Self.fields, .json)
         == #"{"time":"2026-11-20T03:00:00Z","message":"a \"b\" = c\\d\n\u001b[2J\u00e9\u202e","empty":""}"#)
   }

@@ -11,7 +11,7 @@ struct HistoryReading {
   private(set) var answer: HistoryAnswer
   private let verifier: AnswerVerifier
   private let host: AppleHost
-  /// What Apple gets, which runs ahead of the answer's revision once something was not believed.
+  /// What Apple gets, which runs ahead of the answer's revision once a whole page was not believed.
   private var position: String?
   private var seen: Set<String> = []
   private var pagesLeft: Int
@@ -50,7 +50,7 @@ struct HistoryReading {
 
   private mutating func read(_ page: JSONFields) -> Step {
     guard let signed = page.texts("signedTransactions") else { return fail("an answer without signedTransactions") }
-    let refusedBefore = answer.refused
+    let before = (believed: answer.transactions.count, refused: answer.refused)
     for jws in signed {
       switch verifier.verify(jws ?? "", host: host) {
       case .success(let transaction): answer.transactions.append(transaction)
@@ -62,7 +62,10 @@ struct HistoryReading {
     guard let next = page.cursor("revision") else {
       return page.flag("hasMore") == true ? fail("more pages without a revision") : finish(.complete)
     }
-    if answer.refused == refusedBefore, answer.revision == position { answer.revision = next }
+    // One that is not believed is passed over, or it would hold back all that comes after it for ever; a page of which
+    // nothing is believed says that something else is wrong, and comes again.
+    let isBelieved = answer.refused == before.refused || answer.transactions.count > before.believed
+    if isBelieved, answer.revision == position { answer.revision = next }
     position = next
     guard page.flag("hasMore") == true else { return finish(.complete) }
     // Apple's own end condition is hasMore; a revision that comes again would never get there.

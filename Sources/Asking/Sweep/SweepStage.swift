@@ -204,10 +204,14 @@ package struct SweepStage: Sendable {
     _ customer: CustomerHistories.Customer, of app: SweptApp, in histories: CustomerHistories
   ) async throws -> Bool {
     var customer = customer
+    var isDisbelieved = false
     for _ in 1...Self.pagesPerCustomer where !isOver(for: app) {
       guard let answer = try? await app.history(customer.transactionId, customer.revision) else { return false }
       note(answer.trail, of: app)
-      let outcome = CustomerHistories.outcome(of: answer, after: customer.revision)
+      let page = CustomerHistories.outcome(of: answer, after: customer.revision)
+      // An earlier page held something that was passed over: this night does not know everything.
+      isDisbelieved = isDisbelieved || answer.refused > 0
+      let outcome = page == .read && isDisbelieved ? .short(.notBelieved) : page
       customer.revision = answer.revision
       let count = try await facts.store(answer.transactions.map(\.fact)) { [customer] in
         try histories.save(customer, asOf: plan.asOf, outcome, on: $0)
@@ -219,7 +223,7 @@ package struct SweepStage: Sendable {
       }
       switch outcome {
       case .more: continue
-      case .read: return true
+      case .read, .short(.notBelieved): return true
       case .short: return false
       }
     }

@@ -31,7 +31,7 @@ package struct CustomerHistories: Sendable {
   package static func outcome(of answer: HistoryAnswer, after revision: String?) -> Outcome {
     switch answer.end {
     case .complete: answer.refused == 0 ? .read : .short(.notBelieved)
-    // The same page would come for ever: what is not believed holds the revision back.
+    // The same page would come for ever: one of which nothing is believed holds the revision back.
     case .pageLimit: answer.revision == revision ? .short(.notBelieved) : .more
     case .notFound, .malformedId, .accountGone: .read
     case .unanswered(let silence): .short(SweepShortfall(silence))

@@ -22,10 +22,10 @@ struct ExplanationReader: ~Copyable {
     let around = try Neighbourhood(around: orderId, shop: shop, own: own, sales, rules: rules)
     guard let group = around.groups[orderId] else { return nil }
     var matching = around.matched(for: orderId, rules: rules)
-    let deliveries = AuditPass.markingRepeated(try deliveries(orderId))
+    let deliveries = try deliveries(orderId)
     let receipts = group.proofs.map(\.receipt)
 
-    let judgement: Judgement
+    var judgement: Judgement
     var reasoning: Reasoning?
     var facts: OrderFacts?
     var standing: [Finding] = []
@@ -41,6 +41,7 @@ struct ExplanationReader: ~Copyable {
       facts = assembled
       let explained = Judgement.explained(assembled, rules: rules)
       (judgement, reasoning) = (explained.judgement, explained.reasoning)
+      if let twice = try boughtTwice(judgement) { judgement.add(twice) }
     }
     let (transactions, leftOver) = try transactions(group, facts, around, matching)
     let findings = judgement.findings + standing + leftOver
@@ -68,15 +69,59 @@ struct ExplanationReader: ~Copyable {
 
   // MARK: - The shop's side
 
+  /// The order's deliveries. Rows of their ids that come before them, of whatever order, make them bad rows.
   private func deliveries(_ orderId: Identifier) throws -> [Delivery] {
+    let isKnown = try sales.isKnown("d.delivered_at")
+    var own: Set<Identifier> = []
+    var ids = try shop.copyOut(
+      """
+      SELECT d.delivery_id::text FROM \(sales.schema).deliveries d
+      WHERE d.order_id::text COLLATE "C" IN (SELECT id FROM ids) AND \(isKnown)
+      """, ids: [orderId])
+    while try ids.advance() { own.insert(try ids.optionalId(0) ?? "") }
     var found: [Delivery] = []
+    var repeated = RepeatedDeliveries(suspects: own)
     var reader = try shop.copyOut(
       """
       SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
-      WHERE d.order_id::text COLLATE "C" IN (SELECT id FROM ids) AND \(try sales.isKnown("d.delivered_at"))
-      """, ids: [orderId])
-    while try reader.advance() { found.append(try sales.delivery(reader, asOf: rules.asOf)) }
+      WHERE (d.delivery_id::text COLLATE "C" IN (SELECT id FROM ids) OR \(try SalesRows.equals("d.order_id", orderId.text)))
+        AND \(isKnown)
+      ORDER BY \(SalesRows.deliveryOrder)
+      """, ids: own)
+    while try reader.advance() {
+      let delivery = repeated.mark(try sales.delivery(reader, asOf: rules.asOf))
+      if delivery.orderId == orderId { found.append(delivery) }
+    }
     return found
+  }
+
+  /// What stands on the order because its person had bought the same for good before.
+  private func boughtTwice(_ judgement: Judgement) throws -> Finding? {
+    guard case .valid(let order) = judgement.row, rules.catalogue?.isNonConsumable(order.productId) ?? false else {
+      return nil
+    }
+    var repeated = RepeatedPurchases(rules: rules)
+    repeated.take(judgement)
+    var others = try shop.copyOut(
+      """
+      SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
+      WHERE o.product_id::text COLLATE "C" IN (SELECT id FROM ids) AND \(try sales.isKnown("o.created_at"))
+        AND (\(rules.people != People()) OR \(try SalesRows.equals("o.user_id", order.userId.text)))
+      """, ids: [order.productId])
+    var ids: Set<Identifier> = []
+    while try others.advance() {
+      let row = try sales.order(others, asOf: rules.asOf)
+      if row.orderId != order.orderId, rules.people.isSame(row.userId, order.userId) { ids.insert(row.orderId) }
+    }
+    for id in ids {
+      let around = try Neighbourhood(around: id, shop: shop, own: own, sales, rules: rules)
+      guard let group = around.groups[id], case .valid(let other) = group.row else { continue }
+      let matching = around.matched(for: id, rules: rules)
+      let facts = OrderFacts.assembled(
+        other, group, [], matching.transactions, matching.matched, rules: rules, open: around.open)
+      repeated.take(Judgement(judging: facts, rules: rules))
+    }
+    return repeated.findings().first { $0.orderId == order.orderId }
   }
 
   /// Who has the account token on file that a transaction of this order carries.

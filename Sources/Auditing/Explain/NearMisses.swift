@@ -13,7 +13,8 @@ enum NearMisses {
     var found: [String] = []
     if sales.horizon != nil {
       let later = try shop.execute(
-        "SELECT o.created_at FROM \(sales.schema).orders o WHERE o.order_id::text COLLATE \"C\" = $1 LIMIT 1", [.text(text)])
+        "SELECT o.created_at FROM \(sales.schema).orders o WHERE o.order_id::text COLLATE \"C\" = $1 LIMIT 1",
+        [.text(text)])
       for row in later {
         guard let created = try row.optionalTimestamp(0) else { continue }
         return ["It was created \(Instant(microseconds: created).machineText), after that as-of."]

@@ -53,7 +53,9 @@ package struct Invoice: Encodable, Sendable {
     var lines = [
       "Apple's order \(appleOrderId) of the app \(app), as Apple tells now. Times are those of \(time.zoneName)."
     ]
-    if notBelieved > 0 { lines.append("\(notBelieved) transactions of it do not carry Apple's signature, and are left out.") }
+    if notBelieved > 0 {
+      lines.append("\(notBelieved) transactions of it do not carry Apple's signature, and are left out.")
+    }
     if transactions.isEmpty { lines.append("It holds no transaction.") }
     for transaction in transactions {
       var what = "\(transaction.quantity.map { "\($0) x " } ?? "")\(transaction.productId)"

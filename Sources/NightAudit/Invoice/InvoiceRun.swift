@@ -72,7 +72,7 @@ package struct InvoiceRun: Sendable {
       switch answer.outcome {
       case .unknown: continue
       case .unanswered(let silence): throw Unanswered(orderId: orderId, app: app.name, detail: silence.detail)
-      case .fault(let fault): throw ConfigurationError(key: "app.\(app.name)", problem: "\(fault)")
+      case .fault(let fault): throw ConfigurationError(key: "app.\(app.name)", problem: fault.message)
       case .found(let transactions):
         return try await invoice(orderId, app, transactions, notBelieved: answer.refused, asOf: asOf)
       }

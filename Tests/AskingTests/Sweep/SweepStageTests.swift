@@ -327,6 +327,29 @@ import Testing
     }
   }
 
+  /// It makes the night incomplete, and holds back neither what comes after it nor other customers.
+  @Test func anEntryThatIsNotBelievedIsPassedOver() async throws {
+    try await withSetting { setting in
+      for id in ["t1", "t2"] { try setting.apple.notify(.oneTimeCharge, .sale(id, signed: asOf - .days(2))) }
+      try await setting.sweep(asOf)
+      for id in ["t1", "t2"] { try await openFinding(setting, "f\(id)", transaction: id) }
+      var first = try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit)
+      first.refused = 1
+      setting.apple.tell(first, about: "t1", after: nil)
+      setting.apple.tell(try history([.sale("t3", signed: asOf + .hours(1))], revision: "r2"), about: "t1", after: "r1")
+      setting.apple.tell(try history([], revision: "s1"), about: "t2", after: nil)
+      #expect(try await setting.sweep(asOf + .days(1)).isShort)
+      #expect(setting.apple.historyRequests == ["t1 -", "t1 r1", "t2 -"])
+      let reason = """
+        SELECT coalesce(reason, 'read') || ' ' || revision FROM night_audit.histories WHERE transaction_id = 't1'
+        """
+      #expect(try await setting.value(reason) == "not_believed r2")
+      setting.apple.tell(try history([], revision: "r2"), about: "t1", after: "r2")
+      #expect(!(try await setting.sweep(asOf + .days(2)).isShort))
+      #expect(try await setting.value(reason) == "read r2")
+    }
+  }
+
   @Test func aPageThatIsNotBelievedIsNotAskedForForEver() async throws {
     try await withSetting { setting in
       try setting.apple.notify(.oneTimeCharge, .sale("t1", signed: asOf - .days(2)))

@@ -15,7 +15,7 @@ package final class AskingGate: Sendable {
 
   /// The right to put one question on a lane.
   struct Permit: Sendable {
-    fileprivate var lane: Lane
+    var lane: Lane
     fileprivate var permit: CircuitBreaker.Permit
   }
 
@@ -63,20 +63,6 @@ package final class AskingGate: Sendable {
   /// Takes in what came of a question that nobody waited for any more.
   func abandon(_ permit: Permit) { _ = record(.abandoned, permit) }
 
-  /// Takes in what an answer says about the lanes that were asked.
-  ///
-  /// - Returns: the lane that holds its requests back from now on, if any.
-  func note(_ answer: ChannelAnswer, _ permit: Permit, bundleId: String = "") -> Lane? {
-    for credential in answer.accepted(bundleId: bundleId) { accept(credential, of: permit.lane.app) }
-    // A question that went on to the other side was answered by the first one.
-    guard let last = answer.asked.last, last != permit.lane.side else { return record(answer.health, permit) }
-    _ = record(.success, permit)
-    guard answer.health == .failure,
-      case .granted(let other) = admit(Lane(app: permit.lane.app, side: last))
-    else { return nil }
-    return record(.failure, other)
-  }
-
   /// Apple has accepted a credential of the app, or with nil a request about it.
   package func accept(_ credential: AppleFault.Credential?, of app: String) {
     state.withLock { $0.trials[Accused(app: app, credential: credential), default: CredentialTrial()].accept() }
@@ -99,7 +85,7 @@ package final class AskingGate: Sendable {
     }
   }
 
-  private func record(_ result: CircuitBreaker.CallResult, _ permit: Permit) -> Lane? {
+  func record(_ result: CircuitBreaker.CallResult, _ permit: Permit) -> Lane? {
     let now = clock.uptime()
     return state.withLock { state in
       let wasOpen = state.breakers[permit.lane]?.isOpen ?? false

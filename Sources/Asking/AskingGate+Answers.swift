@@ -1,0 +1,17 @@
+import AppStore
+
+extension AskingGate {
+  /// Takes in what an answer says about the lanes that were asked.
+  ///
+  /// - Returns: the lane that holds its requests back from now on, if any.
+  func note(_ answer: ChannelAnswer, _ permit: Permit, bundleId: String = "") -> Lane? {
+    for credential in answer.accepted(bundleId: bundleId) { accept(credential, of: permit.lane.app) }
+    // A question that went on to the other side was answered by the first one.
+    guard let last = answer.asked.last, last != permit.lane.side else { return record(answer.health, permit) }
+    _ = record(.success, permit)
+    guard answer.health == .failure,
+      case .granted(let other) = admit(Lane(app: permit.lane.app, side: last))
+    else { return nil }
+    return record(.failure, other)
+  }
+}

@@ -1,0 +1,33 @@
+import Asking
+import Auditing
+import Publishing
+import Reconciliation
+import Reporting
+import Run
+
+/// What a night has come to.
+package struct NightOutcome: Sendable {
+  package var asOf: Instant
+  package var totals: Totals
+  package var summary: SummaryFacts
+  /// Where the report lies; nil when none was written.
+  package var directory: String?
+  /// What people had put into the folder before, or had edited in it.
+  package var kept: [KeptFile] = []
+  /// Why the night is held; empty when it is not.
+  package var held: [HoldCause] = []
+  package var recheck: RecheckSummary?
+  /// What was sent, or could not be.
+  package var dispatches: [Dispatch] = []
+  package var exitStatus: ExitStatus
+
+  package init(_ audit: AuditOutcome, asOf: Instant) {
+    self.asOf = asOf
+    totals = audit.totals
+    summary = audit.summary
+    directory = audit.directory
+    kept = audit.kept
+    held = audit.held
+    exitStatus = audit.exitStatus
+  }
+}

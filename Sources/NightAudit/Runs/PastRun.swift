@@ -1,0 +1,100 @@
+import AuditStore
+import Foundation
+import Postgres
+import Reconciliation
+import Run
+import SalesStore
+
+/// One run as `night_audit.runs` has it.
+package struct PastRun: Sendable {
+  package var runId: String
+  package var command: String
+  package var asOf: Instant
+  package var startedAt: Instant
+  /// nil: it is at work, or it was killed.
+  package var finishedAt: Instant?
+  package var since: String
+  package var until: String
+  package var timeZone: String
+  package var configuration: String
+  package var isNightly: Bool
+  package var host: String
+  package var version: String
+  /// nil: it left no report.
+  package var isComplete: Bool?
+  package var incompleteReasons: [String]
+  package var ordersRead: Int64?
+  package var opening: Int64?
+  package var new: Int64?
+  package var closed: Int64?
+  package var closing: Int64?
+  package var directory: String?
+  package var exitStatus: Int32?
+  /// Who prepared and who reviewed its report, as the first sheet came back: `prepared by Dana, reviewed by Zoë`.
+  package var signed: String?
+
+  package static let columns = """
+    run_id::text, command, as_of, started_at, finished_at, period_since::text, period_until::text, time_zone,
+    configuration, is_nightly, host, version, complete, incomplete_reasons, orders_read, findings_opening, findings_new,
+    findings_closed, findings_closing, directory, exit_status,
+    (SELECT string_agg(replace(s.event, '_', ' ') || ' ' || s.detail, ', ' ORDER BY s.event) FROM (
+      SELECT DISTINCT ON (e.event) e.event, e.detail FROM night_audit.run_events e
+      WHERE e.run_id = runs.run_id AND e.event IN ('prepared_by', 'reviewed_by')
+      ORDER BY e.event, e.event_id DESC) s)
+    """
+
+  init(_ row: PostgresRow) throws(PostgresError) {
+    runId = try row.text(0)
+    command = try row.text(1)
+    asOf = Instant(microseconds: try row.timestamp(2))
+    startedAt = Instant(microseconds: try row.timestamp(3))
+    finishedAt = try row.optionalTimestamp(4).map { Instant(microseconds: $0) }
+    since = try row.text(5)
+    until = try row.text(6)
+    timeZone = try row.text(7)
+    configuration = try row.text(8)
+    isNightly = try row.bool(9)
+    host = try row.text(10)
+    version = try row.text(11)
+    isComplete = try row.optionalBool(12)
+    incompleteReasons = try row.textArray(13).compactMap { $0 }
+    ordersRead = try row.optionalInt64(14)
+    opening = try row.optionalInt64(15)
+    new = try row.optionalInt64(16)
+    closed = try row.optionalInt64(17)
+    closing = try row.optionalInt64(18)
+    directory = try row.optionalText(19)
+    exitStatus = try row.optionalInt32(20)
+    signed = try row.optionalText(21)
+  }
+
+  /// `2026-11-19`, or `2026-11-01 to 2026-11-30`.
+  package var period: String { since == until ? until : "\(since) to \(until)" }
+}
+
+/// Why there is nothing to say about a run.
+package enum RunsError: EndsRun, Equatable, CustomStringConvertible {
+  case unknown(String)
+  case ambiguous(String)
+  /// The run left no report.
+  case unfinished(String, exitStatus: Int32?)
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .unknown, .unfinished: .nothingThere
+    case .ambiguous: .usage
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .unknown(let name):
+      "there is no run \(name); night-audit runs lists them. Name a run by its id or the first digits of it, a night by "
+        + "its day, or say latest"
+    case .ambiguous(let name): "several runs have ids that begin with \(name); give more digits"
+    case .unfinished(let name, let status):
+      "run \(name) left no report (\(status.map { "it ended with \($0)" } ?? "it is at work, or was killed")); name "
+        + "another one"
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import Foundation
+import Postgres
+import Testing
+
+/// What goes wrong with one row, one answer or one setting of the server costs that much and no more.
+@Suite struct FailureSizeTests {
+  @Test func oddRowsAndAHostileServerCostThemselvesOnly() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let calm = try await shop.nightAudit(
+      "run", "--as-of", Rehearsal.asOf, "--out", shop.directory.file("calm"), "--dry-run")
+    #expect([0, 3].contains(calm.status), "\(calm.errors)")
+    let database = shop.conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }?.dropFirst(7) ?? ""
+    try await shop.execute(
+      """
+      INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
+      VALUES (repeat('x', 3000), 'odd', 'gems.100', 1, 1.00, 'USD', 'verified', '2026-11-19 10:00Z', now()),
+        ('far', 'odd', 'gems.100', 1, 1.00, 'USD', 'verified', '1601-01-01', now());
+      ALTER TABLE sales.receipts RENAME TO receipts_once;
+      CREATE VIEW sales.receipts AS SELECT r.* FROM sales.receipts_once r
+        CROSS JOIN LATERAL generate_series(1, CASE WHEN r.receipt_id = (
+          SELECT min(receipt_id) FROM sales.receipts_once) THEN 2 ELSE 1 END);
+      CREATE FUNCTION public.make_interval() RETURNS interval LANGUAGE sql AS 'SELECT 1/0 * interval ''1 day''';
+      ALTER DATABASE "\(database)" SET statement_timeout TO '1ms';
+      ALTER DATABASE "\(database)" SET idle_in_transaction_session_timeout TO '1ms';
+      ALTER DATABASE "\(database)" SET search_path TO public, pg_catalog;
+      ALTER DATABASE "\(database)" SET default_transaction_isolation TO 'serializable';
+      ALTER DATABASE "\(database)" SET DateStyle TO 'SQL, DMY';
+      """)
+    let night = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(night.status == 3, "\(night.errors)")
+    let findings = rows(try shop.files(shop.reports + "/2026-11-19")["findings.csv"] ?? Data())
+    let bad = findings.filter { $0["kind"] == "bad_row" }.map { $0["reason"] ?? "" }
+    #expect(bad.contains { $0.contains("order_id has 3000 bytes") }, "\(bad)")
+    #expect(bad.contains { $0.contains("created_at is not within the years 1900 to 9999") }, "\(bad)")
+    #expect(bad.contains { $0.contains("receipt_id is not unique") }, "\(bad)")
+    // Everybody else is asked about and judged.
+    #expect(
+      try await shop.value("SELECT count(*) > 300 FROM night_audit.receipt_checks WHERE outcome = 'verified'") == "true"
+    )
+  }
+
+  /// One question that Apple refuses among many, whatever the refusal says of us.
+  @Test(arguments: [
+    #""httpStatus":401"#, #""httpStatus":403"#, #""errorCode":4000000"#, #""fields":{"signedTransactionInfo":7}"#,
+  ])
+  func oneRefusalCostsOneQuestion(_ refusal: String) async throws {
+    let ids = (100..<140).map(String.init)
+    let shop = try await SignedShop(transactions: ids.map { SignedShop.gems($0) })
+    for id in ids { try await shop.order("o\(id)", transaction: id) }
+    // Nor does a notification tell of it.
+    try await shop.control(
+      "faults",
+      #"""
+      {"force":[{"path":"/production/inApps/v1/notifications","fields":{"notificationHistory":[],"hasMore":false}},
+        {"path":"/production/inApps/v1/transactions","subjects":["107"],\#(refusal)}]}
+      """#)
+    let night = try await shop.night("--max-duration", "6s")
+    #expect(night.result.status == 3 || night.result.status == 0, "\(night.result)")
+    #expect(night.dispositions.filter { $0.value == "settled" }.count == 39, "\(night.dispositions)")
+    #expect(night.dispositions["o107"] == "unconfirmed")
+    #expect(!night.result.errors.contains("was ended"))
+    try await shop.control("faults", #"{"force":[]}"#)
+    let next = try await shop.night(asOf: "2026-11-21T03:00:00Z")
+    #expect(next.dispositions.allSatisfy { $0.value == "settled" }, "\(next.dispositions)")
+  }
+
+  /// A receipt of another developer's app brings 21004: no customer can switch the audit off.
+  @Test func oneReceiptOfAnotherDevelopersAppEndsNothing() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let posted = try await Program(path: "/usr/bin/env").run([
+      "curl", "--silent", "--fail", "--data",
+      #"{"force":[{"path":"/production/verifyReceipt","next":2,"status":21004}]}"#,
+      "http://127.0.0.1:\(shop.port)/simulator/faults",
+    ])
+    #expect(posted.status == 0, "\(posted.errors)")
+    let night = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(night.status == 3 && !night.errors.contains("was ended"), "\(night.errors)")
+    #expect(
+      try await shop.value("SELECT count(*) > 300 FROM night_audit.receipt_checks WHERE outcome = 'verified'") == "true"
+    )
+    // Whoever was refused is asked again.
+    #expect(
+      try await shop.value(
+        "SELECT count(*) FROM night_audit.receipt_checks WHERE apple_status = 21004 AND due_from IS NULL") == "0")
+  }
+
+  /// Apple comes back while the night has time, and is asked about everything then.
+  @Test func anOutageAtTheBeginningIsOutlasted() async throws {
+    let ids = (100..<120).map(String.init)
+    let shop = try await SignedShop(transactions: ids.map { SignedShop.gems($0) })
+    for id in ids { try await shop.order("o\(id)", transaction: id) }
+    try await shop.control("faults", #"{"force":[{"next":60,"httpStatus":503}]}"#)
+    let night = try await shop.night("--max-duration", "10m")
+    #expect(night.result.status == 0, "\(night.result)")
+    #expect(night.dispositions.allSatisfy { $0.value == "settled" }, "\(night.dispositions)")
+  }
+}

@@ -1,0 +1,125 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+/// A night may be killed at any instant: one more run completes it, with the bytes of a night that nobody disturbed, and
+/// asks nothing twice whose answer was stored.
+///
+/// Instants are counted in what the program sends to the database, so that they lie everywhere and need no clock. Six are
+/// drawn; `TEST_EFFORT=17` draws a hundred. `TEST_SEED` draws the same again.
+@Suite(.serialized) struct KilledNightTests {
+  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
+  private static let seed =
+    ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0..<1_000_000)
+
+  /// A shop that many nights begin with: each gets a copy of its database and reports of its own.
+  private struct Beginning {
+    let shop: Rehearsal
+
+    func copy() async throws -> String {
+      let name = "test_\(UUID().uuidString.lowercased().filter { $0 != "-" })"
+      let cluster = try await PrivatePostgres.shared()
+      let source = shop.conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }?.dropFirst(7) ?? ""
+      let session = try await PostgresSession.connect(
+        cluster.conninfo(database: "postgres"), applicationName: "night-audit tests")
+      // The sessions of who filled it have just ended, and the server may not have noticed.
+      let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = '\(source)'"
+      while try await session.execute(others).single().int64(0) > 0 { await Task.yield() }
+      try await session.execute("CREATE DATABASE \(name) TEMPLATE \(source)")
+      await session.close()
+      return cluster.conninfo(database: name)
+    }
+
+    func start(_ database: String, _ reports: TemporaryDirectory) throws -> Program.Running {
+      try Program.nightAudit.start(
+        ["run", "--as-of", Rehearsal.asOf, "--config", shop.directory.file("night-audit.yaml")],
+        environment: ["NIGHT_AUDIT_DATABASE_URL": database, "NIGHT_AUDIT_REPORT_DIRECTORY": reports.file("reports")])
+    }
+
+    /// What lies in the night's folder, without what differs from run to run.
+    func files(_ reports: TemporaryDirectory) throws -> [String: Data] {
+      var files = try shop.files(reports.file("reports/2026-11-19"))
+      files["run.json"] = nil
+      return files
+    }
+  }
+
+  private func value(_ database: String, _ sql: String) async throws -> String {
+    let session = try await PostgresSession.connect(database, applicationName: "night-audit tests")
+    let value = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
+    await session.close()
+    return value ?? ""
+  }
+
+  @Test func oneRunCompletesANightThatWasKilled() async throws {
+    let beginning = Beginning(shop: try await Rehearsal.sampleShop())
+    let undisturbed = try TemporaryDirectory()
+    let passage = try await Passage(to: try await beginning.copy())
+    let calm = await (try beginning.start(passage.conninfo, undisturbed)).finish()
+    #expect(calm.status == 3, "\(calm.errors)")
+    let wanted = try beginning.files(undisturbed)
+    let total = passage.count
+    #expect(total > 100)
+
+    print("KilledNightTests: \(6 * Self.effort) of \(total) instants, TEST_SEED=\(Self.seed)")
+    var state = Self.seed
+    var killed = 0
+    for _ in 0..<6 * Self.effort {
+      // Any sequence will do that can be drawn again (Knuth, MMIX).
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      let instant = Int(state >> 33) % total + 1
+      let database = try await beginning.copy()
+      let reports = try TemporaryDirectory()
+      let passage = try await Passage(to: database, at: instant)
+      let first = await (try beginning.start(passage.conninfo, reports)).finish()
+      #expect(first.status == 128 + SIGKILL || first.status == 3, "instant \(instant): \(first.errors)")
+      killed += first.status == 3 ? 0 : 1
+      let others = """
+        SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+        """
+      while try await value(database, others) != "0" { await Task.yield() }
+      let stored = """
+        SELECT coalesce(string_agg(subject_id || ' ' || n, ',' ORDER BY subject_id), '') FROM (
+          SELECT subject_id, count(*) AS n FROM night_audit.answers GROUP BY 1) a
+        """
+      let before = Set(try await value(database, stored).split(separator: ","))
+
+      let second = await (try beginning.start(database, reports)).finish()
+      #expect(second.status == 3, "instant \(instant): \(second.errors)")
+      let after = Set(try await value(database, stored).split(separator: ","))
+      #expect(before.isSubset(of: after), "instant \(instant): asked twice: \(before.subtracting(after))")
+      let files = try beginning.files(reports)
+      for (name, content) in wanted { #expect(files[name] == content, "instant \(instant): \(name)") }
+      #expect(files.count == wanted.count, "instant \(instant): \(files.keys.sorted())")
+      let entries = try FileManager.default.contentsOfDirectory(atPath: reports.file("reports")).sorted()
+      #expect(entries == ["2026-11-19", "latest"], "instant \(instant)")
+      // What the database says of the runs is so.
+      let said = try await value(
+        database,
+        "SELECT count(*) FROM night_audit.runs WHERE publication = 'publishing' OR publication IS NULL AND complete")
+      #expect(said == "0", "instant \(instant)")
+    }
+    #expect(killed > 0)
+  }
+
+  /// Five seconds; what hangs would hang for minutes, so that a loaded machine gets some more.
+  @Test(arguments: [0.02, 0.3, 0.6, 0.97])
+  func whateverARunWaitsForItEndsWhenItIsTold(_ share: Double) async throws {
+    let beginning = Beginning(shop: try await Rehearsal.sampleShop())
+    let reports = try TemporaryDirectory()
+    let passage = try await Passage(to: try await beginning.copy())
+    _ = await (try beginning.start(passage.conninfo, reports)).finish()
+    let instant = max(1, Int(Double(passage.count) * share))
+
+    let stalled = try await Passage(to: try await beginning.copy(), .stall, at: instant)
+    let running = try beginning.start(stalled.conninfo, reports)
+    while stalled.count < instant, running.process.isRunning { await Task.yield() }
+    let told = ContinuousClock.now
+    kill(running.process.processIdentifier, SIGTERM)
+    let result = await running.finish()
+    #expect(result.status == 143, "\(result)")
+    #expect(ContinuousClock.now - told < .seconds(15))
+    withExtendedLifetime((stalled, reports)) {}
+  }
+}

@@ -1,0 +1,43 @@
+import Foundation
+import Testing
+
+/// `rebuild`: what is kept for speed is compared with what it follows from.
+@Suite struct RebuildCommandTests {
+  @Test func whatANightLeftFollowsFromWhatItWasTold() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status))
+    let fine = try await shop.nightAudit("rebuild")
+    #expect(fine.status == 0 && fine.output.contains("proofs are due when the rule says"), "\(fine)")
+    let dueness = "SELECT md5(string_agg(c::text, ',' ORDER BY subject_id)) FROM night_audit.receipt_checks c"
+    let before = try await shop.value(dueness)
+
+    try await shop.execute(
+      """
+      UPDATE night_audit.receipt_checks SET due_from = due_from + interval '1 day' WHERE subject_id = (
+        SELECT min(subject_id) FROM night_audit.receipt_checks WHERE due_from IS NOT NULL);
+      UPDATE night_audit.receipt_checks SET due_rank = due_rank + 1 WHERE subject_id = (
+        SELECT max(subject_id) FROM night_audit.receipt_checks WHERE due_from IS NOT NULL);
+      UPDATE night_audit.receipt_checks SET brought_count = 0 WHERE subject_id = (
+        SELECT min(subject_id) FROM night_audit.receipt_checks WHERE brought_count > 0)
+      """)
+    let found = try await shop.nightAudit("rebuild", "--json")
+    #expect(found.status == 70, "\(found)")
+    let document = try #require(try JSONSerialization.jsonObject(with: Data(found.output.utf8)) as? [String: Any])
+    let queue = try #require(document["queue"] as? [String: Any])
+    #expect(queue["different_dueness"] as? Int == 2 && queue["different_brought"] as? Int == 1, "\(queue)")
+    #expect(try await shop.nightAudit("rebuild", "--write").status == 0)
+    #expect(try await shop.nightAudit("rebuild").status == 0)
+    #expect(try await shop.value(dueness) == before)
+  }
+
+  @Test func theSameHoldsWhereTransactionsAreAskedAboutById() async throws {
+    let shop = try await SignedShop(transactions: [SignedShop.gems("201"), SignedShop.gems("202")])
+    try await shop.order("first", transaction: "201")
+    try await shop.order("second", transaction: "202")
+    try await shop.order("unknown", transaction: "999")
+    try await shop.receipt(shop.signed("202"), for: "second")
+    for asOf in [SignedShop.asOf, "2026-11-21T03:00:00Z"] { _ = try await shop.night(asOf: asOf) }
+    let result = try await shop.nightAudit("rebuild")
+    #expect(result.status == 0, "\(result)")
+  }
+}

@@ -1,0 +1,91 @@
+import Foundation
+
+/// A way to the database that counts what a program sends, and at a given one ends the program, or forwards nothing more: a
+/// kill at any instant, or a server that says nothing, without a clock.
+final class Passage {
+  enum Ending: String {
+    /// SIGKILL to whoever sent it.
+    case kill
+    /// Nothing is forwarded from then on, in neither direction, and connections stay open.
+    case stall
+  }
+
+  private let directory: TemporaryDirectory
+  private let running: Program.Running
+  let conninfo: String
+
+  /// - Parameters:
+  ///   - conninfo: of the database, on a Unix socket of port 5432.
+  ///   - last: the number of what is not forwarded any more; 0 forwards everything.
+  init(to conninfo: String, _ ending: Ending = .kill, at last: Int = 0) async throws {
+    directory = try TemporaryDirectory()
+    let host = conninfo.split(separator: " ").first { $0.hasPrefix("host=") }?.dropFirst(5) ?? ""
+    try Self.program.write(toFile: directory.file("passage.py"), atomically: true, encoding: .utf8)
+    running = try Program(path: "/usr/bin/env").start([
+      "python3", directory.file("passage.py"), directory.file(".s.PGSQL.5432"), "\(host)/.s.PGSQL.5432",
+      ending.rawValue, "\(last)", directory.file("count"),
+    ])
+    self.conninfo = conninfo.replacing("host=\(host)", with: "host=\(directory.url.path)")
+    while !FileManager.default.fileExists(atPath: directory.file("count")) {
+      guard running.process.isRunning else { throw Rehearsal.Failure(await running.finish().errors) }
+      await Task.yield()
+    }
+  }
+
+  deinit { running.process.terminate() }
+
+  /// How much was sent so far.
+  var count: Int {
+    let text = try? String(contentsOfFile: directory.file("count"), encoding: .utf8)
+    return text.flatMap { Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) } ?? 0
+  }
+
+  private static let program = #"""
+    import asyncio, os, signal, socket, struct, sys
+
+    path, server, ending, last, counter = sys.argv[1:6]
+    last = int(last)
+    count = 0
+    never = asyncio.Event()
+
+    def tell():
+        with open(counter + ".new", "w") as file:
+            file.write(str(count))
+        os.rename(counter + ".new", counter)
+
+    async def forward(reader, writer, sender):
+        global count
+        while data := await reader.read(1 << 16):
+            if sender:
+                count += 1
+                if last and count >= last:
+                    tell()
+                    if ending == "kill" and count == last:
+                        os.kill(sender, signal.SIGKILL)
+            if last and count >= last:
+                if ending == "kill":
+                    break
+                await never.wait()
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def handle(reader, writer):
+        credentials = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        sender = struct.unpack("3i", credentials)[0]
+        server_reader, server_writer = await asyncio.open_unix_connection(server)
+        await asyncio.gather(
+            forward(reader, server_writer, sender), forward(server_reader, writer, 0), return_exceptions=True)
+        writer.close()
+        server_writer.close()
+        tell()
+
+    async def main():
+        listening = await asyncio.start_unix_server(handle, path)
+        tell()
+        async with listening:
+            await listening.serve_forever()
+
+    asyncio.run(main())
+    """#
+}
