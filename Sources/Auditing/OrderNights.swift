@@ -24,6 +24,8 @@ final class OrderNights {
     var amount: Money?
     var createdAt: Instant
     var disposition: Disposition
+    /// Where the purchase was made.
+    var environment: AppleEnvironment?
     /// Why it is there, as a clause.
     var because: String
   }
@@ -58,10 +60,10 @@ final class OrderNights {
         """
         SELECT DISTINCT ON (o.order_id) o.order_id, o.disposition, CASE WHEN o.as_of <= \(instant) THEN o.disposition ELSE (
           SELECT b.disposition FROM night_audit.order_nights b
-          WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END
+          WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END, o.environment
         FROM night_audit.order_nights o WHERE o.as_of < \(asOf.sqlText) ORDER BY o.order_id, o.as_of DESC
         """)
-    ) { (last: try $0.text(1), base: try $0.optionalText(2)) }
+    ) { (last: try $0.text(1), base: try $0.optionalText(2), environment: try $0.optionalText(3)) }
     var last: [UInt8]?
     while let found = try tonight.next() {
       // A second row of an id is a broken one; the first has the order's place.
@@ -73,7 +75,8 @@ final class OrderNights {
       var reader = RecordReader(found.content)
       let now = try Standing(from: &reader)
       try each(orderId, now)
-      if known?.last != now.disposition.rawValue { try differing.add(key: found.key, content: found.content) }
+      let isOther = known?.last != now.disposition.rawValue || known?.environment != now.environment?.rawValue
+      if isOther { try differing.add(key: found.key, content: found.content) }
       guard let before = known?.base.flatMap({ Disposition(rawValue: $0) }), before != now.disposition,
         now.createdAt < period
       else { continue }
@@ -85,14 +88,16 @@ final class OrderNights {
     }
   }
 
-  private static let columns = ["order_id", "user_id", "product_id", "currency", "amount", "created_at", "disposition"]
+  private static let columns = [
+    "order_id", "user_id", "product_id", "currency", "amount", "created_at", "disposition", "environment",
+  ]
 
   /// Keeps what differs, for the next night's comparison and for `bi_orders`.
   func save(_ record: RunRecord, lookbackStart: Instant, on connection: borrowing BlockingConnection) throws {
     try connection.executeScript(
       """
       CREATE TEMPORARY TABLE differing (order_id text, user_id text, product_id text, currency text, amount numeric,
-        created_at timestamptz, disposition text) ON COMMIT DROP
+        created_at timestamptz, disposition text, environment text) ON COMMIT DROP
       """)
     _ = try connection.copyIn(into: try PostgresIdentifier("differing"), columns: Self.columns) { writer in
       while let found = try differing.next() {
@@ -106,6 +111,7 @@ final class OrderNights {
           try row.numeric(now.amount?.minorUnits, decimals: Int(now.amount?.currency.digits ?? 0))
           try row.timestamp(now.createdAt.microseconds)
           try row.text(now.disposition.rawValue)
+          try row.text(now.environment?.rawValue)
         }
       }
     }
@@ -116,8 +122,8 @@ final class OrderNights {
     try connection.execute(
       """
       INSERT INTO night_audit.order_nights
-        (order_id, as_of, run_id, user_id, product_id, currency, amount, created_at, disposition)
-      SELECT order_id, $1, $2::uuid, user_id, product_id, currency, amount, created_at, disposition FROM differing
+        (order_id, as_of, run_id, user_id, product_id, currency, amount, created_at, disposition, environment)
+      SELECT order_id, $1, $2::uuid, user_id, product_id, currency, amount, created_at, disposition, environment FROM differing
       """, [.timestamp(record.asOf.microseconds), .text(record.runId)])
   }
 }
@@ -128,6 +134,7 @@ extension OrderNights.Standing {
     productId = judgement.row.productId
     createdAt = judgement.row.createdAt
     disposition = judgement.disposition
+    environment = judgement.environment
     because = judgement.standing
     switch judgement.row {
     case .valid(let order): amount = order.amount
@@ -143,6 +150,7 @@ extension OrderNights.Standing {
     record.put(amount)
     record.put(Optional(createdAt))
     record.put(disposition.rawValue)
+    record.put(environment?.rawValue)
     record.put(because)
   }
 
@@ -153,6 +161,7 @@ extension OrderNights.Standing {
     createdAt = try record.optionalInstant() ?? Instant(microseconds: 0)
     guard let word = Disposition(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
     disposition = word
+    environment = try record.optionalText().flatMap(AppleEnvironment.init)
     because = try record.text()
   }
 }

@@ -59,8 +59,11 @@ import Testing
   }
 
   /// The sample shop says for every order what the audit ought to find; nothing of that was computed by the audit.
-  @Test func everyOrderIsJudgedAsTheShopWasMade() async throws {
-    let shop = try await Rehearsal.sampleShop()
+  ///
+  /// What transport does to payloads is undone, and changes nothing of it.
+  @Test(arguments: [[], ["--damaged-payloads", "0.5"]])
+  func everyOrderIsJudgedAsTheShopWasMade(_ options: [String]) async throws {
+    let shop = try await Rehearsal.sampleShop(shop: options)
     let result = try await shop.nightAudit(
       "run", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20", "--out",
       shop.directory.file("out"))

@@ -6,3 +6,12 @@ CREATE TABLE night_audit.asking_faults (
   PRIMARY KEY (as_of, app)
 );
 CREATE VIEW night_audit.bi_asking_faults AS SELECT * FROM night_audit.asking_faults;
+
+-- Where the purchase behind an order was made, for who bought what in the sandbox.
+ALTER TABLE night_audit.order_nights ADD COLUMN environment text;
+CREATE VIEW night_audit.bi_sandbox AS
+  SELECT user_id, product_id, currency, count(*) AS orders, sum(amount) AS amount, bool_and(disposition = 'sandbox') AS allowed
+  FROM (
+    SELECT DISTINCT ON (order_id) user_id, product_id, currency, amount, disposition, environment
+    FROM night_audit.order_nights ORDER BY order_id, as_of DESC) newest
+  WHERE environment = 'Sandbox' AND amount IS NOT NULL GROUP BY user_id, product_id, currency;

@@ -12,10 +12,15 @@ final class Rehearsal {
   let port: Int
 
   /// A sample shop of 500 orders, loaded and ready; nothing was asked yet.
-  static func sampleShop(simulator arguments: [String] = []) async throws -> Rehearsal {
+  ///
+  /// - Parameters:
+  ///   - arguments: of the simulator.
+  ///   - options: of the shop.
+  static func sampleShop(simulator arguments: [String] = [], shop options: [String] = []) async throws -> Rehearsal {
     let directory = try TemporaryDirectory()
     let shop = directory.file("shop")
-    let made = try await Program.simulator.run(["sample-shop", "--directory", shop, "--orders", "500", "--as-of", asOf])
+    let made = try await Program.simulator.run(
+      ["sample-shop", "--directory", shop, "--orders", "500", "--as-of", asOf] + options)
     guard made.status == 0 else { throw Failure(made.errors) }
     let rehearsal = try await Rehearsal(directory: directory, world: shop + "/world.json", arguments: arguments)
     let initialised = try await rehearsal.nightAudit("init", "--with-sales-schema")
