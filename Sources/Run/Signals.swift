@@ -13,7 +13,7 @@ package enum Signals {
   private static let cancellation = Mutex<(@Sendable () -> Void)?>(nil)
 
   /// How long work has to end by itself, and in all.
-  private static let grace = DispatchTimeInterval.milliseconds(1_200)
+  private static let grace = DispatchTimeInterval.milliseconds(2_900)
   private static let limit = DispatchTimeInterval.milliseconds(4_700)
 
   /// Says what cancels the program's work.

@@ -24,13 +24,9 @@ struct Run: AsyncParsableCommand {
   @OptionGroup var options: AuditOptions
   @OptionGroup var threshold: ThresholdOptions
 
-  @Flag(help: "Publish the night however implausible it is: somebody has looked at what was held.")
-  var accept = false
-
   func run() async throws {
     try await common.listening { settings, night in
       var request = try options.request(settings, command: "run")
-      request.isAccepted = accept
       request.threshold = try threshold.threshold
       let outcome: NightOutcome
       if options.dryRun {
@@ -55,10 +51,14 @@ struct Recheck: AsyncParsableCommand {
       Examples:
         night-audit recheck
         night-audit recheck --order 4711
+
+      It decides nothing: --accept, --fail-above and --fail-on-findings are understood, so that one line of options serves
+      all three commands, and have nothing to act on.
       """)
 
   @OptionGroup var common: CommonOptions
   @OptionGroup var options: AuditOptions
+  @OptionGroup var threshold: ThresholdOptions
 
   func run() async throws {
     try await common.listening { settings, night in

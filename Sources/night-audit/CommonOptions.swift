@@ -142,6 +142,9 @@ struct AuditOptions: ParsableArguments {
     help: ArgumentHelp("Stop asking Apple after this long, such as 30m.", valueName: "duration"))
   var maxDuration: String?
 
+  @Flag(help: "Publish the night however implausible it is: somebody has looked at what was held.")
+  var accept = false
+
   @Flag(help: "Print the summary as JSON.")
   var json = false
 
@@ -162,6 +165,7 @@ struct AuditOptions: ParsableArguments {
   func request(_ settings: Settings, command: String) throws -> NightRequest {
     var request = NightRequest(asOf: asOf.flatMap(AuditOptions.instant) ?? .now)
     request.command = command
+    request.isAccepted = accept
     let zone = settings.timeZone
     if let date {
       request.period = try Period(since: date, until: date, in: zone)

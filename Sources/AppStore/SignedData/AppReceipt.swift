@@ -84,12 +84,12 @@ extension ProductType {
 }
 
 extension ReceiptPurchase {
-  /// Apple: the original id differs on renewals and on restores, and only subscriptions renew.
+  /// True, or nil: no receipt has a word for a purchase, and what is no renewal may as well be a restore. Apple: the
+  /// original id differs on renewals and on restores, and only subscriptions renew.
   fileprivate func isRenewal(of type: ProductType?) -> Bool? {
-    guard let originalTransactionId else { return nil }
-    if originalTransactionId == transactionId { return false }
+    guard let originalTransactionId, originalTransactionId != transactionId else { return nil }
     // Only a subscription ends; older receipts do not tell the product's type.
-    return type.map { $0 == .autoRenewable } ?? (expiresDate != nil ? true : nil)
+    return type.map { $0 == .autoRenewable } ?? (expiresDate != nil) ? true : nil
   }
 
   /// Told only where the receipt has the fields at all.

@@ -72,7 +72,8 @@ package struct OutcomeText {
   /// What cron has to say: nothing about a complete night, else why it is not, and what is new.
   package var brief: String? {
     let summary = outcome.summary
-    if summary.isComplete, outcome.held.isEmpty, outcome.exitStatus == .complete { return nil }
+    let isQuiet = outcome.exitStatus == .complete || outcome.exitStatus == .criticalFindings
+    if summary.isComplete, outcome.held.isEmpty, isQuiet { return nil }
     let days = summary.since == summary.until ? summary.until : "\(summary.since) to \(summary.until)"
     let state: String
     if !outcome.held.isEmpty {

@@ -45,9 +45,10 @@ extension SettingsLoader {
 
   private func owners() throws -> FindingOwners {
     var owners = FindingOwners()
-    for (key, value) in fileValues.sorted(by: { $0.key < $1.key }) where key.hasPrefix(Self.ownersPrefix) {
+    let inFile = fileValues.keys.filter { $0.hasPrefix(Self.ownersPrefix) }
+    for key in Set(inFile).union(SettingKey.ofOwners.map(\.name)).sorted() where list(key) != nil {
       let word = String(key.dropFirst(Self.ownersPrefix.count))
-      guard case .scalar(let text) = value, let name = try? PeopleText.owner(text) else {
+      guard let text = text(key), let name = try? PeopleText.owner(text) else {
         throw ConfigurationError(key: key, problem: "must be a name on one line")
       }
       if let kind = FindingKind(rawValue: word) {

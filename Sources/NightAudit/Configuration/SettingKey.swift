@@ -1,3 +1,5 @@
+import Reconciliation
+
 /// One setting's name, what it is without being set, and whether its value may be shown.
 package struct SettingKey: Sendable {
   /// As it is written in the file: `audit.lookback`.
@@ -17,7 +19,7 @@ package struct SettingKey: Sendable {
     case file
   }
 
-  private init(_ name: String, _ standard: String = "", _ secrecy: Secrecy = .none) {
+  init(_ name: String, _ standard: String = "", _ secrecy: Secrecy = .none) {
     self.name = name
     self.standard = standard
     self.secrecy = secrecy
@@ -66,6 +68,10 @@ package struct SettingKey: Sendable {
   static let ofDelivery: [SettingKey] = SettingsLoader.dispatchFields.map { field in
     SettingKey(field, "", ["passwordFile", "privateKeyFile"].contains(field) ? .file : .none)
   }
+
+  /// Who a new finding of a kind, or else of a severity, belongs to.
+  static let ofOwners: [SettingKey] = (FindingKind.allCases.map(\.rawValue) + Severity.allCases.map(\.rawValue))
+    .map { SettingKey(SettingsLoader.ownersPrefix + $0) }
 
   /// The setting of a key in full, of whatever section; nil when there is none.
   static func named(_ key: String) -> SettingKey? {

@@ -22,8 +22,8 @@ package struct SettingsListing: Sendable {
     for section in loader.sections("deliver") {
       keys += SettingKey.ofDelivery.compactMap { SettingKey.named("deliver.\(section).\($0.name)") }
     }
-    keys += loader.fileValues.keys.filter { $0.hasPrefix(SettingsLoader.ownersPrefix) }.sorted()
-      .compactMap(SettingKey.named)
+    let owned = SettingKey.ofOwners.filter { loader.origin(of: $0) != nil }
+    keys += owned.isEmpty ? [SettingKey("findings.owners")] : owned
     lines = keys.map { key in
       guard let origin = loader.origin(of: key), let values = loader.list(key.name) else {
         return Line(key: key.name, value: key.standard.isEmpty ? nil : key.standard, origin: "default")

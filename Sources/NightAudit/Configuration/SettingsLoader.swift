@@ -328,7 +328,7 @@ package struct SettingsLoader {
   // MARK: - What the report states about its configuration
 
   private func unknownVariables() -> [String] {
-    let known = Set(SettingKey.all.map(\.variable))
+    let known = Set((SettingKey.all + SettingKey.ofOwners).map(\.variable))
     return environment.keys.sorted().filter {
       $0.hasPrefix("NIGHT_AUDIT_") && !known.contains($0) && !$0.hasPrefix("NIGHT_AUDIT_APP_")
         && !$0.hasPrefix("NIGHT_AUDIT_DELIVER_")

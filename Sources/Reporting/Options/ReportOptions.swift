@@ -56,6 +56,9 @@ package struct ReportOptions: Sendable {
     self.workbookOrders = workbookOrders
   }
 
+  /// The zone's name for people. Foundation calls UTC by its older name.
+  var zoneName: String { timeZone.identifier == "GMT" ? "UTC" : timeZone.identifier }
+
   /// Whether there are CSV files.
   var hasFiles: Bool { formats.contains(.csv) || formats.contains(.csvExcel) }
 

@@ -61,7 +61,7 @@ struct DataSheet {
     columns = places.map { fileColumns[$0] }
     currencyColumn = columns.firstIndex { $0.type == .currency }
     pseudonyms = options.pseudonyms
-    zoneName = options.timeZone.identifier
+    zoneName = options.zoneName
     clock = LocalClock(timeZone: options.timeZone)
     // Lines with sums, one for each currency of the world, need room below the rows.
     self.rowsPerSheet =

@@ -126,10 +126,7 @@ extension ChangeRow: TableRow {
       "What is different from the last complete night, or from the one before a longer period, and why: closed, new and reopened findings, what people "
       + "decided, and orders of earlier days that are in another bucket now.",
     primaryKey: ["change", "finding_id", "order_id"], keysMayBeBlank: true,
-    sheetOrder: [
-      "change", "severity", "kind", "order_id", "user_id", "at_stake", "currency", "before", "after", "because",
-    ],
-    frozenColumns: 1, printedColumns: 10, tabColour: Palette.red)
+    frozenColumns: 1, printedColumns: 11, tabColour: Palette.red)
 
   static let columns: [Column<ChangeRow>] = [
     Column("change", .word(Change.allCases.map(\.rawValue)), 11, "What happened since the last complete night.") {

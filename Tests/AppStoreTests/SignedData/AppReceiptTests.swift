@@ -30,7 +30,7 @@ struct AppReceiptTests {
     #expect(receipt.validity == .atCreationDate)
     #expect(receipt.incompletePurchases == 0)
     #expect(receipt.transactions.map(\.transactionId) == ["1000000000000001", "1000000000000003", "1000000000000004"])
-    #expect(receipt.transactions.map(\.isRenewal) == [false, true, false])
+    #expect(receipt.transactions.map(\.isRenewal) == [nil, true, nil])
     #expect(receipt.transactions.map(\.productType) == [.consumable, .autoRenewable, .nonConsumable])
 
     var expected = TransactionFact(
