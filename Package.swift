@@ -265,6 +265,9 @@ if let tools = Context.environment["DEVELOPER_TOOLS"] {
   package.targets.removeAll { $0.name == "FuzzTests" }
   package.targets += [
     .executableTarget(
+      name: "matching-benchmark", dependencies: ["Reconciliation"], path: "Tests/Benchmarks/Matching",
+      swiftSettings: strict),
+    .executableTarget(
       name: "signature-benchmark",
       dependencies: [
         "AppStore", "Reconciliation",

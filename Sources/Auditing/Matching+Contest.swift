@@ -47,9 +47,16 @@ struct Contest {
       for orderId in transaction.claimants { contestants[orderId]?.contested.append(transaction.record) }
     }
     var claimants: [Claimant] = []
+    var lists: [[TransactionKey]: ProvenTransactions] = [:]
     for contestant in contestants.values {
       guard var facts = contestant.facts(rules) else { continue }
       facts.isUserOpen = open.contains(facts.order.userId)
+      // What a user sends for each order lists the same purchases: one list says it for all of them.
+      if facts.proven.count > 8 {
+        let keys = facts.proven.map(\.key)
+        facts.list = lists[keys, default: facts.list]
+        lists[keys] = facts.list
+      }
       claimants.append(facts.claimant)
     }
     let supporters = Dictionary(

@@ -50,7 +50,8 @@ package enum ProofWorth: Hashable, Sendable {
 package struct Claimant: Sendable {
   package var order: Order
   /// Transactions that genuine proofs sent for this order bring, by key. A proof that is false brings nothing.
-  package private(set) var proven: [TransactionRecord]
+  package var proven: [TransactionRecord] { list.records }
+  let list: ProvenTransactions
   /// What is known under the id that the order names, whoever brought it, by key.
   package private(set) var known: [TransactionRecord]
   /// The ids inside the signed payloads of its receipts, when each of them holds exactly one.
@@ -65,12 +66,12 @@ package struct Claimant: Sendable {
   package var isNameUnknown: Bool
 
   package init(
-    order: Order, proven: [TransactionRecord], known: [TransactionRecord] = [], signedIds: [Identifier] = [],
+    order: Order, proven: ProvenTransactions, known: [TransactionRecord] = [], signedIds: [Identifier] = [],
     worth: ProofWorth = .notFalse, isOpen: Bool = false, isUserOpen: Bool = false, isNameUnknown: Bool = false
   ) {
     self.order = order
-    self.proven = worth == .notFalse ? Claimant.believed(proven) : []
-    self.known = Claimant.believed(known)
+    list = worth == .notFalse ? proven : .none
+    self.known = known.isEmpty ? [] : ProvenTransactions(known).records
     self.signedIds = signedIds
     self.worth = worth
     self.isOpen = isOpen
@@ -83,12 +84,6 @@ package struct Claimant: Sendable {
     isOpen || order.transactionId != nil && !isNameUnknown && named(rules: rules) == nil
   }
 
-  /// Those that name their app, by key. What Apple signed without one could be of any app.
-  static func believed(_ records: [TransactionRecord]) -> [TransactionRecord] {
-    let believed = records.allSatisfy { $0.bundleId != nil } ? records : records.filter { $0.bundleId != nil }
-    return believed.count > 1 ? believed.sorted { $0.key < $1.key } : believed
-  }
-
   /// The transaction that the order claims by the id that it names; nil where nothing is known of it, or where only false
   /// proofs speak for it.
   ///
@@ -97,7 +92,7 @@ package struct Claimant: Sendable {
   package func named(rules: Rules) -> TransactionRecord? {
     guard let id = order.transactionId, worth != .allFalse else { return nil }
     var nearest: (record: TransactionRecord, distance: Span)?
-    for record in proven where record.expiresDate != nil {
+    for record in list.hasPeriods ? proven : [] where record.expiresDate != nil {
       guard record.transactionId == id || record.originalTransactionId == id, let date = record.purchaseDate,
         fitness(of: record, rules: rules) == .eligible
       else { continue }
@@ -107,7 +102,7 @@ package struct Claimant: Sendable {
       nearest = (record, distance)
     }
     if let nearest { return nearest.record }
-    let sameId = (proven + known).filter { $0.transactionId == id }
+    let sameId = list.named(id) + known.filter { $0.transactionId == id }
     return sameId.min { $0.environment < $1.environment }
   }
 

@@ -28,6 +28,8 @@ package struct Matching {
 
   /// Claims without a name.
   private var unnamed: [Candidate] = []
+  /// Set where all claims are those of one.
+  private var crowd: Crowd?
 
   /// An order that names a transaction.
   private struct Contender {
@@ -69,6 +71,10 @@ package struct Matching {
     self.isAbsent = isAbsent
     for claimant in claimants { claims[claimant.order.orderId] = OrderClaims() }
     let targets = claimants.indices.map { isAbsent[$0] ? nil : claimants[$0].named(rules: rules) }
+    if let crowd = Crowd(claimants, isAbsent, mostLost: Matching.mostLost, rules: rules) {
+      take(crowd)
+      return
+    }
     unnamed = unnamedCandidates()
     let yielding = matchNamed(targets)
     matchUnnamed(in: .production)
@@ -94,7 +100,7 @@ package struct Matching {
       guard isEligible else { continue }
       let person = rules.people.person(claimant.order.userId)
       let isProven =
-        claimant.proven.contains { $0.key == target.key } || people[target.key]?.contains(person) ?? false
+        claimant.list.contains(target.key) || people[target.key]?.contains(person) ?? false
       contenders[target.saleKey, default: []].append(
         Contender(
           index: index, transaction: target,
@@ -129,10 +135,13 @@ package struct Matching {
   /// The people whose genuine receipts bring each of these transactions.
   private func people(bringing keys: Set<TransactionKey>) -> [TransactionKey: Set<Identifier>] {
     var people = supporters.mapValues { Set($0.map { rules.people.person($0) }) }
+    var isTaken: Set<ListOfPerson> = []
     for claimant in claimants {
-      for record in claimant.proven where keys.contains(record.key) {
-        people[record.key, default: []].insert(rules.people.person(claimant.order.userId))
+      let person = rules.people.person(claimant.order.userId)
+      guard isTaken.insert(ListOfPerson(list: ObjectIdentifier(claimant.list), person: person)).inserted else {
+        continue
       }
+      for record in claimant.proven where keys.contains(record.key) { people[record.key, default: []].insert(person) }
     }
     return people
   }
@@ -153,18 +162,45 @@ package struct Matching {
   /// naming it.
   private func peopleClaiming() -> [TransactionKey: Set<Identifier>] {
     var people: [TransactionKey: Set<Identifier>] = [:]
+    var wanted: [ListOfPerson: [TransactionRecord]] = [:]
     for (index, claimant) in claimants.enumerated() where !isAbsent[index] {
-      for record in claimant.proven {
+      let person = rules.people.person(claimant.order.userId)
+      let own = ListOfPerson(list: ObjectIdentifier(claimant.list), person: person)
+      if wanted[own] == nil { wanted[own] = claimant.proven.filter { isOfInterest($0, to: person) } }
+      for record in wanted[own] ?? [] {
         guard let named = contenders[record.saleKey], !named.contains(where: { $0.index == index }),
           claimant.claimsUnnamed(record, rules: rules)
         else { continue }
-        people[record.saleKey, default: []].insert(rules.people.person(claimant.order.userId))
+        people[record.saleKey, default: []].insert(person)
       }
     }
     return people
   }
 
+  /// Whether it matters that a person brings a transaction that is named: a name yields to other people's proofs only, unless
+  /// nothing but false ones speak for it.
+  private func isOfInterest(_ transaction: TransactionRecord, to person: Identifier) -> Bool {
+    guard let first = contenders[transaction.saleKey]?.first else { return false }
+    return first.rank.isFalse || rules.people.person(claimants[first.index].order.userId) != person
+  }
+
+  private struct ListOfPerson: Hashable {
+    var list: ObjectIdentifier
+    var person: Identifier
+  }
+
   // MARK: - Without a name
+
+  private mutating func take(_ crowd: Crowd) {
+    self.crowd = crowd
+    for sale in crowd.sales { claimed.insert(sale.transaction.key) }
+    for sale in crowd.sales where sale.isOpen { provisional.insert(sale.transaction.saleKey) }
+    for isFurther in [false, true] {
+      for sale in crowd.sales where sale.isFurther == isFurther {
+        if let owner = sale.owner { own(sale.transaction, by: owner) }
+      }
+    }
+  }
 
   private func unnamedCandidates() -> [Candidate] {
     var candidates: [Candidate] = []
@@ -261,9 +297,18 @@ package struct Matching {
     let times = orders.map { claimants[$0].order.createdAt.microseconds }
     let isComplete = pairs.count == times.count * saleCount
     if !isComplete { for pair in pairs { allowed.insert(pair.order * saleCount + pair.sale) } }
+    let (sales, window) = (dates.map { $0 ?? 0 }, rules.matchWindow.microseconds)
+    let onLine = LineAssignment.solve(orders: times, transactions: sales, window: window).partners
+    // The best of all pairs is the best of those that are allowed, when it is one of them.
+    let isAllowed =
+      isComplete
+      || onLine.enumerated().allSatisfy { order, sale in
+        sale.map { allowed.contains(order * saleCount + $0) } ?? true
+      }
+    if isAllowed { return onLine }
     return TimelineAssignment.solve(
-      orders: times, transactions: dates.map { $0 ?? 0 }, window: rules.matchWindow.microseconds,
-      allows: isComplete ? nil : { allowed.contains($0 * saleCount + $1) })?.partners
+      orders: times, transactions: sales, window: window,
+      allows: { allowed.contains($0 * saleCount + $1) })?.partners
   }
 
   private func assignInGeneral(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?] {
@@ -283,14 +328,21 @@ package struct Matching {
         contenders[sale].map { $0[0].rank.isProven || $0[0].rank.token == .same } ?? false
       })
     var wanted: [TransactionKey: (index: Int, token: Int, distance: Span, transaction: TransactionRecord)] = [:]
+    var free: [ObjectIdentifier: [TransactionRecord]] = [:]
     for (index, claimant) in claimants.enumerated() {
+      let list = ObjectIdentifier(claimant.list)
+      if free[list] == nil {
+        free[list] = claimant.proven.filter {
+          $0.isLive && owners[$0.saleKey] == nil && (yielding.contains($0.saleKey) || !named.contains($0.key))
+        }
+      }
+      if free[list]?.isEmpty ?? true { continue }
       let own = claims[claimant.order.orderId]
       guard own?.refused == nil, own?.contradictory == nil, !claimant.contradictsOwnPayload, !isAbsent[index]
       else { continue }
-      for transaction in claimant.proven where transaction.isLive {
+      for transaction in free[list] ?? [] {
         let sale = transaction.saleKey
-        guard owners[sale] == nil, yielding.contains(sale) || !named.contains(transaction.key),
-          claimant.claimsUnnamed(transaction, rules: rules), let date = transaction.saleDate
+        guard claimant.claimsUnnamed(transaction, rules: rules), let date = transaction.saleDate
         else { continue }
         let token = ClaimRank.token(of: claimant.order, on: transaction).rawValue
         let distance = (date - claimant.order.createdAt).magnitude
@@ -331,6 +383,12 @@ package struct Matching {
       for contender in named {
         let isSupported = contender.rank.isProven || !claimants[contender.index].isUserOpen
         lose(contender.transaction, sale, by: contender.index, isFinal: isSupported, settled)
+      }
+    }
+    for loss in crowd?.losses ?? [] {
+      for place in loss.sales {
+        guard let sale = crowd?.sales[place].transaction else { continue }
+        lose(sale, sale.saleKey, by: loss.index, isFinal: true, settled)
       }
     }
     for candidate in unnamed {

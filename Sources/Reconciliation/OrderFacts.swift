@@ -7,7 +7,9 @@ package struct OrderFacts: Sendable {
   /// The look-up of the transaction id that it names, where its receipts do not settle it; nil where nobody asks by id.
   package var lookup: ProofState?
   /// Transactions that genuine receipts sent for this order bring, by key.
-  package private(set) var proven: [TransactionRecord]
+  package var proven: [TransactionRecord] { list.records }
+  /// The same as a list that further orders may share.
+  package var list: ProvenTransactions
   /// What is known under the id that the order names, whoever brought it, by key.
   package private(set) var known: [TransactionRecord]
   /// What claiming has come to, with every other order taken into account.
@@ -29,8 +31,8 @@ package struct OrderFacts: Sendable {
     self.deliveries = deliveries.count > 1 ? deliveries.sorted { $0.deliveryId < $1.deliveryId } : deliveries
     self.receipts = receipts.count > 1 ? receipts.sorted { $0.receiptId < $1.receiptId } : receipts
     self.lookup = lookup
-    self.proven = Claimant.believed(proven)
-    self.known = Claimant.believed(known)
+    list = proven.isEmpty ? .none : ProvenTransactions(proven)
+    self.known = known.isEmpty ? [] : ProvenTransactions(known).records
     self.claims = claims
     self.accountTokenUser = accountTokenUser
   }
@@ -38,7 +40,7 @@ package struct OrderFacts: Sendable {
   /// The same facts as a claimant sees them.
   package var claimant: Claimant {
     Claimant(
-      order: order, proven: proven, known: known, signedIds: signedIds, worth: worth, isOpen: hasOpenProofs,
+      order: order, proven: list, known: known, signedIds: signedIds, worth: worth, isOpen: hasOpenProofs,
       isUserOpen: isUserOpen, isNameUnknown: lookup?.outcome == .notFound)
   }
 

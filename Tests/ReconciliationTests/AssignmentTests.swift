@@ -89,6 +89,16 @@ import Testing
     #expect(burst.steps < count * count + 30 * count)
   }
 
+  @Test("Without pairs: the same", arguments: Effort.blocks)
+  func withoutPairs(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    for number in 0..<1_200 {
+      let line = Line.random(using: &random, most: number.isMultiple(of: 4) ? 24 : 5)
+      let solved = LineAssignment.solve(orders: line.orders, transactions: line.transactions, window: line.window)
+      #expect(solved.partners == line.graph.solved, "\(number): \(line)")
+    }
+  }
+
   @Test("Everything at one moment, and all orders before all purchases")
   func degenerate() throws {
     let moment = try #require(

@@ -105,9 +105,9 @@ import Testing
     let owners = records.map { record in
       Claimant(
         order: scene.order("owner of " + record.transactionId.text) { $0.transactionId = record.transactionId },
-        proven: [record])
+        proven: ProvenTransactions([record]))
     }
-    let loser = Claimant(order: scene.order("loser"), proven: records)
+    let loser = Claimant(order: scene.order("loser"), proven: ProvenTransactions(records))
     let matching = Matching(of: owners + [loser], rules: scene.world.rules)
     #expect(matching.claims["loser"]?.lost.map(\.transaction.transactionId) == ["T1", "T2", "T3"])
   }
@@ -128,9 +128,10 @@ import Testing
       }
       let handedInAnew = claimants.shuffled(using: &random).map { claimant in
         Claimant(
-          order: claimant.order, proven: claimant.proven.shuffled(using: &random),
+          order: claimant.order, proven: ProvenTransactions(claimant.proven.shuffled(using: &random)),
           known: claimant.known.shuffled(using: &random), signedIds: claimant.signedIds, worth: claimant.worth,
-          isOpen: claimant.isOpen, isUserOpen: claimant.isUserOpen)
+          isOpen: claimant.isOpen, isUserOpen: claimant.isUserOpen,
+          isNameUnknown: claimant.isNameUnknown)
       }
       let again = Matching(of: handedInAnew, rules: rules)
       #expect(again.claims == matching.claims)
@@ -158,10 +159,11 @@ import Testing
     let records = (0..<count).map { number in
       scene.transaction("T\(1_000 + number)") { $0.purchaseDate = ordered + .minutes(Int64(number) * 7) }
     }
+    let list = ProvenTransactions(records)
     let claimants = (0..<(count + 5)).map { number in
       Claimant(
         order: scene.order("o\(1_000 + number)") { $0.createdAt = ordered + .minutes(Int64(number) * 7 - 1) },
-        proven: records)
+        proven: list)
     }
     let claims = Matching(of: claimants, rules: scene.world.rules).claims
     for number in 0..<count {

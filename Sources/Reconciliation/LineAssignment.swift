@@ -1,0 +1,290 @@
+/// The same assignment as ``Assignment``, where every order could have every transaction within the window.
+///
+/// Orders and transactions lie on one line of time, and the cost of a pair is its distance. Where there are as many of one
+/// as of the other, what has to cross each moment is known beforehand: the orders before it less the transactions before it.
+/// Every assignment that crosses no moment in vain is a best one, so each order in turn takes the smallest id that it
+/// reaches without doing so. That takes steps in proportion to n log n. Of the side that has more, those that stay without
+/// a partner are found by a table of the smaller side times the surplus.
+///
+/// Nothing of it knows the window: a best assignment among more pairs that happens to lie within it is the best within it.
+/// The few parts where it does not, or where which ones stay without is a tie, are left to ``TimelineAssignment``.
+struct LineAssignment {
+  /// For each order by rank, the rank of its transaction, or nil.
+  ///
+  /// - Parameters:
+  ///   - orders: times in microseconds, by rank among order ids.
+  ///   - transactions: times in microseconds, by rank among transaction ids.
+  ///   - window: the longest distance of a pair.
+  static func solve(
+    orders: [Int64], transactions: [Int64], window: Int64
+  ) -> (partners: [Int?], steps: Int) {
+    var partners = [Int?](repeating: nil, count: orders.count)
+    var steps = orders.count + transactions.count
+    for part in parts(orders, transactions, window) where !part.orders.isEmpty && !part.transactions.isEmpty {
+      let (times, sales) = (part.orders.map { orders[$0] }, part.transactions.map { transactions[$0] })
+      var found: [Int?]
+      if let solved = solvePart(times, sales, window, &steps) {
+        found = solved
+      } else if let solved = TimelineAssignment.solve(orders: times, transactions: sales, window: window) {
+        steps += solved.steps
+        found = solved.partners
+      } else {
+        continue
+      }
+      for (order, partner) in found.enumerated() {
+        partners[part.orders[order]] = partner.map { part.transactions[$0] }
+      }
+    }
+    return (partners, steps)
+  }
+
+  /// Those between which no pair lies: more than the window apart. Each by rank.
+  private static func parts(
+    _ orders: [Int64], _ transactions: [Int64], _ window: Int64
+  ) -> [(orders: [Int], transactions: [Int])] {
+    let points = (0..<(orders.count + transactions.count)).map { place in
+      (time: place < orders.count ? orders[place] : transactions[place - orders.count], place: place)
+    }.sorted { $0 < $1 }
+    var parts: [(orders: [Int], transactions: [Int])] = []
+    var last: Int64?
+    for point in points {
+      if last.map({ point.time - $0 > window }) ?? true { parts.append(([], [])) }
+      last = point.time
+      if point.place < orders.count {
+        parts[parts.count - 1].orders.append(point.place)
+      } else {
+        parts[parts.count - 1].transactions.append(point.place - orders.count)
+      }
+    }
+    for place in parts.indices {
+      parts[place].orders.sort()
+      parts[place].transactions.sort()
+    }
+    return parts
+  }
+
+  private static func solvePart(
+    _ orders: [Int64], _ transactions: [Int64], _ window: Int64, _ steps: inout Int
+  ) -> [Int?]? {
+    var partners = [Int?](repeating: nil, count: orders.count)
+    var (takingPart, sold) = (Array(orders.indices), Array(transactions.indices))
+    if orders.count > transactions.count {
+      guard let chosen = matched(of: orders, against: transactions, &steps) else { return nil }
+      takingPart = chosen
+    } else if orders.count < transactions.count {
+      guard let chosen = matched(of: transactions, against: orders, &steps) else { return nil }
+      sold = chosen
+    }
+    let pairs = pairs(takingPart.map { orders[$0] }, sold.map { transactions[$0] }, window, &steps)
+    guard let pairs else { return nil }
+    for (order, sale) in pairs.enumerated() { partners[takingPart[order]] = sold[sale] }
+    return partners
+  }
+
+  /// Which of the more numerous side have a partner in every best assignment, by rank; nil where that is a tie.
+  private static func matched(of many: [Int64], against few: [Int64], _ steps: inout Int) -> [Int]? {
+    let byTime = many.indices.sorted { (many[$0], $0) < (many[$1], $1) }
+    let others = few.sorted()
+    let surplus = many.count - few.count
+    let width = surplus + 1
+    // By the number left out so far: the smallest sum of distances, and in how many ways (two stand for any more).
+    var best = [(sum: Int64, ways: Int)](repeating: (.max / 2, 0), count: width)
+    best[0] = (0, 1)
+    // Whether the best of a cell goes on from the same number left out before.
+    var goesOn = [Bool](repeating: false, count: width * others.count)
+    for (row, time) in others.enumerated() {
+      var least = (sum: Int64.max / 2, ways: 0)
+      for column in 0..<width {
+        let before = best[column]
+        if before.sum < least.sum {
+          least = before
+          goesOn[row * width + column] = true
+        } else if before.sum == least.sum, before.ways > 0 {
+          least.ways = min(2, least.ways + before.ways)
+        }
+        best[column] = (least.sum + abs(many[byTime[row + column]] - time), least.ways)
+      }
+    }
+    steps += width * others.count
+    guard let least = best.map(\.sum).min() else { return nil }
+    let ends = best.indices.filter { best[$0].sum == least }
+    guard ends.count == 1, best[ends[0]].ways == 1 else { return nil }
+    var column = ends[0]
+    var matched: [Int] = []
+    for row in others.indices.reversed() {
+      matched.append(byTime[row + column])
+      while !goesOn[row * width + column] { column -= 1 }
+    }
+    return matched.sorted()
+  }
+
+  /// As many of one as of the other, each with a partner: by order, its transaction. nil where one lies beyond the window.
+  private static func pairs(
+    _ orders: [Int64], _ transactions: [Int64], _ window: Int64, _ steps: inout Int
+  ) -> [Int]? {
+    var times = orders + transactions
+    times.sort()
+    var distinct: [Int64] = []
+    for time in times where distinct.last != time { distinct.append(time) }
+    let places = Dictionary(uniqueKeysWithValues: distinct.enumerated().map { ($1, $0) })
+    let byTime = transactions.indices.sorted { (transactions[$0], $0) < (transactions[$1], $1) }
+    /// By place on the line, where its transactions begin among those in time.
+    var begins = [Int](repeating: 0, count: distinct.count + 1)
+    var waiting = [Int](repeating: 0, count: distinct.count)
+    for time in transactions {
+      guard let place = places[time] else { continue }
+      begins[place + 1] += 1
+      waiting[place] -= 1
+    }
+    for time in orders { if let place = places[time] { waiting[place] += 1 } }
+    for place in distinct.indices {
+      begins[place + 1] += begins[place]
+      if place > 0 { waiting[place] += waiting[place - 1] }
+    }
+    var crossings = CrossingTree(waiting)
+    var ids = SmallestTree(byTime)
+    var partners: [Int] = []
+    for time in orders {
+      guard let place = places[time] else { return nil }
+      let last = crossings.firstNotPositive(from: place) ?? distinct.count - 1
+      let first = (crossings.lastNotNegative(before: place) ?? -1) + 1
+      guard let smallest = ids.smallest(in: begins[first]..<begins[last + 1]),
+        abs(transactions[smallest] - time) <= window, let target = places[transactions[smallest]]
+      else { return nil }
+      partners.append(smallest)
+      ids.remove(smallest)
+      if target > place { crossings.add(-1, to: place..<target) }
+      if target < place { crossings.add(1, to: target..<place) }
+    }
+    steps += crossings.steps + ids.steps + 4 * times.count
+    return partners
+  }
+}
+
+/// Numbers of which ranges are changed together, and in which the next of a sign is looked for.
+private struct CrossingTree {
+  private var least: [Int]
+  private var greatest: [Int]
+  /// What is still to be added to everything below a node.
+  private var added: [Int]
+  private let size: Int
+  private let count: Int
+  private(set) var steps = 0
+
+  init(_ values: [Int]) {
+    count = values.count
+    var size = 1
+    while size < values.count { size *= 2 }
+    self.size = size
+    least = Array(repeating: 0, count: 2 * size)
+    added = least
+    for (place, value) in values.enumerated() { least[size + place] = value }
+    greatest = least
+    for node in (1..<size).reversed() { combine(node) }
+  }
+
+  private mutating func combine(_ node: Int) {
+    least[node] = min(least[2 * node], least[2 * node + 1]) + added[node]
+    greatest[node] = max(greatest[2 * node], greatest[2 * node + 1]) + added[node]
+  }
+
+  mutating func add(_ value: Int, to range: Range<Int>) { add(value, range, 1, 0..<size) }
+
+  private mutating func add(_ value: Int, _ range: Range<Int>, _ node: Int, _ covered: Range<Int>) {
+    steps += 1
+    if range.lowerBound >= covered.upperBound || range.upperBound <= covered.lowerBound { return }
+    if range.lowerBound <= covered.lowerBound, covered.upperBound <= range.upperBound {
+      least[node] += value
+      greatest[node] += value
+      added[node] += value
+      return
+    }
+    let middle = (covered.lowerBound + covered.upperBound) / 2
+    add(value, range, 2 * node, covered.lowerBound..<middle)
+    add(value, range, 2 * node + 1, middle..<covered.upperBound)
+    combine(node)
+  }
+
+  /// The first place from there on whose number is zero or less; nil where there is none.
+  mutating func firstNotPositive(from start: Int) -> Int? {
+    first(start, 1, 0..<size, 0).flatMap { $0 < count ? $0 : nil }
+  }
+
+  private mutating func first(_ start: Int, _ node: Int, _ covered: Range<Int>, _ above: Int) -> Int? {
+    steps += 1
+    if covered.upperBound <= start || least[node] + above > 0 { return nil }
+    if covered.count == 1 { return covered.lowerBound }
+    let middle = (covered.lowerBound + covered.upperBound) / 2
+    let below = above + added[node]
+    return first(start, 2 * node, covered.lowerBound..<middle, below)
+      ?? first(start, 2 * node + 1, middle..<covered.upperBound, below)
+  }
+
+  /// The last place before that one whose number is zero or more; nil where there is none.
+  mutating func lastNotNegative(before end: Int) -> Int? { last(end, 1, 0..<size, 0) }
+
+  private mutating func last(_ end: Int, _ node: Int, _ covered: Range<Int>, _ above: Int) -> Int? {
+    steps += 1
+    if covered.lowerBound >= end || greatest[node] + above < 0 { return nil }
+    if covered.count == 1 { return covered.lowerBound }
+    let middle = (covered.lowerBound + covered.upperBound) / 2
+    let below = above + added[node]
+    return last(end, 2 * node + 1, middle..<covered.upperBound, below)
+      ?? last(end, 2 * node, covered.lowerBound..<middle, below)
+  }
+}
+
+/// Numbers of which the smallest of a range is looked for, and taken out.
+struct SmallestTree {
+  private var smallest: [Int]
+  private var places: [Int]
+  private let size: Int
+  private(set) var steps = 0
+
+  /// - Parameter values: 0 and on, each once, in the order of their places.
+  init(_ values: [Int]) {
+    var size = 1
+    while size < values.count { size *= 2 }
+    self.size = size
+    places = Array(repeating: 0, count: values.count)
+    smallest = Array(repeating: .max, count: 2 * size)
+    for (place, value) in values.enumerated() {
+      smallest[size + place] = value
+      places[value] = place
+    }
+    for node in (1..<size).reversed() { smallest[node] = min(smallest[2 * node], smallest[2 * node + 1]) }
+  }
+
+  mutating func smallest(in range: Range<Int>) -> Int? {
+    var (low, high) = (range.lowerBound + size, range.upperBound + size)
+    var found = Int.max
+    while low < high {
+      steps += 1
+      if low & 1 == 1 {
+        found = min(found, smallest[low])
+        low += 1
+      }
+      if high & 1 == 1 {
+        high -= 1
+        found = min(found, smallest[high])
+      }
+      low /= 2
+      high /= 2
+    }
+    return found == .max ? nil : found
+  }
+
+  mutating func remove(_ value: Int) { put(.max, at: places[value]) }
+
+  mutating func restore(_ value: Int) { put(value, at: places[value]) }
+
+  private mutating func put(_ value: Int, at place: Int) {
+    var node = size + place
+    smallest[node] = value
+    while node > 1 {
+      steps += 1
+      node /= 2
+      smallest[node] = min(smallest[2 * node], smallest[2 * node + 1])
+    }
+  }
+}

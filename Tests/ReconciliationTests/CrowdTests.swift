@@ -1,0 +1,116 @@
+import Testing
+
+@testable import Reconciliation
+
+/// Many orders that share one list of purchases: decided without pairs, and as in general.
+@Suite struct CrowdTests {
+  @Test("What a crowd comes to is what matching pair by pair comes to", arguments: Effort.blocks)
+  func asInGeneral(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    for number in 0..<40 {
+      let crowd = Bot.random(using: &random)
+      let (shared, alone) = (crowd.matching(sharing: true), crowd.matching(sharing: false))
+      #expect(shared.claims == alone.claims, "crowd \(number)")
+      #expect(shared.claimed == alone.claimed, "crowd \(number)")
+    }
+  }
+
+  @Test("Steps grow with the orders, whether they come in one burst or over months", arguments: [400, 2_000, 5_000])
+  func steps(count: Int) throws {
+    for pace in [Span(microseconds: 40_000_000), .hours(1)] {
+      let bot = Bot(orders: count, purchases: count - 2, pace: pace)
+      let steps = try #require(bot.crowd?.steps)
+      #expect(steps < 120 * count, "\(Double(steps) / Double(count)) an order")
+    }
+  }
+
+  @Test("Orders that are not of one kind are no crowd")
+  func mixed() {
+    var bot = Bot(orders: 40, purchases: 40, pace: .minutes(5))
+    #expect(bot.crowd != nil)
+    bot.orders[7].productId = "coins"
+    #expect(bot.crowd == nil)
+    bot = Bot(orders: 40, purchases: 40, pace: .minutes(5))
+    bot.orders[7].transactionId = "T1001"
+    #expect(bot.crowd == nil)
+    bot = Bot(orders: 40, purchases: 40, pace: .minutes(5))
+    bot.records[3].environment = .sandbox
+    #expect(bot.crowd == nil)
+  }
+}
+
+/// A user with many orders and one receipt that lists all purchases.
+private struct Bot {
+  var orders: [Order]
+  var records: [TransactionRecord]
+  /// Orders with a further receipt that is not answered.
+  var open: Set<Identifier> = []
+  let rules = Scene().world.rules
+
+  init(orders orderCount: Int, purchases: Int, pace: Span) {
+    let start = Scene.asOf - .days(100)
+    orders = (0..<orderCount).map { number in
+      var order = Order(
+        orderId: Identifier("o\(10_000 + number)"), userId: "bot", productId: "gems.100", amount: .of(990),
+        status: .verified, createdAt: start + Span(microseconds: pace.microseconds * Int64(number)))
+      order.appAccountToken = number.isMultiple(of: 2) ? "AB-1" : "ab1"
+      return order
+    }
+    records = (0..<purchases).map { number in
+      // A purchase is made while the next order or two are under way.
+      let date = start + Span(microseconds: pace.microseconds * Int64(number) + pace.microseconds * 7 / 4)
+      return Bot.record(number, at: date)
+    }
+  }
+
+  private static func record(_ number: Int, at date: Instant) -> TransactionRecord {
+    var contents = TransactionRecord.Contents(
+      environment: .production, transactionId: Identifier("T\(10_000 + number)"), productId: "gems.100")
+    contents.bundleId = Scene.bundle
+    contents.purchaseDate = date
+    return TransactionRecord(contents)
+  }
+
+  static func random(using random: inout SeededGenerator) -> Bot {
+    var bot = Bot(orders: random.number(33...60), purchases: 0, pace: .hours(0))
+    let span = random.pick(30, 600, 20_000)
+    for place in bot.orders.indices { bot.orders[place].createdAt = time(within: span, using: &random) }
+    bot.records = (0..<random.number(0...70)).map { record($0, at: time(within: span, using: &random)) }
+    for place in bot.records.indices {
+      if random.oneIn(9) { bot.records[place].revocation = Revocation(date: Scene.asOf) }
+      if random.oneIn(9) { bot.records[place].productId = "coins" }
+      if random.oneIn(9) { bot.records[place].appAccountToken = .says("ab-1") }
+      if random.oneIn(12) { bot.records[place].isRenewal = true }
+    }
+    // Ids in another order than times.
+    for place in bot.orders.indices where random.oneIn(3) {
+      let other = random.number(0...(bot.orders.count - 1))
+      let id = bot.orders[place].orderId
+      bot.orders[place].orderId = bot.orders[other].orderId
+      bot.orders[other].orderId = id
+    }
+    if random.oneIn(3) { bot.open = Set(bot.orders.map(\.orderId).filter { _ in random.oneIn(12) }) }
+    return bot
+  }
+
+  private static func time(within minutes: Int, using random: inout SeededGenerator) -> Instant {
+    Scene.asOf - .days(40) + .minutes(Int64(random.number(0...minutes)))
+  }
+
+  private func claimants(sharing: Bool) -> [Claimant] {
+    let list = ProvenTransactions(records)
+    return orders.map { order in
+      Claimant(
+        order: order, proven: sharing ? list : ProvenTransactions(records), isOpen: open.contains(order.orderId))
+    }
+  }
+
+  func matching(sharing: Bool) -> Matching { Matching(of: claimants(sharing: sharing), rules: rules) }
+
+  var crowd: Crowd? {
+    let claimants = claimants(sharing: true).sorted {
+      ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId)
+    }
+    return Crowd(claimants, Array(repeating: false, count: claimants.count), mostLost: 8, rules: rules)
+  }
+}
