@@ -118,6 +118,55 @@ import Testing
       "\(mine)".contains("delivered: delivery late") && "\(mine)".contains("taken back: delivery late"), "\(mine)")
   }
 
+  @Test func newFindingsHaveTheirOwnersAndADifferenceSaysHowMuchOfItIsShown() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let yaml =
+      try shop.configuration() + """
+
+        findings:
+          owners: {critical: finance, major: support, paid_not_delivered: dana}
+        """
+    try yaml.write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+    try await night(shop, Self.nights[1])
+    let found = rows(try shop.files(shop.reports + "/2026-11-18")["findings.csv"] ?? Data())
+    #expect(found.contains { $0["kind"] == "paid_not_delivered" } && found.contains { $0["severity"] == "minor" })
+    for finding in found {
+      // A kind wins over a severity; what nobody is named for belongs to nobody.
+      let owner =
+        finding["kind"] == "paid_not_delivered"
+        ? "dana" : finding["severity"] == "critical" ? "finance" : finding["severity"] == "major" ? "support" : ""
+      #expect(finding["owner"] == owner, "\(finding)")
+    }
+    // Only new ones: what people decide stays.
+    let id = try #require(found.first { $0["owner"] == "finance" }?["finding_id"])
+    _ = try await shop.nightAudit("findings", "assign", id, "--to", "anna")
+    try await shop.execute(
+      """
+      INSERT INTO sales.deliveries SELECT 'late-' || order_id, order_id, user_id, product_id, quantity,
+        '2026-11-19T12:00:00Z', NULL
+      FROM sales.orders WHERE order_id IN (SELECT order_id FROM night_audit.findings WHERE kind = 'paid_not_delivered')
+      """)
+    try await night(shop, Self.nights[2])
+    #expect([nil, "anna"].contains(try row(shop, "2026-11-19", id)?["owner"]))
+
+    // What is gone comes first; a long list is cut, and says by how much.
+    try await shop.execute(
+      """
+      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
+      SELECT f.finding_id, r.as_of, r.run_id, 'opened' FROM night_audit.findings f
+      CROSS JOIN (SELECT run_id, as_of FROM night_audit.runs ORDER BY as_of DESC LIMIT 1) r
+      CROSS JOIN generate_series(1, 20)
+      """)
+    let difference = try await shop.nightAudit("runs", "diff", "2026-11-18", "2026-11-19")
+    let lines = difference.output.split(separator: "\n").map(String.init)
+    let events = lines.filter { $0.hasPrefix("  closed ") || $0.hasPrefix("  opened ") }
+    #expect(events.first?.hasPrefix("  closed ") == true && events.count == 200)
+    #expect(events == events.filter { $0.hasPrefix("  closed ") } + events.filter { $0.hasPrefix("  opened ") })
+    let total = lines.compactMap { $0.wholeMatch(of: /Findings: (\d+) changes: .*/).flatMap { Int($0.1) } }.first ?? 0
+    #expect(total > 200)
+    #expect(lines.contains("  … and \(total - 200) more; --json has them all"), "\(lines.suffix(3))")
+  }
+
   private func changes(_ shop: Rehearsal, _ day: String) throws -> [[String: String]] {
     rows(try shop.files(shop.reports + "/" + day)["changes.csv"] ?? Data())
   }

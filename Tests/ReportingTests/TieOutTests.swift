@@ -22,6 +22,9 @@ struct TieOutReportTests {
       explained: [("not_reported", figure(0)), ("other_scope", figure(10)), ("timing", figure(2))],
       unexplained: figure(1))
     facts.days = [.init(date: "2026-11-19", apple: figure(40), unexplained: figure(1), isAlarming: true)]
+    facts.revisions = [
+      TieOutFacts.Revision(day: "2026-11-03", vendor: "80012345", before: figure(12), now: figure(14))
+    ]
     return (options, facts)
   }
 
@@ -85,6 +88,9 @@ struct TieOutReportTests {
       #expect(block["apple_units"] as? Int == 1_214 && block["our_units"] as? Int == 1_201)
       #expect((block["explained"] as? [String: Int])?["timing"] == 2 && block["unexplained"] as? Int == 1)
       #expect(facts.sentence == "Apple counted 1204 units, we know 1201; 2 are timing, 1 is unexplained.")
+      let revised = try #require((block["adjustments"] as? [[String: Any]])?.first)
+      #expect(revised["day"] as? String == "2026-11-03" && revised["vendor"] as? String == "80012345")
+      #expect(revised["reported"] as? Int == 12 && revised["now"] as? Int == 14)
       // The page has it, too.
       let page = try contents("report.html", in: directory)
       #expect(

@@ -45,6 +45,7 @@ struct TieOutReport: Sendable {
     let names = try ProductNames.read(schema: settings.salesSchema, on: sales)
     var report = TieOutReport(problem: "")
     report.facts = facts(record, totals, problem: problem, settings: settings)
+    report.facts.revisions = try RevisedDay.since(lastTieOutBefore: asOf, on: connection).map { .init($0) }
     report.findings = findings(weeks.weeks, names: names, alertUnits: settings.tieOut.alertUnits)
     report.days = record.days
     report.periods = try TieOutTable.periods(on: connection)
@@ -98,6 +99,12 @@ struct TieOutReport: Sendable {
       finding.isStakeUnknown = finding.atStake == nil
       return finding
     }
+  }
+}
+
+extension TieOutFacts.Revision {
+  init(_ revised: RevisedDay) {
+    self.init(day: revised.day, vendor: revised.vendor, before: revised.before.figure(), now: revised.now.figure())
   }
 }
 

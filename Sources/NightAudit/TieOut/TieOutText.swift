@@ -27,6 +27,8 @@ package struct TieOutText {
     if let weeks { parts.append("Counted by Apple, and known to nobody here:\n" + weeks) }
     if !outcome.periods.isEmpty { parts.append("Settlement (Apple's numbers for the fiscal period):\n" + settlement) }
     if let grossTable { parts.append(grossTable) }
+    let revised = outcome.revised.map { "  - \(TieOutFacts.Revision($0).words)" }
+    if !revised.isEmpty { parts.append("Adjustments:\n" + revised.joined(separator: "\n")) }
     if !outcome.record.notes.isEmpty {
       parts.append("Notes:\n" + outcome.record.notes.map { "  - \($0)" }.joined(separator: "\n"))
     }

@@ -75,7 +75,7 @@ struct ReportPage {
     init(_ facts: TieOutFacts) {
       days = "\(facts.firstDay) to \(facts.lastDay)"
       sentence = facts.sentence
-      reasons = facts.incompleteReasons + facts.notes
+      reasons = facts.incompleteReasons + facts.revisions.map(\.words) + facts.notes
       hasReasons = !reasons.isEmpty
       rows =
         [

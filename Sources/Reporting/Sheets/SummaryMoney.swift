@@ -124,9 +124,20 @@ extension SummaryPage {
   private static let adjustmentRows = 60
 
   /// What late facts changed about days that were reported before, and what that comes to.
-  mutating func writeAdjustments(_ adjustments: [Adjustment]) throws(SpreadsheetError) {
-    if adjustments.isEmpty { return }
+  mutating func writeAdjustments(
+    _ adjustments: [Adjustment], _ revisions: [TieOutFacts.Revision]
+  ) throws(SpreadsheetError) {
+    if adjustments.isEmpty, revisions.isEmpty { return }
     try heading("Adjustments to earlier days")
+    for revision in revisions.prefix(SummaryPage.adjustmentRows) {
+      try line("•  \(revision.words)", formats.value, height: nil)
+    }
+    let more = revisions.count - SummaryPage.adjustmentRows
+    if more > 0 { try line("… and \(more) more days, in summary.json.", formats.value, height: nil) }
+    if adjustments.isEmpty {
+      row += 1
+      return
+    }
     try line(
       "Facts that arrived after these days were reported. The nights' own reports stay as they were; the orders behind each "
         + "line are on the sheet Changes, as adjusted.", formats.label, height: nil)

@@ -56,7 +56,7 @@ struct SummaryPage {
     try writeChanges(facts.changes)
     beginPage()
     try writeFindings(facts, sheets)
-    try writeAdjustments(facts.adjustments)
+    try writeAdjustments(facts.adjustments, facts.tieOut?.revisions ?? [])
     beginPage()
     try writeControls(
       LiveControls(totals: totals, facts: facts, options: options, sheets: sheets, money: money, figures))

@@ -10,9 +10,19 @@ package struct TieOutBlock: Codable, Sendable {
   package var explained: [String: Decimal]
   /// Net.
   package var unexplained: Decimal
+  /// Days that were tied out before and that Apple has reported anew since; absent where there are none.
+  package var adjustments: [Adjustment]?
+
+  /// In units.
+  package struct Adjustment: Codable, Sendable {
+    package var day: String
+    package var vendor: String
+    package var reported: Decimal
+    package var now: Decimal
+  }
 
   enum CodingKeys: String, CodingKey {
-    case complete, explained, unexplained
+    case complete, explained, unexplained, adjustments
     case incompleteReasons = "incomplete_reasons"
     case appleUnits = "apple_units"
     case ourUnits = "our_units"
@@ -25,5 +35,9 @@ package struct TieOutBlock: Codable, Sendable {
     ourUnits = facts.ourUnits.decimal
     explained = Dictionary(uniqueKeysWithValues: facts.explained.map { ($0.name, $0.units.decimal) })
     unexplained = facts.unexplained.decimal
+    let revised = facts.revisions.map {
+      Adjustment(day: $0.day, vendor: $0.vendor, reported: $0.before.decimal, now: $0.now.decimal)
+    }
+    adjustments = revised.isEmpty ? nil : revised
   }
 }

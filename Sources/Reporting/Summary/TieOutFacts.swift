@@ -19,6 +19,27 @@ package struct TieOutFacts: Sendable {
     }
   }
 
+  /// A day that Apple has reported anew since it was tied out.
+  package struct Revision: Hashable, Sendable {
+    /// `2026-11-10`
+    package var day: String
+    package var vendor: String
+    package var before: Figure
+    package var now: Figure
+
+    package init(day: String, vendor: String, before: Figure, now: Figure) {
+      self.day = day
+      self.vendor = vendor
+      self.before = before
+      self.now = now
+    }
+
+    /// As a sentence.
+    package var words: String {
+      "Apple has reported \(day) anew (vendor \(vendor)): \(before) units when it was tied out, \(now) now."
+    }
+  }
+
   /// By itself: reports are hours to weeks late, and no reason for the night's own completeness.
   package var isComplete: Bool { incompleteReasons.isEmpty }
   package var incompleteReasons: [String]
@@ -32,6 +53,8 @@ package struct TieOutFacts: Sendable {
   package var unexplained: Figure
   /// The last 28 days, oldest first.
   package var days: [Day] = []
+  /// Days that were tied out before and that Apple has reported anew since.
+  package var revisions: [Revision] = []
   /// What is worth knowing besides, one sentence each.
   package var notes: [String] = []
 

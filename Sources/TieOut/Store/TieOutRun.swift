@@ -13,6 +13,8 @@ package struct TieOutOutcome: Sendable {
   package var periods: [TieOutTable.Period]
   /// Names of products, where the shop has a relation for them.
   package var names: [Identifier: String]
+  /// Days that Apple has reported anew since the tie-out before.
+  package var revised: [RevisedDay]
 
   package var isComplete: Bool { record.isComplete }
 }
@@ -131,6 +133,7 @@ package struct TieOutRun: Sendable {
       reasons += payment.problems(earned: settlement.settled[.init(period: payment.period, currency: payment.currency)])
     }
     let names = try ProductNames.read(schema: settings.salesSchema, on: sales)
+    let revised = try RevisedDay.since(lastTieOutBefore: asOf, on: reading)
     return try writing.transaction { writing in
       var seen = UnitsComparison.Seen()
       try TieOutTable.replace(window.printed, on: writing) { append in
@@ -140,7 +143,8 @@ package struct TieOutRun: Sendable {
       let record = TieOutTable.Record(
         asOf: asOf, days: window.printed, incompleteReasons: reasons.uniqued(), notes: notes(seen, settlement))
       try TieOutTable.insert(record, on: writing)
-      return TieOutOutcome(record: record, totals: seen.totals, periods: settlement.periods, names: names)
+      return TieOutOutcome(
+        record: record, totals: seen.totals, periods: settlement.periods, names: names, revised: revised)
     }
   }
 

@@ -134,10 +134,16 @@ struct TieOutRunTests {
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
     #expect(try await shop.run().totals.apple == Millionths(45))
     try shop.drop(Self.sales("2026-11-10", units: "5"), on: "2026-11-10")
-    #expect(try await shop.run(asOf: Self.asOf + .hours(24)).totals.apple == Millionths(48))
+    let revised = try await shop.run(asOf: Self.asOf + .hours(24))
+    #expect(revised.totals.apple == Millionths(48))
+    // The day had been tied out: it is an adjustment of that night, and of no other.
+    let adjustment = RevisedDay(day: "2026-11-10", vendor: "80012345", before: Millionths(1), now: Millionths(5))
+    #expect(revised.revised == [adjustment])
+    #expect(try await shop.run(asOf: Self.asOf + .hours(24)).revised == [adjustment])
+    #expect(try await shop.run(asOf: Self.asOf + .hours(25)).revised == [])
     // A vendor's files lie beside those of another one; a day needs both.
     try shop.drop(Self.sales("2026-11-10", units: "7"), on: "2026-11-10", vendor: "80099999")
-    let outcome = try await shop.run(asOf: Self.asOf + .hours(24))
+    let outcome = try await shop.run(asOf: Self.asOf + .hours(26))
     #expect(outcome.record.incompleteReasons.contains { $0.contains("never asked, vendor 80099999") })
     #expect(
       try await shop.rows().first { $0.day == ReportDay("2026-11-10") && $0.level == .units }?.apple == Millionths(12))

@@ -1,0 +1,39 @@
+import Postgres
+import Reconciliation
+
+/// A day of sales that Apple has reported anew since it was tied out: an adjustment of what was said about it.
+package struct RevisedDay: Hashable, Sendable {
+  /// `2026-11-10`
+  package var day: String
+  package var vendor: String
+  /// In-app units, as they were when the day was tied out.
+  package var before: Millionths
+  package var now: Millionths
+
+  /// The days whose newest report came after the tie-out before this one, in their order.
+  package static func since(
+    lastTieOutBefore asOf: Instant, on connection: borrowing BlockingConnection
+  ) throws -> [RevisedDay] {
+    try connection.execute(
+      """
+      WITH last AS (SELECT max(as_of) AS as_of FROM night_audit.tie_outs WHERE as_of < $1),
+      reports AS (
+        SELECT r.report_id, r.vendor, r.name, r.as_of, r.as_of <= last.as_of AS is_told
+        FROM night_audit.connect_reports r, last
+        WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state IN ('reported', 'zero') AND r.as_of <= $1),
+      newest AS (
+        SELECT DISTINCT ON (name, vendor, is_told) * FROM reports
+        ORDER BY name, vendor, is_told, as_of DESC, report_id DESC)
+      SELECT n.name, n.vendor,
+        (SELECT coalesce(sum(units), 0) FROM night_audit.connect_sales WHERE report_id = b.report_id AND parent <> ''),
+        (SELECT coalesce(sum(units), 0) FROM night_audit.connect_sales WHERE report_id = n.report_id AND parent <> '')
+      FROM newest n JOIN newest b USING (name, vendor)
+      WHERE NOT n.is_told AND b.is_told ORDER BY n.name, n.vendor
+      """, [.timestamp(asOf.microseconds)]
+    ).map { row in
+      RevisedDay(
+        day: try row.text(0), vendor: try row.text(1), before: try Millionths(row.numeric(2)),
+        now: try Millionths(row.numeric(3)))
+    }
+  }
+}
