@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Purchases that bring no money: the sandbox's, App Review's, and restores.
-@Suite struct SandboxAndRestoreTests {
+/// Purchases that bring no money: the sandbox's and App Review's.
+@Suite struct SandboxTests {
   @Test func whoBoughtInTheSandboxIsInTheDatabaseAndAppReviewAlarmsNobody() async throws {
     let shop = try await SignedShop(transactions: [
       SignedShop.gems("301", environment: "Sandbox"), SignedShop.gems("302", environment: "Sandbox"),
@@ -37,32 +37,5 @@ import Testing
         SELECT string_agg(concat_ws(' ', user_id, product_id, currency, orders, amount, allowed), ', ' ORDER BY user_id)
         FROM night_audit.bi_sandbox
         """) == "tester gems.100 USD 2 19.80 t, user of o303 gems.100 USD 1 9.90 f")
-  }
-
-  /// A restore has an id of its own and brings no money: an order that names one, or whose receipt brings nothing else, is
-  /// void whatever was delivered.
-  @Test func aRestoreIsNoSale() async throws {
-    func hero(_ id: String, original: String, purchased: String) -> [String: Any] {
-      var bought = SignedShop.gems(id, purchased: purchased)
-      bought["type"] = "Non-Consumable"
-      bought["originalTransactionId"] = original
-      bought["originalPurchaseDate"] = SignedShop.milliseconds("2026-08-01T12:00:00Z")
-      return bought
-    }
-    let shop = try await SignedShop(transactions: [
-      hero("401", original: "400", purchased: "2026-11-18T12:00:00Z"),
-      hero("402", original: "402", purchased: "2026-11-18T12:00:00Z"), SignedShop.gems("403"),
-    ])
-    try await shop.order("named", transaction: "401")
-    try await shop.order("brought")
-    try await shop.receipt(shop.signed("402"), for: "brought")
-    try await shop.order("sale", transaction: "403")
-    let night = try await shop.night()
-    #expect(night.dispositions == ["named": "void", "brought": "void", "sale": "settled"])
-    #expect(night.payments == ["named": "unpaid restored", "brought": "unpaid restored", "sale": "paid"])
-    let restored = night.findings.filter { $0["kind"] == "restored_as_sale" }
-    #expect(restored.map { $0["order_id"] }.sorted { ($0 ?? "") < ($1 ?? "") } == ["brought", "named"])
-    #expect(restored.allSatisfy { $0["at_stake"] == "9.90" }, "\(restored)")
-    #expect(!night.findings.contains { $0["kind"] == "orphan_payment" })
   }
 }
