@@ -12,13 +12,14 @@ NIGHTS ?= 1000
 RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real-parts fuzz torture build install deb sbom lint bench clean
+.PHONY: help demo test test-real-parts test-package fuzz torture build install install-files deb sbom lint bench clean
 
 help:
 	@echo 'make demo      two nights of a sample shop: installs what is missing, builds, runs, shows the reports;'
 	@echo '               with KEEP=1 the shop goes on running, to try commands on'
 	@echo 'make test      installs what is missing, builds and runs all tests'
 	@echo 'make test-real-parts   what needs LibreOffice, a browser or other builds of a library; installs them'
+	@echo 'make test-package      the Debian package: lintian, then installed, upgraded and purged on a bare Debian 12'
 	@echo 'make fuzz      INPUTS=1000000 mutated inputs, drawn from SEED=1, into every decoder of what others send'
 	@echo 'make torture   NIGHTS=1000 killed and cut nights, random worlds and hostile bytes, drawn from SEED=1 (hours)'
 	@echo 'make build     release build; the programs are in .build/release'
@@ -50,7 +51,14 @@ test-real-parts:
 	@Tests/Demo/requirements.sh real-parts
 	Tests/RealParts/libxlsxwriter.sh
 	$(SWIFT) build --build-tests
+	Tests/RealParts/host.sh "$$($(SWIFT) build --show-bin-path)/night-audit"
+	.build/test-tools/bin/hadolint cron/Dockerfile
+	promtool check rules cron/night-audit-alerts.yaml
 	$(SWIFT) test --skip-build --no-parallel --filter 'LibreOffice|Recalculation|RealParts'
+
+# The Debian package on a bare Debian 12; makes a release build.
+test-package: deb
+	Tests/RealParts/package.sh .build/deb/night-audit_*.deb
 
 # Another executable, which no other command builds. Tests/Fuzz/README.md tells how LLVM's libFuzzer drives it.
 fuzz: export DEVELOPER_TOOLS = 1
@@ -71,11 +79,15 @@ build:
 	$(RELEASE)
 
 # Needs no Swift, so that it can run as root after a build as somebody else.
-install:
-	install -D -m 0755 .build/release/night-audit '$(DESTDIR)$(PREFIX)/bin/night-audit'
+install: PROGRAM = .build/release/night-audit
+install: install-files
+
+# PROGRAM, wherever it was built, with what belongs to it; every file that names the program names it below PREFIX.
+install-files:
+	install -D -m 0755 '$(PROGRAM)' '$(DESTDIR)$(PREFIX)/bin/night-audit'
 	install -d '$(DESTDIR)$(PREFIX)/share/night-audit/schemas'
 	install -m 0644 Sources/night-audit/Documentation.docc/Schemas/*.json '$(DESTDIR)$(PREFIX)/share/night-audit/schemas'
-	for file in cron/night-audit*; do \
+	for file in cron/night-audit* cron/bi-queries.sql cron/Dockerfile; do \
 	  sed 's|/usr/local/bin|$(PREFIX)/bin|g' "$$file" | \
 	    install -m 0644 /dev/stdin '$(DESTDIR)$(PREFIX)/share/night-audit/'"$${file#cron/}" || exit 1; \
 	done

@@ -41,6 +41,9 @@ case $purpose in
     need dpkg-dev command -v dpkg-shlibdeps
     need help2man command -v help2man
     need chrpath command -v chrpath
+    # A bare system to install it on, and who judges packages.
+    need lintian command -v lintian
+    need debootstrap test -x /usr/sbin/debootstrap
     ;;
   test)
     need postgresql has_server
@@ -54,6 +57,9 @@ case $purpose in
     need help2man command -v help2man
     ;;
   real-parts)
+    # The judge of alert rules and metrics.
+    need prometheus command -v promtool
+    need adduser command -v adduser
     # What report.html is looked at with.
     need chromium command -v chromium
     need postgresql has_server

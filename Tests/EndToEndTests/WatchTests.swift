@@ -81,6 +81,16 @@ import Testing
     }
   }
 
+  @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/promtool")))
+  func whatPrometheusThinksOfTheMetricsRealParts() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let metrics = shop.directory.file("night_audit.prom")
+    _ = try await shop.nightAudit(
+      "run", "--as-of", Rehearsal.asOf, environment: ["NIGHT_AUDIT_METRICS_TEXTFILE": metrics])
+    let judged = try await Program(path: "/bin/sh").run(["-c", "promtool check metrics < '\(metrics)'"])
+    #expect(judged.status == 0 && judged.errors == "", "\(judged)")
+  }
+
   @Test func aMonitorThatIsNotThereChangesNothing() async throws {
     let shop = try await Rehearsal.sampleShop()
     let result = try await shop.nightAudit(

@@ -280,6 +280,21 @@ struct DoctorTests {
     #expect(SchemaIndex.all.map(\.name).sorted() == present.sorted())
   }
 
+  @Test("a server that nobody checks is told as such", arguments: [("require", true), ("verify-full", false)])
+  func encryption(_ mode: String, isOdd: Bool) async throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let certificate = try ServerCertificate(in: folder)
+    let server = try await PrivatePostgres.start(certificate: certificate)
+    var settings = Settings()
+    settings.databaseURL = "host=localhost port=\(server.port) user=postgres dbname=postgres sslmode=\(mode)"
+    if !isOdd { settings.databaseURL += " sslrootcert=\(certificate.path)" }
+    let found = await Doctor(settings: settings).databases()
+    #expect(
+      found.contains { $0.warning?.contains("set sslmode=verify-full and sslrootcert") == true } == isOdd, "\(found)")
+  }
+
   @Test("a pool that takes sessions away is found out", .enabled(if: PrivatePooler.isInstalled))
   func pooler() async throws {
     let pooler = try await PrivatePooler.start(before: try await PrivatePostgres.shared(), mode: "transaction")

@@ -14,6 +14,8 @@ package final class PrivatePostgres: Sendable {
   /// Holds the cluster and its socket. Short, because a socket's path has at most 107 bytes.
   package let directory: String
   private let watchdog: Watchdog
+  /// Of its socket in the file system, and where it listens on loopback when it has a certificate.
+  package let port: Int
 
   private static let sharedStart = Task { try await start() }
 
@@ -25,8 +27,13 @@ package final class PrivatePostgres: Sendable {
   /// - Parameters:
   ///   - encoding: what its databases are encoded in.
   ///   - settings: further lines of `postgresql.conf`.
-  package static func start(encoding: String = "UTF8", settings: String = "") async throws -> PrivatePostgres {
-    try await withBlockingThread { _ in try PrivatePostgres(encoding: encoding, settings: settings) }
+  ///   - certificate: what it shows on the loopback interface; nil: it listens nowhere but in the file system.
+  package static func start(
+    encoding: String = "UTF8", settings: String = "", certificate: ServerCertificate? = nil
+  ) async throws -> PrivatePostgres {
+    try await withBlockingThread { _ in
+      try PrivatePostgres(encoding: encoding, settings: settings, certificate: certificate)
+    }
   }
 
   /// Starts a hot standby, which follows this cluster for as long as both are there.
@@ -36,11 +43,12 @@ package final class PrivatePostgres: Sendable {
     try await withBlockingThread { _ in try PrivatePostgres(following: self, settings: settings) }
   }
 
-  private convenience init(encoding: String, settings: String) throws {
-    try self.init { installation, directory in
+  private convenience init(encoding: String, settings: String, certificate: ServerCertificate?) throws {
+    try self.init(port: certificate?.port ?? 5432) { installation, directory in
       try installation.run(
         "initdb", "--pgdata=\(directory)/data", "--username=postgres", "--auth=trust", "--encoding=\(encoding)",
         "--locale=C", "--no-sync", "--no-instructions")
+      try certificate?.install(in: "\(directory)/data", installation)
       return """
 
         listen_addresses = ''
@@ -48,13 +56,14 @@ package final class PrivatePostgres: Sendable {
         full_page_writes = off
         max_connections = 300
         timezone = 'Asia/Kolkata'
+        \(certificate?.settings ?? "")
         \(settings)
         """
     }
   }
 
   private convenience init(following primary: PrivatePostgres, settings: String) throws {
-    try self.init { installation, directory in
+    try self.init(port: 5432) { installation, directory in
       try installation.run(
         "pg_basebackup", "--pgdata=\(directory)/data", "--host=\(primary.directory)", "--username=postgres",
         "--checkpoint=fast", "--wal-method=stream", "--write-recovery-conf", "--no-sync")
@@ -63,14 +72,16 @@ package final class PrivatePostgres: Sendable {
   }
 
   /// - Parameter makeData: makes `<directory>/data` and returns what is added to its `postgresql.conf`.
-  private init(_ makeData: (PostgresInstallation, String) throws -> String) throws {
+  private init(port: Int, _ makeData: (PostgresInstallation, String) throws -> String) throws {
+    self.port = port
     installation = try PostgresInstallation.find()
     directory = "/tmp/pg-\(ProcessInfo.processInfo.processIdentifier)-\(UInt32.random(in: 0...UInt32.max))"
     try FileManager.default.createDirectory(
       atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     watchdog = try Watchdog(directory: directory)
     try installation.giveToServerUser(directory)
-    let settings = try makeData(installation, directory) + "\nunix_socket_directories = '\(directory)'\n"
+    let settings =
+      try makeData(installation, directory) + "\nunix_socket_directories = '\(directory)'\nport = \(port)\n"
     let file = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(directory)/data/postgresql.conf"))
     try file.seekToEnd()
     try file.write(contentsOf: Data(settings.utf8))
@@ -100,7 +111,7 @@ package final class PrivatePostgres: Sendable {
 
   /// Where a database of the cluster is.
   package func conninfo(database: String) -> String {
-    "host=\(directory) port=5432 user=postgres dbname=\(database)"
+    "host=\(directory) port=\(port) user=postgres dbname=\(database)"
   }
 
   /// Creates an empty database that no other test uses, and returns its connection string.

@@ -1,0 +1,44 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+/// TLS to a server whose certificate was minted for this test.
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct EncryptedConnectionTests {
+  @Test("verify-full accepts the server that it was told of, and nobody who only seems to be it")
+  func verified() async throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+    let another = folder + "/another"
+    try FileManager.default.createDirectory(atPath: another, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let certificate = try ServerCertificate(in: folder)
+    let server = try await PrivatePostgres.start(certificate: certificate)
+    func connect(_ host: String, root: String, mode: String = "verify-full") async throws -> Bool {
+      let session = try await PostgresSession.connect(
+        "host=\(host) hostaddr=127.0.0.1 port=\(server.port) user=postgres dbname=postgres sslmode=\(mode) sslrootcert=\(root)",
+        applicationName: "x")
+      let isEncrypted = try await session.execute("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").single()
+        .bool(0)
+      await session.close()
+      return isEncrypted
+    }
+    #expect(try await connect("localhost", root: certificate.path))
+    // The same server by a name that its certificate does not have.
+    for host in ["db.example.com", "127.0.0.1"] {
+      let error = try await postgresError { _ = try await connect(host, root: certificate.path) }
+      #expect(error.kind == .connectionFailed)
+      #expect(error.message.contains("server certificate for \"localhost\""), "\(error)")
+    }
+    // Somebody else with the right name.
+    let stranger = try await postgresError {
+      _ = try await connect("localhost", root: try ServerCertificate(in: another).path)
+    }
+    #expect(stranger.message.contains("certificate verify failed"), "\(stranger)")
+    let rootless = try await postgresError { _ = try await connect("localhost", root: folder + "/none.pem") }
+    #expect(rootless.message.contains("none.pem"), "\(rootless)")
+    // What an operator chooses to do without.
+    #expect(try await connect("db.example.com", root: folder + "/none.pem", mode: "require"))
+    #expect(try await !connect("db.example.com", root: folder + "/none.pem", mode: "disable"))
+  }
+}
