@@ -87,12 +87,14 @@ install-files:
 	install -D -m 0755 '$(PROGRAM)' '$(DESTDIR)$(PREFIX)/bin/night-audit'
 	install -d '$(DESTDIR)$(PREFIX)/share/night-audit/schemas'
 	install -m 0644 Sources/night-audit/Documentation.docc/Schemas/*.json '$(DESTDIR)$(PREFIX)/share/night-audit/schemas'
-	for file in cron/night-audit* cron/bi-queries.sql cron/Dockerfile; do \
-	  sed 's|/usr/local/bin|$(PREFIX)/bin|g' "$$file" | \
+	install -D -m 0755 cron/night-audit-chat '$(DESTDIR)$(PREFIX)/lib/night-audit/night-audit-chat'
+	for file in cron/night-audit[.-]*[a-z] cron/bi-queries.sql cron/Dockerfile; do \
+	  [ "$$file" = cron/night-audit-chat ] || \
+	  sed 's|/usr/local/bin|$(PREFIX)/bin|g; s|/usr/lib/night-audit|$(PREFIX)/lib/night-audit|g' "$$file" | \
 	    install -m 0644 /dev/stdin '$(DESTDIR)$(PREFIX)/share/night-audit/'"$${file#cron/}" || exit 1; \
 	done
-	test -e '$(DESTDIR)$(SYSCONFDIR)/night-audit/night-audit.yaml' || \
-	  install -D -m 0640 cron/night-audit.yaml '$(DESTDIR)$(SYSCONFDIR)/night-audit/night-audit.yaml'
+	test -e '$(DESTDIR)$(SYSCONFDIR)/night-audit/night-audit.yaml' || install -D -m 0640 \
+	  '$(DESTDIR)$(PREFIX)/share/night-audit/night-audit.yaml' '$(DESTDIR)$(SYSCONFDIR)/night-audit/night-audit.yaml'
 
 # The newest build by `make build`, as a Debian package below .build/deb.
 deb: build
