@@ -15,10 +15,10 @@ extension Audit {
   ///
   /// - Parameters:
   ///   - connection: in the snapshot of the shop's relations.
-  ///   - ledger: in the transaction in which tonight's findings wait.
+  ///   - recording: in the transaction in which tonight's findings wait.
   func figures(
     _ record: RunRecord?, _ sales: SalesRows, shop connection: borrowing BlockingConnection,
-    ledger: borrowing BlockingConnection?
+    recording: borrowing BlockingConnection?
   ) throws -> NightFigures? {
     guard let record, !plan.selection.isNarrowing else { return nil }
     var figures = NightFigures(orders: 0, deliveries: 0)
@@ -36,7 +36,7 @@ extension Audit {
         WHERE d.delivered_at >= $1 AND \(try sales.isKnown("d.delivered_at"))
         """, [since]
       ).single().int64(0))
-    switch ledger {
+    switch recording {
     case .none: return nil
     case .some(let connection):
       try Audit.count(&figures, of: record, isNews: isNews(record, on: connection), connection)
@@ -45,9 +45,9 @@ extension Audit {
   }
 
   private static func count(
-    _ figures: inout NightFigures, of record: RunRecord, isNews: Bool, _ ledger: borrowing BlockingConnection
+    _ figures: inout NightFigures, of record: RunRecord, isNews: Bool, _ recording: borrowing BlockingConnection
   ) throws(PostgresError) {
-    let row = try ledger.execute(
+    let row = try recording.execute(
       """
       SELECT count(*) FILTER (WHERE t.kind = ANY ($2)),
         count(*) FILTER (WHERE t.kind = ANY ($2) AND (f.finding_id IS NULL OR f.closed_at < $1)),
@@ -61,7 +61,7 @@ extension Audit {
     // An audit of an earlier time than is already known opens and closes nothing.
     guard isNews else { return }
     figures.newlyAccused = Int(try row.int64(1))
-    let open = try ledger.execute(
+    let open = try recording.execute(
       """
       SELECT count(*), count(*) FILTER (WHERE t.finding_id IS NULL)
       FROM night_audit.findings f LEFT JOIN tonight t USING (finding_id)
@@ -73,9 +73,9 @@ extension Audit {
   }
 
   /// Whether a run says what is open now: a narrowed view, or one of an earlier time than is already known, does not.
-  func isNews(_ record: RunRecord, on ledger: borrowing BlockingConnection) throws -> Bool {
+  func isNews(_ record: RunRecord, on recording: borrowing BlockingConnection) throws -> Bool {
     if plan.selection.isNarrowing { return false }
-    let newest = try ledger.execute(
+    let newest = try recording.execute(
       "SELECT max(as_of) FROM night_audit.runs WHERE complete IS NOT NULL AND run_id <> $1::uuid", [.text(record.runId)]
     ).single().optionalTimestamp(0)
     return newest.map { $0 <= plan.asOf.microseconds } ?? true
@@ -101,9 +101,9 @@ extension Audit {
 
   /// What the next night is compared with.
   static func keep(
-    _ figures: NightFigures, of record: RunRecord, on ledger: borrowing BlockingConnection
+    _ figures: NightFigures, of record: RunRecord, on recording: borrowing BlockingConnection
   ) throws(PostgresError) {
-    try ledger.execute(
+    try recording.execute(
       """
       UPDATE night_audit.runs SET lookback_orders = $2, lookback_deliveries = $3 WHERE run_id = $1::uuid
       """, [.text(record.runId), .int(Int64(figures.orders)), .int(Int64(figures.deliveries))])
@@ -116,12 +116,12 @@ extension Audit {
   /// - Returns: where it is.
   func hold(
     _ folder: ReportFolder, because causes: [HoldCause], _ status: ExitStatus, _ record: RunRecord?,
-    on ledger: borrowing BlockingConnection?, _ finishing: (ExitStatus, ReportFolder) throws -> Void
+    on recording: borrowing BlockingConnection?, _ finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> String {
     let place = try folder.redirected(to: .held(directory: settings.reportDirectory, date: plan.period.until))
     try finishing(status, place)
     let path: String
-    switch ledger {
+    switch recording {
     case .none: return try place.publish().path
     case .some(let connection):
       connection.rollback()
@@ -134,8 +134,8 @@ extension Audit {
   }
 
   /// The folder is there: from now on the run is what it is.
-  func settle(_ record: RunRecord, as directory: String, on ledger: borrowing BlockingConnection?) throws {
-    switch ledger {
+  func settle(_ record: RunRecord, as directory: String, on recording: borrowing BlockingConnection?) throws {
+    switch recording {
     case .none: return
     case .some(let connection): try record.published(as: directory, on: connection)
     }

@@ -138,11 +138,11 @@ package struct Audit {
     try collector.writeRemainder()
 
     // What is kept of a run is written on a connection of its own and committed just before the report appears.
-    let ledger = try record.map { _ in try connect(scope, settings.databaseURL) }
-    try beginSaving(ledger)
+    let recording = try record.map { _ in try connect(scope, settings.databaseURL) }
+    try beginSaving(recording)
     let base = try BaseNight.before(plan.asOf, day: plan.period.since, on: connections.own)
     let changes = NightChanges(base: base, plan: plan, temporaryDirectory: collector.temporaryDirectory)
-    let findings = try reportFindings(collector, changes, connections.own, ledger)
+    let findings = try reportFindings(collector, changes, connections.own, recording)
     try collector.nights.compare(
       with: base, asOf: plan.asOf, createdBefore: plan.period.start, zone: settings.timeZone,
       on: connections.own, each: changes.meet
@@ -154,7 +154,7 @@ package struct Audit {
     let claims = try collector.claims.map {
       try ClaimsTable.differences($0, directory: collector.temporaryDirectory, on: connections.own)
     }
-    let figures = try figures(record, reading.sales, shop: connections.sales, ledger: ledger)
+    let figures = try figures(record, reading.sales, shop: connections.sales, recording: recording)
     let causes = try holdCauses(figures, record, on: connections.own)
     connections.own.rollback()
 
@@ -181,13 +181,13 @@ package struct Audit {
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
     guard causes.isEmpty else {
       outcome.held = causes
-      outcome.directory = try hold(folder, because: causes, status, record, on: ledger, finishing)
+      outcome.directory = try hold(folder, because: causes, status, record, on: recording, finishing)
       return outcome
     }
     try finishing(status, folder)
-    if let record { try save(collector, claims, record, summary, status, figures, folder: folder, on: ledger) }
+    if let record { try save(collector, claims, record, summary, status, figures, folder: folder, on: recording) }
     let published = try folder.publish()
-    if let record { try settle(record, as: published.path, on: ledger) }
+    if let record { try settle(record, as: published.path, on: recording) }
     outcome.directory = published.path
     outcome.kept = published.kept
     return outcome
@@ -293,11 +293,11 @@ package struct Audit {
 
   private func reportFindings(
     _ collector: AuditCollector, _ changes: NightChanges, _ coordinator: borrowing BlockingConnection,
-    _ ledger: borrowing BlockingConnection?
+    _ recording: borrowing BlockingConnection?
   ) throws -> FindingsSummary {
     // The file is in the order of ids, the sheet is worst first.
     let worst = SpillSorter(directory: collector.temporaryDirectory)
-    let comparison = FindingsLedger(plan: plan, owners: settings.owners, changes: changes)
+    let comparison = FindingsHistory(plan: plan, owners: settings.owners, changes: changes)
     let hasSheets = collector.hasSheets
     var record = RecordBytes()
     func keep(_ reported: ReportedFinding) throws {
@@ -309,13 +309,14 @@ package struct Audit {
       }
     }
     let summary: FindingsSummary
-    switch ledger {
+    switch recording {
     case .some(let connection):
       var compared: FindingsSummary?
-      try connection.copyIn(into: try PostgresIdentifier("tonight"), columns: FindingsLedger.tonightColumns) { writer in
+      let table = try PostgresIdentifier("tonight")
+      try connection.copyIn(into: table, columns: FindingsHistory.tonightColumns) { writer in
         compared = try comparison.compare(collector.findings, on: coordinator) { reported in
           try keep(reported)
-          try FindingsLedger.write(reported, to: &writer)
+          try FindingsHistory.write(reported, to: &writer)
         }
       }
       guard let compared else { throw RecordReader.Mismatch() }
@@ -332,20 +333,20 @@ package struct Audit {
 
   // MARK: - Saving
 
-  private func beginSaving(_ ledger: borrowing BlockingConnection?) throws {
-    switch ledger {
+  private func beginSaving(_ recording: borrowing BlockingConnection?) throws {
+    switch recording {
     case .none: return
     case .some(let connection):
       try connection.begin(.readWrite)
-      try connection.executeScript(FindingsLedger.tonightTable)
+      try connection.executeScript(FindingsHistory.tonightTable)
     }
   }
 
   private func save(
     _ collector: AuditCollector, _ claims: SpillFile?, _ record: RunRecord, _ summary: SummaryFacts,
-    _ status: ExitStatus, _ figures: NightFigures?, folder: ReportFolder, on ledger: borrowing BlockingConnection?
+    _ status: ExitStatus, _ figures: NightFigures?, folder: ReportFolder, on recording: borrowing BlockingConnection?
   ) throws {
-    switch ledger {
+    switch recording {
     case .none: return
     case .some(let connection):
       try save(collector, claims, record, summary, status, figures, folder: folder, in: connection)
@@ -354,33 +355,33 @@ package struct Audit {
 
   private func save(
     _ collector: AuditCollector, _ claims: SpillFile?, _ record: RunRecord, _ summary: SummaryFacts,
-    _ status: ExitStatus, _ figures: NightFigures?, folder: ReportFolder, in ledger: borrowing BlockingConnection
+    _ status: ExitStatus, _ figures: NightFigures?, folder: ReportFolder, in recording: borrowing BlockingConnection
   ) throws {
-    if try isNews(record, on: ledger) {
-      try FindingsLedger.apply(asOf: plan.asOf, runId: record.runId, on: ledger)
-      if let claims { try ClaimsTable.apply(claims, on: ledger) }
+    if try isNews(record, on: recording) {
+      try FindingsHistory.apply(asOf: plan.asOf, runId: record.runId, on: recording)
+      if let claims { try ClaimsTable.apply(claims, on: recording) }
       if record.isNightly {
-        try FindingsLedger.saveNight(record, on: ledger)
-        try collector.nights.save(record, lookbackStart: plan.rules.lookbackStart, on: ledger)
+        try FindingsHistory.saveNight(record, on: recording)
+        try collector.nights.save(record, lookbackStart: plan.rules.lookbackStart, on: recording)
       }
     }
     if record.isNightly {
-      try record.save(summary.findings, on: ledger)
-      try ReportedDays.save(collector.days, adjustments: summary.adjustments, record: record, on: ledger)
+      try record.save(summary.findings, on: recording)
+      try ReportedDays.save(collector.days, adjustments: summary.adjustments, record: record, on: recording)
     }
     try record.complete(
       totals: collector.totals, summary: summary, directory: folder.finalPath, content: folder.digest ?? "",
-      exitStatus: status.rawValue, on: ledger)
-    if let figures { try Audit.keep(figures, of: record, on: ledger) }
+      exitStatus: status.rawValue, on: recording)
+    if let figures { try Audit.keep(figures, of: record, on: recording) }
     if record.isNightly, !settings.deliver.isEmpty {
       let folder = ReportFolder.absolute(folder.finalPath)
       let targets = settings.deliver.filter { !$0.isMessage || settings.tells(of: summary) }
-      try DispatchTable.owe(targets.map(\.name), directory: folder, runId: record.runId, on: ledger)
+      try DispatchTable.owe(targets.map(\.name), directory: folder, runId: record.runId, on: recording)
     }
-    try record.lock?.requireStillHeld(on: ledger)
-    try ledger.commit()
+    try record.lock?.requireStillHeld(on: recording)
+    try recording.commit()
     // Whatever the commit had to wait for.
-    try record.lock?.requireStillHeld(on: ledger)
+    try record.lock?.requireStillHeld(on: recording)
   }
 }
 

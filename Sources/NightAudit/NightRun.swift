@@ -85,7 +85,7 @@ package struct NightRun: Sendable {
     var stages = StageClock()
     // Before anything is asked: a night whose report has no place need not begin.
     try ReportFolder.check(destination(request, plan), asOf: request.asOf)
-    let courier = try Courier(settings.deliver, stop: stop)
+    let sender = try ReportSender(settings.deliver, stop: stop)
     let deadline = deadline(request)
     let channels = try openChannels(asOf: request.asOf, until: deadline)
     defer { channels.close() }
@@ -122,7 +122,7 @@ package struct NightRun: Sendable {
       outcome.recheck = recheck
       stages.end("audit")
       if record.isNightly, outcome.held.isEmpty {
-        try await deliver(&outcome, courier, record: record, session: session)
+        try await deliver(&outcome, sender, record: record, session: session)
       }
       if request.out == nil { try await clearAway(outcome, asOf: request.asOf, session: session) }
       stages.end("deliver")
@@ -340,10 +340,10 @@ package struct NightRun: Sendable {
 
   /// Sends what is owed. The report lies where it lies whatever becomes of that.
   private func deliver(
-    _ outcome: inout NightOutcome, _ courier: Courier, record: RunRecord, session: PostgresSession
+    _ outcome: inout NightOutcome, _ sender: ReportSender, record: RunRecord, session: PostgresSession
   ) async throws {
     let dispatcher = Dispatcher(
-      targets: settings.deliver, courier: courier, session: session, logger: logger, stop: stop)
+      targets: settings.deliver, sender: sender, session: session, logger: logger, stop: stop)
     outcome.dispatches = try await dispatcher.deliverAll(runId: record.runId)
     let hasFailed = outcome.dispatches.contains { $0.problem != nil }
     // What the night itself has to say comes first.
@@ -358,20 +358,20 @@ package struct NightRun: Sendable {
   /// Removes report folders that have had their time.
   private func clearAway(_ outcome: NightOutcome, asOf: Instant, session: PostgresSession) async throws {
     let directory = ReportFolder.absolute(settings.reportDirectory)
-    let shelf = ReportShelf(directory: directory, logger: logger)
+    let folders = ReportDirectory(directory: directory, logger: logger)
     // What was held of a night that is published now.
     if outcome.directory.map(ReportFolder.absolute) == "\(directory)/\(outcome.summary.until)" {
-      shelf.removeHeld(outcome.summary.until, before: asOf)
+      folders.removeHeld(outcome.summary.until, before: asOf)
     }
     guard let retention = settings.retention else { return }
     var kept = try await DispatchTable.owedDirectories(session)
     if let written = outcome.directory { kept.insert(ReportFolder.absolute(written)) }
     let prefix = directory + "/"
     var paths = Set(kept.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) })
-    if let latest = shelf.latest { paths.insert(latest) }
+    if let latest = folders.latest { paths.insert(latest) }
     // An as-of in the future must not make everything old.
     let rule = ReportRetention(cutoff: min(asOf, .now) - retention, kept: paths)
-    for folder in rule.expired(shelf.folders()) { shelf.remove(folder) }
+    for folder in rule.expired(folders.folders()) { folders.remove(folder) }
   }
 
   // MARK: - Deciding

@@ -165,7 +165,7 @@ struct ListFindings: AsyncParsableCommand {
       // Who names a finding wants to see it, whatever has become of it.
       if !ids.isEmpty, options.isEmpty { filter.state = .any }
       let now = asOf.flatMap(AuditOptions.instant) ?? .now
-      let found = try await FindingsDesk(settings: settings, now: now).list(filter, ids: ids.isEmpty ? nil : ids)
+      let found = try await FindingsEditor(settings: settings, now: now).list(filter, ids: ids.isEmpty ? nil : ids)
       let text = FindingsText(found, asOf: now)
       if json {
         print(try text.json)
@@ -209,7 +209,7 @@ struct DecisionOptions: ParsableArguments {
   /// Records a decision and says what came of it.
   func decide(_ decision: () throws -> PeopleDecision) async throws {
     try await common.reporting { settings, _ in
-      let outcome = try await FindingsDesk(settings: settings, now: .now).change(
+      let outcome = try await FindingsEditor(settings: settings, now: .now).change(
         all ? .all(options.filter) : .ids(ids), to: try decision(), by: try recording.actor, isDryRun: recording.dryRun)
       let text = DecisionText(outcome, isDryRun: recording.dryRun)
       if recording.json {
@@ -373,7 +373,7 @@ struct UndoFindings: AsyncParsableCommand {
 
   func run() async throws {
     try await common.reporting { settings, _ in
-      let (change, outcome) = try await FindingsDesk(settings: settings, now: .now).undo(
+      let (change, outcome) = try await FindingsEditor(settings: settings, now: .now).undo(
         change, by: try recording.actor, isDryRun: recording.dryRun)
       let text = DecisionText(outcome, isDryRun: recording.dryRun)
       if recording.json {

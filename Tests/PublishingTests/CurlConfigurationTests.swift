@@ -112,9 +112,9 @@ import Testing
   }
 
   @Test func whatIsSaidLastIsPrintable() {
-    #expect(Courier.lastLine("first\nlast \u{1B}[31mred\n") == "last [31mred")
-    #expect(Courier.lastLine("") == "")
-    #expect(Courier.mailDate(Instant(seconds: 1_795_144_503)) == "Fri, 20 Nov 2026 03:15:03 +0000")
+    #expect(ReportSender.lastLine("first\nlast \u{1B}[31mred\n") == "last [31mred")
+    #expect(ReportSender.lastLine("") == "")
+    #expect(ReportSender.mailDate(Instant(seconds: 1_795_144_503)) == "Fri, 20 Nov 2026 03:15:03 +0000")
   }
 
   @Test func inputWaitsInAPipeAndTooMuchOfItIsRefused() throws {

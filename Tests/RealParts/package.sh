@@ -16,8 +16,11 @@ lintian --fail-on error "$package"
 
 say "A bare Debian 12"
 rm -rf "$root"
+mkdir -p "$(dirname "$root")"
 debootstrap --variant=minbase bookworm "$root" >"$root.log" 2>&1 || { tail -n 20 "$root.log"; exit 1; }
-trap 'rm -rf "$root"' EXIT
+# Without /proc no program of Swift knows its own arguments.
+mount -t proc proc "$root/proc"
+trap 'umount "$root/proc"; rm -rf "$root"' EXIT
 cp "$package" "$root/night-audit.deb"
 
 say "Install"
@@ -34,7 +37,7 @@ python3 -m json.tool "$root.doctor" >/dev/null || fail "the doctor's answer is n
 
 say "Upgrade, with state"
 echo "# kept" >>"$root/etc/night-audit/night-audit.yaml"
-mkdir "$root/var/lib/night-audit/reports"
+mkdir -p "$root/var/lib/night-audit/reports"
 inside dpkg --install --force-confold /night-audit.deb >/dev/null
 tail -n 1 "$root/etc/night-audit/night-audit.yaml" | grep --quiet '# kept' || fail "the upgrade took the configuration"
 [ -d "$root/var/lib/night-audit/reports" ] || fail "the upgrade took the reports"

@@ -37,7 +37,7 @@ extension Doctor {
 
   /// What curl says that it speaks; empty without a curl.
   private func curlProtocols() async -> Set<String> {
-    guard settings.deliver.contains(where: { $0.account != nil }), let curl = Courier.curl,
+    guard settings.deliver.contains(where: { $0.account != nil }), let curl = ReportSender.curl,
       let result = try? await Subprocess.run(
         .path(FilePath(curl)), arguments: ["--disable", "--version"], output: .string(limit: 1 << 16)),
       let line = result.standardOutput.split(separator: "\n").first(where: { $0.hasPrefix("Protocols:") })

@@ -134,10 +134,10 @@ package struct FindingsText {
 
 /// What became of a decision, in words.
 package struct DecisionText {
-  private let outcome: FindingsDesk.Outcome
+  private let outcome: FindingsEditor.Outcome
   private let isDryRun: Bool
 
-  package init(_ outcome: FindingsDesk.Outcome, isDryRun: Bool) {
+  package init(_ outcome: FindingsEditor.Outcome, isDryRun: Bool) {
     self.outcome = outcome
     self.isDryRun = isDryRun
   }

@@ -44,7 +44,7 @@ package struct WorkbookImport: Sendable {
   }
 
   private let path: String
-  private let desk: FindingsDesk
+  private let editor: FindingsEditor
   private let actor: String
   private let now: Instant
 
@@ -55,7 +55,7 @@ package struct WorkbookImport: Sendable {
     self.path = path
     self.actor = actor
     self.now = now
-    desk = FindingsDesk(settings: settings, now: now)
+    editor = FindingsEditor(settings: settings, now: now)
   }
 
   /// Reads the workbook and makes its changes, all in one transaction.
@@ -63,7 +63,7 @@ package struct WorkbookImport: Sendable {
   /// - Parameter isDryRun: says what would change and changes nothing.
   /// - Throws: `WorkbookReadError`, `PostgresError`, `SchemaError`.
   package func run(isDryRun: Bool) async throws -> Outcome {
-    try await desk.withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
+    try await editor.withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
       let reader = try WorkbookReader(path: path)
       let written = try reader.created.map { try WorkbookImport.written($0, connection) } ?? nil
       var merge = RowMerge(written: written)

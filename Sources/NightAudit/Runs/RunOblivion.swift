@@ -50,10 +50,10 @@ package struct RunOblivion: Sendable {
     do {
       _ = try await RunLock.acquire(session)
       let summary = try await session.transaction(.readWrite) { try ForgottenRun.forget(runId: run.runId, on: $0) }
-      let shelf = ReportShelf(directory: ReportFolder.absolute(settings.reportDirectory), logger: logger)
-      if run.isNightly { try shelf.forget(night: run.until, madeAsOf: run.asOf) }
+      let folders = ReportDirectory(directory: ReportFolder.absolute(settings.reportDirectory), logger: logger)
+      if run.isNightly { try folders.forget(night: run.until, madeAsOf: run.asOf) }
       await session.close()
-      return Outcome(run: run, summary: summary, latest: shelf.latest)
+      return Outcome(run: run, summary: summary, latest: folders.latest)
     } catch {
       await session.close()
       throw error

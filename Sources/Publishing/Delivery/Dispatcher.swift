@@ -19,7 +19,7 @@ package struct Dispatch: Hashable, Sendable, Encodable {
 /// A report arrives at least once. What has arrived is noted at once, so that only a kill between the two sends it again.
 package struct Dispatcher {
   package let targets: [DispatchTarget]
-  package let courier: Courier
+  package let sender: ReportSender
   package let session: PostgresSession
   package let logger: Logger
   package let stop: StopSignal
@@ -31,10 +31,10 @@ package struct Dispatcher {
   }
 
   package init(
-    targets: [DispatchTarget], courier: Courier, session: PostgresSession, logger: Logger, stop: StopSignal
+    targets: [DispatchTarget], sender: ReportSender, session: PostgresSession, logger: Logger, stop: StopSignal
   ) {
     self.targets = targets
-    self.courier = courier
+    self.sender = sender
     self.session = session
     self.logger = logger
     self.stop = stop
@@ -78,8 +78,8 @@ package struct Dispatcher {
     _ owed: DispatchTable.Owed, _ report: ReportContents, to target: DispatchTarget
   ) async throws -> String? {
     for attempt in 1...target.attempts {
-      do throws(Courier.Failure) {
-        try await courier.deliver(report, to: target, at: .now)
+      do throws(ReportSender.Failure) {
+        try await sender.deliver(report, to: target, at: .now)
       } catch {
         let isLast = attempt == target.attempts || !error.isTransient || stop.stopped != nil
         var metadata = metadata(owed)

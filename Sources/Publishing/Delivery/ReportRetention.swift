@@ -5,7 +5,7 @@ import Reconciliation
 import Reporting
 import Run
 
-/// `report.retention`: which report folders have had their time. Pure; ``ReportShelf`` does the removing.
+/// `report.retention`: which report folders have had their time. Pure; ``ReportDirectory`` does the removing.
 package struct ReportRetention {
   /// A report folder, as its `summary.json` describes it.
   package struct Folder: Hashable {
@@ -41,7 +41,7 @@ package struct ReportRetention {
 /// Only folders that this program has made are seen: named as it names them, real directories, with the `summary.json` and
 /// the `SHA256SUMS` that it writes, and with no other files in them. Whatever else lies there, or a link that leads
 /// elsewhere, is nobody's business here.
-package struct ReportShelf {
+package struct ReportDirectory {
   package let directory: String
   package let logger: Logger
 

@@ -73,11 +73,11 @@ struct ConnectInterface: Sendable {
         return Answer.failure(410, "GONE", "The report you requested is no longer available.")
       }
     }
-    let rows = ConnectLedger(world: world, horizon: time.horizon).salesRows(from: days.first, to: days.last)
+    let rows = ConnectTransactions(world: world, horizon: time.horizon).salesRows(from: days.first, to: days.last)
     if rows.isEmpty { return Self.noSales }
     let letter = query.value("frequency").prefix(1)
     return ConnectReportText(
-      header: ConnectLedger.salesColumns, rows: rows,
+      header: ConnectTransactions.salesColumns, rows: rows,
       fileName: "S_\(letter)_\(world.connect.vendor)_\(name.replacing("-", with: ""))_V\(version).txt.gz",
       version: version
     ).answer
@@ -109,8 +109,8 @@ struct ConnectInterface: Sendable {
         return Self.noSales
       }
     }
-    let ledger = ConnectLedger(world: world, horizon: time.horizon)
-    let report = isDetail ? ledger.detail(period, name: name) : ledger.financial(period, name: name)
+    let counted = ConnectTransactions(world: world, horizon: time.horizon)
+    let report = isDetail ? counted.detail(period, name: name) : counted.financial(period, name: name)
     return report.rows.isEmpty ? Self.noSales : report.answer
   }
 }

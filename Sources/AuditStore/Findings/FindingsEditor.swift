@@ -5,7 +5,7 @@ import Reporting
 import Run
 
 /// Where people live with findings: reading them, and recording what people decide. What the facts say is never touched.
-package struct FindingsDesk: Sendable {
+package struct FindingsEditor: Sendable {
   private let settings: Settings
   /// The instant that ages are counted to and that changes are dated with.
   private let now: Instant
@@ -99,7 +99,7 @@ package struct FindingsDesk: Sendable {
     try await withDatabase(.snapshot) { connection in
       var (condition, parameters) = filter.condition(asOf: now)
       if let ids {
-        parameters.append(.textArray(try FindingsDesk.resolve(ids, connection)))
+        parameters.append(.textArray(try FindingsEditor.resolve(ids, connection)))
         condition += " AND f.finding_id = ANY ($\(parameters.count))"
       }
       let rows = try connection.execute(
@@ -136,7 +136,7 @@ package struct FindingsDesk: Sendable {
     try await withDatabase(.readWrite) { connection in
       let ids: [String]
       switch choice {
-      case .ids(let prefixes): ids = try FindingsDesk.resolve(prefixes, connection)
+      case .ids(let prefixes): ids = try FindingsEditor.resolve(prefixes, connection)
       case .all(let filter):
         let (condition, parameters) = filter.condition(asOf: now)
         ids = try connection.execute(
@@ -175,7 +175,7 @@ package struct FindingsDesk: Sendable {
   private static func resolve(_ prefixes: [String], _ connection: borrowing BlockingConnection) throws -> [String] {
     let wanted = prefixes.map { $0.lowercased() }
     // Nothing but hexadecimal digits is looked for, and at least four of them: one is no name.
-    let possible = wanted.filter { $0.utf8.count >= 4 && $0.utf8.allSatisfy { FindingsDesk.digits.contains($0) } }
+    let possible = wanted.filter { $0.utf8.count >= 4 && $0.utf8.allSatisfy { FindingsEditor.digits.contains($0) } }
     let rows = try connection.execute(
       """
       SELECT p.prefix, f.finding_id FROM unnest($1::text[]) p (prefix)

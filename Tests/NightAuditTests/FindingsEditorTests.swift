@@ -10,11 +10,11 @@ import Testing
 @testable import Run
 
 /// People and findings in a real database.
-@Suite struct FindingsDeskTests {
+@Suite struct FindingsEditorTests {
   private let now = Instant(seconds: 1_763_607_600)
 
   /// Ten findings: `a0…` to `a9…`, seen first that many days ago.
-  private func withFindings(_ body: (PostgresSession, FindingsDesk) async throws -> Void) async throws {
+  private func withFindings(_ body: (PostgresSession, FindingsEditor) async throws -> Void) async throws {
     var settings = Settings()
     settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
@@ -29,7 +29,7 @@ import Testing
         $1 - n * interval '1 day', $1, CASE WHEN n = 9 THEN $1 END
       FROM generate_series(0, 9) n
       """, [.timestamp(now.microseconds)])
-    try await body(session, FindingsDesk(settings: settings, now: now))
+    try await body(session, FindingsEditor(settings: settings, now: now))
     await session.close()
   }
 
@@ -71,7 +71,7 @@ import Testing
       }, expected: [4]),
   ])
   func filtersLetThroughWhatTheySay(_ filter: Filter) async throws {
-    try await withFindings { session, desk in
+    try await withFindings { session, editor in
       try await session.executeScript(
         """
         UPDATE night_audit.findings SET status = 'acknowledged' WHERE subject = 'o7';
@@ -79,21 +79,21 @@ import Testing
         """)
       var wanted = FindingsFilter()
       filter.change(&wanted)
-      #expect(numbers(try await desk.list(wanted)) == filter.expected)
+      #expect(numbers(try await editor.list(wanted)) == filter.expected)
     }
   }
 
   @Test func aDecisionIsRecordedOnceWithWhoAndWhen() async throws {
-    try await withFindings { session, desk in
-      let first = try await desk.change(.ids(["a2000", id(4)]), to: .status(.acknowledged), by: "anna")
+    try await withFindings { session, editor in
+      let first = try await editor.change(.ids(["a2000", id(4)]), to: .status(.acknowledged), by: "anna")
       #expect(first.changed == [id(2), id(4)])
-      let second = try await desk.change(.ids(["A2000", id(4), id(6)]), to: .status(.acknowledged), by: "bob")
+      let second = try await editor.change(.ids(["A2000", id(4), id(6)]), to: .status(.acknowledged), by: "bob")
       #expect(second.changed == [id(6)])
       #expect(second.unchanged == [id(2), id(4)])
-      _ = try await desk.change(.ids([id(2)]), to: .owner("carl"), by: "anna")
-      _ = try await desk.change(.ids([id(2)]), to: .owner(nil), by: "anna")
-      _ = try await desk.change(.ids([id(2)]), to: .remark("called"), by: "anna")
-      let found = try await desk.list(FindingsFilter(), ids: ["a2000"])
+      _ = try await editor.change(.ids([id(2)]), to: .owner("carl"), by: "anna")
+      _ = try await editor.change(.ids([id(2)]), to: .owner(nil), by: "anna")
+      _ = try await editor.change(.ids([id(2)]), to: .remark("called"), by: "anna")
+      let found = try await editor.list(FindingsFilter(), ids: ["a2000"])
       let history = try #require(found.first?.history)
       #expect(history.map(\.event) == ["status", "owner", "owner", "remark"])
       #expect(history.map(\.detail) == ["acknowledged", "carl", nil, "called"])
@@ -107,9 +107,9 @@ import Testing
   }
 
   @Test func oneUnknownIdChangesNothingAndAllOfThemAreNamed() async throws {
-    try await withFindings { session, desk in
+    try await withFindings { session, editor in
       let unknown = await #expect(throws: FindingsError.self) {
-        try await desk.change(.ids([id(1), "ffff", "a", "'; DROP"]), to: .status(.closed), by: "anna")
+        try await editor.change(.ids([id(1), "ffff", "a", "'; DROP"]), to: .status(.closed), by: "anna")
       }
       #expect(unknown == .unknown(["ffff", "a", "'; DROP"]))
       try await session.execute(
@@ -118,7 +118,7 @@ import Testing
         SELECT (jsonb_populate_record(f, '{"finding_id": "a100ff"}')).* FROM night_audit.findings f WHERE subject = 'o1'
         """)
       let ambiguous = await #expect(throws: FindingsError.self) {
-        try await desk.change(.ids(["a100"]), to: .status(.closed), by: "anna")
+        try await editor.change(.ids(["a100"]), to: .status(.closed), by: "anna")
       }
       #expect(ambiguous == .ambiguous(["a100"]))
       #expect(try await session.execute("SELECT count(*) FROM night_audit.finding_events").single().int64(0) == 0)
@@ -126,23 +126,23 @@ import Testing
   }
 
   @Test func allThatAFilterLetsThroughAreChanged() async throws {
-    try await withFindings { _, desk in
+    try await withFindings { _, editor in
       var filter = FindingsFilter()
       filter.kinds = [.statusMismatch]
-      let tried = try await desk.change(.all(filter), to: .status(.closed), by: "anna", isDryRun: true)
+      let tried = try await editor.change(.all(filter), to: .status(.closed), by: "anna", isDryRun: true)
       #expect(tried.changed == [id(1), id(3), id(5), id(7)])
-      #expect(try await desk.list(filter).allSatisfy { $0.reported.status == "open" && $0.history.isEmpty })
-      #expect(try await desk.change(.all(filter), to: .status(.closed), by: "anna").changed == tried.changed)
+      #expect(try await editor.list(filter).allSatisfy { $0.reported.status == "open" && $0.history.isEmpty })
+      #expect(try await editor.change(.all(filter), to: .status(.closed), by: "anna").changed == tried.changed)
       // What people have closed stands on: the facts have not changed.
-      #expect(numbers(try await desk.list(filter)) == [1, 3, 5, 7])
+      #expect(numbers(try await editor.list(filter)) == [1, 3, 5, 7])
     }
   }
 
   @Test func aListIsTheReportsFileAndRefusesToRunAsAFormula() async throws {
-    try await withFindings { _, desk in
+    try await withFindings { _, editor in
       var filter = FindingsFilter()
       filter.orderId = "o5"
-      let csv = FindingsText(try await desk.list(filter), asOf: now).csv
+      let csv = FindingsText(try await editor.list(filter), asOf: now).csv
       let lines = csv.components(separatedBy: "\r\n")
       #expect(lines.first?.hasPrefix("finding_id,kind,severity,order_id,") == true)
       #expect(

@@ -1,7 +1,7 @@
 import Foundation
 
 /// What Apple counted and settled of a world's transactions.
-struct ConnectLedger {
+struct ConnectTransactions {
   let world: World
   let horizon: Int64
 

@@ -9,7 +9,7 @@ import Subprocess
 import SystemPackage
 
 /// Takes one report to one place, once.
-package struct Courier: Sendable {
+package struct ReportSender: Sendable {
   /// Why the report did not arrive. The message is safe to log: curl's own words without its configuration, or the
   /// status of a command.
   package struct Failure: Error, CustomStringConvertible {
@@ -39,7 +39,7 @@ package struct Courier: Sendable {
         if path == target.account?.passwordFile { passwords[target.name] = secret }
       }
     }
-    if targets.contains(where: { $0.account != nil }), Courier.curl == nil {
+    if targets.contains(where: { $0.account != nil }), ReportSender.curl == nil {
       throw ConfigurationError(
         key: "report.deliver", problem: "needs the program curl; install it (Debian: apt-get install curl)")
     }
@@ -76,13 +76,13 @@ package struct Courier: Sendable {
       throw Failure(description: "\(report.directory)/summary.json cannot be read", isTransient: false)
     }
     let workbook = report.workbook.flatMap { name in
-      (report.size(of: name) ?? .max) <= Courier.largestAttachment ? name : nil
+      (report.size(of: name) ?? .max) <= ReportSender.largestAttachment ? name : nil
     }
     let place = "\(ProcessInfo.processInfo.hostName):\(report.directory)"
     let mail = SummaryMail(summary, folder: place, attachment: workbook)
     let domain = from.split(separator: "@").last ?? "localhost"
     return CurlConfiguration.Message(
-      subject: mail.subject, text: mail.text, html: mail.html, date: Courier.mailDate(now),
+      subject: mail.subject, text: mail.text, html: mail.html, date: ReportSender.mailDate(now),
       messageId: "<night-audit.\(report.digest.prefix(32)).\(target.name)@\(domain)>",
       attachments: workbook.map { ["\(report.directory)/\($0)"] } ?? [])
   }
@@ -104,15 +104,15 @@ package struct Courier: Sendable {
   // MARK: - Programs
 
   private func runCurl(_ configuration: String) async throws(Failure) {
-    guard let curl = Courier.curl else {
+    guard let curl = ReportSender.curl else {
       throw Failure(description: "curl is gone from the path; install it", isTransient: false)
     }
     // --disable comes first, or curl would read ~/.curlrc.
     let ended = try await run(
-      curl, ["--disable", "--config", "-"], input: configuration, within: Courier.transferLimit)
+      curl, ["--disable", "--config", "-"], input: configuration, within: ReportSender.transferLimit)
     if ended.status.isSuccess { return }
     guard case .exited(let code) = ended.status else {
-      throw Failure(description: "curl ended with \(Courier.words(ended.status))", isTransient: true)
+      throw Failure(description: "curl ended with \(ReportSender.words(ended.status))", isTransient: true)
     }
     throw Failure(
       description: ended.message.isEmpty ? "curl ended with status \(code)" : ended.message,
@@ -121,10 +121,10 @@ package struct Courier: Sendable {
 
   private func run(_ command: [String], _ report: ReportContents) async throws(Failure) {
     let ended = try await run(
-      command[0], Array(command.dropFirst()) + [report.directory], input: "", within: Courier.commandLimit)
+      command[0], Array(command.dropFirst()) + [report.directory], input: "", within: ReportSender.commandLimit)
     if ended.status.isSuccess { return }
     let said = ended.message.isEmpty ? "" : ": \(ended.message)"
-    throw Failure(description: "\(command[0]) ended with \(Courier.words(ended.status))\(said)", isTransient: true)
+    throw Failure(description: "\(command[0]) ended with \(ReportSender.words(ended.status))\(said)", isTransient: true)
   }
 
   private struct Ended: Sendable {
@@ -170,7 +170,7 @@ package struct Courier: Sendable {
             output: .discarded,
             error: .fileDescriptor(FileDescriptor(rawValue: stderr), closeAfterSpawningProcess: false))
           return .ended(
-            Ended(status: result.terminationStatus, message: Courier.lastLine(ProgramStreams.tail(of: stderr))))
+            Ended(status: result.terminationStatus, message: ReportSender.lastLine(ProgramStreams.tail(of: stderr))))
         }
         group.addTask {
           let deadline = ContinuousClock.now + limit

@@ -8,7 +8,7 @@ import Streams
 /// Tonight's findings against those that are known: what is new, what is still open, what has closed.
 ///
 /// Openness is a matter of audit instants, never of clocks: the same audit made twice counts the same.
-struct FindingsLedger {
+struct FindingsHistory {
   /// A finding as the nights before left it.
   private struct Known {
     var id: Identifier
@@ -74,7 +74,7 @@ struct FindingsLedger {
             AND b.as_of < \(asOf.sqlText) ORDER BY b.as_of DESC LIMIT 1) p ON true
         ORDER BY f.finding_id
         """)
-    ) { try FindingsLedger.known($0, asOf: asOf, base: base, selection: selection) }
+    ) { try FindingsHistory.known($0, asOf: asOf, base: base, selection: selection) }
     var last: [UInt8]?
     while let record = try sorter.next() {
       // Two rows that say the same about the same thing are one finding.
