@@ -75,6 +75,8 @@ import Testing
       let first = await (try beginning.start(passage.conninfo, reports)).finish()
       #expect(first.status == 128 + SIGKILL || first.status == 3, "instant \(instant): \(first.errors)")
       killed += first.status == 3 ? 0 : 1
+      // It may still hold the dead run's connections open.
+      passage.stop()
       let others = """
         SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
         """

@@ -32,7 +32,10 @@ final class Passage {
     }
   }
 
-  deinit { running.process.terminate() }
+  /// Ends at once, and with it every connection that leads through here.
+  func stop() { if running.process.isRunning { kill(running.process.processIdentifier, SIGKILL) } }
+
+  deinit { stop() }
 
   /// How much was sent so far.
   var count: Int {
