@@ -43,7 +43,7 @@ test: export SWIFT_BACKTRACE = enable=no
 test:
 	@Tests/Demo/requirements.sh test
 	$(SWIFT) build --build-tests
-	$(SWIFT) test --skip-build --no-parallel
+	@Tests/Demo/test.sh $(SWIFT) test --skip-build --no-parallel
 
 # Beside real programs: LibreOffice, another libxlsxwriter, a browser.
 test-real-parts: export SWIFT_BACKTRACE = enable=no
@@ -54,7 +54,7 @@ test-real-parts:
 	Tests/RealParts/host.sh "$$($(SWIFT) build --show-bin-path)/night-audit"
 	.build/test-tools/bin/hadolint cron/Dockerfile
 	promtool check rules cron/night-audit-alerts.yaml
-	$(SWIFT) test --skip-build --no-parallel --filter 'LibreOffice|Recalculation|RealParts'
+	@Tests/Demo/test.sh $(SWIFT) test --skip-build --no-parallel --filter 'LibreOffice|Recalculation|RealParts'
 
 # The Debian package on a bare Debian 12; makes a release build.
 test-package: deb
