@@ -105,23 +105,29 @@ import Testing
     #expect(killed > 0)
   }
 
-  /// Five seconds; what hangs would hang for minutes, so that a loaded machine gets some more.
+  /// Five seconds; what hangs would hang for minutes, so that a loaded machine gets a minute.
   @Test(arguments: [0.02, 0.3, 0.6, 0.97])
   func whateverARunWaitsForItEndsWhenItIsTold(_ share: Double) async throws {
     let beginning = Beginning(shop: try await Rehearsal.sampleShop())
     let reports = try TemporaryDirectory()
     let passage = try await Passage(to: try await beginning.copy())
     _ = await (try beginning.start(passage.conninfo, reports)).finish()
-    let instant = max(1, Int(Double(passage.count) * share))
-
-    let stalled = try await Passage(to: try await beginning.copy(), .stall, at: instant)
-    let running = try beginning.start(stalled.conninfo, reports)
-    while stalled.count < instant, running.process.isRunning { await Task.yield() }
-    let told = ContinuousClock.now
-    kill(running.process.processIdentifier, SIGTERM)
-    let result = await running.finish()
-    #expect(result.status == 143, "\(result)")
-    #expect(ContinuousClock.now - told < .seconds(15))
-    withExtendedLifetime((stalled, reports)) {}
+    var instant = max(1, Int(Double(passage.count) * share))
+    while true {
+      let stalled = try await Passage(to: try await beginning.copy(), .stall, at: instant)
+      let running = try beginning.start(stalled.conninfo, reports)
+      while stalled.count < instant, running.process.isRunning { await Task.yield() }
+      let told = ContinuousClock.now
+      if running.process.isRunning { kill(running.process.processIdentifier, SIGTERM) }
+      let result = await running.finish()
+      // How much a night sends depends on how its answers come together: this one was through before the instant.
+      if result.status == 3, instant > 1 {
+        instant = instant * 9 / 10
+        continue
+      }
+      #expect(result.status == 143, "\(result)")
+      #expect(ContinuousClock.now - told < .seconds(60))
+      return
+    }
   }
 }

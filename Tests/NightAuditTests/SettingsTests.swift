@@ -24,6 +24,15 @@ import Testing
     #expect(throws: ConfigurationError.self) { try load(app + "audit: {lookback: 30d}\naudit.lookback: 31d\n") }
   }
 
+  /// In YAML 1.1 an underscore in a number means nothing: 1_3 would be thirteen.
+  @Test func aReportVersionIsItsTextWithAndWithoutQuotes() throws {
+    for version in ["1_3", "'1_3'", "\"1_3\""] {
+      let settings = try load(app + "appStoreConnect: {salesVersion: \(version)}\n")
+      #expect(settings.appStoreConnect.salesVersion == "1_3")
+    }
+    #expect(throws: ConfigurationError.self) { try load(app + "appStoreConnect: {salesVersion: 13}\n") }
+  }
+
   @Test func theEnvironmentComesBeforeTheFile() throws {
     let settings = try load(
       app + "database: {salesSchema: shop}\nrecheck: {staleAfter: 2d}\n",

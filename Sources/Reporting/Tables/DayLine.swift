@@ -95,7 +95,7 @@ extension DayLine: TableRow {
       },
     ]
     + Disposition.inMoneyTotals.map { disposition in
-      Column("reported_\(disposition.rawValue)", .share, 14, "Amounts of orders \(disposition.clause), as reported.") {
+      Column("reported_\(disposition.rawValue)", .share, 18, "Amounts of orders \(disposition.clause), as reported.") {
         $0.reportedAmount(disposition)
       }
     }

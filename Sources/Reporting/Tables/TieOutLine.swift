@@ -69,7 +69,7 @@ extension TieOutLine: TableRow {
       {
         .text($0.level)
       },
-      Column("app", .text, 14, "The app's name in the configuration; of other apps the SKU that Apple names.") {
+      Column("app", .text, 20, "The app's name in the configuration; of other apps the SKU that Apple names.") {
         .text($0.app)
       },
       Column("product_id", .id, 24, "App Store product identifier.") { .id($0.productId) },

@@ -95,6 +95,10 @@ struct ReportFolderReader {
     }
     if SalesReport.isHeader(firstLine) {
       result.problems.append("\(name): is a sales report without Apple's name, such as S_D_80012345_20261119.txt.gz")
+    } else {
+      // A subscription report's prices are no sums, and other files are none of ours.
+      logger.notice(
+        "neither a sales nor a finance report, nor payments: left alone", metadata: ["file": "\(name)"])
     }
     return nil
   }

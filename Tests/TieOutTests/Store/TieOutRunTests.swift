@@ -205,6 +205,24 @@ struct TieOutRunTests {
     #expect(try await shop.value(state + "'2026-11-11'") == "reported")
   }
 
+  /// A price in a subscription report is the price of a subscription and not a sum: nothing of it may be added up.
+  @Test func reportsOfAnotherKindAreLeftAlone() async throws {
+    let shop = try await Shop()
+    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
+    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    let without = try await shop.run()
+    let subscriptions = """
+      App Name\tSubscription Name\tCustomer Price\tCustomer Currency\tDeveloper Proceeds\tActive Standard Price Subscriptions
+      Game\tgems60\t0.99\tUSD\t0.70\t4000
+      """
+    for name in ["Subscription_80012345_20261118.txt", "read me.txt"] {
+      try Data(subscriptions.utf8).write(to: URL(fileURLWithPath: shop.folder + "/" + name))
+    }
+    let with = try await shop.run()
+    #expect(with.totals.apple == without.totals.apple && with.totals.unexplained == without.totals.unexplained)
+    #expect(with.isComplete, "\(with.record.incompleteReasons)")
+  }
+
   @Test func financeFilesAreTiedToTheSalesOfTheirPeriod() async throws {
     let shop = try await Shop()
     let second = try #require(FiscalCalendar.period(named: "2026-12"))
@@ -225,5 +243,10 @@ struct TieOutRunTests {
     #expect(period.hasSales && period.currency == "USD")
     #expect(period.line.salesProceeds == number("19.60") && period.line.settled == number("18.90"))
     #expect(period.line.openAtEnd == number("0.70") && period.line.difference == .zero)
+    let view = """
+      SELECT count(*) FROM night_audit.bi_tie_out_periods
+      WHERE fiscal_period = '2026-12' AND currency = 'USD' AND settled = 18.9 AND open_at_end = 0.7 AND difference = 0
+      """
+    #expect(try await shop.value(view) == "1")
   }
 }
