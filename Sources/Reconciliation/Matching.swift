@@ -21,6 +21,8 @@ package struct Matching {
   private var provisional: Set<TransactionKey> = []
   /// Sales whose owner may turn out to be beaten by a better claim, which helps none of those that lost.
   private var beatable: Set<TransactionKey> = []
+  /// Claimants who would have a further live payment, had an order not taken it that may yet have another.
+  private var waiting: Set<Int> = []
   /// Those who name a sale and could be paid by it, the best first.
   private var contenders: [TransactionKey: [Contender]] = [:]
   /// Everything that some order names, whether or not it could be paid by it.
@@ -351,10 +353,20 @@ package struct Matching {
         wanted[sale] = (index, token, distance, transaction)
       }
     }
+    var shaky: Set<TransactionKey> = []
     for (sale, claim) in wanted.sorted(by: { $0.value.transaction.key < $1.value.transaction.key }) {
       claimed.insert(claim.transaction.key)
       own(claim.transaction, by: claim.index)
       if claimants[claim.index].isOpen { provisional.insert(sale) }
+      if claimants[claim.index].isUnsettled(rules: rules) { shaky.insert(sale) }
+    }
+    if shaky.isEmpty { return }
+    // Who would have had it instead may yet have it, and it would come before what they own and Apple took back.
+    for (index, claimant) in claimants.enumerated() {
+      let isWaiting = (free[ObjectIdentifier(claimant.list)] ?? []).contains {
+        shaky.contains($0.saleKey) && owners[$0.saleKey] != index && claimant.claimsUnnamed($0, rules: rules)
+      }
+      if isWaiting { waiting.insert(index) }
     }
   }
 
@@ -430,7 +442,8 @@ package struct Matching {
     own.lost.sort { $0.transaction.key < $1.transaction.key }
     // What it owns besides is compared with nothing.
     let mayChange = own.owned.first.map { provisional.contains($0.saleKey) || beatable.contains($0.saleKey) } ?? false
-    own.isFinal = !claimant.isOpen && !mayChange
+    let mayGain = waiting.contains(index) && !(own.owned.first?.isLive ?? false)
+    own.isFinal = !claimant.isOpen && !mayChange && !mayGain
     claims[claimant.order.orderId] = own
   }
 

@@ -36,7 +36,7 @@ package enum VerdictRule: String, CaseIterable, Sendable {
   /// The verdict, if this rule holds, and why it holds or does not.
   func verdict(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     switch self {
-    case .ownsTransaction: ownsTransaction(facts, &because)
+    case .ownsTransaction: ownsTransaction(facts, rules, &because)
     case .claimRefuted: claimRefuted(facts, &because)
     case .recordsContradict: recordsContradict(facts, &because)
     case .claimsOwnedByOthers: claimsOwnedByOthers(facts, rules, &because)
@@ -49,7 +49,7 @@ package enum VerdictRule: String, CaseIterable, Sendable {
     }
   }
 
-  private func ownsTransaction(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
+  private func ownsTransaction(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     guard let transaction = facts.claims.owned.first else {
       let count = facts.proven.count + facts.known.count
       return because.noting(nil, "It owns none of the \(count) transactions that are known for it.")
@@ -68,9 +68,16 @@ package enum VerdictRule: String, CaseIterable, Sendable {
     case .sandbox:
       // A production payment may still come to light; until then the sandbox proves nothing.
       let mayBePaid = facts.hasOpenProofs || facts.isNameOpen || facts.claims.lost.contains { !$0.isFinal }
-      return mayBePaid
-        ? because.noting(nil, "It owns \(id) from the sandbox; an answer that is missing could still bring a payment.")
-        : because.noting(.unpaid(.sandbox, transaction), "It owns \(id), a test purchase in the sandbox.")
+      if mayBePaid {
+        return because.noting(
+          nil, "It owns \(id) from the sandbox; an answer that is missing could still bring a payment.")
+      }
+      // A test purchase pays nobody, whoever gets it; of whom nothing else is said when another gets it, nothing is said yet.
+      let isSaidAnyway = facts.worth == .notFalse && !rules.testUsers.contains(facts.order.userId)
+      return isSaidAnyway || facts.isOwnershipFinal
+        ? because.noting(.unpaid(.sandbox, transaction), "It owns \(id), a test purchase in the sandbox.")
+        : because.noting(
+          .unconfirmed(.awaitingEvidence), "It owns \(id) from the sandbox for now; a missing answer could change that.")
     case .xcode, .localTesting:
       return because.noting(.unpaid(.xcode, transaction), "It owns \(id), which was made in Xcode and not by Apple.")
     }

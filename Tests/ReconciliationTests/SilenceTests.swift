@@ -42,6 +42,21 @@ import Testing
     }
   }
 
+  @Test("What nobody can read accuses no order that names what Apple can be asked about", arguments: Effort.blocks)
+  func damaged(block: UInt64) {
+    var generator = SeededGenerator(seed: block)
+    for number in 0..<250 {
+      let random = RandomWorld.make(using: &generator)
+      let before = random.world.audited()
+      for (orderId, world) in random.damagingOne() {
+        let said = Set(before.judgements[orderId]?.findings.map(\.kind) ?? [])
+        for finding in world.audited().judgements[orderId]?.findings ?? [] where finding.kind.accuses {
+          #expect(said.contains(finding.kind), "\(finding.kind) on \(orderId), world \(number): \(finding.reason)")
+        }
+      }
+    }
+  }
+
   @Test("With every answer withheld only what needs no Apple is unpaid", arguments: Effort.blocks)
   func allWithheld(block: UInt64) {
     var generator = SeededGenerator(seed: block)

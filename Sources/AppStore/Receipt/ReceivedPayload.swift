@@ -80,7 +80,8 @@ extension ReceiptKind {
 private enum PayloadReader {
   /// - Parameter layers: how many wrappings may still be taken off.
   static func content(_ text: ArraySlice<UInt8>, layers: Int) -> ReceivedPayload.Content {
-    let text = bare(text)
+    let stored = text
+    let text = bare(stored)
     guard let first = text.first else { return .unreadable(.empty) }
     if isSignedData(text) { return .app(Array(text)) }
     if isPropertyList(text) { return .transaction(Array(text)) }
@@ -98,7 +99,7 @@ private enum PayloadReader {
         return content(bytes[...], layers: layers - 1)
       }
     }
-    return signed(text) ?? receipt(text)
+    return signed(text) ?? receipt(text, spacesAfter: stored[text.endIndex...].prefix { $0 == 0x20 }.count)
   }
 
   // MARK: Wrappings
@@ -242,13 +243,12 @@ private enum PayloadReader {
 
   // MARK: Base64
 
-  private static func receipt(_ text: ArraySlice<UInt8>) -> ReceivedPayload.Content {
+  /// - Parameter spacesAfter: how many spaces were taken off its end: a receipt may end with a plus sign, too.
+  private static func receipt(_ text: ArraySlice<UInt8>, spacesAfter: Int) -> ReceivedPayload.Content {
     var isCutOff = false
     var kept: [UInt8]?
-    for isSpaceAPlus in [false, true] {
-      guard !isSpaceAPlus || text.contains(0x20), let bytes = decoded(text, isSpaceAPlus: isSpaceAPlus) else {
-        continue
-      }
+    for characters in receiptTexts(text, spacesAfter) {
+      guard let bytes = decoded(characters) else { continue }
       if isPropertyList(bytes[...]) { return .transaction(bytes) }
       guard isSignedData(bytes[...]) else {
         isCutOff = isCutOff || startsLikeReceipt(bytes)
@@ -261,16 +261,29 @@ private enum PayloadReader {
     return kept.map(ReceivedPayload.Content.app) ?? .unreadable(isCutOff ? .truncated : .unknown)
   }
 
-  private static func decoded(_ text: ArraySlice<UInt8>, isSpaceAPlus: Bool) -> [UInt8]? {
-    let characters = text.compactMap { character -> UInt8? in
-      switch character {
-      case 0x20: isSpaceAPlus ? UInt8(ascii: "+") : nil
-      case 0x09...0x0D: nil
-      case UInt8(ascii: "-"): UInt8(ascii: "+")
-      case UInt8(ascii: "_"): UInt8(ascii: "/")
-      default: character
+  /// What the text may have been: white space put in, or spaces where plus signs were, of which those at its end belong to
+  /// it where a group of four lacks them.
+  private static func receiptTexts(_ text: ArraySlice<UInt8>, _ spacesAfter: Int) -> [[UInt8]] {
+    func replacing(_ space: UInt8?) -> [UInt8] {
+      text.compactMap { character in
+        switch character {
+        case 0x20: space
+        case 0x09...0x0D: nil
+        case UInt8(ascii: "-"): UInt8(ascii: "+")
+        case UInt8(ascii: "_"): UInt8(ascii: "/")
+        default: character
+        }
       }
     }
+    let plus = UInt8(ascii: "+")
+    let texts = text.contains(0x20) ? [replacing(nil), replacing(plus)] : [replacing(nil)]
+    let whole = texts[texts.count - 1]
+    let missing = (4 - whole.count % 4) % 4
+    guard missing > 0, missing <= spacesAfter, whole.last != UInt8(ascii: "=") else { return texts }
+    return [whole + Array(repeating: plus, count: missing)] + texts
+  }
+
+  private static func decoded(_ characters: [UInt8]) -> [UInt8]? {
     // A text that was cut off may end in the middle of a group of four; what is left of it says what it was.
     return Base64Text.decodeReceipt(characters)
       ?? Base64Text.decodeReceipt(Array(characters.prefix(characters.count / 4 * 4)))

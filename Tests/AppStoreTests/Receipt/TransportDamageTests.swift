@@ -88,6 +88,26 @@ struct TransportDamageTests {
     }
   }
 
+  @Test("also where a plus sign was the last character", arguments: ["", " ", "\n", "\"", " \r\n"])
+  func lastPlus(after: String) throws {
+    var receipt = try TestAppReceipt()
+    let attributes = receipt.attributes
+    var payload = ""
+    // One in 192 signatures ends so.
+    for salt in 0..<4_000 where !payload.hasSuffix("+") {
+      receipt.attributes = attributes + [TestASN1.attribute(77, Array("\(salt)".utf8))]
+      payload = try receipt.base64
+    }
+    try #require(payload.hasSuffix("+"))
+    let damaged = (after == "\"" ? after : "") + payload.replacing("+", with: " ") + after
+    let (kind, judgement) = try Self.judge().judge(damaged)
+    guard kind == .app, case .genuine = judgement else {
+      Issue.record("\(kind): \(judgement)")
+      return
+    }
+    #expect(ReceivedPayload(String(payload.dropLast())).unreadable == .truncated)
+  }
+
   @Test("and two of them at once", arguments: TransportDamage.allCases)
   func twice(damage: TransportDamage) throws {
     for payload in Self.payloads {

@@ -121,6 +121,28 @@ struct RandomWorld: Sendable {
     world.transactions.removeAll { !known.contains($0.key) }
   }
 
+  /// The same world with every receipt of one order made unreadable, for each order that names a transaction of which
+  /// nothing is known without them, and whose receipts nobody has proven false.
+  func damagingOne() -> [(orderId: Identifier, world: World)] {
+    world.orders.compactMap { row in
+      guard case .valid(let order) = row, order.transactionId != nil else { return nil }
+      var copy = self
+      for (index, receipt) in world.receipts.enumerated() where receipt.orderId == order.orderId {
+        if receipt.defect != nil { continue }
+        if receipt.state.outcome == .rejected, receipt.state.reason != .malformed { return nil }
+        copy.world.receipts[index].state = .rejected(.malformed)
+        copy.world.brings[receipt.receiptId] = nil
+      }
+      copy.forgetUnknown()
+      switch world.lookups[order.orderId]?.outcome {
+      case .verified, .notFound: return nil
+      case .pending, .rejected, .unanswered, .review, nil: break
+      }
+      let isKnown = copy.world.transactions.contains { $0.transactionId == order.transactionId }
+      return isKnown ? nil : (order.orderId, copy.world)
+    }
+  }
+
   private func someOrderId(using random: inout SeededGenerator) -> Identifier? {
     random.oneIn(10) ? random.pick(nil, "missing") : world.orders.randomElement(using: &random)?.orderId
   }
