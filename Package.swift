@@ -254,7 +254,7 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
-      ], swiftSettings: strict),
+      ], exclude: ["Expected"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )
