@@ -235,9 +235,8 @@ let package = Package(
     .testTarget(
       name: "AuditingTests",
       dependencies: [
-        "AuditStore", "Auditing", "NightAudit", "Postgres", "Reconciliation", "Reporting", "Run", "SalesStore",
-        "Streams",
-        "TestSupport", .product(name: "Logging", package: "swift-log"),
+        "AuditStore", "Auditing", "NightAudit", "Postgres", "Publishing", "Reconciliation", "Reporting", "Run",
+        "SalesStore", "Streams", "TestSupport", .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .testTarget(
       name: "NightAuditTests",

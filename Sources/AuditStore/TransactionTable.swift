@@ -15,10 +15,14 @@ package enum TransactionTable {
     t.consumption_request_reason, t.revocation_of_some_items, t.is_upgraded, t.signed_at, t.first_signed_at
     """
 
-  /// All transactions in the byte order of their ids.
-  package static let byId = """
-    SELECT \(columns) FROM night_audit.transactions t ORDER BY t.transaction_id, t.environment
+  /// Transactions in the byte order of their ids.
+  ///
+  /// - Parameter restriction: which of them are read, aliased `t`.
+  package static func byId(where restriction: String = "TRUE") -> String {
     """
+    SELECT \(columns) FROM night_audit.transactions t WHERE \(restriction) ORDER BY t.transaction_id, t.environment
+    """
+  }
 
   /// The transaction in the reader's current row.
   package static func record(_ row: borrowing CopyReader) throws(PostgresError) -> TransactionRecord {

@@ -43,6 +43,8 @@ package struct Audit {
   package let progress: WorkProgress
   /// What else the report tells.
   package var supplement: ReportSupplement?
+  /// Where ids are cut; nil: as the planner's statistics say.
+  var partition: AuditPartition?
 
   /// - Parameter faults: apps whose re-check our own configuration ended, with the remedy.
   package init(
@@ -66,9 +68,10 @@ package struct Audit {
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditOutcome {
     try SalesStore.startingOverOnce {
-      try read(scope, destination, saving: record) { connections, reading in
-        try write(reading, connections, scope, saving: record, finishing: finishing)
-      }
+      let reading = try read(scope, destination, saving: record)
+      // Nothing is left of it once it is published.
+      defer { reading.folder?.discard() }
+      return try write(reading, scope, saving: record, finishing: finishing)
     }
   }
 
@@ -78,11 +81,11 @@ package struct Audit {
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditResult {
     try SalesStore.startingOverOnce {
-      try read(scope, destination, saving: record) { connections, reading in
-        let askable = Set(reading.aged.filter(\.isAskable).map(\.subject))
-        if !askable.isEmpty { return .needsAnswers(askable) }
-        return .report(try write(reading, connections, scope, saving: record, finishing: finishing))
-      }
+      let reading = try read(scope, destination, saving: record)
+      defer { reading.folder?.discard() }
+      let askable = Set(reading.aged.filter(\.isAskable).map(\.subject))
+      if !askable.isEmpty { return .needsAnswers(askable) }
+      return .report(try write(reading, scope, saving: record, finishing: finishing))
     }
   }
 
@@ -94,69 +97,89 @@ package struct Audit {
     var aged: [CriticalEvidence.Proof]
     /// How the shop's rows were read.
     var sales: SalesRows
+    /// The first reader's rows, whose snapshots are open.
+    var rows: StoreRows
   }
 
-  private func read<Result>(
-    _ scope: BlockingScope, _ destination: ReportFolder.Destination?, saving record: RunRecord?,
-    _ body: (borrowing AuditConnections, Reading) throws -> Result
-  ) throws -> Result {
+  private func read(
+    _ scope: BlockingScope, _ destination: ReportFolder.Destination?, saving record: RunRecord?
+  ) throws -> Reading {
     let token = record?.runId ?? UUID().uuidString.lowercased()
     let folder = try destination.map { try ReportFolder($0, token: token, asOf: plan.asOf) }
-    // Nothing is left of it once it is published.
-    defer { folder?.discard() }
-    let connections = try openConnections(scope)
-    let sales = try SalesRows(settings, horizon: Horizon(of: plan, on: connections.sales))
+    do { return try read(scope, into: folder, keepsClaims: record != nil) } catch {
+      folder?.discard()
+      throw error
+    }
+  }
+
+  private func read(_ scope: BlockingScope, into folder: ReportFolder?, keepsClaims: Bool) throws -> Reading {
+    let stores = try AuditStores(settings, scope)
+    let sales = try SalesRows(settings, horizon: Horizon(of: plan, on: stores.rows.sales))
     let temporary = folder?.staging ?? NSTemporaryDirectory()
     let collector = AuditCollector(
-      report: try folder.map { try ReportWriter(options($0, connections.sales, sales)) },
+      report: try folder.map { try ReportWriter(options($0, stores.rows.sales, sales)) },
       temporaryDirectory: temporary, testUsers: plan.rules.testUsers,
-      days: ReportedDays.days(plan, in: settings.timeZone), keepsClaims: record != nil)
-    collector.openCriticals = try CriticalEvidence.open(before: plan.asOf, on: connections.own)
+      days: ReportedDays.days(plan, in: settings.timeZone), keepsClaims: keepsClaims)
+    collector.openCriticals = try CriticalEvidence.open(before: plan.asOf, on: stores.rows.own)
     var completed = plan
-    completed.rules = try plan.rules.completed(sales, shop: connections.sales)
+    completed.rules = try plan.rules.completed(sales, shop: stores.rows.sales)
     progress.begin("auditing orders", total: 0)
-    try AuditPass(
-      plan: completed, sales: sales, collector: collector, temporaryDirectory: temporary,
-      contestBatchSize: settings.contestBatchSize, stop: stop, progress: progress
-    )
-    .run(connections)
+    var partition =
+      try partition
+      ?? AuditPartition(sales, readers: plan.readers, shop: stores.rows.sales, own: stores.rows.own)
+    let further = try stores.further(partition.readers - 1)
+    // As many as the servers take.
+    if further.count < partition.readers - 1 { partition = AuditPartition() }
+    let readers = try ([stores.rows] + further).enumerated().map { part, rows in
+      rows.query = { [completed, partition] in try $0.query(completed, sales, partition, part: part) }
+      return AuditPass(
+        plan: completed, sales: sales, rows: rows,
+        collector: part == 0 ? collector : try AuditCollector(behind: collector), temporaryDirectory: temporary,
+        stop: stop, progress: progress)
+    }
+    try AuditStages(
+      readers: readers, partition: partition, contestBatchSize: settings.contestBatchSize,
+      temporaryDirectory: temporary
+    ).run(
+      counted: { try SalesTotals(sales, on: stores.rows.sales) },
+      repeated: { try RepeatedDeliveries(sales, shop: stores.rows.sales, directory: temporary) })
     progress.end()
     for finding in supplement?.findings ?? [] { try collector.add(finding, subjects: [], plan: plan) }
-    let aged = try CriticalEvidence.aged(among: collector.agedCriticals, asOf: plan.asOf, on: connections.own)
-    return try body(connections, Reading(collector: collector, folder: folder, aged: aged, sales: sales))
+    let aged = try CriticalEvidence.aged(among: collector.agedCriticals, asOf: plan.asOf, on: stores.rows.own)
+    return Reading(collector: collector, folder: folder, aged: aged, sales: sales, rows: stores.rows)
   }
 
   private func write(
-    _ reading: Reading, _ connections: borrowing AuditConnections, _ scope: BlockingScope, saving record: RunRecord?,
+    _ reading: Reading, _ scope: BlockingScope, saving record: RunRecord?,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditOutcome {
-    let collector = reading.collector
+    let (collector, rows) = (reading.collector, reading.rows)
     // Reconciling by day, at a later as-of, owes nobody a question that only a run puts.
-    let isOfRun = try RunRecord.isThere(asOf: plan.asOf, on: connections.own)
+    let isOfRun = try RunRecord.isThere(asOf: plan.asOf, on: rows.own)
     collector.countOutstanding(
       behindCriticals: reading.aged.count { (isOfRun || !$0.isAskable) && $0.isOwed(beside: plan) })
     try collector.writeRemainder()
 
     // What is kept of a run is written on a connection of its own and committed just before the report appears.
-    let recording = try record.map { _ in try connect(scope, settings.databaseURL) }
+    let recording = try record.map { _ in try AuditStores.connect(settings, scope) }
     try beginSaving(recording)
-    let base = try BaseNight.before(plan.asOf, day: plan.period.since, on: connections.own)
+    let base = try BaseNight.before(plan.asOf, day: plan.period.since, on: rows.own)
     let changes = NightChanges(base: base, plan: plan, temporaryDirectory: collector.temporaryDirectory)
-    let findings = try reportFindings(collector, changes, connections.own, recording)
+    let findings = try reportFindings(collector, changes, rows.own, recording)
     try collector.nights.compare(
       with: base, asOf: plan.asOf, createdBefore: plan.period.start, zone: settings.timeZone,
-      on: connections.own, each: changes.meet
+      on: rows.own, each: changes.meet
     ) { try changes.add($0) }
-    try changes.explainClosed(on: connections.own)
-    let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: connections.own)
-    let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(connections.own)
-    let (adjustments, days) = try adjustments(collector, connections.own)
+    try changes.explainClosed(on: rows.own)
+    let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: rows.own)
+    let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(rows.own)
+    let (adjustments, days) = try adjustments(collector, rows.own)
     let claims = try collector.claims.map {
-      try ClaimsTable.differences($0, directory: collector.temporaryDirectory, on: connections.own)
+      try ClaimsTable.differences($0, directory: collector.temporaryDirectory, on: rows.own)
     }
-    let figures = try figures(record, reading.sales, shop: connections.sales, recording: recording)
-    let causes = try holdCauses(figures, record, on: connections.own)
-    connections.own.rollback()
+    let figures = try figures(record, reading.sales, shop: rows.sales, recording: recording)
+    let causes = try holdCauses(figures, record, on: rows.own)
+    rows.own.rollback()
 
     let unread = collector.control.filter { !$0.isBalanced }
     if !unread.isEmpty { throw ReportError.unbalanced(unread) }
@@ -191,33 +214,6 @@ package struct Audit {
     outcome.directory = published.path
     outcome.kept = published.kept
     return outcome
-  }
-
-  // MARK: - Connections
-
-  /// Each store in a snapshot of its own: they may be two servers, and one of them a standby.
-  private func openConnections(_ scope: BlockingScope) throws -> AuditConnections {
-    let own = try connect(scope, settings.databaseURL)
-    try Migrator.requireCurrent(own)
-    try own.begin(.snapshot)
-    let snapshot = try own.execute("SELECT pg_export_snapshot()").single().text(0)
-    let beside = try connect(scope, settings.databaseURL)
-    try beside.begin(.importedSnapshot(snapshot))
-    let sales = try SalesStore.connect(settings, scope, applicationName: "night-audit")
-    try tune(sales)
-    try sales.begin(.snapshot)
-    return AuditConnections(sales: sales, own: own, ownBeside: beside)
-  }
-
-  private func connect(_ scope: BlockingScope, _ url: String) throws -> BlockingConnection {
-    let connection = try scope.connect(url, applicationName: "night-audit")
-    try tune(connection)
-    return connection
-  }
-
-  /// No expression is worth compiling, and other processors are the shop's.
-  private func tune(_ connection: borrowing BlockingConnection) throws {
-    try connection.executeScript("SET jit = off; SET max_parallel_workers_per_gather = 0")
   }
 
   // MARK: - The report

@@ -5,12 +5,20 @@ import Reporting
 import Run
 import Streams
 
-/// Gathers what an audit says: totals, findings, refunds and the rows of the report's files as they come.
+/// Gathers what an audit says, or a part of it: totals, findings, refunds and the rows of the report's files as they come.
+/// What parts have gathered is joined in their order, and is then as if one had gathered all of it.
 ///
 /// Used by one thread at a time; not `Sendable`.
 final class AuditCollector {
-  /// The report that is being written; nil when only the table is wanted.
+  /// Rows of a part that wait until the parts before it have theirs in the report.
+  private struct WaitingRows {
+    let orders: SpillFile
+    let receipts: SpillFile
+  }
+
+  /// The report that is being written; nil when only the table is wanted, and in the parts behind the first.
   private var report: ReportWriter?
+  private let waiting: WaitingRows?
   private(set) var totals = Totals()
   /// By the day of the orders, for comparing with what earlier nights reported.
   private(set) var days: DayTotals
@@ -43,11 +51,13 @@ final class AuditCollector {
     }
   }
 
+  /// - Parameter report: where the rows of all parts go in the end; nil when only the table is wanted.
   init(
     report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>, days: [DayTotals.Day],
     keepsClaims: Bool
   ) {
     self.report = report
+    waiting = nil
     self.days = DayTotals(days: days)
     self.temporaryDirectory = temporaryDirectory
     findings = SpillSorter(directory: temporaryDirectory)
@@ -57,12 +67,69 @@ final class AuditCollector {
     self.testUsers = testUsers
   }
 
+  /// For a part behind the first one, which `first` gathers.
+  init(behind first: AuditCollector) throws {
+    report = nil
+    waiting =
+      first.isReporting
+      ? WaitingRows(
+        orders: try SpillFile(directory: first.temporaryDirectory),
+        receipts: try SpillFile(directory: first.temporaryDirectory))
+      : nil
+    days = DayTotals(days: first.days.days)
+    temporaryDirectory = first.temporaryDirectory
+    findings = SpillSorter(directory: temporaryDirectory)
+    refunds = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
+    nights = OrderNights(temporaryDirectory: temporaryDirectory)
+    claims = first.claims == nil ? nil : SpillSorter(directory: temporaryDirectory)
+    testUsers = first.testUsers
+    openCriticals = first.openCriticals
+  }
+
+  /// Takes over what the part behind has gathered.
+  func join(_ next: AuditCollector) throws {
+    totals.join(next.totals)
+    days.join(next.days)
+    try findings.absorb(next.findings)
+    try refunds.absorb(next.refunds)
+    try nights.join(next.nights)
+    if let theirs = next.claims { try claims?.absorb(theirs) }
+    for (key, sum) in next.sandbox { add(sum, to: key) }
+    for (reason, count) in next.outstanding { outstanding[reason, default: 0] += count }
+    agedCriticals.formUnion(next.agedCriticals)
+    guard let orders = next.waiting?.orders else { return }
+    try orders.restart()
+    while let content = try orders.next() {
+      var reader = RecordReader(content)
+      try list(try OrderLine(from: &reader))
+    }
+  }
+
+  /// Takes over the listed receipts of the part behind: those of all parts come before the first order.
+  func joinReceipts(_ next: AuditCollector) throws {
+    guard let receipts = next.waiting?.receipts else { return }
+    try receipts.restart()
+    while let content = try receipts.next() {
+      var reader = RecordReader(content)
+      try list(try Receipt(from: &reader))
+    }
+  }
+
   /// Takes the report out to finish it.
   func takeReport() -> ReportWriter? { report.take() }
 
+  /// Whether rows are wanted at all.
+  private var isReporting: Bool { report != nil || waiting != nil }
+
   // MARK: - Receipts
 
-  func list(_ receipt: Receipt) throws { try report?.write(receipt: receipt) }
+  func list(_ receipt: Receipt) throws {
+    try report?.write(receipt: receipt)
+    guard let waiting else { return }
+    record.clear()
+    receipt.write(to: &record)
+    try waiting.receipts.add(record.bytes)
+  }
 
   /// An answer that Apple still owes.
   func countOutstanding(_ state: ProofState) {
@@ -93,12 +160,24 @@ final class AuditCollector {
     guard plan.period.contains(judgement.row.createdAt) else { return }
     totals.read(judgement.row)
     totals.add(judgement)
-    try report?.write(order: judgement)
+    if isReporting { try list(OrderLine(judgement)) }
     if judgement.environment == .sandbox, case .valid(let order) = judgement.row {
       let key = SandboxKey(userId: order.userId, productId: order.productId, currency: order.amount.currency)
-      let known = sandbox[key] ?? (orders: 0, minorUnits: 0)
-      sandbox[key] = (known.orders + 1, known.minorUnits + Int128(order.amount.minorUnits))
+      add((1, Int128(order.amount.minorUnits)), to: key)
     }
+  }
+
+  private func add(_ sum: (orders: Int, minorUnits: Int128), to key: SandboxKey) {
+    let known = sandbox[key] ?? (orders: 0, minorUnits: 0)
+    sandbox[key] = (known.orders + sum.orders, known.minorUnits + sum.minorUnits)
+  }
+
+  private func list(_ line: OrderLine) throws {
+    try report?.write(order: line)
+    guard let waiting else { return }
+    record.clear()
+    line.write(to: &record)
+    try waiting.orders.add(record.bytes)
   }
 
   /// Adds a finding that stands on no order, if the filters list it.
@@ -141,7 +220,7 @@ final class AuditCollector {
 
   /// Adds a reversal that is dated in the period, whenever its order was. Sandbox money is no money.
   func addRefund(of transaction: TransactionRecord, order: Order?, judgement: Judgement?, plan: AuditPlan) throws {
-    guard report != nil, transaction.environment == .production, let revocation = transaction.revocation,
+    guard isReporting, transaction.environment == .production, let revocation = transaction.revocation,
       plan.period.contains(revocation.date), !transaction.isFamilyShared
     else { return }
     if order == nil {

@@ -13,19 +13,39 @@ struct Matched {
 }
 
 extension AuditPass {
+  /// The orders that contest anything, by the batch that each is matched in.
+  func contestants(of batches: Contests.Batches, among orders: consuming GroupReading) throws -> SpillSorter {
+    let material = SpillSorter(directory: temporaryDirectory, budget: 8 << 20)
+    var record = RecordBytes()
+    var orders = orders
+    while let group = try orders.next() {
+      guard !group.isRepeated, let batch = batches.batch(of: group.row.orderId) else { continue }
+      record.clear()
+      record.put(true)
+      Contestant(group: group, claimable: orders.transactions.claimable).write(to: &record)
+      try material.add(key: AuditPass.key(ofBatch: batch), content: record.bytes)
+    }
+    return material
+  }
+
   /// Matches what is contested, batch by batch.
   ///
-  /// - Returns: what that has come to, by order.
+  /// - Parameters:
+  ///   - contestants: of all parts, by batch.
+  ///   - matched: gets what that has come to, by order.
   func match(
-    _ contests: Contests, _ groups: SpillFile, _ byOrder: SpillSorter, open: OpenPeople
-  ) throws -> SpillSorter {
-    let matched = SpillSorter(directory: temporaryDirectory, budget: 4 << 20)
-    if contests.isEmpty { return matched }
-    let batches = contests.batches(ofAtLeast: contestBatchSize)
-    var material = try SpillCursor(try gather(contests, batches, groups, byOrder)) { record in
-      (batch: record.key, content: record.content)
-    }
+    _ contests: Contests, _ batches: Contests.Batches, _ contestants: SpillSorter, open: OpenPeople,
+    into matched: Exchange.Outlet
+  ) throws {
     var record = RecordBytes()
+    try contests.forEach { contested in
+      guard let first = contested.claimants.first, let batch = batches.batch(of: first) else { return }
+      record.clear()
+      record.put(false)
+      contested.write(to: &record)
+      try contestants.add(key: AuditPass.key(ofBatch: batch), content: record.bytes)
+    }
+    var material = try SpillCursor(contestants) { record in (batch: record.key, content: record.content) }
     for batch in 0..<batches.count {
       try endIfStopped()
       let key = AuditPass.key(ofBatch: UInt32(batch))
@@ -49,40 +69,9 @@ extension AuditPass {
       for (orderId, claims) in outcome.claims {
         record.clear()
         outcome.matched(orderId, claims).write(to: &record)
-        try matched.add(key: orderId.bytes, content: record.bytes)
+        try matched.add(orderId, key: orderId.bytes, content: record.bytes)
       }
     }
-    return matched
-  }
-
-  /// Brings together what each batch needs.
-  private func gather(
-    _ contests: Contests, _ batches: Contests.Batches, _ groups: SpillFile, _ byOrder: SpillSorter
-  ) throws -> SpillSorter {
-    let material = sorter()
-    var record = RecordBytes()
-    func put(_ batch: UInt32, _ content: (inout RecordBytes) -> Void) throws {
-      record.clear()
-      content(&record)
-      try material.add(key: AuditPass.key(ofBatch: batch), content: record.bytes)
-    }
-    try contests.forEach { contested in
-      guard let first = contested.claimants.first, let batch = batches.batch(of: first) else { return }
-      try put(batch) {
-        $0.put(false)
-        contested.write(to: &$0)
-      }
-    }
-    try byOrder.restart()
-    var reading = try GroupReading(groups, byOrder)
-    while let group = try reading.next() {
-      guard !group.isRepeated, let batch = batches.batch(of: group.row.orderId) else { continue }
-      try put(batch) {
-        $0.put(true)
-        Contestant(group: group, claimable: reading.transactions.claimable).write(to: &$0)
-      }
-    }
-    return material
   }
 
   private static func key(ofBatch batch: UInt32) -> [UInt8] {
@@ -97,10 +86,10 @@ struct GroupReading {
   /// Of the group that came last.
   private(set) var transactions = OrderTransactions()
 
-  /// - Parameter byOrder: at its beginning.
   init(_ groups: SpillFile, _ byOrder: SpillSorter) throws {
     self.groups = groups
     try groups.restart()
+    try byOrder.restart()
     told = try SpillCursor(byOrder) { record in
       (record.key.withUnsafeBytes { Identifier(utf8: $0) }, record.content)
     }

@@ -9,27 +9,19 @@ extension AuditPass {
   /// Judges every order, in the byte order of their ids.
   ///
   /// - Parameters:
-  ///   - byOrder: what the transactions' side has told.
+  ///   - orders: with what the transactions' side has told them.
   ///   - matched: what matching has come to for those that contest something.
+  ///   - repeated: delivery ids that several rows have, of whatever part.
+  ///   - boughtTwice: by order, what stands on it because of others.
   ///   - open: of whom a receipt is not answered yet.
   func judge(
-    _ groups: SpillFile, _ byOrder: SpillSorter, _ matched: SpillSorter, _ connections: borrowing AuditConnections,
+    _ orders: GroupReading, _ matched: SpillSorter, repeated: RepeatedDeliveries, _ boughtTwice: [Identifier: Finding],
     open: OpenPeople
   ) throws {
     let asOf = plan.asOf
-    // Before the stream of deliveries takes the connection.
-    var repeated = try RepeatedDeliveries(sales, shop: connections.sales, directory: temporaryDirectory)
-    let boughtTwice = try boughtTwice(groups, byOrder, matched, open: open)
-    var deliveries = try OrderedStream(
-      connections.sales.copyOut(sales.deliveries)
-    ) { try sales.delivery($0, asOf: asOf) }
-    try matched.restart()
-    var contestants = try SpillCursor(matched) { record in
-      var reader = RecordReader(record.content)
-      return try Matched(from: &reader)
-    }
-    try byOrder.restart()
-    var reading = try GroupReading(groups, byOrder)
+    var (reading, repeated) = (orders, repeated)
+    var deliveries = try OrderedStream(rows.read(.deliveries)) { try sales.delivery($0, asOf: asOf) }
+    var contestants = try matchedOrders(matched)
     var ofOrder: [Delivery] = []
     var count = 0
     while let group = try reading.next() {
@@ -56,27 +48,31 @@ extension AuditPass {
     if let left = contestants.head { throw GroupReading.OutOfStep(orderId: left.orderId) }
   }
 
-  /// What stands on orders because their person had bought the same for good before, by order: known once all orders of
-  /// such products are judged. Shops without a catalogue have none.
-  private func boughtTwice(
-    _ groups: SpillFile, _ byOrder: SpillSorter, _ matched: SpillSorter, open: OpenPeople
-  ) throws -> [Identifier: Finding] {
-    guard let catalogue = plan.rules.catalogue else { return [:] }
-    var contestants = try SpillCursor(matched) { record in
+  private func matchedOrders(_ matched: SpillSorter) throws -> SpillCursor<Matched> {
+    try matched.restart()
+    return try SpillCursor(matched) { record in
       var reader = RecordReader(record.content)
       return try Matched(from: &reader)
     }
-    try byOrder.restart()
-    var reading = try GroupReading(groups, byOrder)
+  }
+
+  /// What was paid of products that are bought once for good.
+  func purchasesForGood(
+    _ orders: GroupReading, _ matched: SpillSorter, open: OpenPeople
+  ) throws -> RepeatedPurchases {
+    var reading = orders
+    var contestants = try matchedOrders(matched)
     var repeated = RepeatedPurchases(rules: plan.rules)
     while let group = try reading.next() {
       guard !group.isRepeated else { continue }
       let matched = contestants.head?.orderId == group.row.orderId ? try contestants.next() : nil
-      guard case .valid(let order) = group.row, catalogue.isNonConsumable(order.productId) else { continue }
+      guard case .valid(let order) = group.row, plan.rules.catalogue?.isNonConsumable(order.productId) ?? false else {
+        continue
+      }
       let facts = OrderFacts.assembled(order, group, [], reading.transactions, matched, rules: plan.rules, open: open)
       repeated.take(Judgement(judging: facts, rules: plan.rules))
     }
-    return Dictionary(repeated.findings().map { ($0.orderId ?? "", $0) }) { first, _ in first }
+    return repeated
   }
 
   private func judge(

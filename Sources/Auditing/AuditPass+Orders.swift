@@ -9,8 +9,6 @@ import Streams
 struct OrdersReading {
   /// Groups in the byte order of their ids.
   var groups: SpillFile
-  /// What orders and proofs have to do with transactions, by transaction id.
-  var mentions: SpillSorter
   /// Of whom a receipt is not answered yet.
   var open: OpenPeople
   /// What was read adds up to.
@@ -18,24 +16,23 @@ struct OrdersReading {
 }
 
 extension AuditPass {
-  /// Reads the shop's orders, once, and brings each together with what was sent for it.
+  /// Reads the orders, once, and brings each together with what was sent for it.
   ///
-  /// - Parameter proofs: by the ids of their orders.
-  func readOrders(_ connections: borrowing AuditConnections, proofs: SpillSorter) throws -> OrdersReading {
+  /// - Parameters:
+  ///   - proofs: by the ids of their orders.
+  ///   - mentions: gets what orders and proofs have to do with transactions, by transaction id.
+  func readOrders(proofs: SpillSorter, into mentions: Exchange.Outlet) throws -> OrdersReading {
     let asOf = plan.asOf
-    var orders = try OrderedStream(
-      connections.sales.copyOut(sales.orders)
-    ) { try sales.order($0, asOf: asOf) }
-    var lookups = try OrderedStream(connections.own.copyOut(LookupRow.query())) { try LookupRow($0) }
-    var links = try OrderedStream(connections.ownBeside.copyOut(ProofLink.ofLookups())) { try ProofLink($0) }
+    var orders = try OrderedStream(rows.read(.orders)) { try sales.order($0, asOf: asOf) }
+    var lookups = try OrderedStream(rows.read(.lookups)) { try LookupRow($0) }
+    var links = try OrderedStream(rows.read(.lookupLinks)) { try ProofLink($0) }
     var waiting = try SpillCursor(proofs) { record in
       var reader = RecordReader(record.content)
       return try Proof(from: &reader)
     }
     var reading = OrdersReading(
-      groups: try SpillFile(directory: temporaryDirectory), mentions: sorter(),
-      open: OpenPeople(plan.rules.people))
-    var writer = GroupWriter(groups: reading.groups, mentions: reading.mentions)
+      groups: try SpillFile(directory: temporaryDirectory), open: OpenPeople(plan.rules.people))
+    var writer = GroupWriter(groups: reading.groups, mentions: mentions)
     var count = 0
     while var group = try orders.next().map({ OrderGroup(row: $0) }) {
       let orderId = group.row.orderId
@@ -116,10 +113,10 @@ extension OrderRow {
 /// Puts groups aside, and what they mention.
 private struct GroupWriter {
   let groups: SpillFile
-  let mentions: SpillSorter
+  let mentions: Exchange.Outlet
   private var record = RecordBytes()
 
-  init(groups: SpillFile, mentions: SpillSorter) {
+  init(groups: SpillFile, mentions: Exchange.Outlet) {
     self.groups = groups
     self.mentions = mentions
   }
@@ -135,7 +132,7 @@ private struct GroupWriter {
     for mention in mentions {
       record.clear()
       mention.write(to: &record)
-      try self.mentions.add(key: mention.transactionId.bytes, content: record.bytes)
+      try self.mentions.add(mention.transactionId, key: mention.transactionId.bytes, content: record.bytes)
     }
   }
 }

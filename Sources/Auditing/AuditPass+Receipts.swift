@@ -6,19 +6,14 @@ import SalesStore
 import Streams
 
 extension AuditPass {
-  /// Writes the receipts' file and puts every receipt aside with its check and what it brought.
+  /// Lists the receipts and puts every one aside with its check and what it brought.
   ///
-  /// - Returns: proofs by the ids of their orders, those without one last.
-  func readReceipts(_ connections: borrowing AuditConnections) throws -> SpillSorter {
-    let onlyBundle = plan.rules.bundleIds.count == 1 ? plan.rules.bundleIds[0] : nil
-    let condition = try plan.selection.receiptCondition(sales, onlyBundleId: onlyBundle)
+  /// - Parameter proofs: gets them by the ids of their orders, those without one last.
+  func readReceipts(into proofs: Exchange.Outlet) throws {
     let asOf = plan.asOf
-    var receipts = try OrderedStream(
-      connections.sales.copyOut(ReceiptRow.receipts(sales, condition: condition))
-    ) { try ReceiptRow($0, asOf: asOf) }
-    var checks = try OrderedStream(connections.own.copyOut(ReceiptRow.checks())) { try ProofState($0, from: 1) }
-    var links = try OrderedStream(connections.ownBeside.copyOut(ProofLink.ofReceipts())) { try ProofLink($0) }
-    let byOrder = sorter()
+    var receipts = try OrderedStream(rows.read(.receipts)) { try ReceiptRow($0, asOf: asOf) }
+    var checks = try OrderedStream(rows.read(.checks)) { try ProofState($0, from: 1) }
+    var links = try OrderedStream(rows.read(.receiptLinks)) { try ProofLink($0) }
     var record = RecordBytes()
     var (count, last) = (0, Identifier?.none)
     while !receipts.isAtEnd {
@@ -44,11 +39,10 @@ extension AuditPass {
       if row.isListed, proof.receipt.receivedAt >= plan.judgedFrom { try list(proof.receipt) }
       record.clear()
       proof.write(to: &record)
-      try byOrder.add(key: proof.receipt.orderId.sortingBytes, content: record.bytes)
+      try proofs.add(proof.receipt.orderId, key: proof.receipt.orderId.sortingBytes, content: record.bytes)
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
     }
-    return byOrder
   }
 
   private func list(_ receipt: Receipt) throws {

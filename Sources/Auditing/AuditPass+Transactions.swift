@@ -5,21 +5,25 @@ import Run
 import SalesStore
 import Streams
 
+/// What reading the transactions has found out, beside what it told their orders.
+struct TransactionsReading {
+  /// What several orders could own.
+  var contests: Contests
+  /// Orders that do not have the account token that their transaction carries.
+  var tokens: TokenQuestions
+}
+
 extension AuditPass {
   /// Reads the transactions and finds out who could own each.
   ///
   /// - Parameters:
   ///   - mentions: by transaction id.
-  ///   - byOrder: gets what one order alone could own, and what else is to be told about its proofs.
-  ///   - contests: gets what several orders could own.
-  ///   - tokens: gets orders that do not have the account token that their transaction carries.
-  func readTransactions(
-    _ connections: borrowing AuditConnections, _ mentions: SpillSorter, into byOrder: SpillSorter, _ contests: Contests,
-    _ tokens: TokenQuestions
-  ) throws {
-    var transactions = try OrderedStream(connections.own.copyOut(TransactionTable.byId)) {
-      try TransactionTable.record($0)
-    }
+  ///   - told: gets what one order alone could own, and what else is to be told about its proofs.
+  func readTransactions(_ mentions: SpillSorter, into told: Exchange.Outlet) throws -> TransactionsReading {
+    var transactions = try OrderedStream(rows.read(.transactions)) { try TransactionTable.record($0) }
+    let reading = TransactionsReading(
+      contests: try Contests(directory: temporaryDirectory),
+      tokens: TokenQuestions(directory: temporaryDirectory, people: plan.rules.people))
     var waiting = try SpillCursor(mentions) { record in
       var reader = RecordReader(record.content)
       return try Mention(
@@ -27,7 +31,7 @@ extension AuditPass {
     }
     var ofOne: [Mention] = []
     var last: Identifier?
-    var writer = OrderTransactionWriter(sorter: byOrder)
+    var writer = OrderTransactionWriter(told)
     var count = 0
     while let record = try transactions.next() {
       let id = record.transactionId
@@ -42,11 +46,12 @@ extension AuditPass {
         last = id
       }
       let candidates = Candidates(for: record, mentions: ofOne, rules: plan.rules)
-      try hand(record, candidates, to: &writer, contests)
-      for waiting in candidates.withOtherToken { try tokens.ask(waiting, about: record) }
+      try hand(record, candidates, to: &writer, reading.contests)
+      for waiting in candidates.withOtherToken { try reading.tokens.ask(waiting, about: record) }
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
     }
+    return reading
   }
 
   private func hand(
@@ -81,15 +86,15 @@ extension AuditPass {
 
 /// Puts aside what orders are told.
 struct OrderTransactionWriter {
-  let sorter: SpillSorter
+  private let told: Exchange.Outlet
   private var record = RecordBytes()
 
-  init(sorter: SpillSorter) { self.sorter = sorter }
+  init(_ told: Exchange.Outlet) { self.told = told }
 
   mutating func write(_ told: OrderTransaction, for orderId: Identifier) throws {
     record.clear()
     told.write(to: &record)
-    try sorter.add(key: orderId.bytes, content: record.bytes)
+    try self.told.add(orderId, key: orderId.bytes, content: record.bytes)
   }
 }
 
@@ -115,19 +120,24 @@ final class TokenQuestions {
     try questions.add(key: Array(AccountToken.spelling(token).utf8), content: content.bytes)
   }
 
+  /// Takes over the questions of another part.
+  func join(_ other: TokenQuestions) throws { try questions.absorb(other.questions) }
+
   /// Tells each of them a user who has the token on file: one of its own person, or else another.
   ///
   /// - Parameter groups: all orders, in any order.
-  func answer(from groups: SpillFile, into byOrder: SpillSorter) throws {
+  func answer(from groups: [SpillFile], into told: Exchange.Outlet) throws {
     if questions.count == 0 { return }
     let holders = SpillSorter(directory: directory, budget: 4 << 20)
-    try groups.restart()
-    while let content = try groups.next() {
-      var reader = RecordReader(content)
-      guard case .valid(let order) = try OrderRow(from: &reader), let token = order.appAccountToken else { continue }
-      try holders.add(key: Array(AccountToken.spelling(token).utf8), content: order.userId.bytes)
+    for groups in groups {
+      try groups.restart()
+      while let content = try groups.next() {
+        var reader = RecordReader(content)
+        guard case .valid(let order) = try OrderRow(from: &reader), let token = order.appAccountToken else { continue }
+        try holders.add(key: Array(AccountToken.spelling(token).utf8), content: order.userId.bytes)
+      }
     }
-    var writer = OrderTransactionWriter(sorter: byOrder)
+    var writer = OrderTransactionWriter(told)
     var holder = try SpillCursor(holders) { $0 }
     var (token, users) = ([UInt8](), Set<Identifier>())
     while let question = try questions.next() {

@@ -38,6 +38,9 @@ final class Contests {
     try transactions.add(record.bytes)
   }
 
+  /// Takes what another part has found to be contested.
+  func join(_ other: Contests) throws { try other.forEach(add) }
+
   private func place(of orderId: Identifier) -> Int32 {
     if let known = places[orderId] { return known }
     let place = Int32(parents.count)

@@ -27,5 +27,8 @@ struct OpenPeople: Sendable {
     if let sender = receipt.userId { open.insert(people.person(sender)) }
   }
 
+  /// Takes everybody that another part has found.
+  mutating func join(_ other: OpenPeople) { open.formUnion(other.open) }
+
   func contains(_ userId: Identifier) -> Bool { !open.isEmpty && open.contains(people.person(userId)) }
 }

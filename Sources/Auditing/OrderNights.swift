@@ -42,6 +42,9 @@ final class OrderNights {
     try tonight.add(key: judgement.row.orderId.bytes, content: record.bytes)
   }
 
+  /// Takes over the orders of another part.
+  func join(_ other: OrderNights) throws { try tonight.absorb(other.tonight) }
+
   /// Compares with the last complete night, both in the order of ids.
   ///
   /// - Parameters:

@@ -10,13 +10,17 @@ struct ReceiptRow {
   /// Whether the filters list it.
   var isListed: Bool
 
-  /// All receipts in the byte order of their ids.
+  /// Receipts in the byte order of their ids.
   ///
-  /// - Parameter condition: what the filters list, on receipts aliased `r`.
-  static func receipts(_ sales: SalesRows, condition: String) throws(PostgresError) -> String {
+  /// - Parameters:
+  ///   - condition: what the filters list, on receipts aliased `r`.
+  ///   - restriction: which of them are read.
+  static func receipts(
+    _ sales: SalesRows, condition: String, where restriction: String = "TRUE"
+  ) throws(PostgresError) -> String {
     """
     SELECT \(SalesRows.receiptColumns), (\(condition)) AS listed FROM \(sales.schema).receipts r
-    WHERE \(try sales.isKnown("r.received_at")) ORDER BY r.receipt_id::text COLLATE "C"
+    WHERE \(try sales.isKnown("r.received_at")) AND \(restriction) ORDER BY r.receipt_id::text COLLATE "C"
     """
   }
 

@@ -146,6 +146,62 @@ extension RefundRow {
   }
 }
 
+extension OrderLine {
+  package func write(to record: inout RecordBytes) {
+    record.put(orderId)
+    record.put(userId)
+    record.put(productId)
+    record.put(Int64(quantity))
+    switch amount {
+    case .money(let money):
+      record.put(true)
+      record.put(Optional(money))
+    case .text(let text, let currency):
+      record.put(false)
+      record.put(text)
+      record.put(currency)
+    }
+    record.put(status)
+    record.put(UInt8(disposition.index))
+    record.put(createdAt.microseconds)
+    record.put(payment)
+    record.put(paymentReason?.rawValue)
+    record.put(transactionId)
+    record.put(environment?.rawValue)
+    record.put(paidAt)
+    record.put(deliveredAt)
+    record.put(refundedAt)
+    record.put(checkedAt)
+    record.put(findings)
+  }
+
+  package init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    let (orderId, userId, productId) = (try record.id(), try record.id(), try record.id())
+    let quantity = Int32(clamping: try record.int())
+    let amount: Amount
+    if try record.flag() {
+      guard let money = try record.optionalMoney() else { throw RecordReader.Mismatch() }
+      amount = .money(money)
+    } else {
+      amount = .text(try record.text(), currency: try record.text())
+    }
+    let (status, index) = (try record.text(), Int(try record.byte()))
+    guard Disposition.allCases.indices.contains(index) else { throw RecordReader.Mismatch() }
+    self.init(
+      orderId: orderId, userId: userId, productId: productId, quantity: quantity, amount: amount, status: status,
+      disposition: Disposition.allCases[index], createdAt: Instant(microseconds: try record.int()))
+    payment = try record.optionalText()
+    paymentReason = try record.optionalText().flatMap(PaymentReason.init)
+    transactionId = try record.optionalId()
+    environment = try record.optionalText().flatMap(AppleEnvironment.init)
+    paidAt = try record.optionalInstant()
+    deliveredAt = try record.optionalInstant()
+    refundedAt = try record.optionalInstant()
+    checkedAt = try record.optionalInstant()
+    findings = try record.optionalText()
+  }
+}
+
 extension TransactionRecord {
   package func write(to record: inout RecordBytes) {
     record.put(self.environment.rawValue)

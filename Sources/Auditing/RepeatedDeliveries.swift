@@ -6,11 +6,11 @@ import Streams
 /// Delivery ids that several rows have, of whatever orders: the first in the order of the stream counts, the others are bad
 /// rows.
 ///
-/// Deliveries come by order, so that two rows of one id are far apart. Which ids could be repeated is found out beforehand
+/// Deliveries come by order, so that two rows of one id are far apart, in two parts perhaps. Which ids could be repeated is found out beforehand
 /// from hashes of theirs alone, sorted in bounded memory; where the relation itself forbids it, nothing is read for it.
 struct RepeatedDeliveries {
-  /// Hashes that several rows share.
-  private var suspects: Set<UInt64> = []
+  /// By an id that several rows have, the first of their orders; nil in the place of one that none of them names.
+  private var firstOrders: [Identifier: Identifier?] = [:]
   private var seen: Set<Identifier> = []
 
   /// - Parameter shop: in the snapshot of the audit.
@@ -19,24 +19,37 @@ struct RepeatedDeliveries {
     let hashes = SpillSorter(directory: directory, budget: 4 << 20)
     var ids = try shop.copyOut(try sales.deliveryIds)
     while try ids.advance() {
-      let id = try ids.id(0)
-      try hashes.add(key: withUnsafeBytes(of: Self.hash(id).bigEndian) { [UInt8]($0) }, content: [])
+      try hashes.add(key: Self.hash(try SalesRows.deliveryIds(ids).deliveryId), content: [])
     }
-    var last: [UInt8] = []
+    var (last, suspects) = ([UInt8](), Set<[UInt8]>())
     while let record = try hashes.next() {
-      if record.key == last { suspects.insert(record.key.reduce(0) { $0 << 8 | UInt64($1) }) }
+      if record.key == last { suspects.insert(record.key) }
       last = record.key
     }
+    if suspects.isEmpty { return }
+    var rows: [(deliveryId: Identifier, orderId: Identifier?)] = []
+    ids = try shop.copyOut(try sales.deliveryIds)
+    while try ids.advance() {
+      let row = try SalesRows.deliveryIds(ids)
+      if suspects.contains(Self.hash(row.deliveryId)) { rows.append(row) }
+    }
+    firstOrders = Self.firstOrders(among: rows)
   }
 
-  /// For the rows of a few ids, in the order of the stream.
-  init(suspects ids: some Sequence<Identifier>) { suspects = Set(ids.map(Self.hash)) }
+  /// For these rows, in any order.
+  init(among rows: [(deliveryId: Identifier, orderId: Identifier?)]) { firstOrders = Self.firstOrders(among: rows) }
 
-  /// Says of a further row of an id that it is one.
+  private static func firstOrders(
+    among rows: [(deliveryId: Identifier, orderId: Identifier?)]
+  ) -> [Identifier: Identifier?] {
+    Dictionary(grouping: rows, by: \.deliveryId).filter { $0.value.count > 1 }
+      .mapValues { $0.compactMap(\.orderId).min() }
+  }
+
+  /// Says of a further row of an id that it is one. Rows of one order come together, in the order of the stream.
   mutating func mark(_ delivery: Delivery) -> Delivery {
-    guard !suspects.isEmpty, suspects.contains(Self.hash(delivery.deliveryId)),
-      !seen.insert(delivery.deliveryId).inserted
-    else { return delivery }
+    guard let firstOrder = firstOrders[delivery.deliveryId] else { return delivery }
+    if firstOrder == delivery.orderId, seen.insert(delivery.deliveryId).inserted { return delivery }
     var repeated = delivery
     repeated.defect = delivery.defect.map { "\($0); \(Self.defect)" } ?? Self.defect
     return repeated
@@ -45,7 +58,8 @@ struct RepeatedDeliveries {
   private static let defect = "delivery_id is not unique"
 
   /// FNV-1a. Rows that share a hash by accident are told apart by their ids.
-  private static func hash(_ id: Identifier) -> UInt64 {
-    id.bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+  private static func hash(_ id: Identifier) -> [UInt8] {
+    let hash: UInt64 = id.bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    return withUnsafeBytes(of: hash.bigEndian) { [UInt8]($0) }
   }
 }

@@ -42,6 +42,13 @@ void process_guard_memory(void) {
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
+void process_allow_files(void) {
+  struct rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 static void end_of_streams(int status, void *argument) {
   // What ends with another status has failed for a reason of its own.
   const int is_report = status >= 0 && status <= 4;

@@ -382,6 +382,7 @@ package struct NightRun: Sendable {
       period: request.period ?? Period.dayBefore(request.asOf, in: settings.timeZone), selection: request.selection,
       staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
     plan.threshold = request.threshold
+    plan.readers = request.readers
     plan.isOfThePast = request.asOf < .now - settings.clockSkew
     plan.lookedUpApps = Set(settings.serverAPIApps)
     return plan

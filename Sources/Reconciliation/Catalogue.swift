@@ -97,7 +97,17 @@ package struct RepeatedPurchases: Sendable {
     finding.paidAt = judgement.paidAt
     finding.deliveredAt = judgement.deliveredAt
     finding.evidenceCheckedAt = transaction.checkedAt
-    var paid = Paid(payment: payment, finding: finding)
+    add(Paid(payment: payment, finding: finding), of: sale)
+  }
+
+  /// Takes the orders that another one has taken.
+  package mutating func join(_ other: RepeatedPurchases) {
+    for (sale, paid) in other.first { add(paid, of: sale) }
+    further += other.further
+  }
+
+  private mutating func add(_ paid: Paid, of sale: Sale) {
+    var paid = paid
     if let known = first[sale] {
       if paid.payment < known.payment {
         first[sale] = paid

@@ -47,6 +47,19 @@ package struct Totals: Sendable {
       add(minorUnits, at: disposition.index)
     }
 
+    /// Adds the orders of another line.
+    mutating func add(_ other: Line) {
+      orders += other.orders
+      for place in 0...Line.all { set(sum(place) + other.sum(place), at: place) }
+    }
+
+    private mutating func set(_ sum: Int128, at place: Int) {
+      lower[place] = UInt64(truncatingIfNeeded: sum)
+      let above = Int64(truncatingIfNeeded: sum >> 64)
+      if above != 0, upper == nil { upper = Array(repeating: 0, count: Line.all + 1) }
+      upper?[place] = above
+    }
+
     private mutating func add(_ minorUnits: Int64, at place: Int) {
       let (sum, isCarried) = lower[place].addingReportingOverflow(UInt64(bitPattern: minorUnits))
       lower[place] = sum
@@ -100,6 +113,18 @@ package struct Totals: Sendable {
         minorUnits, disposition,
         to: PricePoint(currency: currency, minorUnits: minorUnits, productId: order.productId))
     }
+  }
+
+  /// Adds the orders that other totals were made of. In which order parts are joined plays no part.
+  package mutating func join(_ other: Totals) {
+    ordersRead += other.ordersRead
+    for place in ordersByDisposition.indices {
+      ordersByDisposition[place] += other.ordersByDisposition[place]
+      amountByDisposition[place].add(other.amountByDisposition[place])
+    }
+    ordered.add(other.ordered)
+    for (key, line) in other.users { users.add(line, to: key) }
+    for (key, line) in other.pricePoints { pricePoints.add(line, to: key) }
   }
 
   /// Every control total with both its sides.

@@ -65,6 +65,16 @@ package struct DayTotals: Sendable {
     sums[index][bucket, default: Sum()].add(order.amount)
   }
 
+  /// Adds the orders that other totals of the same days were made of.
+  package mutating func join(_ other: DayTotals) {
+    for (index, buckets) in other.sums.enumerated() {
+      for (bucket, sum) in buckets {
+        sums[index][bucket, default: Sum()].orders += sum.orders
+        sums[index][bucket, default: Sum()].minorUnits += sum.minorUnits
+      }
+    }
+  }
+
   /// What is known about a day now; nil for one that is not counted.
   package func sums(of day: String) -> Sums? {
     days.firstIndex { $0.name == day }.map { sums[$0] }

@@ -19,6 +19,8 @@ package struct TotalLines<Key: Hashable & Sendable>: Sequence, Sendable {
     lines[key, default: Totals.Line()].add(minorUnits, disposition)
   }
 
+  mutating func add(_ line: Totals.Line, to key: Key) { lines[key, default: Totals.Line()].add(line) }
+
   package func makeIterator() -> some IteratorProtocol<(key: Key, value: Totals.Line)> { lines.makeIterator() }
 
   /// What a closure makes of every line, by key.

@@ -39,8 +39,7 @@ package struct ReportWriter: ~Copyable {
   package var hasBook: Bool { book != nil }
 
   /// Adds an order of the period; they come in ascending byte order of their ids.
-  package mutating func write(order judgement: borrowing Judgement) throws(ReportError) {
-    let line = OrderLine(judgement)
+  package mutating func write(order line: OrderLine) throws(ReportError) {
     try csv?.orders.add(line)
     written.orders += 1
     try book?.write(line)

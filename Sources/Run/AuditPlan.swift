@@ -13,6 +13,9 @@ package struct AuditPlan: Sendable {
   /// Whether the as-of was past already when the run began: rows that came later are not read.
   package var isOfThePast = false
 
+  /// How many parts are read side by side; nil: as many as are worth it. Nothing that is written depends on it.
+  package var readers: Int?
+
   /// What makes a complete audit end with 2; nil: nothing.
   package var threshold: FindingsThreshold?
 

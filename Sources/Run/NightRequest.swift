@@ -17,6 +17,8 @@ package struct NightRequest: Sendable {
   package var isAccepted = false
   /// What makes a complete night end with 2; nil: nothing.
   package var threshold: FindingsThreshold?
+  /// `--readers`: how many parts are read side by side; nil: as many as are worth it.
+  package var readers: Int?
   /// Overrides `recheck.maxDuration`.
   package var maxDuration: Reconciliation.Span?
 

@@ -56,9 +56,10 @@ package enum Terminal {
 
 /// What a process is before it does anything.
 package enum ProcessGuard {
-  /// Nothing that it says gets lost unnoticed, and nothing that it knows lands in a core file.
+  /// Nothing that it says gets lost unnoticed, nothing that it knows lands in a core file, and files are not scarce.
   package static func stand() {
     process_guard_memory()
+    process_allow_files()
     streams_guard(ExitStatus.cannotWrite.rawValue)
   }
 }

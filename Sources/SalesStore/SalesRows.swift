@@ -54,14 +54,14 @@ package struct SalesRows: Sendable {
     o.verified_at::timestamptz
     """
 
-  /// All orders in the byte order of their ids, for `order(_:asOf:)`.
-  package var orders: String {
-    get throws(PostgresError) {
-      """
-      SELECT \(Self.orderColumns) FROM \(schema).orders o WHERE \(try isKnown("o.created_at"))
-      ORDER BY o.order_id::text COLLATE "C"
-      """
-    }
+  /// The orders in the byte order of their ids, for `order(_:asOf:)`.
+  ///
+  /// - Parameter restriction: which of them are read, aliased `o`.
+  package func orders(where restriction: String = "TRUE") throws(PostgresError) -> String {
+    """
+    SELECT \(Self.orderColumns) FROM \(schema).orders o WHERE \(try isKnown("o.created_at")) AND \(restriction)
+    ORDER BY o.order_id::text COLLATE "C"
+    """
   }
 
   /// The order in the reader's current row, of the apps that these rows are of.
@@ -169,15 +169,16 @@ package struct SalesRows: Sendable {
     d.delivered_at::timestamptz, d.revoked_at::timestamptz
     """
 
-  /// All deliveries in the byte order of their orders' ids, those without an order last, for `delivery(_:asOf:)`. Those of
+  /// The deliveries in the byte order of their orders' ids, those without an order last, for `delivery(_:asOf:)`. Those of
   /// one order are in an order of their own, so that the first of several rows of one id is always the same.
-  package var deliveries: String {
-    get throws(PostgresError) {
-      """
-      SELECT \(Self.deliveryColumns) FROM \(schema).deliveries d WHERE \(try isKnown("d.delivered_at"))
-      ORDER BY \(Self.deliveryOrder)
-      """
-    }
+  ///
+  /// - Parameter restriction: which of them are read, aliased `d`.
+  package func deliveries(where restriction: String = "TRUE") throws(PostgresError) -> String {
+    """
+    SELECT \(Self.deliveryColumns) FROM \(schema).deliveries d
+    WHERE \(try isKnown("d.delivered_at")) AND \(restriction)
+    ORDER BY \(Self.deliveryOrder)
+    """
   }
 
   /// The order of `deliveries`, for a table aliased `d`.
@@ -186,14 +187,21 @@ package struct SalesRows: Sendable {
     d.user_id::text COLLATE "C", d.product_id::text COLLATE "C"
     """
 
-  /// The ids of all deliveries, in any order.
+  /// The ids of all deliveries with those of their orders, in any order.
   package var deliveryIds: String {
     get throws(PostgresError) {
       """
-      SELECT d.delivery_id::text FROM \(schema).deliveries d
+      SELECT d.delivery_id::text, d.order_id::text FROM \(schema).deliveries d
       WHERE d.delivery_id IS NOT NULL AND \(try isKnown("d.delivered_at"))
       """
     }
+  }
+
+  /// The ids in the reader's current row of `deliveryIds`.
+  package static func deliveryIds(
+    _ row: borrowing CopyReader
+  ) throws(PostgresError) -> (deliveryId: Identifier, orderId: Identifier?) {
+    (try row.salesText(0).shown, try row.salesText(1).present)
   }
 
   /// Whether the relation itself lets no two deliveries have one id: a table with a unique index on it. A view may give a

@@ -52,6 +52,14 @@ package struct SalesTotals: Equatable, Sendable {
     lines[currency, default: Line()].amount += isMoney ? amount : 0
   }
 
+  /// Adds the orders that other totals were made of.
+  package mutating func join(_ other: SalesTotals) {
+    for (currency, line) in other.lines {
+      lines[currency, default: Line()].orders += line.orders
+      lines[currency, default: Line()].amount += line.amount
+    }
+  }
+
   private static func millionths(_ amount: PostgresNumeric) -> Int128? { try? amount.scaledInt128(decimals: decimals) }
 
   /// Of an amount as the database prints it; nil for what is no number or has more decimals.

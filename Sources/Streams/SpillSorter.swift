@@ -87,6 +87,18 @@ package final class SpillSorter {
     if arena.count + entries.count * MemoryLayout<Entry>.stride > budget { try spill() }
   }
 
+  /// Takes over all records of another one, which is left without any. Not after the first `next` of either.
+  package func absorb(_ other: SpillSorter) throws(Failure) {
+    precondition(!isSorted && !other.isSorted, "records are added before they are read")
+    for entry in other.entries {
+      try add(key: Array(other.arena[entry.key]), content: Array(other.arena[entry.content]))
+    }
+    count += other.count - other.entries.count
+    // Before its own, which the next merge of a level takes from the end.
+    runs.insert(contentsOf: other.runs, at: 0)
+    (other.entries, other.arena, other.runs, other.count) = ([], [], [], 0)
+  }
+
   /// The first eight bytes as a number that sorts like them, zeros behind a shorter key.
   private static func prefix(_ key: [UInt8]) -> UInt64 {
     var prefix: UInt64 = 0

@@ -52,7 +52,7 @@ struct Recheck: AsyncParsableCommand {
         night-audit recheck
         night-audit recheck --order 4711
 
-      It decides nothing: --accept, --fail-above and --fail-on-findings are understood, so that one line of options serves
+      It decides nothing: --accept, --readers, --fail-above and --fail-on-findings are understood, so that one line of options serves
       all three commands, and have nothing to act on.
       """)
 

@@ -142,6 +142,12 @@ struct AuditOptions: ParsableArguments {
     help: ArgumentHelp("Stop asking Apple after this long, such as 30m.", valueName: "duration"))
   var maxDuration: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "Read so many parts of the orders side by side, each on three connections. The report is the same. Default: the processors, at most 8.",
+      valueName: "count"))
+  var readers: Int?
+
   @Flag(help: "Publish the night however implausible it is: somebody has looked at what was held.")
   var accept = false
 
@@ -156,6 +162,7 @@ struct AuditOptions: ParsableArguments {
       throw ValidationError(
         "--max-duration \(maxDuration) is no duration; write a number and s, m, h or d, such as 30m.")
     }
+    if let readers, !(1...64).contains(readers) { throw ValidationError("--readers \(readers) is not from 1 to 64.") }
     if let asOf, AuditOptions.instant(asOf) == nil {
       throw ValidationError("--as-of \(asOf) is no instant; write 2026-11-20T03:00:00Z.")
     }
@@ -188,6 +195,7 @@ struct AuditOptions: ParsableArguments {
     }
     request.out = out
     request.isOffline = offline
+    request.readers = readers
     request.maxDuration = maxDuration.flatMap(DurationText.parse)
     return request
   }

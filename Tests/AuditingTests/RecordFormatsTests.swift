@@ -1,6 +1,7 @@
 import Foundation
 import AuditStore
 import Reconciliation
+import Reporting
 import Testing
 
 @testable import Auditing
@@ -124,6 +125,27 @@ import Testing
       #expect(read.orderId == matched.orderId && read.newestProofs == matched.newestProofs)
       #expect(read.contested == matched.contested && read.claims == matched.claims)
     }
+  }
+
+  @Test func rowsThatWaitForThePartsBeforeThem() throws {
+    let currency = try #require(Currency(code: "KWD"))
+    var line = OrderLine(
+      orderId: "o", userId: "u", productId: "p", quantity: 7,
+      amount: .money(Money(minorUnits: 1_250, currency: currency)), status: "verified",
+      disposition: .refundedStillDelivered, createdAt: Instant(seconds: 1))
+    #expect(try back({ line.write(to: &$0) }, { try OrderLine(from: &$0) }) == line)
+    line.amount = .text("NaN", currency: "?")
+    line.payment = "unpaid"
+    line.paymentReason = .duplicate
+    line.transactionId = "T"
+    line.environment = .sandbox
+    line.paidAt = Instant(seconds: 2)
+    line.deliveredAt = Instant(seconds: 3)
+    line.refundedAt = Instant(seconds: 4)
+    line.checkedAt = Instant(seconds: 5)
+    line.findings = "duplicate_claim"
+    #expect(try back({ line.write(to: &$0) }, { try OrderLine(from: &$0) }) == line)
+    for child in Mirror(reflecting: line).children { #expect("\(child.value)" != "nil", "\(child.label ?? "")") }
   }
 
   @Test func instantsSortAsTheirBytesDo() {

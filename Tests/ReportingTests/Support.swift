@@ -78,7 +78,7 @@ struct SampleReport {
     options.directory = directory
     options.receiptsInScope = receipts.count
     var writer = try ReportWriter(options, rowsPerSheet: rowsPerSheet)
-    for judgement in judgements { try writer.write(order: judgement) }
+    for judgement in judgements { try writer.write(order: OrderLine(judgement)) }
     for finding in findings { try writer.write(finding: finding) }
     let worstFirst = findings.sorted {
       $0.urgency(asOf: SampleReport.asOf).lexicographicallyPrecedes($1.urgency(asOf: SampleReport.asOf))

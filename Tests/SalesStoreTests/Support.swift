@@ -50,7 +50,7 @@ struct TestShop {
     let sales = try SalesRows(settings ?? self.settings, horizon: horizon)
     return try await reading(settings) { connection in
       var rows: [OrderRow] = []
-      var reader = try connection.copyOut(try sales.orders)
+      var reader = try connection.copyOut(try sales.orders())
       while try reader.advance() { rows.append(try sales.order(reader, asOf: asOf)) }
       return rows
     }
@@ -61,7 +61,7 @@ struct TestShop {
     let sales = try SalesRows(settings, horizon: horizon)
     return try await reading { connection in
       var rows: [Delivery] = []
-      var reader = try connection.copyOut(try sales.deliveries)
+      var reader = try connection.copyOut(try sales.deliveries())
       while try reader.advance() { rows.append(try sales.delivery(reader, asOf: asOf)) }
       return rows
     }

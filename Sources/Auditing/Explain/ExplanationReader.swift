@@ -79,8 +79,7 @@ struct ExplanationReader: ~Copyable {
       WHERE d.order_id::text COLLATE "C" IN (SELECT id FROM ids) AND \(isKnown)
       """, ids: [orderId])
     while try ids.advance() { own.insert(try ids.optionalId(0) ?? "") }
-    var found: [Delivery] = []
-    var repeated = RepeatedDeliveries(suspects: own)
+    var rows: [Delivery] = []
     var reader = try shop.copyOut(
       """
       SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
@@ -88,11 +87,9 @@ struct ExplanationReader: ~Copyable {
         AND \(isKnown)
       ORDER BY \(SalesRows.deliveryOrder)
       """, ids: own)
-    while try reader.advance() {
-      let delivery = repeated.mark(try sales.delivery(reader, asOf: rules.asOf))
-      if delivery.orderId == orderId { found.append(delivery) }
-    }
-    return found
+    while try reader.advance() { rows.append(try sales.delivery(reader, asOf: rules.asOf)) }
+    var repeated = RepeatedDeliveries(among: rows.filter { !$0.deliveryId.isEmpty }.map { ($0.deliveryId, $0.orderId) })
+    return rows.filter { $0.orderId == orderId }.map { repeated.mark($0) }
   }
 
   /// What stands on the order because its person had bought the same for good before.

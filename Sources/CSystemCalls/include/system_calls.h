@@ -29,6 +29,9 @@ int memory_return_blocks_from(int bytes);
 /// there are passwords in it.
 void process_guard_memory(void);
 
+/// As many open files as the system allows: what does not fit into memory waits in many of them.
+void process_allow_files(void);
+
 /// Makes what was written to the standard streams count: a stream that was closed before the program began is one that
 /// cannot be written, and not the place of the next file that is opened; and an exit with one of the statuses of a report
 /// becomes `status` when something that was written got lost.

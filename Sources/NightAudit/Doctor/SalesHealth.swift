@@ -70,7 +70,7 @@ struct SalesHealth {
     var tally = RowTally(name: name("orders"), noun: "orders")
     var cents = (looksLike: 0, of: 0)
     var ofOtherStores = 0
-    var reader = try connection.copyOut(try sales.orders)
+    var reader = try connection.copyOut(try sales.orders())
     while try reader.advance() {
       let row = try sales.order(reader, asOf: .now)
       var defect: String?

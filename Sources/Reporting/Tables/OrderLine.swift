@@ -1,38 +1,44 @@
 import Reconciliation
 
 /// A row of `orders.csv`.
-struct OrderLine: TableRow {
-  let orderId: Identifier
-  let userId: Identifier
-  let productId: Identifier
-  let quantity: Int32
-  let currency: String
-  let amount: Cell
-  let status: String
-  let disposition: Disposition
-  let payment: String?
-  let paymentReason: PaymentReason?
-  let transactionId: Identifier?
-  let environment: AppleEnvironment?
-  let createdAt: Instant
-  let paidAt: Instant?
-  let deliveredAt: Instant?
-  let refundedAt: Instant?
-  let checkedAt: Instant?
-  /// Kinds of its findings.
-  let findings: String?
+package struct OrderLine: TableRow, Hashable {
+  /// What the shop recorded as the total.
+  package enum Amount: Hashable, Sendable {
+    case money(Money)
+    /// Of a row that breaks the contract, as the database prints it: what is wrong with the row may be any of these.
+    case text(String, currency: String)
+  }
 
-  init(_ judgement: borrowing Judgement) {
+  package var orderId: Identifier
+  package var userId: Identifier
+  package var productId: Identifier
+  package var quantity: Int32
+  package var amount: Amount
+  package var status: String
+  package var disposition: Disposition
+  package var payment: String?
+  package var paymentReason: PaymentReason?
+  package var transactionId: Identifier?
+  package var environment: AppleEnvironment?
+  package var createdAt: Instant
+  package var paidAt: Instant?
+  package var deliveredAt: Instant?
+  package var refundedAt: Instant?
+  package var checkedAt: Instant?
+  /// Kinds of its findings.
+  package var findings: String?
+
+  /// The row of a judged order.
+  package init(_ judgement: borrowing Judgement) {
     switch judgement.row {
     case .valid(let order):
       (orderId, userId, productId) = (order.orderId, order.userId, order.productId)
       (quantity, createdAt) = (order.quantity, order.createdAt)
-      (currency, amount, status) = (order.amount.currency.code, Cell(order.amount), order.status.rawValue)
+      (amount, status) = (.money(order.amount), order.status.rawValue)
     case .bad(let bad):
       (orderId, userId, productId) = (bad.orderId, bad.userId, bad.productId)
       (quantity, createdAt) = (bad.quantity, bad.createdAt)
-      // As the database prints them: what is wrong with the row may be any of these.
-      (currency, amount, status) = (bad.currencyText, .figure(bad.amountText), bad.statusText)
+      (amount, status) = (.text(bad.amountText, currency: bad.currencyText), bad.statusText)
     }
     disposition = judgement.disposition
     payment = judgement.verdict?.name
@@ -44,6 +50,30 @@ struct OrderLine: TableRow {
     refundedAt = judgement.refundedAt
     checkedAt = judgement.checkedAt
     findings = judgement.findings.isEmpty ? nil : judgement.findings.kindWords
+  }
+
+  /// A row of known values, the others to be set.
+  package init(
+    orderId: Identifier, userId: Identifier, productId: Identifier, quantity: Int32, amount: Amount, status: String,
+    disposition: Disposition, createdAt: Instant
+  ) {
+    (self.orderId, self.userId, self.productId) = (orderId, userId, productId)
+    (self.quantity, self.amount, self.status) = (quantity, amount, status)
+    (self.disposition, self.createdAt) = (disposition, createdAt)
+  }
+
+  private var amountCell: Cell {
+    switch amount {
+    case .money(let money): Cell(money)
+    case .text(let text, _): .figure(text)
+    }
+  }
+
+  private var currency: String {
+    switch amount {
+    case .money(let money): money.currency.code
+    case .text(_, let currency): currency
+    }
   }
 
   static let table = ReportTable.orders
@@ -59,7 +89,7 @@ struct OrderLine: TableRow {
     Column("product_id", .id, 18, "App Store product identifier.") { .id($0.productId) },
     Column("quantity", .number, 10, "Units ordered.") { .count(Int64($0.quantity)) },
     Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.currency) },
-    Column("amount", .amount, 14, "Total of the order as the shop recorded it.") { $0.amount },
+    Column("amount", .amount, 14, "Total of the order as the shop recorded it.") { $0.amountCell },
     Column("status", .text, 11, "What the shop believes.") { .text($0.status) },
     Column("disposition", .disposition, 24, "The one bucket that the order ended in; the sheet About explains them.") {
       .text($0.disposition.rawValue)

@@ -1,0 +1,63 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import Run
+import SalesStore
+import Streams
+
+/// What an audit reads: each of these as one stream in the byte order of the id in its first column, ids that are missing
+/// last.
+enum AuditRelation: UInt8, CaseIterable {
+  case receipts = 1
+  case checks, receiptLinks
+  case orders, lookups, lookupLinks
+  case transactions
+  case deliveries
+}
+
+/// Where the rows of one part come from.
+protocol AuditRows: AnyObject {
+  /// The rows of a relation that lie in the part. One of a store at a time, but for `receiptLinks` and `lookupLinks`.
+  func read(_ relation: AuditRelation) throws -> CopyReader
+}
+
+extension AuditRelation {
+  /// The query of the rows that lie in a part, in their order.
+  func query(_ plan: AuditPlan, _ sales: SalesRows, _ partition: AuditPartition, part: Int) throws -> String {
+    let cuts: Cuts
+    switch self {
+    case .receipts, .checks, .receiptLinks: cuts = partition.receipts
+    case .orders, .lookups, .lookupLinks, .deliveries: cuts = partition.orders
+    case .transactions: cuts = partition.transactions
+    }
+    func lies(_ column: String) throws(PostgresError) -> String { try cuts.condition(part, on: column) }
+    switch self {
+    case .receipts:
+      let onlyBundle = plan.rules.bundleIds.count == 1 ? plan.rules.bundleIds[0] : nil
+      return try ReceiptRow.receipts(
+        sales, condition: plan.selection.receiptCondition(sales, onlyBundleId: onlyBundle),
+        where: lies("r.receipt_id::text COLLATE \"C\""))
+    case .checks: return ReceiptRow.checks(where: try lies("c.subject_id"))
+    case .receiptLinks: return ProofLink.ofReceipts(where: try lies("l.subject_id"))
+    case .orders: return try sales.orders(where: lies("o.order_id::text COLLATE \"C\""))
+    case .lookups: return LookupRow.query(where: try lies("l.order_id"))
+    case .lookupLinks: return ProofLink.ofLookups(where: try lies("w.order_id"))
+    case .transactions: return TransactionTable.byId(where: try lies("t.transaction_id"))
+    case .deliveries: return try sales.deliveries(where: lies("d.order_id::text COLLATE \"C\""))
+    }
+  }
+}
+
+extension Cuts {
+  /// The ids of a part, as a condition on a column that compares byte by byte.
+  func condition(_ part: Int, on column: String) throws(PostgresError) -> String {
+    let (from, before) = bounds(of: part)
+    var conditions: [String] = []
+    if let from {
+      let isFromHereOn = "\(column) >= \(try PostgresLiteral.text(from.text))"
+      conditions.append(before == nil ? "(\(isFromHereOn) OR \(column) IS NULL)" : isFromHereOn)
+    }
+    if let before { conditions.append("\(column) < \(try PostgresLiteral.text(before.text))") }
+    return conditions.isEmpty ? "TRUE" : conditions.joined(separator: " AND ")
+  }
+}

@@ -1,0 +1,101 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import Run
+import SalesStore
+import Streams
+
+/// The stages of an audit over any number of parts, side by side. What belongs together meets between two stages, whatever
+/// parts it comes from; so nothing depends on where the ids are cut.
+struct AuditStages {
+  /// One reader for each part that is read side by side. What the first one gathers is in front.
+  let readers: [AuditPass]
+  let partition: AuditPartition
+  let contestBatchSize: Int
+  let temporaryDirectory: String
+
+  private var plan: AuditPlan { readers[0].plan }
+
+  /// Reads and judges everything, and gathers it with the first reader.
+  ///
+  /// - Parameters:
+  ///   - counted: how many orders the server counts in the same snapshot. A view that hides rows from the stream alone is
+  ///     found out.
+  ///   - repeated: delivery ids that several rows have.
+  func run(counted: () throws -> SalesTotals, repeated: () throws -> RepeatedDeliveries) throws {
+    let proofs = exchange(from: partition.receipts, to: partition.orders)
+    _ = try sideBySide(partition.receipts.count) { try readers[$0].readReceipts(into: proofs.outlet($0)) }
+    for reader in readers.dropFirst() { try readers[0].collector.joinReceipts(reader.collector) }
+    let proofsByOrder = try proofs.gathered()
+
+    let mentions = exchange(from: partition.orders, to: partition.transactions)
+    let readings = try sideBySide(partition.orders.count) {
+      try readers[$0].readOrders(proofs: proofsByOrder[$0], into: mentions.outlet($0))
+    }
+    var (open, totals) = (OpenPeople(plan.rules.people), SalesTotals())
+    for reading in readings {
+      open.join(reading.open)
+      totals.join(reading.totals)
+    }
+    readers[0].collector.control = totals.control(against: try counted())
+    let mentionsById = try mentions.gathered()
+
+    let told = exchange(from: partition.transactions, to: partition.orders)
+    let findings = try sideBySide(partition.transactions.count) {
+      try readers[$0].readTransactions(mentionsById[$0], into: told.outlet($0))
+    }
+    let groups = readings.map(\.groups)
+    let (contests, tokens) = (findings[0].contests, findings[0].tokens)
+    for further in findings.dropFirst() {
+      try contests.join(further.contests)
+      try tokens.join(further.tokens)
+    }
+    try tokens.answer(from: groups, into: told.outlet(0))
+    let toldByOrder = try told.gathered()
+    func orders(of part: Int) throws -> GroupReading { try GroupReading(groups[part], toldByOrder[part]) }
+
+    let matched = try match(contests, open: open, orders)
+    let boughtTwice = try boughtTwice(matched, open: open, orders)
+    let marks = try repeated()
+    _ = try sideBySide(partition.orders.count) {
+      try readers[$0].judge(orders(of: $0), matched[$0], repeated: marks, boughtTwice, open: open)
+    }
+    for reader in readers.dropFirst() { try readers[0].collector.join(reader.collector) }
+  }
+
+  private func exchange(from sources: Cuts, to targets: Cuts) -> Exchange {
+    Exchange(from: sources.count, to: targets, directory: temporaryDirectory)
+  }
+
+  /// Matches what is contested.
+  ///
+  /// - Returns: for each part what that has come to, by order.
+  private func match(
+    _ contests: Contests, open: OpenPeople, _ orders: (Int) throws -> GroupReading
+  ) throws -> [SpillSorter] {
+    let matched = exchange(from: .none, to: partition.orders)
+    if !contests.isEmpty {
+      let batches = contests.batches(ofAtLeast: contestBatchSize)
+      let material = try sideBySide(partition.orders.count) {
+        try readers[$0].contestants(of: batches, among: orders($0))
+      }
+      for further in material.dropFirst() { try material[0].absorb(further) }
+      try readers[0].match(contests, batches, material[0], open: open, into: matched.outlet(0))
+    }
+    return try matched.gathered()
+  }
+
+  /// What stands on orders because their person had bought the same for good before, by order: known once all orders of
+  /// such products are judged. Shops without a catalogue have none.
+  private func boughtTwice(
+    _ matched: [SpillSorter], open: OpenPeople, _ orders: (Int) throws -> GroupReading
+  ) throws -> [Identifier: Finding] {
+    guard plan.rules.catalogue != nil else { return [:] }
+    var repeated = RepeatedPurchases(rules: plan.rules)
+    let purchases = try sideBySide(partition.orders.count) {
+      try readers[$0].purchasesForGood(orders($0), matched[$0], open: open)
+    }
+    for part in purchases { repeated.join(part) }
+    return Dictionary(repeated.findings().map { ($0.orderId ?? "", $0) }) { first, _ in first }
+  }
+}

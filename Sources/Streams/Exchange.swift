@@ -1,0 +1,49 @@
+import Reconciliation
+
+/// What the parts of one stage leave for the parts of the next: each record goes to the part that its id lies in, and comes
+/// out there in the order of a `SpillSorter`, whoever has left it.
+package final class Exchange {
+  private let cuts: Cuts
+  private let budget: Int
+  private let directory: String
+  /// By who leaves, then by who gets it.
+  private let sorters: [[SpillSorter]]
+
+  /// - Parameters:
+  ///   - sources: how many parts leave records.
+  ///   - cuts: of the ids that records go by.
+  ///   - budget: bytes of records that one part keeps in memory.
+  package init(from sources: Int, to cuts: Cuts, directory: String, budget: Int = 8 << 20) {
+    self.cuts = cuts
+    self.directory = directory
+    self.budget = max(1 << 20, budget / cuts.count)
+    let share = self.budget
+    sorters = (0..<sources).map { _ in
+      (0..<cuts.count).map { _ in SpillSorter(directory: directory, budget: share) }
+    }
+  }
+
+  /// Where one part leaves its records. Used by one thread at a time.
+  package func outlet(_ source: Int) -> Outlet { Outlet(cuts: cuts, sorters: sorters[source]) }
+
+  /// For each part what was left for it. Not before everything was.
+  package func gathered() throws(SpillSorter.Failure) -> [SpillSorter] {
+    var gathered: [SpillSorter] = []
+    for part in 0..<cuts.count {
+      let first = sorters.first?[part] ?? SpillSorter(directory: directory, budget: budget)
+      for other in sorters.dropFirst() { try first.absorb(other[part]) }
+      gathered.append(first)
+    }
+    return gathered
+  }
+
+  package struct Outlet {
+    fileprivate let cuts: Cuts
+    fileprivate let sorters: [SpillSorter]
+
+    /// Leaves a record for the part that `id` lies in.
+    package func add(_ id: Identifier?, key: [UInt8], content: [UInt8]) throws(SpillSorter.Failure) {
+      try sorters[cuts.part(of: id)].add(key: key, content: content)
+    }
+  }
+}

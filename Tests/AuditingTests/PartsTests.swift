@@ -1,0 +1,153 @@
+import Foundation
+import Logging
+import Postgres
+import Publishing
+import Reconciliation
+import Reporting
+import SalesStore
+import Streams
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Run
+
+/// A night is a map over parts and a merge: no byte depends on how many parts there are, nor on where they are cut.
+@Suite struct PartsTests {
+  /// The files of an audit that saves nothing.
+  static func report(
+    _ settings: Settings, _ folder: String, readers: Int? = nil, partition: AuditPartition? = nil
+  ) async throws -> [String: Data] {
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    var plan = AuditPlan(
+      rules: settings.rules(asOf: CrowdedShop.asOf),
+      period: try Period(since: "2026-01-01", until: "2026-12-31", in: settings.timeZone), selection: Selection(),
+      staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
+    plan.readers = readers
+    var audit = Audit(
+      settings: settings, plan: plan, faults: [:], stop: StopSignal(),
+      progress: WorkProgress(logger: logger, isQuiet: true))
+    audit.partition = partition
+    let complete = audit
+    _ = try await withBlockingThread { scope in
+      try complete.report(scope, destination: .exact(folder), saving: nil) { _, _ in }
+    }
+    var files: [String: Data] = [:]
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
+      files[name] = try CrowdedShop.bytes(folder, name)
+    }
+    return files
+  }
+
+  static func expectEqual(_ files: [String: Data], _ expected: [String: Data], _ comment: Comment) {
+    #expect(files.keys.sorted() == expected.keys.sorted(), comment)
+    for (name, content) in expected { #expect(files[name] == content, "\(name): \(comment)") }
+  }
+
+  /// Cuts at ids that exist, between ids, before all of them and behind; each kind of id for itself.
+  private static func partition(_ seed: UInt64) -> AuditPartition {
+    var chance = CrowdedShop(seed: seed)
+    func cuts(_ prefix: String, _ range: Range<Int>) -> Cuts {
+      Cuts(
+        (0..<Int.random(in: 0...6, using: &chance)).map { _ in
+          Identifier("\(prefix)\(Int.random(in: range, using: &chance))\(Bool.random(using: &chance) ? "" : "x")")
+        })
+    }
+    return AuditPartition(
+      receipts: cuts("r", 0..<90), orders: cuts("order-", 0..<60), transactions: cuts("t", 0..<1_100))
+  }
+
+  @Test(arguments: 1...(UInt64(ProcessInfo.processInfo.environment["TEST_EFFORT"] ?? "") ?? 1) * 3)
+  func theReportIsTheSameWhereverIdsAreCut(_ seed: UInt64) async throws {
+    let folder = try TemporaryFolder()
+    var shop = CrowdedShop(seed: seed)
+    var settings = try await shop.load(reports: "/nonexistent")
+    settings.formats = [.csv, .xlsx]
+    // Products that are bought once for good, a delivery that is there twice, and a row without an id in the last part.
+    try await withSession(settings) { session in
+      try await session.executeScript(
+        """
+        CREATE VIEW sales.products AS SELECT 'gems' AS product_id, 'Non-Consumable' AS type, NULL::text AS name,
+          NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until;
+        ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey;
+        INSERT INTO sales.deliveries (SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, NULL
+          FROM sales.deliveries WHERE delivery_id IN ('d1', 'd2', 'd3'));
+        ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey;
+        ALTER TABLE sales.orders ALTER order_id DROP NOT NULL;
+        INSERT INTO sales.orders (SELECT NULL, user_id, bundle_id, product_id, quantity, amount, currency, status, NULL, NULL,
+          created_at, NULL, updated_at FROM sales.orders WHERE order_id = 'order-7');
+        INSERT INTO sales.orders SELECT * FROM sales.orders WHERE order_id = 'order-30';
+        ANALYZE;
+        """)
+    }
+    let whole = try await Self.report(settings, folder.path("whole"), partition: AuditPartition())
+    #expect(String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("bought_twice"))
+    #expect(String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("delivery_id is not unique"))
+    for number in 1...4 {
+      let partition = Self.partition(seed * 100 + UInt64(number))
+      let parts = try await Self.report(settings, folder.path("\(number)"), partition: partition)
+      Self.expectEqual(parts, whole, "\(partition)")
+    }
+    for readers in [1, 2, 3, 5] {
+      let read = try await Self.report(settings, folder.path("readers \(readers)"), readers: readers)
+      Self.expectEqual(read, whole, "\(readers) readers")
+    }
+  }
+
+  @Test func statisticsSayWhereIdsAreCut() async throws {
+    var shop = CrowdedShop(seed: 1)
+    let settings = try await shop.load(reports: "/nonexistent")
+    try await withSession(settings) { session in
+      try await session.executeScript(
+        """
+        ANALYZE; CREATE SCHEMA views; CREATE VIEW views.orders AS SELECT o.order_id::varchar, d.delivery_id
+        FROM sales.orders o LEFT JOIN sales.deliveries d USING (order_id)
+        """)
+    }
+    let orderIds = shop.orderIds
+    try await withBlockingThread { scope in
+      let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit tests")
+      for schema in ["sales", "views"] {
+        let rows = try SalesRows(schema: schema)
+        let partition = try AuditPartition(rows, readers: 3, shop: connection, own: connection)
+        #expect(partition.orders.count == 3, "\(schema)")
+        // As many lie in each part, or nearly.
+        let sizes = (0..<3).map { part in orderIds.count { partition.orders.part(of: Identifier($0)) == part } }
+        if schema == "sales" { #expect(sizes.allSatisfy { (18...22).contains($0) }, "\(sizes)") }
+        #expect(try AuditPartition(rows, readers: 1, shop: connection, own: connection) == AuditPartition())
+        // A small shop is not worth a second reader.
+        #expect(try AuditPartition(rows, readers: nil, shop: connection, own: connection) == AuditPartition())
+      }
+    }
+  }
+
+  @Test func anIdLiesInOnePart() {
+    let cuts = Cuts(["b", "d", "b"])
+    #expect(cuts.count == 3)
+    #expect(["", "a", "azzz", "b", "c", "d", "e"].map { cuts.part(of: $0) } == [0, 0, 0, 1, 1, 2, 2])
+    #expect(cuts.part(of: nil) == 2)
+    #expect(Cuts(quantilesOf: ["c", "a", "d", "b"], count: 2) == Cuts(["c"]))
+    #expect(Cuts(quantilesOf: [], count: 5) == .none && Cuts(quantilesOf: ["a"], count: 9).count == 2)
+  }
+
+  private func withSession(_ settings: Settings, _ body: (PostgresSession) async throws -> Void) async throws {
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await body(session)
+    await session.close()
+  }
+}
+
+/// A folder that is gone with its owner.
+final class TemporaryFolder: Sendable {
+  private let url: URL
+
+  init() throws {
+    url = FileManager.default.temporaryDirectory.appendingPathComponent("parts-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(at: url) }
+
+  func path(_ name: String) -> String { url.appendingPathComponent(name).path }
+}
