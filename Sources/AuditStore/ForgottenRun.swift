@@ -2,7 +2,7 @@ import Postgres
 import Reconciliation
 
 /// Takes back what a run with a wrong as-of did: findings that it opened and closed, what it was compared by, and how
-/// fresh answers seemed after it. Evidence stays: Apple has said what it has said, and only its as-of is put right.
+/// fresh answers seemed after it. Evidence stays: Apple has said what it has said; only its as-of is read otherwise.
 package enum ForgottenRun {
   /// What was taken back.
   package struct Summary: Hashable, Sendable, Encodable {
@@ -18,6 +18,7 @@ package enum ForgottenRun {
     runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Summary {
     let run: [PostgresValue] = [.text(runId)]
+    try Trail.holdPeople(on: connection)
     let reopened = try connection.execute(
       """
       UPDATE night_audit.findings f SET closed_at = NULL FROM night_audit.finding_events e, night_audit.runs r
@@ -63,7 +64,8 @@ package enum ForgottenRun {
     try putTimesRight(runId, connection)
     let directory = try connection.execute(
       """
-      UPDATE night_audit.runs SET publication = 'forgotten', complete = NULL WHERE run_id = $1::uuid RETURNING directory
+      SELECT directory, night_audit.write_run(run_id, 'forgotten',
+        jsonb_build_object('publication', 'forgotten', 'complete', NULL)) FROM night_audit.runs WHERE run_id = $1::uuid
       """, run
     ).single().optionalText(0)
     try connection.execute(
@@ -102,12 +104,18 @@ package enum ForgottenRun {
         WHERE r.run_id = $1::uuid AND r.as_of > r.started_at AND (\(touched.joined(separator: " OR ")))
         """, [.text(runId)])
     }
-    for table in ["evidence", "answers"] {
-      try connection.execute(
-        """
-        UPDATE night_audit.\(table) t SET as_of = r.started_at FROM night_audit.runs r
-        WHERE r.run_id = $1::uuid AND t.run_id = r.run_id AND r.as_of > r.started_at AND t.as_of = r.as_of
-        """, [.text(runId)])
-    }
+  }
+
+  /// A table of what Apple said with the as-of that counts: what a forgotten run of the future was told was told when it ran.
+  /// The rows themselves stay as they were written.
+  ///
+  /// - Parameter columns: of the table, `as_of` not among them.
+  package static func told(_ table: String, _ columns: [String]) -> String {
+    let names = columns.map { "t.\($0)" }.joined(separator: ", ")
+    return """
+      (SELECT \(names), coalesce((SELECT r.started_at FROM night_audit.runs r
+        WHERE r.run_id = t.run_id AND r.publication = 'forgotten' AND r.as_of > r.started_at AND r.as_of = t.as_of),
+        t.as_of) AS as_of FROM night_audit.\(table) t)
+      """
   }
 }

@@ -32,6 +32,7 @@ package struct Migrator {
     Migration(
       version: 10, name: "publishing", sql: String(decoding: PackageResources._010_publishing_sql, as: UTF8.self)),
     Migration(version: 11, name: "ground", sql: String(decoding: PackageResources._011_ground_sql, as: UTF8.self)),
+    Migration(version: 12, name: "trail", sql: String(decoding: PackageResources._012_trail_sql, as: UTF8.self)),
   ]
 
   /// Any two numbers that no other program of the database is likely to use as an advisory lock.
@@ -75,6 +76,7 @@ package struct Migrator {
       if !applied.isEmpty, last == .max {
         try connection.executeScript(String(decoding: PackageResources.comments_sql, as: UTF8.self))
       }
+      if last == .max { try connection.executeScript(String(decoding: PackageResources.rights_sql, as: UTF8.self)) }
       return applied
     }
   }

@@ -6,36 +6,8 @@ import Reconciliation
 package enum Partitions {
   /// Sees to partitions for this month and the next, and moves what the default one has taken meanwhile. Cheap to repeat.
   package static func ensure(on connection: borrowing BlockingConnection) throws(PostgresError) {
-    try connection.executeScript(
-      """
-      DO $$
-      DECLARE
-        parent text; partition text; first timestamptz; next timestamptz; covered timestamptz;
-      BEGIN
-        PERFORM pg_advisory_xact_lock(\(Migrator.lockKey.0), \(Migrator.lockKey.1));
-        FOREACH parent IN ARRAY ARRAY['evidence', 'answers'] LOOP
-          FOR ahead IN 0..1 LOOP
-            first := (date_trunc('month', now() AT TIME ZONE 'UTC') + make_interval(months => ahead)) AT TIME ZONE 'UTC';
-            next := (date_trunc('month', now() AT TIME ZONE 'UTC') + make_interval(months => ahead + 1)) AT TIME ZONE 'UTC';
-            SELECT max(\(upperBound)) INTO covered FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid
-            WHERE h.inhparent = ('night_audit.' || parent)::regclass;
-            CONTINUE WHEN first < covered;
-            partition := parent || to_char(first AT TIME ZONE 'UTC', '_YYYY_MM');
-            EXECUTE format('CREATE TABLE night_audit.%I (LIKE night_audit.%I INCLUDING DEFAULTS)', partition, parent);
-            EXECUTE format(
-              'WITH moved AS (DELETE FROM night_audit.%I WHERE recorded_at >= %L AND recorded_at < %L RETURNING *)
-                INSERT INTO night_audit.%I SELECT * FROM moved', parent || '_default', first, next, partition);
-            EXECUTE format('ALTER TABLE night_audit.%I ATTACH PARTITION night_audit.%I FOR VALUES FROM (%L) TO (%L)',
-              parent, partition, first, next);
-          END LOOP;
-        END LOOP;
-      END $$
-      """)
+    try connection.execute("SELECT night_audit.keep_partitions()")
   }
-
-  /// Of a partition as `pg_class` aliased `c`: the first instant after it; null for the default one.
-  private static let upperBound =
-    "substring(pg_get_expr(c.relpartbound, c.oid) from 'TO \\(''([^'']+)''\\)')::timestamptz"
 
   /// Lets go of what is older than `cutoff` and of which a newer word stands.
   ///
@@ -53,7 +25,7 @@ package enum Partitions {
       let rows = try connection.execute(
         """
         SELECT c.relname::text FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid
-        WHERE h.inhparent = ('night_audit.' || $1)::regclass AND \(upperBound) <= $2
+        WHERE h.inhparent = ('night_audit.' || $1)::regclass AND night_audit.partition_end(c.oid) <= $2
           AND obj_description(c.oid, 'pg_class') IS DISTINCT FROM '\(mark)'
         ORDER BY 1
         """, [.text(parent), .timestamp(cutoff.microseconds)])
@@ -61,11 +33,11 @@ package enum Partitions {
         let name = try row.text(0)
         let table = try PostgresIdentifier("night_audit", name).sql
         try connection.transaction { connection in
-          if parent == "answers" {
-            try connection.executeScript("DROP TABLE \(table)")
-          } else {
-            try thin(table, on: connection)
-          }
+          let problem = try TrailVerification(entriesOn: connection).problem(of: parent, on: connection)
+          if let problem { throw Altered(table: parent, problem: problem) }
+          let kept = parent == "answers" ? [] : try kept(table, on: connection)
+          try connection.execute(
+            "SELECT night_audit.release_partition($1, $2)", [.text(name), .intArray(kept.map { $0 })])
         }
         released.append(name)
       }
@@ -76,12 +48,21 @@ package enum Partitions {
   /// The comment on a month that was looked at.
   private static let mark = "what nobody needs any more was let go"
 
-  private static func thin(_ table: String, on connection: borrowing BlockingConnection) throws {
+  /// What the trail covers is not as it was: what is left of it shall not be covered anew.
+  package struct Altered: Error, CustomStringConvertible {
+    var table: String
+    var problem: String
+    package var description: String { "\(table) is not what the trail says, and nothing of it is let go: \(problem)" }
+  }
+
+  /// The ids of facts of a month that stay.
+  private static func kept(_ table: String, on connection: borrowing BlockingConnection) throws -> [Int64] {
     try connection.executeScript(
       """
-      CREATE TEMPORARY TABLE kept (evidence_id bigint PRIMARY KEY) ON COMMIT DROP;
-      DECLARE keys NO SCROLL CURSOR FOR SELECT DISTINCT transaction_id, environment FROM \(table)
+      DECLARE keys NO SCROLL CURSOR FOR SELECT DISTINCT transaction_id, environment
+      FROM night_audit.evidence e WHERE e.tableoid = \(PostgresLiteral.text(table))::regclass
       """)
+    var found: [Int64] = []
     while true {
       let keys = try connection.execute("FETCH 1000 FROM keys").map { row throws(PostgresError) in
         (transactionId: try row.text(0), environment: try row.text(1))
@@ -105,27 +86,10 @@ package enum Partitions {
             id: try row.int64("evidence_id"), subject: try row.optionalText("subject_id"), fact: fact,
             isOld: try row.bool("is_old")))
       }
-      let kept = statements.values.flatMap { EvidenceRetention.kept($0) }.sorted()
-      if !kept.isEmpty {
-        try connection.execute("INSERT INTO kept SELECT * FROM unnest($1::bigint[])", [.intArray(kept)])
-      }
+      found += statements.values.flatMap { EvidenceRetention.kept($0) }
     }
-    let bounds = try connection.execute(
-      "SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE oid = $1::text::regclass", [.text(table)]
-    ).single().text(0)
-    let aside = "night_audit.evidence_aside"
-    let name = table.split(separator: ".").last.map(String.init) ?? table
-    try connection.executeScript(
-      """
-      CLOSE keys;
-      CREATE TABLE \(aside) (LIKE night_audit.evidence INCLUDING DEFAULTS);
-      INSERT INTO \(aside) SELECT e.* FROM \(table) e JOIN kept USING (evidence_id);
-      ALTER TABLE night_audit.evidence DETACH PARTITION \(table);
-      DROP TABLE \(table);
-      ALTER TABLE \(aside) RENAME TO \(name);
-      ALTER TABLE night_audit.evidence ATTACH PARTITION \(table) \(bounds);
-      COMMENT ON TABLE \(table) IS '\(mark)'
-      """)
+    try connection.executeScript("CLOSE keys")
+    return found.sorted()
   }
 }
 

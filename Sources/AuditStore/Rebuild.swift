@@ -52,10 +52,10 @@ package struct Rebuild {
   /// Folds all evidence, transaction by transaction, into the temporary table.
   private static func derive(_ connection: borrowing BlockingConnection) throws {
     let columns = EvidenceTable.columns.dropFirst().joined(separator: ", ")
+    let told = ForgottenRun.told("evidence", EvidenceTable.columns.filter { $0 != "as_of" })
     try connection.executeScript(
       """
-      DECLARE facts NO SCROLL CURSOR FOR
-        SELECT \(columns) FROM night_audit.evidence ORDER BY transaction_id, environment
+      DECLARE facts NO SCROLL CURSOR FOR SELECT \(columns) FROM \(told) e ORDER BY transaction_id, environment
       """)
     var facts: [TransactionFact] = []
     var checkedAt = Instant(microseconds: 0)

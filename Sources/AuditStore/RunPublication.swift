@@ -34,8 +34,10 @@ package struct RunPublication: Sendable {
 
   /// The folder is there.
   package static let publishedStatement = """
-    UPDATE night_audit.runs SET publication = 'published', complete = incomplete_reasons = '{}', directory = $2,
-      finished_at = coalesce(finished_at, clock_timestamp()) WHERE run_id = $1::uuid AND publication = 'publishing'
+    SELECT night_audit.write_run(run_id, 'published', jsonb_build_object('publication', 'published',
+      'complete', incomplete_reasons = '{}', 'directory', $2::text,
+      'finished_at', coalesce(finished_at, clock_timestamp())))
+    FROM night_audit.runs WHERE run_id = $1::uuid AND publication = 'publishing'
     """
 
   /// The folder is there.
@@ -51,8 +53,9 @@ package struct RunPublication: Sendable {
   package func settleAsNotPublished(_ session: PostgresSession) async throws(PostgresError) {
     try await session.execute(
       """
-      UPDATE night_audit.runs SET publication = 'not_published', complete = NULL,
-        finished_at = coalesce(finished_at, clock_timestamp()) WHERE run_id = $1::uuid AND publication = 'publishing'
+      SELECT night_audit.write_run(run_id, 'not_published', jsonb_build_object('publication', 'not_published',
+        'finished_at', coalesce(finished_at, clock_timestamp())))
+      FROM night_audit.runs WHERE run_id = $1::uuid AND publication = 'publishing'
       """, [.text(runId)])
   }
 }

@@ -16,6 +16,8 @@ package struct RunRecord: Sendable {
   package var host: String
   /// Without which nothing is published; nil in a run that publishes nothing for others.
   package var lock: RunLock?
+  /// The hash of the entry that its beginning has in the trail; nil in a run that is not recorded.
+  package var trail: String?
   /// `--accept`: a person has looked at the night, however implausible it is.
   package var isAccepted = false
 
@@ -34,8 +36,18 @@ package struct RunRecord: Sendable {
   }
 
   /// Records that the run began.
-  package func begin(_ session: PostgresSession) async throws {
-    try await session.execute(
+  ///
+  /// - Returns: the hash of its entry in the trail, which a report tells to whoever keeps a copy of it.
+  @discardableResult
+  package func begin(_ session: PostgresSession) async throws -> String {
+    try await session.transaction { connection in
+      try insert(connection)
+      return try Trail.append(.began, run: runId, on: connection)
+    }
+  }
+
+  private func insert(_ connection: borrowing BlockingConnection) throws(PostgresError) {
+    try connection.execute(
       """
       INSERT INTO night_audit.runs
         (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version,
@@ -70,38 +82,30 @@ package struct RunRecord: Sendable {
   ) throws(PostgresError) {
     try connection.execute(
       """
-      UPDATE night_audit.runs SET finished_at = clock_timestamp(), publication = 'held', held_because = $2,
-        directory = $3, exit_status = $4::int WHERE run_id = $1::uuid
+      SELECT night_audit.write_run($1::uuid, 'held', jsonb_build_object('finished_at', clock_timestamp(),
+        'publication', 'held', 'held_because', $2::text[], 'directory', $3::text, 'exit_status', $4::int))
       """, [.text(runId), .textArray(causes.map { $0 }), .text(directory), .int(Int64(exitStatus))])
   }
 
   /// Records how a run without a report ended.
   package func end(_ session: PostgresSession, exitStatus: Int32) async throws {
     try await session.execute(
-      "UPDATE night_audit.runs SET finished_at = clock_timestamp(), exit_status = $2::int WHERE run_id = $1::uuid",
+      """
+      SELECT night_audit.write_run(
+        $1::uuid, 'ended', jsonb_build_object('finished_at', clock_timestamp(), 'exit_status', $2::int))
+      """,
       [.text(runId), .int(Int64(exitStatus))])
   }
 
   /// Records what a run has found and where its report is about to be; part of the transaction that updates findings.
   ///
-  /// - Parameter content: SHA-256 of the report's `SHA256SUMS`.
+  /// - Parameters:
+  ///   - content: SHA-256 of the report's `SHA256SUMS`.
+  ///   - lookback: orders and deliveries in the lookback, what the next night is compared with; nil: of no night.
   package func complete(
     totals: Totals, summary: SummaryFacts, directory: String, content: String, exitStatus: Int32,
-    on connection: borrowing BlockingConnection
+    lookback: (orders: Int, deliveries: Int)?, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
-    try connection.execute(
-      """
-      UPDATE night_audit.runs SET publication = 'publishing', content = $2, incomplete_reasons = $3,
-        orders_read = $4, findings_opening = $5, findings_new = $6, findings_closed = $7, findings_closing = $8,
-        directory = $9, exit_status = $10::int
-      WHERE run_id = $1::uuid
-      """,
-      [
-        .text(runId), .text(content), .textArray(summary.incompleteReasons.map { $0 }),
-        .int(Int64(totals.ordersRead)), .int(Int64(summary.findings.opening)), .int(Int64(summary.findings.new)),
-        .int(Int64(summary.findings.closed)), .int(Int64(summary.findings.closing)), .text(directory),
-        .int(Int64(exitStatus)),
-      ])
     var lines: [(currency: Currency, word: String, orders: Int, minorUnits: Int128)] = []
     for disposition in Disposition.inMoneyTotals {
       for sum in totals.amountByDisposition[disposition.index].sorted {
@@ -119,6 +123,21 @@ package struct RunRecord: Sendable {
         .text(runId), .textArray(lines.map(\.currency.code)), .textArray(lines.map(\.word)),
         .intArray(lines.map { Int64($0.orders) }),
         .textArray(lines.map { Money.decimalText($0.minorUnits, digits: $0.currency.digits) }),
+      ])
+    // Last, because its entry in the trail covers all of the above.
+    try connection.execute(
+      """
+      SELECT night_audit.write_run($1::uuid, 'completed', jsonb_build_object(
+        'publication', 'publishing', 'content', $2::text, 'incomplete_reasons', $3::text[], 'orders_read', $4::bigint,
+        'findings_opening', $5::bigint, 'findings_new', $6::bigint, 'findings_closed', $7::bigint,
+        'findings_closing', $8::bigint, 'directory', $9::text, 'exit_status', $10::int,
+        'lookback_orders', $11::bigint, 'lookback_deliveries', $12::bigint))
+      """,
+      [
+        .text(runId), .text(content), .textArray(summary.incompleteReasons.map { $0 }),
+        .int(Int64(totals.ordersRead)), .int(Int64(summary.findings.opening)), .int(Int64(summary.findings.new)),
+        .int(Int64(summary.findings.closed)), .int(Int64(summary.findings.closing)), .text(directory),
+        .int(Int64(exitStatus)), .int(lookback.map { Int64($0.orders) }), .int(lookback.map { Int64($0.deliveries) }),
       ])
   }
 

@@ -99,16 +99,6 @@ extension Audit {
     return Plausibility(share: settings.holdShare, precedent: precedent).causes(figures)
   }
 
-  /// What the next night is compared with.
-  static func keep(
-    _ figures: NightFigures, of record: RunRecord, on recording: borrowing BlockingConnection
-  ) throws(PostgresError) {
-    try recording.execute(
-      """
-      UPDATE night_audit.runs SET lookback_orders = $2, lookback_deliveries = $3 WHERE run_id = $1::uuid
-      """, [.text(record.runId), .int(Int64(figures.orders)), .int(Int64(figures.deliveries))])
-  }
-
   // MARK: - Endings
 
   /// Puts the report where nobody takes it for a published one, and records nothing but that.

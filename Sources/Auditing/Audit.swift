@@ -353,6 +353,8 @@ package struct Audit {
     _ collector: AuditCollector, _ claims: SpillFile?, _ record: RunRecord, _ summary: SummaryFacts,
     _ status: ExitStatus, _ figures: NightFigures?, folder: ReportFolder, in recording: borrowing BlockingConnection
   ) throws {
+    // Before a finding is touched: people who are writing are waited for, and then wait.
+    try Trail.holdPeople(on: recording)
     if try isNews(record, on: recording) {
       try FindingsHistory.apply(asOf: plan.asOf, runId: record.runId, on: recording)
       if let claims { try ClaimsTable.apply(claims, on: recording) }
@@ -365,15 +367,14 @@ package struct Audit {
       try record.save(summary.findings, on: recording)
       try ReportedDays.save(collector.days, adjustments: summary.adjustments, record: record, on: recording)
     }
-    try record.complete(
-      totals: collector.totals, summary: summary, directory: folder.finalPath, content: folder.digest ?? "",
-      exitStatus: status.rawValue, on: recording)
-    if let figures { try Audit.keep(figures, of: record, on: recording) }
     if record.isNightly, !settings.deliver.isEmpty {
       let folder = ReportFolder.absolute(folder.finalPath)
       let targets = settings.deliver.filter { !$0.isMessage || settings.tells(of: summary) }
       try DispatchTable.owe(targets.map(\.name), directory: folder, runId: record.runId, on: recording)
     }
+    try record.complete(
+      totals: collector.totals, summary: summary, directory: folder.finalPath, content: folder.digest ?? "",
+      exitStatus: status.rawValue, lookback: figures.map { ($0.orders, $0.deliveries) }, on: recording)
     try record.lock?.requireStillHeld(on: recording)
     try recording.commit()
     // Whatever the commit had to wait for.

@@ -1,3 +1,4 @@
+import AuditStore
 import Foundation
 import Postgres
 import Reconciliation
@@ -28,6 +29,14 @@ package struct ChangeReasons {
     try addOrders(sales, findingIds, parameters, connection)
   }
 
+  private static let ofEvidence = [
+    "evidence_id", "run_id", "channel", "signed_at", "transaction_id", "environment", "product_id", "purchased_at",
+    "revoked_at", "tells_revocation",
+  ]
+  private static let ofAnswers = [
+    "answer_id", "run_id", "subject_kind", "subject_id", "channel", "outcome", "reason", "facts",
+  ]
+
   private mutating func add(_ reason: String, to findingId: String) { reasons[findingId, default: []].append(reason) }
 
   private mutating func addEvidence(
@@ -43,7 +52,7 @@ package struct ChangeReasons {
         UNION
         SELECT f.finding_id, t.transaction_id FROM night_audit.findings f
         JOIN night_audit.claims t USING (order_id) WHERE f.finding_id = ANY ($4) AND \(withClaims)) w
-      JOIN night_audit.evidence e USING (transaction_id)
+      JOIN \(ForgottenRun.told("evidence", Self.ofEvidence)) e USING (transaction_id)
       WHERE \(condition) ORDER BY w.finding_id, e.signed_at, e.evidence_id
       """, parameters)
     for row in rows {
@@ -70,7 +79,7 @@ package struct ChangeReasons {
         UNION
         SELECT f.finding_id, c.subject_kind, c.subject_id FROM night_audit.findings f
         JOIN night_audit.receipt_checks c USING (order_id) WHERE f.finding_id = ANY ($4)) w
-      JOIN night_audit.answers e USING (subject_kind, subject_id)
+      JOIN \(ForgottenRun.told("answers", Self.ofAnswers)) e USING (subject_kind, subject_id)
       WHERE e.facts = 0 AND \(condition) ORDER BY w.finding_id, e.answer_id
       """, parameters)
     for row in rows {

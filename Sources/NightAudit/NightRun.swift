@@ -98,7 +98,7 @@ package struct NightRun: Sendable {
     try await PublicationSettlement(logger: logger).settle(session)
     var record = planned
     record.lock = lock
-    try await record.begin(session)
+    record.trail = try await record.begin(session)
     await watch.began()
     do {
       var recheck = try await recheck(request, channels, runId: runId, deadline: deadline)
@@ -147,6 +147,8 @@ package struct NightRun: Sendable {
         try Partitions.ensure(on: connection)
         if let oldest { try Partitions.release(before: oldest, on: connection) }
       }
+    } catch let error as Partitions.Altered {
+      logger.error("\(error); run: night-audit verify")
     } catch let error as PostgresError where error.sqlState == "42501" {
       logger.warning("evidence is not kept by months: \(error)")
     }
@@ -320,6 +322,9 @@ package struct NightRun: Sendable {
         try AskingFaults.save(faults, isWhole: isWhole, asOf: request.asOf, on: $0)
       }
     }
+    try await writing.run { session, _ in
+      try await session.withConnection { try Trail.appendAnswers(run: runId, on: $0) }
+    }
     await writing.close()
     await queue.close()
     for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {
@@ -371,7 +376,10 @@ package struct NightRun: Sendable {
     if let latest = folders.latest { paths.insert(latest) }
     // An as-of in the future must not make everything old.
     let rule = ReportRetention(cutoff: min(asOf, .now) - retention, kept: paths)
-    for folder in rule.expired(folders.folders()) { folders.remove(folder) }
+    let expired = rule.expired(folders.folders())
+    for folder in expired { folders.remove(folder) }
+    let left = Set(folders.folders())
+    try await Trail.appendRemoved(expired.filter { !left.contains($0) }.map(\.path), session)
   }
 
   // MARK: - Deciding

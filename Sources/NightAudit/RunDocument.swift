@@ -14,6 +14,8 @@ struct RunDocument: Encodable {
   private let finishedAt: String
   private let seconds: Double
   private let exitStatus: Int32
+  /// An entry of the trail: whoever writes the trail anew is found out by every copy of this file.
+  private let trail: String?
   private let apple: Apple?
 
   private struct Apple: Encodable {
@@ -37,6 +39,7 @@ struct RunDocument: Encodable {
     command = record.command
     host = record.host
     version = Version.current
+    trail = record.trail
     finishedAt = Date().ISO8601Format()
     let parts = duration.components
     seconds = (Double(parts.seconds) * 1_000 + (Double(parts.attoseconds) / 1e15).rounded()) / 1_000

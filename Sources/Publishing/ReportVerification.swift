@@ -20,6 +20,8 @@ package struct ReportVerification: Sendable {
   package var content: String?
   /// The run that `run.json` names.
   package var runId: String?
+  /// The entry of the trail that `run.json` names, by its hash.
+  package var trail: String?
 
   /// Reads every file of the folder.
   package init(directory: String) {
@@ -37,6 +39,7 @@ package struct ReportVerification: Sendable {
       checks.append(Check("\(name.text) (not of the report: somebody has put it there)"))
     }
     runId = contents.runId
+    trail = contents.trail
     guard let summary = contents.summary else {
       checks.append(Check("control totals", problem: "summary.json is not the one that was written"))
       return

@@ -29,9 +29,14 @@ struct Status: AsyncParsableCommand {
 /// `night-audit verify`
 struct Verify: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Prove a report folder: its check sums, its control totals, and the run that made it.",
+    abstract: "Prove that what was written is what was written: all of it, a report folder, or a run.",
     discussion: """
+      Alone it proves the whole trail: evidence, answers, the history of findings, sign-offs and runs. A folder is proven by
+      its check sums, its control totals and the run that made it; a run by its entry in the trail and its report. The first
+      thing that does not fit is named, and the exit status is 70.
+
       Examples:
+        night-audit verify
         night-audit verify /var/lib/night-audit/reports/2026-11-19
         night-audit verify --run latest
       """)
@@ -48,7 +53,7 @@ struct Verify: AsyncParsableCommand {
   var json = false
 
   func validate() throws {
-    if (directory == nil) == (run == nil) { throw ValidationError("Name a report folder, or a run with --run.") }
+    if directory != nil, run != nil { throw ValidationError("Name a report folder, or a run with --run, or neither.") }
   }
 
   func run() async throws {
@@ -56,8 +61,10 @@ struct Verify: AsyncParsableCommand {
       let verification: RunVerification
       if let directory {
         verification = try await RunVerification(directory: directory, settings)
+      } else if let run {
+        verification = try await RunVerification(run: run, settings)
       } else {
-        verification = try await RunVerification.of(run: run ?? "", settings)
+        verification = try await RunVerification(trailOf: settings)
       }
       print(json ? try verification.json : verification.text)
       return verification.exitStatus

@@ -62,7 +62,10 @@ import Testing
     #expect(try await state(shop) == "published f 3")
     // As a kill between the rename and the last word leaves it.
     try await shop.execute(
-      "UPDATE night_audit.runs SET publication = 'publishing', complete = NULL, finished_at = NULL")
+      """
+      SET session_replication_role = replica;
+      UPDATE night_audit.runs SET publication = 'publishing', complete = NULL, finished_at = NULL
+      """)
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--user", "x").status != 73)
     #expect(try await state(shop).hasPrefix("published f 3, published"))
   }
@@ -70,7 +73,11 @@ import Testing
   @Test func aFolderThatNeverAppearedMakesItsRunNotPublished() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
-    try await shop.execute("UPDATE night_audit.runs SET publication = 'publishing', complete = NULL, content = 'none'")
+    try await shop.execute(
+      """
+      SET session_replication_role = replica;
+      UPDATE night_audit.runs SET publication = 'publishing', complete = NULL, content = 'none'
+      """)
     let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--user", "x")
     #expect(result.errors.contains("died before its report appeared"), "\(result.errors)")
     #expect(try await state(shop).hasPrefix("not_published 3, published"))

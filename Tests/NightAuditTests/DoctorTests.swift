@@ -28,6 +28,9 @@ struct DoctorTests {
     GRANT USAGE ON SCHEMA sales, night_audit TO auditor; GRANT SELECT ON ALL TABLES IN SCHEMA sales TO auditor;
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA night_audit TO auditor;
     GRANT USAGE ON ALL SEQUENCES IN SCHEMA night_audit TO auditor;
+    GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO auditor;
+    REVOKE UPDATE, DELETE ON night_audit.runs, night_audit.evidence, night_audit.answers, night_audit.finding_events,
+      night_audit.run_events, night_audit.trail FROM auditor;
     """
 
   /// What the doctor says of the databases after `change`, and with `{database}` in the place of the database's name.
@@ -231,6 +234,12 @@ struct DoctorTests {
     Breakage(
       change: "REVOKE USAGE ON ALL SEQUENCES IN SCHEMA night_audit FROM auditor", subject: "night_audit.",
       remedy: "the right USAGE is missing"),
+    Breakage(
+      change: "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit FROM auditor", subject: "night_audit.",
+      remedy: "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO auditor"),
+    Breakage(
+      change: "GRANT UPDATE ON night_audit.evidence TO auditor", subject: "schema night_audit",
+      remedy: "REVOKE UPDATE, DELETE, TRUNCATE ON night_audit.evidence FROM auditor", isProblem: false),
     Breakage(
       change: "ALTER ROLE auditor NOLOGIN", subject: "database.url",
       remedy: "check database.url or libpq's PG* variables"),

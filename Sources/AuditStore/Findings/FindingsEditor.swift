@@ -74,10 +74,7 @@ package struct FindingsEditor: Sendable {
       }
       if !isDryRun {
         let undoing = UUID().uuidString.lowercased()
-        _ = try PeopleChange.apply(changes, by: actor, at: now, changeId: undoing, on: connection)
-        try connection.execute(
-          "UPDATE night_audit.finding_events SET undoes = $1::uuid WHERE change_id = $2::uuid",
-          [.text(change), .text(undoing)])
+        _ = try PeopleChange.apply(changes, by: actor, at: now, changeId: undoing, undoing: change, on: connection)
       }
       outcome.changed = Set(outcome.changed).sorted()
       return (change, outcome)

@@ -79,12 +79,16 @@ package struct PeopleChange: Hashable, Sendable {
 
   /// Makes the changes and records each in the findings' history, which only grows.
   ///
-  /// - Parameter changeId: what changes that are made together have in common, a UUID; nil for one that stands alone.
+  /// - Parameters:
+  ///   - changeId: what changes that are made together have in common, a UUID; nil for one that stands alone.
+  ///   - undone: the change that is taken back by these.
   /// - Returns: the ids of those that changed anything.
   package static func apply(
     _ changes: [PeopleChange], by actor: String, at now: Instant, changeId: String? = nil,
-    on connection: borrowing BlockingConnection
+    undoing undone: String? = nil, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String] {
+    // Before a finding is locked: a night that is being recorded is waited for with nothing in hand.
+    try Trail.announcePeople(on: connection)
     var ids: [String] = []
     for (word, changes) in byWord(changes) {
       // Locked in the order of ids, as a night locks them: two that wait for each other would both be lost.
@@ -97,12 +101,12 @@ package struct PeopleChange: Hashable, Sendable {
         changed AS (
           UPDATE night_audit.findings f SET \(word) = w.value\(word == "due" ? "::date" : "") FROM wanted w WHERE w.finding_id = f.finding_id
           RETURNING f.finding_id, w.value, w.before)
-        INSERT INTO night_audit.finding_events (finding_id, as_of, event, actor, detail, before, change_id)
-        SELECT finding_id, $3, '\(word)', $4, value, before, $5::uuid FROM changed ORDER BY finding_id RETURNING finding_id
+        INSERT INTO night_audit.finding_events (finding_id, as_of, event, actor, detail, before, change_id, undoes)
+        SELECT finding_id, $3, '\(word)', $4, value, before, $5::uuid, $6::uuid FROM changed ORDER BY finding_id RETURNING finding_id
         """,
         [
           .textArray(changes.map(\.findingId)), .textArray(changes.map(\.decision.value)), .timestamp(now.microseconds),
-          .text(actor), .text(changeId),
+          .text(actor), .text(changeId), .text(undone),
         ]
       ).map { row throws(PostgresError) in try row.text(0) }
     }

@@ -115,7 +115,31 @@ struct OwnSchemaExamination {
         subject: "night_audit.\($0.name)",
         warning: "is missing, and nights take long without this index; run: \($0.statement)")
     }
-    return [Diagnosis(subject: "schema night_audit")] + indexes + [try lastNight(connection)]
+    return [Diagnosis(subject: "schema night_audit")] + indexes + (try rightsBeyondNeed(connection))
+      + [try lastNight(connection)]
+  }
+
+  /// What nights only ever append to.
+  private static let appendOnly = ["runs", "evidence", "answers", "finding_events", "run_events"]
+
+  /// Rights to change what is only appended to, which only the schema's owner needs, and nobody uses.
+  private func rightsBeyondNeed(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
+    let rows = try connection.execute(
+      """
+      SELECT string_agg('night_audit.' || c.relname, ', ' ORDER BY c.relname)
+      FROM pg_class c WHERE c.relnamespace = 'night_audit'::regnamespace AND NOT c.relispartition
+        AND c.relname = ANY ($1) AND has_table_privilege(c.oid, 'UPDATE, DELETE, TRUNCATE')
+        AND NOT pg_has_role(c.relowner, 'USAGE')
+      HAVING count(*) > 0
+      """, [.textArray(OwnSchemaExamination.appendOnly.map { $0 })])
+    let role = try role(connection)
+    return try rows.map { row throws(PostgresError) in
+      let tables = try row.text(0)
+      return Diagnosis(
+        subject: "schema night_audit",
+        warning:
+          "what is only appended to may be changed; run: REVOKE UPDATE, DELETE, TRUNCATE ON \(tables) FROM \(role)")
+    }
   }
 
   /// A list of privileges asks for any of them, so each is asked for.
@@ -124,19 +148,33 @@ struct OwnSchemaExamination {
       """
       SELECT c.relname::text, string_agg(p.privilege, ', ' ORDER BY p.place)
       FROM pg_class c CROSS JOIN (VALUES (1, 'SELECT'), (2, 'INSERT'), (3, 'UPDATE'), (4, 'DELETE')) p (place, privilege)
-      WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relkind IN ('r', 'p')
+      WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
         AND NOT has_table_privilege(c.oid, p.privilege)
+        AND NOT (c.relname IN ('schema_migrations', 'trail') AND p.privilege <> 'SELECT')
+        AND NOT (c.relname = ANY ($1) AND p.privilege IN ('UPDATE', 'DELETE'))
       GROUP BY c.relname
+      UNION ALL
+      SELECT min(f.proname::text), 'EXECUTE' FROM pg_proc f
+      WHERE f.pronamespace = 'night_audit'::regnamespace AND NOT has_function_privilege(f.oid, 'EXECUTE')
+      HAVING count(*) > 0
       UNION ALL
       SELECT c.relname::text, 'USAGE' FROM pg_class c
       WHERE c.relnamespace = 'night_audit'::regnamespace
         AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(c.oid, 'USAGE, UPDATE') ELSE FALSE END
       ORDER BY 1
-      """)
+      """, [.textArray(OwnSchemaExamination.appendOnly.map { $0 })])
     let role = try role(connection)
     var found: [Diagnosis] = []
     for row in rows {
       let (name, privileges) = (try row.text(0), try row.text(1))
+      if privileges == "EXECUTE" {
+        found.append(
+          Diagnosis(
+            subject: "night_audit.\(name)",
+            problem:
+              "may not be called; run: GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO \(role)"))
+        continue
+      }
       let kind = privileges == "USAGE" ? "SEQUENCE " : ""
       found.append(
         Diagnosis(

@@ -66,14 +66,18 @@ package struct RunDifference: Sendable {
       try RunDifference.statements(first, connection), try RunDifference.statements(second, connection))
     answers = try connection.execute(
       """
-      SELECT channel, outcome, count(*) FROM night_audit.answers e WHERE \(between.condition)
+      SELECT channel, outcome, count(*) FROM \(ForgottenRun.told("answers", ["run_id", "channel", "outcome"])) e
+      WHERE \(between.condition)
       GROUP BY channel, outcome ORDER BY channel, outcome
       """, between.parameters
     ).map { row throws(PostgresError) in
       Answers(channel: try row.text(0), outcome: try row.text(1), count: try row.int64(2))
     }
     let facts = try connection.execute(
-      "SELECT count(*), count(revoked_at) FROM night_audit.evidence e WHERE \(between.condition)", between.parameters
+      """
+      SELECT count(*), count(revoked_at) FROM \(ForgottenRun.told("evidence", ["run_id", "revoked_at"])) e
+      WHERE \(between.condition)
+      """, between.parameters
     ).single()
     evidence = try facts.int64(0)
     revocations = try facts.int64(1)

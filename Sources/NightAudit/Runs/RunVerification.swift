@@ -6,56 +6,125 @@ import Reconciliation
 import Reporting
 import Run
 
-/// Proves a report folder: its files, its totals, and the run that made it.
+/// Proves what was written: the trail and all that it covers, a report folder, or a run and its report.
 package struct RunVerification: Sendable {
-  package private(set) var directory: String
-  package private(set) var checks: [ReportVerification.Check]
+  package typealias Check = ReportVerification.Check
 
-  /// There is no such folder or run, or what was found is not what was written.
+  /// The report folder that was looked at; nil when none was.
+  package private(set) var directory: String?
+  package private(set) var checks: [Check] = []
+  private var isReport = true
+
+  /// There is no such folder, or what was found is not what was written.
   package var exitStatus: ExitStatus {
-    if checks.allSatisfy({ $0.problem == nil }) { return .complete }
+    if first == nil { return .complete }
     return isReport ? .internalError : .nothingThere
   }
 
-  private let isReport: Bool
+  /// The first thing that does not fit.
+  private var first: Check? { checks.first { $0.problem != nil } }
 
-  /// - Parameter name: a run as `runs` names it.
-  package static func of(run name: String, _ settings: Settings) async throws -> RunVerification {
-    let run = try await RunHistory(settings: settings).find(name)
-    guard let directory = run.directory else { throw RunsError.unfinished(name, exitStatus: run.exitStatus) }
-    return try await RunVerification(directory: directory, settings)
+  /// The whole trail, and everything that it covers.
+  package init(trailOf settings: Settings) async throws {
+    checks = try await RunVerification.looking(settings) { connection in
+      try TrailVerification.whole(on: connection).checks.map(Check.init)
+    }
   }
 
+  /// A report folder: its files, its totals, and the run that made it.
   package init(directory: String, _ settings: Settings) async throws {
-    self.directory = ReportFolder.absolute(directory)
-    let report = ReportVerification(directory: self.directory)
+    let path = ReportFolder.absolute(directory)
+    self.directory = path
+    let report = ReportVerification(directory: path)
     checks = report.checks
     isReport = report.content != nil
-    guard let content = report.content else { return }
-    checks.append(try await RunVerification.origin(content, report.runId, settings))
+    guard report.content != nil else { return }
+    checks += try await RunVerification.looking(settings) { connection in
+      let trail = try TrailVerification(entriesOn: connection)
+      return try trail.checks.map(Check.init) + RunVerification.origin(report, trail, connection)
+    }
   }
 
-  /// Whether the database knows of a run with this very content.
-  private static func origin(
-    _ content: String, _ runId: String?, _ settings: Settings
-  ) async throws -> ReportVerification.Check {
-    guard let runId, UUID(uuidString: runId) != nil else {
-      return ReportVerification.Check("run", problem: "run.json is missing or names no run")
+  /// A run as it was recorded, and its report.
+  ///
+  /// - Parameter name: a run as `runs` names it.
+  package init(run name: String, _ settings: Settings) async throws {
+    let run = try await RunHistory(settings: settings).find(name)
+    let (recorded, content, removed) = try await RunVerification.looking(settings) { connection in
+      let trail = try TrailVerification(entriesOn: connection)
+      let checks = (trail.checks + [try trail.prove(run: run.runId, on: connection)]).map(Check.init)
+      let removed = trail.entries.flatMap { entry in entry.content.kind == .removed ? entry.content.folders ?? [] : [] }
+      return (checks, trail.newest(ofRun: run.runId)?.content.report, removed)
     }
+    checks = recorded
+    guard let folder = run.directory else { throw RunsError.unfinished(name, exitStatus: run.exitStatus) }
+    let path = ReportFolder.absolute(folder)
+    let report = ReportVerification(directory: path)
+    switch report.runId {
+    case run.runId?:
+      directory = path
+      let same = report.content == content
+      checks += report.checks
+      checks.append(
+        Check("report of \(path)", problem: same ? nil : "is of another content than the one that the run has made"))
+    case let other?: checks.append(Check("report of \(path), which run \(other) has replaced since"))
+    case nil:
+      let isRemoved = removed.contains { path.hasSuffix("/" + $0) }
+      let why = isRemoved ? "which had had its time and was removed" : "which was never published, or was taken back"
+      let isOwed = run.isComplete != nil && !isRemoved
+      checks.append(
+        isOwed ? Check("report of \(path)", problem: "is missing") : Check("report of \(path), \(why)"))
+    }
+  }
+
+  private static func looking<Result: Sendable>(
+    _ settings: Settings, _ body: @escaping @Sendable (borrowing BlockingConnection) throws -> Result
+  ) async throws -> Result {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit verify")
-    defer { Task { await session.close() } }
-    try await session.withConnection { try Migrator.requireCurrent($0) }
-    let rows = try await session.execute(
-      "SELECT content, command, as_of FROM night_audit.runs WHERE run_id = $1::uuid", [.text(runId)])
-    for row in rows {
-      let made = "run \(runId) (\(try row.text(1)) as of \(Instant(microseconds: try row.timestamp(2)).text))"
-      switch try row.optionalText(0) {
-      case content?: return ReportVerification.Check(made)
-      case .some: return ReportVerification.Check(made, problem: "has made a report of another content")
-      case nil: return ReportVerification.Check("\(made), which has kept no digest of its report")
+    do {
+      let result = try await session.transaction(.snapshot) { connection in
+        try Migrator.requireCurrent(connection)
+        return try body(connection)
       }
+      await session.close()
+      return result
+    } catch {
+      await session.close()
+      throw error
     }
-    return ReportVerification.Check("run \(runId): the database has no record of it, as of every reconcile")
+  }
+
+  /// Whether the database knows of a run with this very content, and the report of this very trail.
+  private static func origin(
+    _ report: ReportVerification, _ trail: TrailVerification, _ connection: borrowing BlockingConnection
+  ) throws -> [Check] {
+    guard let runId = report.runId, UUID(uuidString: runId) != nil else {
+      return [Check("run", problem: "run.json is missing or names no run")]
+    }
+    let rows = try connection.execute(
+      "SELECT content, command, as_of FROM night_audit.runs WHERE run_id = $1::uuid", [.text(runId)])
+    var checks: [Check] = []
+    if let named = report.trail {
+      let entry = trail.entries.first { $0.hash == named }
+      checks.append(
+        Check(
+          entry.map { "entry \($0.id) of the trail, which run.json names" } ?? "run.json",
+          problem: entry == nil ? "the trail that the report was made with had an entry that this one has not" : nil))
+    }
+    guard let row = rows.first(where: { _ in true }) else {
+      // A report of the trail's belongs to a run; one that `reconcile` made belongs to none.
+      let isLost = report.trail != nil || trail.newest(ofRun: runId) != nil
+      let said = "run \(runId): the database has no record of it"
+      return checks + [isLost ? Check("run \(runId)", problem: "is missing") : Check("\(said), as of every reconcile")]
+    }
+    let made = "run \(runId) (\(try row.text(1)) as of \(Instant(microseconds: try row.timestamp(2)).text))"
+    switch try row.optionalText(0) {
+    case report.content?: checks.append(Check(made))
+    case .some: checks.append(Check(made, problem: "has made a report of another content"))
+    case nil where trail.newest(ofRun: runId)?.content.kind == .held: checks.append(Check("\(made), which is held"))
+    case nil: checks.append(Check("\(made), which has kept no digest of its report"))
+    }
+    return checks + [Check(try trail.prove(run: runId, on: connection))]
   }
 
   package var text: String {
@@ -67,12 +136,20 @@ package struct RunVerification: Sendable {
   package var json: String {
     get throws {
       struct Document: Encodable {
-        let directory: String
+        let directory: String?
         let proven: Bool
-        let checks: [ReportVerification.Check]
+        /// The first thing that does not fit.
+        let first: String?
+        let checks: [Check]
       }
       return try MachineText.json(
-        Document(directory: directory, proven: exitStatus == .complete, checks: checks))
+        Document(
+          directory: directory, proven: exitStatus == .complete,
+          first: first.map { "\($0.subject): \($0.problem ?? "")" }, checks: checks))
     }
   }
+}
+
+extension ReportVerification.Check {
+  fileprivate init(_ check: TrailVerification.Check) { self.init(check.subject, problem: check.problem) }
 }

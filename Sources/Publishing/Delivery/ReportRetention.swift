@@ -10,7 +10,7 @@ package struct ReportRetention {
   /// A report folder, as its `summary.json` describes it.
   package struct Folder: Hashable {
     /// Relative to `report.directory`: `2026-11-19`, `held/2026-11-19` or `ad-hoc/20261120T030000Z-1`.
-    var path: String
+    package var path: String
     /// As-of of the run that made it.
     var asOf: Instant
     var isComplete: Bool

@@ -58,22 +58,27 @@ package struct ReportContents {
   /// they have edited, is not.
   func owns(_ name: OpenDirectory.Name, in folder: OpenDirectory) -> Bool {
     guard let file = files.first(where: { $0.name == name.text }), let found = folder.sha256(name) else { return false }
-    if file.name == "run.json" { return ReportContents.isRun(content(of: file.name) ?? []) }
+    // It has no check sum. Its content tells it.
+    if file.name == "run.json" { return Run(content(of: file.name) ?? []) != nil }
     return file.sha256 == found
   }
 
-  /// `run.json` has no check sum. Its content tells it.
-  private static func isRun(_ content: [UInt8]) -> Bool { runId(content) != nil }
+  /// What `run.json` says of the run.
+  private struct Run: Decodable {
+    var run_id: String
+    var trail: String?
 
-  private static func runId(_ content: [UInt8]) -> String? {
-    struct Run: Decodable {
-      var run_id: String
+    init?(_ content: [UInt8]) {
+      guard let run = try? JSONDecoder().decode(Run.self, from: Data(content)) else { return nil }
+      self = run
     }
-    return (try? JSONDecoder().decode(Run.self, from: Data(content)))?.run_id
   }
 
   /// The run that `run.json` names.
-  var runId: String? { content(of: "run.json").flatMap(ReportContents.runId) }
+  var runId: String? { content(of: "run.json").flatMap { Run($0)?.run_id } }
+
+  /// The entry of the trail that `run.json` names, by its hash.
+  var trail: String? { content(of: "run.json").flatMap { Run($0)?.trail } }
 
   /// The folder's own name, such as `2026-11-19`.
   var name: String { (directory as NSString).lastPathComponent }

@@ -120,8 +120,9 @@ final class Rehearsal {
     return row ?? ""
   }
 
-  func execute(_ sql: String) async throws {
-    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+  /// - Parameter conninfo: of another database of the cluster; nil: of this shop's.
+  func execute(_ sql: String, conninfo: String? = nil) async throws {
+    let session = try await PostgresSession.connect(conninfo ?? self.conninfo, applicationName: "night-audit tests")
     try await session.executeScript(sql)
     await session.close()
   }

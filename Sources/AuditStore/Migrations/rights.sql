@@ -1,0 +1,78 @@
+-- Who may do what. Run after every migration, and as often as one likes.
+--
+-- Where a superuser keeps the schema, it belongs to a role that nobody can log in as; those who run nights are members of
+-- night_audit_writer, which can append and not change, and those who read reports of night_audit_reader, which sees the
+-- views alone. A schema that belongs to the one role that runs nights goes on belonging to it.
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA night_audit FROM PUBLIC;
+DO $$
+DECLARE
+  entry record;
+  is_super boolean := (SELECT rolsuper FROM pg_roles WHERE rolname = current_user);
+  keeper name := (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'night_audit');
+  append_only constant text[] := ARRAY['runs', 'evidence', 'answers', 'finding_events', 'run_events'];
+  told constant text[] := ARRAY['schema_migrations', 'trail'];
+BEGIN
+  -- Roles that have been granted the tables one by one are writers like the others.
+  FOR entry IN
+    SELECT DISTINCT a.grantee::regrole::text AS grantee FROM pg_class c, aclexplode(c.relacl) a
+    WHERE c.oid = 'night_audit.runs'::regclass AND a.privilege_type = 'INSERT' AND a.grantee NOT IN (0, c.relowner)
+  LOOP
+    EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO %s', entry.grantee);
+    EXECUTE format('REVOKE UPDATE, DELETE, TRUNCATE ON night_audit.runs, night_audit.evidence, night_audit.answers,
+      night_audit.finding_events, night_audit.run_events, night_audit.trail FROM %s', entry.grantee);
+    EXECUTE format('GRANT SELECT ON night_audit.trail TO %s', entry.grantee);
+  END LOOP;
+  IF is_super AND keeper <> 'night_audit_owner' AND keeper <> current_user THEN
+    RETURN;
+  END IF;
+  IF is_super THEN
+    FOR entry IN SELECT * FROM (VALUES ('night_audit_owner'), ('night_audit_writer'), ('night_audit_reader')) r (name)
+    LOOP
+      -- Roles are the cluster's: another database's may be made at this moment.
+      IF to_regrole(entry.name) IS NULL THEN
+        BEGIN
+          EXECUTE format('CREATE ROLE %I NOLOGIN', entry.name);
+        EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+        END;
+      END IF;
+    END LOOP;
+  ELSIF keeper <> 'night_audit_owner' OR to_regrole('night_audit_writer') IS NULL
+    OR to_regrole('night_audit_reader') IS NULL THEN
+    RETURN;
+  END IF;
+  IF keeper <> 'night_audit_owner' THEN
+    ALTER SCHEMA night_audit OWNER TO night_audit_owner;
+  END IF;
+  FOR entry IN
+    SELECT format('ALTER %s night_audit.%I OWNER TO night_audit_owner',
+        CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.relname) AS command
+    FROM pg_class c
+    WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S')
+      AND c.relowner <> 'night_audit_owner'::regrole
+      AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass
+        AND d.deptype IN ('a', 'i') AND c.relkind = 'S')
+    UNION ALL
+    SELECT format('ALTER FUNCTION %s OWNER TO night_audit_owner', p.oid::regprocedure) FROM pg_proc p
+    WHERE p.pronamespace = 'night_audit'::regnamespace AND p.proowner <> 'night_audit_owner'::regrole
+  LOOP
+    EXECUTE entry.command;
+  END LOOP;
+  GRANT USAGE ON SCHEMA night_audit TO night_audit_writer, night_audit_reader;
+  GRANT SELECT ON ALL TABLES IN SCHEMA night_audit TO night_audit_writer;
+  GRANT USAGE ON ALL SEQUENCES IN SCHEMA night_audit TO night_audit_writer;
+  GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO night_audit_writer;
+  FOR entry IN
+    SELECT c.relname, c.relkind FROM pg_class c
+    WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition
+      AND c.relname <> ALL (told)
+  LOOP
+    IF entry.relkind = 'v' THEN
+      CONTINUE WHEN NOT starts_with(entry.relname, 'bi_');
+      EXECUTE format('GRANT SELECT ON night_audit.%I TO night_audit_reader', entry.relname);
+    ELSIF entry.relname = ANY (append_only) THEN
+      EXECUTE format('GRANT INSERT ON night_audit.%I TO night_audit_writer', entry.relname);
+    ELSE
+      EXECUTE format('GRANT INSERT, UPDATE, DELETE ON night_audit.%I TO night_audit_writer', entry.relname);
+    END IF;
+  END LOOP;
+END $$;

@@ -1,0 +1,71 @@
+import Postgres
+import Reconciliation
+
+/// The trail: a chain of entries, each of which covers the one before it, the rows that were appended since, and a run as
+/// it was left. Entries are only written by functions of the schema, in the transaction of what they tell of.
+package enum Trail {
+  /// What an entry is about.
+  package enum Kind: String, Sendable, Codable {
+    /// The trail begins with what there is, and each run of before it.
+    case start, found
+    /// A run began; Apple's answers to it are stored; it is committed; its report appeared, or never did; it is held;
+    /// it ended without a report; it was forgotten.
+    case began, asked, completed, published, notPublished = "not_published", held, ended, forgotten
+    /// A month was let go, all of it having been covered before.
+    case beforeRelease = "before_release", released
+    /// Report folders had their time.
+    case removed
+  }
+
+  /// Whoever writes to `finding_events` or `run_events` shares it; whoever covers them holds it alone.
+  private static let peopleLock = "\(Migrator.lockKey.0), 5"
+
+  /// Waits for people who are recording something, and makes others wait until the transaction ends.
+  package static func holdPeople(on connection: borrowing BlockingConnection) throws(PostgresError) {
+    try connection.execute("SELECT pg_advisory_xact_lock(\(peopleLock))")
+  }
+
+  /// Waits for a night that is being recorded.
+  package static func announcePeople(on connection: borrowing BlockingConnection) throws(PostgresError) {
+    try connection.execute("SELECT pg_advisory_xact_lock_shared(\(peopleLock))")
+  }
+
+  /// Appends an entry about everything that was appended since the last one, and about `run`.
+  ///
+  /// - Returns: its hash.
+  @discardableResult
+  package static func append(
+    _ kind: Kind, run: String?, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> String {
+    try connection.execute(
+      "SELECT night_audit.append_trail($1, $2::uuid)", [.text(kind.rawValue), .text(run)]
+    ).single().text(0)
+  }
+
+  /// Covers what Apple has said in a run, while others may go on asking: they wait only until everybody's newest row is
+  /// known.
+  package static func appendAnswers(run: String, on connection: borrowing BlockingConnection) throws {
+    let marks = try connection.transaction { connection in
+      try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
+      return try connection.execute(
+        """
+        SELECT jsonb_build_object('evidence', (SELECT max(evidence_id) FROM night_audit.evidence),
+          'answers', (SELECT max(answer_id) FROM night_audit.answers))::text
+        """
+      ).single().text(0)
+    }
+    try connection.execute(
+      "SELECT night_audit.append_trail($1, $2::uuid, $3::jsonb)",
+      [.text(Kind.asked.rawValue), .text(run), .text(marks)])
+  }
+
+  /// Tells of report folders that were removed because they had had their time.
+  ///
+  /// - Parameter folders: their paths below the report directory.
+  package static func appendRemoved(_ folders: [String], _ session: PostgresSession) async throws {
+    if folders.isEmpty { return }
+    try await session.execute(
+      "SELECT night_audit.append_trail($1, NULL, '{}', jsonb_build_object('folders', $2::text[]))",
+      [.text(Kind.removed.rawValue), .textArray(folders.sorted().map { $0 })])
+  }
+}

@@ -1,0 +1,81 @@
+import Crypto
+import Foundation
+import Postgres
+import Run
+
+/// One entry of the trail, as it was stored.
+package struct TrailEntry: Sendable {
+  /// Rows of a table that follow each other by id and were recorded in one month.
+  package struct Segment: Sendable, Decodable, Hashable {
+    package var table: String
+    /// `2026-11`, UTC.
+    package var month: String
+    package var first: Int64
+    package var last: Int64
+    package var rows: Int64
+    package var digest: String
+  }
+
+  /// What an entry says.
+  package struct Content: Sendable, Decodable {
+    package var entry: Int64
+    package var kind: Trail.Kind
+    package var run: String?
+    package var at: String
+    /// Digest of the run's row, by `columns["runs"]`.
+    package var row: String?
+    /// SHA-256 of the report's `SHA256SUMS`.
+    package var report: String?
+    package var appended: [Segment]
+    /// By table, what its digests are made of: columns as SQL.
+    package var columns: [String: String]
+    /// By table, up to which id its rows are covered.
+    package var marks: [String: Int64]
+    /// Of `released`: the table, the first day after what was let go, what is left of all before it, and its columns.
+    package var table: String?
+    package var before: String?
+    package var kept: Segment?
+    package var keyColumns: String?
+    /// Of `removed`: folders below the report directory.
+    package var folders: [String]?
+
+    private enum CodingKeys: String, CodingKey {
+      case entry, kind, run, at, row, report, appended, columns, marks, table, before, kept, folders
+      case keyColumns = "key_columns"
+    }
+  }
+
+  package var id: Int64
+  package var previous: String
+  package var hash: String
+  package var content: Content
+
+  /// Why an entry is not what was written.
+  struct Broken: Error {
+    var problem: String
+  }
+
+  /// Reads one and holds it against the one before. Throws `Broken`, `PostgresError`.
+  init(_ row: PostgresRow, after last: TrailEntry?) throws {
+    id = try row.int64(0)
+    previous = try row.text(1)
+    let text = try row.text(2)
+    hash = try row.text(3)
+    let number = (last?.id ?? 0) + 1
+    guard id == number else { throw Broken(problem: "entry \(number) is missing: entry \(id) follows") }
+    guard previous == last?.hash ?? "" else {
+      throw Broken(problem: "entry \(id) does not follow from entry \(id - 1)")
+    }
+    guard hash == TrailEntry.hash(previous: previous, text) else {
+      throw Broken(problem: "entry \(id) is not as it was written")
+    }
+    guard let content = try? JSONDecoder().decode(Content.self, from: Data(text.utf8)), content.entry == id else {
+      throw Broken(problem: "entry \(id) cannot be read; it was written by another program")
+    }
+    self.content = content
+  }
+
+  private static func hash(previous: String, _ content: String) -> String {
+    Digest.hexadecimal(SHA256.hash(data: Data("\(previous)\n\(content)".utf8)))
+  }
+}

@@ -1,0 +1,280 @@
+import Crypto
+import Foundation
+import Postgres
+import Run
+
+/// Whether everything that the trail covers is as it was when it was covered. Nothing that the database itself could be
+/// made to say about that is believed: all digests are computed anew.
+package struct TrailVerification: Sendable {
+  /// One thing that was looked at.
+  package struct Check: Hashable, Sendable {
+    package var subject: String
+    /// The first thing of it that does not fit; nil when all does.
+    package var problem: String?
+  }
+
+  package private(set) var checks: [Check] = []
+  package private(set) var entries: [TrailEntry] = []
+
+  /// The tables that are covered by ranges of ids.
+  static let tables = [
+    (name: "evidence", key: "evidence_id"), (name: "answers", key: "answer_id"),
+    (name: "finding_events", key: "event_id"), (name: "run_events", key: "event_id"),
+  ]
+
+  /// The whole chain, and all that it covers.
+  package static func whole(on connection: borrowing BlockingConnection) throws -> TrailVerification {
+    var verification = try TrailVerification(entriesOn: connection)
+    guard verification.isProven else { return verification }
+    for table in tables {
+      verification.checks.append(try verification.prove(table.name, key: table.key, on: connection))
+    }
+    verification.checks.append(try verification.proveRuns(on: connection))
+    return verification
+  }
+
+  package var isProven: Bool { checks.allSatisfy { $0.problem == nil } }
+
+  /// The chain alone: its entries, each held against the one before.
+  package init(entriesOn connection: borrowing BlockingConnection) throws {
+    try connection.executeScript(
+      """
+      DECLARE entries NO SCROLL CURSOR FOR
+      SELECT entry_id, previous, content, hash FROM night_audit.trail ORDER BY entry_id
+      """)
+    var problem: String?
+    do {
+      while true {
+        let rows = try connection.execute("FETCH 1000 FROM entries")
+        if rows.isEmpty { break }
+        for row in rows { entries.append(try TrailEntry(row, after: entries.last)) }
+      }
+      if entries.first?.content.kind != .start { problem = "its beginning is missing" }
+    } catch let broken as TrailEntry.Broken {
+      problem = broken.problem
+    }
+    try connection.executeScript("CLOSE entries")
+    let newest = entries.last.map { ", the newest of \($0.content.at) with hash \($0.hash)" } ?? ""
+    checks = [Check(subject: "trail (\(entries.count) entries\(newest))", problem: problem)]
+  }
+
+  // MARK: - What is only ever appended to
+
+  /// The first thing that does not fit in the chain or in one of the tables that it covers.
+  func problem(of table: String, on connection: borrowing BlockingConnection) throws -> String? {
+    if let problem = checks.first(where: { $0.problem != nil })?.problem { return problem }
+    for covered in TrailVerification.tables where covered.name == table {
+      return try prove(table, key: covered.key, on: connection).problem
+    }
+    return nil
+  }
+
+  /// What entries cover of a table, with the columns that their digests are made of.
+  private struct Piece {
+    var after: Int64
+    var through: Int64
+    var columns: String
+    var segments: [(entry: Int64, segment: TrailEntry.Segment)]
+  }
+
+  /// Whether a table's rows are those that were appended, but for what was let go.
+  func prove(_ table: String, key: String, on connection: borrowing BlockingConnection) throws -> Check {
+    let released = entries.last { $0.content.kind == .released && $0.content.table == table }
+    let before = released?.content.before
+    let releasedMark = released?.content.marks[table] ?? .min
+    let gone =
+      before.map { "recorded_at < '\($0)'::timestamp AT TIME ZONE 'UTC' AND \(key) <= \(releasedMark)" } ?? "false"
+    var rows: Int64 = 0
+    for piece in pieces(of: table, released) {
+      var reader = SegmentReader(table: table, segments: piece.segments)
+      let range = "\(key) > \(piece.after) AND \(key) <= \(piece.through) AND NOT (\(gone))"
+      try read(table, key, piece.columns, range, on: connection) { reader.take($0, $1) }
+      rows += reader.rows
+      if let problem = reader.end() { return Check(subject: table, problem: problem) }
+    }
+    if let released, let before {
+      let kept = released.content.kept.map { [(entry: released.id, segment: $0)] } ?? []
+      var reader = SegmentReader(table: table, segments: kept)
+      try read(table, key, released.content.keyColumns ?? key, gone, on: connection) { reader.take($0, $1) }
+      rows += reader.rows
+      if let problem = reader.end() {
+        return Check(subject: table, problem: "of what was kept of the time before \(before): \(problem)")
+      }
+    }
+    let mark = entries.last?.content.marks[table] ?? .min
+    let new = try connection.execute(
+      "SELECT count(*) FROM night_audit.\(table) WHERE \(key) > $1", [.int(mark)]
+    ).single().int64(0)
+    return Check(subject: "\(table) (\(rows) rows\(new > 0 ? ", and \(new) that the next entry covers" : ""))")
+  }
+
+  private func pieces(of table: String, _ released: TrailEntry?) -> [Piece] {
+    var pieces: [Piece] = []
+    var mark = Int64.min
+    for entry in entries {
+      let content = entry.content
+      guard let through = content.marks[table], through > mark, let columns = content.columns[table] else { continue }
+      let segments = content.appended.filter { segment in
+        guard let released, let before = released.content.before, entry.id < released.id else {
+          return segment.table == table
+        }
+        return segment.table == table && segment.month >= before.prefix(7)
+      }
+      let numbered = segments.map { (entry: entry.id, segment: $0) }
+      if let last = pieces.indices.last, pieces[last].columns == columns {
+        pieces[last].through = through
+        pieces[last].segments += numbered
+      } else {
+        pieces.append(Piece(after: mark, through: through, columns: columns, segments: numbered))
+      }
+      mark = through
+    }
+    return pieces
+  }
+
+  /// Reads the digests of rows in the order of ids. A column that came later than the digests was empty then.
+  private func read(
+    _ table: String, _ key: String, _ columns: String, _ condition: String, on connection: borrowing BlockingConnection,
+    each body: (Int64, [UInt8]) throws -> Void
+  ) throws {
+    let image = try TrailVerification.image(of: table, columns, on: connection)
+    try connection.executeScript(
+      """
+      DECLARE rows NO SCROLL CURSOR FOR
+      SELECT \(key), \(image) FROM night_audit.\(table) WHERE \(condition) ORDER BY \(key)
+      """)
+    while true {
+      let rows = try connection.execute("FETCH 10000 FROM rows")
+      if rows.isEmpty { break }
+      for row in rows { try body(try row.int64(0), try row.bytes(1)) }
+    }
+    try connection.executeScript("CLOSE rows")
+  }
+
+  /// SHA-256 of a row by these columns as SQL; nothing where a later one says something.
+  private static func image(
+    of table: String, _ columns: String, on connection: borrowing BlockingConnection
+  ) throws -> String {
+    let names = columns.components(separatedBy: ", ")
+    guard names.allSatisfy({ $0.wholeMatch(of: /"?[a-z0-9_]+"?/) != nil }) else {
+      throw PostgresError(.usage, "the trail names columns of \(table) that have no such names")
+    }
+    let later = try connection.execute(
+      """
+      SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = ('night_audit.' || $1)::regclass AND attnum > 0
+        AND NOT attisdropped AND attname NOT LIKE 'heartbeat%' AND quote_ident(attname) <> ALL ($2)
+      """, [.text(table), .textArray(names.map { $0 })]
+    ).map { row throws(PostgresError) in try row.text(0) }
+    let image = "sha256(record_send(ROW(\(columns))))"
+    if later.isEmpty { return image }
+    return "CASE WHEN num_nonnulls(\(later.joined(separator: ", "))) = 0 THEN \(image) ELSE '' END"
+  }
+
+  // MARK: - Runs
+
+  /// The newest entry that tells of a run's row.
+  package func newest(ofRun runId: String) -> TrailEntry? {
+    entries.last { $0.content.run == runId && $0.content.row != nil }
+  }
+
+  /// Whether every run is as its newest entry left it.
+  private func proveRuns(on connection: borrowing BlockingConnection) throws -> Check {
+    var newest: [String: TrailEntry] = [:]
+    for entry in entries where entry.content.row != nil {
+      if let run = entry.content.run { newest[run] = entry }
+    }
+    let rows = try connection.execute("SELECT run_id::text FROM night_audit.runs ORDER BY started_at, run_id")
+    var left = newest
+    for row in rows {
+      let run = try row.text(0)
+      guard left.removeValue(forKey: run) != nil else {
+        return Check(subject: "runs", problem: "run \(run) is in no entry; night-audit did not record it")
+      }
+    }
+    if let missing = left.values.min(by: { $0.id < $1.id }) {
+      let run = missing.content.run ?? ""
+      return Check(subject: "runs", problem: "run \(run) of entry \(missing.id) is missing")
+    }
+    for (columns, entries) in Dictionary(grouping: newest.values, by: { $0.content.columns["runs"] ?? "" }) {
+      let problem = try TrailVerification.problem(ofRuns: entries.sorted { $0.id < $1.id }, columns, on: connection)
+      if let problem { return Check(subject: "runs", problem: problem) }
+    }
+    return Check(subject: "runs (\(newest.count) rows)")
+  }
+
+  /// Whether one run is as its newest entry left it.
+  package func prove(run runId: String, on connection: borrowing BlockingConnection) throws -> Check {
+    guard let entry = newest(ofRun: runId) else {
+      return Check(subject: "run \(runId)", problem: "is in no entry of the trail; night-audit did not record it")
+    }
+    let problem = try TrailVerification.problem(ofRuns: [entry], entry.content.columns["runs"] ?? "", on: connection)
+    return Check(
+      subject: "run \(runId) (entry \(entry.id) of the trail, \(entry.content.kind.rawValue))", problem: problem)
+  }
+
+  private static func problem(
+    ofRuns entries: [TrailEntry], _ columns: String, on connection: borrowing BlockingConnection
+  ) throws -> String? {
+    let image = try image(of: "runs", columns, on: connection)
+    let rows = try connection.execute(
+      "SELECT run_id::text, encode(\(image), 'hex') FROM night_audit.runs WHERE run_id::text = ANY ($1)",
+      [.textArray(entries.map(\.content.run))])
+    var found: [String: String] = [:]
+    for row in rows { found[try row.text(0)] = try row.text(1) }
+    let odd = entries.first { found[$0.content.run ?? ""] != $0.content.row }
+    return odd.map { "run \($0.content.run ?? "") is not as entry \($0.id) left it" }
+  }
+}
+
+/// Holds rows, as they come, against what entries say about them.
+private struct SegmentReader {
+  let table: String
+  let segments: [(entry: Int64, segment: TrailEntry.Segment)]
+  private(set) var rows: Int64 = 0
+  private var position = 0
+  private var rowsOfSegment: Int64 = 0
+  private var digest: [UInt8] = []
+  private var problem: String?
+
+  init(table: String, segments: [(entry: Int64, segment: TrailEntry.Segment)]) {
+    self.table = table
+    self.segments = segments
+  }
+
+  /// - Parameter image: empty: the row says something where nothing was when it was covered.
+  mutating func take(_ id: Int64, _ image: [UInt8]) {
+    if problem != nil { return }
+    while position < segments.count, segments[position].segment.last < id { close() }
+    if problem != nil { return }
+    guard position < segments.count, segments[position].segment.first <= id else {
+      problem = "row \(id) was not there when the trail covered the rows around it"
+      return
+    }
+    if image.isEmpty {
+      problem = "row \(id) is not as it was appended"
+      return
+    }
+    rows += 1
+    rowsOfSegment += 1
+    digest = Array(SHA256.hash(data: digest + image))
+  }
+
+  /// - Returns: the first thing that does not fit; nil when all does.
+  mutating func end() -> String? {
+    while problem == nil, position < segments.count { close() }
+    return problem
+  }
+
+  private mutating func close() {
+    let (entry, segment) = segments[position]
+    let place = "rows \(segment.first) to \(segment.last), which entry \(entry) covers"
+    if rowsOfSegment != segment.rows {
+      problem = "of \(place), there are \(rowsOfSegment) and not \(segment.rows)"
+    } else if Digest.hexadecimal(digest) != segment.digest {
+      problem = "\(place), are not as they were appended"
+    }
+    position += 1
+    rowsOfSegment = 0
+    digest = []
+  }
+}

@@ -1,0 +1,115 @@
+import Foundation
+import Testing
+
+/// The roles of the page about the audit trail, made by what is written there, are those that nights and finance live with.
+@Suite struct RolesTests {
+  private static let page = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent().appending(path: "Sources/night-audit/Documentation.docc/AuditTrail.md")
+
+  /// The page's blocks of SQL, with names of this test's own: roles belong to the cluster that tests share.
+  private func blocks(_ names: [String: String]) throws -> [String] {
+    let text = try String(contentsOf: Self.page, encoding: .utf8)
+    return try text.components(separatedBy: "```sql\n").dropFirst().map { part in
+      try names.reduce(part.components(separatedBy: "```")[0]) { text, name in
+        text.replacing(try Regex("\\b\(name.key)\\b"), with: name.value)
+      }
+    }
+  }
+
+  @Test func nightsAreRunByARoleThatCannotChangeWhatItAppended() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let token = UUID().uuidString.lowercased().prefix(8)
+    let name = try #require(shop.conninfo.split(separator: "=").last.map(String.init))
+    let (writer, reader) = ("night_\(token)", "finance_\(token)")
+    let grants = try blocks([
+      "ROLE night_audit": "ROLE \(writer)", "TO night_audit": "TO \(writer)", "DATABASE shop": "DATABASE \(name)",
+      "ROLE finance": "ROLE \(reader)", "TO finance": "TO \(reader)",
+    ])[0]
+    try await shop.execute(grants)
+    let url = ["NIGHT_AUDIT_DATABASE_URL": shop.conninfo.replacing("user=postgres", with: "user=\(writer)")]
+    func run(_ arguments: String...) async throws -> Program.Result {
+      try await shop.nightAudit(arguments[0], more: Array(arguments.dropFirst()), environment: url)
+    }
+    let doctor = try await run("doctor")
+    #expect(doctor.status == 0 && !doctor.output.contains("schema night_audit:"), "\(doctor)")
+    let night = try await run("run", "--as-of", Rehearsal.asOf)
+    #expect(night.status == 3 && !night.errors.contains("not kept by months"), "\(night)")
+    #expect([0, 3].contains(try await run("recheck", "--as-of", Rehearsal.asOf).status))
+    let some = try await shop.value("SELECT min(finding_id) FROM night_audit.findings")
+    #expect(try await run("findings", "acknowledge", some, "--by", "Ana").status == 0)
+    #expect(try await run("rebuild", "--write").status == 0)
+    #expect([0, 3].contains(try await run("run", "--as-of", "2026-11-21T03:00:00Z").status))
+    let forgotten = try await run("runs", "forget", "latest")
+    #expect(forgotten.status == 0, "\(forgotten)")
+    let verified = try await run("verify")
+    #expect(verified.status == 0, "\(verified)")
+
+    let asWriter = shop.conninfo.replacing("user=postgres", with: "user=\(writer)")
+    let asReader = shop.conninfo.replacing("user=postgres", with: "user=\(reader)")
+    // The role is refused before a trigger has a word.
+    for change in ["evidence", "answers", "runs", "finding_events", "run_events", "trail"].flatMap({ table in
+      [
+        "DELETE FROM night_audit.\(table)", "TRUNCATE night_audit.\(table)",
+        "ALTER TABLE night_audit.\(table) DISABLE TRIGGER ALL",
+      ]
+    }) + [
+      "UPDATE night_audit.evidence SET quantity = 1", "UPDATE night_audit.runs SET complete = true",
+      "INSERT INTO night_audit.trail VALUES (0, '', '', '')", "DELETE FROM sales.orders",
+      "CREATE TABLE night_audit.x (n int)",
+      "UPDATE night_audit.schema_migrations SET name = 'x'",
+    ] {
+      let error = await #expect(throws: (any Error).self) { try await shop.execute(change, conninfo: asWriter) }
+      #expect("\(error.map { "\($0)" } ?? "")".contains("42501"), "\(change): \(String(describing: error))")
+    }
+    let views = try await shop.value(
+      "SELECT string_agg(format('SELECT count(*) FROM night_audit.%I', relname), '; ') FROM pg_class WHERE relnamespace = 'night_audit'::regnamespace AND starts_with(relname, 'bi_')"
+    )
+    try await shop.execute(views, conninfo: asReader)
+    for statement in [
+      "SELECT 1 FROM night_audit.runs", "SELECT 1 FROM night_audit.disbelieved_notifications",
+      "SELECT 1 FROM sales.orders",
+      "SELECT night_audit.append_trail('began', NULL)", "DELETE FROM night_audit.bi_findings",
+    ] {
+      await #expect(throws: (any Error).self, "\(statement)") { try await shop.execute(statement, conninfo: asReader) }
+    }
+  }
+
+  @Test func aMemberOfTheOwnerKeepsTheSchemaWhereNobodyIsASuperuser() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let dba = "dba_\(UUID().uuidString.lowercased().prefix(8))"
+    let owner = try blocks(["dba": dba])[1].split(separator: "\n").suffix(2).joined(separator: "\n")
+    try await shop.execute("DROP SCHEMA night_audit CASCADE; CREATE ROLE \(dba) LOGIN; \(owner)")
+    let url = ["NIGHT_AUDIT_DATABASE_URL": shop.conninfo.replacing("user=postgres", with: "user=\(dba)")]
+    for _ in 1...2 {
+      let made = try await shop.nightAudit("init", environment: url)
+      #expect(made.status == 0, "\(made)")
+    }
+    let others = try await shop.value(
+      "SELECT count(*) FROM pg_class WHERE relnamespace = 'night_audit'::regnamespace AND relowner <> 'night_audit_owner'::regrole"
+    )
+    #expect(others == "0")
+    #expect(
+      try await shop.value("SELECT has_table_privilege('night_audit_writer', 'night_audit.evidence', 'INSERT')")
+        == "true")
+  }
+
+  /// Whoever makes the folder for others to read must not depend on who started it.
+  @Test(arguments: ["0000", "0077"]) func reportsHaveTheirModesWhateverTheUmask(umask: String) async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let night = try await Program(path: "/bin/sh").run(
+      [
+        "-c", "umask \(umask); exec \"$@\"", "sh", Program.nightAudit.executable.path, "run", "--as-of", Rehearsal.asOf,
+        "--config", shop.directory.file("night-audit.yaml"),
+      ], environment: ["NIGHT_AUDIT_AUDIT_CLOCK_SKEW": "30d"])
+    #expect(night.status == 3, "\(night)")
+    let manager = FileManager.default
+    let all =
+      ["", "/2026-11-19"]
+      + (try manager.contentsOfDirectory(atPath: shop.reports + "/2026-11-19")).map { "/2026-11-19/\($0)" }
+    for path in all {
+      let attributes = try manager.attributesOfItem(atPath: shop.reports + path)
+      let isFolder = attributes[.type] as? FileAttributeType == .typeDirectory
+      #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == (isFolder ? 0o750 : 0o640), "\(path)")
+    }
+  }
+}

@@ -1,0 +1,216 @@
+import Foundation
+import Testing
+
+/// What an auditor is shown is what was written, or the first thing that is not is named.
+@Suite struct TrailTests {
+  /// Something that somebody with all rights does to what is stored.
+  struct Tampering: CustomTestStringConvertible, Sendable {
+    var testDescription: String
+    /// Triggers are off meanwhile.
+    var sql: String
+    /// What `verify` says about it.
+    var found: String
+
+    init(_ description: String, _ found: String, _ sql: String) {
+      (testDescription, self.found, self.sql) = (description, found, sql)
+    }
+  }
+
+  private static let middle = "(SELECT (min(evidence_id) + max(evidence_id)) / 2 FROM night_audit.evidence)"
+  private static let lastRow = "night_audit.trail WHERE entry_id > (SELECT max(entry_id) - 2 FROM night_audit.trail)"
+  /// Recomputes the hashes of the trail from an entry on, as somebody would who knows how.
+  private static let rehash = """
+    DO $$
+    DECLARE
+      entry record; last text := '';
+    BEGIN
+      FOR entry IN SELECT * FROM night_audit.trail ORDER BY entry_id LOOP
+        UPDATE night_audit.trail SET previous = last,
+          hash = encode(sha256(convert_to(last || E'\\n' || entry.content, 'UTF8')), 'hex') WHERE entry_id = entry.entry_id
+        RETURNING hash INTO last;
+      END LOOP;
+    END $$
+    """
+
+  static let tamperings: [Tampering] = [
+    Tampering(
+      "a refund disappears", "evidence: rows",
+      "UPDATE night_audit.evidence SET revoked_at = NULL, tells_revocation = NOT tells_revocation WHERE evidence_id = \(middle)"
+    ),
+    Tampering(
+      "a purchase gets another product", "evidence: rows",
+      "UPDATE night_audit.evidence SET product_id = product_id || 'x' WHERE evidence_id = \(middle)"),
+    Tampering(
+      "a fact is removed", "evidence: of rows", "DELETE FROM night_audit.evidence WHERE evidence_id = \(middle)"),
+    Tampering(
+      "the first fact is removed", "evidence: of rows",
+      "DELETE FROM night_audit.evidence WHERE evidence_id = (SELECT min(evidence_id) FROM night_audit.evidence)"),
+    Tampering("all facts are removed", "evidence: of rows", "TRUNCATE night_audit.evidence"),
+    Tampering(
+      "a fact is made up among others", "evidence: row",
+      "CREATE TEMPORARY TABLE e AS SELECT * FROM night_audit.evidence WHERE evidence_id = \(middle); UPDATE e SET evidence_id = -5; INSERT INTO night_audit.evidence OVERRIDING SYSTEM VALUE SELECT * FROM e"
+    ),
+    Tampering(
+      "two facts change places", "evidence: rows",
+      """
+      WITH two AS (SELECT min(evidence_id) AS a, min(evidence_id) + 1 AS b FROM night_audit.evidence)
+      UPDATE night_audit.evidence e SET transaction_id = o.transaction_id, recorded_at = o.recorded_at
+      FROM night_audit.evidence o, two WHERE e.evidence_id IN (a, b) AND o.evidence_id IN (a, b)
+        AND o.evidence_id <> e.evidence_id
+      """),
+    Tampering(
+      "a fact was recorded in another year", "evidence: rows",
+      "UPDATE night_audit.evidence SET recorded_at = recorded_at - interval '1 year' WHERE evidence_id = \(middle)"),
+    Tampering(
+      "an answer says something else", "answers: rows",
+      "UPDATE night_audit.answers SET outcome = 'verified' WHERE answer_id = (SELECT min(answer_id) FROM night_audit.answers WHERE outcome <> 'verified')"
+    ),
+    Tampering(
+      "an answer is removed", "answers: of rows",
+      "DELETE FROM night_audit.answers WHERE answer_id = (SELECT max(answer_id) FROM night_audit.answers)"),
+    Tampering(
+      "somebody else acknowledged", "finding_events: rows",
+      "UPDATE night_audit.finding_events SET actor = 'Mallory' WHERE actor IS NOT NULL"),
+    Tampering(
+      "a finding was never opened", "finding_events: of rows",
+      "DELETE FROM night_audit.finding_events WHERE event_id = (SELECT min(event_id) FROM night_audit.finding_events)"),
+    Tampering(
+      "a finding was closed in between", "finding_events: row",
+      "INSERT INTO night_audit.finding_events (event_id, finding_id, as_of, event) OVERRIDING SYSTEM VALUE SELECT -1, finding_id, as_of, 'closed' FROM night_audit.finding_events LIMIT 1"
+    ),
+    Tampering("a sign-off names another", "run_events: rows", "UPDATE night_audit.run_events SET detail = 'Mallory'"),
+    Tampering("a sign-off is removed", "run_events: of rows", "DELETE FROM night_audit.run_events"),
+    Tampering(
+      "an incomplete night is complete", "runs: run",
+      "UPDATE night_audit.runs SET complete = true, incomplete_reasons = '{}'"),
+    Tampering("a run made another report", "runs: run", "UPDATE night_audit.runs SET content = repeat('0', 64)"),
+    Tampering("a run ended well", "runs: run", "UPDATE night_audit.runs SET exit_status = 0"),
+    Tampering("a run is removed", "runs: run", "DELETE FROM night_audit.runs"),
+    Tampering(
+      "a run is made up", "runs: run",
+      "INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version) SELECT gen_random_uuid(), command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version FROM night_audit.runs"
+    ),
+    Tampering(
+      "an entry is changed", "is not as it was written",
+      "UPDATE night_audit.trail SET content = replace(content, 'began', 'ended') WHERE content LIKE '%\"began\"%'"),
+    Tampering("an entry is removed", "is missing", "DELETE FROM night_audit.trail WHERE entry_id = 2"),
+    Tampering("the last entries are removed", "runs: run", "DELETE FROM \(lastRow)"),
+    Tampering("the beginning is removed", "is missing", "DELETE FROM night_audit.trail WHERE entry_id = 1"),
+    Tampering("all of the trail is removed", "its beginning is missing", "TRUNCATE night_audit.trail"),
+    Tampering(
+      "entries change places", "is not as it was written",
+      "UPDATE night_audit.trail SET content = (SELECT content FROM night_audit.trail WHERE entry_id = 3) WHERE entry_id = 2"
+    ),
+    Tampering(
+      "an entry says less and all hashes fit", "evidence: row",
+      "UPDATE night_audit.trail SET content = jsonb_set(content::jsonb, '{appended}', '[]')::text WHERE content LIKE '%evidence%'; \(rehash)"
+    ),
+  ]
+
+  @Test func nothingThatIsCoveredCanBeChangedUnseen() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let some = try await shop.value("SELECT min(finding_id) FROM night_audit.findings")
+    #expect(try await shop.nightAudit("findings", "acknowledge", some, "--by", "Ana").status == 0)
+    try await shop.execute(
+      "INSERT INTO night_audit.run_events (run_id, event, actor, detail) SELECT run_id, 'prepared_by', 'Ana', 'Ana' FROM night_audit.runs"
+    )
+    // What people did is covered by the next entry.
+    let pending = try await shop.nightAudit("verify")
+    #expect(pending.status == 0 && pending.output.contains("1 that the next entry covers"), "\(pending)")
+    try await shop.execute("SELECT night_audit.append_trail('asked', NULL)")
+    let sound = try await shop.nightAudit("verify")
+    #expect(sound.status == 0 && !sound.output.contains("PROBLEM"), "\(sound)")
+    for table in ["evidence", "answers", "finding_events", "run_events", "runs"] {
+      #expect(sound.output.contains("ok       \(table) ("), "\(sound.output)")
+    }
+    for check in [["verify", shop.reports + "/2026-11-19"], ["verify", "--run", "latest"]] {
+      let result = try await shop.nightAudit(check[0], more: Array(check.dropFirst()))
+      #expect(result.status == 0, "\(result)")
+    }
+
+    // Each in a database of its own, made from this one.
+    let name = try #require(shop.conninfo.split(separator: "=").last.map(String.init))
+    for (number, tampering) in Self.tamperings.enumerated() {
+      let copy = "\(name)_\(number)"
+      try await shop.executeElsewhere("CREATE DATABASE \(copy) TEMPLATE \(name)")
+      let conninfo = shop.conninfo.replacing("dbname=\(name)", with: "dbname=\(copy)")
+      try await shop.execute("SET session_replication_role = replica; \(tampering.sql)", conninfo: conninfo)
+      let result = try await shop.nightAudit("verify", environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
+      #expect(result.status == 70 && result.output.contains(tampering.found), "\(tampering): \(result)")
+      try await shop.executeElsewhere("DROP DATABASE \(copy)")
+    }
+  }
+
+  @Test func whoWritesTheWholeTrailAnewIsFoundOutByAReport() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    try await shop.execute(
+      """
+      SET session_replication_role = replica; DELETE FROM night_audit.evidence WHERE evidence_id = \(Self.middle);
+      TRUNCATE night_audit.trail; SELECT night_audit.append_trail('start', NULL);
+      SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs
+      """)
+    #expect(try await shop.nightAudit("verify").status == 0)
+    let result = try await shop.nightAudit("verify", shop.reports + "/2026-11-19", "--json")
+    #expect(result.status == 70 && result.output.contains("had an entry that this one has not"), "\(result)")
+  }
+
+  @Test func whatIsAppendedToIsNotChangedByAnybody() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    for change in [
+      "UPDATE night_audit.evidence SET quantity = 7", "DELETE FROM night_audit.answers",
+      "TRUNCATE night_audit.evidence",
+      "TRUNCATE night_audit.evidence_first", "DELETE FROM night_audit.finding_events", "DELETE FROM night_audit.runs",
+      "UPDATE night_audit.runs SET complete = NOT complete", "UPDATE night_audit.runs SET host = 'elsewhere'",
+      "UPDATE night_audit.runs SET publication = 'publishing'", "DELETE FROM night_audit.trail",
+      "UPDATE night_audit.trail SET hash = 'x'",
+    ] {
+      await #expect(throws: (any Error).self, "\(change)") { try await shop.execute(change) }
+    }
+    #expect(try await shop.nightAudit("verify").status == 0)
+  }
+
+  /// Folders that had their time, runs that were forgotten, months that were let go.
+  @Test func whatIsLetGoLeavesTheTrailWhole() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let first = try await shop.value("SELECT run_id FROM night_audit.runs")
+    // A month that is over: what was recorded moves there, as if it had been then.
+    try await shop.execute(
+      """
+      SET session_replication_role = replica;
+      CREATE TABLE public.moved AS TABLE night_audit.answers; UPDATE public.moved SET recorded_at = '2026-01-15Z';
+      TRUNCATE night_audit.answers, night_audit.trail;
+      ALTER TABLE night_audit.answers DETACH PARTITION night_audit.answers_first; DROP TABLE night_audit.answers_first;
+      CREATE TABLE night_audit.answers_2026_01 PARTITION OF night_audit.answers
+        FOR VALUES FROM ('2026-01-01Z') TO ('2026-02-01Z');
+      INSERT INTO night_audit.answers OVERRIDING SYSTEM VALUE SELECT * FROM public.moved; DROP TABLE public.moved;
+      SELECT night_audit.append_trail('start', NULL);
+      SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs
+      """)
+    #expect(try await shop.nightAudit("verify").status == 0)
+    let retention = ["NIGHT_AUDIT_EVIDENCE_RETENTION": "30d", "NIGHT_AUDIT_REPORT_RETENTION": "1d"]
+    for night in ["2026-11-21T03:00:00Z", "2026-11-22T03:00:00Z", "2026-11-23T03:00:00Z"] {
+      let result = try await shop.nightAudit("run", more: ["--as-of", night], environment: retention)
+      #expect([0, 3].contains(result.status), "\(result)")
+    }
+    #expect(try await shop.value("SELECT to_regclass('night_audit.answers_2026_01') IS NULL") == "true")
+    #expect(try await shop.nightAudit("runs", "forget", "latest").status == 0)
+    let all = try await shop.nightAudit("verify")
+    #expect(all.status == 0, "\(all)")
+    let kinds = try await shop.value("SELECT string_agg(DISTINCT kind, ',' ORDER BY kind) FROM night_audit.bi_trail")
+    #expect(kinds.contains("forgotten") && kinds.contains("released"), "\(kinds)")
+    let run = try await shop.nightAudit("verify", "--run", String(first.prefix(8)))
+    #expect(run.status == 0, "\(run)")
+  }
+}
+
+extension Rehearsal {
+  /// In the cluster's own database.
+  fileprivate func executeElsewhere(_ sql: String) async throws {
+    let name = conninfo.split(separator: "=").last.map(String.init) ?? ""
+    try await execute(sql, conninfo: conninfo.replacing("dbname=\(name)", with: "dbname=postgres"))
+  }
+}
