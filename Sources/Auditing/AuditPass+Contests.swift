@@ -6,6 +6,7 @@ import Streams
 /// What matching has come to for an order that contests something.
 struct Matched {
   var orderId: Identifier
+  /// None of an order that owns a payment.
   var contested: [TransactionRecord]
   var claims: OrderClaims
   /// By contested transaction, the newest proof that brought it.
@@ -68,7 +69,7 @@ extension AuditPass {
       }
       for (orderId, claims) in outcome.claims {
         record.clear()
-        outcome.matched(orderId, claims).write(to: &record)
+        outcome.decisive(orderId, claims).write(to: &record)
         try matched.add(orderId, key: orderId.bytes, content: record.bytes)
       }
     }

@@ -15,8 +15,16 @@ struct Contestant {
 struct Contest {
   private(set) var contestants: [Identifier: Contestant] = [:]
   private(set) var transactions: [ContestedTransaction] = []
+  /// Long lists, each once: what a user sends for each order lists the same purchases.
+  private var lists: Set<[TransactionKey]> = []
 
-  mutating func add(_ contestant: Contestant) { contestants[contestant.group.row.orderId] = contestant }
+  mutating func add(_ contestant: Contestant) {
+    var contestant = contestant
+    for place in contestant.group.proofs.indices where contestant.group.proofs[place].brought.count > 8 {
+      contestant.group.proofs[place].brought = lists.insert(contestant.group.proofs[place].brought).memberAfterInsert
+    }
+    contestants[contestant.group.row.orderId] = contestant
+  }
 
   mutating func add(_ contested: ContestedTransaction) { transactions.append(contested) }
 
@@ -31,6 +39,15 @@ struct Contest {
     var unclaimed: [ContestedTransaction]
     /// Those that nobody owns, whether or not somebody claims them.
     var unowned: [ContestedTransaction]
+
+    /// What of it decides about one order: who owns a payment is judged by what it owns and has lost.
+    func decisive(_ orderId: Identifier, _ claims: OrderClaims) -> Matched {
+      guard claims.owned.first?.environment == .production else { return matched(orderId, claims) }
+      let about = claims.owned.map(\.key) + claims.lost.map(\.transaction.key)
+      return Matched(
+        orderId: orderId, contested: [], claims: claims,
+        newestProofs: about.reduce(into: [:]) { $0[$1] = newestProofs[$1] })
+    }
 
     /// What it has come to for one order.
     func matched(_ orderId: Identifier, _ claims: OrderClaims) -> Matched {

@@ -186,6 +186,16 @@ package struct TransactionFact: Hashable, Sendable {
   /// Apple's time of saying it: `signedDate`, or `request_date` for verifyReceipt. Orders facts.
   package var signedDate: Instant
 
+  /// ``isRenewal`` as far as it is Apple's word. verifyReceipt has none, and of receipts only a renewal can be told: what
+  /// an earlier release made of their ids and dates is stored, and not believed. Who has the word tells the token, too.
+  var toldRenewal: Bool? {
+    switch channel {
+    case .verifyReceipt: nil
+    case .offline: isRenewal == true || appAccountToken != .silent ? isRenewal : nil
+    case .serverApi, .notification: isRenewal
+    }
+  }
+
   package init(
     environment: AppleEnvironment, transactionId: String, productId: String,
     channel: EvidenceChannel, signedDate: Instant

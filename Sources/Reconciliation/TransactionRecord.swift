@@ -189,8 +189,7 @@ extension TransactionRecord.Contents {
     priceMilliunits = fact.priceMilliunits ?? priceMilliunits
     currency = fact.currency ?? currency
     ownership = fact.ownership ?? ownership
-    // verifyReceipt has no word for it; what was once made of its dates is not Apple's.
-    if fact.channel != .verifyReceipt { isRenewal = fact.isRenewal ?? isRenewal }
+    isRenewal = fact.toldRenewal ?? isRenewal
     hasOffer = fact.hasOffer ?? hasOffer
     isUpgraded = fact.isUpgraded ?? isUpgraded
     if case .says = fact.appAccountToken { appAccountToken = fact.appAccountToken }

@@ -77,8 +77,7 @@ package enum VerdictRule: String, CaseIterable, Sendable {
       return isSaidAnyway || facts.isOwnershipFinal
         ? because.noting(.unpaid(.sandbox, transaction), "It owns \(id), a test purchase in the sandbox.")
         : because.noting(
-          .unconfirmed(.awaitingEvidence), "It owns \(id) from the sandbox for now; a missing answer could change that."
-        )
+          .unconfirmed(.awaitingEvidence), "It owns \(id) from the sandbox for now; an answer could change that.")
     case .xcode, .localTesting:
       return because.noting(.unpaid(.xcode, transaction), "It owns \(id), which was made in Xcode and not by Apple.")
     }

@@ -48,6 +48,23 @@ import Testing
       '2026-11-18T12:00Z', 9900, 'USD', true, true, 'PURCHASED', false, false, 'serverApi', '2026-11-19T03:05Z',
       '2026-11-19T03:00Z');
     INSERT INTO night_audit.receipt_transactions VALUES ('receipt', '17', 'Production', 't1', '18', false);
+    -- The first release took an app receipt's silence for a word, and verifyReceipt's dates.
+    INSERT INTO night_audit.evidence (run_id, as_of, recorded_at, subject_kind, subject_id, channel, signed_at, environment,
+      transaction_id, original_transaction_id, bundle_id, product_id, purchased_at, original_purchased_at, tells_revocation,
+      tells_account_token, is_renewal)
+    SELECT '6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11', timestamptz '2026-11-19T03:00Z', timestamptz '2026-11-19T03:05Z',
+      'receipt', '17', channel, timestamptz '2026-11-19T03:05Z', 'Production', id, 't1', 'com.example.game', 'gems.100',
+      timestamptz '2026-11-18T12:00Z', timestamptz '2026-11-10T12:00Z', false, false, is_renewal
+    FROM (VALUES ('t2', 'offline', false), ('t3', 'verifyReceipt', true), ('t4', 'offline', true))
+      AS told (id, channel, is_renewal);
+    INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
+      purchased_at, original_purchased_at, tells_revocation, tells_account_token, is_renewal, is_contradictory, channel,
+      signed_at, checked_at)
+    SELECT environment, transaction_id, original_transaction_id, bundle_id, product_id, purchased_at,
+      original_purchased_at, false, false, is_renewal, false, channel, signed_at, as_of
+    FROM night_audit.evidence WHERE transaction_id <> 't1';
+    INSERT INTO night_audit.receipt_transactions
+    SELECT 'receipt', '17', 'Production', transaction_id, '18', false FROM night_audit.evidence WHERE transaction_id <> 't1';
     INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts)
       VALUES ('6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11', '2026-11-19T03:00Z', 'receipt', '17', 'serverApi', 'verified', 1);
     INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt)
@@ -117,9 +134,13 @@ import Testing
         #expect(try row.int64(0) == 1 && row.int64(1) == (kind == .deliveredNotPaid ? 2 : 1), "\(kind)")
       }
       let derived = try Rebuild.run(isMending: false, on: connection)
-      #expect(derived.agrees && derived.transactions == 1, "\(derived)")
-      let first = "SELECT first_signed_at = signed_at FROM night_audit.transactions"
+      #expect(derived.agrees && derived.transactions == 4, "\(derived)")
+      let first = "SELECT bool_and(first_signed_at = signed_at) FROM night_audit.transactions"
       #expect(try connection.execute(first).single().bool(0))
+      let renewals = try connection.execute(
+        "SELECT string_agg(transaction_id || coalesce(is_renewal::text, '?'), ' ' ORDER BY transaction_id) FROM night_audit.transactions"
+      ).single().text(0)
+      #expect(renewals == "t1false t2? t3? t4true")
       try Partitions.ensure(on: connection)
       // What comes next has a number of its own.
       let next = try connection.execute(

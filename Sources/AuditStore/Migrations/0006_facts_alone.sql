@@ -97,6 +97,19 @@ UPDATE night_audit.finding_events e SET finding_id = r.new_id FROM rekeyed r WHE
 UPDATE night_audit.findings f SET finding_id = r.new_id FROM rekeyed r WHERE f.finding_id = r.old_id;
 DROP TABLE rekeyed;
 
+-- What is no word of Apple's on renewals is believed no more: verifyReceipt has none, and of receipts, which tell no account
+-- token, only that something is a renewal can be told.
+UPDATE night_audit.transactions t SET is_renewal = told.is_renewal
+FROM (
+  SELECT t.transaction_id, t.environment, (
+    SELECT e.is_renewal FROM night_audit.evidence e
+    WHERE e.transaction_id = t.transaction_id AND e.environment = t.environment AND e.is_renewal IS NOT NULL
+      AND e.channel <> 'verifyReceipt' AND (e.channel <> 'offline' OR e.is_renewal OR e.tells_account_token)
+    ORDER BY e.signed_at DESC, e.evidence_id DESC LIMIT 1) AS is_renewal
+  FROM night_audit.transactions t WHERE t.is_renewal IS NOT NULL) told
+WHERE t.transaction_id = told.transaction_id AND t.environment = told.environment
+  AND t.is_renewal IS DISTINCT FROM told.is_renewal;
+
 -- What the newest run of all orders came to, for people and BI tools. No audit reads it.
 CREATE TABLE night_audit.claims (
   environment    text COLLATE "C" NOT NULL,

@@ -1,0 +1,203 @@
+/// What stands on an order because what Apple sold, what was delivered and what was ordered differ.
+extension FindingRules {
+  func considerDeliveries() {
+    let standing = facts.standingDeliveries
+    if let astray = standing.first(where: { !rules.people.isSame($0.userId, order.userId) }) {
+      add(
+        .wrongUser, atStake: order.amount, delivery: astray,
+        "User \(order.userId) ordered, user \(astray.userId) got the goods.")
+    } else if facts.asksForTokenHolder, provisionally == nil {
+      considerTokenHolder()
+    }
+    declineOthers(
+      [.wrongUser],
+      "Its goods are with nobody else, and no account token that both sides have says otherwise for good.")
+    guard let transaction = comparable else {
+      decline(
+        [.deliveredBeforePaid, .lapsedStillServed, .purchasePredatesOrder],
+        "It owns no production transaction with a date to compare with.")
+      return
+    }
+    if let provisionally {
+      decline([.deliveredBeforePaid, .lapsedStillServed, .purchasePredatesOrder], provisionally)
+      return
+    }
+    // Renewals are signed, announced and served ahead of their purchase date.
+    let signed = transaction.isLaterPeriod ? transaction.firstSignedDate ?? transaction.signedDate : nil
+    let paid = [transaction.saleDate, signed].compactMap { $0 }.min()
+    if let first = standing.min(by: { $0.deliveredAt < $1.deliveredAt }), let paid,
+      first.deliveredAt < paid - rules.clockSkew
+    {
+      add(
+        .deliveredBeforePaid, delivery: first,
+        transaction.isLaterPeriod
+          ? "The goods were delivered before Apple signed the renewal."
+          : "The goods were delivered before Apple's purchase date.")
+    } else {
+      decline(
+        [.deliveredBeforePaid],
+        "No goods that are with a user left more than \(rules.clockSkew.words) before Apple's purchase date.")
+    }
+    considerLapse(of: transaction, isServed: !standing.isEmpty)
+    if let sold = transaction.saleDate, !transaction.isLaterPeriod, order.createdAt - sold > rules.matchWindow {
+      add(
+        .purchasePredatesOrder, on: transaction,
+        "Apple's purchase is \((order.createdAt - sold).words) older than the order.")
+    } else {
+      decline(
+        [.purchasePredatesOrder],
+        transaction.isLaterPeriod
+          ? "It is a renewal." : "The purchase is not more than \(rules.matchWindow.words) older than the order.")
+    }
+  }
+
+  /// The order has no account token, or another one than Apple's transaction.
+  func considerTokenHolder() {
+    let holder = facts.accountTokenUser
+    if let holder, rules.people.isSame(holder, order.userId) { return }
+    if order.appAccountToken != nil {
+      add(
+        .wrongUser, atStake: order.amount, on: comparable,
+        "Apple's account token is not the one of this order's user.")
+    } else if let holder {
+      add(.wrongUser, atStake: order.amount, on: comparable, "Apple's account token belongs to user \(holder).")
+    }
+  }
+
+  /// Access that outlasts its subscription. Apple has to have said, after the last period's end, that it gives none.
+  func considerLapse(of transaction: TransactionRecord, isServed: Bool) {
+    let newest = [transaction.subscriptionExpiresDate, transaction.expiresDate, transaction.renewalDate]
+      .compactMap { $0 }.max()
+    guard transaction.expiresDate != nil, let newest else {
+      decline([.lapsedStillServed], "It is no subscription.")
+      return
+    }
+    guard case .paid = verdict, isServed, rules.asOf - newest > rules.subscriptionGrace else {
+      decline(
+        [.lapsedStillServed],
+        "No access is left \(rules.subscriptionGrace.words) after the newest period's end.")
+      return
+    }
+    guard let status = transaction.subscriptionStatus, !status.givesAccess,
+      transaction.subscriptionStatusDate.map({ $0 >= newest }) ?? true
+    else {
+      decline(
+        [.lapsedStillServed],
+        transaction.subscriptionStatus?.givesAccess == true
+          ? "Apple says that the subscription gives access."
+          : "Apple was not asked about the subscription since its newest period ended, or has not answered.")
+      return
+    }
+    add(
+      .lapsedStillServed, atStake: order.amount,
+      "The subscription ended \((rules.asOf - newest).wholeDays) days ago and access was not taken back.")
+  }
+
+  // MARK: - The order against Apple's record
+
+  func considerComparison() {
+    guard let transaction = comparable else {
+      decline(
+        [.quantityMismatch, .accountTokenMissing, .currencyMismatch, .amountMismatch],
+        "It owns no production transaction to compare with.")
+      return
+    }
+    if let provisionally {
+      decline([.quantityMismatch, .accountTokenMissing, .currencyMismatch, .amountMismatch], provisionally)
+      return
+    }
+    if let quantity = transaction.quantity, quantity != order.quantity {
+      add(.quantityMismatch, on: transaction, "Ordered \(order.quantity), Apple's transaction is for \(quantity).")
+    } else {
+      decline(
+        [.quantityMismatch],
+        transaction.quantity == nil ? "Apple told no quantity." : "Ordered and charged \(order.quantity).")
+    }
+    if order.appAccountToken != nil, case .says(.none) = transaction.appAccountToken {
+      add(.accountTokenMissing, on: transaction, "The order has an account token, Apple's transaction has none.")
+    } else {
+      decline(
+        [.accountTokenMissing],
+        order.appAccountToken == nil
+          ? "The order has no account token." : "Apple did not say that the transaction has none.")
+    }
+    guard let code = transaction.currency else {
+      decline([.currencyMismatch, .amountMismatch], "Apple told no price: this way of asking cannot.")
+      return
+    }
+    guard code == order.amount.currency.code else {
+      decline([.amountMismatch], "Amounts of two currencies are not compared.")
+      add(
+        .currencyMismatch, atStake: order.amount, on: transaction,
+        "Ordered in \(order.amount.currency), charged in \(code).")
+      return
+    }
+    decline([.currencyMismatch], "Ordered and charged in \(code).")
+    guard let milliunits = transaction.priceMilliunits, transaction.hasOffer != true else {
+      decline(
+        [.amountMismatch],
+        transaction.priceMilliunits == nil ? "Apple told no price." : "An offer or a trial explains another price.")
+      return
+    }
+    let ours = Int128(order.amount.minorUnits) * Int128(Money.millionthsPerMinorUnit(order.amount.currency))
+    let theirs = Int128(milliunits) * 1_000
+    guard (ours - theirs).magnitude > UInt128(max(rules.amountToleranceMillionths, 0)) else {
+      decline([.amountMismatch], "Apple's price is the order's amount, or within the tolerance.")
+      return
+    }
+    let difference = transaction.price.map {
+      let gap = (Int128($0.minorUnits) - Int128(order.amount.minorUnits)).magnitude
+      return Money(minorUnits: Int64(clamping: gap), currency: $0.currency)
+    }
+    let price = transaction.price?.decimalText ?? Money.decimalText(Int128(milliunits), digits: 3)
+    add(
+      .amountMismatch, atStake: difference ?? order.amount, on: transaction,
+      "Ordered for \(order.amount.decimalText), Apple charged the customer \(price) \(code).")
+  }
+
+  // MARK: - Dates
+
+  func considerDates() {
+    var late: [String] = []
+    if rules.isInFuture(order.createdAt) { late.append("the order's creation") }
+    if let date = order.verifiedAt, rules.isInFuture(date) { late.append("the order's verification") }
+    for delivery in facts.soundDeliveries {
+      if rules.isInFuture(delivery.deliveredAt) { late.append("delivery \(delivery.deliveryId)") }
+      if let date = delivery.revokedAt, rules.isInFuture(date) {
+        late.append("the taking back of \(delivery.deliveryId)")
+      }
+    }
+    if let transaction = comparable {
+      // Of a renewal, which is signed ahead of its purchase date, the earlier of the two: the later says only when we asked.
+      let isRenewal = transaction.isLaterPeriod
+      let signed = isRenewal ? transaction.firstSignedDate ?? transaction.signedDate : nil
+      if let date = [transaction.purchaseDate, signed].compactMap({ $0 }).min(), rules.isInFuture(date) {
+        late.append(isRenewal ? "Apple's signature on the renewal" : "Apple's purchase date")
+      }
+    }
+    if late.isEmpty {
+      decline([.futureDated], "No date of it lies more than \(rules.clockSkew.words) after the audit.")
+    } else {
+      add(.futureDated, "Dated later than the audit: \(late.joined(separator: ", ")).")
+    }
+  }
+
+  // MARK: - The catalogue
+
+  func considerCatalogue() {
+    guard let catalogue = rules.catalogue else {
+      decline([.unknownProduct, .soldOutsideCatalogue], "Nobody says what the shop sells.")
+      return
+    }
+    let product = order.productId
+    if !catalogue.knows(product) {
+      add(.unknownProduct, "The catalogue has no product \(product).")
+    }
+    if let sold = comparable?.saleDate, provisionally == nil, catalogue.isOnSale(product, at: sold) == false {
+      add(.soldOutsideCatalogue, on: comparable, "\(product) was sold when the catalogue had it off sale.")
+    }
+    declineOthers([.unknownProduct], "The catalogue has the product.")
+    declineOthers(
+      [.soldOutsideCatalogue], "It owns no payment from a time at which the catalogue had the product off sale.")
+  }
+}

@@ -1,0 +1,250 @@
+/// What stands on an order for what was paid, claimed, proven and refunded.
+extension FindingRules {
+  func considerDisposition() {
+    switch disposition {
+    case .paidNotDelivered:
+      let word =
+        comparable?.consumptionRequestReason == "FULFILLMENT_ISSUE"
+        ? " The customer has told Apple so, too, and asked for a refund (FULFILLMENT_ISSUE)." : ""
+      add(
+        .paidNotDelivered, atStake: order.amount,
+        "Apple confirms the payment, but the user does not hold the goods.\(word)")
+    case .partlyDelivered:
+      let units = facts.deliveredUnits
+      add(
+        .partlyDelivered, atStake: order.amount.share(Int64(order.quantity) - units, of: Int64(order.quantity)),
+        "Paid for \(order.quantity), delivered \(units).")
+    case .deliveredNotPaid:
+      let why = verdict?.reason.map(\.explanation) ?? ""
+      let isReview =
+        verdict?.reason == .sandbox && rules.isAppReview(at: verdict?.transaction?.saleDate ?? order.createdAt)
+      let mark = isReview ? " App Review bought at that time: this is its purchase, no alarm." : ""
+      add(
+        .deliveredNotPaid, atStake: order.amount, "The user holds goods of an order that is not paid: \(why).\(mark)")
+      let isTest =
+        verdict?.reason == .sandbox
+        || verdict?.reason == .duplicate && !rules.testUsers.contains(order.userId)
+          && facts.claims.lost.contains { $0.transaction.environment == .sandbox }
+      if isTest {
+        add(
+          .sandboxDelivered, atStake: order.amount,
+          "Goods were delivered for a sandbox purchase by a user who is not on the list of test users.\(mark)")
+      }
+      if isReview { for index in found.indices { found[index].severity = .minor } }
+    case .refundedStillDelivered:
+      add(
+        .refundedStillDelivered, atStake: order.amount,
+        "Apple refunded the purchase and the user still holds the goods.")
+    case .settled, .void, .refunded, .unconfirmed, .inFlight, .sandbox, .badRow: break
+    }
+    declineOthers(
+      [.paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered],
+      "The order is \(disposition.rawValue).")
+    declineOthers([.sandboxDelivered], "The order is \(disposition.rawValue), and \(payment).")
+    if case .paid = verdict, order.status == .failed || order.status == .cancelled {
+      add(
+        .cancelledButPaid, atStake: order.amount,
+        "Apple confirms the payment, but the shop says \(order.status.rawValue).")
+    } else {
+      decline([.cancelledButPaid], "The shop says \(order.status.rawValue), and \(payment).")
+    }
+  }
+
+  func considerStatus() {
+    let status = order.status
+    switch disposition {
+    case .settled where status == .pending:
+      add(.statusMismatch, "Paid and delivered, but the shop still says pending.")
+    case .void where status == .verified || status == .refunded:
+      add(.statusMismatch, "Neither paid nor delivered, but the shop says \(status.rawValue).")
+    case .refunded where status == .pending:
+      add(.statusMismatch, "Refunded and taken back, but the shop still says pending.")
+    case .settled, .void, .refunded:
+      decline([.statusMismatch], "The shop says \(status.rawValue), which does not contradict what happened.")
+    case .paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered, .inFlight, .unconfirmed,
+      .sandbox, .badRow:
+      decline([.statusMismatch], "The order is \(disposition.rawValue), and no status would mend that.")
+    }
+  }
+
+  func considerStuck() {
+    let age = rules.asOf - order.createdAt
+    guard disposition == .unconfirmed, let reason = verdict?.reason else {
+      decline([.stuckUnconfirmed], "The order is \(disposition.rawValue).")
+      return
+    }
+    guard age > rules.stuckAfter else {
+      decline([.stuckUnconfirmed], "Unconfirmed, but not yet for longer than \(rules.stuckAfter.words).")
+      return
+    }
+    let attempts = facts.receipts.map { Int64($0.state.attempts) }.reduce(Int64(facts.lookup?.attempts ?? 0), +)
+    add(
+      .stuckUnconfirmed, atStake: order.amount,
+      "Unconfirmed for \(age.wholeDays) days after \(attempts) attempts: \(reason.explanation).")
+  }
+
+  func considerUnits() {
+    let held = facts.heldUnits
+    if held > Int64(order.quantity) {
+      add(
+        .deliveredTwice, atStake: order.amount.share(held - Int64(order.quantity), of: Int64(order.quantity)),
+        "Ordered \(order.quantity), delivered \(held).")
+    } else {
+      decline([.deliveredTwice], "Ordered \(order.quantity), and \(held) are with a user.")
+    }
+  }
+
+  // MARK: - Claims
+
+  func considerClaims() {
+    let claims = facts.claims
+    let isLost = claims.owned.isEmpty && claims.refused == nil && !facts.hasOpenProofs
+    if let lost = claims.lost.first, isLost, claims.lost.allSatisfy(\.isFinal) {
+      let whose =
+        rules.people.isSame(lost.ownerUserId, order.userId) ? "the same user" : "another user (\(lost.ownerUserId))"
+      add(
+        .duplicateClaim, atStake: order.amount, on: lost.transaction,
+        "The payment \(lost.transaction.transactionId) belongs to order \(lost.ownerOrderId) of \(whose).")
+    } else {
+      decline(
+        [.duplicateClaim],
+        claims.lost.isEmpty
+          ? "No other order owns a transaction that this one claims."
+          : isLost
+            ? "An answer that is missing could still change who owns the transaction."
+            : claims.owned.isEmpty
+              ? "The transaction that it names could not pay it anyway, or its own proofs are not answered yet."
+              : "It owns a transaction of its own.")
+    }
+    let live = claims.liveOwned
+    if live.count > 1 {
+      let second = live[1]
+      let others = live.dropFirst().map(\.transactionId.text).joined(separator: ", ")
+      add(
+        .chargedTwice, atStake: second.price ?? order.amount, on: second,
+        "Apple charged \(live.count) times for one order; besides \(live[0].transactionId): \(others).")
+    } else {
+      decline([.chargedTwice], live.isEmpty ? "It owns no payment that stands." : "It owns one payment that stands.")
+    }
+    switch verdict {
+    case .unpaid(.productMismatch, let transaction):
+      let paid = transaction.map { " The payment is for \($0.productId)." } ?? ""
+      add(.productMismatch, atStake: order.amount, on: transaction, "Ordered \(order.productId).\(paid)")
+    case .unpaid(.wrongBundle, let transaction):
+      let app = transaction?.bundleId ?? facts.receipts.lazy.compactMap(\.state.bundleId).first ?? "another app"
+      add(.wrongBundle, atStake: order.amount, on: transaction, "The proof belongs to \(app), not to the order's app.")
+    case .unpaid(.familyShared, let transaction):
+      if order.amount.minorUnits > 0 {
+        add(
+          .familySharedSale, atStake: order.amount, on: transaction,
+          "A family member's purchase gives this user access; nobody paid for this order.")
+      }
+    case .unpaid(.restored, let transaction):
+      if order.amount.minorUnits > 0 {
+        add(
+          .restoredAsSale, atStake: order.amount, on: transaction,
+          "What it names gives again what was bought before; no money moved for this order.")
+      }
+    case .paid, .reversed, .unpaid, .unconfirmed, .none: break
+    }
+    declineOthers(
+      [.productMismatch, .wrongBundle, .familySharedSale, .restoredAsSale],
+      order.amount.minorUnits == 0 && (verdict?.reason == .familyShared || verdict?.reason == .restored)
+        ? "The order is for nothing, so no sale was booked." : "The payment was decided otherwise: \(payment)."
+    )
+  }
+
+  // MARK: - Proofs
+
+  func considerProofs() {
+    for receipt in facts.soundReceipts
+    where receipt.state.reason == .signatureInvalid && receipt.state.outcome == .rejected {
+      add(
+        .signatureInvalid, atStake: order.amount, receipt: receipt,
+        "The proof in receipt \(receipt.receiptId) does not carry Apple's signature.")
+      break
+    }
+    for receipt in facts.soundReceipts {
+      guard let claimed = receipt.claimedEnvironment, let signed = receipt.state.environment, claimed != signed.rawValue
+      else { continue }
+      add(
+        .environmentMislabelled, receipt: receipt,
+        "The client called receipt \(receipt.receiptId) \(claimed); Apple says \(signed.rawValue).")
+      break
+    }
+    for receipt in facts.receipts {
+      guard let defect = receipt.defect else { continue }
+      add(
+        .badRow, receipt: receipt, subject: .receipt(receipt.receiptId),
+        "The receipt row breaks the contract: \(defect).")
+    }
+    for delivery in facts.deliveries {
+      guard let defect = delivery.defect else { continue }
+      add(
+        .badRow, delivery: delivery, subject: .delivery(delivery.deliveryId),
+        "The delivery row breaks the contract: \(defect).")
+    }
+    declineOthers([.signatureInvalid], "No proof of it was refused for its signature.")
+    declineOthers([.environmentMislabelled], "No receipt of it was called by another environment than Apple's.")
+    declineOthers([.badRow], "Its rows keep the contract of the sales schema.")
+  }
+
+  // MARK: - Refunds
+
+  func considerRefunds() {
+    switch verdict {
+    case .reversed(let transaction):
+      if order.status == .verified {
+        add(.refundNotBooked, atStake: order.amount, "Apple refunded the purchase, but the shop still says verified.")
+      } else {
+        decline([.refundNotBooked], "Apple refunded the purchase, and the shop says \(order.status.rawValue).")
+      }
+      if let date = transaction.revocation?.date,
+        let late = facts.soundDeliveries.first(where: { $0.stands && $0.deliveredAt > date })
+      {
+        add(.deliveredAfterRefund, atStake: order.amount, delivery: late, "Goods were delivered after Apple's refund.")
+      } else {
+        decline([.deliveredAfterRefund], "No goods that are with a user were delivered after Apple's refund.")
+      }
+      decline([.partialRefund, .refundOnlyHere, .refundReversedNotReinstated], "Apple's refund is full and in force.")
+    case .paid(let transaction):
+      if let revocation = transaction.revocation {
+        let part = revocation.percentage.map { order.amount.share(milliPercent: $0) }
+        let words = part.map { "\($0.decimalText) \($0.currency)" } ?? "a part that Apple does not name"
+        let why = transaction.isUpgraded == true ? " It was upgraded, and Apple gave back the rest of its period." : ""
+        add(.partialRefund, atStake: part, "Apple refunded \(words) of this order.\(why)")
+        if part == nil { found[found.count - 1].isStakeUnknown = true }
+        decline([.refundOnlyHere], "Apple refunded a part of it.")
+      } else {
+        decline([.partialRefund], "Apple told of no refund.")
+        if order.status == .refunded, transaction.tellsRevocation {
+          add(
+            .refundOnlyHere, atStake: order.amount, "The shop says refunded, but Apple has not refunded the purchase.")
+        } else {
+          decline(
+            [.refundOnlyHere],
+            order.status == .refunded
+              ? "The shop says refunded, and whoever was asked could not have told of a refund."
+              : "The shop says \(order.status.rawValue).")
+        }
+      }
+      if transaction.revocationWithdrawnDate != nil, facts.goods == .none,
+        facts.soundDeliveries.contains(where: { !$0.stands })
+      {
+        add(
+          .refundReversedNotReinstated, atStake: order.amount,
+          "Apple took its refund back, so the order is paid again, but the goods are still taken back.")
+      } else {
+        decline(
+          [.refundReversedNotReinstated],
+          transaction.revocationWithdrawnDate == nil
+            ? "Apple took no refund back." : "Apple took a refund back, and no goods are still taken back for it.")
+      }
+      decline([.refundNotBooked, .deliveredAfterRefund], "Apple has not refunded the purchase in full.")
+    case .unpaid, .unconfirmed, .none:
+      decline(
+        [.refundNotBooked, .deliveredAfterRefund, .partialRefund, .refundOnlyHere, .refundReversedNotReinstated],
+        "It has no payment that could be refunded: \(payment).")
+    }
+  }
+}
