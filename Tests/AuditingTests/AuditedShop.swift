@@ -50,13 +50,15 @@ extension CrowdedShop {
 
   /// The rows of a file without columns of history. No cell of these shops holds a quoted line break.
   private static func withoutHistory(_ content: Data) throws -> [[String]] {
-    let rows = String(decoding: content, as: UTF8.self).split(separator: "\r\n").map { line -> [String] in
-      var (cells, isQuoted) = ([""], false)
-      for character in line {
-        if character == "\"" { isQuoted.toggle() }
-        if character == ",", !isQuoted { cells.append("") } else { cells[cells.count - 1].append(character) }
+    let rows = [UInt8](content).split(separator: UInt8(ascii: "\n")).map { line -> [String] in
+      var (cells, start, isQuoted) = ([String](), line.startIndex, false)
+      for place in line.indices {
+        if line[place] == UInt8(ascii: "\"") { isQuoted.toggle() }
+        guard line[place] == UInt8(ascii: ","), !isQuoted else { continue }
+        cells.append(String(decoding: line[start..<place], as: UTF8.self))
+        start = place + 1
       }
-      return cells
+      return cells + [String(decoding: line[start...].filter { $0 != 0x0D }, as: UTF8.self)]
     }
     let kept = rows.first.map { header in header.indices.filter { !history.contains(header[$0]) } } ?? []
     return rows.map { row in kept.map { row[$0] } }
