@@ -3,16 +3,6 @@ import Reconciliation
 import Run
 import Streams
 
-/// What matching has come to for an order that contests something.
-struct Matched {
-  var orderId: Identifier
-  /// None of an order that owns a payment.
-  var contested: [TransactionRecord]
-  var claims: OrderClaims
-  /// By contested transaction, the newest proof that brought it.
-  var newestProofs: [TransactionKey: CheckSubject] = [:]
-}
-
 extension AuditPass {
   /// The orders that contest anything, by the batch that each is matched in.
   func contestants(of batches: Contests.Batches, among orders: consuming GroupReading) throws -> SpillSorter {
@@ -77,81 +67,5 @@ extension AuditPass {
 
   private static func key(ofBatch batch: UInt32) -> [UInt8] {
     withUnsafeBytes(of: batch.bigEndian) { [UInt8]($0) }
-  }
-}
-
-/// Groups as they were put aside, each with what the transactions' side has told it.
-struct GroupReading {
-  private let groups: SpillFile
-  private var told: SpillCursor<(orderId: Identifier, content: [UInt8])>
-  /// Of the group that came last.
-  private(set) var transactions = OrderTransactions()
-
-  init(_ groups: SpillFile, _ byOrder: SpillSorter) throws {
-    self.groups = groups
-    try groups.restart()
-    try byOrder.restart()
-    told = try SpillCursor(byOrder) { record in
-      (record.key.withUnsafeBytes { Identifier(utf8: $0) }, record.content)
-    }
-  }
-
-  /// The next group; nil after the last.
-  mutating func next() throws -> OrderGroup? {
-    guard let content = try groups.next() else {
-      if let left = told.head { throw OutOfStep(orderId: left.orderId) }
-      return nil
-    }
-    var reader = RecordReader(content)
-    let group = try OrderGroup(from: &reader)
-    transactions.clear()
-    if group.isRepeated { return group }
-    while let head = told.head, head.orderId == group.row.orderId {
-      var reader = RecordReader(head.content)
-      transactions.take(try OrderTransaction(from: &reader))
-      try told.advance()
-    }
-    return group
-  }
-
-  /// The orders do not come in the order in which what was found out about them waits for them.
-  struct OutOfStep: Error, CustomStringConvertible {
-    var orderId: Identifier
-    var description: String { "order \(orderId) did not come in the byte order of its id; nothing is reported" }
-  }
-}
-
-extension Matched {
-  func write(to record: inout RecordBytes) {
-    record.put(orderId)
-    record.put(contested) { $0.write(to: &$1) }
-    claims.write(to: &record)
-    record.put(newestProofs.sorted { $0.key < $1.key }) { proof, record in
-      proof.key.write(to: &record)
-      proof.value.write(to: &record)
-    }
-  }
-
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    self.init(
-      orderId: try record.id(),
-      contested: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionRecord(from: &record) },
-      claims: try OrderClaims(from: &record))
-    for _ in 0..<(try record.int()) {
-      newestProofs[try TransactionKey(from: &record)] = try CheckSubject(from: &record)
-    }
-  }
-}
-
-extension Contestant {
-  func write(to record: inout RecordBytes) {
-    group.write(to: &record)
-    record.put(claimable) { $0.write(to: &$1) }
-  }
-
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    self.init(
-      group: try OrderGroup(from: &record),
-      claimable: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionRecord(from: &record) })
   }
 }

@@ -11,6 +11,19 @@ struct Contestant {
   var contested: [TransactionRecord] = []
 }
 
+extension Contestant {
+  func write(to record: inout RecordBytes) {
+    group.write(to: &record)
+    record.put(claimable) { $0.write(to: &$1) }
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self.init(
+      group: try OrderGroup(from: &record),
+      claimable: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionRecord(from: &record) })
+  }
+}
+
 /// Orders that have to be matched together, and what they contest.
 struct Contest {
   private(set) var contestants: [Identifier: Contestant] = [:]

@@ -1,0 +1,52 @@
+import Postgres
+import Reconciliation
+import Testing
+
+@testable import Asking
+@testable import AuditStore
+@testable import Run
+
+/// Enqueueing costs what is new, not what there is.
+@Suite struct EnqueueCostTests {
+  private static let known = 3_000
+
+  /// Rows that the server read since its counters were reset, whatever for.
+  private func rowsRead(_ shop: RecheckRehearsal) async throws -> Int64 {
+    try await shop.session.execute(
+      """
+      SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::bigint FROM pg_stat_user_tables
+      WHERE schemaname IN ('sales', 'night_audit')
+      """
+    ).single().int64(0)
+  }
+
+  @Test func threeNewReceiptsAmongManyAreReadAlone() async throws {
+    try await RecheckRehearsal.run { shop in
+      let old = "timestamptz 'epoch' + \((RecheckRehearsal.asOf - .days(20)).microseconds) * interval '1 microsecond'"
+      try await shop.session.executeScript(
+        """
+        INSERT INTO sales.orders
+        SELECT 'o' || n, 'u', 'com.example.game', 'gems', 1, 9.90, 'USD', 'verified', 't' || n, NULL, \(old), NULL, \(old)
+        FROM generate_series(1, \(Self.known)) n;
+        INSERT INTO sales.receipts
+        SELECT 'r' || n, 'o' || n, 'u', 'x', NULL, 'verified', NULL, \(old) FROM generate_series(1, \(Self.known)) n;
+        ANALYZE sales.orders, sales.receipts; SELECT pg_stat_reset();
+        """)
+      let first = try await shop.queue()
+      #expect(try await first.enqueue() == Self.known)
+      await first.close()
+      #expect(try await rowsRead(shop) >= Int64(Self.known))
+      try await shop.session.executeScript("ANALYZE night_audit.receipt_checks; SELECT pg_stat_reset()")
+      for number in 1...3 {
+        try await shop.order("new \(number)", transaction: nil)
+        try await shop.receipt("new \(number)", for: "new \(number)")
+      }
+      let second = try await shop.queue(asOf: RecheckRehearsal.asOf + .hours(1))
+      #expect(try await second.enqueue() == 3)
+      // A session that has ended has told what it read.
+      await second.close()
+      let read = try await rowsRead(shop)
+      #expect(read > 0 && read < 300, "\(read) rows for three new ones among \(Self.known)")
+    }
+  }
+}
