@@ -7,12 +7,13 @@ SYSCONFDIR ?= /etc
 INPUTS ?= 1000000
 SEED ?= 1
 NIGHTS ?= 1000
+SAMPLE ?= 0
 
 # The installed program must run where no Swift is.
 RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real-parts test-package fuzz torture build install install-files deb sbom lint bench clean
+.PHONY: help demo test test-real-parts test-package fuzz torture mutation build install install-files deb sbom lint bench clean
 
 help:
 	@echo 'make demo      two nights of a sample shop: installs what is missing, builds, runs, shows the reports;'
@@ -22,6 +23,7 @@ help:
 	@echo 'make test-package      the Debian package: lintian, then installed, upgraded and purged on a bare Debian 12'
 	@echo 'make fuzz      INPUTS=1000000 mutated inputs, drawn from SEED=1, into every decoder of what others send'
 	@echo 'make torture   NIGHTS=1000 killed and cut nights, random worlds and hostile bytes, drawn from SEED=1 (hours)'
+	@echo 'make mutation  SAMPLE=300 of the mutants of the core, or all of them; prints those that no test notices'
 	@echo 'make build     release build; the programs are in .build/release'
 	@echo 'make install   after make build: program, cron examples and configuration, below PREFIX=$(PREFIX)'
 	@echo 'make deb       Debian package in .build/deb'
@@ -73,6 +75,11 @@ torture:
 	@Tests/Demo/requirements.sh test
 	$(SWIFT) build --build-tests
 	Tests/Torture/torture.sh '$(SWIFT)' $(NIGHTS) $(SEED)
+
+# Small changes of the core, each of which a test should notice: SAMPLE=n tries n of them, 0 all.
+mutation:
+	@Tests/Demo/requirements.sh build
+	Tests/Mutation/mutation.py --swift '$(SWIFT)' --sample $(SAMPLE) --seed $(SEED)
 
 build:
 	@Tests/Demo/requirements.sh build

@@ -92,24 +92,4 @@ import Testing
       try await shop.value("SELECT has_table_privilege('night_audit_writer', 'night_audit.evidence', 'INSERT')")
         == "true")
   }
-
-  /// Whoever makes the folder for others to read must not depend on who started it.
-  @Test(arguments: ["0000", "0077"]) func reportsHaveTheirModesWhateverTheUmask(umask: String) async throws {
-    let shop = try await Rehearsal.sampleShop()
-    let night = try await Program(path: "/bin/sh").run(
-      [
-        "-c", "umask \(umask); exec \"$@\"", "sh", Program.nightAudit.executable.path, "run", "--as-of", Rehearsal.asOf,
-        "--config", shop.directory.file("night-audit.yaml"),
-      ], environment: ["NIGHT_AUDIT_AUDIT_CLOCK_SKEW": "30d"])
-    #expect(night.status == 3, "\(night)")
-    let manager = FileManager.default
-    let all =
-      ["", "/2026-11-19"]
-      + (try manager.contentsOfDirectory(atPath: shop.reports + "/2026-11-19")).map { "/2026-11-19/\($0)" }
-    for path in all {
-      let attributes = try manager.attributesOfItem(atPath: shop.reports + path)
-      let isFolder = attributes[.type] as? FileAttributeType == .typeDirectory
-      #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == (isFolder ? 0o750 : 0o640), "\(path)")
-    }
-  }
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Hours of what nights bring: random worlds, orders of arrival, kills, cut connections, hostile bytes.
+# Hours of what nights bring: random worlds, orders of arrival, kills, cut connections, servers in trouble, system calls that
+# fail, hostile bytes.
 #
 #   torture.sh SWIFT NIGHTS SEED     NIGHTS: how many killed and cut nights at least; all else grows with them
 #
@@ -12,11 +13,11 @@ trap 'rm -f "$log"' EXIT
 # Six kills and four cuts for each unit of effort.
 effort=$(((nights + 9) / 10))
 
-tried=0 failed=0
-# stage NAME FILTER: one part of the test suite, with effort.
+tried=0 failed=0 faults=0
+# stage NAME FILTER [EFFORT]: one part of the test suite, with effort.
 stage() {
-  echo "== $1, seed $seed, effort $effort"
-  TEST_SEED=$seed TEST_EFFORT=$effort SWIFT_BACKTRACE=enable=no \
+  echo "== $1, seed $seed, effort ${3:-$effort}"
+  TEST_SEED=$seed TEST_EFFORT=${3:-$effort} SWIFT_BACKTRACE=enable=no \
     "$swift" test --skip-build --no-parallel --filter "$2" > "$log" 2>&1 || true
   if ! grep -q '^. Test run with [1-9]' "$log"; then
     cat "$log"
@@ -24,6 +25,8 @@ stage() {
     failed=$((failed + 1))
     return
   fi
+  sed -n -E 's/^[A-Za-z]+Tests: ([0-9]+) of ([0-9]+) (faults|instants).*/== \1 of \2 \3/p' "$log"
+  faults=$((faults + $(sed -n -E 's/^[A-Za-z]+Tests: ([0-9]+) of [0-9]+ (faults|instants).*/\1/p' "$log" | paste -sd+ - | sed 's/^$/0/')))
   grep -E '^. Test ".*" failed|recorded an issue|^↳' "$log" | grep -v 'Testing Library\|Target Platform' || true
   local count failures
   count=$(grep -c ' with .* test case.* passed after\|^✔ Test .* passed after\|^✘ Test .* failed after' "$log" || true)
@@ -37,6 +40,10 @@ stage() {
 stage 'random worlds, answers withheld, in any order' 'ReconciliationTests'
 stage 'nights with real Postgres, in any order of arrival' 'ArrivalTests'
 stage 'killed nights and cut connections' 'KilledNightTests|CutConnectionTests'
+stage 'sessions ended, statements cancelled, servers started anew' 'ServerTroubleTests'
+# Each call that opens, writes, syncs, renames or removes, with each error, from a thousand nights on.
+stage 'system calls that fail' 'SystemCallTests' $((effort * 12))
+stage 'rows changed by somebody with all rights, secrets, roles' 'TrailTests|SecretsTests|RolesTests'
 
 inputs=$((nights * 10000))
 echo "== fuzzing: $inputs inputs, seed $seed"
@@ -49,5 +56,5 @@ else
 fi
 
 echo
-echo "nights killed or cut: $((effort * 10)); properties and scenarios: $tried; hostile inputs: $inputs; violations: $failed"
+echo "faults injected: $((faults + effort * 4)); properties and scenarios: $tried; hostile inputs: $inputs; violations: $failed"
 [ "$failed" -eq 0 ]

@@ -217,10 +217,17 @@ package struct ReportFolder: Sendable {
     return published
   }
 
-  /// Gives every file the mode that it has whatever the umask, and brings it to disk.
+  /// Gives every file the mode that it has whatever the umask, and brings it to disk. What is none of the report's, such as
+  /// a temporary file that could not be removed, does not appear with it.
   private func seal() throws(PublishingFailure) {
     guard let folder = OpenDirectory(staging) else { throw PublishingFailure(path: staging, code: errno) }
+    let report = ReportContents(directory: staging).map { Set($0.files.map(\.name)) }
     for name in folder.names() {
+      if let report, !report.contains(name.text) {
+        let code = folder.unlink(name)
+        if code != 0 { throw PublishingFailure(path: "\(staging)/\(name.text)", code: code) }
+        continue
+      }
       let file = openat(folder.descriptor, name.bytes, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
       guard file >= 0 else { throw PublishingFailure(path: "\(staging)/\(name.text)", code: errno) }
       defer { close(file) }

@@ -6,6 +6,8 @@ final class Passage {
   enum Ending: String {
     /// SIGKILL to whoever sent it.
     case kill
+    /// It is told, and forwarding goes on: something happens to the server meanwhile.
+    case tell
     /// Nothing is forwarded from then on, in neither direction, and connections stay open.
     case stall
   }
@@ -61,11 +63,11 @@ final class Passage {
         while data := await reader.read(1 << 16):
             if sender:
                 count += 1
-                if last and count >= last:
+                if last and count >= last and (ending != "tell" or count == last):
                     tell()
                     if ending == "kill" and count == last:
                         os.kill(sender, signal.SIGKILL)
-            if last and count >= last:
+            if last and count >= last and ending != "tell":
                 if ending == "kill":
                     break
                 await never.wait()
