@@ -20,7 +20,7 @@ help:
 	@echo '               with KEEP=1 the shop goes on running, to try commands on'
 	@echo 'make test      installs what is missing, builds and runs all tests'
 	@echo 'make test-real-parts   what needs LibreOffice, a browser or other builds of a library; installs them'
-	@echo 'make test-package      the Debian package: lintian, then installed, upgraded and purged on a bare Debian 12'
+	@echo 'make test-package      the Debian package: lintian, then installed, upgraded and purged on a bare Debian 12; its image'
 	@echo 'make fuzz      INPUTS=1000000 mutated inputs, drawn from SEED=1, into every decoder of what others send'
 	@echo 'make torture   NIGHTS=1000 killed and cut nights, random worlds and hostile bytes, drawn from SEED=1 (hours)'
 	@echo 'make mutation  SAMPLE=300 of the mutants of the core, or all of them; prints those that no test notices'
@@ -47,20 +47,23 @@ test:
 	$(SWIFT) build --build-tests
 	@Tests/Demo/test.sh $(SWIFT) test --skip-build --no-parallel
 
-# Beside real programs: LibreOffice, another libxlsxwriter, a browser.
+# Beside real programs: LibreOffice, another libxlsxwriter, other servers, a browser.
 test-real-parts: export SWIFT_BACKTRACE = enable=no
 test-real-parts:
 	@Tests/Demo/requirements.sh real-parts
 	Tests/RealParts/libxlsxwriter.sh
 	$(SWIFT) build --build-tests
+	Tests/RealParts/postgres.sh '$(SWIFT)'
 	Tests/RealParts/host.sh "$$($(SWIFT) build --show-bin-path)/night-audit"
 	.build/test-tools/bin/hadolint cron/Dockerfile
 	promtool check rules cron/night-audit-alerts.yaml
 	@Tests/Demo/test.sh $(SWIFT) test --skip-build --no-parallel --filter 'LibreOffice|Recalculation|RealParts'
 
-# The Debian package on a bare Debian 12; makes a release build.
+# The Debian package on a bare Debian 12, and in a container's image; makes a release build.
 test-package: deb
+	@Tests/Demo/requirements.sh package
 	Tests/RealParts/package.sh .build/deb/night-audit_*.deb
+	Tests/RealParts/image.sh .build/deb/night-audit_*.deb
 
 # Another executable, which no other command builds. Tests/Fuzz/README.md tells how LLVM's libFuzzer drives it.
 fuzz: export DEVELOPER_TOOLS = 1

@@ -60,7 +60,7 @@ package enum AppleClients {
       pace.gate(app: app.bundleId, side: side, interface: "verifyReceipt", rate: rate)
     }
     return VerifyReceiptClient(
-      transport: transport,
+      transport: transport.counting(for: app.name),
       production: .init(
         url: try endpoint(settings.verifyReceiptURL, "appstore.verifyReceiptUrl"), gate: gate(.production, rate)),
       sandbox: .init(
@@ -84,7 +84,7 @@ package enum AppleClients {
     let credentials = try credentials(of: app)
     do throws(ServerAPICredentialsError) {
       return try ServerAPIClient(
-        transport: transport,
+        transport: transport.counting(for: app.name),
         production: ServerAPIHost(url: production, requestsPerSecond: rate) {
           pace.gate(app: app.bundleId, side: .production, interface: $0.rawValue, rate: $1)
         },

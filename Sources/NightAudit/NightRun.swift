@@ -45,8 +45,8 @@ package struct NightRun: Sendable {
   package let progress: WorkProgress
   /// Of the run that it makes; on every line of its log.
   private let runId: String
-  /// How long Apple took to answer in this run.
-  private let latency = LatencyHistogram()
+  /// How Apple was asked in this run.
+  private let statistics = RequestStatistics()
 
   package init(
     settings: Settings, logger: Logger, stop: StopSignal, progress: WorkProgress,
@@ -126,7 +126,7 @@ package struct NightRun: Sendable {
       }
       if request.out == nil { try await clearAway(outcome, asOf: request.asOf, session: session) }
       stages.end("deliver")
-      await watch.ended(outcome, stages: stages.seconds, latency: latency.counts, session: session)
+      await watch.ended(outcome, stages: stages.seconds, requests: statistics.counts, session: session)
       await session.close()
       return outcome
     } catch {
@@ -269,7 +269,7 @@ package struct NightRun: Sendable {
     for app in settings.apps where settings.effectiveChannel(of: app) == .serverApi {
       _ = try AppleClients.credentials(of: app)
     }
-    let transport = HTTPTransport(timeout: settings.timeout, concurrency: settings.concurrency, latency: latency)
+    let transport = HTTPTransport(timeout: settings.timeout, concurrency: settings.concurrency, statistics: statistics)
     do {
       let roots = try AppleClients.roots(settings)
       let rates = SharedRates(connect: connect)

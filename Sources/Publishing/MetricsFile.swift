@@ -2,6 +2,9 @@ import Foundation
 import Glibc
 
 /// Metrics in the text format of Prometheus (exposition format 0.0.4), as node_exporter's textfile collector reads them.
+///
+/// Not swift-metrics: its exporters serve a page, or send, for as long as a process lives; a night is over when it is known
+/// what it came to, and most of its numbers are read from the database once.
 package struct MetricsFile: Sendable {
   /// One metric with its values.
   package struct Metric: Sendable {

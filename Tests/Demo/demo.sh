@@ -81,7 +81,7 @@ chown "$server_user" "$work/cluster" 2>/dev/null || [ -O "$work/cluster" ]
 (
   cd /
   "${as_server[@]}" "$programs/initdb" --pgdata="$work/cluster/data" --username=shop --auth=trust --encoding=UTF8 \
-    --locale=C --no-sync --no-instructions >"$work/server.log" 2>&1
+    --locale=C --no-sync >"$work/server.log" 2>&1
 )
 cd "$work"
 "${as_server[@]}" "$programs/postgres" -D "$work/cluster/data" -c listen_addresses= \

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs with apt-get what is missing for a purpose, and nothing when nothing is.
-# usage: requirements.sh build|deb|demo|test|real-parts
+# usage: requirements.sh build|deb|demo|package|test|real-parts
 set -euo pipefail
 
-purpose=${1:?usage: requirements.sh build|deb|demo|test|real-parts}
+purpose=${1:?usage: requirements.sh build|deb|demo|package|test|real-parts}
 missing=()
 
 # need PACKAGE COMMAND...: the package is missing when the command fails.
@@ -41,9 +41,12 @@ case $purpose in
     need dpkg-dev command -v dpkg-shlibdeps
     need help2man command -v help2man
     need chrpath command -v chrpath
-    # A bare system to install it on, and who judges packages.
+    ;;
+  package)
+    # A bare system to install it on, who judges packages, who builds images.
     need lintian command -v lintian
     need debootstrap test -x /usr/sbin/debootstrap
+    need buildah command -v buildah
     ;;
   test)
     need postgresql has_server

@@ -3,6 +3,9 @@ import Testing
 
 /// How others notice what a night came to.
 @Suite struct WatchTests {
+  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+
   /// Writes what is posted to it, one line each: path and body, in order.
   private static let monitor = #"""
     import http.server, json, os, sys
@@ -67,9 +70,22 @@ import Testing
         "night_audit_apple_latency_seconds_count ",
       ] { #expect(text.contains("\n" + name), "\(name)") }
 
+      // Nobody is alarmed, or shown, by a name that is not written. There was no complete night yet.
+      let written = Set(text.matches(of: /night_audit_[a-z_]+/).map { String($0.0) })
+      for file in ["night-audit-alerts.yaml", "night-audit-dashboard.json"] {
+        let read = try String(contentsOf: Self.root.appending(path: "cron/\(file)"), encoding: .utf8)
+        let names = Set(read.matches(of: /night_audit_[a-z_]+/).map { String($0.0) })
+        #expect(names.count > 3)
+        #expect(names.subtracting(written) == ["night_audit_last_complete_timestamp_seconds"], "\(file)")
+      }
+
       // The counts are those of what Apple was asked.
       let replies = text.firstMatch(of: /night_audit_apple_latency_seconds_count (\d+)/).flatMap { Int($0.1) }
-      #expect(replies == (try shop.requests().count))
+      let asked = try shop.requests().count
+      #expect(replies == asked)
+      let counted = text.matches(of: /night_audit_apple_requests_total\{app="game",outcome="([a-z_]+)"\} (\d+)/)
+      #expect(counted.reduce(0) { $0 + (Int($1.2) ?? 0) } == asked)
+      #expect(counted.contains { $0.1 == "answered" }, "\(text)")
 
       // A night that fails is told as such.
       try await shop.execute("ALTER TABLE sales.deliveries RENAME TO gone")
@@ -147,7 +163,7 @@ import Testing
     #expect((document["open_findings"] as? [String: Int])?["critical"] ?? 0 > 0)
 
     let folder = shop.reports + "/2026-11-19"
-    for arguments in [[folder], ["--run", "latest"]] {
+    for arguments in [[folder], [shop.reports + "/latest"], ["--run", "latest"]] {
       let proven = try await shop.nightAudit("verify", more: arguments)
       #expect(proven.status == 0, "\(proven.output)\(proven.errors)")
       #expect(proven.output.contains("balanced"), "\(proven.output)")
@@ -185,5 +201,11 @@ import Testing
     #expect(
       try await shop.value("SELECT count(*) FROM night_audit.runs WHERE publication = 'forgotten' AND complete IS NULL")
         == "1")
+    // Only once; and nothing is told of a report that is gone.
+    let run = try await shop.value("SELECT run_id FROM night_audit.runs WHERE publication = 'forgotten'")
+    let again = try await shop.nightAudit("runs", "forget", run)
+    #expect(again.status == 1 && again.errors.contains("was forgotten before"), "\(again)")
+    #expect(try await shop.nightAudit("runs").output.contains("forgotten"))
+    #expect(try await !shop.nightAudit("status").output.contains("/2026-11-20"))
   }
 }

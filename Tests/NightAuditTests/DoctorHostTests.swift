@@ -30,7 +30,10 @@ import Testing
       settings.appStoreConnect.privateKeyFile = root + "/AuthKey_CONNECT.p8"
       settings.appStoreConnect.vendorNumbers = ["80012345"]
       settings.deliver = [DispatchTarget(name: "archive", means: .command(["/bin/true"]))]
-      for folder in ["etc/cron.d", "usr/sbin", "roots", "reports/2026-11-19", "metrics", "apple"] {
+      for folder in [
+        "etc/cron.d", "usr/sbin", "roots", "reports/2026-11-19", "metrics", "apple",
+        "lib/systemd/system", "etc/systemd/system/timers.target.wants",
+      ] {
         try FileManager.default.createDirectory(atPath: "\(root)/\(folder)", withIntermediateDirectories: true)
       }
       try write("0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o644)
@@ -167,6 +170,25 @@ import Testing
     Breakage("nobody starts nights", "schedule", "see cron/", isProblem: false) {
       try $0.write("#0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o644)
     },
+    Breakage("a crontab that cron passes over", "schedule", "because of its name", isProblem: false) {
+      try $0.remove("etc/cron.d/night-audit")
+      try $0.write("0 3 * * * root night-audit run\n", "etc/cron.d/night-audit.crontab", 0o644)
+    },
+    Breakage("a timer that is not enabled", "schedule", "systemctl enable --now night-audit.timer", isProblem: false) {
+      try $0.remove("etc/cron.d/night-audit")
+      try $0.write("", "lib/systemd/system/night-audit.timer", 0o644)
+    },
+    Breakage("a day without a night", "schedule", "see cron/", isProblem: false) {
+      let day = "MAILTO=night-audit@example.com\n0,30 * * * * root night-audit recheck --quiet\n"
+      try $0.write(day, "etc/cron.d/night-audit", 0o644)
+      try $0.write("", "etc/systemd/system/timers.target.wants/night-audit-recheck.timer", 0o644)
+    },
+    Breakage("cron and a timer", "schedule (cron)", "keep one of the two", isProblem: false) {
+      try $0.write("", "etc/systemd/system/timers.target.wants/night-audit.timer", 0o644)
+    },
+    Breakage("nobody whom cron would mail", "schedule (cron)", "name somebody", isProblem: false) {
+      try $0.write("MAILTO=\"\"\n0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o644)
+    },
     Breakage("nobody can send cron's mail", "schedule (cron)", "install an MTA", isProblem: false) {
       try $0.remove("usr/sbin/sendmail")
     },
@@ -220,9 +242,7 @@ import Testing
   func timer() throws {
     let machine = try Machine()
     try machine.remove("etc/cron.d/night-audit")
-    try FileManager.default.createDirectory(
-      atPath: machine.root + "/etc/systemd/system", withIntermediateDirectories: true)
-    try machine.write("", "etc/systemd/system/night-audit.timer", 0o644)
+    try machine.write("", "etc/systemd/system/timers.target.wants/night-audit.timer", 0o644)
     let found = HostExamination(settings: machine.settings, root: machine.root).examine()
     #expect(found.first?.subject == "schedule (night-audit.timer)")
   }

@@ -1,3 +1,4 @@
+import Foundation
 import Postgres
 import Synchronization
 import TestSupport
@@ -46,6 +47,14 @@ struct ConnectionTests {
     #expect(pairs.first { $0.0 == "dbname" }?.1 == (conninfo.isEmpty ? nil : conninfo))
     #expect(pairs.first { $0.0 == "fallback_application_name" }?.1 == "me")
     #expect(parameters.keywords.last == "client_encoding")
+  }
+
+  /// Where tests are run on several servers, one after the other.
+  private static let meant = ProcessInfo.processInfo.environment["POSTGRES_VERSION"]
+
+  @Test("the server is the one that was meant", .enabled(if: meant != nil))
+  func version() async throws {
+    try await onConnection { #expect(String($0.serverVersion / 10_000) == ConnectionTests.meant) }
   }
 
   @Test("what the server tells about itself")

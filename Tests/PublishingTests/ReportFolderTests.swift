@@ -235,6 +235,10 @@ struct ReportsDirectory: ~Copyable {
     let found = try VolumeProbe(directory: reports.path, volume: volume).examine()
     #expect((found == .exchanges) == exchanges)
     #expect(try reports.entries() == [])
+    // The folder of a first night is not there yet.
+    let first = try VolumeProbe(directory: reports.path + "/of/the-first-night", volume: volume).examine()
+    #expect(first == found)
+    #expect(try reports.entries() == [])
   }
 
   @Test func editedFilesGetNamesThatSayIt() {

@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# The Debian package on a bare system: installs, answers, upgrades with its state, is removed and purged without a trace.
+# The Debian package on a bare system: installs, does the README's commands to the first night, upgrades with its state, is
+# removed and purged without a trace.
 # usage: package.sh PACKAGE.deb
 set -euo pipefail
 
 package=$(realpath "${1:?usage: package.sh PACKAGE.deb}")
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/.build/real-parts/bare-root
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+root=$repository/.build/real-parts/bare-root
 [ "$(id -u)" -eq 0 ] || { echo "A bare system can only be made by root." >&2; exit 77; }
 
 say() { printf '\n%s\n' "$1"; }
 fail() { echo "package: $1" >&2; exit 1; }
 inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
+
+. "$repository/Tests/RealParts/readme.sh"
 
 say "lintian"
 lintian --fail-on error "$package"
@@ -20,7 +24,10 @@ mkdir -p "$(dirname "$root")"
 debootstrap --variant=minbase bookworm "$root" >"$root.log" 2>&1 || { tail -n 20 "$root.log"; exit 1; }
 # Without /proc no program of Swift knows its own arguments.
 mount -t proc proc "$root/proc"
-trap 'umount "$root/proc"; rm -rf "$root"' EXIT
+scratch=$(mktemp -d)
+trap 'stop_server; umount "$root/proc"; rm -rf "$root" "$scratch"' EXIT
+# Nothing is started by being installed.
+install -m 0755 /dev/stdin "$root/usr/sbin/policy-rc.d" <<<$'#!/bin/sh\nexit 101'
 cp "$package" "$root/night-audit.deb"
 
 say "Install"
@@ -35,18 +42,24 @@ inside sh -c '! grep -rl /usr/local /lib/systemd/system/night-audit* /usr/share/
 inside night-audit doctor --json >"$root.doctor" && fail "the doctor is content without a database"
 python3 -m json.tool "$root.doctor" >/dev/null || fail "the doctor's answer is no JSON"
 
+say "A server beside it, which the package needs elsewhere"
+inside apt-get install --quiet --quiet --yes --no-install-recommends postgresql >"$root.log" 2>&1 || fail "$(tail -n 20 "$root.log")"
+first_night
+reports=$(ls "$root/var/lib/night-audit/reports")
+
 say "Upgrade, with state"
 echo "# kept" >>"$root/etc/night-audit/night-audit.yaml"
-mkdir -p "$root/var/lib/night-audit/reports"
 inside dpkg --install --force-confold /night-audit.deb >/dev/null
 tail -n 1 "$root/etc/night-audit/night-audit.yaml" | grep --quiet '# kept' || fail "the upgrade took the configuration"
-[ -d "$root/var/lib/night-audit/reports" ] || fail "the upgrade took the reports"
+[ "$(ls "$root/var/lib/night-audit/reports")" = "$reports" ] || fail "the upgrade took the reports"
+inside setpriv --reuid=night-audit --regid=night-audit --clear-groups night-audit verify /var/lib/night-audit/reports/latest \
+  >"$scratch/out" || fail "the report of before is not proven: $(cat "$scratch/out")"
 
 say "Remove, then purge"
 inside apt-get remove --quiet --quiet --yes night-audit >/dev/null
 [ ! -e "$root/usr/bin/night-audit" ] || fail "removed, and the program is there"
 [ -e "$root/etc/night-audit/night-audit.yaml" ] || fail "removing took the configuration"
-rmdir "$root/var/lib/night-audit/reports"
+rm -rf "$root/var/lib/night-audit/reports"
 inside apt-get purge --quiet --quiet --yes night-audit >/dev/null
 [ ! -e "$root/etc/night-audit" ] && [ ! -e "$root/var/lib/night-audit" ] || fail "purged, and something is left"
 if inside getent passwd night-audit; then fail "purged, and the user is left"; fi

@@ -47,7 +47,7 @@ package final class PrivatePostgres: Sendable {
     try self.init(port: certificate?.port ?? 5432) { installation, directory in
       try installation.run(
         "initdb", "--pgdata=\(directory)/data", "--username=postgres", "--auth=trust", "--encoding=\(encoding)",
-        "--locale=C", "--no-sync", "--no-instructions")
+        "--locale=C", "--no-sync")
       try certificate?.install(in: "\(directory)/data", installation)
       return """
 

@@ -36,7 +36,9 @@ package struct HTTPTransport: Sendable {
   private let proxies: ProxyRules
   private let timeout: Duration
   private let maximumBodyBytes: Int
-  private let latency: LatencyHistogram?
+  private let statistics: RequestStatistics?
+  /// Whose requests these are, in the statistics.
+  private var app = ""
 
   /// - Parameters:
   ///   - timeout: for a whole exchange, from the wish to connect to the last byte of the body.
@@ -44,10 +46,10 @@ package struct HTTPTransport: Sendable {
   ///   - proxies: through which proxy an address is reached.
   ///   - inflates: whether bodies are decompressed as `Content-Encoding` says; if not they come as they were sent.
   ///   - maximumBodyBytes: the longest body that is read, after decompression.
-  ///   - latency: where it is counted how long replies take.
+  ///   - statistics: where requests are counted.
   package init(
     timeout: Span = .seconds(30), concurrency: Int = 256, proxies: ProxyRules = .ofThisProcess, inflates: Bool = true,
-    maximumBodyBytes: Int = HTTPTransport.maximumBodyBytes, latency: LatencyHistogram? = nil
+    maximumBodyBytes: Int = HTTPTransport.maximumBodyBytes, statistics: RequestStatistics? = nil
   ) {
     var configuration = HTTPClient.Configuration()
     configuration.redirectConfiguration = .disallow
@@ -71,8 +73,15 @@ package struct HTTPTransport: Sendable {
     self.clients = clients
     self.proxies = proxies
     self.maximumBodyBytes = maximumBodyBytes
-    self.latency = latency
+    self.statistics = statistics
     self.timeout = .microseconds(timeout.microseconds)
+  }
+
+  /// The same connections, for requests of one app.
+  package func counting(for app: String) -> HTTPTransport {
+    var transport = self
+    transport.app = app
+    return transport
   }
 
   /// Closes the connections. Must be called once, after the last exchange.
@@ -83,6 +92,7 @@ package struct HTTPTransport: Sendable {
 
   /// Sends one request and reads the whole reply. Throws only when the task is cancelled before the reply is complete.
   package func send(_ request: HTTPClientRequest) async throws(CancellationError) -> Result<HTTPReply, HTTPFailure> {
+    let began = ContinuousClock.now
     // The client's own deadline ends with the reply's head; a body that trickles in must not outlive the timeout either.
     let first = await withTaskGroup(of: Result<HTTPReply, HTTPFailure>?.self) { group in
       group.addTask { await exchange(request) }
@@ -96,6 +106,7 @@ package struct HTTPTransport: Sendable {
       return first ?? nil
     }
     guard let first else { throw CancellationError() }
+    statistics?.record(first, of: app, after: .now - began)
     return first
   }
 
@@ -106,12 +117,10 @@ package struct HTTPTransport: Sendable {
       guard case .unusable(let variable) = route else { return .failure(.unreachable("no way there")) }
       return .failure(.unreachable("\(variable) is no proxy's address, such as http://proxy.example.com:3128"))
     }
-    let began = ContinuousClock.now
     do {
       let response = try await client.execute(request, timeout: .hours(1))
       let body = try await response.body.collect(upTo: maximumBodyBytes)
       if Task.isCancelled { return nil }
-      latency?.record(.now - began)
       return .success(HTTPReply(status: Int(response.status.code), headers: response.headers, body: body))
     } catch {
       return Task.isCancelled ? nil : .failure(HTTPFailure(error))

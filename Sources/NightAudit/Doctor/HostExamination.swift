@@ -8,47 +8,7 @@ struct HostExamination {
   /// Where cron and systemd look, and what cron mails with; other places in tests.
   var root = ""
 
-  func examine() -> [Diagnosis] { [schedule(), disk(), metrics()].compactMap(\.self) }
-
-  /// Whether something starts nights.
-  private func schedule() -> Diagnosis {
-    let starts = crontabs.contains { path in
-      guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return false }
-      return text.split(whereSeparator: \.isNewline).contains {
-        !$0.drop { $0 == " " || $0 == "\t" }.hasPrefix("#") && $0.contains("night-audit")
-      }
-    }
-    if starts {
-      let hasMailer = ["/usr/sbin/sendmail", "/usr/lib/sendmail"].contains {
-        FileManager.default.isExecutableFile(atPath: root + $0)
-      }
-      return Diagnosis(
-        subject: "schedule (cron)",
-        warning: hasMailer
-          ? nil
-          : "cron has no program to send mail with, so that nobody hears of a night; install an MTA, or set MAILTO")
-    }
-    let units = ["/etc/systemd/system", "/lib/systemd/system", "/usr/lib/systemd/system"]
-    let timers = units.flatMap { list(root + $0) }.filter {
-      $0.hasSuffix(".timer") && ($0 as NSString).lastPathComponent.contains("night-audit")
-    }
-    if !timers.isEmpty { return Diagnosis(subject: "schedule (\((timers[0] as NSString).lastPathComponent))") }
-    return Diagnosis(
-      subject: "schedule",
-      warning: """
-        neither a cron entry nor a timer of this host starts night-audit; see cron/ in the sources for both (this is \
-        right where nights are started from elsewhere)
-        """)
-  }
-
-  private var crontabs: [String] {
-    [root + "/etc/crontab"] + list(root + "/etc/cron.d") + list(root + "/etc/cron.daily")
-      + list(root + "/var/spool/cron/crontabs")
-  }
-
-  private func list(_ directory: String) -> [String] {
-    ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).sorted().map { "\(directory)/\($0)" }
-  }
+  func examine() -> [Diagnosis] { [ScheduleExamination(root: root).examine(), disk(), metrics()].compactMap(\.self) }
 
   /// Whether metrics can be written where node_exporter reads them.
   private func metrics() -> Diagnosis? {

@@ -49,7 +49,7 @@ struct StoreExamination {
     if try row.bool(2) {
       warning("role \(role)", "is a superuser; a role that reads sales and writes night_audit alone is enough")
     }
-    if try row.bool(11) {
+    if try !row.bool(2), try row.bool(11) {
       warning(
         "role \(role)",
         "may create databases or roles, or replicate; run: ALTER ROLE \(role) NOCREATEDB NOCREATEROLE NOREPLICATION")

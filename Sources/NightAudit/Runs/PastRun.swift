@@ -22,6 +22,8 @@ package struct PastRun: Sendable {
   package var version: String
   /// nil: it left no report.
   package var isComplete: Bool?
+  /// Whether somebody has taken back what it did.
+  package var isForgotten: Bool
   package var incompleteReasons: [String]
   package var ordersRead: Int64?
   package var opening: Int64?
@@ -40,7 +42,8 @@ package struct PastRun: Sendable {
     (SELECT string_agg(replace(s.event, '_', ' ') || ' ' || s.detail, ', ' ORDER BY s.event) FROM (
       SELECT DISTINCT ON (e.event) e.event, e.detail FROM night_audit.run_events e
       WHERE e.run_id = runs.run_id AND e.event IN ('prepared_by', 'reviewed_by')
-      ORDER BY e.event, e.event_id DESC) s)
+      ORDER BY e.event, e.event_id DESC) s),
+    publication IS NOT DISTINCT FROM 'forgotten'
     """
 
   init(_ row: PostgresRow) throws(PostgresError) {
@@ -66,6 +69,7 @@ package struct PastRun: Sendable {
     directory = try row.optionalText(19)
     exitStatus = try row.optionalInt32(20)
     signed = try row.optionalText(21)
+    isForgotten = try row.bool(22)
   }
 
   /// `2026-11-19`, or `2026-11-01 to 2026-11-30`.
@@ -78,10 +82,11 @@ package enum RunsError: EndsRun, Equatable, CustomStringConvertible {
   case ambiguous(String)
   /// The run left no report.
   case unfinished(String, exitStatus: Int32?)
+  case forgotten(String)
 
   package var exitStatus: ExitStatus {
     switch self {
-    case .unknown, .unfinished: .nothingThere
+    case .unknown, .unfinished, .forgotten: .nothingThere
     case .ambiguous: .usage
     }
   }
@@ -95,6 +100,7 @@ package enum RunsError: EndsRun, Equatable, CustomStringConvertible {
     case .unfinished(let name, let status):
       "run \(name) left no report (\(status.map { "it ended with \($0)" } ?? "it is at work, or was killed")); name "
         + "another one"
+    case .forgotten(let name): "run \(name) was forgotten before: nothing is left of it that could be taken back"
     }
   }
 }

@@ -45,10 +45,11 @@ package struct RunOblivion: Sendable {
 
   /// Under the run's lock. Throws `RunsError`, `RunLock.Held`, `PostgresError`, `PublishingFailure`.
   package func forget(_ name: String) async throws -> Outcome {
-    let run = try await RunHistory(settings: settings).find(name)
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit runs forget")
     do {
       _ = try await RunLock.acquire(session)
+      let run = try await RunHistory(settings: settings).find(name)
+      if run.isForgotten { throw RunsError.forgotten(name) }
       let summary = try await session.transaction(.readWrite) { try ForgottenRun.forget(runId: run.runId, on: $0) }
       let folders = ReportDirectory(directory: ReportFolder.absolute(settings.reportDirectory), logger: logger)
       if run.isNightly { try folders.forget(night: run.until, madeAsOf: run.asOf) }

@@ -31,9 +31,9 @@ package struct RunVerification: Sendable {
     }
   }
 
-  /// A report folder: its files, its totals, and the run that made it.
+  /// A report folder, or a link to one such as `latest`: its files, its totals, and the run that made it.
   package init(directory: String, _ settings: Settings) async throws {
-    let path = ReportFolder.absolute(directory)
+    let path = URL(fileURLWithPath: ReportFolder.absolute(directory)).resolvingSymlinksInPath().path
     self.directory = path
     let report = ReportVerification(directory: path)
     checks = report.checks

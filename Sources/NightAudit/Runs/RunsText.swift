@@ -100,6 +100,7 @@ package struct RunsText {
     switch run.isComplete {
     case true?: "complete"
     case false?: "incomplete"
+    case nil where run.isForgotten: "forgotten"
     case nil: run.finishedAt == nil ? "unfinished" : "none"
     }
   }

@@ -66,7 +66,7 @@ package struct NightStatus: Sendable, Encodable {
         day: try row.text(0), runId: try row.text(1), asOf: Instant(microseconds: try row.timestamp(2)).text,
         finishedAt: finished.map { Instant(microseconds: $0).text }, state: state,
         exitStatus: try row.optionalInt32(6), reasons: try row.textArray(7).compactMap { $0 },
-        directory: try row.optionalText(8))
+        directory: publication == "forgotten" ? nil : try row.optionalText(8))
     }
     let last = try await session.execute(
       """

@@ -27,12 +27,12 @@ struct NightWatch: Sendable {
 
   /// - Parameters:
   ///   - stages: how long each took, in seconds.
-  ///   - latency: how long Apple took to answer.
+  ///   - requests: how Apple was asked.
   func ended(
-    _ outcome: NightOutcome, stages: [(String, Double)], latency: LatencyHistogram.Counts, session: PostgresSession
+    _ outcome: NightOutcome, stages: [(String, Double)], requests: RequestStatistics.Counts, session: PostgresSession
   ) async {
     guard isWatched else { return }
-    await write(outcome.exitStatus.rawValue, outcome, stages: stages, latency: latency, session: session)
+    await write(outcome.exitStatus.rawValue, outcome, stages: stages, requests: requests, session: session)
     let event: Ping.Event =
       switch outcome.exitStatus {
       case .complete, .criticalFindings, .incomplete: .success
@@ -46,7 +46,7 @@ struct NightWatch: Sendable {
   func failed(_ error: any Error, status: Int32) async {
     // Neither a second run beside the night nor a slip on the command line is a night that failed.
     guard isWatched, status != ExitStatus.locked.rawValue, status != ExitStatus.usage.rawValue else { return }
-    await write(status, nil, stages: [], latency: nil, session: nil)
+    await write(status, nil, stages: [], requests: nil, session: nil)
     await ping?.send(
       .failure,
       "Night audit of \(record.period.until) on \(record.host): \(error)\nExit status: \(status), run \(record.runId)\n"
@@ -56,19 +56,13 @@ struct NightWatch: Sendable {
   // MARK: - Metrics
 
   private func write(
-    _ status: Int32, _ outcome: NightOutcome?, stages: [(String, Double)], latency: LatencyHistogram.Counts?,
+    _ status: Int32, _ outcome: NightOutcome?, stages: [(String, Double)], requests: RequestStatistics.Counts?,
     session: PostgresSession?
   ) async {
     guard let path = settings.metricsTextfile else { return }
     do {
       var metrics = await metrics(status, outcome, stages, session, path)
-      if let latency {
-        metrics.append(
-          MetricsFile.Metric(
-            "night_audit_apple_latency_seconds", help: "How long Apple took to answer in the last night.",
-            buckets: zip(LatencyHistogram.bounds, latency.cumulative).map { (bound: $0, atMost: $1) },
-            count: latency.count, sum: latency.seconds))
-      }
+      if let requests { metrics += NightWatch.metrics(requests) }
       try MetricsFile(metrics).write(to: path)
     } catch {
       logger.warning("metrics.textfile: \(error)")
@@ -127,11 +121,6 @@ struct NightWatch: Sendable {
             (labels: [("state", $0.0)], value: String($0.1))
           }))
     }
-    metrics.append(
-      MetricsFile.Metric(
-        "night_audit_apple_requests_total", .counter,
-        help: "Questions to Apple in the last night, by what came of them.",
-        (try? await requests(session)) ?? []))
     return metrics
   }
 
@@ -143,19 +132,21 @@ struct NightWatch: Sendable {
     return seconds.map(String.init)
   }
 
-  private func requests(_ session: PostgresSession?) async throws -> [(labels: [(String, String)], value: String)] {
-    guard let session else { return [] }
-    let rows = try await session.execute(
-      """
-      SELECT coalesce(c.app, ''), a.outcome, count(*) FROM night_audit.answers a
-      LEFT JOIN night_audit.receipt_checks c USING (subject_kind, subject_id)
-      WHERE a.run_id = $1::uuid GROUP BY 1, 2 ORDER BY 1, 2
-      """, [.text(record.runId)])
-    var samples: [(labels: [(String, String)], value: String)] = []
-    for row in rows {
-      samples.append(
-        (labels: [("app", try row.text(0)), ("outcome", try row.text(1))], value: String(try row.int64(2))))
+  private static func metrics(_ requests: RequestStatistics.Counts) -> [MetricsFile.Metric] {
+    let groups = requests.requests.sorted {
+      ($0.key.app, $0.key.outcome.rawValue) < ($1.key.app, $1.key.outcome.rawValue)
     }
-    return samples
+    return [
+      MetricsFile.Metric(
+        "night_audit_apple_requests_total", .counter,
+        help: "Requests to Apple about purchases in the last night, by what came of them.",
+        groups.map {
+          (labels: [("app", $0.key.app), ("outcome", $0.key.outcome.rawValue)], value: String($0.value))
+        }),
+      MetricsFile.Metric(
+        "night_audit_apple_latency_seconds", help: "How long Apple took to reply in the last night.",
+        buckets: zip(RequestStatistics.bounds, requests.cumulative).map { (bound: $0, atMost: $1) },
+        count: requests.replies, sum: requests.seconds),
+    ]
   }
 }

