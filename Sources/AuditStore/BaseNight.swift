@@ -28,5 +28,9 @@ package struct BaseNight: Hashable, Sendable {
 
 extension Instant {
   /// The instant as an expression of SQL, where no parameter can stand: to the microsecond.
-  package var sqlText: String { "(timestamptz 'epoch' + interval '\(microseconds) microseconds')" }
+  package var sqlText: String {
+    // PostgreSQL 13 and 14 read no more than 2^31 of a unit.
+    let (seconds, rest) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
+    return "(timestamptz 'epoch' + \(seconds) * interval '1 second' + \(rest) * interval '1 microsecond')"
+  }
 }
