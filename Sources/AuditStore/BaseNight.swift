@@ -6,6 +6,8 @@ import Reconciliation
 package struct BaseNight: Hashable, Sendable {
   package var runId: String
   package var asOf: Instant
+  /// Whether everything that was due then was answered; false where there never was such a night.
+  package var isComplete: Bool
 
   /// The night before an as-of; of nights, the one before the business day.
   ///
@@ -15,12 +17,13 @@ package struct BaseNight: Hashable, Sendable {
   ) throws(PostgresError) -> BaseNight? {
     let rows = try connection.execute(
       """
-      SELECT run_id::text, as_of FROM night_audit.runs
+      SELECT run_id::text, as_of, complete FROM night_audit.runs
       WHERE is_nightly AND complete IS NOT NULL AND as_of < $1 AND period_until < $2::text::date
       ORDER BY complete DESC, as_of DESC, started_at DESC LIMIT 1
       """, [.timestamp(asOf.microseconds), .text(day)])
     for row in rows {
-      return BaseNight(runId: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)))
+      return BaseNight(
+        runId: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)), isComplete: try row.bool(2))
     }
     return nil
   }

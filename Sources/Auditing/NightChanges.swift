@@ -121,7 +121,7 @@ final class NightChanges {
 
   /// Writes all of them, each way in its order.
   func write(to collector: AuditCollector) throws -> ChangesSummary {
-    var summary = ChangesSummary(since: base?.asOf)
+    var summary = ChangesSummary(since: base?.asOf, isSinceComplete: base?.isComplete ?? true)
     let byUrgency = SpillSorter(directory: directory, budget: NightChanges.budget)
     while let row = try NightChanges.next(rows) {
       try collector.write(change: row)

@@ -45,6 +45,8 @@ package struct Chart: Sendable {
   package var valueAxis: String?
   /// Number format along the value axis.
   package var valueFormat: String?
+  /// Where the value axis begins; nil: wherever the spreadsheet likes, which makes small changes look large.
+  package var valueMinimum: Double?
   /// On the right to begin with.
   package var legend = Legend.right
   /// In pixels at 96 to the inch.
@@ -121,6 +123,7 @@ extension Chart {
       if let categoryAxis { unsafe chart_axis_set_name(chart.pointee.x_axis, categoryAxis) }
       if let valueAxis { unsafe chart_axis_set_name(chart.pointee.y_axis, valueAxis) }
       if let valueFormat { unsafe chart_axis_set_num_format(chart.pointee.y_axis, valueFormat) }
+      if let valueMinimum { unsafe chart_axis_set_min(chart.pointee.y_axis, valueMinimum) }
     }
     unsafe chart_legend_set_position(chart, legend.position)
     if kind == .bar { unsafe chart_set_series_gap(chart, 40) }

@@ -117,7 +117,7 @@ import Testing
                 sums[item["currency"]] += number(item["at_stake"])
         return sums
     opening, closing, came, went = stake(rows(before, "findings")), stake(findings), stake(new), stake(closed)
-    line = find("At stake, from the last complete night") + 3
+    line = find("At stake, from the last night") + 3
     for row in line_after(line):
         name = sheet.cell(row, 1).value
         if name == "Findings":

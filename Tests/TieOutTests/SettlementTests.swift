@@ -97,12 +97,21 @@ struct DownloadStateTests {
     #expect(DownloadState.noSales(hasOwnUnits: true, daysSinceFirst: 3) == .zero)
   }
 
-  @Test func theFirstNightAsksForFortyFiveDaysAndLaterOnesForWhatIsOpen() {
+  @Test func noNightAsksForMoreThanFortyFiveDaysAndLaterOnesForWhatIsOpen() throws {
     let today = day("11-20")
     let first = AskingPlan.days(today: today, trailing: 5, states: [:])
     #expect(first.count == 45 && first.first == day("11-19") && first.last == today.advanced(by: -45))
     var states = Dictionary(uniqueKeysWithValues: first.map { ($0, DownloadState.reported) })
+    // What the window leaves goes to older days: never more than 45 a night, until the oldest period is whole.
+    let second = AskingPlan.days(today: today, trailing: 5, states: states)
+    #expect(second == Array(first.prefix(5)) + (46...85).map { today.advanced(by: -$0) })
+    let oldest = try #require(AskingPlan.periods(today: today, states: [:]).map(\.first).min())
+    for number in oldest.number...today.number - 46 { states[ReportDay(number: number)] = .zero }
     #expect(AskingPlan.days(today: today, trailing: 5, states: states) == Array(first.prefix(5)))
+    states[oldest] = .doubtfulZero
+    states[oldest.advanced(by: 1)] = .unreadable
+    #expect(AskingPlan.days(today: today, trailing: 5, states: states) == Array(first.prefix(5)) + [oldest])
+    states[oldest] = .gone
     states[first[20]] = .pending
     states[first[30]] = .gone
     states[first[40]] = .doubtfulZero

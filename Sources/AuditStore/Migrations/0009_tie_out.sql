@@ -106,6 +106,8 @@ CREATE TABLE night_audit.tie_out_rows (
   rounding        numeric,
   unknown_product numeric,
   unexplained     numeric,
+  -- Of the unexplained: units of orders whose payment nobody has confirmed so far.
+  awaited         numeric,
   PRIMARY KEY (level, app, product_id, day, country, currency, class)
 );
 CREATE INDEX tie_out_rows_day ON night_audit.tie_out_rows (day);

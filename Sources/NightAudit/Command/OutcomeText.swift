@@ -37,7 +37,7 @@ package struct OutcomeText {
       "Findings: \(findings.opening) open before, \(findings.new) new, \(findings.closed) closed, \(findings.closing) open now"
     )
     for (kind, count) in findings.openByKind.sorted(by: { $0.key.index < $1.key.index }) {
-      lines.append("  \(padded(kind.rawValue, 32))\(leftPadded(String(count), 7))  \(kind.severity.rawValue)")
+      lines.append("  \(padded(kind.rawValue, 32))\(leftPadded(String(count), 7))  \(findings.severityWords(of: kind))")
     }
     if findings.closing > 0 {
       lines.append("At stake: \(findings.open.words)")
@@ -48,7 +48,7 @@ package struct OutcomeText {
     }
     if !summary.changes.lines.isEmpty {
       lines.append("")
-      lines.append("What changed since the last complete night")
+      lines.append("What changed since \(summary.changes.nightWords)")
       lines += summary.changes.lines.map { "  \($0)" }
       lines.append("")
     }

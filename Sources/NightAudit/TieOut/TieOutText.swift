@@ -99,7 +99,10 @@ package struct TieOutText {
       table.add([line.month, line.country.text, line.currency.text, amount(of: line.gross, line.currency)])
     }
     var text = "Paid by customers in \(year), by calendar month and country:\n" + table.text(width: nil)
-    if !gross.missing.isEmpty { text += "\nNo reports of: \(gross.missing.joined(separator: ", "))" }
+    if let running = gross.running { text += "\n\(running) has not ended: its sums are of the days that are reported." }
+    if !gross.missing.isEmpty {
+      text += "\nNot wholly reported, and so in no sum: \(gross.missing.joined(separator: ", "))"
+    }
     return text
   }
 
@@ -152,6 +155,7 @@ package struct TieOutText {
     var year: Int
     var lines: [Line]
     var missing: [String]
+    var running: String?
   }
 
   package var json: String {
@@ -183,7 +187,7 @@ package struct TieOutText {
                 .init(
                   month: $0.month, country: $0.country.text, currency: $0.currency.text,
                   gross: amount(of: $0.gross, $0.currency))
-              }, missing: gross.missing)
+              }, missing: gross.missing, running: gross.running)
           }
         })
       return try MachineText.json(document)

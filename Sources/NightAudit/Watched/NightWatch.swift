@@ -93,11 +93,12 @@ struct NightWatch: Sendable {
         "night_audit_orders", help: "Orders of the period.", value: String(outcome.totals.ordersRead)),
       MetricsFile.Metric(
         "night_audit_findings_open", help: "Open findings.",
-        FindingKind.allCases.map { kind in
-          (
-            labels: [("kind", kind.rawValue), ("severity", kind.severity.rawValue)],
-            value: String(findings.openByKind[kind] ?? 0)
-          )
+        FindingKind.allCases.flatMap { kind in
+          // A kind without any is told as none of its own severity.
+          let severities = findings.severities(of: kind)
+          return (severities.isEmpty ? [(kind.severity, 0)] : severities).map { severity, count in
+            (labels: [("kind", kind.rawValue), ("severity", severity.rawValue)], value: String(count))
+          }
         }),
       MetricsFile.Metric(
         "night_audit_at_stake", help: "Money at stake in open findings, in major units.",

@@ -41,9 +41,7 @@ package struct SummaryMail {
   }
 
   private var critical: Int {
-    summary.findings.open.reduce(0) { sum, open in
-      sum + (FindingKind(rawValue: open.key)?.severity == .critical ? open.value : 0)
-    }
+    summary.findings.severities.values.reduce(0) { $0 + ($1[Severity.critical.rawValue] ?? 0) }
   }
 
   private var sections: [Section] {
@@ -55,7 +53,11 @@ package struct SummaryMail {
     }
     let kinds = FindingKind.allCases.compactMap { kind -> (String, String)? in
       guard let count = findings.open[kind.rawValue] else { return nil }
-      return (kind.rawValue.asWords, "\(count) \(kind.severity.rawValue)")
+      let severities = Severity.allCases.compactMap { severity in
+        findings.severities[kind.rawValue]?[severity.rawValue].map { (severity.rawValue, $0) }
+      }
+      let words = FindingsSummary.severityWords(severities)
+      return (kind.rawValue.asWords, severities.count == 1 ? "\(count) \(words)" : words)
     }
     return [
       Section(
@@ -88,7 +90,7 @@ package struct SummaryMail {
     let counts = ChangeRow.Change.allCases.map { "\(summary.changes.counts[$0.rawValue] ?? 0) \($0.rawValue)" }
     return [
       Section(
-        title: "What changed since the last complete night",
+        title: "What changed since \(ChangesSummary.nightWords(isComplete: summary.changes.sinceComplete))",
         lines: [counts.joined(separator: " · ")] + ChangesSummary.lines(summary.changes.first, total: total))
     ]
   }

@@ -81,6 +81,7 @@ extension SummaryPage {
             values: SheetRange(sheet: sheet.name, range: values), colour: Palette.red)
         ])
       chart.title = "At stake, \(currency)"
+      chart.valueMinimum = 0
       chart.valueFormat = "#,##0"
       chart.legend = .none
       (chart.width, chart.height) = (640, 280)

@@ -66,7 +66,10 @@ struct SummaryPage {
     try writeSignatures()
     beginPage()
     try writeCharts(money, totals: totals, history: facts.history, in: workbook)
-    if let tieOut = facts.tieOut { try writeTrend(tieOut, in: workbook) }
+    if let tieOut = facts.tieOut, !tieOut.days.isEmpty {
+      beginPage()
+      try writeTrend(tieOut, in: workbook)
+    }
     try writeTiles(totals, facts.findings)
     for (name, cell) in names.sorted(by: { $0.key < $1.key }) {
       let range = CellRange(rows: cell.row...cell.row, columns: cell.column...cell.column)

@@ -16,12 +16,11 @@ extension SummaryPage {
 
   /// The last four weeks, day by day.
   mutating func writeTrend(_ facts: TieOutFacts, in workbook: borrowing Workbook) throws(SpreadsheetError) {
-    guard !facts.days.isEmpty else { return }
     try heading("Tie-out, the last \(facts.days.count) days")
     try gap()
     let top = row
     row += SummaryPage.chartHeight
-    try header(["Day", "Apple's units", "Unexplained", ""])
+    try header(["Day", "Apple's units", "Unexplained", "Worth a look"])
     let rows = row...row + facts.days.count - 1
     for day in facts.days {
       try sheet.writeText(day.date, row: row, column: 0, format: formats.tableText)

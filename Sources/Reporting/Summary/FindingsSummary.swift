@@ -104,6 +104,24 @@ package struct FindingsSummary: Sendable {
   /// The kinds that have any, worst first.
   package var openKinds: [FindingKind] { FindingKind.allCases.filter { byKind[$0] != nil } }
 
+  /// Of what severities the open findings of a kind are, worst first: not always that of the kind.
+  package func severities(of kind: FindingKind) -> [(Severity, Int)] {
+    Severity.allCases.compactMap { severity in
+      let count = byLine.values.reduce(0) { $0 + ($1.kind == kind && $1.severity == severity ? $1.findings : 0) }
+      return count == 0 ? nil : (severity, count)
+    }
+  }
+
+  /// The same in words: `critical`, or `1 major, 18 minor`.
+  package func severityWords(of kind: FindingKind) -> String {
+    FindingsSummary.severityWords(severities(of: kind).map { ($0.rawValue, $1) })
+  }
+
+  static func severityWords(_ severities: [(String, Int)]) -> String {
+    if severities.count == 1 { return severities[0].0 }
+    return severities.map { "\($1) \($0)" }.joined(separator: ", ")
+  }
+
   /// Open findings of one severity.
   package func count(_ severity: Severity) -> Int { bySeverity[severity, default: 0] }
 

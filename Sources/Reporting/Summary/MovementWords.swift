@@ -13,19 +13,20 @@ struct MovementWords {
       title = "\(MovementWords.isMonth(facts) ? "Month-end" : "End of the period"): at stake, from opening to closing"
       (opening, closing) = ("Opening", "= Closing")
     } else {
-      title = "At stake, from the last complete night to this one"
+      title = "At stake, from \(facts.changes.nightWords) to this one"
       (opening, closing) = ("Open then", "= Open now")
     }
     guard let since = facts.changes.since else {
       compared =
-        "There is no complete night before \(facts.isRange ? facts.since : "this one"): everything open is new."
+        "There is no night before \(facts.isRange ? facts.since : "this one"): everything open is new."
       return
     }
     let passing = facts.findings.passing
     let between =
       passing.findings == 0
       ? "" : " \(passing.findings) findings came and went in between and are in no column: \(passing.words)."
-    compared = "Compared with the night made for \(since.text).\(between)"
+    let doubt = facts.changes.isSinceComplete ? "" : ", which was not complete; no night before it was"
+    compared = "Compared with the night made for \(since.text)\(doubt).\(between)"
   }
 
   /// Whether the period is a month of the calendar, from its first day to its last.

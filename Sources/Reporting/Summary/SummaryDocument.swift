@@ -27,6 +27,8 @@ package struct SummaryDocument: Codable {
 
   struct Findings: Codable {
     var open: [String: Int]
+    /// How many of each severity the open ones of a kind are: one that App Review made is minor, whatever its kind.
+    var severities: [String: [String: Int]]
     var opening: Int
     var new: Int
     var closed: Int
@@ -36,7 +38,7 @@ package struct SummaryDocument: Codable {
     var ageing: [Age]
 
     enum CodingKeys: String, CodingKey {
-      case open, opening, new, closed, closing, ageing
+      case open, severities, opening, new, closed, closing, ageing
       case atStake = "at_stake"
       case atStakeUnknown = "at_stake_unknown"
     }
@@ -61,10 +63,17 @@ package struct SummaryDocument: Codable {
   struct Changes: Codable {
     /// As-of of that night; nil on the first one.
     var since: String?
+    /// Whether that night was complete: where none ever was, the last one with a report is compared with.
+    var sinceComplete: Bool
     /// How many of each.
     var counts: [String: Int]
     /// The lines that matter most.
     var first: [String]
+
+    enum CodingKeys: String, CodingKey {
+      case since, counts, first
+      case sinceComplete = "since_complete"
+    }
   }
 
   struct Control: Codable {
@@ -117,7 +126,7 @@ package struct SummaryDocument: Codable {
     notChecked = summary.notChecked.mapValues { $0.map(\.rawValue) }
     self.control = control.map { Control(name: $0.name, left: $0.left, right: $0.right) }
     changes = Changes(
-      since: summary.changes.since?.text,
+      since: summary.changes.since?.text, sinceComplete: summary.changes.isSinceComplete,
       counts: Dictionary(uniqueKeysWithValues: summary.changes.counts.map { ($0.key.rawValue, $0.value) }),
       first: summary.changes.first)
   }
@@ -156,6 +165,10 @@ extension SummaryDocument.Findings {
   fileprivate init(_ findings: FindingsSummary) {
     self.init(
       open: Dictionary(uniqueKeysWithValues: findings.openByKind.map { ($0.key.rawValue, $0.value) }),
+      severities: Dictionary(
+        uniqueKeysWithValues: findings.openKinds.map { kind in
+          (kind.rawValue, Dictionary(uniqueKeysWithValues: findings.severities(of: kind).map { ($0.rawValue, $1) }))
+        }),
       opening: findings.opening, new: findings.new, closed: findings.closed, closing: findings.closing,
       atStake: findings.atStake.texts, atStakeUnknown: findings.open.unknown,
       ageing: findings.ageing.buckets.map { bucket in

@@ -123,8 +123,7 @@ extension ChangeRow: TableRow {
     meaning: "What is different from the last complete night, or from the one before a longer period. "
       + "Empty on the first one.",
     sheetNote:
-      "What is different from the last complete night, or from the one before a longer period, and why: closed, new and reopened findings, what people "
-      + "decided, and orders of earlier days that are in another bucket now.",
+      "What is different from the night compared with, and why: findings, what people decided, orders in another bucket.",
     primaryKey: ["change", "finding_id", "order_id"], keysMayBeBlank: true,
     frozenColumns: 1, printedColumns: 11, tabColour: Palette.red)
 
@@ -149,8 +148,11 @@ extension ChangeRow: TableRow {
 
 /// What changed, in numbers and in the lines that matter most.
 package struct ChangesSummary: Sendable {
-  /// As-of of the last complete night; nil: this is the first one, and nothing is compared.
+  /// As-of of the last complete night, or where there never was one of the last night with a report; nil: this is the first
+  /// one, and nothing is compared.
   package var since: Instant?
+  /// Whether that night was complete.
+  package var isSinceComplete: Bool
   /// How many of each.
   package private(set) var counts: [ChangeRow.Change: Int] = [:]
   /// The first lines for people.
@@ -163,7 +165,15 @@ package struct ChangesSummary: Sendable {
   package static let shownLines = 10
 
   /// Nothing changed.
-  package init(since: Instant? = nil) { self.since = since }
+  package init(since: Instant? = nil, isSinceComplete: Bool = true) {
+    self.since = since
+    self.isSinceComplete = isSinceComplete
+  }
+
+  /// What is compared with, after “from” or “since”.
+  package var nightWords: String { ChangesSummary.nightWords(isComplete: isSinceComplete) }
+
+  static func nightWords(isComplete: Bool) -> String { isComplete ? "the last complete night" : "the last night" }
 
   /// Counts a change; they come in the order of ``ChangeRow/urgency``.
   package mutating func add(_ row: ChangeRow) {

@@ -20,6 +20,26 @@ package struct ProductComparison: Sendable {
     compareAmounts()
   }
 
+  /// Whether Apple counts sales that no transaction and no rule explains.
+  package var hasUnexplainedSales: Bool { rows.contains(where: \.isUnexplainedSale) }
+
+  /// Says of what is unexplained how much orders may stand for whose payment nobody has confirmed. It stays unexplained.
+  /// - Parameter orders: their units, by the shop's day of payment.
+  package mutating func standIn(_ orders: [ReportDay: Millionths]) {
+    var orders = orders
+    for index in rows.indices where rows[index].isUnexplainedSale {
+      var open = rows[index].comparison?.unexplained ?? .zero
+      for lag in Group.timingLags.reversed() {
+        let day = rows[index].day.advanced(by: -lag)
+        let units = min(open, orders[day] ?? .zero)
+        if units == .zero { continue }
+        orders[day, default: .zero] -= units
+        open -= units
+        rows[index].awaited += units
+      }
+    }
+  }
+
   // MARK: - Units
 
   private mutating func compareUnits() {

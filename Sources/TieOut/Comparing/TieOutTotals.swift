@@ -28,6 +28,8 @@ package struct TieOutTotals: Sendable {
   package private(set) var explained = Explained()
   /// Net: what Apple counts too little is taken off.
   package private(set) var unexplained = Millionths.zero
+  /// Of the unexplained: units of orders whose payment nobody has confirmed so far.
+  package private(set) var awaited = Millionths.zero
   package private(set) var days: [ReportDay: Day] = [:]
 
   private struct WeekKey: Hashable {
@@ -38,6 +40,8 @@ package struct TieOutTotals: Sendable {
   private struct WeekSum {
     var units = Millionths.zero
     var isUnknown = false
+    /// Whether some of what Apple counts may be of orders that wait: then nobody knows what the rest cost.
+    var isAwaiting = false
     var amounts: [Identifier: Millionths] = [:]
   }
   private var weekSums: [WeekKey: WeekSum] = [:]
@@ -46,7 +50,7 @@ package struct TieOutTotals: Sendable {
 
   package mutating func add(_ row: TieOutRow) {
     guard let comparison = row.comparison else { return }
-    let unreported = unreported(comparison)
+    let unreported = unreported(comparison) - row.awaited
     let key = WeekKey(app: row.app, productId: row.productId, monday: row.day.monday)
     switch row.level {
     case .units:
@@ -59,6 +63,8 @@ package struct TieOutTotals: Sendable {
         days[row.day, default: Day()].unexplained += comparison.unexplained
       }
       // What Apple counts too little on one day does not pay for what nobody knows of on another.
+      awaited += row.awaited
+      if row.awaited > .zero { weekSums[key, default: WeekSum()].isAwaiting = true }
       guard row.kind == .sale, unreported > .zero else { return }
       weekSums[key, default: WeekSum()].units += unreported
       if comparison.explained[.unknownProduct] > .zero { weekSums[key]?.isUnknown = true }
@@ -76,7 +82,7 @@ package struct TieOutTotals: Sendable {
   /// By app, product and week.
   package var weeks: [Week] {
     weekSums.filter { $0.value.units > .zero }.map { key, sum in
-      let single = sum.amounts.count == 1 ? sum.amounts.first : nil
+      let single = sum.amounts.count == 1 && !sum.isAwaiting ? sum.amounts.first : nil
       return Week(
         app: key.app, productId: key.productId, monday: key.monday, units: sum.units, isUnknownProduct: sum.isUnknown,
         amount: single?.value, currency: single?.key)

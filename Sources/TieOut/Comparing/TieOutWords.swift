@@ -109,6 +109,13 @@ package struct TieOutRow: Hashable, Sendable {
   package var shop: Millionths?
   /// nil where a side that must be known is not told: then nothing is compared.
   package var comparison: Comparison?
+  /// Of what is unexplained: units of orders whose payment nobody has confirmed so far.
+  package var awaited = Millionths.zero
+
+  /// Whether it is of units that Apple sold and nothing explains.
+  var isUnexplainedSale: Bool {
+    level == .units && kind == .sale && comparison.map { $0.unexplained > .zero } ?? false
+  }
 
   /// `difference` = Apple - ours = the sum of `explained` + `unexplained`.
   package struct Comparison: Hashable, Sendable {

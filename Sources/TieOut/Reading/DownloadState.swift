@@ -53,10 +53,11 @@ package enum DownloadState: String, Hashable, CaseIterable, Sendable {
 
 /// Which reports a night asks for.
 package enum AskingPlan {
-  /// The oldest day that is asked about, counted from today; as many days are asked about on the first night.
+  /// The oldest day of the window, counted from today; no night asks about more days.
   package static let longestWindow = 45
 
-  /// Days of daily reports, the newest first: a night that ends early has what people look at.
+  /// Days of daily reports, the newest first: a night that ends early has what people look at. What the window leaves of a
+  /// night's share goes to older days, until the fiscal periods that finance reports are asked for are whole.
   /// - Parameters:
   ///   - today: the Pacific day of the as-of, which has no report yet.
   ///   - trailing: so many days before it are asked about again, because Apple changes the newest ones.
@@ -64,7 +65,7 @@ package enum AskingPlan {
   package static func days(
     today: ReportDay, trailing: Int, states: [ReportDay: DownloadState]
   ) -> [ReportDay] {
-    (1...longestWindow).map { today.advanced(by: -$0) }.filter { day in
+    let inWindow = (1...longestWindow).map { today.advanced(by: -$0) }.filter { day in
       guard let state = states[day] else { return true }
       switch state {
       case .gone: return false
@@ -72,6 +73,18 @@ package enum AskingPlan {
       case .doubtfulZero, .pending, .drift, .unreadable, .unknown: return true
       }
     }
+    let oldest = periods(today: today, states: [:]).map(\.first).min() ?? today
+    let before = stride(from: today.number - longestWindow - 1, through: oldest.number, by: -1).lazy
+      .map { ReportDay(number: $0) }.filter { day in
+        switch states[day] {
+        // Of a zero that is doubtful a second answer makes a true one.
+        case .none, .some(.doubtfulZero): true
+        case .some(.reported), .some(.zero), .some(.gone), .some(.pending), .some(.drift), .some(.unreadable),
+          .some(.unknown):
+          false
+        }
+      }
+    return inWindow + before.prefix(longestWindow - inWindow.count)
   }
 
   /// Fiscal periods whose finance reports are asked for: those that have ended and whose report is not here yet, for as

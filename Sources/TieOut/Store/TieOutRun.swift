@@ -107,6 +107,7 @@ package struct TieOutRun: Sendable {
     let reading = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
     let other = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
     let sales = try scope.connect(salesURL, applicationName: "night-audit tie-out", profile: .salesReader)
+    let asking = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
     let writing = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
     let today = settings.zone.day(of: asOf)
     let window = ReportWindow(
@@ -137,7 +138,7 @@ package struct TieOutRun: Sendable {
     return try writing.transaction { writing in
       var seen = UnitsComparison.Seen()
       try TieOutTable.replace(window.printed, on: writing) { append in
-        seen = try units.run(apple: reading, ours: other, shop: sales, append: append)
+        seen = try units.run(apple: reading, ours: other, shop: sales, asking: asking, append: append)
       }
       try TieOutTable.replace(settlement.periods, of: settlement.names, on: writing)
       let record = TieOutTable.Record(
@@ -212,8 +213,17 @@ package struct TieOutRun: Sendable {
       let lags = seen.lags.sorted { $0.key < $1.key }.map { "\($0.key) days: \($0.value)" }
       notes.append("Units that both count, by how many days Apple's day is after ours: " + lags.joined(separator: ", "))
     }
+    if seen.totals.awaited > .zero {
+      notes.append(
+        "\(seen.totals.awaited) of the unexplained units may be of orders whose payment Apple has not confirmed; they are "
+          + "no finding")
+    }
     if seen.rowsWithoutUnits > 0 {
-      notes.append("\(seen.rowsWithoutUnits) rows without units (partial refunds) are kept apart")
+      let rows =
+        seen.rowsWithoutUnits == 1
+        ? "1 row without units (a partial refund) is"
+        : "\(seen.rowsWithoutUnits) rows without units (partial refunds) are"
+      notes.append("\(rows) kept apart")
     }
     for (type, rows) in seen.unknownTypes.sorted(by: { $0.key < $1.key }) {
       notes.append("\(rows) rows of the unknown product type \(type) count as in-app purchases")

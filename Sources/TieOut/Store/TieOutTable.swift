@@ -6,7 +6,7 @@ import Streams
 package enum TieOutTable {
   private static let keyColumns = ["level", "app", "product_id", "day", "country", "currency", "class"]
   private static let amountColumns =
-    ["apple", "ours", "shop", "difference"] + TieOutExplanation.allCases.map(\.rawValue) + ["unexplained"]
+    ["apple", "ours", "shop", "difference"] + TieOutExplanation.allCases.map(\.rawValue) + ["unexplained", "awaited"]
 
   /// Replaces the rows of these days. Must be within a transaction.
   static func replace(
@@ -29,7 +29,7 @@ package enum TieOutTable {
     let comparison = row.comparison
     var amounts: [Millionths?] = [row.apple, row.ours, row.shop, comparison?.difference]
     amounts += TieOutExplanation.allCases.map { comparison?.explained[$0] }
-    amounts.append(comparison?.unexplained)
+    amounts += [comparison?.unexplained, row.awaited]
     let numerics = try amounts.map { try $0?.numeric("a sum of \(row.productId)") }
     try writer.row { (writer) throws(PostgresError) in
       for text in [
@@ -78,7 +78,7 @@ package enum TieOutTable {
     return TieOutRow(
       level: level, app: try reader.text(1), productId: try reader.id(2), day: day, country: try reader.id(4),
       currency: try reader.id(5), kind: kind, apple: try amount(7), ours: try amount(8), shop: try amount(9),
-      comparison: comparison)
+      comparison: comparison, awaited: try amount(first + TieOutExplanation.allCases.count + 1) ?? .zero)
   }
 
   // MARK: - Periods

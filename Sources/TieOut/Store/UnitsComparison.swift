@@ -33,6 +33,9 @@ struct UnitsComparison {
 
   private struct ShopRow {
     var bundleId: String?
+    var orderId: Identifier
+    var transactionId: Identifier?
+    var isVerified: Bool
     var units: ShopUnits
   }
 
@@ -40,10 +43,11 @@ struct UnitsComparison {
   ///   - apple: reads `appleQuery`.
   ///   - ours: reads `OurTransactions.query`.
   ///   - shop: reads `shopQuery`, in the shop's database.
+  ///   - asking: what is known of single orders.
   ///   - append: gets the rows of each product.
   func run(
     apple: borrowing BlockingConnection, ours: borrowing BlockingConnection, shop: borrowing BlockingConnection,
-    append: (TieOutRow) throws -> Void
+    asking: borrowing BlockingConnection, append: (TieOutRow) throws -> Void
   ) throws -> Seen {
     var seen = Seen()
     var reports = try apple.copyOut(Self.appleQuery(coverage.days))
@@ -61,6 +65,8 @@ struct UnitsComparison {
       guard let product else { break }
       var sides: [String: ProductSides] = [:]
       var strangers: [AppleRow] = []
+      var known: Set<Identifier> = []
+      var waiting: [String: WaitingOrders] = [:]
       while hasReport, try reports.id(0) == product {
         let row = try Self.appleRow(reports)
         add(row, of: product, to: &sides, &strangers, &seen)
@@ -68,6 +74,7 @@ struct UnitsComparison {
       }
       while hasTransaction, try transactions.id(0) == product {
         let row = try OurTransactions.row(transactions)
+        known.insert(row.record.transactionId)
         if let app = app(row.bundleId, product) {
           side(app, product, &sides) {
             $0.add(
@@ -78,12 +85,19 @@ struct UnitsComparison {
       }
       while hasOrder, try orders.id(0) == product {
         if let row = try shopRow(orders), let app = app(row.bundleId, product) {
-          side(app, product, &sides) { $0.shop.append(row.units) }
+          if row.isVerified { side(app, product, &sides) { $0.shop.append(row.units) } }
+          if row.transactionId.map({ !known.contains($0) }) ?? true {
+            waiting[app, default: WaitingOrders()].add(
+              row.orderId, transactionId: row.transactionId, day: row.units.day, units: row.units.units)
+          }
         }
         hasOrder = try orders.advance()
       }
-      for (_, side) in sides.sorted(by: { $0.key < $1.key }) {
-        let comparison = ProductComparison(side, coverage: coverage)
+      for (app, side) in sides.sorted(by: { $0.key < $1.key }) {
+        var comparison = ProductComparison(side, coverage: coverage)
+        if comparison.hasUnexplainedSales, let orders = waiting[app] {
+          comparison.standIn(try orders.units(on: asking))
+        }
         for (lag, units) in comparison.lags { seen.lags[lag, default: .zero] += units }
         for row in comparison.rows {
           seen.totals.add(row)
@@ -184,26 +198,27 @@ struct UnitsComparison {
 
   // MARK: - The shop's rows
 
-  /// Verified orders by the day on which the shop believed them paid. Rows that break the contract are the audit's to
-  /// report; here they count for nothing.
+  /// Orders by the day on which the shop believed them paid: those that it verified count, those that are pending may wait
+  /// for Apple. Rows that break the contract are the audit's to report; here they count for nothing.
   private static func shopQuery(_ days: ReportDays, schema: String) throws(PostgresError) -> String {
     let paid = "coalesce(o.verified_at, o.created_at)"
     return """
       SELECT o.product_id::text, o.bundle_id::text, \(paid)::timestamptz, o.currency::text, o.quantity::bigint,
-        o.amount::numeric
+        o.amount::numeric, o.order_id::text, o.transaction_id::text, o.status::text = 'verified'
       FROM \(try PostgresIdentifier(schema, "orders").sql) o
-      WHERE o.status::text = 'verified' AND o.product_id IS NOT NULL AND o.quantity BETWEEN 1 AND 1000000
+      WHERE o.status::text IN ('verified', 'pending') AND o.order_id IS NOT NULL AND o.product_id IS NOT NULL AND o.quantity BETWEEN 1 AND 1000000
         AND o.amount >= 0 AND o.amount < 1000000000000 AND o.amount::numeric = round(o.amount::numeric, 6)
         AND \(paid) >= \(try PostgresLiteral.timestamp(days.start.microseconds))
         AND \(paid) < \(try PostgresLiteral.timestamp(days.end.microseconds))
-      ORDER BY o.product_id::text COLLATE "C"
+      ORDER BY o.product_id::text COLLATE "C", o.order_id::text COLLATE "C"
       """
   }
 
   private func shopRow(_ row: borrowing CopyReader) throws -> ShopRow? {
     guard let day = days.day(of: Instant(microseconds: try row.timestamp(2))) else { return nil }
     return ShopRow(
-      bundleId: try row.optionalText(1),
+      bundleId: try row.optionalText(1), orderId: try row.id(6), transactionId: try row.optionalId(7),
+      isVerified: try row.bool(8),
       units: ShopUnits(
         day: day, currency: try row.optionalId(3) ?? "", units: Int(try row.int64(4)),
         amount: try Millionths(row.numeric(5))))

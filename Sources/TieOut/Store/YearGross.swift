@@ -13,8 +13,10 @@ package struct YearGross: Sendable {
   }
 
   package var lines: [Line] = []
-  /// Months that have ended and that no reports cover.
+  /// Months that have ended and that reports cover in part or not at all: nothing of them is in a sum.
   package var missing: [String] = []
+  /// The month that has not ended: its sums are of the days that are reported.
+  package var running: String?
 
   /// From the monthly reports; where there is none from the daily ones, when every day has its own.
   package static func read(
@@ -33,7 +35,11 @@ package struct YearGross: Sendable {
       let expected = Set(vendors).union(known.keys)
       let hasMonth = !expected.isEmpty && expected.allSatisfy { known[$0]?.isSettled == true }
       let hasDays = last < today && (first...last).allSatisfy(window.isSettled)
-      if last < today, !hasMonth, !hasDays { result.missing.append(name) }
+      if last >= today { result.running = name }
+      if last < today, !hasMonth, !hasDays {
+        result.missing.append(name)
+        continue
+      }
       for line in try lines(name, frequency: hasMonth ? "MONTHLY" : "DAILY", first...last, on: connection) {
         result.lines.append(line)
         var key = line

@@ -117,6 +117,49 @@ struct TieOutRunTests {
     #expect(try await shop.value("SELECT count(*) FROM night_audit.bi_tie_out_days WHERE unexplained <> 0") == "3")
   }
 
+  /// A payment that Apple has not confirmed is not one that nobody here knows: no answer accuses nobody.
+  @Test func whatAnOrderMayStandForIsNoFinding() async throws {
+    let shop = try await Shop()
+    for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-10" ? "6" : "1"), on: date) }
+    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    // Of five units more: one named and never answered, one pending with a silent proof; a forged one, one that names a
+    // purchase that is known, and one that never had a proof stand for nothing.
+    try await shop.execute(
+      """
+      INSERT INTO sales.orders SELECT id, 'u', 'com.example.game', 'gems60', 1, 0.99, 'USD', status, named, NULL,
+        '2026-11-10T18:00:00Z', NULL, '2026-11-10T18:00:00Z'
+      FROM (VALUES ('named', 'verified', 'unheard'), ('silent', 'pending', NULL), ('forged', 'verified', 'made up'),
+        ('known', 'verified', '7'), ('bare', 'pending', NULL)) o (id, status, named);
+      INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, outcome) VALUES
+        ('receipt', 'r1', 'silent', '2026-11-10T18:00:00Z', 'unanswered'),
+        ('receipt', 'r2', 'forged', '2026-11-10T18:00:00Z', 'rejected'),
+        ('receipt', 'r3', 'known', '2026-11-10T18:00:00Z', 'verified');
+      """)
+    let outcome = try await shop.run()
+    #expect(outcome.totals.unexplained == Millionths(5) && outcome.totals.awaited == Millionths(2))
+    let week = try #require(outcome.totals.weeks.first)
+    #expect(outcome.totals.weeks.count == 1 && week.units == Millionths(3) && week.amount == nil)
+    #expect(outcome.record.notes.contains { $0.hasPrefix("2 of the unexplained units") })
+    #expect(try await shop.rows().map(\.awaited).reduce(.zero, +) == Millionths(2))
+  }
+
+  /// A month that is not wholly reported is in no sum, and one that goes on says so.
+  @Test func aMonthInPartIsInNoSum() async throws {
+    let shop = try await Shop()
+    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
+    _ = try await shop.run()
+    let session = try await PostgresSession.connect(shop.conninfo, applicationName: "tie-out tests")
+    let gross = try await session.withConnection {
+      try YearGross.read(
+        year: 2026, today: try #require(ReportDay("2026-11-19")), vendors: ["80012345"], on: $0)
+    }
+    await session.close()
+    // 53 days reach back to the 27th of September.
+    #expect(gross.missing.contains("2026-09") && !gross.missing.contains("2026-10") && gross.running == "2026-11")
+    #expect(gross.lines.map(\.month) == ["2026-10", "2026-11", "2026"])
+    #expect(gross.lines.map(\.gross) == [number("30.69"), number("17.82"), number("48.51")])
+  }
+
   /// 400 files at once: each is read, none twice, and the tie-out looks at the days that it is about.
   @Test func aNightOfFourHundredFiles() async throws {
     let shop = try await Shop()
