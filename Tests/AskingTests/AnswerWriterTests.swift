@@ -100,6 +100,28 @@ import Testing
     }
   }
 
+  @Test func whatIsToldAgainInTheSameWordsIsReadOnce() async throws {
+    try await withDatabase { session, settings in
+      try await addReceipts(1, session)
+      try await queue(session, settings).enqueue()
+      let refunded = asOf - .days(60)
+      let isRefunded = [false, false, false, true, true, true, true, false, false, false]
+      let writer = writer(settings)
+      for (day, isRefunded) in isRefunded.enumerated() {
+        let told = fact("t1", signed: asOf - .days(50 - Int64(day)), revoked: isRefunded ? refunded : nil)
+        try await writer.write([try await result("r1", [told], on: session)])
+      }
+      let row = try await session.execute(
+        "SELECT first_signed_at, signed_at, revocation_withdrawn_at FROM night_audit.transactions"
+      ).single()
+      let days = try [0, 1, 2].map { (asOf.microseconds - (try row.timestamp($0))) / Span.days(1).microseconds }
+      #expect(days == [50, 41, 43])
+      // A fold reads no less than it takes, and what is derived from all the evidence is the same.
+      let derived = try await session.withConnection { try Rebuild.run(isMending: false, on: $0) }
+      #expect(derived.agrees, "\(derived)")
+    }
+  }
+
   @Test func whatApplesAnswersHoldThatNoTableCanIsMended() async throws {
     try await withDatabase { session, settings in
       try await addReceipts(1, session)

@@ -14,6 +14,29 @@ import Testing
     }
   }
 
+  @Test("What lies between two statements in the same words tells nothing", arguments: Effort.blocks)
+  func repeated(block: UInt64) {
+    var generator = SeededGenerator(seed: block)
+    for number in 0..<200 {
+      var facts: [TransactionFact] = []
+      for time in 0..<Int64(generator.number(1...12)) {
+        var fact = facts.last ?? .random(using: &generator)
+        if generator.oneIn(3) { fact = facts.randomElement(using: &generator) ?? .random(using: &generator) }
+        if generator.oneIn(4) { fact = .random(using: &generator) }
+        fact.signedDate = Scene.asOf + .minutes(time)
+        facts.append(fact)
+      }
+      func words(_ place: Int) -> TransactionFact? {
+        guard facts.indices.contains(place) else { return nil }
+        var fact = facts[place]
+        fact.signedDate = Scene.asOf
+        return fact
+      }
+      let kept = facts.indices.filter { words($0) != words($0 - 1) || words($0) != words($0 + 1) }.map { facts[$0] }
+      #expect(TransactionRecord.folding(kept) == TransactionRecord.folding(facts), "\(number)")
+    }
+  }
+
   @Test("An older fact never undoes a newer one: it only fills what nobody has told", arguments: Effort.blocks)
   func older(block: UInt64) throws {
     var random = SeededGenerator(seed: block)
