@@ -194,7 +194,7 @@ let package = Package(
         "AppStore", "AuditStore", "Gzip", "Postgres", "Reconciliation", "TestSupport", "TieOut",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
-    .testTarget(name: "ReconciliationTests", dependencies: ["Reconciliation"], swiftSettings: strict),
+    .testTarget(name: "ReconciliationTests", dependencies: ["Reconciliation", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "AppStoreTests",
       dependencies: [

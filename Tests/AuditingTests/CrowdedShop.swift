@@ -23,7 +23,7 @@ struct CrowdedShop {
   private let seed: UInt64
   private let prefix: String
   private let isWide: Bool
-  private var state: UInt64
+  private var state: SeededGenerator
 
   init(seed: UInt64) { self.init(seed: seed, prefix: "", isWide: false) }
 
@@ -35,7 +35,7 @@ struct CrowdedShop {
     self.seed = seed
     self.prefix = prefix
     self.isWide = isWide
-    state = seed
+    state = SeededGenerator(seed: seed)
     orderIds = (0..<60).map { prefix + "order-\($0)" }
   }
 
@@ -265,12 +265,5 @@ struct CrowdedShop {
 }
 
 extension CrowdedShop: RandomNumberGenerator {
-  /// SplitMix64 (Steele, Lea, Flood 2014).
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
-  }
+  mutating func next() -> UInt64 { state.next() }
 }

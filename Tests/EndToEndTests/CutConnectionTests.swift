@@ -11,20 +11,6 @@ import Testing
   private static let cuts = 4 * (environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1)
   private static let seed = environment["TEST_SEED"].flatMap { UInt64($0) } ?? 20_261_120
 
-  /// The same positions for the same seed.
-  private struct Positions: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-      // SplitMix64.
-      state &+= 0x9E37_79B9_7F4A_7C15
-      var mixed = state
-      mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-      mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-      return mixed ^ (mixed >> 31)
-    }
-  }
-
   @Test("whatever is cut, nothing half is published, and one more run makes the night that nothing had disturbed")
   func cutAnywhere() async throws {
     let shop = try await Rehearsal.sampleShop()
@@ -34,7 +20,7 @@ import Testing
     let expected = try tables(undisturbed.folder)
     #expect(expected.count >= 6)
 
-    var positions = Positions(state: Self.seed)
+    var positions = SeededGenerator(seed: Self.seed)
     var disturbed = 0
     for attempt in 0..<Self.cuts {
       // Half of the cuts within the first messages, half anywhere in a connection's life.

@@ -1,4 +1,5 @@
 import Reconciliation
+import TestSupport
 import Testing
 
 /// Facts about one transaction, folded into what is known of it.

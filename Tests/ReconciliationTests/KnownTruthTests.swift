@@ -1,5 +1,6 @@
 import Foundation
 import Reconciliation
+import TestSupport
 import Testing
 
 /// Shops of which everything is known beforehand: the audit must find all that is wrong, and nothing else.

@@ -1,4 +1,5 @@
 import Reconciliation
+import TestSupport
 import Testing
 
 /// Who owns which transaction.

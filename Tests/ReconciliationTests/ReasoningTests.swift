@@ -1,4 +1,5 @@
 import Reconciliation
+import TestSupport
 import Testing
 
 /// The reasons are told by the rules that decide: they can neither leave a kind out nor say anything else than the audit.

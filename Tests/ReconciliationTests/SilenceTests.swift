@@ -1,4 +1,5 @@
 import Reconciliation
+import TestSupport
 import Testing
 
 /// Silence is not a no: what Apple did not say never makes an order unpaid.

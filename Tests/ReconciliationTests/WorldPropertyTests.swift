@@ -1,4 +1,5 @@
 import Reconciliation
+import TestSupport
 import Testing
 
 /// What always holds, in worlds that nobody would build on purpose.

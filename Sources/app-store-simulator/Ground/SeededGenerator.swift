@@ -1,4 +1,5 @@
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): the same seed draws the same on
+/// every machine and with every version of Swift, which the standard library's own generators do not promise.
 struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 
@@ -8,6 +9,8 @@ struct SeededGenerator: RandomNumberGenerator {
     for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
     state = seed &* 0x9E37_79B9_7F4A_7C15 ^ hash &+ count &* 0xD134_2543_DE82_EF95
   }
+
+  init(seed: UInt64) { state = seed }
 
   mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15

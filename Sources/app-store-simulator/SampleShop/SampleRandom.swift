@@ -1,17 +1,10 @@
-/// SplitMix64 (Steele, Lea and Flood, 2014): the same seed draws the same shop on every machine and with every version of
-/// Swift, which the standard library's own generators do not promise.
+/// What a sample shop is drawn with.
 struct SampleRandom {
-  private var state: UInt64
+  private var generator: SeededGenerator
 
-  init(seed: UInt64) { state = seed }
+  init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
 
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var value = state
-    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-    return value ^ (value >> 31)
-  }
+  mutating func next() -> UInt64 { generator.next() }
 
   /// A whole number of the range, all equally likely but for a bias that no sample shows.
   mutating func whole(_ range: ClosedRange<Int64>) -> Int64 {

@@ -1,4 +1,5 @@
 import AppStore
+import TestSupport
 import Testing
 
 struct TokenBucketTests {
@@ -43,7 +44,7 @@ struct TokenBucketTests {
   @Test(arguments: [1, 2.5, 5, 10, 25, 50, 99, 250])
   func neverExceedsItsRateInAnySecond(rate: Double) {
     for seed in UInt64(1)...20 {
-      var random = TestRandom(seed: seed)
+      var random = SeededGenerator(seed: seed)
       var bucket = TokenBucket(rate: rate)
       var now = Duration.zero
       var grants: [Duration] = []
@@ -104,19 +105,4 @@ func mostInOneSecond(_ times: [Duration]) -> Int {
     most = max(most, index - first + 1)
   }
   return most
-}
-
-/// A generator that gives every test run the same numbers (SplitMix64).
-struct TestRandom: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ mixed >> 31
-  }
 }

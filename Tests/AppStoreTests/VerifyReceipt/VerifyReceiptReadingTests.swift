@@ -1,6 +1,7 @@
 import NIOCore
 import NIOHTTP1
 import Reconciliation
+import TestSupport
 import Testing
 
 @testable import AppStore
@@ -152,7 +153,7 @@ struct VerifyReceiptReadingTests {
 
   @Test func noMutationCrashes() {
     let body = Array(VerifiedReceiptTests.unified.utf8)
-    var random = TestRandom(seed: 20_261_120)
+    var random = SeededGenerator(seed: 20_261_120)
     for _ in 0..<3_000 {
       var mutated = body
       for _ in 0..<Int.random(in: 1...4, using: &random) {

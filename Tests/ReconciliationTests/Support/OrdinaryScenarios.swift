@@ -1,4 +1,5 @@
 import Reconciliation
+import TestSupport
 
 extension Scenario {
   /// What looks odd at first sight and is right.

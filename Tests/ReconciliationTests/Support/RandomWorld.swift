@@ -1,4 +1,5 @@
 import Reconciliation
+import TestSupport
 
 /// A world of few ids and much trouble: everybody claims everything, proofs are forged, silent or missing, and times lie
 /// close to every limit. What Apple says about one transaction agrees with itself.

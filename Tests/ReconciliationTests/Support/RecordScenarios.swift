@@ -1,4 +1,5 @@
 import Reconciliation
+import TestSupport
 
 extension Scenario {
   /// Records that differ.

@@ -1,4 +1,5 @@
 import Reconciliation
+import TestSupport
 
 /// A scene that knows the truth about itself: what happened, and exactly what the audit has to say about it.
 struct Story: Sendable {

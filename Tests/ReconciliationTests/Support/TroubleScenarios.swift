@@ -1,4 +1,5 @@
 import Reconciliation
+import TestSupport
 
 extension Scenario {
   /// Payment and goods that disagree.

@@ -1,4 +1,5 @@
 import Reconciliation
+import TestSupport
 
 /// Everything that the audit knows on one night, held in memory, and what it must conclude from it.
 ///

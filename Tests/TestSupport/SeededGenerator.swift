@@ -1,11 +1,11 @@
 /// SplitMix64: the same seed gives the same world on every machine (Steele, Lea, Flood: "Fast splittable pseudorandom
 /// number generators", 2014).
-struct SeededGenerator: RandomNumberGenerator {
+package struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 
-  init(seed: UInt64) { state = seed }
+  package init(seed: UInt64) { state = seed }
 
-  mutating func next() -> UInt64 {
+  package mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
@@ -14,13 +14,13 @@ struct SeededGenerator: RandomNumberGenerator {
   }
 
   /// A number from the range.
-  mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
+  package mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
 
   /// True once in so many times.
-  mutating func oneIn(_ times: Int) -> Bool { number(1...times) == 1 }
+  package mutating func oneIn(_ times: Int) -> Bool { number(1...times) == 1 }
 
   /// One of the choices; the first is there so that there is always one.
-  mutating func pick<Choice>(_ first: Choice, _ others: Choice...) -> Choice {
+  package mutating func pick<Choice>(_ first: Choice, _ others: Choice...) -> Choice {
     let index = number(0...others.count)
     return index == 0 ? first : others[index - 1]
   }
