@@ -21,8 +21,11 @@ import Testing
     init() async throws {
       shop = try await Rehearsal.sampleShop()
       library = shop.directory.file("faults.so")
-      let made = try await Program(path: "/usr/bin/env").run([
-        "cc", "-shared", "-fPIC", "-O1", "-o", library, SystemCallTests.source.path, "-ldl",
+      // One of the two comes with every Swift.
+      let made = try await Program(path: "/bin/sh").run([
+        "-c", "for compiler in cc clang; do command -v $compiler > /dev/null && exec $compiler \"$@\"; done", "sh",
+        "-shared",
+        "-fPIC", "-O1", "-o", library, SystemCallTests.source.path, "-ldl",
       ])
       guard made.status == 0 else { throw Rehearsal.Failure(made.errors) }
     }

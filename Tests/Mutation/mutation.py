@@ -137,7 +137,7 @@ def mutants_of(file):
             continue
         if mask[match.start(1)] and statement.count("(") == statement.count(")"):
             add(match, "a statement is dropped", [(match.start(1), match.start(1), "if mutant != {n} {{ "), (match.end(1), match.end(1), " }}")])
-    for match in re.finditer(r"\((?:\w+: )?([a-z][\w.]*), (?:\w+: )?([a-z][\w.]*)\)", text):
+    for match in re.finditer(r"(?<!let )(?<!var )(?<!for )\((?:\w+: )?([a-z][\w.]*), (?:\w+: )?([a-z][\w.]*)\)", text):
         first, second = match.group(1), match.group(2)
         if is_code(match) and first != second and not {first, second} & {"nil", "true", "false"}:
             add(match, f"{first} and {second} change places", [
@@ -251,7 +251,7 @@ def build(swift, sources, mutants):
         if done.returncode == 0:
             print(f"{len(mutants)} mutants compiled in {time.time() - began:.0f} s", flush=True)
             return mutants
-        lines = set(re.findall(r"Core/(\w+\.swift):(\d+):\d+: error", done.stdout + done.stderr))
+        lines = set(re.findall(r"Core/([\w+]+\.swift):(\d+):\d+: error", done.stdout + done.stderr))
         bad = [m for m in mutants if (m.file.name, str(m.line)) in lines]
         if not bad:
             # What is set nowhere any more is told at the end of the initializer.
