@@ -43,6 +43,8 @@ package struct BlockingConnection: ~Copyable {
 
   /// Makes the session what `profile` says.
   private func assume(_ profile: SessionProfile) throws(PostgresError) {
+    // By itself, so that it is as short as can be.
+    try outlastingTimeouts { () throws(PostgresError) in try executeScript("SET statement_timeout TO 0") }
     let encoding = unsafe PQparameterStatus(handle.pointer, "server_encoding").map { unsafe String(cString: $0) }
     try executeScript(profile.script(serverVersion: serverVersion, isEncoded: encoding != "SQL_ASCII"))
     guard serverVersion >= 140_000 else { return }
@@ -50,6 +52,18 @@ package struct BlockingConnection: ~Copyable {
       // Notices within seconds that we are gone, also in the middle of a long statement. Some systems cannot.
       try executeScript("SET client_connection_check_interval TO '10s'")
     } catch  where error.sqlState == SQLState.invalidParameterValue {}
+  }
+
+  /// Tries again what a statement timeout ended: a role's own limit may be a millisecond, and a busy server may take as
+  /// long for anything. To be used where no timeout has been lifted yet.
+  func outlastingTimeouts<Result>(_ body: () throws(PostgresError) -> Result) throws(PostgresError) -> Result {
+    var attempts = 0
+    while true {
+      do throws(PostgresError) { return try body() } catch {
+        attempts += 1
+        guard error.sqlState == SQLState.queryCanceled, attempts < 10 else { throw error }
+      }
+    }
   }
 
   /// The server's version as libpq counts it: 150020 is 15.20.

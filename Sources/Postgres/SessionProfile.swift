@@ -31,7 +31,7 @@ package struct SessionProfile: Hashable, Sendable {
       ("TimeZone", "'UTC'"), ("bytea_output", "'hex'"), ("extra_float_digits", "1"),
       ("standard_conforming_strings", "on"), ("array_nulls", "on"), ("transform_null_equals", "off"),
       ("default_transaction_isolation", "'read committed'"), ("default_transaction_deferrable", "off"),
-      ("client_min_messages", "'notice'"), ("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0"),
+      ("client_min_messages", "'notice'"), ("idle_in_transaction_session_timeout", "0"),
       ("lock_timeout", "\(lockTimeout.map(Self.milliseconds) ?? 0)"),
       // How soon the server notices that we are gone, and ends what we held.
       ("tcp_keepalives_idle", "30"), ("tcp_keepalives_interval", "10"), ("tcp_keepalives_count", "6"),

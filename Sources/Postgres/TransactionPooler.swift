@@ -9,7 +9,7 @@ extension BlockingConnection {
   /// answers. In session mode a session keeps its process to itself. In transaction mode the process goes back to the pool
   /// when a statement has ended: then either somebody else gets it, or the next statement gets another one.
   func refuseTransactionPooler(_ parameters: ConnectionParameters) throws(PostgresError) {
-    let process = try servingProcess()
+    let process = try outlastingTimeouts { () throws(PostgresError) in try servingProcess() }
     if process == backendProcessId { return }
     guard try isShared(process, parameters) else { return }
     throw PostgresError(
