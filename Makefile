@@ -19,7 +19,7 @@ help:
 	@echo 'make demo      two nights of a sample shop: installs what is missing, builds, runs, shows the reports;'
 	@echo '               with KEEP=1 the shop goes on running, to try commands on'
 	@echo 'make test      installs what is missing, builds and runs all tests'
-	@echo 'make test-real-parts   what needs LibreOffice, a browser or other builds of a library; installs them'
+	@echo 'make test-real-parts   what needs LibreOffice, a browser, Spark or other builds of a library; installs them'
 	@echo 'make test-package      the Debian package: lintian, then installed, upgraded and purged on a bare Debian 12; its image'
 	@echo 'make fuzz      INPUTS=1000000 mutated inputs, drawn from SEED=1, into every decoder of what others send'
 	@echo 'make torture   NIGHTS=1000 killed and cut nights, random worlds and hostile bytes, drawn from SEED=1 (hours)'
@@ -55,6 +55,7 @@ test-real-parts:
 	$(SWIFT) build --build-tests
 	Tests/RealParts/postgres.sh '$(SWIFT)'
 	Tests/RealParts/host.sh "$$($(SWIFT) build --show-bin-path)/night-audit"
+	Tests/RealParts/spark.sh "$$($(SWIFT) build --show-bin-path)"
 	.build/test-tools/bin/hadolint cron/Dockerfile
 	promtool check rules cron/night-audit-alerts.yaml
 	@Tests/Demo/test.sh $(SWIFT) test --skip-build --no-parallel --filter 'LibreOffice|Recalculation|RealParts'

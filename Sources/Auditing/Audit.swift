@@ -124,6 +124,21 @@ package struct Audit {
     var completed = plan
     completed.rules = try plan.rules.completed(sales, shop: stores.rows.sales)
     progress.begin("auditing orders", total: 0)
+    if let parts = plan.parts {
+      try AuditPieces(directory: parts).join(into: collector, of: completed)
+    } else {
+      try readStores(stores, completed, sales, into: collector, temporary)
+    }
+    progress.end()
+    for finding in supplement?.findings ?? [] { try collector.add(finding, subjects: [], plan: plan) }
+    let aged = try CriticalEvidence.aged(among: collector.agedCriticals, asOf: plan.asOf, on: stores.rows.own)
+    return Reading(collector: collector, folder: folder, aged: aged, sales: sales, rows: stores.rows)
+  }
+
+  private func readStores(
+    _ stores: AuditStores, _ completed: AuditPlan, _ sales: SalesRows, into collector: AuditCollector,
+    _ temporary: String
+  ) throws {
     var partition =
       try partition
       ?? AuditPartition(sales, readers: plan.readers, shop: stores.rows.sales, own: stores.rows.own)
@@ -143,10 +158,6 @@ package struct Audit {
     ).run(
       counted: { try SalesTotals(sales, on: stores.rows.sales) },
       repeated: { try RepeatedDeliveries(sales, shop: stores.rows.sales, directory: temporary) })
-    progress.end()
-    for finding in supplement?.findings ?? [] { try collector.add(finding, subjects: [], plan: plan) }
-    let aged = try CriticalEvidence.aged(among: collector.agedCriticals, asOf: plan.asOf, on: stores.rows.own)
-    return Reading(collector: collector, folder: folder, aged: aged, sales: sales, rows: stores.rows)
   }
 
   private func write(

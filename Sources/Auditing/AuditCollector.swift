@@ -86,6 +86,20 @@ final class AuditCollector {
     openCriticals = first.openCriticals
   }
 
+  /// For a part whose rows wait for others, wherever those are.
+  init(waitingIn temporaryDirectory: String, days: [DayTotals.Day], keepsClaims: Bool) throws {
+    report = nil
+    waiting = WaitingRows(
+      orders: try SpillFile(directory: temporaryDirectory), receipts: try SpillFile(directory: temporaryDirectory))
+    self.days = DayTotals(days: days)
+    self.temporaryDirectory = temporaryDirectory
+    findings = SpillSorter(directory: temporaryDirectory)
+    refunds = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
+    nights = OrderNights(temporaryDirectory: temporaryDirectory)
+    claims = keepsClaims ? SpillSorter(directory: temporaryDirectory) : nil
+    testUsers = []
+  }
+
   /// Takes over what the part behind has gathered.
   func join(_ next: AuditCollector) throws {
     totals.join(next.totals)
@@ -120,6 +134,117 @@ final class AuditCollector {
 
   /// Whether rows are wanted at all.
   private var isReporting: Bool { report != nil || waiting != nil }
+
+  // MARK: - Pieces
+
+  /// Leaves everything that was gathered, to be taken elsewhere. Not after anything was taken out.
+  func write(to writer: inout AuditFrameWriter) throws {
+    if let waiting {
+      try waiting.receipts.restart()
+      while let content = try waiting.receipts.next() {
+        var reader = RecordReader(content)
+        try writer.write(.receiptLine, try reader.id(), content)
+      }
+      try waiting.orders.restart()
+      while let content = try waiting.orders.next() {
+        var reader = RecordReader(content)
+        try writer.write(.orderLine, try reader.id(), content)
+      }
+    }
+    try writer.write(.finding, all: findings)
+    try writer.write(.refund, all: refunds)
+    if let claims { try writer.write(.claim, all: claims) }
+    try nights.write(to: writer)
+    for (key, sum) in sandbox {
+      try writer.write(.sandbox, key.userId) {
+        $0.put(key.productId)
+        $0.put(key.currency.code)
+        $0.put(Int64(sum.orders))
+        $0.put(sum.minorUnits)
+      }
+    }
+    for (reason, count) in outstanding { try writer.write(.outstanding, Identifier(reason)) { $0.put(Int64(count)) } }
+    for subject in agedCriticals { try writer.write(.agedCritical, subject.id) { subject.write(to: &$0) } }
+    let totals = totals
+    try writer.write(.totals, nil) { record in
+      record.put(Int64(totals.ordersRead))
+      record.put(totals.ordersByDisposition) { $1.put(Int64($0)) }
+      record.put(totals.amountByDisposition) { $1.put($0) }
+      record.put(totals.ordered)
+    }
+    for (key, line) in totals.users {
+      try writer.write(.userLine, key.userId) {
+        $0.put(key.currency.code)
+        $0.put(line)
+      }
+    }
+    for (key, line) in totals.pricePoints {
+      try writer.write(.pricePoint, key.productId) {
+        $0.put(key.currency.code)
+        $0.put(key.minorUnits)
+        $0.put(line)
+      }
+    }
+    for (day, buckets) in days.sums.enumerated() {
+      for (bucket, sum) in buckets {
+        try writer.write(.day, nil) {
+          $0.put(Int64(day))
+          $0.put(bucket.currency.code)
+          $0.put(UInt8(bucket.disposition.index))
+          $0.put(Int64(sum.orders))
+          $0.put(sum.minorUnits)
+        }
+      }
+    }
+  }
+
+  /// Takes a piece that another collector has left; those of receipts and orders in their order.
+  func take(_ frame: AuditFrame, _ content: Frame) throws {
+    var reader = RecordReader(content.content)
+    let key = Array(content.key.dropFirst())
+    let id = key.withUnsafeBytes { Identifier(utf8: $0) }
+    switch frame {
+    case .orderLine: try list(try OrderLine(from: &reader))
+    case .receiptLine: try list(try Receipt(from: &reader))
+    case .finding: try findings.add(key: key, content: content.content)
+    case .refund: try refunds.add(key: key, content: content.content)
+    case .claim: try claims?.add(key: key, content: content.content)
+    case .night: try nights.take(key: key, content: content.content)
+    case .sandbox:
+      let product = try reader.id()
+      let sandboxKey = SandboxKey(userId: id, productId: product, currency: try reader.currency())
+      add((Int(try reader.int()), try reader.int128()), to: sandboxKey)
+    case .outstanding: outstanding[id.text, default: 0] += Int(try reader.int())
+    case .agedCritical: agedCriticals.insert(try CheckSubject(from: &reader))
+    case .totals:
+      let read = Int(try reader.int())
+      let orders = try reader.list { (reader) throws(RecordReader.Mismatch) in Int(try reader.int()) }
+      let amounts = try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.money() }
+      totals.join(
+        Totals(
+          ordersRead: read, ordersByDisposition: orders, amountByDisposition: amounts, ordered: try reader.money()))
+    case .userLine:
+      let userKey = Totals.UserKey(userId: id, currency: try reader.currency())
+      totals.join(try reader.totalsLine(), of: userKey)
+    case .pricePoint:
+      let currency = try reader.currency()
+      let point = Totals.PricePoint(currency: currency, minorUnits: try reader.int(), productId: id)
+      totals.join(try reader.totalsLine(), of: point)
+    case .day:
+      let (day, currency) = (Int(try reader.int()), try reader.currency())
+      let disposition = Int(try reader.byte())
+      guard Disposition.allCases.indices.contains(disposition), days.days.indices.contains(day) else {
+        throw RecordReader.Mismatch()
+      }
+      let bucket = DayTotals.Bucket(currency: currency, disposition: Disposition.allCases[disposition])
+      let orders = Int(try reader.int())
+      days.join(DayTotals.Sum(orders: orders, minorUnits: try reader.int128()), of: bucket, dayAt: day)
+    case .salesTotal, .proof, .mention, .group, .told, .contested, .contestant, .tokenQuestion, .tokenHolder,
+      .openPerson,
+      .matched, .purchase, .boughtTwice, .delivery, .repeatedDelivery:
+      throw RecordReader.Mismatch()
+    }
+  }
 
   // MARK: - Receipts
 

@@ -33,8 +33,11 @@ extension AuditPass {
       try passDeliveries(before: orderId, &deliveries, &repeated)
       ofOrder.removeAll(keepingCapacity: true)
       while deliveries.nextKey == orderId, let delivery = try deliveries.next() {
-        ofOrder.append(repeated.mark(delivery))
+        ofOrder.append(delivery)
       }
+      // Which of several rows of one id comes first must not depend on where they come from.
+      if ofOrder.count > 1 { ofOrder.sort(by: Delivery.precedes) }
+      for place in ofOrder.indices { ofOrder[place] = repeated.mark(ofOrder[place]) }
       let matched = contestants.head?.orderId == orderId ? try contestants.next() : nil
       try judge(group, ofOrder, reading.transactions, matched, boughtTwice[orderId], open: open)
       count += 1
@@ -167,6 +170,18 @@ extension AuditPass {
         try collector.add(Unowned.finding(on: delivery), subjects: [], plan: plan)
       }
     }
+  }
+}
+
+extension Delivery {
+  /// An order of their own for the deliveries of one order.
+  fileprivate static func precedes(_ left: Delivery, _ right: Delivery) -> Bool {
+    if left.deliveryId != right.deliveryId { return left.deliveryId < right.deliveryId }
+    if left.deliveredAt != right.deliveredAt { return left.deliveredAt < right.deliveredAt }
+    if left.revokedAt != right.revokedAt {
+      return left.revokedAt.map { one in right.revokedAt.map { one < $0 } ?? true } ?? false
+    }
+    return (left.quantity, left.userId, left.productId) < (right.quantity, right.userId, right.productId)
   }
 }
 

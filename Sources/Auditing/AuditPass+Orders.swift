@@ -55,6 +55,7 @@ extension AuditPass {
           try links.skip()
         }
       }
+      group.lookup?.brought.sort()
       // Which of several rows of one id comes first must not depend on how the server sorts.
       var rows = [group.row]
       while orders.nextKey == orderId, let repeated = try orders.next() { rows.append(repeated) }

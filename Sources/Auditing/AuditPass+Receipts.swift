@@ -35,6 +35,8 @@ extension AuditPass {
           if next == id, let link = try links.next() { proof.brought.append(link.key) } else { try links.skip() }
         }
       }
+      // An order of their own, whoever has sorted the links.
+      if proof.brought.count > 1 { proof.brought.sort() }
       last = id
       if row.isListed, proof.receipt.receivedAt >= plan.judgedFrom { try list(proof.receipt) }
       record.clear()

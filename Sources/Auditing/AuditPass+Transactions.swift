@@ -104,12 +104,13 @@ struct OrderTransactionWriter {
 final class TokenQuestions {
   private let directory: String
   private let people: People
-  private let questions: SpillSorter
+  let questions: SpillSorter
 
-  init(directory: String, people: People) {
+  /// - Parameter questions: what another one was asked.
+  init(directory: String, people: People, questions: SpillSorter? = nil) {
     self.directory = directory
     self.people = people
-    questions = SpillSorter(directory: directory, budget: 1 << 20)
+    self.questions = questions ?? SpillSorter(directory: directory, budget: 1 << 20)
   }
 
   func ask(_ order: (orderId: Identifier, userId: Identifier), about record: TransactionRecord) throws {
@@ -123,7 +124,7 @@ final class TokenQuestions {
   /// Takes over the questions of another part.
   func join(_ other: TokenQuestions) throws { try questions.absorb(other.questions) }
 
-  /// Tells each of them a user who has the token on file: one of its own person, or else another.
+  /// As `answer(among:into:)`, among all orders.
   ///
   /// - Parameter groups: all orders, in any order.
   func answer(from groups: [SpillFile], into told: Exchange.Outlet) throws {
@@ -137,6 +138,13 @@ final class TokenQuestions {
         try holders.add(key: Array(AccountToken.spelling(token).utf8), content: order.userId.bytes)
       }
     }
+    try answer(among: holders, into: told)
+  }
+
+  /// Tells each of them a user who has the token on file: one of its own person, or else another.
+  ///
+  /// - Parameter holders: users by the tokens that they have on file.
+  func answer(among holders: SpillSorter, into told: Exchange.Outlet) throws {
     var writer = OrderTransactionWriter(told)
     var holder = try SpillCursor(holders) { $0 }
     var (token, users) = ([UInt8](), Set<Identifier>())

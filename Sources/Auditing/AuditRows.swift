@@ -22,14 +22,26 @@ protocol AuditRows: AnyObject {
 }
 
 extension AuditRelation {
+  /// Whether it is the shop's, and not ours.
+  var isShops: Bool {
+    switch self {
+    case .receipts, .orders, .deliveries: true
+    case .checks, .receiptLinks, .lookups, .lookupLinks, .transactions: false
+    }
+  }
+
+  /// Where its ids are cut.
+  func cuts(of partition: AuditPartition) -> Cuts {
+    switch self {
+    case .receipts, .checks, .receiptLinks: partition.receipts
+    case .orders, .lookups, .lookupLinks, .deliveries: partition.orders
+    case .transactions: partition.transactions
+    }
+  }
+
   /// The query of the rows that lie in a part, in their order.
   func query(_ plan: AuditPlan, _ sales: SalesRows, _ partition: AuditPartition, part: Int) throws -> String {
-    let cuts: Cuts
-    switch self {
-    case .receipts, .checks, .receiptLinks: cuts = partition.receipts
-    case .orders, .lookups, .lookupLinks, .deliveries: cuts = partition.orders
-    case .transactions: cuts = partition.transactions
-    }
+    let cuts = cuts(of: partition)
     func lies(_ column: String) throws(PostgresError) -> String { try cuts.condition(part, on: column) }
     switch self {
     case .receipts:

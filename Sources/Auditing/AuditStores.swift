@@ -64,6 +64,13 @@ struct AuditStores {
     rows = StoreRows(AuditConnections(sales: sales, own: own, ownBeside: beside))
   }
 
+  /// By store, the names that its snapshot can be imported by; a store that shares none is left out.
+  var snapshots: [String: String] {
+    var snapshots = ["own": ownSnapshot]
+    snapshots["sales"] = salesSnapshot
+    return snapshots
+  }
+
   /// So many readers beside the first, in its snapshots; fewer where a server has no more connections, or does not let a
   /// snapshot be shared.
   func further(_ count: Int) throws -> [StoreRows] {

@@ -27,6 +27,12 @@ struct OpenPeople: Sendable {
     if let sender = receipt.userId { open.insert(people.person(sender)) }
   }
 
+  /// Their ids, one a person.
+  var ids: Set<Identifier> { open }
+
+  /// Takes a person as `ids` gives it.
+  mutating func insert(_ person: Identifier) { open.insert(person) }
+
   /// Takes everybody that another part has found.
   mutating func join(_ other: OpenPeople) { open.formUnion(other.open) }
 

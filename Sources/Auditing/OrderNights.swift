@@ -42,6 +42,12 @@ final class OrderNights {
     try tonight.add(key: judgement.row.orderId.bytes, content: record.bytes)
   }
 
+  /// Leaves the orders for another one to take.
+  func write(to writer: AuditFrameWriter) throws { try writer.write(.night, all: tonight) }
+
+  /// Takes an order that another one has left.
+  func take(key: [UInt8], content: [UInt8]) throws { try tonight.add(key: key, content: content) }
+
   /// Takes over the orders of another part.
   func join(_ other: OrderNights) throws { try tonight.absorb(other.tonight) }
 

@@ -36,10 +36,13 @@ struct RepeatedDeliveries {
     firstOrders = Self.firstOrders(among: rows)
   }
 
+  /// Ids and the first of their orders, as `firstOrders(among:)` finds them.
+  init(_ firstOrders: [Identifier: Identifier?]) { self.firstOrders = firstOrders }
+
   /// For these rows, in any order.
   init(among rows: [(deliveryId: Identifier, orderId: Identifier?)]) { firstOrders = Self.firstOrders(among: rows) }
 
-  private static func firstOrders(
+  static func firstOrders(
     among rows: [(deliveryId: Identifier, orderId: Identifier?)]
   ) -> [Identifier: Identifier?] {
     Dictionary(grouping: rows, by: \.deliveryId).filter { $0.value.count > 1 }

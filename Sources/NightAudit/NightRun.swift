@@ -101,12 +101,12 @@ package struct NightRun: Sendable {
     record.trail = try await record.begin(session)
     await watch.began()
     do {
-      var recheck = try await recheck(request, channels, runId: runId, deadline: deadline)
+      var recheck = try await answers(request, channels, deadline: deadline)
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       let supplement = await tieOutOfNight(request)
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       stages.end("recheck")
-      let mayAsk = !request.isOffline && recheck.endedEarly == nil && .now < deadline
+      let mayAsk = !request.isOffline && request.parts == nil && recheck.endedEarly == nil && .now < deadline
       var outcome: NightOutcome
       switch try await audit(plan, request, recheck, supplement, saving: record, since: began, mayAsk: mayAsk) {
       case .report(let audited): outcome = NightOutcome(audited, asOf: plan.asOf)
@@ -136,6 +136,26 @@ package struct NightRun: Sendable {
       await session.close()
       throw error
     }
+  }
+
+  /// What Apple says. Whoever has audited parts elsewhere has asked before.
+  private func answers(
+    _ request: NightRequest, _ channels: Channels, deadline: ContinuousClock.Instant
+  ) async throws -> RecheckSummary {
+    guard request.parts != nil else {
+      return try await recheck(request, channels, runId: runId, deadline: deadline)
+    }
+    var summary = RecheckSummary()
+    summary.faults = try await storedFaults(request)
+    return summary
+  }
+
+  /// Plans an audit in parts, and keeps its snapshots open until `body` returns.
+  package func planParts(
+    _ request: NightRequest, parts: Int, _ body: @escaping @Sendable (Data) throws -> Void
+  ) async throws {
+    try await requireSales()
+    try await audit(try plan(request), faults: [:], nil) { audit, scope in try audit.plan(scope, parts: parts, body) }
   }
 
   /// Sees to the months of evidence and answers, and lets go of what `evidence.retention` no longer keeps. A role that may
@@ -391,6 +411,7 @@ package struct NightRun: Sendable {
       staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
     plan.threshold = request.threshold
     plan.readers = request.readers
+    plan.parts = request.parts
     plan.isOfThePast = request.asOf < .now - settings.clockSkew
     plan.lookedUpApps = Set(settings.serverAPIApps)
     return plan

@@ -1,4 +1,5 @@
 import CLibPQ
+import Glibc
 
 /// The rows of a query as a stream of `COPY ... TO STDOUT (FORMAT binary)`, one at a time, in the server's order.
 ///
@@ -8,8 +9,8 @@ import CLibPQ
 /// https://www.postgresql.org/docs/15/sql-copy.html#id-1.9.3.55.9.4
 @safe
 package struct CopyReader: ~Copyable {
-  /// The columns of every row.
-  package let columns: [PostgresColumn]
+  /// The columns of every row; of records none before the first row.
+  package private(set) var columns: [PostgresColumn]
   /// Rows read so far.
   package private(set) var rowCount = 0
 
@@ -21,7 +22,9 @@ package struct CopyReader: ~Copyable {
     let length: Int
   }
 
-  private let handle: ConnectionHandle
+  /// nil for records.
+  private let handle: ConnectionHandle?
+  private let records: (() throws(PostgresError) -> [UInt8]?)?
   private let sql: String
   private var phase = Phase.header
   /// What libpq allocated for one message of the server.
@@ -29,13 +32,14 @@ package struct CopyReader: ~Copyable {
   private var length = 0
   private var position = 0
   /// One for each column; they mean something only while there is a current row.
-  private let fields: UnsafeMutableBufferPointer<Field>
+  private var fields: UnsafeMutableBufferPointer<Field>
   private var hasRow = false
   /// What `text` made last of each column: most long texts are those of the row before.
-  let lastTexts: UnsafeMutableBufferPointer<String>
+  private(set) var lastTexts: UnsafeMutableBufferPointer<String>
 
   init(_ handle: ConnectionHandle, sql: String, columns: [PostgresColumn]) {
     self.handle = handle
+    records = nil
     self.sql = sql
     self.columns = columns
     unsafe fields = .allocate(capacity: columns.count)
@@ -43,11 +47,23 @@ package struct CopyReader: ~Copyable {
     unsafe lastTexts.initialize(repeating: "")
   }
 
+  /// Rows that come from elsewhere than a connection.
+  ///
+  /// - Parameter next: each time one row as `record_send` encodes it; nil after the last.
+  package init(records next: @escaping () throws(PostgresError) -> [UInt8]?) {
+    handle = nil
+    records = next
+    sql = "records"
+    columns = []
+    unsafe fields = .allocate(capacity: 0)
+    unsafe lastTexts = .allocate(capacity: 0)
+  }
+
   deinit {
     unsafe PQfreemem(message)
     unsafe fields.deallocate()
     unsafe lastTexts.deinitialize().deallocate()
-    if phase != .ended {
+    if phase != .ended, let handle {
       // libpq accepts no other statement before a COPY has been read to its end.
       handle.abandonCopy(sql)
       handle.endStreaming()
@@ -57,6 +73,10 @@ package struct CopyReader: ~Copyable {
   /// Goes to the next row; false after the last one. Throws `PostgresError`, after which there is no current row.
   package mutating func advance() throws(PostgresError) -> Bool {
     hasRow = false
+    if let records {
+      hasRow = try readRecord(records())
+      return hasRow
+    }
     while phase != .ended {
       if position == length {
         try receive()
@@ -87,6 +107,7 @@ package struct CopyReader: ~Copyable {
   }
 
   private mutating func receive() throws(PostgresError) {
+    guard let handle else { return }
     unsafe PQfreemem(message)
     unsafe message = nil
     position = 0
@@ -150,6 +171,48 @@ package struct CopyReader: ~Copyable {
     }
     position = offset
     return true
+  }
+
+  /// Takes a row as `record_send` encodes it: how many fields, and for each its type, its length and its bytes.
+  private mutating func readRecord(_ record: [UInt8]?) throws(PostgresError) -> Bool {
+    unsafe PQfreemem(message)
+    unsafe message = nil
+    phase = .ended
+    guard let record else { return false }
+    length = record.count
+    // What PQfreemem gives back.
+    unsafe message = malloc(max(1, length)).assumingMemoryBound(to: CChar.self)
+    unsafe UnsafeMutableRawBufferPointer(start: message, count: length).copyBytes(from: record)
+    let bytes = unsafe UnsafeRawBufferPointer(start: message, count: length)
+    guard length >= 4 else { throw malformed("a record is cut off") }
+    let count = unsafe Int(BinaryFormat.load(bytes) as Int32)
+    guard (0...1_664).contains(count), rowCount == 0 || count == columns.count else {
+      throw malformed("a record has \(count) fields instead of \(columns.count)")
+    }
+    if rowCount == 0 { adopt(count) }
+    var offset = 4
+    for column in 0..<count {
+      guard length - offset >= 8 else { throw cutOff(column) }
+      let type = unsafe PostgresType(rawValue: BinaryFormat.load(bytes, at: offset))
+      if type != columns[column].type { columns[column] = PostgresColumn(name: columns[column].name, type: type) }
+      let fieldLength = unsafe Int(BinaryFormat.load(bytes, at: offset + 4) as Int32)
+      offset += 8
+      guard length - offset >= fieldLength else { throw cutOff(column) }
+      unsafe fields[column] = Field(offset: offset, length: fieldLength)
+      offset += max(0, fieldLength)
+    }
+    guard offset == length else { throw malformed("a record has bytes behind its last field") }
+    rowCount += 1
+    return true
+  }
+
+  private mutating func adopt(_ count: Int) {
+    columns = (0..<count).map { PostgresColumn(name: "column \($0 + 1)", type: .unspecified) }
+    unsafe fields.deallocate()
+    unsafe fields = .allocate(capacity: count)
+    unsafe lastTexts.deallocate()
+    unsafe lastTexts = .allocate(capacity: count)
+    unsafe lastTexts.initialize(repeating: "")
   }
 
   private mutating func cutOff(_ column: Int) -> PostgresError {

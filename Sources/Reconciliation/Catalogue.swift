@@ -34,6 +34,9 @@ package struct Catalogue: Hashable, Sendable {
     for product in products { self.products[product.productId, default: []].append(product) }
   }
 
+  /// Its rows, in no order.
+  package var rows: [Product] { products.values.flatMap(\.self) }
+
   package func knows(_ productId: Identifier) -> Bool { products[productId] != nil }
 
   /// Whether the product could be bought at that time; nil for one that is not in the catalogue.
@@ -64,16 +67,11 @@ package struct RepeatedPurchases: Sendable {
     static func < (left: Payment, right: Payment) -> Bool { (left.date, left.orderId) < (right.date, right.orderId) }
   }
 
-  private struct Paid {
-    var payment: Payment
-    var finding: Finding
-  }
-
   private let rules: Rules
   /// The earliest payment so far.
-  private var first: [Sale: Paid] = [:]
+  private var first: [Sale: Finding] = [:]
   /// All others.
-  private var further: [(sale: Sale, finding: Finding)] = []
+  private var further: [Finding] = []
 
   package init(rules: Rules) { self.rules = rules }
 
@@ -82,48 +80,55 @@ package struct RepeatedPurchases: Sendable {
     guard case .valid(let order) = judgement.row, case .paid(let transaction) = judgement.verdict,
       rules.catalogue?.isNonConsumable(order.productId) ?? false
     else { return }
-    let sale = Sale(
-      person: rules.people.person(order.userId), productId: order.productId, bundleId: rules.bundleId(of: order))
-    let payment = Payment(date: transaction.saleDate ?? order.createdAt, orderId: order.orderId)
     var finding = Finding(kind: .boughtTwice, subject: .order(order.orderId), reason: "")
     finding.orderId = order.orderId
     finding.userId = order.userId
     finding.productId = order.productId
     finding.transactionId = transaction.transactionId
     finding.environment = transaction.environment
-    finding.bundleId = sale.bundleId
+    finding.bundleId = rules.bundleId(of: order)
     finding.amount = order.amount
-    finding.occurredAt = payment.date
+    finding.occurredAt = transaction.saleDate ?? order.createdAt
     finding.paidAt = judgement.paidAt
     finding.deliveredAt = judgement.deliveredAt
     finding.evidenceCheckedAt = transaction.checkedAt
-    add(Paid(payment: payment, finding: finding), of: sale)
+    take(finding)
+  }
+
+  /// Every payment that was taken, as what would stand on it if it were not the first.
+  package var taken: [Finding] { Array(first.values) + further }
+
+  /// Takes a payment as ``taken`` gives it.
+  package mutating func take(_ paid: Finding) {
+    let sale = sale(of: paid)
+    guard let known = first[sale] else {
+      first[sale] = paid
+      return
+    }
+    let isEarlier = payment(of: paid) < payment(of: known)
+    if isEarlier { first[sale] = paid }
+    further.append(isEarlier ? known : paid)
   }
 
   /// Takes the orders that another one has taken.
   package mutating func join(_ other: RepeatedPurchases) {
-    for (sale, paid) in other.first { add(paid, of: sale) }
-    further += other.further
+    for paid in other.taken { take(paid) }
   }
 
-  private mutating func add(_ paid: Paid, of sale: Sale) {
-    var paid = paid
-    if let known = first[sale] {
-      if paid.payment < known.payment {
-        first[sale] = paid
-        paid = known
-      }
-      further.append((sale, paid.finding))
-    } else {
-      first[sale] = paid
-    }
+  private func sale(of paid: Finding) -> Sale {
+    Sale(person: rules.people.person(paid.userId ?? ""), productId: paid.productId ?? "", bundleId: paid.bundleId ?? "")
+  }
+
+  private func payment(of paid: Finding) -> Payment {
+    Payment(date: paid.occurredAt ?? rules.asOf, orderId: paid.orderId ?? "")
   }
 
   /// What stands on every payment but the first, by order id.
   package func findings() -> [Finding] {
-    further.map { sale, finding in
+    further.map { finding in
       var finding = finding
-      let orderId = first[sale]?.payment.orderId ?? ""
+      let sale = sale(of: finding)
+      let orderId = first[sale]?.orderId ?? ""
       finding.reason = "The same person paid for \(sale.productId) before, with order \(orderId)."
       return finding
     }.sorted { $0.subject < $1.subject }

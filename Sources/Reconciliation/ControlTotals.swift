@@ -30,6 +30,17 @@ package struct Totals: Sendable {
 
     private static let all = 9
 
+    package init() {}
+
+    /// - Parameter sums: as ``sums`` gives them.
+    package init(orders: Int, sums: [Int128]) {
+      self.orders = orders
+      for (place, sum) in sums.enumerated() where place <= Line.all { set(sum, at: place) }
+    }
+
+    /// Minor units by `Disposition.index`, and behind them of all.
+    package var sums: [Int128] { (0...Line.all).map(sum) }
+
     package var ordered: Int128 { sum(Line.all) }
 
     /// Minor units by `Disposition.index`, those in money totals only.
@@ -73,12 +84,23 @@ package struct Totals: Sendable {
   package struct UserKey: Hashable, Sendable {
     package var userId: Identifier
     package var currency: Currency
+
+    package init(userId: Identifier, currency: Currency) {
+      self.userId = userId
+      self.currency = currency
+    }
   }
 
   package struct PricePoint: Hashable, Sendable {
     package var currency: Currency
     package var minorUnits: Int64
     package var productId: Identifier
+
+    package init(currency: Currency, minorUnits: Int64, productId: Identifier) {
+      self.currency = currency
+      self.minorUnits = minorUnits
+      self.productId = productId
+    }
   }
 
   /// Whether everything was read that there is: what the database counts against what was read.
@@ -92,6 +114,22 @@ package struct Totals: Sendable {
   package private(set) var pricePoints = TotalLines<PricePoint>()
 
   package init() {}
+
+  /// Of orders, without the lines of users and price points.
+  package init(
+    ordersRead: Int, ordersByDisposition: [Int], amountByDisposition: [MoneyByCurrency], ordered: MoneyByCurrency
+  ) {
+    self.ordersRead = ordersRead
+    self.ordersByDisposition = ordersByDisposition
+    self.amountByDisposition = amountByDisposition
+    self.ordered = ordered
+  }
+
+  /// Adds the line of a user.
+  package mutating func join(_ line: Line, of key: UserKey) { users.add(line, to: key) }
+
+  /// Adds the line of a price point.
+  package mutating func join(_ line: Line, of key: PricePoint) { pricePoints.add(line, to: key) }
 
   /// Counts an order row that was read, before anything is decided about it.
   package mutating func read(_ row: OrderRow) { ordersRead += 1 }

@@ -50,7 +50,8 @@ package struct DayTotals: Sendable {
 
   /// Oldest first, without overlap.
   package let days: [Day]
-  private var sums: [Sums]
+  /// By the places of `days`.
+  package private(set) var sums: [Sums]
 
   /// - Parameter days: oldest first, without overlap; orders of other days are not counted.
   package init(days: [Day]) {
@@ -68,11 +69,14 @@ package struct DayTotals: Sendable {
   /// Adds the orders that other totals of the same days were made of.
   package mutating func join(_ other: DayTotals) {
     for (index, buckets) in other.sums.enumerated() {
-      for (bucket, sum) in buckets {
-        sums[index][bucket, default: Sum()].orders += sum.orders
-        sums[index][bucket, default: Sum()].minorUnits += sum.minorUnits
-      }
+      for (bucket, sum) in buckets { join(sum, of: bucket, dayAt: index) }
     }
+  }
+
+  /// Adds orders of one bucket of a day, by its place in `days`.
+  package mutating func join(_ sum: Sum, of bucket: Bucket, dayAt index: Int) {
+    sums[index][bucket, default: Sum()].orders += sum.orders
+    sums[index][bucket, default: Sum()].minorUnits += sum.minorUnits
   }
 
   /// What is known about a day now; nil for one that is not counted.

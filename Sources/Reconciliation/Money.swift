@@ -63,6 +63,8 @@ package struct MoneyByCurrency: Equatable, Sendable {
 
   package init() {}
 
+  package init(_ minorUnits: [Currency: Int128]) { self.minorUnits = minorUnits }
+
   package mutating func add(_ money: Money) {
     minorUnits[money.currency, default: 0] += Int128(money.minorUnits)
   }

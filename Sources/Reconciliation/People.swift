@@ -6,6 +6,9 @@ package struct People: Hashable, Sendable {
   /// Everybody has one id only.
   package init() {}
 
+  /// Pairs of ids that make the same people.
+  package var aliases: [(Identifier, Identifier)] { smallest.map { ($0.key, $0.value) } }
+
   /// - Parameter aliases: pairs of ids of one person, in any order; what is paired with the same id is one person, too.
   package init(aliases: some Sequence<(Identifier, Identifier)>) {
     var parents: [Identifier: Identifier] = [:]

@@ -16,6 +16,9 @@ package struct AuditPlan: Sendable {
   /// How many parts are read side by side; nil: as many as are worth it. Nothing that is written depends on it.
   package var readers: Int?
 
+  /// The folder with what was audited elsewhere; nil: everything is read here.
+  package var parts: String?
+
   /// What makes a complete audit end with 2; nil: nothing.
   package var threshold: FindingsThreshold?
 

@@ -19,6 +19,8 @@ package struct NightRequest: Sendable {
   package var threshold: FindingsThreshold?
   /// `--readers`: how many parts are read side by side; nil: as many as are worth it.
   package var readers: Int?
+  /// `--parts`: the folder with what was audited elsewhere; nil: everything is read here.
+  package var parts: String?
   /// Overrides `recheck.maxDuration`.
   package var maxDuration: Reconciliation.Span?
 

@@ -12,6 +12,11 @@ package struct Period: Hashable, Sendable {
   /// The first instant after the last day.
   package var end: Instant
 
+  /// Of known days and instants.
+  package init(since: String, until: String, start: Instant, end: Instant) {
+    (self.since, self.until, self.start, self.end) = (since, until, start, end)
+  }
+
   /// Whether an instant lies in the period.
   package func contains(_ instant: Instant) -> Bool { instant >= start && instant < end }
 

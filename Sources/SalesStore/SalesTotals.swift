@@ -22,17 +22,21 @@ package struct SalesTotals: Equatable, Sendable {
 
   /// As the server adds them up, in the snapshot of `connection`. Throws `PostgresError`.
   package init(_ sales: SalesRows, on connection: borrowing BlockingConnection) throws(PostgresError) {
-    var reader = try connection.copyOut(
-      """
-      SELECT o.currency::text COLLATE "C", count(*), sum(o.amount::numeric) FILTER (
-        WHERE abs(o.amount::numeric) <= \(Self.limit) AND scale(trim_scale(o.amount::numeric)) <= \(Self.decimals))
-      FROM \(sales.schema).orders o WHERE \(try sales.isKnown("o.created_at")) GROUP BY 1
-      """)
+    var reader = try connection.copyOut(try Self.query(sales))
     while try reader.advance() {
       let key = try reader.salesText(0).shown.text
       lines[key, default: Line()].orders += Int(try reader.int64(1))
       lines[key, default: Line()].amount += try reader.optionalNumeric(2).flatMap(Self.millionths) ?? 0
     }
+  }
+
+  /// The sums as the server adds them up: currency, orders, amount.
+  package static func query(_ sales: SalesRows) throws(PostgresError) -> String {
+    """
+    SELECT o.currency::text COLLATE "C", count(*), sum(o.amount::numeric) FILTER (
+      WHERE abs(o.amount::numeric) <= \(limit) AND scale(trim_scale(o.amount::numeric)) <= \(decimals))
+    FROM \(sales.schema).orders o WHERE \(try sales.isKnown("o.created_at")) GROUP BY 1
+    """
   }
 
   /// Adds an order as it was read.
@@ -52,12 +56,20 @@ package struct SalesTotals: Equatable, Sendable {
     lines[currency, default: Line()].amount += isMoney ? amount : 0
   }
 
+  /// Orders and their amount, in millionths of a major unit, by what stands in the place of the currency.
+  package var byCurrency: [(currency: String, orders: Int, millionths: Int128)] {
+    lines.sorted { $0.key < $1.key }.map { ($0.key, $0.value.orders, $0.value.amount) }
+  }
+
+  /// Adds orders of one currency.
+  package mutating func add(orders: Int, millionths: Int128, of currency: String) {
+    lines[currency, default: Line()].orders += orders
+    lines[currency, default: Line()].amount += millionths
+  }
+
   /// Adds the orders that other totals were made of.
   package mutating func join(_ other: SalesTotals) {
-    for (currency, line) in other.lines {
-      lines[currency, default: Line()].orders += line.orders
-      lines[currency, default: Line()].amount += line.amount
-    }
+    for (currency, line) in other.lines { add(orders: line.orders, millionths: line.amount, of: currency) }
   }
 
   private static func millionths(_ amount: PostgresNumeric) -> Int128? { try? amount.scaledInt128(decimals: decimals) }

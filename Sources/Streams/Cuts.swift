@@ -4,7 +4,7 @@ import Reconciliation
 /// last, as in every stream.
 package struct Cuts: Hashable, Sendable {
   /// In byte order, each once.
-  private let places: [Identifier]
+  package let places: [Identifier]
 
   /// All of it in one part.
   package static let none = Cuts([])

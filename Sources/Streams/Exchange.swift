@@ -24,7 +24,10 @@ package final class Exchange {
   }
 
   /// Where one part leaves its records. Used by one thread at a time.
-  package func outlet(_ source: Int) -> Outlet { Outlet(cuts: cuts, sorters: sorters[source]) }
+  package func outlet(_ source: Int) -> Outlet {
+    let (cuts, sorters) = (cuts, sorters[source])
+    return Outlet { id, key, content in try sorters[cuts.part(of: id)].add(key: key, content: content) }
+  }
 
   /// For each part what was left for it. Not before everything was.
   package func gathered() throws(SpillSorter.Failure) -> [SpillSorter] {
@@ -38,12 +41,11 @@ package final class Exchange {
   }
 
   package struct Outlet {
-    fileprivate let cuts: Cuts
-    fileprivate let sorters: [SpillSorter]
+    private let put: (Identifier?, [UInt8], [UInt8]) throws -> Void
+
+    package init(_ put: @escaping (Identifier?, [UInt8], [UInt8]) throws -> Void) { self.put = put }
 
     /// Leaves a record for the part that `id` lies in.
-    package func add(_ id: Identifier?, key: [UInt8], content: [UInt8]) throws(SpillSorter.Failure) {
-      try sorters[cuts.part(of: id)].add(key: key, content: content)
-    }
+    package func add(_ id: Identifier?, key: [UInt8], content: [UInt8]) throws { try put(id, key, content) }
   }
 }

@@ -18,15 +18,30 @@ struct Run: AsyncParsableCommand {
         night-audit run --user 800 --out /tmp/user-800
         night-audit run --dry-run
         night-audit run --accept                     a night that was held, once somebody has looked at it
+        night-audit run --parts /shared/parts --as-of 2026-11-20T03:00:00Z    what audit-part has left; asks nobody
       """)
 
   @OptionGroup var common: CommonOptions
   @OptionGroup var options: AuditOptions
   @OptionGroup var threshold: ThresholdOptions
 
+  @Option(
+    help: ArgumentHelp(
+      "Read nothing and ask nobody: join what audit-part has left in this folder, and publish it.", valueName: "dir"))
+  var parts: String?
+
+  func validate() throws {
+    guard parts != nil else { return }
+    if options.order ?? options.user ?? options.product ?? options.app != nil {
+      throw ValidationError("--parts is about all orders; leave out --order, --user, --product and --app.")
+    }
+    if options.asOf == nil { throw ValidationError("--parts wants --as-of, the one that the parts were audited for.") }
+  }
+
   func run() async throws {
     try await common.listening { settings, night in
       var request = try options.request(settings, command: "run")
+      request.parts = parts
       request.threshold = try threshold.threshold
       let outcome: NightOutcome
       if options.dryRun {

@@ -59,6 +59,6 @@ struct NightAuditCommand: AsyncParsableCommand {
     subcommands: [
       Run.self, Recheck.self, Reconcile.self, ExplainCommand.self, Findings.self, Runs.self, Init.self,
       DoctorCommand.self, ConfigCommand.self, Trust.self, TieOutCommand.self, RebuildCommand.self, Status.self,
-      Verify.self,
+      Verify.self, AuditPartCommand.self,
     ])
 }

@@ -15,19 +15,22 @@ import Testing
 
 /// A night is a map over parts and a merge: no byte depends on how many parts there are, nor on where they are cut.
 @Suite struct PartsTests {
-  /// The files of an audit that saves nothing.
-  static func report(
-    _ settings: Settings, _ folder: String, readers: Int? = nil, partition: AuditPartition? = nil
-  ) async throws -> [String: Data] {
-    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    var plan = AuditPlan(
+  static let quiet = WorkProgress(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, isQuiet: true)
+
+  static func plan(_ settings: Settings) throws -> AuditPlan {
+    AuditPlan(
       rules: settings.rules(asOf: CrowdedShop.asOf),
       period: try Period(since: "2026-01-01", until: "2026-12-31", in: settings.timeZone), selection: Selection(),
       staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
-    plan.readers = readers
-    var audit = Audit(
-      settings: settings, plan: plan, faults: [:], stop: StopSignal(),
-      progress: WorkProgress(logger: logger, isQuiet: true))
+  }
+
+  /// The files of an audit that saves nothing.
+  static func report(
+    _ settings: Settings, _ folder: String, readers: Int? = nil, partition: AuditPartition? = nil, pieces: String? = nil
+  ) async throws -> [String: Data] {
+    var plan = try plan(settings)
+    (plan.readers, plan.parts) = (readers, pieces)
+    var audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: quiet)
     audit.partition = partition
     let complete = audit
     _ = try await withBlockingThread { scope in

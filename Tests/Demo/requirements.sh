@@ -77,6 +77,9 @@ case $purpose in
     # Another libxlsxwriter is built from its source.
     need build-essential command -v make cc
     need dpkg-dev command -v dpkg-source
+    # A Spark cluster, and how it reads Postgres.
+    need openjdk-17-jre-headless command -v java
+    need libpostgresql-jdbc-java test -e /usr/share/java/postgresql.jar
     ;;
   *)
     echo "unknown purpose: $purpose" >&2
@@ -122,5 +125,17 @@ install_test_tools() {
   fi
 }
 
+# Spark itself: 300 MB, and for one test.
+install_spark() {
+  local tools
+  tools=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/.build/spark
+  "$tools/bin/python" -c 'import pyspark; assert pyspark.__version__ == "3.5.9"' 2>/dev/null && return
+  if /usr/bin/python3 -m venv "$tools" && "$tools/bin/pip" install --quiet pyspark==3.5.9; then return; fi
+  [ -z "${CI:-}" ] || exit 69
+  rm -rf "$tools"
+  echo "PyPI was not to be had: the night over a Spark cluster is left out." >&2
+}
+
 install_missing
+case $purpose in real-parts) install_spark ;; esac
 case $purpose in test | real-parts) install_test_tools ;; esac

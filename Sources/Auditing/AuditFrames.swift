@@ -1,0 +1,172 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import Reporting
+import SalesStore
+import Streams
+
+/// What a frame of an audit in parts holds. The numbers are a contract with whoever carries frames from one stage to the next
+/// (the page Scaling); those of relations are in `AuditRelation`.
+enum AuditFrame: UInt8, CaseIterable {
+  // Between stages.
+  /// A receipt with its check and what it brought, by the id of its order.
+  case proof = 20
+  /// What an order or a receipt has to do with a transaction, by its id.
+  case mention
+  /// An order with everything that was sent for it, by its id.
+  case group
+  /// What the transactions' side tells an order, by the order's id.
+  case told
+  /// A transaction that several orders could own, by its id.
+  case contested
+  /// An order that contests anything, by its id.
+  case contestant
+  /// An order that does not have the account token that its transaction carries, by the token.
+  case tokenQuestion
+  /// A user who has an account token on file, by the token.
+  case tokenHolder
+  /// Somebody of whom a receipt is not answered yet.
+  case openPerson
+  /// What matching has come to, by order id.
+  case matched
+  /// A payment for something that is bought once for good.
+  case purchase
+  /// What stands on an order because of another, by its id.
+  case boughtTwice
+  /// A delivery, by its id.
+  case delivery
+  /// The first of several deliveries of one id.
+  case repeatedDelivery
+
+  // Pieces, which are joined in the end.
+  case orderLine = 64
+  case receiptLine
+  case finding
+  case refund
+  case sandbox
+  case claim
+  case night
+  case outstanding
+  case agedCritical
+  case totals
+  case userLine
+  case pricePoint
+  case day
+  case salesTotal
+
+  var isPiece: Bool { rawValue >= AuditFrame.orderLine.rawValue }
+}
+
+/// Where a stage leaves its frames.
+struct AuditFrameWriter {
+  let stream: FrameStream
+  private var record = RecordBytes()
+
+  init(_ stream: FrameStream) { self.stream = stream }
+
+  func write(_ frame: AuditFrame, _ id: Identifier?, _ content: [UInt8]) throws {
+    try stream.write(tag: frame.rawValue, key: id.sortingBytes, content: content)
+  }
+
+  mutating func write(_ frame: AuditFrame, _ id: Identifier?, _ content: (inout RecordBytes) -> Void) throws {
+    record.clear()
+    content(&record)
+    try write(frame, id, record.bytes)
+  }
+
+  /// Leaves records for the next stage, by the id that they are looked up by there.
+  func outlet(_ frame: AuditFrame) -> Exchange.Outlet {
+    Exchange.Outlet { id, _, content in try write(frame, id, content) }
+  }
+
+  /// Hands on everything of a sorter, whose keys are the bytes of ids.
+  func write(_ frame: AuditFrame, all sorter: SpillSorter) throws {
+    while let record = try sorter.next() {
+      try stream.write(tag: frame.rawValue, key: [0] + record.key, content: record.content)
+    }
+  }
+}
+
+extension RecordBytes {
+  mutating func put(_ number: Int128) {
+    put(Int64(truncatingIfNeeded: number >> 64))
+    put(Int64(bitPattern: UInt64(truncatingIfNeeded: number)))
+  }
+
+  mutating func put(_ money: MoneyByCurrency) {
+    put(money.sorted) { line, record in
+      record.put(line.currency.code)
+      record.put(line.minorUnits)
+    }
+  }
+
+  mutating func put(_ line: Totals.Line) {
+    put(Int64(line.orders))
+    put(line.sums) { $1.put($0) }
+  }
+}
+
+extension RecordReader {
+  mutating func int128() throws(Mismatch) -> Int128 {
+    let upper = try int()
+    return Int128(upper) << 64 | Int128(UInt64(bitPattern: try int()))
+  }
+
+  mutating func currency() throws(Mismatch) -> Currency {
+    guard let currency = Currency(try id()) else { throw Mismatch() }
+    return currency
+  }
+
+  mutating func money() throws(Mismatch) -> MoneyByCurrency {
+    var sums: [Currency: Int128] = [:]
+    for _ in 0..<(try int()) {
+      let currency = try currency()
+      sums[currency] = try int128()
+    }
+    return MoneyByCurrency(sums)
+  }
+
+  mutating func totalsLine() throws(Mismatch) -> Totals.Line {
+    Totals.Line(
+      orders: Int(try int()), sums: try list { (reader) throws(RecordReader.Mismatch) in try reader.int128() })
+  }
+}
+
+extension Delivery {
+  func write(to record: inout RecordBytes) {
+    record.put(deliveryId)
+    record.put(orderId)
+    record.put(userId)
+    record.put(productId)
+    record.put(Int64(quantity))
+    record.put(deliveredAt.microseconds)
+    record.put(revokedAt)
+    record.put(defect)
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self.init(
+      deliveryId: try record.id(), orderId: try record.optionalId(), userId: try record.id(),
+      productId: try record.id(), quantity: Int32(clamping: try record.int()),
+      deliveredAt: Instant(microseconds: try record.int()), revokedAt: try record.optionalInstant(),
+      defect: try record.optionalText())
+  }
+}
+
+extension SalesTotals {
+  func write(to writer: inout AuditFrameWriter) throws {
+    for line in byCurrency {
+      try writer.write(.salesTotal, Identifier(line.currency)) {
+        $0.put(Int64(line.orders))
+        $0.put(line.millionths)
+      }
+    }
+  }
+
+  mutating func take(_ frame: Frame) throws {
+    var reader = RecordReader(frame.content)
+    add(
+      orders: Int(try reader.int()), millionths: try reader.int128(),
+      of: String(decoding: frame.key.dropFirst(), as: UTF8.self))
+  }
+}

@@ -1,0 +1,204 @@
+import AuditStore
+import Foundation
+import Postgres
+import Reconciliation
+import Run
+import SalesStore
+import Streams
+
+/// One stage of an audit over one part, whose rows come as frames and whose results leave as frames: what `AuditStages` does
+/// in one process, for whoever brings together what belongs together elsewhere.
+package struct AuditPart {
+  /// The stages, in their order. Those that say so are run once, over what all parts have left.
+  package enum Stage: String, CaseIterable, Sendable {
+    /// Receipts, checks and links by receipt id.
+    case receipts
+    /// Orders, look-ups, links and proofs by order id.
+    case orders
+    /// Transactions and mentions by transaction id.
+    case transactions
+    /// Once: questions for account tokens, and holders of the same tokens.
+    case tokens
+    /// Once: contested transactions; of the contestants groups and what they were told; open people.
+    case contests
+    /// Groups, what they were told and what matching came to by order id; open people.
+    case purchases
+    /// Once: purchases.
+    case boughtTwice = "bought-twice"
+    /// Deliveries by order id, to be brought together by their own ids.
+    case deliveries
+    /// Deliveries by their own ids.
+    case repeated
+    /// As `purchases`, with deliveries; what stands on orders because of others; repeated deliveries.
+    case judge
+  }
+
+  private let context: AuditContext
+  private let pass: AuditPass
+  private let directory: String
+  private var rows: [AuditRelation: SpillFile] = [:]
+  private var records: [AuditFrame: SpillSorter] = [:]
+  private var groups: SpillFile
+  private var open: OpenPeople
+  private var boughtTwice: [Identifier: Finding] = [:]
+  private var firstOrders: [Identifier: Identifier?] = [:]
+
+  /// Reads all frames.
+  ///
+  /// - Parameter directory: where what waits lies.
+  init(_ context: AuditContext, _ input: FrameStream, directory: String, stop: StopSignal, progress: WorkProgress)
+    throws
+  {
+    self.context = context
+    self.directory = directory
+    groups = try SpillFile(directory: directory)
+    open = OpenPeople(context.rules.people)
+    while let frame = try input.next() {
+      if let relation = AuditRelation(rawValue: frame.tag) {
+        let file = try rows[relation] ?? SpillFile(directory: directory)
+        rows[relation] = file
+        try file.add(frame.content)
+        continue
+      }
+      guard let kind = AuditFrame(rawValue: frame.tag), !kind.isPiece else {
+        throw Frame.Failure(description: "standard input holds a frame of tag \(frame.tag), which no stage takes")
+      }
+      let id = frame.key.dropFirst().withUnsafeBytes { Identifier(utf8: $0) }
+      var reader = RecordReader(frame.content)
+      switch kind {
+      case .group: try groups.add(frame.content)
+      case .openPerson: open.insert(id)
+      case .boughtTwice: boughtTwice[id] = try Finding(from: &reader)
+      case .repeatedDelivery: firstOrders[id] = .some(try reader.optionalId())
+      default:
+        let sorter = records[kind] ?? SpillSorter(directory: directory, budget: 8 << 20)
+        records[kind] = sorter
+        // Proofs of no order come last; all others have an id.
+        try sorter.add(key: kind == .proof ? frame.key : Array(frame.key.dropFirst()), content: frame.content)
+      }
+    }
+    pass = AuditPass(
+      plan: context.plan, sales: try context.sales, rows: FramedRows(rows),
+      collector: try AuditCollector(waitingIn: directory, days: context.days, keepsClaims: true),
+      temporaryDirectory: directory, stop: stop, progress: progress)
+    pass.collector.openCriticals = context.openCriticals
+  }
+
+  /// Runs a stage from standard input to standard output.
+  ///
+  /// - Parameter context: the file with what the plan came with.
+  package static func run(_ stage: Stage, context: String, stop: StopSignal, progress: WorkProgress) throws {
+    let input = try FrameStream(descriptor: STDIN_FILENO, isWritten: false, name: "standard input")
+    let output = try FrameStream(descriptor: STDOUT_FILENO, isWritten: true, name: "standard output")
+    try AuditPart(
+      AuditContext(path: context), input, directory: NSTemporaryDirectory(), stop: stop, progress: progress
+    ).run(stage, to: output)
+  }
+
+  private func sorter(_ frame: AuditFrame) -> SpillSorter { records[frame] ?? SpillSorter(directory: directory) }
+
+  private func orders() throws -> GroupReading { try GroupReading(groups, sorter(.told)) }
+
+  /// Runs a stage and leaves what it comes to.
+  func run(_ stage: Stage, to output: FrameStream) throws {
+    var writer = AuditFrameWriter(output)
+    switch stage {
+    case .receipts: try pass.readReceipts(into: writer.outlet(.proof))
+    case .orders: try readOrders(&writer)
+    case .transactions: try readTransactions(&writer)
+    case .tokens:
+      try TokenQuestions(directory: directory, people: context.rules.people, questions: sorter(.tokenQuestion))
+        .answer(among: sorter(.tokenHolder), into: writer.outlet(.told))
+    case .contests:
+      let contests = try Contests(directory: directory)
+      let contested = sorter(.contested)
+      while let record = try contested.next() {
+        var reader = RecordReader(record.content)
+        try contests.add(try ContestedTransaction(from: &reader))
+      }
+      let batches = contests.batches(ofAtLeast: Settings().contestBatchSize)
+      let contestants = try pass.contestants(of: batches, among: orders())
+      try pass.match(contests, batches, contestants, open: open, into: writer.outlet(.matched))
+    case .purchases:
+      for paid in try pass.purchasesForGood(orders(), sorter(.matched), open: open).taken {
+        try writer.write(.purchase, paid.orderId) { paid.write(to: &$0) }
+      }
+    case .boughtTwice:
+      var repeated = RepeatedPurchases(rules: context.rules)
+      let purchases = sorter(.purchase)
+      while let record = try purchases.next() {
+        var reader = RecordReader(record.content)
+        repeated.take(try Finding(from: &reader))
+      }
+      for finding in repeated.findings() { try writer.write(.boughtTwice, finding.orderId) { finding.write(to: &$0) } }
+    case .deliveries:
+      let (sales, asOf) = (pass.sales, context.rules.asOf)
+      var deliveries = try OrderedStream(pass.rows.read(.deliveries)) { try sales.delivery($0, asOf: asOf) }
+      while let delivery = try deliveries.next() {
+        if delivery.deliveryId.isEmpty { continue }
+        try writer.write(.delivery, delivery.deliveryId) { delivery.write(to: &$0) }
+      }
+    case .repeated: try findRepeated(&writer)
+    case .judge:
+      try pass.judge(
+        orders(), sorter(.matched), repeated: RepeatedDeliveries(firstOrders), boughtTwice, open: open)
+    }
+    try pass.collector.write(to: &writer)
+    try output.flush()
+  }
+
+  private func readOrders(_ writer: inout AuditFrameWriter) throws {
+    let reading = try pass.readOrders(proofs: sorter(.proof), into: writer.outlet(.mention))
+    try reading.groups.restart()
+    while let content = try reading.groups.next() {
+      var reader = RecordReader(content)
+      let row = try OrderRow(from: &reader)
+      try writer.write(.group, row.orderId, content)
+      guard case .valid(let order) = row, let token = order.appAccountToken else { continue }
+      try writer.write(.tokenHolder, Identifier(AccountToken.spelling(token)), order.userId.bytes)
+    }
+    for person in reading.open.ids { try writer.write(.openPerson, person, []) }
+    try reading.totals.write(to: &writer)
+  }
+
+  private func readTransactions(_ writer: inout AuditFrameWriter) throws {
+    let reading = try pass.readTransactions(sorter(.mention), into: writer.outlet(.told))
+    try reading.contests.forEach { contested in
+      try writer.write(.contested, contested.record.transactionId) { contested.write(to: &$0) }
+      for order in contested.claimants { try writer.write(.contestant, order, []) }
+    }
+    try writer.write(.tokenQuestion, all: reading.tokens.questions)
+  }
+
+  private func findRepeated(_ writer: inout AuditFrameWriter) throws {
+    var deliveries = try SpillCursor(sorter(.delivery)) { record in
+      var reader = RecordReader(record.content)
+      return try Delivery(from: &reader)
+    }
+    while let delivery = try deliveries.next() {
+      var rows = [(deliveryId: delivery.deliveryId, orderId: delivery.orderId)]
+      while let further = deliveries.head, further.deliveryId == delivery.deliveryId {
+        rows.append((further.deliveryId, further.orderId))
+        try deliveries.advance()
+      }
+      for (id, order) in RepeatedDeliveries.firstOrders(among: rows) {
+        try writer.write(.repeatedDelivery, id) { $0.put(order) }
+      }
+    }
+  }
+}
+
+/// Rows that came as frames. Used by one thread at a time; not `Sendable`.
+final class FramedRows: AuditRows {
+  private let rows: [AuditRelation: SpillFile]
+
+  init(_ rows: [AuditRelation: SpillFile]) { self.rows = rows }
+
+  func read(_ relation: AuditRelation) throws -> CopyReader {
+    guard let file = rows[relation] else { return CopyReader { () throws(PostgresError) in nil } }
+    try file.restart()
+    return CopyReader { () throws(PostgresError) in
+      do { return try file.next() } catch { throw PostgresError(.unexpectedData, "\(error)") }
+    }
+  }
+}

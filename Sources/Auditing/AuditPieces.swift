@@ -1,0 +1,67 @@
+import Foundation
+import Reconciliation
+import Reporting
+import Run
+import SalesStore
+import Streams
+
+/// A folder with what parts that were audited elsewhere have left.
+struct AuditPieces {
+  /// What lies in the folder, written last.
+  private struct Manifest: Decodable {
+    /// Names of files, in the order in which they are joined.
+    let pieces: [String]
+    /// What the source adds up to, by what stands in the place of the currency.
+    let sums: [Sum]
+
+    struct Sum: Decodable {
+      let currency: String
+      let orders: Int
+      /// Of a major unit, as a whole number.
+      let millionths: String
+    }
+  }
+
+  let directory: String
+
+  /// A folder that is not what the night needs. Exit status 64.
+  struct Unfit: EndsRun, CustomStringConvertible {
+    var exitStatus: ExitStatus { .usage }
+    var description: String
+  }
+
+  /// Hands all pieces to a collector, and compares what was read with what the source adds up to.
+  ///
+  /// - Parameter plan: what the parts must have been audited for.
+  func join(into collector: AuditCollector, of plan: AuditPlan) throws {
+    let context = try AuditContext(path: directory + "/context")
+    guard context.rules == plan.rules, context.period == plan.period else {
+      throw Unfit(
+        description: """
+          the parts in \(directory) were audited for another as-of, period or configuration, as of \
+          \(context.rules.asOf.text) from \(context.period.since) to \(context.period.until); give the same, or audit anew
+          """)
+    }
+    guard let content = FileManager.default.contents(atPath: directory + "/manifest.json"),
+      let manifest = try? JSONDecoder().decode(Manifest.self, from: content)
+    else { throw Unfit(description: "there is no manifest.json in \(directory): not all parts were audited") }
+    var (read, counted) = (SalesTotals(), SalesTotals())
+    for sum in manifest.sums {
+      guard let millionths = Int128(sum.millionths) else {
+        throw Unfit(description: "manifest.json in \(directory): '\(sum.millionths)' is no whole number")
+      }
+      counted.add(orders: sum.orders, millionths: millionths, of: sum.currency)
+    }
+    for name in manifest.pieces {
+      let stream = try FrameStream(path: directory + "/" + name)
+      while let frame = try stream.next() {
+        switch AuditFrame(rawValue: frame.tag) {
+        case .salesTotal: try read.take(frame)
+        case .some(let piece) where piece.isPiece: try collector.take(piece, frame)
+        case .some, .none: throw Unfit(description: "\(name) in \(directory) holds a frame of tag \(frame.tag)")
+        }
+      }
+    }
+    collector.control = read.control(against: counted)
+  }
+}

@@ -1,0 +1,91 @@
+import AuditStore
+import Foundation
+import Postgres
+import Reconciliation
+import Run
+import SalesStore
+import Streams
+
+/// What whoever reads parts elsewhere is told: the queries of every part, where ids are cut, and the snapshots to read in.
+package struct AuditPlanning: Encodable {
+  struct Relation: Encodable {
+    var tag: UInt8
+    var name: String
+    /// `sales` or `own`.
+    var store: String
+    /// For each part its query: the key and the row.
+    var queries: [String]
+  }
+
+  var relations: [Relation]
+  /// Hexadecimal ids, by what they are of.
+  var cuts: [String: [String]]
+  /// How each store was reached, by libpq's keywords, the password included.
+  var connections: [String: [String: String]]
+  /// By store, the name that its snapshot is imported by. It lasts as long as the program that says it.
+  var snapshots: [String: String]
+  /// Currency, orders and amount of the source, as the server adds them up.
+  var sums: String
+  /// Whether the shop says what is bought once for good: then the stage `purchases` has something to find.
+  var hasCatalogue: Bool
+  /// What every stage is started with, as bytes in base 64.
+  var context: Data
+}
+
+extension Audit {
+  /// Plans an audit in parts, and keeps its snapshots open until `body` returns.
+  ///
+  /// - Parameter body: gets the plan as one line of JSON.
+  package func plan(_ scope: BlockingScope, parts: Int, _ body: (Data) throws -> Void) throws {
+    let stores = try AuditStores(settings, scope)
+    let sales = try SalesRows(settings, horizon: Horizon(of: plan, on: stores.rows.sales))
+    var completed = plan
+    completed.rules = try plan.rules.completed(sales, shop: stores.rows.sales)
+    let partition = try AuditPartition(sales, readers: parts, shop: stores.rows.sales, own: stores.rows.own)
+    let relations = try AuditRelation.allCases.map { relation in
+      AuditPlanning.Relation(
+        tag: relation.rawValue, name: "\(relation)", store: relation.isShops ? "sales" : "own",
+        queries: try (0..<relation.cuts(of: partition).count).map {
+          // Rows as `record_send` writes them: types need no translation on the way.
+          """
+          SELECT textsend(q.key) AS key, record_send(q) AS row
+          FROM (\(try relation.query(completed, sales, partition, part: $0))) AS q (key)
+          """
+        })
+    }
+    func hexadecimal(_ cuts: Cuts) -> [String] {
+      cuts.places.map { $0.bytes.map { String(format: "%02x", $0) }.joined() }
+    }
+    let planning = AuditPlanning(
+      relations: relations,
+      cuts: [
+        "receipts": hexadecimal(partition.receipts), "orders": hexadecimal(partition.orders),
+        "transactions": hexadecimal(partition.transactions),
+      ],
+      connections: ["own": stores.rows.own.parameters, "sales": stores.rows.sales.parameters],
+      snapshots: stores.snapshots,
+      sums: """
+        SELECT coalesce(q.currency, '') AS currency, q.orders, trunc(coalesce(q.amount, 0) * 1000000)::text AS millionths
+        FROM (\(try SalesTotals.query(sales))) AS q (currency, orders, amount)
+        """,
+      hasCatalogue: completed.rules.catalogue != nil,
+      context: AuditContext(
+        completed, sales, days: ReportedDays.days(plan, in: settings.timeZone),
+        openCriticals: try CriticalEvidence.open(before: plan.asOf, on: stores.rows.own)
+      ).encoded)
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    try body(try encoder.encode(planning))
+  }
+}
+
+extension BlockingConnection {
+  /// What the connection was made with, for whoever makes one like it.
+  fileprivate var parameters: [String: String] {
+    var parameters: [String: String] = [:]
+    for keyword in ["host", "hostaddr", "port", "dbname", "user", "password", "sslmode", "sslrootcert"] {
+      parameters[keyword] = option(keyword).flatMap { $0.isEmpty ? nil : $0 }
+    }
+    return parameters
+  }
+}

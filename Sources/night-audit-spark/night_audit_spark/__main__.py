@@ -1,0 +1,220 @@
+"""The job: reads the stores in parts, brings together what belongs together, and leaves the pieces of a report."""
+
+import argparse
+import bisect
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import zlib
+from base64 import b64decode
+
+from pyspark import StorageLevel
+from pyspark.sql import SparkSession, functions
+
+from . import frames
+
+
+class Plan:
+    """What night-audit says is to be read. It keeps the snapshots of both stores open for as long as it is asked to."""
+
+    def __init__(self, arguments):
+        command = [arguments.binary, "audit-part", "--plan", str(arguments.partitions)]
+        for option in ("config", "as_of", "since", "until"):
+            value = getattr(arguments, option)
+            if value is not None:
+                command += ["--" + option.replace("_", "-"), value]
+        self._program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        line = self._program.stdout.readline()
+        if not line:
+            sys.exit(self._program.wait() or 70)
+        said = json.loads(line)
+        self.context = b64decode(said["context"])
+        self.cuts = {name: [frames.key(bytes.fromhex(cut)) for cut in cuts] for name, cuts in said["cuts"].items()}
+        self.relations = {relation["name"]: relation for relation in said["relations"]}
+        self.connections, self.snapshots = said["connections"], said["snapshots"]
+        self.sums, self.has_catalogue = said["sums"], said["hasCatalogue"]
+
+    def close(self):
+        self._program.stdin.close()
+        self._program.wait()
+
+
+class Stores:
+    """Reads the stores over JDBC, in the plan's snapshots."""
+
+    def __init__(self, spark, plan, fetch_size=10_000):
+        self._spark, self._plan, self._fetch_size = spark, plan, fetch_size
+
+    def _reader(self, store):
+        connection = self._plan.connections[store]
+        host = connection.get("hostaddr") or connection.get("host", "localhost")
+        if host.startswith("/"):
+            sys.exit(f"JDBC has no Unix sockets: give the host of the store `{store}` in the configuration")
+        reader = self._spark.read.format("jdbc").options(
+            url=f"jdbc:postgresql://{host}:{connection.get('port', '5432')}/{connection['dbname']}",
+            driver="org.postgresql.Driver", user=connection.get("user", ""), fetchsize=str(self._fetch_size))
+        for keyword in ("password", "sslmode", "sslrootcert"):
+            if keyword in connection:
+                reader = reader.option(keyword, connection[keyword])
+        start = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        if store in self._plan.snapshots:
+            start += f"; SET TRANSACTION SNAPSHOT '{self._plan.snapshots[store]}'"
+        if store == "sales":
+            start += "; SET LOCAL row_security TO off"
+        return reader.option("sessionInitStatement", start + "; SET LOCAL jit TO off")
+
+    def rows(self, *names):
+        """Frames of some relations."""
+        read = None
+        for name in names:
+            relation = self._plan.relations[name]
+            tag = relation["tag"]
+            for query in relation["queries"]:
+                part = self._reader(relation["store"]).option("query", query).load().select(
+                    "key", functions.lit(tag).alias("tag"), "row")
+                read = part if read is None else read.unionAll(part)
+        return read.rdd.map(lambda row: (frames.key(row[0]), row[1], bytes(row[2])))
+
+    def sums(self):
+        """What the source adds up to by currency: as Spark adds up what each source says of itself."""
+        source = self._reader("sales").option("query", self._plan.sums).load()
+        added = source.groupBy("currency").agg(
+            functions.sum("orders").alias("orders"),
+            functions.sum(functions.col("millionths").cast("decimal(38,0)")).alias("millionths"))
+        return [
+            {"currency": row.currency, "orders": int(row.orders), "millionths": str(int(row.millionths))}
+            for row in added.collect()]
+
+
+class Job:
+    """The stages of an audit, each over all parts."""
+
+    def __init__(self, spark, plan, stores, binary, directory):
+        self._spark, self._plan, self._stores = spark.sparkContext, plan, stores
+        self._binary, self._directory = binary, directory
+        self._context = self._spark.broadcast(plan.context)
+        self._pieces = []
+
+    def _stage(self, stage, rows, cuts, further=()):
+        """Runs a stage over rows in parts, each in the order of keys, and keeps what it leaves."""
+        places = self._plan.cuts[cuts] if cuts else None
+        count = len(places) + 1 if places is not None else rows.getNumPartitions()
+        place = (lambda row: bisect.bisect_right(places, row[0])) if places is not None else (
+            lambda row: zlib.crc32(row[0]) % count)
+        binary, context = self._binary, self._context
+        everywhere = self._spark.broadcast(list(further))
+
+        def run(rows):
+            def given():
+                yield from everywhere.value
+                for row, _ in rows:
+                    yield row
+            return frames.run(binary, stage, context.value, given())
+
+        done = rows.map(lambda row: (row, None)).repartitionAndSortWithinPartitions(count, place).mapPartitions(run)
+        return done.persist(StorageLevel.DISK_ONLY)
+
+    def _once(self, stage, rows):
+        """Runs a stage on the driver."""
+        return list(frames.run(self._binary, stage, self._context.value, sorted(rows)))
+
+    def _keep(self, name, rows):
+        """Writes the pieces among some frames, in the order of parts."""
+        path = os.path.join(self._directory, name + ".frames")
+        with open(path, "wb") as file:
+            frames.write(file, (row for row in rows if row[1] >= frames.FIRST_PIECE))
+        self._pieces.append(os.path.basename(path))
+
+    def _keep_all(self, name, rows):
+        # All parts side by side first: the iterator would have them made one after the other.
+        rows.count()
+        self._keep(name, rows.filter(lambda row: row[1] >= frames.FIRST_PIECE).toLocalIterator())
+
+    def run(self):
+        def of(rows, *tags):
+            return rows.filter(lambda row: row[1] in tags)
+
+        stores = self._stores
+        receipts = self._stage("receipts", stores.rows("receipts", "checks", "receiptLinks"), "receipts")
+        self._keep_all("receipts", receipts)
+        orders = self._stage(
+            "orders", stores.rows("orders", "lookups", "lookupLinks").union(of(receipts, frames.PROOF)), "orders")
+        self._keep_all("orders", orders)
+        transactions = self._stage(
+            "transactions", stores.rows("transactions").union(of(orders, frames.MENTION)), "transactions")
+        self._keep_all("transactions", transactions)
+
+        opened = of(orders, frames.OPEN_PERSON).distinct().collect()
+        told = of(transactions, frames.TOLD)
+        questions = of(transactions, frames.TOKEN_QUESTION).collect()
+        if questions:
+            tokens = self._spark.broadcast({row[0] for row in questions})
+            holders = of(orders, frames.TOKEN_HOLDER).filter(lambda row: row[0] in tokens.value).collect()
+            told = told.union(self._spark.parallelize(of_list(self._once("tokens", questions + holders), frames.TOLD)))
+        groups = of(orders, frames.GROUP).union(told)
+        matched = self._match(of, groups, transactions, opened)
+        groups = groups.union(self._spark.parallelize(matched))
+
+        deliveries = stores.rows("deliveries").persist(StorageLevel.DISK_ONLY)
+        by_id = of(self._stage("deliveries", deliveries, None), frames.DELIVERY)
+        repeated = of(self._stage("repeated", by_id, None), frames.REPEATED_DELIVERY).collect()
+        twice = []
+        if self._plan.has_catalogue:
+            paid = of(self._stage("purchases", groups, "orders", opened), frames.PURCHASE).collect()
+            twice = of_list(self._once("bought-twice", paid), frames.BOUGHT_TWICE)
+        judged = self._stage(
+            "judge", groups.union(deliveries).union(self._spark.parallelize(twice)), "orders", opened + repeated)
+        self._keep_all("judge", judged)
+        self._finish()
+
+    def _match(self, of, groups, transactions, opened):
+        """Matches what is contested, on the driver: its size is that of the contests."""
+        contested = of(transactions, frames.CONTESTED).collect()
+        if not contested:
+            return []
+        contestants = self._spark.broadcast(set(of(transactions, frames.CONTESTANT).map(lambda row: row[0]).collect()))
+        material = groups.filter(lambda row: row[0] in contestants.value).collect()
+        outcome = self._once("contests", contested + material + opened)
+        self._keep("contests", outcome)
+        return of_list(outcome, frames.MATCHED)
+
+    def _finish(self):
+        with open(os.path.join(self._directory, "context"), "wb") as file:
+            file.write(self._plan.context)
+        manifest = os.path.join(self._directory, "manifest.json")
+        with open(manifest + ".new", "w", encoding="utf-8") as file:
+            json.dump({"pieces": self._pieces, "sums": self._stores.sums()}, file, indent=1, sort_keys=True)
+        os.replace(manifest + ".new", manifest)
+
+
+def of_list(rows, tag):
+    return [row for row in rows if row[1] == tag]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m night_audit_spark", description=__doc__)
+    parser.add_argument("--master", required=True, help="the cluster, such as spark://host:7077")
+    parser.add_argument("--config", help="night-audit's configuration; default: where night-audit looks")
+    parser.add_argument("--as-of", required=True, help="the instant that the audit is made for")
+    parser.add_argument("--since", required=True, help="first day of the period")
+    parser.add_argument("--until", required=True, help="last day of the period, included")
+    parser.add_argument("--parts", required=True, help="the folder that gets the pieces; made, or empty")
+    parser.add_argument("--partitions", type=int, default=64, help="parts at most")
+    parser.add_argument("--binary", default="night-audit", help="the program, at the same path on every host")
+    parser.add_argument("--jdbc-driver", default="/usr/share/java/postgresql.jar", help="PostgreSQL's JDBC driver")
+    arguments = parser.parse_args()
+    os.makedirs(arguments.parts, exist_ok=True)
+    if os.listdir(arguments.parts):
+        sys.exit(f"{arguments.parts} is not empty: pieces of two audits do not go together")
+    spark = SparkSession.builder.master(arguments.master).appName("night-audit").config(
+        "spark.jars", arguments.jdbc_driver).config(
+        "spark.sql.session.timeZone", "UTC").config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    with contextlib.closing(Plan(arguments)) as plan:
+        Job(spark, plan, Stores(spark, plan), arguments.binary, arguments.parts).run()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+import ArgumentParser
+import Auditing
+import Foundation
+import Glibc
+import NightAudit
+import Reconciliation
+import Run
+
+/// `night-audit audit-part`
+struct AuditPartCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "audit-part",
+    abstract: "Audit one part of the orders, for whoever spreads a night over many hosts.",
+    discussion: """
+      With --plan it says which queries give the rows of every part, keeps its snapshots open until standard input ends, and \
+      wants the configuration. With --stage it reads frames from standard input, in the order of their keys, and writes frames \
+      to standard output; it wants neither configuration nor database. The page Scaling describes stages and frames.
+
+      Examples:
+        night-audit audit-part --plan 64 --as-of 2026-11-20T03:00:00Z --since 2026-11-19 --until 2026-11-19
+        night-audit audit-part --stage judge --context /tmp/context
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  @Option(help: ArgumentHelp("Plan so many parts.", valueName: "parts"))
+  var plan: Int?
+
+  @Option(
+    help: ArgumentHelp(
+      "The stage: \(AuditPart.Stage.allCases.map(\.rawValue).joined(separator: ", ")).", valueName: "stage"))
+  var stage: AuditPart.Stage?
+
+  @Option(help: ArgumentHelp("With --stage: the file with the plan's context.", valueName: "file"))
+  var context: String?
+
+  @Option(name: .customLong("as-of"), help: ArgumentHelp("With --plan: as for run.", valueName: "instant"))
+  var asOf: String?
+
+  @Option(help: ArgumentHelp("With --plan: first day of the period.", valueName: "day"))
+  var since: String?
+
+  @Option(help: ArgumentHelp("With --plan: last day of the period, included.", valueName: "day"))
+  var until: String?
+
+  func validate() throws {
+    if isatty(STDOUT_FILENO) == 1 {
+      throw ValidationError(
+        "What comes is for programs, and a plan holds passwords: standard output must be no terminal.")
+    }
+    if (plan == nil) == (stage == nil) { throw ValidationError("Give either --plan or --stage.") }
+    if stage != nil, context == nil {
+      throw ValidationError("--stage wants --context, the file that the plan came with.")
+    }
+    if let plan, !(1...100_000).contains(plan) { throw ValidationError("--plan \(plan) is not from 1 to 100000.") }
+    if plan != nil, asOf.flatMap(AuditOptions.instant) == nil || since == nil || until == nil {
+      throw ValidationError("--plan wants --as-of, such as 2026-11-20T03:00:00Z, --since and --until.")
+    }
+  }
+
+  func run() async throws {
+    if let stage, let context {
+      try await common.concluding {
+        try AuditPart.run(
+          stage, context: context, stop: StopSignal(), progress: WorkProgress(logger: common.logger, isQuiet: true))
+        return .complete
+      }
+    } else if let plan, let asOf = asOf.flatMap(AuditOptions.instant), let since, let until {
+      try await common.listening { settings, night in
+        var request = NightRequest(asOf: asOf)
+        request.isOneNight = false
+        request.period = try Period(since: since, until: until, in: settings.timeZone)
+        try await night.planParts(request, parts: plan) { line in
+          print(String(decoding: line, as: UTF8.self))
+          fflush(nil)
+          // Whoever reads the parts closes it when it has them.
+          while getchar() != EOF {}
+        }
+        return .complete
+      }
+    }
+  }
+}
+
+extension AuditPart.Stage: ExpressibleByArgument {}

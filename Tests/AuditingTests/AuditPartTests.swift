@@ -1,0 +1,232 @@
+import Foundation
+import Logging
+import Postgres
+import Publishing
+import Reconciliation
+import Reporting
+import SalesStore
+import Streams
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Run
+
+/// A night that is audited part by part elsewhere, with frames between the stages, has the bytes of one process. Here
+/// everything that a cluster carries is carried by hand.
+@Suite struct AuditPartTests {
+  @Test(arguments: 1...(UInt64(ProcessInfo.processInfo.environment["TEST_EFFORT"] ?? "") ?? 1) * 2)
+  func framesCarryANight(_ seed: UInt64) async throws {
+    let folder = try TemporaryFolder()
+    var shop = CrowdedShop(seed: seed)
+    var settings = try await shop.load(reports: "/nonexistent")
+    settings.formats = [.csv, .xlsx]
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.executeScript(
+      """
+      CREATE VIEW sales.products AS SELECT 'gems' AS product_id, 'Non-Consumable' AS type, 'Gems' AS name,
+        NULL::timestamptz AS sold_from, '2027-01-01'::timestamptz AS sold_until;
+      CREATE VIEW sales.user_aliases AS SELECT 'user-1' AS user_id, 'user-2' AS same_as;
+      ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey;
+      INSERT INTO sales.deliveries (SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, NULL
+        FROM sales.deliveries WHERE delivery_id IN ('d1', 'd2', 'd3'));
+      ANALYZE;
+      """)
+    await session.close()
+    let whole = try await PartsTests.report(settings, folder.path("whole"), readers: 1)
+    for parts in [1, 4] {
+      let pieces = folder.path("pieces \(parts)")
+      try await spread(settings, parts: parts, into: pieces)
+      let joined = try await PartsTests.report(settings, folder.path("joined \(parts)"), pieces: pieces)
+      PartsTests.expectEqual(joined, whole, "\(parts) parts")
+    }
+    // Whoever leaves out an order is found out.
+    let manifest = folder.path("pieces 4") + "/manifest.json"
+    let said = try String(contentsOfFile: manifest, encoding: .utf8)
+    let other = said.replacingOccurrences(of: "\"orders\":", with: "\"orders\":1")
+    try other.write(toFile: manifest, atomically: true, encoding: .utf8)
+    await #expect(throws: ReportError.self) {
+      try await PartsTests.report(settings, folder.path("never"), pieces: folder.path("pieces 4"))
+    }
+  }
+
+  private struct Plan: Decodable {
+    struct Relation: Decodable {
+      var tag: UInt8
+      var name: String
+      var store: String
+      var queries: [String]
+    }
+    var relations: [Relation]
+    var cuts: [String: [String]]
+    var context: Data
+    var sums: String
+  }
+
+  private func spread(_ settings: Settings, parts: Int, into folder: String) async throws {
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    let audit = Audit(
+      settings: settings, plan: try PartsTests.plan(settings), faults: [:], stop: StopSignal(),
+      progress: PartsTests.quiet)
+    try await withBlockingThread { scope in
+      try audit.plan(scope, parts: parts) { line in
+        try Cluster(
+          plan: JSONDecoder().decode(Plan.self, from: line), folder: folder,
+          database: scope.connect(settings.databaseURL, applicationName: "night-audit tests")
+        ).run()
+      }
+    }
+  }
+
+  /// What Spark and its job do, without either.
+  private final class Cluster {
+    private let plan: Plan
+    private let folder: String
+    private let database: BlockingConnection
+    private var pieces: [String] = []
+
+    init(plan: Plan, folder: String, database: consuming BlockingConnection) throws {
+      (self.plan, self.folder) = (plan, folder)
+      self.database = database
+      try plan.context.write(to: URL(fileURLWithPath: folder + "/context"))
+    }
+
+    private func rows(_ names: String...) throws -> [Frame] {
+      var frames: [Frame] = []
+      for relation in plan.relations where names.contains(relation.name) {
+        for query in relation.queries {
+          var reader = try database.copyOut(query)
+          while try reader.advance() {
+            let key = try reader.isNull(0) ? [1] : [0] + reader.bytes(0)
+            frames.append(Frame(tag: relation.tag, key: key, content: try reader.bytes(1)))
+          }
+        }
+      }
+      return frames
+    }
+
+    private func stage(
+      _ stage: AuditPart.Stage, _ frames: [Frame], cuts name: String?, further: [Frame] = []
+    ) throws -> [Frame] {
+      let cuts = Cuts(
+        (name.flatMap { plan.cuts[$0] } ?? []).map { text in
+          let bytes = stride(from: 0, to: text.count, by: 2).map { place in
+            let start = text.index(text.startIndex, offsetBy: place)
+            return UInt8(text[start..<text.index(start, offsetBy: 2)], radix: 16) ?? 0
+          }
+          return bytes.withUnsafeBytes { Identifier(utf8: $0) }
+        })
+      func part(_ frame: Frame) -> Int {
+        frame.key == [1]
+          ? cuts.part(of: nil) : frame.key.dropFirst().withUnsafeBytes { cuts.part(of: Identifier(utf8: $0)) }
+      }
+      var left: [Frame] = []
+      for number in 0..<cuts.count {
+        let (input, output) = (folder + "/input", folder + "/output")
+        let writer = try FrameStream(path: input, isWritten: true)
+        let sorted = frames.filter { part($0) == number }.sorted {
+          if $0.key != $1.key { return $0.key.lexicographicallyPrecedes($1.key) }
+          return $0.tag == $1.tag ? $0.content.lexicographicallyPrecedes($1.content) : $0.tag < $1.tag
+        }
+        for frame in further + sorted { try writer.write(tag: frame.tag, key: frame.key, content: frame.content) }
+        try writer.flush()
+        let results = try FrameStream(path: output, isWritten: true)
+        try AuditPart(
+          AuditContext(path: folder + "/context"), FrameStream(path: input), directory: folder, stop: StopSignal(),
+          progress: PartsTests.quiet
+        ).run(stage, to: results)
+        let reader = try FrameStream(path: output)
+        while let frame = try reader.next() { left.append(frame) }
+      }
+      return left
+    }
+
+    private func keep(_ name: String, _ frames: [Frame]) throws {
+      let writer = try FrameStream(path: folder + "/" + name, isWritten: true)
+      for frame in frames where frame.tag >= AuditFrame.orderLine.rawValue {
+        try writer.write(tag: frame.tag, key: frame.key, content: frame.content)
+      }
+      try writer.flush()
+      pieces.append(name)
+    }
+
+    func run() throws {
+      func of(_ frames: [Frame], _ tag: AuditFrame) -> [Frame] { frames.filter { $0.tag == tag.rawValue } }
+      let receipts = try stage(.receipts, rows("receipts", "checks", "receiptLinks"), cuts: "receipts")
+      try keep("receipts", receipts)
+      let orders = try stage(
+        .orders, rows("orders", "lookups", "lookupLinks") + of(receipts, .proof), cuts: "orders")
+      try keep("orders", orders)
+      let transactions = try stage(
+        .transactions, rows("transactions") + of(orders, .mention), cuts: "transactions")
+      try keep("transactions", transactions)
+      let open = of(orders, .openPerson)
+      let tokens = Set(of(transactions, .tokenQuestion).map(\.key))
+      let answers = try stage(
+        .tokens, of(transactions, .tokenQuestion) + of(orders, .tokenHolder).filter { tokens.contains($0.key) },
+        cuts: nil)
+      #expect(!of(answers, .told).isEmpty, "a token is asked for")
+      var groups = of(orders, .group) + of(transactions, .told) + of(answers, .told)
+      let contestants = Set(of(transactions, .contestant).map(\.key))
+      #expect(contestants.count > 3)
+      let outcome = try stage(
+        .contests, of(transactions, .contested) + groups.filter { contestants.contains($0.key) }, cuts: nil,
+        further: open)
+      try keep("contests", outcome)
+      groups += of(outcome, .matched)
+      let deliveries = try rows("deliveries")
+      let byId = of(try stage(.deliveries, deliveries, cuts: "orders"), .delivery)
+      let repeated = of(try stage(.repeated, byId, cuts: nil), .repeatedDelivery)
+      #expect(repeated.count == 3)
+      let paid = of(try stage(.purchases, groups, cuts: "orders", further: open), .purchase)
+      let twice = of(try stage(.boughtTwice, paid, cuts: nil), .boughtTwice)
+      #expect(!twice.isEmpty)
+      try keep("judge", stage(.judge, groups + deliveries + twice, cuts: "orders", further: open + repeated))
+      var sums: [[String: Any]] = []
+      for row in try database.execute(plan.sums) {
+        sums.append([
+          "currency": try row.text(0), "orders": Int(try row.int64(1)), "millionths": try row.text(2),
+        ])
+      }
+      let manifest: [String: Any] = ["pieces": pieces, "sums": sums]
+      try JSONSerialization.data(withJSONObject: manifest).write(to: URL(fileURLWithPath: folder + "/manifest.json"))
+    }
+  }
+
+  @Test func whatIsNoFramesIsRefused() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("frames")
+    let stream = try FrameStream(path: path, isWritten: true)
+    try stream.write(tag: 4, key: [0, 97], content: [1, 2, 3])
+    try stream.write(tag: 9, key: [], content: [])
+    try stream.flush()
+    let back = try FrameStream(path: path)
+    #expect(try back.next() == Frame(tag: 4, key: [0, 97], content: [1, 2, 3]))
+    #expect(try back.next() == Frame(tag: 9, key: [], content: []))
+    #expect(try back.next() == nil)
+    for size in 1...(9 + 2 + 3 - 1) {
+      let bytes = try Data(contentsOf: URL(fileURLWithPath: path)).prefix(size)
+      try bytes.write(to: URL(fileURLWithPath: folder.path("cut")))
+      #expect(throws: Frame.Failure.self, "\(size)") { try FrameStream(path: folder.path("cut")).next() }
+    }
+    try Data([0, 0, 0, 1, 9, 0, 0, 0, 7]).write(to: URL(fileURLWithPath: path))
+    #expect(throws: Frame.Failure.self) { try FrameStream(path: path).next() }
+  }
+
+  @Test(
+    arguments: [
+      [], [0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 1, 0, 0, 0, 25, 0, 0, 0, 9, 65], [0, 0, 0, 0, 1], [255, 255, 255, 255],
+      [0, 0, 0, 1, 0, 0, 0, 25, 127, 255, 255, 255, 65],
+    ] as [[UInt8]])
+  func aRecordThatIsNoneIsRefused(_ record: [UInt8]) throws {
+    var reader = CopyReader { () throws(PostgresError) in record }
+    #expect(throws: PostgresError.self) { try reader.advance() }
+  }
+}
+
+extension CopyReader {
+  fileprivate func bytes(_ column: Int) throws -> [UInt8] {
+    try withBytes(column) { bytes in bytes.withUnsafeBytes { [UInt8]($0) } }
+  }
+}

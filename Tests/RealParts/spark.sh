@@ -1,0 +1,178 @@
+#!/usr/bin/env bash
+# A night over a Spark cluster of a master and two workers: the same bytes as of one process. In the middle of it a worker is
+# killed, and the job ends with the same bytes.
+# usage: spark.sh BINARIES [ORDERS]
+set -euo pipefail
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+binaries=$(cd "${1:?usage: spark.sh BINARIES [ORDERS]}" && pwd)
+orders=${2:-500}
+python=${SPARK_PYTHON:-$repository/.build/spark/bin/python}
+[ -x "$python" ] || {
+  echo "spark: passed over, because pyspark is not in .build/spark (Tests/Demo/requirements.sh real-parts)"
+  exit 0
+}
+for variable in $(compgen -e); do
+  case $variable in PG* | NIGHT_AUDIT_* | SPARK_HOME | SPARK_CONF_DIR) unset "$variable" ;; esac
+done
+export LC_ALL=C.UTF-8 TZ=UTC PYSPARK_PYTHON=$python PYSPARK_DRIVER_PYTHON=$python SPARK_LOCAL_IP=127.0.0.1
+export PYTHONPATH=$repository/Sources/night-audit-spark
+work=$(mktemp -d /tmp/night-audit-spark.XXXXXX)
+processes=()
+
+stop() {
+  local status=$?
+  trap '' INT TERM HUP
+  [ ${#processes[@]} -eq 0 ] || kill -KILL "${processes[@]}" 2>/dev/null || true
+  [ -z "${server:-}" ] || kill -QUIT "$server" 2>/dev/null || true
+  wait 2>/dev/null || true
+  [ "$status" -eq 0 ] || tail -n 30 "$work"/*.log >&2 2>/dev/null || true
+  rm -rf "$work"
+  exit "$status"
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+say() { printf '\n%s\n' "$1"; }
+fail() {
+  echo "spark: $1" >&2
+  exit 1
+}
+wait_for() {
+  local attempts=$(($1 * 20)) process=$2
+  shift 2
+  while ! "$@" >/dev/null 2>&1; do
+    kill -0 "$process" 2>/dev/null || return 1
+    [ $((attempts -= 1)) -gt 0 ] || return 1
+    sleep 0.05
+  done
+}
+free_port() { "$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+say "A shop of $orders orders, and what Apple says about them"
+as_server=()
+server_user=$(id -un)
+if [ "$(id -u)" -eq 0 ]; then
+  server_user=postgres
+  id postgres >/dev/null 2>&1 || server_user=nobody
+  as_server=(setpriv "--reuid=$server_user" "--regid=$(id -g "$server_user")" --clear-groups)
+fi
+programs=$(dirname "$(compgen -G '/usr/lib/postgresql/*/bin/initdb' | sort -V | tail -n 1)")
+chmod 711 "$work"
+mkdir "$work/cluster"
+chown "$server_user" "$work/cluster"
+port=$(free_port)
+(cd / && "${as_server[@]}" "$programs/initdb" --pgdata="$work/cluster/data" --username=shop --auth=trust --encoding=UTF8 \
+  --locale=C --no-sync --no-instructions >"$work/server.log" 2>&1)
+cd "$work"
+"${as_server[@]}" "$programs/postgres" -D "$work/cluster/data" -c listen_addresses=127.0.0.1 -c port="$port" \
+  -c unix_socket_directories="$work/cluster" -c fsync=off -c full_page_writes=off >>"$work/server.log" 2>&1 &
+server=$!
+ask=(psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --host=127.0.0.1 --port="$port" --username=shop --dbname=postgres)
+wait_for 20 "$server" "${ask[@]}" --command='SELECT 1'
+as_of=2026-11-20T03:00:00Z
+"$binaries/app-store-simulator" sample-shop --directory shop --as-of "$as_of" --orders "$orders"
+mkdir roots
+"$binaries/app-store-simulator" --world shop/world.json --port-file simulator.port --root-certificate roots/root.pem \
+  >simulator.log 2>&1 &
+simulator=$!
+processes+=("$simulator")
+wait_for 20 "$simulator" test -s simulator.port
+apple=http://127.0.0.1:$(cat simulator.port)
+cat >night-audit.yaml <<YAML
+database:
+  url: "host=127.0.0.1 port=$port user=shop dbname=postgres"
+appstore:
+  apps: [game]
+  productionUrl: $apple/production
+  sandboxUrl: $apple/sandbox
+  verifyReceiptUrl: $apple/production/verifyReceipt
+  verifyReceiptSandboxUrl: $apple/sandbox/verifyReceipt
+  rootCertificates: $work/roots
+  pinRoots: false
+  requestsPerSecond: 10000
+app:
+  game:
+    bundleId: com.example.game
+    sharedSecretFile: $work/shop/shared-secret
+report:
+  directory: $work/reports
+YAML
+"$binaries/night-audit" init --with-sales-schema --config night-audit.yaml >/dev/null
+"${ask[@]}" <<SQL
+\copy sales.orders from 'shop/orders.csv' (format csv, header)
+\copy sales.receipts from 'shop/receipts.csv' (format csv, header)
+\copy sales.deliveries from 'shop/deliveries.csv' (format csv, header)
+CREATE VIEW sales.products AS SELECT DISTINCT product_id, 'Non-Consumable'::text AS type, NULL::text AS name,
+  NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until FROM sales.orders;
+SQL
+audit=(--config night-audit.yaml --as-of "$as_of" --since 2026-09-20 --until 2026-11-20)
+# Whatever is incomplete about the sample shop (3) is so in one process, too.
+allowing_incomplete() { "$@" || [ $? -eq 3 ]; }
+allowing_incomplete "$binaries/night-audit" recheck --quiet --config night-audit.yaml --as-of "$as_of"
+"${ask[@]}" --command='ANALYZE'
+allowing_incomplete "$binaries/night-audit" reconcile --quiet "${audit[@]}" --out one
+
+say "A master and two workers"
+spark=$("$python" -c 'import pyspark, os; print(os.path.dirname(pyspark.__file__))')
+master_port=$(free_port)
+# class NAME ARGUMENTS...: a program of Spark's own.
+class() {
+  local name=$1
+  shift
+  exec "$spark/bin/spark-class" "org.apache.spark.deploy.$name" "$@"
+}
+(class master.Master --host 127.0.0.1 --port "$master_port" --webui-port 0 >master.log 2>&1) &
+processes+=($!)
+worker() {
+  (class worker.Worker --cores 1 --memory 1g --host 127.0.0.1 --webui-port 0 --work-dir "$work/$1" \
+    "spark://127.0.0.1:$master_port" >"$1.log" 2>&1) &
+  processes+=($!)
+  worker=$!
+}
+wait_for 60 "${processes[-1]}" grep -q 'New state: ALIVE' master.log
+worker first
+worker second
+wait_for 60 "$worker" grep -q 'Successfully registered' second.log
+wait_for 60 "$worker" grep -q 'Successfully registered' first.log
+
+# spread DIR: the parts of the night, audited by the cluster.
+spread() {
+  "$python" -m night_audit_spark --master "spark://127.0.0.1:$master_port" "${audit[@]}" --parts "$1" --partitions 3 \
+    --binary "$binaries/night-audit" >"$1.log" 2>&1
+}
+# publish NAME: the report of what the cluster has left is the one of a single process, byte by byte.
+publish() {
+  allowing_incomplete "$binaries/night-audit" run --quiet "${audit[@]}" --parts "$1" --out "report-$1"
+  diff --recursive --brief --exclude=run.json one "report-$1" || fail "$1: other bytes than of one process"
+}
+
+say "The night, in three parts"
+spread calm
+publish calm
+
+say "A worker dies in the middle"
+spread disturbed &
+job=$!
+wait_for 120 "$job" test -s disturbed/receipts.frames
+# The executors that it started go with it.
+kill -KILL "$worker"
+pkill -KILL --parent "$worker" || true
+wait "$job" || fail "the job did not survive the worker"
+publish disturbed
+
+say "What does not fit is refused"
+for change in 's/"orders": \([0-9]*\)/"orders": 1\1/' 's/"receipts.frames"/"nothing.frames"/'; do
+  cp -r calm broken
+  sed -i "$change" broken/manifest.json
+  ! cmp --quiet calm/manifest.json broken/manifest.json || fail "the manifest was not changed"
+  ! "$binaries/night-audit" run --quiet "${audit[@]}" --parts broken --out never 2>refusal || fail "a broken folder was taken"
+  [ ! -e never ] || fail "something was published of a broken folder"
+  rm -r broken
+done
+status=0
+"$binaries/night-audit" run --quiet --config night-audit.yaml --as-of "$as_of" --date 2026-11-18 --parts calm --out never \
+  2>refusal || status=$?
+[ "$status" -eq 64 ] && grep -q 'another as-of' refusal || fail "parts of another period were taken: $(cat refusal)"
+say "The same bytes."
