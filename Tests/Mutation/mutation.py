@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / ".build" / "mutation"
 CORE = ROOT / "Sources" / "Reconciliation"
 TESTS = ROOT / "Tests" / "ReconciliationTests"
+GENERATOR = ROOT / "Tests" / "TestSupport" / "SeededGenerator.swift"
 EXPLAINED = Path(__file__).with_name("SURVIVORS.md")
 
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
@@ -203,10 +204,14 @@ let package = Package(
   targets: [
     .target(name: "Reconciliation", dependencies: [.product(name: "OrderedCollections", package: "swift-collections")],
       path: "Core", swiftSettings: settings),
-    .testTarget(name: "ReconciliationTests", dependencies: ["Reconciliation"], path: "Tests", swiftSettings: settings),
+    .target(name: "TestSupport", path: "Support", swiftSettings: settings),
+    .testTarget(
+      name: "ReconciliationTests", dependencies: ["Reconciliation", "TestSupport"], path: "Tests", swiftSettings: settings),
   ])
 """)
-    for target, link in ((TESTS, PLACE / "Tests"),):
+    # Of what all tests share, these need the generator alone.
+    (PLACE / "Support").mkdir(exist_ok=True)
+    for target, link in ((TESTS, PLACE / "Tests"), (GENERATOR, PLACE / "Support" / GENERATOR.name)):
         if not link.is_symlink():
             link.symlink_to(target)
 
