@@ -87,6 +87,7 @@ package struct TieOutRun: Sendable {
         transport: transport, url: connect.url, credentials: connect.credentials, version: Version.current,
         now: { Instant.now }
       ) { span throws(CancellationError) in
+        // As long as Apple asks for before another try.
         do { try await Task.sleep(for: .microseconds(span.microseconds)) } catch { throw CancellationError() }
       }
       let downloads = ReportDownloads(
