@@ -14,6 +14,11 @@ final class AuditCollector {
   private struct WaitingRows {
     let orders: SpillFile
     let receipts: SpillFile
+
+    init(in directory: String) throws {
+      orders = try SpillFile(directory: directory)
+      receipts = try SpillFile(directory: directory)
+    }
   }
 
   /// The report that is being written; nil when only the table is wanted, and in the parts behind the first.
@@ -51,13 +56,12 @@ final class AuditCollector {
     }
   }
 
-  /// - Parameter report: where the rows of all parts go in the end; nil when only the table is wanted.
-  init(
-    report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>, days: [DayTotals.Day],
-    keepsClaims: Bool
+  private init(
+    report: consuming ReportWriter?, waiting: WaitingRows?, temporaryDirectory: String, testUsers: Set<Identifier>,
+    days: [DayTotals.Day], keepsClaims: Bool
   ) {
     self.report = report
-    waiting = nil
+    self.waiting = waiting
     self.days = DayTotals(days: days)
     self.temporaryDirectory = temporaryDirectory
     findings = SpillSorter(directory: temporaryDirectory)
@@ -67,37 +71,30 @@ final class AuditCollector {
     self.testUsers = testUsers
   }
 
+  /// - Parameter report: where the rows of all parts go in the end; nil when only the table is wanted.
+  convenience init(
+    report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>, days: [DayTotals.Day],
+    keepsClaims: Bool
+  ) {
+    self.init(
+      report: report, waiting: nil, temporaryDirectory: temporaryDirectory, testUsers: testUsers, days: days,
+      keepsClaims: keepsClaims)
+  }
+
   /// For a part behind the first one, which `first` gathers.
-  init(behind first: AuditCollector) throws {
-    report = nil
-    waiting =
-      first.isReporting
-      ? WaitingRows(
-        orders: try SpillFile(directory: first.temporaryDirectory),
-        receipts: try SpillFile(directory: first.temporaryDirectory))
-      : nil
-    days = DayTotals(days: first.days.days)
-    temporaryDirectory = first.temporaryDirectory
-    findings = SpillSorter(directory: temporaryDirectory)
-    refunds = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
-    nights = OrderNights(temporaryDirectory: temporaryDirectory)
-    claims = first.claims == nil ? nil : SpillSorter(directory: temporaryDirectory)
-    testUsers = first.testUsers
+  convenience init(behind first: AuditCollector) throws {
+    self.init(
+      report: nil, waiting: first.isReporting ? try WaitingRows(in: first.temporaryDirectory) : nil,
+      temporaryDirectory: first.temporaryDirectory, testUsers: first.testUsers, days: first.days.days,
+      keepsClaims: first.claims != nil)
     openCriticals = first.openCriticals
   }
 
   /// For a part whose rows wait for others, wherever those are.
-  init(waitingIn temporaryDirectory: String, days: [DayTotals.Day], keepsClaims: Bool) throws {
-    report = nil
-    waiting = WaitingRows(
-      orders: try SpillFile(directory: temporaryDirectory), receipts: try SpillFile(directory: temporaryDirectory))
-    self.days = DayTotals(days: days)
-    self.temporaryDirectory = temporaryDirectory
-    findings = SpillSorter(directory: temporaryDirectory)
-    refunds = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
-    nights = OrderNights(temporaryDirectory: temporaryDirectory)
-    claims = keepsClaims ? SpillSorter(directory: temporaryDirectory) : nil
-    testUsers = []
+  convenience init(waitingIn temporaryDirectory: String, days: [DayTotals.Day], keepsClaims: Bool) throws {
+    self.init(
+      report: nil, waiting: try WaitingRows(in: temporaryDirectory), temporaryDirectory: temporaryDirectory,
+      testUsers: [], days: days, keepsClaims: keepsClaims)
   }
 
   /// Takes over what the part behind has gathered.
