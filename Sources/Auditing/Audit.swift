@@ -67,7 +67,7 @@ package struct Audit {
     _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditOutcome {
-    try SalesStore.startingOverOnce {
+    try SalesStore.startingOverOnce(settings, scope) {
       let reading = try read(scope, destination, saving: record)
       // Nothing is left of it once it is published.
       defer { reading.folder?.discard() }
@@ -80,7 +80,7 @@ package struct Audit {
     _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditResult {
-    try SalesStore.startingOverOnce {
+    try SalesStore.startingOverOnce(settings, scope) {
       let reading = try read(scope, destination, saving: record)
       defer { reading.folder?.discard() }
       let askable = Set(reading.aged.filter(\.isAskable).map(\.subject))

@@ -31,7 +31,29 @@ package enum SalesStore {
 
   /// Runs `body`, which reads a snapshot, and once more when a standby has cancelled the snapshot. `body` must begin with
   /// new connections and forget what it had read.
-  package static func startingOverOnce<R>(_ body: () throws -> R) throws -> R {
-    do { return try body() } catch let error as PostgresError where error.isSnapshotCancelled { return try body() }
+  package static func startingOverOnce<R>(
+    _ settings: Settings, _ scope: BlockingScope, _ body: () throws -> R
+  ) throws -> R {
+    do { return try body() } catch let error as PostgresError where error.isSnapshotCancelled {
+      try awaitReplay(settings, scope)
+      return try body()
+    }
+  }
+
+  /// Waits until a standby has replayed what it has received, a minute at most.
+  ///
+  /// A standby that is behind cancels every snapshot that is in its way at once, and what cancelled the first is seldom
+  /// alone: a vacuum is many records. A snapshot taken after them is in nobody's way (PostgreSQL documentation, "Handling
+  /// Query Conflicts").
+  private static func awaitReplay(_ settings: Settings, _ scope: BlockingScope) throws(PostgresError) {
+    let connection = try open(settings, scope, applicationName: "night-audit: waiting for replay")
+    // NULL for a primary, and for a standby that reads an archive.
+    let received = try connection.execute("SELECT pg_last_wal_receive_lsn()::text").single().optionalText(0)
+    guard let received else { return }
+    for _ in 0..<600 {
+      let replayed = try connection.execute("SELECT pg_last_wal_replay_lsn() >= $1::pg_lsn", [.text(received)])
+      if try replayed.single().bool(0) { return }
+      _ = try connection.execute("SELECT pg_sleep(0.1)")
+    }
   }
 }

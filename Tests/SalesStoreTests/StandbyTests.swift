@@ -31,7 +31,8 @@ struct StandbyTests {
 
   @Test("what a standby cancels is begun anew, once")
   func cancelledSnapshot() async throws {
-    let primary = try await PrivatePostgres.start()
+    // A vacuum that nobody asked for would cancel the second snapshot, too.
+    let primary = try await PrivatePostgres.start(settings: "autovacuum = off")
     let shop = try await TestShop.make(in: primary, insertOrder())
     let standby = try await primary.startStandby(
       settings: "max_standby_streaming_delay = 0\nhot_standby_feedback = off")
@@ -42,13 +43,18 @@ struct StandbyTests {
     let conninfo = shop.conninfo
     let attempts = try await withBlockingThread { scope in
       var attempts = 0
-      try SalesStore.startingOverOnce {
+      let owner = try scope.connect(conninfo, applicationName: "tests")
+      try SalesStore.startingOverOnce(settings, scope) {
         attempts += 1
         let reader = try SalesStore.connect(settings, scope, applicationName: "tests")
+        guard attempts == 1 else {
+          try awaitReplay(of: owner, on: reader)
+          try reader.begin(.snapshot)
+          _ = try reader.execute("SELECT count(*) FROM sales.orders")
+          return
+        }
         try reader.begin(.snapshot)
         _ = try reader.execute("SELECT count(*) FROM sales.orders")
-        guard attempts == 1 else { return }
-        let owner = try scope.connect(conninfo, applicationName: "tests")
         try owner.execute("DELETE FROM sales.orders")
         try owner.executeScript("VACUUM sales.orders")
         // Until the standby has to choose between the snapshot and its primary.
@@ -58,8 +64,8 @@ struct StandbyTests {
     }
     #expect(attempts == 2)
     let always = await #expect(throws: PostgresError.self) {
-      try await withBlockingThread { _ in
-        try SalesStore.startingOverOnce {
+      try await withBlockingThread { scope in
+        try SalesStore.startingOverOnce(settings, scope) {
           var error = PostgresError(.server, "canceling statement due to conflict with recovery")
           error.sqlState = SQLState.serializationFailure
           throw error
@@ -67,6 +73,42 @@ struct StandbyTests {
       }
     }
     #expect(always?.isSnapshotCancelled == true)
+  }
+
+  @Test("a snapshot that is taken anew comes after all that the standby has received")
+  func replayIsAwaited() async throws {
+    let primary = try await PrivatePostgres.start(settings: "autovacuum = off")
+    let shop = try await TestShop.make(in: primary, insertOrder())
+    // Long enough that it stays behind its primary for as long as a snapshot is in its way.
+    let standby = try await primary.startStandby(
+      settings: "max_standby_streaming_delay = -1\nhot_standby_feedback = off")
+    try await standby.catchUp(with: primary)
+    var changed = shop.settings
+    changed.salesURL = standby.conninfo(database: try database(of: shop.conninfo))
+    let settings = changed
+    let conninfo = shop.conninfo
+    let counted = try await withBlockingThread { scope in
+      let owner = try scope.connect(conninfo, applicationName: "tests")
+      let reader = try SalesStore.connect(settings, scope, applicationName: "tests")
+      var attempts = 0
+      return try SalesStore.startingOverOnce(settings, scope) {
+        attempts += 1
+        if attempts == 1 {
+          try reader.begin(.snapshot)
+          _ = try reader.execute("SELECT count(*) FROM sales.orders")
+          try owner.execute("DELETE FROM sales.orders")
+          try owner.executeScript("VACUUM sales.orders")
+          try awaitReceipt(of: owner, on: reader)
+          // Replay waits for this snapshot, and goes on only now.
+          reader.rollback()
+          var error = PostgresError(.server, "canceling statement due to conflict with recovery")
+          error.sqlState = SQLState.serializationFailure
+          throw error
+        }
+        return try reader.execute("SELECT count(*) FROM sales.orders").single().int64(0)
+      }
+    }
+    #expect(counted == 0)
   }
 
   @Test("sales in another cluster")
@@ -78,6 +120,24 @@ struct StandbyTests {
     settings.salesURL = elsewhere.conninfo
     #expect(try await shop.orders(settings).map(\.orderId) == ["there"])
     #expect(try await shop.orders().map(\.orderId) == ["here"])
+  }
+
+  /// Waits until a standby has replayed what its primary has written.
+  private func awaitReplay(of primary: borrowing BlockingConnection, on standby: borrowing BlockingConnection) throws {
+    try waitUntil(primary, "pg_last_wal_replay_lsn()", standby)
+  }
+
+  /// Waits until a standby has received what its primary has written.
+  private func awaitReceipt(of primary: borrowing BlockingConnection, on standby: borrowing BlockingConnection) throws {
+    try waitUntil(primary, "pg_last_wal_receive_lsn()", standby)
+  }
+
+  private func waitUntil(
+    _ primary: borrowing BlockingConnection, _ position: String, _ standby: borrowing BlockingConnection
+  ) throws {
+    let written = try primary.execute("SELECT pg_current_wal_flush_lsn()::text").single().text(0)
+    let sql = "SELECT \(position) >= $1::pg_lsn"
+    while try !standby.execute(sql, [.text(written)]).single().bool(0) {}
   }
 
   private func database(of conninfo: String) throws -> String {

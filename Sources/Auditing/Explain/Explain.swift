@@ -47,20 +47,22 @@ package struct Explain: Sendable {
     let settings = settings
     let isOfThePast = asOf < .now - settings.clockSkew
     return try await withBlockingThread { scope in
-      let own = try scope.connect(settings.databaseURL, applicationName: "night-audit explain")
-      try Migrator.requireCurrent(own)
-      let shop = try SalesStore.connect(settings, scope, applicationName: "night-audit explain")
-      try own.executeScript("SET jit = off")
-      try shop.executeScript("SET jit = off")
-      try own.begin(.snapshot)
-      try shop.begin(.snapshot)
-      let sales = try SalesRows(settings, horizon: isOfThePast ? Horizon(asOf: asOf) : nil)
-      let rules = try settings.rules(asOf: asOf).completed(sales, shop: shop)
-      let reader = ExplanationReader(shop: shop, own: own, sales: sales, rules: rules, lookback: settings.lookback)
-      let result = try body(reader)
-      reader.own.rollback()
-      reader.shop.rollback()
-      return result
+      try SalesStore.startingOverOnce(settings, scope) {
+        let own = try scope.connect(settings.databaseURL, applicationName: "night-audit explain")
+        try Migrator.requireCurrent(own)
+        let shop = try SalesStore.connect(settings, scope, applicationName: "night-audit explain")
+        try own.executeScript("SET jit = off")
+        try shop.executeScript("SET jit = off")
+        try own.begin(.snapshot)
+        try shop.begin(.snapshot)
+        let sales = try SalesRows(settings, horizon: isOfThePast ? Horizon(asOf: asOf) : nil)
+        let rules = try settings.rules(asOf: asOf).completed(sales, shop: shop)
+        let reader = ExplanationReader(shop: shop, own: own, sales: sales, rules: rules, lookback: settings.lookback)
+        let result = try body(reader)
+        reader.own.rollback()
+        reader.shop.rollback()
+        return result
+      }
     }
   }
 }

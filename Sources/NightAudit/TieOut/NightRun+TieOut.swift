@@ -66,11 +66,13 @@ extension NightRun {
       let settings = settings
       return try await withBlockingThread { scope in
         let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit tie-out")
-        let sales = try SalesStore.open(settings, scope, applicationName: "night-audit tie-out")
-        return try TieOutReport.read(
-          settings: settings, asOf: request.asOf, problem: problem, on: connection, sales: sales
-        )
-        .supplement(databaseURL: settings.databaseURL)
+        return try SalesStore.startingOverOnce(settings, scope) {
+          let sales = try SalesStore.open(settings, scope, applicationName: "night-audit tie-out")
+          return try TieOutReport.read(
+            settings: settings, asOf: request.asOf, problem: problem, on: connection, sales: sales
+          )
+          .supplement(databaseURL: settings.databaseURL)
+        }
       }
     } catch {
       logger.error("the tie-out cannot be read: \(error)")
