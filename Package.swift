@@ -194,7 +194,12 @@ let package = Package(
         "AppStore", "AuditStore", "Gzip", "Postgres", "Reconciliation", "TestSupport", "TieOut",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
-    .testTarget(name: "ReconciliationTests", dependencies: ["Reconciliation", "TestSupport"], swiftSettings: strict),
+    .target(
+      name: "SampleWorlds", dependencies: ["Reconciliation", "TestSupport"], path: "Tests/ReconciliationTests/Support",
+      swiftSettings: strict),
+    .testTarget(
+      name: "ReconciliationTests", dependencies: ["Reconciliation", "SampleWorlds", "TestSupport"],
+      exclude: ["Support"], swiftSettings: strict),
     .testTarget(
       name: "AppStoreTests",
       dependencies: [
@@ -237,7 +242,7 @@ let package = Package(
       name: "AuditingTests",
       dependencies: [
         "AuditStore", "Auditing", "NightAudit", "Postgres", "Publishing", "Reconciliation", "Reporting", "Run",
-        "SalesStore", "Streams", "TestSupport", .product(name: "Logging", package: "swift-log"),
+        "SalesStore", "SampleWorlds", "Streams", "TestSupport", .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .testTarget(
       name: "NightAuditTests",

@@ -205,8 +205,12 @@ let package = Package(
     .target(name: "Reconciliation", dependencies: [.product(name: "OrderedCollections", package: "swift-collections")],
       path: "Core", swiftSettings: settings),
     .target(name: "TestSupport", path: "Support", swiftSettings: settings),
+    .target(
+      name: "SampleWorlds", dependencies: ["Reconciliation", "TestSupport"], path: "Tests/Support",
+      swiftSettings: settings),
     .testTarget(
-      name: "ReconciliationTests", dependencies: ["Reconciliation", "TestSupport"], path: "Tests", swiftSettings: settings),
+      name: "ReconciliationTests", dependencies: ["Reconciliation", "SampleWorlds", "TestSupport"], path: "Tests",
+      exclude: ["Support"], swiftSettings: settings),
   ])
 """)
     # Of what all tests share, these need the generator alone.

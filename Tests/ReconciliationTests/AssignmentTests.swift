@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import Reconciliation
+@testable import SampleWorlds
 
 /// The assignment against every assignment there is.
 @Suite struct AssignmentTests {

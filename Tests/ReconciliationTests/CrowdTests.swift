@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import Reconciliation
+@testable import SampleWorlds
 
 /// Many orders that share one list of purchases: decided without pairs, and as in general.
 @Suite struct CrowdTests {

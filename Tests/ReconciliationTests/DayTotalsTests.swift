@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Reconciliation
+@testable import SampleWorlds
 
 /// What late facts change about days that were reported.
 @Suite struct DayTotalsTests {

@@ -1,6 +1,8 @@
 import Reconciliation
 import Testing
 
+@testable import SampleWorlds
+
 /// Section by section: payment times goods, the graces, and what is told apart from money.
 @Suite struct DispositionTests {
   enum Payment: CaseIterable { case paid, reversed, unpaid, unconfirmed }
@@ -131,15 +133,5 @@ import Testing
     #expect(judgement.disposition == .badRow)
     #expect(judgement.verdict == nil)
     #expect(judgement.findings.map(\.kind) == [.badRow])
-  }
-}
-
-extension BadOrder {
-  /// An order of 9.999 USD.
-  static func broken(_ orderId: Identifier, transactionId: Identifier? = "T1") -> BadOrder {
-    BadOrder(
-      orderId: orderId, userId: "user", bundleId: nil, productId: "gems.100", quantity: 1, amountText: "9.999",
-      currencyText: "USD", statusText: "verified", transactionId: transactionId, createdAt: Scene.asOf - .days(2),
-      defect: "amount 9.999 has more decimals than USD")
   }
 }

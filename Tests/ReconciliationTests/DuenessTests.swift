@@ -1,6 +1,8 @@
 import Reconciliation
 import Testing
 
+@testable import SampleWorlds
+
 /// The whole rule of what is due and when, row by row.
 @Suite struct DuenessTests {
   private static let received = Instant(seconds: 1_800_000_000)

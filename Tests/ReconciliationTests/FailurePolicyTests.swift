@@ -1,6 +1,8 @@
 import Reconciliation
 import Testing
 
+@testable import SampleWorlds
+
 /// What each failure costs, and when refusals are a fault of ours.
 @Suite struct FailurePolicyTests {
   private static let table: [Failure: (FailureSize, FailureRemedy)] = [

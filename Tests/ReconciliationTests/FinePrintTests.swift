@@ -1,6 +1,8 @@
 import Reconciliation
 import Testing
 
+@testable import SampleWorlds
+
 /// Sentences of the contract that fit no table.
 @Suite struct FinePrintTests {
   @Test(arguments: claims)

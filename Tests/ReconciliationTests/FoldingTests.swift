@@ -2,6 +2,8 @@ import Reconciliation
 import TestSupport
 import Testing
 
+@testable import SampleWorlds
+
 /// Facts about one transaction, folded into what is known of it.
 @Suite struct FoldingTests {
   @Test("The order in which facts arrive plays no part", arguments: Effort.blocks)

@@ -3,6 +3,8 @@ import Reconciliation
 import TestSupport
 import Testing
 
+@testable import SampleWorlds
+
 /// Shops of which everything is known beforehand: the audit must find all that is wrong, and nothing else.
 @Suite struct KnownTruthTests {
   @Test("Each scenario by itself", arguments: Scenario.all.indices)

@@ -2,6 +2,8 @@ import Reconciliation
 import TestSupport
 import Testing
 
+@testable import SampleWorlds
+
 /// Who owns which transaction.
 @Suite struct MatchingTests {
   @Test("The earliest named claim owns, then the smaller order id")
@@ -185,11 +187,5 @@ extension World {
   /// The transactions that an order owns, the one that its verdict rests on first.
   func ownedBy(_ orderId: Identifier) -> [Identifier]? {
     matchedFacts().orders[orderId]?.claims.owned.map(\.transactionId)
-  }
-
-  /// The orders as claimants, in the order of their rows.
-  var claimants: [Claimant] {
-    let facts = matchedFacts().orders
-    return orders.compactMap { facts[$0.orderId]?.claimant }
   }
 }

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Reconciliation
+@testable import SampleWorlds
 
 /// Amounts, currencies, times and ids.
 @Suite struct MoneyTests {

@@ -1,6 +1,8 @@
 import Reconciliation
 import Testing
 
+@testable import SampleWorlds
+
 /// What an answer that is missing could still change accuses nobody.
 @Suite struct OpenClaimsTests {
   /// When a scene's orders are made.

@@ -1,6 +1,8 @@
 import Reconciliation
 import Testing
 
+@testable import SampleWorlds
+
 /// Findings about payment, goods and who owns what; each kind beside its nearest innocent neighbour. A row lists
 /// everything that the audit finds, not only what it is about.
 @Suite struct PaymentFindingTests {

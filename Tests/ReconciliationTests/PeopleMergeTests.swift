@@ -1,6 +1,8 @@
 import Reconciliation
 import Testing
 
+@testable import SampleWorlds
+
 /// A workbook comes back while the database went on.
 @Suite struct PeopleMergeTests {
   struct Case: CustomTestStringConvertible, Sendable {

@@ -1,6 +1,8 @@
 import Reconciliation
 import Testing
 
+@testable import SampleWorlds
+
 /// Among the claimants of one transaction: whose token it carries, who has a genuine proof, who names it, the earliest, the
 /// smaller id. A row lists the order that owns T1.
 @Suite struct PrecedenceTests {

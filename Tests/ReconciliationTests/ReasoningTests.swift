@@ -2,6 +2,8 @@ import Reconciliation
 import TestSupport
 import Testing
 
+@testable import SampleWorlds
+
 /// The reasons are told by the rules that decide: they can neither leave a kind out nor say anything else than the audit.
 @Suite struct ReasoningTests {
   @Test("Every kind is found or has a reason against it, and never both", arguments: Effort.blocks)

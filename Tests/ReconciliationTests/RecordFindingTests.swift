@@ -1,6 +1,8 @@
 import Reconciliation
 import Testing
 
+@testable import SampleWorlds
+
 /// Findings about records that differ, dates, rows, and things that no order stands behind.
 @Suite struct RecordFindingTests {
   @Test(arguments: users + comparison + dates + statuses + rows)

@@ -1,6 +1,8 @@
 import Reconciliation
 import Testing
 
+@testable import SampleWorlds
+
 /// What is a sale and what gives again what was sold before; what the catalogue says about it.
 @Suite struct SaleTests {
   @Test(arguments: sales + catalogue)

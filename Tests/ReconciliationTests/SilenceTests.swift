@@ -2,6 +2,8 @@ import Reconciliation
 import TestSupport
 import Testing
 
+@testable import SampleWorlds
+
 /// Silence is not a no: what Apple did not say never makes an order unpaid.
 @Suite struct SilenceTests {
   @Test("Withholding Apple's answers never makes an order unpaid", arguments: Effort.blocks)

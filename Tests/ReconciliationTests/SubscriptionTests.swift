@@ -1,6 +1,8 @@
 import Reconciliation
 import Testing
 
+@testable import SampleWorlds
+
 /// Subscriptions: what renews, is upgraded, is in grace, is shared, has lapsed; and that a restore is no sale. Each beside
 /// its nearest innocent neighbour.
 @Suite struct SubscriptionTests {

@@ -1,6 +1,8 @@
 import Reconciliation
 import Testing
 
+@testable import SampleWorlds
+
 /// What proves nothing, and what pays.
 @Suite struct UnconfirmedTests {
   static let silent: [PaymentReason] = [.unreachable, .rateLimited, .appleError, .noRoots, .contradiction]

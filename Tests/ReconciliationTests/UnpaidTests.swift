@@ -1,6 +1,8 @@
 import Reconciliation
 import Testing
 
+@testable import SampleWorlds
+
 /// What proves that an order is not paid, each proof beside the nearest case that proves nothing.
 @Suite struct UnpaidTests {
   @Test(arguments: proofs + ids + claims + absence)

@@ -2,6 +2,8 @@ import Reconciliation
 import TestSupport
 import Testing
 
+@testable import SampleWorlds
+
 /// What always holds, in worlds that nobody would build on purpose.
 @Suite struct WorldPropertyTests {
   static let worldsPerBlock = 150

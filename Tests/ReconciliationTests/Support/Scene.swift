@@ -142,6 +142,16 @@ extension ProofState {
   }
 }
 
+extension BadOrder {
+  /// An order of 9.999 USD.
+  static func broken(_ orderId: Identifier, transactionId: Identifier? = "T1") -> BadOrder {
+    BadOrder(
+      orderId: orderId, userId: "user", bundleId: nil, productId: "gems.100", quantity: 1, amountText: "9.999",
+      currencyText: "USD", statusText: "verified", transactionId: transactionId, createdAt: Scene.asOf - .days(2),
+      defect: "amount 9.999 has more decimals than USD")
+  }
+}
+
 extension Money {
   /// Minor units of a currency that the test knows to exist.
   static func of(_ minorUnits: Int64, _ code: String = "USD") -> Money {

@@ -86,6 +86,12 @@ struct World: Sendable {
     return (facts, matching.claimed)
   }
 
+  /// The orders as claimants, in the order of their rows.
+  var claimants: [Claimant] {
+    let facts = matchedFacts().orders
+    return orders.compactMap { facts[$0.orderId]?.claimant }
+  }
+
   /// Everybody who has a receipt that is not answered and could bring a payment.
   private func openUsers() -> Set<Identifier> {
     let users = Dictionary(

@@ -1,6 +1,8 @@
 import Reconciliation
 import Testing
 
+@testable import SampleWorlds
+
 /// One named row of a table: a scene and what must be said about its order `order`.
 struct Case<Expected: Sendable>: Sendable, CustomTestStringConvertible {
   let name: String
