@@ -134,7 +134,9 @@ package struct ServerAPIChannel: AppleChannel {
   private static func unknown(_ check: JudgedCheck, policy: Policy) -> CheckResult {
     // Apple signed it, and says that it does not know it.
     guard check.genuine == nil else { return check.result(.review, .contradiction, channel: .serverApi) }
-    let isYoung = policy.asOf - check.due.receivedAt <= policy.notFoundGrace
+    // As the verdict counts: a shop may have written the order after its receipt came.
+    let claimed = max(check.due.receivedAt, check.due.context.orderCreatedAt ?? check.due.receivedAt)
+    let isYoung = policy.asOf - claimed <= policy.notFoundGrace
     return check.result(.notFound, isYoung ? .notFoundYet : .notFound, channel: .serverApi)
   }
 }

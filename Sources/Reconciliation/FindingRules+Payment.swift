@@ -77,7 +77,7 @@ extension FindingRules {
       decline([.stuckUnconfirmed], "Unconfirmed, but not yet for longer than \(rules.stuckAfter.words).")
       return
     }
-    let attempts = facts.receipts.map { Int64($0.state.attempts) }.reduce(Int64(facts.lookup?.attempts ?? 0), +)
+    let attempts = facts.soundReceipts.map { Int64($0.state.attempts) }.reduce(Int64(facts.lookup?.attempts ?? 0), +)
     add(
       .stuckUnconfirmed, atStake: order.amount,
       "Unconfirmed for \(age.wholeDays) days after \(attempts) attempts: \(reason.explanation).")

@@ -144,6 +144,10 @@ import Testing
     ),
     ("an old receipt that Apple confirms", claim, [found("7")], "verified, 1 facts"),
     ("an old receipt of nothing", claim, [unknown], "not_found not_found, 0 facts"),
+    (
+      "an old receipt of nothing, of an order that was written later", ordered(claim, at: asOf - .hours(1)), [unknown],
+      "not_found not_found_yet, 0 facts"
+    ),
     ("a look-up", lookup("5"), [found("5")], "verified, 1 facts"),
     ("a look-up in vain", lookup("5"), [silent], "unanswered rate_limited, 0 facts"),
     ("not found", lookup("5"), [unknown], "not_found not_found, 0 facts"),
@@ -158,6 +162,12 @@ import Testing
   private static func stored(_ check: JudgedCheck) -> JudgedCheck {
     var check = check
     check.due.broughtCount = 1
+    return check
+  }
+
+  private static func ordered(_ check: JudgedCheck, at instant: Instant) -> JudgedCheck {
+    var check = check
+    check.due.context.orderCreatedAt = instant
     return check
   }
 

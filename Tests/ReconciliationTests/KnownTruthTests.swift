@@ -10,7 +10,7 @@ import Testing
   @Test("Each scenario by itself", arguments: Scenario.all.indices)
   func alone(index: Int) {
     for seed in 0..<20 as Range<UInt64> {
-      let shop = Shop(telling: [Scenario.all[index]], seed: seed)
+      let shop = KnownShop(telling: [Scenario.all[index]], seed: seed)
       shop.check("\(Scenario.all[index].name), seed \(seed)")
     }
   }
@@ -20,7 +20,7 @@ import Testing
     var kinds: Set<FindingKind> = []
     var dispositions: Set<Disposition> = []
     for seed in 0..<20 as Range<UInt64> {
-      let shop = Shop(telling: Scenario.all, seed: seed)
+      let shop = KnownShop(telling: Scenario.all, seed: seed)
       kinds.formUnion(shop.findings.map(\.kind))
       dispositions.formUnion(shop.dispositions.values)
     }
@@ -34,14 +34,14 @@ import Testing
     var random = SeededGenerator(seed: block)
     for _ in 0..<250 * Effort.factor {
       let told = (0..<random.number(1...15)).compactMap { _ in Scenario.all.randomElement(using: &random) }
-      score.take(Shop(telling: told, seed: random.next()))
+      score.take(KnownShop(telling: told, seed: random.next()))
     }
     score.check()
   }
 
-  @Test("And over a large one", .enabled(if: Shop.largeSize != nil))
+  @Test("And over a large one", .enabled(if: KnownShop.largeSize != nil))
   func large() {
-    let size = Shop.largeSize ?? 0
+    let size = KnownShop.largeSize ?? 0
     var random = SeededGenerator(seed: 7)
     // Some stories have no order, some have several: one order each, more or less.
     var told: [Scenario] = []
@@ -52,7 +52,7 @@ import Testing
       orders += story.scene.world.orders.count
       told.append(scenario)
     }
-    let shop = Shop(telling: told, seed: random.next())
+    let shop = KnownShop(telling: told, seed: random.next())
     var score = Score()
     score.take(shop)
     score.check()
@@ -60,28 +60,11 @@ import Testing
   }
 }
 
-/// Stories put together, their rows shuffled.
-private struct Shop {
-  var world = World(rules: Scene().world.rules)
-  var dispositions: [Identifier: Disposition] = [:]
-  var findings: Set<Story.Expected> = []
-
+extension KnownShop {
   /// About how many orders the large shop has: `WORLD_ORDERS`.
-  static let largeSize = ProcessInfo.processInfo.environment["WORLD_ORDERS"].flatMap { Int($0) }
+  fileprivate static let largeSize = ProcessInfo.processInfo.environment["WORLD_ORDERS"].flatMap { Int($0) }
 
-  init(telling scenarios: [Scenario], seed: UInt64) {
-    var random = SeededGenerator(seed: seed)
-    for (number, scenario) in scenarios.enumerated() {
-      var story = Story(prefix: "\(number)/", seed: random.next())
-      scenario.tell(&story)
-      world.add(story.scene.world)
-      dispositions.merge(story.dispositions) { first, _ in first }
-      findings.formUnion(story.findings)
-    }
-    world = world.shuffled(using: &random)
-  }
-
-  func check(_ comment: Comment) {
+  fileprivate func check(_ comment: Comment) {
     let outcome = world.audited()
     #expect(Set(outcome.findings.map(\.expected)) == findings, comment)
     #expect(outcome.judgements.mapValues(\.disposition) == dispositions, comment)
@@ -96,7 +79,7 @@ private struct Score: CustomStringConvertible {
   private var imagined: [FindingKind: [Identifier]] = [:]
   private var misplaced: [String] = []
 
-  mutating func take(_ shop: Shop) {
+  mutating func take(_ shop: KnownShop) {
     let outcome = shop.world.audited()
     let said = Set(outcome.findings.map(\.expected))
     for finding in said.intersection(shop.findings) { found[finding.kind, default: 0] += 1 }
@@ -125,8 +108,4 @@ private struct Score: CustomStringConvertible {
     }
     #expect(misplaced.isEmpty)
   }
-}
-
-extension Finding {
-  fileprivate var expected: Story.Expected { Story.Expected(kind: kind, subject: subject.id) }
 }

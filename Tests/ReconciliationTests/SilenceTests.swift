@@ -180,20 +180,4 @@ extension FindingKind {
     default: false
     }
   }
-
-  /// Whether it says of a customer that they have what they did not pay for, or of an order that it is not what was paid.
-  /// What Apple told of a refund is told, whatever else is open.
-  fileprivate var accuses: Bool {
-    switch self {
-    case .deliveredNotPaid, .duplicateClaim, .wrongUser, .productMismatch, .wrongBundle, .signatureInvalid,
-      .sandboxDelivered, .quantityMismatch, .amountMismatch, .currencyMismatch, .familySharedSale, .restoredAsSale,
-      .lapsedStillServed, .deliveredBeforePaid, .purchasePredatesOrder, .boughtTwice, .accountTokenMissing:
-      true
-    case .paidNotDelivered, .partlyDelivered, .cancelledButPaid, .orphanPayment, .chargedTwice, .deliveredAfterRefund,
-      .refundReversedNotReinstated, .refundedStillDelivered, .partialRefund, .refundNotBooked, .refundOnlyHere,
-      .deliveredTwice, .orphanDelivery, .unreportedByShop, .stuckUnconfirmed, .renewalWithoutOrder, .statusMismatch,
-      .environmentMislabelled, .futureDated, .unknownProduct, .soldOutsideCatalogue, .badRow:
-      false
-    }
-  }
 }

@@ -1,0 +1,237 @@
+import Foundation
+import Reconciliation
+import Reporting
+import SalesStore
+import Streams
+import TestSupport
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Run
+@testable import SampleWorlds
+
+/// An audit by the passes that a night runs, over rows in memory instead of servers.
+struct SimulatedAudit {
+  /// Everything that was gathered, as its frames in order.
+  let pieces: [Frame]
+  let agedCriticals: Set<CheckSubject>
+  let isBalanced: Bool
+
+  /// - Parameters:
+  ///   - world: what is known, folded.
+  ///   - partition: where ids are cut, which changes nothing.
+  init(
+    _ world: World, partition: AuditPartition, contestBatchSize: Int, openCriticals: Set<String>, folder: String
+  ) throws {
+    var rules = world.rules
+    rules.catalogue = world.products.map { Catalogue($0) }
+    var plan = AuditPlan(
+      rules: rules,
+      period: try Period(since: "2020-01-01", until: "2030-12-31", in: TimeZone(identifier: "UTC") ?? .gmt),
+      selection: Selection(), staleAfter: .days(7), refundWindow: .days(90))
+    plan.lookedUpApps = [Scene.bundle]
+    let rows = StoredRows(world)
+    let readers = try (0..<partition.readers).map { part in
+      let collector = try AuditCollector(waitingIn: folder, days: [], keepsClaims: true)
+      collector.openCriticals = openCriticals
+      return AuditPass(
+        plan: plan, sales: try SalesRows(schema: "sales", bundleIds: [Scene.bundle]),
+        rows: rows.part(part, of: partition), collector: collector, temporaryDirectory: folder, stop: StopSignal(),
+        progress: PartsTests.quiet)
+    }
+    var counted = SalesTotals()
+    for row in world.orders { counted.add(row) }
+    let deliveries = world.deliveries.map { (deliveryId: $0.deliveryId, orderId: $0.orderId) }
+    let whole = counted
+    try AuditStages(
+      readers: readers, partition: partition, contestBatchSize: contestBatchSize, temporaryDirectory: folder
+    ).run(counted: { whole }, repeated: { RepeatedDeliveries(among: deliveries) })
+    let collector = readers[0].collector
+    isBalanced = (collector.control + collector.totals.control).allSatisfy(\.isBalanced)
+    agedCriticals = collector.agedCriticals
+    let path = folder + "/pieces"
+    let output = try FrameStream(path: path, isWritten: true)
+    var writer = AuditFrameWriter(output)
+    try collector.write(to: &writer)
+    try output.flush()
+    let input = try FrameStream(path: path)
+    var frames: [Frame] = []
+    while let frame = try input.next() { frames.append(frame) }
+    pieces = frames.sorted {
+      if $0.tag != $1.tag { return $0.tag < $1.tag }
+      return $0.key == $1.key
+        ? $0.content.lexicographicallyPrecedes($1.content) : $0.key.lexicographicallyPrecedes($1.key)
+    }
+  }
+
+  private func read<Value>(_ frame: AuditFrame, _ body: (inout RecordReader) throws -> Value) throws -> [Value] {
+    try pieces.filter { $0.tag == frame.rawValue }.map {
+      var reader = RecordReader($0.content)
+      return try body(&reader)
+    }
+  }
+
+  func orders() throws -> [OrderLine] { try read(.orderLine) { try OrderLine(from: &$0) } }
+  func findings() throws -> [Finding] { try read(.finding) { try Finding(from: &$0) } }
+  func claims() throws -> [ClaimsTable.Claim] { try read(.claim) { try ClaimsTable.Claim(from: &$0) } }
+}
+
+extension StoredRows {
+  /// As the two stores would hold it.
+  init(_ world: World) {
+    self.init()
+    for row in world.orders { add(.orders, row.orderId, RowBytes(row)) }
+    for delivery in world.deliveries { add(.deliveries, delivery.orderId, RowBytes(delivery)) }
+    for receipt in world.receipts {
+      add(.receipts, receipt.receiptId, RowBytes(receipt))
+      if receipt.defect != nil { continue }
+      var check = RowBytes()
+      check.put(receipt.receiptId)
+      check.put(receipt.state)
+      add(.checks, receipt.receiptId, check)
+    }
+    for (id, keys) in world.brings {
+      for key in keys { add(.receiptLinks, id, RowBytes(id, key)) }
+    }
+    for (orderId, state) in world.lookups {
+      var row = RowBytes()
+      row.put(orderId)
+      row.put(SimulatedStore.lookup(orderId).id)
+      row.put(state)
+      add(.lookups, orderId, row)
+      guard state.outcome == .verified else { continue }
+      for case .valid(let order) in world.orders where order.orderId == orderId {
+        for record in world.transactions where record.transactionId == order.transactionId {
+          add(.lookupLinks, orderId, RowBytes(orderId, record.key))
+        }
+      }
+    }
+    for record in world.transactions { add(.transactions, record.transactionId, RowBytes(record)) }
+  }
+}
+
+extension RowBytes {
+  fileprivate init(_ id: Identifier, _ key: TransactionKey) {
+    self.init()
+    put(id)
+    put(key.environment.rawValue)
+    put(key.transactionId)
+  }
+
+  /// In the order of `SalesRows.orderColumns`.
+  fileprivate init(_ row: OrderRow) {
+    self.init()
+    put(row.orderId)
+    put(row.userId)
+    put(row.bundleId)
+    put(row.productId)
+    switch row {
+    case .valid(let order):
+      put(Int64(order.quantity))
+      put(amount: order.amount.decimalText)
+      put(order.amount.currency.code)
+      put(order.status.rawValue)
+      put(order.transactionId)
+      put(order.appAccountToken)
+      put(order.createdAt)
+      put(order.verifiedAt)
+    case .bad(let order):
+      put(Int64(order.quantity))
+      put(amount: order.amountText)
+      put(order.currencyText)
+      put(order.statusText)
+      put(order.transactionId)
+      put(String?.none)
+      put(order.createdAt)
+      put(Instant?.none)
+    }
+  }
+
+  /// In the order of `SalesRows.deliveryColumns`.
+  fileprivate init(_ delivery: Delivery) {
+    self.init()
+    put(delivery.orderId)
+    put(delivery.deliveryId)
+    put(delivery.userId)
+    put(delivery.productId)
+    put(delivery.defect == nil ? Int64(delivery.quantity) : 0)
+    put(delivery.deliveredAt)
+    put(delivery.revokedAt)
+  }
+
+  /// In the order of `SalesRows.receiptColumns`, and that it is listed.
+  fileprivate init(_ receipt: Receipt) {
+    self.init()
+    put(receipt.receiptId)
+    put(receipt.orderId)
+    put(receipt.userId)
+    put(receipt.claimedEnvironment)
+    put(receipt.defect == nil ? "unverified" : "broken")
+    put(receipt.receivedAt)
+    put(Instant?.none)
+    put(false)
+    put(true)
+  }
+
+  /// In the order of `TransactionTable.columns`.
+  fileprivate init(_ record: TransactionRecord) {
+    self.init()
+    put(record.transactionId)
+    put(record.environment.rawValue)
+    put(record.productId)
+    put(record.bundleId)
+    put(record.originalTransactionId)
+    put(record.quantity)
+    for date in [
+      record.purchaseDate, record.originalPurchaseDate, record.expiresDate, record.subscriptionExpiresDate,
+      record.revocation?.date,
+    ] { put(date) }
+    put(record.revocation?.percentage)
+    put(record.revocation?.type)
+    put(record.revocation?.reason)
+    put(record.revocationWithdrawnDate)
+    put(record.tellsRevocation)
+    put(record.priceMilliunits)
+    put(record.currency)
+    if case .says(let token) = record.appAccountToken {
+      put(true)
+      put(token)
+    } else {
+      put(false)
+      put(String?.none)
+    }
+    put(record.ownership?.rawValue)
+    put(record.isRenewal)
+    put(record.hasOffer)
+    put(record.isContradictory)
+    put(record.checkedAt)
+    put(record.subscriptionStatus?.rawValue)
+    put(record.subscriptionStatusDate)
+    put(record.renewalDate)
+    put(record.consumptionRequestReason)
+    put(record.revocation?.isOfSomeItems)
+    put(record.isUpgraded)
+    put(record.signedDate)
+    put(record.firstSignedDate)
+  }
+
+  /// In the order of `ProofState.columns`.
+  fileprivate mutating func put(_ state: ProofState) {
+    put(state.kind?.rawValue)
+    put(state.outcome.rawValue)
+    put(state.reason?.rawValue)
+    put(state.channel?.rawValue)
+    put(state.environment?.rawValue)
+    put(state.bundleId)
+    put(state.appleStatus)
+    put(state.attempts)
+    put(state.lastAttempt)
+    put(state.due?.from)
+    put(state.due?.until)
+    put(state.due.map { Int32($0.rank.rawValue) })
+    put(state.unansweredSince)
+    put(state.answeredAt)
+    put(state.signedTransactionId)
+    put(state.broughtCount)
+  }
+}

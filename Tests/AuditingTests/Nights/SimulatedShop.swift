@@ -1,0 +1,115 @@
+import Reconciliation
+import TestSupport
+
+@testable import AuditStore
+@testable import SampleWorlds
+
+/// A shop and its Apple as they were at any time before the last night, made of one that is known as it was in the end.
+struct SimulatedShop {
+  let known: KnownShop
+  /// The nights, in their order; in the last one everything is as it is known.
+  let nights: [Instant]
+  /// Rows that came later than they say.
+  private var arrivals: [Identifier: Instant] = [:]
+
+  init(seed: UInt64) {
+    var random = SeededGenerator(seed: seed)
+    let told = (0..<random.number(2...10)).compactMap { _ in Scenario.all.randomElement(using: &random) }
+    known = KnownShop(telling: told, seed: random.next())
+    let earlier = (1..<random.number(2...8)).map { _ in
+      // What failed the night before is due in the last one.
+      Scene.asOf - .hours(21) - .minutes(Int64(random.oneIn(3) ? random.number(0...600) : random.number(0...20_000)))
+    }
+    // Somebody runs it once more by hand.
+    let again = earlier.filter { _ in random.oneIn(3) }.map { $0 + .minutes(Int64(random.number(1...300))) }
+    nights = Set(earlier + again.filter { $0 < Scene.asOf - .hours(21) }).sorted() + [Scene.asOf]
+    for receipt in known.world.receipts where random.oneIn(4) {
+      arrivals[receipt.receiptId] = receipt.receivedAt + .minutes(Int64(random.number(1...3_000)))
+    }
+  }
+
+  /// Orders whose proofs came late: until then they have none.
+  var waitingForProofs: Set<Identifier> {
+    Set(known.world.receipts.filter { arrivals[$0.receiptId] != nil }.compactMap(\.orderId))
+  }
+
+  /// What the shop's tables held at a night. What bears a date behind the last one has a wrong date, and was always there.
+  func tables(at night: Instant) -> World {
+    func isThere(_ date: Instant) -> Bool { date <= night || date > Scene.asOf }
+    var world = World(rules: known.world.rules)
+    world.rules.asOf = night
+    world.rules.lookbackStart = night - .days(120)
+    world.products = known.world.products
+    world.orders = known.world.orders.compactMap { row in
+      guard isThere(row.createdAt) else { return nil }
+      guard case .valid(var order) = row, let verified = order.verifiedAt, !isThere(verified) else { return row }
+      order.verifiedAt = nil
+      order.status = .pending
+      return .valid(order)
+    }
+    world.receipts = known.world.receipts.filter {
+      isThere(min(Scene.asOf, arrivals[$0.receiptId] ?? $0.receivedAt)) && isThere($0.receivedAt)
+    }
+    world.deliveries = known.world.deliveries.compactMap { row in
+      guard isThere(row.deliveredAt) else { return nil }
+      var delivery = row
+      if let revoked = row.revokedAt, !isThere(revoked) { delivery.revokedAt = nil }
+      return delivery
+    }
+    return world
+  }
+
+  /// Whether an id that Apple does not know may be one that it does not know yet.
+  func isYoung(_ subject: CheckSubject, at night: Instant) -> Bool {
+    night - (born(subject) ?? night) <= known.world.rules.notFoundGrace
+  }
+
+  /// When the order was made that a question is about, else when its receipt came.
+  private func born(_ subject: CheckSubject) -> Instant? {
+    let receipt = known.world.receipts.first { subject.kind == .receipt && $0.receiptId == subject.id }
+    let orderId = subject.kind == .lookup ? orderId(of: subject) : receipt?.orderId
+    return known.world.orders.first { $0.orderId == orderId }?.createdAt ?? receipt?.receivedAt
+  }
+
+  /// What Apple says about a purchase when it is asked at a night; nil before it was made.
+  func facts(about key: TransactionKey, at night: Instant) -> [TransactionFact] {
+    guard let record = known.world.transactions.first(where: { $0.key == key }) else { return [] }
+    if let purchased = record.purchaseDate, purchased > night { return [] }
+    var fact = TransactionFact(
+      environment: record.environment, transactionId: record.transactionId.text, productId: record.productId.text,
+      channel: .serverApi, signedDate: night)
+    fact.originalTransactionId = record.originalTransactionId?.text
+    fact.bundleId = record.bundleId
+    fact.quantity = record.quantity
+    fact.purchaseDate = record.purchaseDate
+    fact.originalPurchaseDate = record.originalPurchaseDate
+    fact.expiresDate = record.expiresDate
+    fact.priceMilliunits = record.priceMilliunits
+    fact.currency = record.currency
+    fact.appAccountToken = record.appAccountToken
+    fact.ownership = record.ownership
+    fact.isRenewal = record.isRenewal
+    fact.hasOffer = record.hasOffer
+    // A period that Apple has signed keeps the subscription from having ended.
+    let isServed = known.world.transactions.contains { other in
+      (other.originalTransactionId ?? other.transactionId) == (record.originalTransactionId ?? record.transactionId)
+        && other.purchaseDate.map { $0 <= night } ?? false && other.expiresDate.map { $0 > night } ?? false
+    }
+    fact.subscriptionStatus = isServed ? .active : record.subscriptionStatus
+    fact.revocation = .says(nil)
+    if let revocation = record.revocation, revocation.date <= night { fact.revocation = .says(revocation) }
+    guard let withdrawn = record.revocationWithdrawnDate else { return [fact] }
+    // It was taken back some hours before that was withdrawn.
+    var refunded = fact
+    refunded.signedDate = withdrawn - .hours(3)
+    refunded.revocation = .says(Revocation(date: withdrawn - .hours(3)))
+    if refunded.signedDate > night { return [fact] }
+    if withdrawn > night {
+      fact.revocation = refunded.revocation
+      return [fact]
+    }
+    // Said at the time that the notice of it bears.
+    fact.signedDate = withdrawn
+    return [refunded, fact]
+  }
+}

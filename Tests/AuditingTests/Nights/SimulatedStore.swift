@@ -1,0 +1,222 @@
+import Reconciliation
+import TestSupport
+
+@testable import AuditStore
+@testable import Auditing
+@testable import SampleWorlds
+
+/// What nights leave behind, in memory: evidence, what is known of each check, and what was reported.
+struct SimulatedStore {
+  /// How Apple is in a night.
+  enum Weather: CaseIterable {
+    case fair, brownOut, outage
+
+    func answers(_ random: inout SeededGenerator) -> Bool {
+      switch self {
+      case .fair: true
+      case .brownOut: random.oneIn(2)
+      case .outage: false
+      }
+    }
+  }
+
+  struct Check {
+    var history: CheckHistory
+    var kind: ReceiptKind?
+    var environment: AppleEnvironment?
+    var bundleId: String?
+    var signedTransactionId: Identifier?
+    var broughtCount: Int32 = 0
+    var channel: EvidenceChannel?
+  }
+
+  private static let policy = Dueness.Policy(staleAfter: .days(7), refundWindow: .days(90))
+
+  private(set) var checks: [CheckSubject: Check] = [:]
+  private(set) var evidence: [TransactionKey: [TransactionFact]] = [:]
+  private(set) var links: [CheckSubject: Set<TransactionKey>] = [:]
+  /// Which answers were stored for which night: nothing is asked again that was answered.
+  private(set) var answered: [CheckSubject: Instant] = [:]
+  /// The identities of the critical findings that the night before left open.
+  var openCriticals: Set<String> = []
+
+  static func lookup(_ orderId: Identifier) -> CheckSubject {
+    CheckSubject(kind: .lookup, id: Identifier("\(Scene.bundle)/\(orderId.text)"))
+  }
+
+  // MARK: - The night
+
+  /// Takes in what the shop's tables have anew.
+  mutating func enqueue(_ shop: SimulatedShop, at night: Instant) {
+    let tables = shop.tables(at: night)
+    for receipt in tables.receipts where receipt.defect == nil {
+      let subject = CheckSubject(kind: .receipt, id: receipt.receiptId)
+      if checks[subject] != nil { continue }
+      checks[subject] = Check(history: CheckHistory(dated: receipt.receivedAt, knownSince: night))
+    }
+    for case .valid(let order) in tables.orders where shop.known.world.lookups[order.orderId] != nil {
+      let subject = Self.lookup(order.orderId)
+      if checks[subject] != nil { continue }
+      checks[subject] = Check(history: CheckHistory(dated: order.createdAt, knownSince: night))
+    }
+  }
+
+  /// Takes in what Apple tells unasked.
+  mutating func sweep(_ shop: SimulatedShop, at night: Instant) {
+    for record in shop.known.world.transactions { append(shop.facts(about: record.key, at: night), key: record.key) }
+  }
+
+  /// What a night of that as-of asks about, by the one rule.
+  func due(at night: Instant) -> [CheckSubject] {
+    checks.filter { Dueness(of: $0.value.history, policy: Self.policy)?.includes(night) ?? false }.keys
+      .sorted { ($0.kind.rawValue, $0.id) < ($1.kind.rawValue, $1.id) }
+  }
+
+  /// Asks about one proof and stores what that comes to.
+  ///
+  /// - Returns: whether the question was put though its answer was stored already.
+  mutating func ask(
+    _ subject: CheckSubject, _ shop: SimulatedShop, at night: Instant, answers: Bool, _ random: inout SeededGenerator
+  ) -> Bool {
+    guard var check = checks[subject], let truth = shop.truth(of: subject) else { return false }
+    let isRepeated = answered[subject] == night
+    // What a proof says by itself, it says whether or not Apple answers.
+    let isOffline = truth.outcome == .rejected || truth.signedTransactionId != nil
+    if isOffline || answers, truth.outcome != .notFound {
+      check.kind = truth.kind ?? check.kind
+      check.environment = truth.environment ?? check.environment
+      check.bundleId = truth.bundleId ?? check.bundleId
+      check.signedTransactionId = truth.signedTransactionId ?? check.signedTransactionId
+      for key in shop.brings(subject) {
+        let facts = shop.facts(about: key, at: night)
+        if facts.isEmpty { continue }
+        append(facts, key: key)
+        links[subject, default: []].insert(key)
+      }
+      check.broughtCount = max(check.broughtCount, Int32(links[subject]?.count ?? 0))
+    }
+    let silence = random.pick(PaymentReason.unreachable, .rateLimited, .appleError)
+    switch truth.outcome {
+    case .rejected: check.history.note(.rejected, reason: truth.reason, isOffline: true, asOf: night)
+    case .pending, .unanswered:
+      check.history.note(.unanswered, reason: truth.reason ?? silence, isOffline: false, asOf: night)
+    case .verified, .review, .notFound:
+      let unknown: PaymentReason = shop.isYoung(subject, at: night) ? .notFoundYet : .notFound
+      let reason = truth.reason ?? (truth.outcome == .notFound ? unknown : nil)
+      if answers {
+        check.history.note(truth.outcome, reason: reason, isOffline: false, asOf: night)
+        answered[subject] = night
+      } else {
+        check.history.note(.unanswered, reason: silence, isOffline: false, asOf: night)
+      }
+    }
+    check.channel = .serverApi
+    checks[subject] = check
+    return isRepeated
+  }
+
+  /// What a critical finding would be reported on for the first time, and can be asked about once more.
+  mutating func renew(_ subjects: Set<CheckSubject>, at night: Instant) -> Bool {
+    var isAny = false
+    for subject in subjects {
+      guard var check = checks[subject] else { continue }
+      let history = check.history
+      guard history.answeredAt.map({ $0 < night }) ?? true, !history.isOffline else { continue }
+      if history.lastAttempt == night, history.unansweredSince != nil { continue }
+      check.history.criticalSince = night
+      checks[subject] = check
+      isAny = true
+    }
+    return isAny
+  }
+
+  private mutating func append(_ facts: [TransactionFact], key: TransactionKey) {
+    for fact in facts where !(evidence[key] ?? []).contains(fact) { evidence[key, default: []].append(fact) }
+  }
+
+  // MARK: - What an audit reads
+
+  func state(of subject: CheckSubject) -> ProofState {
+    guard let check = checks[subject] else { return .neverChecked }
+    var state = ProofState()
+    state.outcome = check.history.outcome
+    state.reason = check.history.reason
+    state.kind = check.kind
+    state.channel = check.channel
+    state.environment = check.environment
+    state.bundleId = check.bundleId
+    state.attempts = check.history.attempts
+    state.lastAttempt = check.history.lastAttempt
+    state.due = Dueness(of: check.history, policy: Self.policy)
+    state.unansweredSince = check.history.unansweredSince
+    state.answeredAt = check.history.answeredAt
+    state.signedTransactionId = check.signedTransactionId
+    state.broughtCount = check.broughtCount
+    return state
+  }
+
+  /// The fold of all evidence, every period of a subscription with the newest word on it.
+  func records(_ random: inout SeededGenerator) -> [TransactionRecord] {
+    var records: [TransactionRecord] = []
+    for facts in evidence.values {
+      if let record = TransactionRecord.folding(facts.shuffled(using: &random)) { records.append(record) }
+    }
+    func subscription(_ record: TransactionRecord) -> TransactionKey {
+      TransactionKey(
+        environment: record.environment, transactionId: record.originalTransactionId ?? record.transactionId)
+    }
+    let periods = Dictionary(grouping: records.filter { $0.expiresDate != nil }, by: subscription)
+    return records.map { record in
+      guard record.expiresDate != nil, let all = periods[subscription(record)] else { return record }
+      var record = record
+      record.subscriptionExpiresDate = all.compactMap(\.subscriptionExpiresDate).max()
+      let told = all.filter { $0.subscriptionStatus != nil }
+      let newest = told.compactMap(\.subscriptionStatusDate).max()
+      let words = told.filter { $0.subscriptionStatusDate == newest }.compactMap(\.subscriptionStatus)
+      record.subscriptionStatus = words.min { $0.rawValue < $1.rawValue }
+      record.subscriptionStatusDate = newest
+      return record
+    }
+  }
+
+  /// Everything that an audit of that night knows.
+  func world(_ shop: SimulatedShop, at night: Instant, _ random: inout SeededGenerator) -> World {
+    var world = shop.tables(at: night)
+    for place in world.receipts.indices {
+      let subject = CheckSubject(kind: .receipt, id: world.receipts[place].receiptId)
+      if world.receipts[place].defect == nil { world.receipts[place].state = state(of: subject) }
+      world.brings[world.receipts[place].receiptId] = links[subject] ?? []
+    }
+    for case .valid(let order) in world.orders where shop.known.world.lookups[order.orderId] != nil {
+      world.lookups[order.orderId] = state(of: Self.lookup(order.orderId))
+    }
+    world.transactions = records(&random)
+    return world
+  }
+}
+
+extension SimulatedShop {
+  /// What a question comes to in the end.
+  func truth(of subject: CheckSubject) -> ProofState? {
+    switch subject.kind {
+    case .receipt: known.world.receipts.first { $0.receiptId == subject.id }?.state
+    case .lookup: orderId(of: subject).flatMap { known.world.lookups[$0] }
+    }
+  }
+
+  /// What the answer brings.
+  func brings(_ subject: CheckSubject) -> Set<TransactionKey> {
+    switch subject.kind {
+    case .receipt: return known.world.brings[subject.id] ?? []
+    case .lookup:
+      for case .valid(let order) in known.world.orders where order.orderId == orderId(of: subject) {
+        return Set(known.world.transactions.filter { $0.transactionId == order.transactionId }.map(\.key))
+      }
+      return []
+    }
+  }
+
+  func orderId(of subject: CheckSubject) -> Identifier? {
+    subject.id.text.split(separator: "/", maxSplits: 1).last.map { Identifier(String($0)) }
+  }
+}
