@@ -118,7 +118,8 @@ let package = Package(
         .embedInCode("Migrations/0008_people_and_changes.sql"),
         .embedInCode("Migrations/0009_tie_out.sql"),
         .embedInCode("Migrations/0010_publishing.sql"), .embedInCode("Migrations/0011_ground.sql"),
-        .embedInCode("Migrations/0012_trail.sql"), .embedInCode("Migrations/rights.sql"),
+        .embedInCode("Migrations/0012_trail.sql"),
+        .embedInCode("Migrations/0013_reversals.sql"), .embedInCode("Migrations/rights.sql"),
       ],
       swiftSettings: strict),
     .target(

@@ -11,7 +11,7 @@ package enum EvidenceTable {
     "tells_account_token", "app_account_token", "ownership", "is_renewal", "has_offer", "is_upgraded",
     "renewal_at", "subscription_status", "consumption_request_reason", "revocation_of_some_items", "storefront",
     "app_transaction_id", "offer_type", "offer_identifier", "subscription_group_identifier", "commitment_info",
-    "billing_plan_type", "previous_original_transaction_id",
+    "billing_plan_type", "previous_original_transaction_id", "reverses_refund",
   ]
 
   /// Appends facts, in one statement.
@@ -42,7 +42,8 @@ package enum EvidenceTable {
         $16::timestamptz[], $17::timestamptz[], $18::timestamptz[], $19::boolean[], $20::timestamptz[], $21::int[],
         $22::text[], $23::int[], $24::bigint[], $25::text[], $26::boolean[], $27::text[], $28::text[], $29::boolean[],
         $30::boolean[], $31::boolean[], $32::timestamptz[], $33::int[], $34::text[], $35::boolean[], $36::text[],
-        $37::text[], $38::int[], $39::text[], $40::text[], $41::text[], $42::text[], $43::text[])
+        $37::text[], $38::int[], $39::text[], $40::text[], $41::text[], $42::text[], $43::text[],
+        $44::boolean[])
       """,
       [
         .textArray(Array(repeating: runId, count: count)),
@@ -68,7 +69,7 @@ package enum EvidenceTable {
         texts(\.details.appTransactionId), ints { $0.details.offerType.map(Int64.init) },
         texts(\.details.offerIdentifier), texts(\.details.subscriptionGroupIdentifier),
         texts(\.details.commitmentInfo), texts(\.details.billingPlanType),
-        texts(\.details.previousOriginalTransactionId),
+        texts(\.details.previousOriginalTransactionId), bools { $0.reversesRefund ? true : nil },
       ])
   }
 
@@ -143,6 +144,7 @@ package enum EvidenceTable {
     fact.renewalDate = try instant("renewal_at")
     fact.subscriptionStatus = try row.optionalInt32("subscription_status").flatMap(SubscriptionState.init)
     fact.consumptionRequestReason = try row.optionalText("consumption_request_reason")
+    fact.reversesRefund = try row.optionalBool("reverses_refund") ?? false
     fact.details.storefront = try row.optionalText("storefront")
     fact.details.appTransactionId = try row.optionalText("app_transaction_id")
     fact.details.offerType = try row.optionalInt32("offer_type")

@@ -33,6 +33,8 @@ package struct Migrator {
       version: 10, name: "publishing", sql: String(decoding: PackageResources._010_publishing_sql, as: UTF8.self)),
     Migration(version: 11, name: "ground", sql: String(decoding: PackageResources._011_ground_sql, as: UTF8.self)),
     Migration(version: 12, name: "trail", sql: String(decoding: PackageResources._012_trail_sql, as: UTF8.self)),
+    Migration(
+      version: 13, name: "reversals", sql: String(decoding: PackageResources._013_reversals_sql, as: UTF8.self)),
   ]
 
   /// Any two numbers that no other program of the database is likely to use as an advisory lock.

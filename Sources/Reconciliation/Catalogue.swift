@@ -75,10 +75,11 @@ package struct RepeatedPurchases: Sendable {
 
   package init(rules: Rules) { self.rules = rules }
 
-  /// Takes a judged order. The order in which they come plays no part.
+  /// Takes a judged order. The order in which they come plays no part. What may turn out to be another's payment, or not the
+  /// only one that the order could have, says nothing about who bought twice.
   package mutating func take(_ judgement: Judgement) {
     guard case .valid(let order) = judgement.row, case .paid(let transaction) = judgement.verdict,
-      rules.catalogue?.isNonConsumable(order.productId) ?? false
+      judgement.isPaymentFinal, rules.catalogue?.isNonConsumable(order.productId) ?? false
     else { return }
     var finding = Finding(kind: .boughtTwice, subject: .order(order.orderId), reason: "")
     finding.orderId = order.orderId

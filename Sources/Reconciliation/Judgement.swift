@@ -4,6 +4,8 @@ package struct Judgement: Sendable {
   /// nil for a row that breaks the contract: nothing is said about its payment.
   package var verdict: Verdict?
   package var disposition: Disposition
+  /// Whether no answer that is missing could give its payment to another order, or it another payment.
+  package private(set) var isPaymentFinal = true
   /// Worst first; each kind at most once on one subject.
   package var findings: [Finding]
   /// Apple's purchase date of the transaction that the order owns.
@@ -35,6 +37,7 @@ package struct Judgement: Sendable {
     let verdict = facts.verdict(rules: rules, &reasoning)
     row = .valid(facts.order)
     self.verdict = verdict
+    isPaymentFinal = facts.isOwnershipFinal
     var because = Because(isWanted: reasoning.isWanted)
     disposition = facts.disposition(of: verdict, rules, &because)
     reasoning.tellDisposition(because)

@@ -131,6 +131,10 @@ extension Matching {
   /// The claims of an order whose transactions nobody else names or brings: the same as matching it alone, at a fraction
   /// of the cost.
   package static func uncontested(_ claimant: Claimant, rules: Rules) -> OrderClaims {
+    if claimant.list.hasRestores {
+      // Which of a purchase and its restores stands for the sale is found out as among others.
+      return Matching(of: [claimant], rules: rules).claims[claimant.order.orderId] ?? OrderClaims()
+    }
     var own = OrderClaims()
     own.isFinal = !claimant.isOpen
     let target = claimant.named(rules: rules)
@@ -148,8 +152,7 @@ extension Matching {
     let isAllOwned = claimant.proven.count == 1 && own.owned.first?.key == claimant.proven[0].key
     guard !isAllOwned, own.refused == nil, own.contradictory == nil, !claimant.contradictsOwnPayload else { return own }
     for further in claimant.proven where further.isLive && further.key != own.named {
-      let sale = further.saleKey
-      guard !own.owned.contains(where: { $0.saleKey == sale }) else { continue }
+      guard !own.owned.contains(where: { $0.key == further.key }) else { continue }
       if claimant.claimsUnnamed(further, rules: rules) { own.owned.append(further) }
     }
     own.putLiveFirst()

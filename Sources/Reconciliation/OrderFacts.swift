@@ -49,14 +49,14 @@ package struct OrderFacts: Sendable {
     let sound = soundReceipts
     guard !sound.isEmpty, sound.allSatisfy({ $0.state.outcome == .rejected }) else { return .notFalse }
     guard lookup?.outcome == .verified else { return .allFalse }
-    return sound.allSatisfy { $0.state.reason == .malformed } ? .unreadableButNameKnown : .allFalseButNameKnown
+    return sound.allSatisfy(\.state.isUnreadable) ? .unreadableButNameKnown : .allFalseButNameKnown
   }
 
   /// Ids inside signed payloads, when each proof that is not false holds exactly one: a receipt that lists many, or that
-  /// nobody could read yet, may hold the named one.
+  /// nobody could read, may hold the named one.
   package var signedIds: [Identifier] {
     if receipts.isEmpty { return [] }
-    let proofs = soundReceipts.filter { $0.state.outcome != .rejected }
+    let proofs = soundReceipts.filter { $0.state.outcome != .rejected || $0.state.isUnreadable }
     let ids = proofs.compactMap(\.state.signedTransactionId)
     return ids.count == proofs.count ? ids : []
   }

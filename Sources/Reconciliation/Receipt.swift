@@ -78,6 +78,9 @@ package struct ProofState: Hashable, Sendable {
       due, unansweredSince: unansweredSince, reason: reason, asOf: asOf, stuckAfter: stuckAfter)
   }
 
+  /// Whether it is a payload that nobody can read: what it held nobody knows.
+  package var isUnreadable: Bool { outcome == .rejected && reason == .malformed }
+
   /// Whether the answer that is missing could bring a production payment. A proof of one purchase whose signature holds
   /// has brought what it has, and one that the sandbox signed brings no money.
   package var mayBringPayment: Bool {

@@ -256,21 +256,24 @@ package enum VerdictRule: String, CaseIterable, Sendable {
     {
       return because.noting(nil, "Apple does not know the purchase inside its proof, and was not asked about \(named).")
     }
+    let isUnread = facts.soundReceipts.contains(where: \.state.isUnreadable)
+    // What such a payload held nobody knows. Where Apple was asked about the id that the order names, other rules have spoken.
+    if isUnread, facts.order.transactionId != nil, unknown.isEmpty, facts.lookup == nil {
+      return because.noting(
+        .unconfirmed(.unreadable), "A payload of it cannot be read, and of the id that it names there is no answer.")
+    }
     let reasons = facts.soundReceipts.compactMap(\.state.reason)
     let proven: [PaymentReason] = [.signatureInvalid, .idMismatch, .xcode, .wrongBundle]
     if let reason = proven.first(where: reasons.contains) {
       return because.noting(.unpaid(reason, nil), "No proof holds: \(reason.explanation).")
     }
-    if reasons.contains(.malformed) {
-      return facts.order.transactionId == nil
-        ? because.noting(.unpaid(.malformed, nil), "None of its payloads is a receipt, and it names no transaction.")
-        : because.noting(
-          .unconfirmed(.unreadable), "None of its payloads can be read, and of the id that it names there is no answer."
-        )
+    if !unknown.isEmpty {
+      return because.noting(.unpaid(.notFound, nil), "Apple does not know the purchase that its proof names.")
     }
-    return unknown.isEmpty
-      ? because.noting(nil, "No proof of it was refused.")
-      : because.noting(.unpaid(.notFound, nil), "Apple does not know the purchase that its proof names.")
+    guard isUnread else { return because.noting(nil, "No proof of it was refused.") }
+    return facts.order.transactionId == nil
+      ? because.noting(.unpaid(.malformed, nil), "None of its payloads is a receipt, and it names no transaction.")
+      : because.noting(.unconfirmed(.unreadable), "None of its payloads can be read, and its id decides nothing.")
   }
 
   private func nothingToGoBy(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {

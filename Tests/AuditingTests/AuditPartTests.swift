@@ -31,6 +31,7 @@ import Testing
       ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey;
       INSERT INTO sales.deliveries (SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, NULL
         FROM sales.deliveries WHERE delivery_id IN ('d1', 'd2', 'd3'));
+      \(CrowdedShop.buyerOfTwo)
       ANALYZE;
       """)
     await session.close()

@@ -81,6 +81,7 @@ import Testing
         INSERT INTO sales.orders (SELECT NULL, user_id, bundle_id, product_id, quantity, amount, currency, status, NULL, NULL,
           created_at, NULL, updated_at FROM sales.orders WHERE order_id = 'order-7');
         INSERT INTO sales.orders SELECT * FROM sales.orders WHERE order_id = 'order-30';
+        \(CrowdedShop.buyerOfTwo)
         ANALYZE;
         """)
     }

@@ -161,6 +161,58 @@ import Testing
     #expect(line.contains("2026-11-10T03:00:00Z,10,acknowledged,Ana") && line.hasSuffix(",looked at"), "\(line)")
   }
 
+  /// A column that comes later was empty in all rows of before, and has to stay so: the trail covers them as they were.
+  @Test func whatTheTrailCoversIsProvenWhateverColumnsComeLater() async throws {
+    let database = try await PrivatePostgres.shared().createDatabase()
+    try await withBlockingThread { scope in
+      let connection = try scope.connect(database, applicationName: "night-audit tests")
+      _ = try Migrator.migrate(connection, through: 12)
+      try connection.executeScript(
+        """
+        INSERT INTO night_audit.evidence (run_id, as_of, channel, signed_at, environment, transaction_id, product_id,
+          tells_revocation, tells_account_token)
+        SELECT '6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11', now(), 'notification', now(), 'Production', 't' || number, 'gems',
+          true, false
+        FROM generate_series(1, 3) number
+        """)
+      try Trail.append(.asked, run: nil, on: connection)
+      _ = try Migrator.migrate(connection)
+      var reversal = TransactionFact(
+        environment: .production, transactionId: "t4", productId: "gems", channel: .notification,
+        signedDate: Instant(seconds: 1_795_143_600))
+      reversal.revocation = .says(nil)
+      reversal.reversesRefund = true
+      try EvidenceTable.append(
+        [(subject: nil, fact: reversal)], runId: "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11",
+        asOf: Instant(seconds: 1_795_143_600), on: connection)
+      try Trail.append(.asked, run: nil, on: connection)
+      let whole = try Self.proof(connection)
+      #expect(whole.isProven, "\(whole.checks)")
+      #expect(
+        try EvidenceTable.fold([TransactionKey(environment: .production, transactionId: "t4")], on: connection)
+          .first?.revocationWithdrawnDate == reversal.signedDate)
+      for (id, value) in [("t2", "true"), ("t4", "NULL")] {
+        try connection.executeScript(
+          """
+          BEGIN; SET LOCAL session_replication_role = replica;
+          UPDATE night_audit.evidence SET reverses_refund = \(value) WHERE transaction_id = '\(id)'; COMMIT
+          """)
+        #expect(try !Self.proof(connection).isProven, "\(id)")
+        try connection.executeScript(
+          """
+          BEGIN; SET LOCAL session_replication_role = replica;
+          UPDATE night_audit.evidence SET reverses_refund = \(id == "t4" ? "true" : "NULL") WHERE transaction_id = '\(id)';
+          COMMIT
+          """)
+      }
+      #expect(try Self.proof(connection).isProven)
+    }
+  }
+
+  private static func proof(_ connection: borrowing BlockingConnection) throws -> TrailVerification {
+    try connection.transaction { connection in try TrailVerification.whole(on: connection) }
+  }
+
   /// Rows by table, of the tables of the first release.
   private static func counts(_ connection: borrowing BlockingConnection) throws -> [String: Int64] {
     let names = [

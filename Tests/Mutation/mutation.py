@@ -29,6 +29,9 @@ TESTS = ROOT / "Tests" / "ReconciliationTests"
 GENERATOR = ROOT / "Tests" / "TestSupport" / "SeededGenerator.swift"
 EXPLAINED = Path(__file__).with_name("SURVIVORS.md")
 
+# Optimised, the tests take a sixth of the time, and each mutant that survives takes all of it.
+OPTIMISED = ["--package-path", str(PLACE), "-c", "release", "-Xswiftc", "-enable-testing"]
+
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 LOGIC = {"&&": "||", "||": "&&"}
 ARITHMETIC = {"+": "-", "-": "+"}
@@ -256,7 +259,7 @@ def build(swift, sources, mutants):
     while True:
         write_core(sources, mutants)
         began = time.time()
-        done = subprocess.run([swift, "build", "--build-tests", "--package-path", str(PLACE)], capture_output=True, text=True)
+        done = subprocess.run([swift, "build", "--build-tests", *OPTIMISED], capture_output=True, text=True)
         if done.returncode == 0:
             print(f"{len(mutants)} mutants compiled in {time.time() - began:.0f} s", flush=True)
             return mutants
@@ -338,7 +341,7 @@ def main():
     left_out = set(known.read_text().splitlines()) if known.exists() else set()
     mutants = [m for m in mutants if m.name not in left_out]
     mutants = build(arguments.swift, sources, mutants)
-    place = subprocess.run([arguments.swift, "build", "--package-path", str(PLACE), "--show-bin-path"], capture_output=True, text=True)
+    place = subprocess.run([arguments.swift, "build", *OPTIMISED, "--show-bin-path"], capture_output=True, text=True)
     binary = [f"{place.stdout.strip()}/mutationPackageTests.xctest", "--testing-library", "swift-testing"]
     began = time.time()
     if test(binary, 0, 1800) != "survived":

@@ -156,6 +156,28 @@ import Testing
     }
   }
 
+  @Test("Of a purchase and its restore the one with the order's token stands for the sale, then the nearer")
+  func restoredTwice() {
+    for (token, expected) in [("A", "T2"), (nil, "T3")] as [(String?, Identifier)] {
+      var scene = Scene()
+      let time = scene.time
+      var restores: [TransactionRecord] = []
+      for (id, isOwn, hours) in [("T1", false, 3), ("T2", true, 5), ("T3", false, 1)] as [(String, Bool, Int64)] {
+        restores.append(
+          scene.transaction(id) { record in
+            record.originalTransactionId = "T0"
+            record.originalPurchaseDate = time + .hours(hours)
+            if isOwn { record.appAccountToken = .says("A") }
+          })
+      }
+      let order = scene.order { $0.appAccountToken = token }
+      scene.receipt(for: order, .verified(.app), bringing: restores)
+      #expect(scene.world.ownedBy("order") == [expected])
+      let claimant = scene.world.claimants[0]
+      #expect(Matching.uncontested(claimant, rules: scene.world.rules).owned.map(\.transactionId) == [expected])
+    }
+  }
+
   @Test("One user with many orders, each with the receipt that lists all purchases", arguments: [30, 250])
   func manyOrders(count: Int) {
     var scene = Scene()

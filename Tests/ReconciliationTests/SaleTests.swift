@@ -132,6 +132,11 @@ import Testing
       scene.world.rules.people = People(aliases: [("guest", "user")])
       twice(&scene, by: "guest")
     },
+    Case("a non-consumable, twice, and a receipt of the person is not answered", []) { scene in
+      scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
+      twice(&scene)
+      scene.receipt(for: nil, .unanswered(.unreachable))
+    },
     Case("a non-consumable, by two users", []) { scene in
       scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
       twice(&scene, by: "guest")

@@ -45,6 +45,31 @@ import Testing
     }
   }
 
+  @Test("Random worlds hold every finding that accuses, and each rests on an answer that can be missing")
+  func everyAccusation() {
+    var generator = SeededGenerator(seed: 1)
+    var (found, gone): ([FindingKind: Int], [FindingKind: Int]) = ([:], [:])
+    var worlds = (all: 0, withheld: 0)
+    for _ in 0..<1_000 * Effort.factor {
+      let random = RandomWorld.make(using: &generator)
+      worlds.all += 1
+      let said = random.world.audited().findings.filter(\.kind.accuses)
+      for finding in said { found[finding.kind, default: 0] += 1 }
+      var left: Set<FindingKind> = []
+      for withheld in random.withholdingOne(using: &generator) {
+        worlds.withheld += 1
+        let still = Set(withheld.world.audited().findings.map(\.identity))
+        left.formUnion(said.filter { !still.contains($0.identity) }.map(\.kind))
+      }
+      for kind in left { gone[kind, default: 0] += 1 }
+    }
+    for kind in FindingKind.allCases where kind.accuses {
+      #expect((found[kind] ?? 0) > 0 && (gone[kind] ?? 0) > 0, "\(kind)")
+    }
+    let counts = FindingKind.allCases.filter(\.accuses).map { "\($0)=\(found[$0] ?? 0)/\(gone[$0] ?? 0)" }
+    print("worlds=\(worlds.all) withheld=\(worlds.withheld) \(counts.joined(separator: " "))")
+  }
+
   @Test("What nobody can read accuses no order that names what Apple can be asked about", arguments: Effort.blocks)
   func damaged(block: UInt64) {
     var generator = SeededGenerator(seed: block)

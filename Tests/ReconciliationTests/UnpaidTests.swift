@@ -77,6 +77,63 @@ import Testing
       scene.signedProof("r1", for: order, of: scene.transaction { $0.productId = "gems.500" })
       scene.receipt("r2", for: order, .notFound())
     },
+    Case("a payload that nobody can read beside one of another app", "unconfirmed not_in_receipt") { scene in
+      let order = scene.order { $0.transactionId = "T9" }
+      scene.receipt("r1", for: order, .rejected(.malformed))
+      scene.signedProof("r2", for: order, of: scene.transaction { $0.bundleId = "com.example.other" })
+    },
+    Case("the same without a name", "unpaid wrong_bundle") { scene in
+      let order = scene.order()
+      scene.receipt("r1", for: order, .rejected(.malformed))
+      scene.signedProof("r2", for: order, of: scene.transaction { $0.bundleId = "com.example.other" })
+    },
+    Case("the same, and Apple does not know the id", "unpaid not_found") { scene in
+      let order = scene.order { $0.transactionId = "T9" }
+      scene.receipt("r1", for: order, .rejected(.malformed))
+      scene.signedProof("r2", for: order, of: scene.transaction { $0.bundleId = "com.example.other" })
+      scene.world.lookups[order.orderId] = .notFound()
+    },
+    Case("a payload that nobody can read beside a purchase of another id", "unconfirmed not_in_receipt") { scene in
+      let order = scene.order { $0.transactionId = "T9" }
+      scene.receipt("r1", for: order, .rejected(.malformed))
+      scene.signedProof("r2", for: order, of: scene.transaction { $0.productId = "gems.500" })
+    },
+    Case("the same, and Apple confirms the id", "paid") { scene in
+      let order = scene.order { $0.transactionId = "T9" }
+      scene.transaction("T9")
+      scene.receipt("r1", for: order, .rejected(.malformed))
+      scene.signedProof("r2", for: order, of: scene.transaction { $0.productId = "gems.500" })
+      scene.world.lookups[order.orderId] = .verified(nil)
+    },
+    Case("a payload that nobody can read beside a forged one", "unconfirmed unreadable") { scene in
+      let order = scene.order { $0.transactionId = "T9" }
+      scene.receipt("r1", for: order, .rejected(.malformed))
+      scene.receipt("r2", for: order, .rejected(.signatureInvalid))
+    },
+    Case("the same, and Apple does not know the id", "unpaid signature_invalid") { scene in
+      let order = scene.order { $0.transactionId = "T9" }
+      scene.receipt("r1", for: order, .rejected(.malformed))
+      scene.receipt("r2", for: order, .rejected(.signatureInvalid))
+      scene.world.lookups[order.orderId] = .notFound()
+    },
+    Case("the same without a name", "unpaid signature_invalid") { scene in
+      let order = scene.order()
+      scene.receipt("r1", for: order, .rejected(.malformed))
+      scene.receipt("r2", for: order, .rejected(.signatureInvalid))
+    },
+    Case("a payload that nobody can read beside Xcode's", "unconfirmed unreadable") { scene in
+      let order = scene.order { $0.transactionId = "T9" }
+      scene.receipt("r1", for: order, .rejected(.malformed))
+      scene.receipt("r2", for: order, .rejected(.xcode))
+    },
+    Case("a payload that nobody can read beside one that Apple does not know", "unpaid not_found") { scene in
+      let order = scene.order()
+      scene.receipt("r1", for: order, .rejected(.malformed))
+      scene.receipt("r2", for: order, .notFound())
+    },
+    Case("nothing that anybody can read, and an id that nobody asks about", "unconfirmed unreadable") { scene in
+      scene.receipt("r1", for: scene.order { $0.transactionId = "T9" }, .rejected(.malformed))
+    },
     Case("a forged proof beside an unanswered one", "unconfirmed unreachable") { scene in
       let order = scene.order()
       scene.receipt("forged", for: order, .rejected(.signatureInvalid))

@@ -49,6 +49,7 @@ package struct SignedNotification: Hashable, Sendable {
     self.transaction = transaction?.map { transaction in
       var transaction = transaction
       transaction.fact.consumptionRequestReason = data?.text("consumptionRequestReason")
+      transaction.fact.reversesRefund = type == "REFUND_REVERSED"
       guard let renewal, renewal.environment == transaction.fact.environment,
         renewal.originalTransactionId == transaction.fact.originalTransactionId
       else { return transaction }

@@ -159,8 +159,10 @@ struct ServerAPISimulatorTests {
       try await setting.setClock(Self.start + 3 * Self.day)
       let refund = try #require(try await sweep("REFUND", start + .days(3)).notifications.first)
       #expect(try refund.transaction?.get().fact.revocation != .says(nil))
+      #expect(try refund.transaction?.get().fact.reversesRefund == false)
       let reversal = try #require(try await sweep("REFUND_REVERSED", start + .days(3)).notifications.first)
       #expect(try reversal.transaction?.get().fact.revocation == .says(nil))
+      #expect(try reversal.transaction?.get().fact.reversesRefund == true)
       #expect(reversal.signedDate == start + .days(2))
     }
   }

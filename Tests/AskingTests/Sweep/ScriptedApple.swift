@@ -148,7 +148,10 @@ extension TransactionFact {
       ]
       if case .says(.some(let revocation)) = revocation { fields["revocationDate"] = revocation.date.milliseconds }
       guard let json = JSONFields(Array(try JSONSerialization.data(withJSONObject: fields))) else { throw Unreadable() }
-      return try SignedTransaction(json, channel: channel)
+      var signed = try SignedTransaction(json, channel: channel)
+      // What the notification around it says.
+      signed.fact.reversesRefund = reversesRefund
+      return signed
     }
   }
 }

@@ -137,6 +137,30 @@ import Testing
     }
   }
 
+  /// Of a refund from before the first sweep nobody has told but its reversal.
+  @Test func aReversalSaysThatThereWasARefund() async throws {
+    try await withSetting { setting in
+      var reversal = TransactionFact.sale("t1", signed: asOf - .days(1))
+      reversal.reversesRefund = true
+      try setting.apple.notify(.refundReversed, reversal)
+      try setting.apple.notify(.refundReversed, .sale("t2", signed: asOf - .days(1)))
+      try await setting.sweep(asOf)
+      let withdrawn = try #require(
+        try await setting.value(
+          """
+          SELECT string_agg(transaction_id || ' ' || coalesce(revocation_withdrawn_at::text, '-'), ', ' ORDER BY transaction_id)
+          FROM night_audit.transactions
+          """))
+      #expect(withdrawn.hasPrefix("t1 20") && withdrawn.hasSuffix(", t2 -"), "\(withdrawn)")
+      // What was learnt later about both leaves it so, and so does deriving all of it anew.
+      for id in ["t1", "t2"] { try setting.apple.notify(.oneTimeCharge, .sale(id, signed: asOf - .hours(1))) }
+      try await setting.sweep(asOf + .hours(1))
+      #expect(try await setting.value("SELECT count(revocation_withdrawn_at) FROM night_audit.transactions") == "1")
+      let derived = try await setting.session.withConnection { try Rebuild.run(isMending: false, on: $0) }
+      #expect(derived.agrees && derived.transactions == 2, "\(derived)")
+    }
+  }
+
   @Test func aSweepThatWasKilledGoesOnWhereItWas() async throws {
     try await withSetting { setting in
       for number in 0..<65 {

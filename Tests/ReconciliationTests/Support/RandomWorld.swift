@@ -20,8 +20,11 @@ struct RandomWorld: Sendable {
     var made = RandomWorld(world: World(rules: rules))
     if random.oneIn(2) { made.world.rules.bundleIds.append(second) }
     if random.oneIn(3) { made.world.rules.people = People(aliases: [("ann", "bob")]) }
+    if random.oneIn(2) {
+      made.world.products = [.init(productId: "gems", type: random.pick(.nonConsumable, .consumable))]
+    }
     let apps = made.world.rules
-    let transactions = (0..<random.number(0...6)).map { record("T\($0)", prefix, using: &random) }
+    var transactions = (0..<random.number(0...6)).map { record("T\($0)", prefix, using: &random) }
     for number in 0..<random.number(1...6) {
       let named = random.pick(nil, nil, transactions.randomElement(using: &random)?.transactionId, "unknown")
       made.world.orders.append(
@@ -39,6 +42,9 @@ struct RandomWorld: Sendable {
     }
     for transaction in transactions where random.oneIn(4) { made.swept.insert(transaction.key) }
     made.addLookups(knowing: transactions, using: &random)
+    for number in 0..<random.number(0...2) {
+      transactions.append(made.addSale(number, prefix, using: &random))
+    }
     made.world.transactions = transactions
     made.forgetUnknown()
     return made
@@ -122,25 +128,27 @@ struct RandomWorld: Sendable {
     world.transactions.removeAll { !known.contains($0.key) }
   }
 
-  /// The same world with every receipt of one order made unreadable, for each order that names a transaction of which
-  /// nothing is known without them, and whose receipts nobody has proven false.
+  /// The same world with one receipt of an order made unreadable, or all that nobody has proven false, for each order that
+  /// names a transaction of which nothing is known without them.
   func damagingOne() -> [(orderId: Identifier, world: World)] {
-    world.orders.compactMap { row in
-      guard case .valid(let order) = row, order.transactionId != nil else { return nil }
-      var copy = self
-      for (index, receipt) in world.receipts.enumerated() where receipt.orderId == order.orderId {
-        if receipt.defect != nil { continue }
-        if receipt.state.outcome == .rejected, receipt.state.reason != .malformed { return nil }
-        copy.world.receipts[index].state = .rejected(.malformed)
-        copy.world.brings[receipt.receiptId] = nil
-      }
-      copy.forgetUnknown()
+    world.orders.flatMap { row -> [(orderId: Identifier, world: World)] in
+      guard case .valid(let order) = row, order.transactionId != nil else { return [] }
       switch world.lookups[order.orderId]?.outcome {
-      case .verified, .notFound: return nil
+      case .verified, .notFound: return []
       case .pending, .rejected, .unanswered, .review, nil: break
       }
-      let isKnown = copy.world.transactions.contains { $0.transactionId == order.transactionId }
-      return isKnown ? nil : (order.orderId, copy.world)
+      let own = world.receipts.indices.filter { world.receipts[$0].orderId == order.orderId }
+      let sound = own.filter { world.receipts[$0].defect == nil && world.receipts[$0].state.outcome != .rejected }
+      return (sound.map { [$0] } + [sound]).compactMap { damaged in
+        var copy = self
+        for index in damaged {
+          copy.world.receipts[index].state = .rejected(.malformed)
+          copy.world.brings[world.receipts[index].receiptId] = nil
+        }
+        copy.forgetUnknown()
+        let isKnown = copy.world.transactions.contains { $0.transactionId == order.transactionId }
+        return damaged.isEmpty || isKnown ? nil : (order.orderId, copy.world)
+      }
     }
   }
 
@@ -249,6 +257,71 @@ struct RandomWorld: Sendable {
     }
     world.receipts.append(receipt)
     world.brings[id] = Set(brought.map(\.key))
+  }
+
+  /// A sale to somebody of whom nothing else is known, with one thing about it that is as it should not be: what is wrong
+  /// with a sale among much trouble is rarely told, because nothing about it is final.
+  private mutating func addSale(
+    _ number: Int, _ prefix: String, using random: inout SeededGenerator
+  ) -> TransactionRecord {
+    let bought = Scene.asOf - .days(4)
+    let user = Identifier(prefix + random.pick("lone", "lone", "lone\(number)"))
+    var record = TransactionRecord.Contents(
+      environment: .production, transactionId: Identifier("\(prefix)S\(number)"), productId: "gems")
+    (record.bundleId, record.quantity, record.tellsRevocation) = (Scene.bundle, 1, true)
+    (record.purchaseDate, record.originalPurchaseDate) = (bought, bought)
+    record.originalTransactionId = record.transactionId
+    (record.priceMilliunits, record.currency) = (9_900, "USD")
+    var order = Order(
+      orderId: Identifier("\(prefix)sale\(number)"), userId: user, productId: "gems", amount: .of(990),
+      status: .verified, createdAt: bought)
+    order.bundleId = Scene.bundle
+    var delivery = Delivery(
+      deliveryId: order.orderId, orderId: order.orderId, userId: user, productId: "gems", quantity: 1,
+      deliveredAt: bought + .minutes(1))
+    switch random.number(0...12) {
+    case 0, 1:
+      record.expiresDate = Scene.asOf - .days(17)
+      record.subscriptionStatus = random.pick(nil, .active, .expired, .billingRetry)
+    case 2: record.environment = .sandbox
+    case 3:
+      record.originalTransactionId = Identifier(prefix + "before")
+      record.originalPurchaseDate = bought - .days(90)
+    case 4: record.quantity = 2
+    case 5: record.priceMilliunits = 4_900
+    case 6: record.currency = "EUR"
+    case 7: record.productId = "coins"
+    case 8: record.bundleId = "com.example.other"
+    case 9: record.ownership = .familyShared
+    case 10: (order.appAccountToken, record.appAccountToken) = ("a", random.pick(.says(nil), .says("z")))
+    case 11: delivery.deliveredAt = bought - .minutes(30)
+    default: (record.purchaseDate, record.originalPurchaseDate) = (bought - .days(9), bought - .days(9))
+    }
+    let transaction = TransactionRecord(record)
+    let proof = random.number(0...2)
+    if proof == 0 || random.oneIn(2) { order.transactionId = record.transactionId }
+    if proof == 0 {
+      world.lookups[order.orderId] = .verified(nil)
+    } else {
+      var state = ProofState.verified(proof == 1 ? .app : .signed, id: proof == 1 ? nil : record.transactionId)
+      (state.environment, state.bundleId, state.broughtCount) = (record.environment, record.bundleId, 1)
+      world.receipts.append(
+        Receipt(
+          receiptId: order.orderId, orderId: order.orderId, userId: user, receivedAt: Scene.asOf, state: state))
+      world.brings[order.orderId] = [transaction.key]
+    }
+    world.orders.append(.valid(order))
+    // Somebody else who wants the same payment, or the same person once more.
+    if random.oneIn(4) {
+      order.orderId = Identifier("\(prefix)again\(number)")
+      order.userId = random.pick(user, Identifier("\(prefix)other\(number)"))
+      (order.transactionId, order.createdAt) = (record.transactionId, order.createdAt + .hours(1))
+      world.orders.append(.valid(order))
+      world.lookups[order.orderId] = .verified(nil)
+      if random.oneIn(2) { delivery.userId = order.userId }
+    }
+    world.deliveries.append(delivery)
+    return transaction
   }
 
   /// Look-ups of ids that orders name and that their receipts may not settle; Apple knows what it knows.
