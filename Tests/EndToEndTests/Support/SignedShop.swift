@@ -27,6 +27,7 @@ final class SignedShop {
   let directory: TemporaryDirectory
   let conninfo: String
   let apps: [App]
+  private let auditLine: String
   private let appStore: Program.Running
   private let port: Int
   /// For as long as the tests run: a client that is let go of must be shut down first.
@@ -34,13 +35,15 @@ final class SignedShop {
 
   /// - Parameters:
   ///   - transactions: what Apple knows, in the form of the simulator's world.
+  ///   - audit: a line of the configuration's section.
   ///   - signsReceipts: whether Apple signs app receipts and old ones, too, for which RSA keys have to be made.
   init(
     apps: [App] = [game], transactions: [[String: Any]], errors: [String: Any] = [:], signsReceipts: Bool = false,
-    simulator arguments: [String] = []
+    audit: String = "testUsers: []", simulator arguments: [String] = []
   ) async throws {
     directory = try TemporaryDirectory()
     self.apps = apps
+    auditLine = audit
     conninfo = try await PrivatePostgres.shared().createDatabase()
     try Self.world(apps: apps, transactions: transactions, errors: errors)
       .write(toFile: directory.file("world.json"), atomically: true, encoding: .utf8)
@@ -99,6 +102,7 @@ final class SignedShop {
       # A handful of orders, most of them odd on purpose: no first night would be plausible.
       audit:
         holdShare: 1
+        \(auditLine)
       appstore:
         apps: [\(apps.map(\.name).joined(separator: ", "))]
         requestsPerSecond: 0
@@ -198,9 +202,14 @@ final class SignedShop {
   }
 
   /// What a client sends: something that Apple signed at that time about these transactions, perhaps damaged by transport.
-  func payload(_ form: String, _ ids: [String], at time: String, damage: String? = nil) async throws -> String {
+  func payload(
+    _ form: String, _ ids: [String], at time: String, damage: String? = nil, environment: String? = nil,
+    bundleId: String? = nil
+  ) async throws -> String {
     var order: [String: Any] = ["form": form, "transactions": ids, "signedDate": Self.milliseconds(time)]
     order["damage"] = damage
+    order["environment"] = environment
+    order["bundleId"] = bundleId
     let body = String(decoding: try JSONSerialization.data(withJSONObject: order), as: UTF8.self)
     guard let payload = try await control("payload", body)["payload"] as? String else {
       throw Rehearsal.Failure("no payload")
@@ -215,7 +224,10 @@ final class SignedShop {
     request.method = .POST
     request.body = .bytes(ByteBuffer(string: body))
     let reply = try await Self.transport.send(request).get()
-    guard reply.status == 200 else { throw Rehearsal.Failure("HTTP \(reply.status)") }
+    guard reply.status == 200 else {
+      throw Rehearsal.Failure(
+        "HTTP \(reply.status) for \(body): \(String(decoding: reply.body.readableBytesView, as: UTF8.self))")
+    }
     let fields = try JSONSerialization.jsonObject(with: Data(reply.body.readableBytesView)) as? [String: Any]
     return fields ?? [:]
   }
@@ -263,12 +275,12 @@ final class SignedShop {
   private var nights = 0
 
   /// A night over the orders of November 2026.
-  func night(asOf: String = asOf, _ arguments: String...) async throws -> Night {
+  func night(asOf: String = asOf, since: String = "2026-11-01", _ arguments: String...) async throws -> Night {
     nights += 1
     let out = directory.file("night-\(nights)")
     let result = try await Program.nightAudit.run(
       [
-        "run", "--as-of", asOf, "--since", "2026-11-01", "--until", "2026-11-30", "--out", out, "--config",
+        "run", "--as-of", asOf, "--since", since, "--until", "2026-11-30", "--out", out, "--config",
         directory.file("night-audit.yaml"),
       ] + arguments)
     func file(_ name: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: out + "/" + name)) }

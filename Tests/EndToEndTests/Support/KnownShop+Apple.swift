@@ -1,0 +1,153 @@
+import Foundation
+import Postgres
+import Reconciliation
+
+@testable import SampleWorlds
+
+/// A shop of which everything is known, told to the sales schema and to the simulated Apple.
+struct ToldShop {
+  let known: KnownShop
+  /// Apple's ids are digits.
+  private var ids: [Identifier: String] = [:]
+
+  init(_ known: KnownShop) {
+    self.known = known
+    var named = Set(known.world.transactions.map(\.transactionId))
+    named.formUnion(known.world.transactions.compactMap(\.originalTransactionId))
+    for case .valid(let order) in known.world.orders { if let id = order.transactionId { named.insert(id) } }
+    for (number, id) in named.sorted().enumerated() { ids[id] = String(2_000_000_000_000 + number) }
+  }
+
+  /// What Apple calls an id of the story.
+  func appleId(_ id: Identifier) -> String { ids[id] ?? "0" }
+
+  /// What the report says, in the story's words.
+  func storyId(_ text: String) -> Identifier {
+    ids.first { $0.value == text }.map(\.key) ?? Identifier(text)
+  }
+
+  // MARK: - Apple
+
+  /// In the form of the simulator's world.
+  var transactions: [[String: Any]] {
+    known.world.transactions.map { record in
+      var told: [String: Any] = [
+        "transactionId": appleId(record.transactionId), "environment": record.environment.rawValue,
+        "originalTransactionId": appleId(record.originalTransactionId ?? record.transactionId),
+        "bundleId": record.bundleId ?? "", "productId": record.productId.text, "finished": true,
+        "type": record.expiresDate == nil ? "Consumable" : "Auto-Renewable Subscription",
+        "customer": record.transactionId.text,
+      ]
+      func tell(_ name: String, _ instant: Instant?) { told[name] = instant.map { $0.microseconds / 1_000 } }
+      tell("purchaseDate", record.purchaseDate)
+      tell("originalPurchaseDate", record.originalPurchaseDate)
+      tell("expiresDate", record.expiresDate)
+      told["quantity"] = record.quantity.map { Int($0) }
+      told["price"] = record.priceMilliunits as Int64?
+      told["currency"] = record.currency as String?
+      if case .says(let token) = record.appAccountToken { told["appAccountToken"] = token }
+      told["inAppOwnershipType"] = record.ownership?.rawValue
+      told["transactionReason"] = record.isRenewal == true ? "RENEWAL" : nil
+      if record.hasOffer == true { told["offerType"] = 1 }
+      if record.expiresDate != nil { told["subscriptionStatus"] = record.subscriptionStatus.map { Int($0.rawValue) } }
+      if let revocation = record.revocation {
+        tell("revocationDate", revocation.date)
+        told["revocationType"] = revocation.type ?? "REFUND_FULL"
+        told["revocationPercentage"] = revocation.percentage.map { Int($0) }
+        told["revocationReason"] = revocation.reason.map { Int($0) }
+      }
+      if let withdrawn = record.revocationWithdrawnDate {
+        tell("revocationDate", withdrawn - .hours(3))
+        tell("refundReversedDate", withdrawn)
+      }
+      return told
+    }
+  }
+
+  // MARK: - The shop
+
+  private static func sql(_ text: String?) -> String {
+    text.map { "'\($0.replacingOccurrences(of: "'", with: "''"))'" } ?? "NULL"
+  }
+
+  private static func sql(_ instant: Instant?) -> String {
+    instant.map { "timestamptz 'epoch' + \($0.microseconds) * interval '1 microsecond'" } ?? "NULL"
+  }
+
+  /// Orders, deliveries and the catalogue. Rows that break the contract do so as rows of tables can.
+  var statements: [String] {
+    var statements = known.world.orders.map { row in
+      let (amount, currency, status, verified): (String, String, String, Instant?) =
+        switch row {
+        case .valid(let order):
+          (order.amount.decimalText, order.amount.currency.code, order.status.rawValue, order.verifiedAt)
+        case .bad(let bad): (bad.amountText, bad.currencyText, bad.statusText, nil)
+        }
+      var (named, token, quantity): (String?, String?, Int32) = (nil, nil, 1)
+      if case .valid(let order) = row {
+        (named, token, quantity) = (order.transactionId.map(appleId), order.appAccountToken, order.quantity)
+      }
+      return """
+        INSERT INTO sales.orders VALUES (\(Self.sql(row.orderId.text)), \(Self.sql(row.userId.text)),
+          \(Self.sql(row.bundleId)), \(Self.sql(row.productId.text)), \(quantity), \(amount), \(Self.sql(currency)),
+          \(Self.sql(status)), \(Self.sql(named)), \(Self.sql(token)), \(Self.sql(row.createdAt)), \(Self.sql(verified)),
+          \(Self.sql(row.createdAt)));
+        """
+    }
+    statements += known.world.deliveries.map { delivery in
+      """
+      INSERT INTO sales.deliveries VALUES (\(Self.sql(delivery.deliveryId.text)), \(Self.sql(delivery.orderId?.text)),
+        \(Self.sql(delivery.userId.text)), \(Self.sql(delivery.productId.text)),
+        \(delivery.defect == nil ? delivery.quantity : 0), \(Self.sql(delivery.deliveredAt)),
+        \(Self.sql(delivery.revokedAt)));
+      """
+    }
+    statements.append(
+      "CREATE TABLE sales.products (product_id text, type text, name text, sold_from timestamptz, sold_until timestamptz);"
+    )
+    for product in Set(known.world.products ?? []) {
+      let (from, until) = (Self.sql(product.soldFrom), Self.sql(product.soldUntil))
+      let type = product.type?.rawValue ?? "Consumable"
+      statements.append(
+        "INSERT INTO sales.products VALUES (\(Self.sql(product.productId.text)), '\(type)', NULL, \(from), \(until));")
+    }
+    return statements
+  }
+
+  /// What clients sent, signed or forged.
+  func receiptStatements(_ shop: SignedShop, anotherPurchase: String) async throws -> [String] {
+    var statements: [String] = []
+    for receipt in known.world.receipts {
+      let payload = try await payload(of: receipt, shop, anotherPurchase: anotherPurchase)
+      statements.append(
+        """
+        INSERT INTO sales.receipts VALUES (\(Self.sql(receipt.receiptId.text)), \(Self.sql(receipt.orderId?.text)),
+          \(Self.sql(receipt.userId?.text)), \(Self.sql(payload)), \(Self.sql(receipt.claimedEnvironment)),
+          \(receipt.defect == nil ? "'unverified'" : "'broken'"), NULL, \(Self.sql(receipt.receivedAt)));
+        """)
+    }
+    return statements
+  }
+
+  private func payload(of receipt: Receipt, _ shop: SignedShop, anotherPurchase: String) async throws -> String {
+    let brought = known.world.transactions.filter { known.world.brings[receipt.receiptId]?.contains($0.key) ?? false }
+    let time = (brought.compactMap(\.purchaseDate) + [receipt.receivedAt]).max() ?? receipt.receivedAt
+    let environment = receipt.state.environment ?? .production
+    let moment = Date(timeIntervalSince1970: Double(time.microseconds) / 1_000_000).ISO8601Format()
+    func signed(_ form: String, _ ids: [String]) async throws -> String {
+      try await shop.payload(
+        form, ids, at: moment, environment: environment.rawValue, bundleId: receipt.state.bundleId ?? Scene.bundle)
+    }
+    switch receipt.state.outcome {
+    case .rejected:
+      guard receipt.state.reason == .signatureInvalid else { return "rubbish" }
+      // Genuine words, signed at another time.
+      let parts = try await shop.payload("signed", [anotherPurchase], at: moment).split(separator: ".")
+      let others = try await shop.payload("signed", [anotherPurchase], at: "2026-01-02T12:00:00Z").split(separator: ".")
+      return "\(parts[0]).\(parts[1]).\(others[2])"
+    case .verified, .unanswered, .pending, .review, .notFound:
+      let ids = brought.map { appleId($0.transactionId) }
+      return try await signed(receipt.state.kind == .app || ids.isEmpty ? "app" : "signed", ids)
+    }
+  }
+}
