@@ -8,37 +8,122 @@ import Testing
 
 /// The shops of which everything is known, through the whole program: rows in Postgres, signed receipts, the App Store Server
 /// API over HTTP, the report's files.
-@Suite struct KnownTruthNightTests {
+@Suite(.serialized) struct KnownTruthNightTests {
   @Test func everyScenarioComesToWhatIsKnownOfIt() async throws {
-    let scenarios = Scenario.all.filter { Self.untold[$0.name] == nil }
     #expect(Set(Self.untold.keys).isSubset(of: Scenario.all.map(\.name)))
-    let told = ToldShop(KnownShop(telling: scenarios, seed: 1))
-    // Older than what is looked back to.
-    let other = SignedShop.gems("1", purchased: "2026-01-01T12:00:00Z")
-    let shop = try await SignedShop(
-      transactions: told.transactions + [other], signsReceipts: true,
-      audit: "testUsers: [\(told.known.world.rules.testUsers.sorted().map { "\"\($0)\"" }.joined(separator: ", "))]")
-    try await shop.execute(told.statements.joined(separator: "\n"))
-    try await shop.execute(try await told.receiptStatements(shop, anotherPurchase: "1").joined(separator: "\n"))
-    let night = try await shop.night(asOf: "2026-11-20T00:00:00Z", since: "2026-01-01")
-    #expect(night.result.status == 0, "\(night.result.errors)")
-    let names = Dictionary(uniqueKeysWithValues: scenarios.enumerated().map { ("\($0)", $1.name) })
-    func story(_ id: Identifier) -> String { names[String(id.text.split(separator: "/")[0])] ?? "-" }
-    var said: Set<Story.Expected> = []
-    for row in night.findings {
-      let kind = try #require(FindingKind(rawValue: row["kind"] ?? ""))
-      said.insert(Story.Expected(kind: kind, subject: told.storyId(try #require(Self.subject(of: row)))))
+    let told = ToldShop(KnownShop(telling: Self.scenarios, seed: 1))
+    let shop = try await Self.shop(told)
+    try await shop.execute(told.statements(of: told.known.world, payloads: Self.payloads(told, shop)))
+    try check(try await shop.night(asOf: Self.text(Scene.asOf), since: "2026-01-01"), told)
+  }
+
+  /// Sequences of nights from a seed: rows come late, Apple is fair, browned out or silent, people take care of findings,
+  /// runs are killed, started twice at once and made again for a day that is past. In no night an innocent is accused; after
+  /// the last one, what is known is what is said, and the trail verifies.
+  ///
+  /// `TEST_EFFORT` times as many; `TEST_SEED` draws others.
+  @Test(arguments: Effort.blocks.prefix(Effort.factor))
+  func whateverNightsBringTheLastOneSaysTheTruth(seed: UInt64) async throws {
+    var random = SeededGenerator(seed: seed)
+    let simulated = SimulatedShop(seed: seed, telling: Self.scenarios, stories: 8...20)
+    let told = ToldShop(simulated.known)
+    let shop = try await Self.shop(told)
+    let payloads = try await Self.payloads(told, shop)
+    var cared: [String: String] = [:]
+    var last: SignedShop.Night?
+    for night in simulated.nights {
+      let comment = Comment(rawValue: "seed \(seed), night of \(Self.text(night))")
+      let isLast = night == simulated.nights.last
+      try await shop.control("clock", #"{"now":\#(night.microseconds / 1_000)}"#)
+      let faults = [
+        #""outage":false,"errorRate":0"#, #""outage":false,"errorRate":0.4"#, #""outage":true,"errorRate":0"#,
+      ]
+      try await shop.control(
+        "faults", "{\(isLast ? faults[0] : random.pick(faults[0], faults[0], faults[1], faults[2]))}")
+      try await shop.execute(told.statements(of: simulated.tables(at: night), payloads: payloads))
+      let arguments = ["--max-duration", isLast ? "10m" : "2s"]
+      if random.oneIn(3) {
+        let passage = try await Passage(to: shop.conninfo, at: random.number(1...400))
+        let killed = await (try shop.startNight(Self.text(night), arguments, through: passage.conninfo)).finish()
+        #expect([128 + SIGKILL, 0, 3].contains(killed.status), "\(killed.errors) \(comment)")
+      }
+      let rival = random.oneIn(4) ? try shop.startNight(Self.text(night), arguments, through: shop.conninfo) : nil
+      if let result = await rival?.finish(), random.oneIn(2) {
+        #expect([0, 3].contains(result.status), "\(result.errors) \(comment)")
+      }
+      let said = try await shop.night(asOf: Self.text(night), since: "2026-01-01", arguments)
+      #expect(said.result.status == 0 || !isLast && said.result.status == 3, "\(said.result.errors) \(comment)")
+      for finding in try Self.findings(said, told) where finding.kind.accuses {
+        #expect(simulated.isAccusable(finding.subject), "\(finding) \(comment)")
+      }
+      for row in said.findings {
+        guard let id = row["finding_id"], let owner = cared[id] else { continue }
+        #expect(row["owner"] == owner && row["status"] == "acknowledged", "\(row) \(comment)")
+      }
+      if let row = said.findings.randomElement(using: &random), let id = row["finding_id"] {
+        let owner = "owner \(random.number(1...9))"
+        for command in [["findings", "acknowledge", id], ["findings", "assign", id, "--to", owner]] {
+          let result = try await shop.nightAudit(command)
+          #expect(result.status == 0, "\(result.errors) \(comment)")
+        }
+        cared[id] = owner
+      }
+      if random.oneIn(4), let past = simulated.nights.first {
+        let result = try await shop.nightAudit(
+          "reconcile", "--as-of", Self.text(past), "--out", shop.directory.file("past"))
+        #expect([0, 3].contains(result.status), "\(result.errors) \(comment)")
+      }
+      last = said
     }
+    try check(try #require(last), told, "seed \(seed)")
+    let verified = try await shop.nightAudit("verify")
+    #expect(verified.status == 0, "\(verified.errors) seed \(seed)")
+    print("KnownTruthNightTests: \(simulated.nights.count) nights, seed \(seed)")
+  }
+
+  private static let scenarios = Scenario.all.filter { untold[$0.name] == nil }
+
+  private static func text(_ instant: Instant) -> String {
+    Date(timeIntervalSince1970: Double(instant.seconds)).ISO8601Format()
+  }
+
+  /// Older than what is looked back to; forged receipts are made of it.
+  private static var another: [String: Any] { SignedShop.gems("1", purchased: "2026-01-01T12:00:00Z") }
+
+  private static func shop(_ told: ToldShop) async throws -> SignedShop {
+    let users = told.known.world.rules.testUsers.sorted().map { "\"\($0)\"" }.joined(separator: ", ")
+    let shop = try await SignedShop(
+      transactions: told.transactions + [another], signsReceipts: true, audit: "testUsers: [\(users)]")
+    try await shop.execute(told.catalogue)
+    return shop
+  }
+
+  private static func payloads(_ told: ToldShop, _ shop: SignedShop) async throws -> [Identifier: String] {
+    try await told.payloads(from: shop, anotherPurchase: "1")
+  }
+
+  /// What a night says, against what is known.
+  private func check(_ night: SignedShop.Night, _ told: ToldShop, _ comment: Comment = "") throws {
+    #expect(night.result.status == 0, "\(night.result.errors) \(comment)")
+    let said = try Self.findings(night, told)
     for missed in told.known.findings.subtracting(said) {
-      Issue.record("missed \(missed.kind) on \(missed.subject): \(story(missed.subject))")
+      Issue.record("missed \(missed.kind) on \(missed.subject) \(comment)")
     }
     for imagined in said.subtracting(told.known.findings) {
-      Issue.record("imagined \(imagined.kind) on \(imagined.subject): \(story(imagined.subject))")
+      Issue.record("imagined \(imagined.kind) on \(imagined.subject) \(comment)")
     }
     for (orderId, disposition) in told.known.dispositions {
       let found = night.dispositions[orderId.text]
-      #expect(found == disposition.rawValue, "\(orderId): \(story(orderId))")
+      #expect(found == disposition.rawValue, "\(orderId) \(comment)")
     }
+  }
+
+  private static func findings(_ night: SignedShop.Night, _ told: ToldShop) throws -> Set<Story.Expected> {
+    Set(
+      try night.findings.map { row in
+        let kind = try #require(FindingKind(rawValue: row["kind"] ?? ""))
+        return Story.Expected(kind: kind, subject: told.storyId(try #require(Self.subject(of: row))))
+      })
   }
 
   /// What a finding stands on: that of its ids which its own stable id is made of.

@@ -13,7 +13,7 @@ trap 'rm -f "$log"' EXIT
 # Six kills and four cuts for each unit of effort.
 effort=$(((nights + 9) / 10))
 
-tried=0 failed=0 faults=0 nights_tried=0
+tried=0 failed=0 faults=0 nights_tried=0 nights_run=0
 # stage NAME FILTER [EFFORT]: one part of the test suite, with effort.
 stage() {
   echo "== $1, seed $seed, effort ${3:-$effort}"
@@ -27,6 +27,7 @@ stage() {
   fi
   awk -F '[ ,]+' '/^DeterministicNightsTests: / { n += $2; k += $4; q += $6; v += $8 }
     END { if (n) print "== " n " nights, " k " kills, " q " questions, " v " of them in vain" }' "$log"
+  nights_run=$((nights_run + $(sed -n -E 's/^KnownTruthNightTests: ([0-9]+) nights.*/\1/p' "$log" | paste -sd+ - | sed 's/^$/0/')))
   nights_tried=$((nights_tried + $(sed -n -E 's/^DeterministicNightsTests: ([0-9]+) nights.*/\1/p' "$log" | paste -sd+ - | sed 's/^$/0/')))
   sed -n -E 's/^[A-Za-z]+Tests: ([0-9]+) of ([0-9]+) (faults|instants).*/== \1 of \2 \3/p' "$log"
   faults=$((faults + $(sed -n -E 's/^[A-Za-z]+Tests: ([0-9]+) of [0-9]+ (faults|instants).*/\1/p' "$log" | paste -sd+ - | sed 's/^$/0/')))
@@ -43,6 +44,8 @@ stage() {
 stage 'random worlds, answers withheld, in any order' 'ReconciliationTests'
 # Some 650 nights for each unit.
 stage 'sequences of nights without a server' 'DeterministicNightsTests' $((effort * 16 / 10 + 1))
+# Some seven nights for each unit.
+stage 'sequences of nights of the whole program' 'KnownTruthNightTests' $((nights / 7 + 1))
 stage 'nights with real Postgres, in any order of arrival' 'ArrivalTests'
 stage 'killed nights and cut connections' 'KilledNightTests|CutConnectionTests'
 stage 'sessions ended, statements cancelled, servers started anew' 'ServerTroubleTests'
@@ -61,5 +64,5 @@ else
 fi
 
 echo
-echo "nights: $nights_tried in process; faults injected: $((faults + effort * 4)); properties and scenarios: $tried; hostile inputs: $inputs; violations: $failed"
+echo "nights: $nights_tried in process, $nights_run of the whole program; faults injected: $((faults + effort * 4)); properties and scenarios: $tried; hostile inputs: $inputs; violations: $failed"
 [ "$failed" -eq 0 ]

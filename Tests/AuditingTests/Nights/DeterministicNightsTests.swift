@@ -153,7 +153,7 @@ private struct Nights {
     for order in orders where order.environment == .sandbox && order.payment == "paid" {
       violate("sandbox money paid \(order.orderId) at \(night)")
     }
-    for finding in findings where finding.kind.accuses && !isAccused(finding) {
+    for finding in findings where finding.kind.accuses && !shop.isAccusable(finding.orderId ?? finding.subject.id) {
       violate("\(finding.kind) on \(finding.subject.id) at \(night), which is innocent: \(finding.reason)")
     }
     try compare(orders, findings, night)
@@ -171,12 +171,6 @@ private struct Nights {
         violate("with Apple silent at \(night) \(orderId) became delivered_not_paid: \(finding.reason)")
       }
     }
-  }
-
-  /// Whether the truth has something against what a finding stands on.
-  private func isAccused(_ finding: Finding) -> Bool {
-    if let orderId = finding.orderId, shop.waitingForProofs.contains(orderId) { return true }
-    return shop.known.findings.contains { $0.kind.accuses && $0.subject == finding.subject.id }
   }
 
   /// With the reference, which knows neither parts nor streams.

@@ -196,6 +196,18 @@ struct SimulatedStore {
 }
 
 extension SimulatedShop {
+  /// Whether an id that Apple does not know may be one that it does not know yet.
+  func isYoung(_ subject: CheckSubject, at night: Instant) -> Bool {
+    night - (born(subject) ?? night) <= known.world.rules.notFoundGrace
+  }
+
+  /// When the order was made that a question is about, else when its receipt came.
+  private func born(_ subject: CheckSubject) -> Instant? {
+    let receipt = known.world.receipts.first { subject.kind == .receipt && $0.receiptId == subject.id }
+    let orderId = subject.kind == .lookup ? orderId(of: subject) : receipt?.orderId
+    return known.world.orders.first { $0.orderId == orderId }?.createdAt ?? receipt?.receivedAt
+  }
+
   /// What a question comes to in the end.
   func truth(of subject: CheckSubject) -> ProofState? {
     switch subject.kind {

@@ -49,7 +49,10 @@ struct ToldShop {
       told["inAppOwnershipType"] = record.ownership?.rawValue
       told["transactionReason"] = record.isRenewal == true ? "RENEWAL" : nil
       if record.hasOffer == true { told["offerType"] = 1 }
-      if record.expiresDate != nil { told["subscriptionStatus"] = record.subscriptionStatus.map { Int($0.rawValue) } }
+      // Here Apple is asked, and agrees where a story leaves it open.
+      if record.expiresDate != nil {
+        told["subscriptionStatus"] = Int((record.subscriptionStatus ?? .active).rawValue)
+      }
       if let revocation = record.revocation {
         tell("revocationDate", revocation.date)
         told["revocationType"] = revocation.type ?? "REFUND_FULL"
@@ -74,9 +77,27 @@ struct ToldShop {
     instant.map { "timestamptz 'epoch' + \($0.microseconds) * interval '1 microsecond'" } ?? "NULL"
   }
 
-  /// Orders, deliveries and the catalogue. Rows that break the contract do so as rows of tables can.
-  var statements: [String] {
-    var statements = known.world.orders.map { row in
+  /// What the shop sells.
+  var catalogue: String {
+    var statements = [
+      "CREATE TABLE sales.products (product_id text, type text, name text, sold_from timestamptz, sold_until timestamptz);"
+    ]
+    for product in Set(known.world.products ?? []) {
+      let (from, until) = (Self.sql(product.soldFrom), Self.sql(product.soldUntil))
+      let type = product.type?.rawValue ?? "Consumable"
+      statements.append(
+        "INSERT INTO sales.products VALUES (\(Self.sql(product.productId.text)), '\(type)', NULL, \(from), \(until));")
+    }
+    return statements.joined(separator: "\n")
+  }
+
+  /// The rows of the shop's tables in place of those that were there. Those that break the contract do so as rows of tables
+  /// can.
+  ///
+  /// - Parameter payloads: by receipt id.
+  func statements(of world: World, payloads: [Identifier: String]) -> String {
+    var statements = ["TRUNCATE sales.orders, sales.receipts, sales.deliveries;"]
+    statements += world.orders.map { row in
       let (amount, currency, status, verified): (String, String, String, Instant?) =
         switch row {
         case .valid(let order):
@@ -94,7 +115,7 @@ struct ToldShop {
           \(Self.sql(row.createdAt)));
         """
     }
-    statements += known.world.deliveries.map { delivery in
+    statements += world.deliveries.map { delivery in
       """
       INSERT INTO sales.deliveries VALUES (\(Self.sql(delivery.deliveryId.text)), \(Self.sql(delivery.orderId?.text)),
         \(Self.sql(delivery.userId.text)), \(Self.sql(delivery.productId.text)),
@@ -102,31 +123,26 @@ struct ToldShop {
         \(Self.sql(delivery.revokedAt)));
       """
     }
-    statements.append(
-      "CREATE TABLE sales.products (product_id text, type text, name text, sold_from timestamptz, sold_until timestamptz);"
-    )
-    for product in Set(known.world.products ?? []) {
-      let (from, until) = (Self.sql(product.soldFrom), Self.sql(product.soldUntil))
-      let type = product.type?.rawValue ?? "Consumable"
-      statements.append(
-        "INSERT INTO sales.products VALUES (\(Self.sql(product.productId.text)), '\(type)', NULL, \(from), \(until));")
+    statements += world.receipts.map { receipt in
+      """
+      INSERT INTO sales.receipts VALUES (\(Self.sql(receipt.receiptId.text)), \(Self.sql(receipt.orderId?.text)),
+        \(Self.sql(receipt.userId?.text)), \(Self.sql(payloads[receipt.receiptId])),
+        \(Self.sql(receipt.claimedEnvironment)), \(receipt.defect == nil ? "'unverified'" : "'broken'"), NULL,
+        \(Self.sql(receipt.receivedAt)));
+      """
     }
-    return statements
+    return statements.joined(separator: "\n")
   }
 
-  /// What clients sent, signed or forged.
-  func receiptStatements(_ shop: SignedShop, anotherPurchase: String) async throws -> [String] {
-    var statements: [String] = []
+  /// What clients sent, signed or forged, by receipt id.
+  ///
+  /// - Parameter anotherPurchase: what forged receipts are made of.
+  func payloads(from shop: SignedShop, anotherPurchase: String) async throws -> [Identifier: String] {
+    var payloads: [Identifier: String] = [:]
     for receipt in known.world.receipts {
-      let payload = try await payload(of: receipt, shop, anotherPurchase: anotherPurchase)
-      statements.append(
-        """
-        INSERT INTO sales.receipts VALUES (\(Self.sql(receipt.receiptId.text)), \(Self.sql(receipt.orderId?.text)),
-          \(Self.sql(receipt.userId?.text)), \(Self.sql(payload)), \(Self.sql(receipt.claimedEnvironment)),
-          \(receipt.defect == nil ? "'unverified'" : "'broken'"), NULL, \(Self.sql(receipt.receivedAt)));
-        """)
+      payloads[receipt.receiptId] = try await payload(of: receipt, shop, anotherPurchase: anotherPurchase)
     }
-    return statements
+    return payloads
   }
 
   private func payload(of receipt: Receipt, _ shop: SignedShop, anotherPurchase: String) async throws -> String {

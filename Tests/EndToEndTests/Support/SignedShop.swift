@@ -274,8 +274,21 @@ final class SignedShop {
 
   private var nights = 0
 
+  /// Starts a night in the reports' own folder without waiting for its end.
+  ///
+  /// - Parameter conninfo: the way to the database.
+  func startNight(_ asOf: String, _ arguments: [String], through conninfo: String) throws -> Program.Running {
+    try Program.nightAudit.start(
+      ["run", "--as-of", asOf, "--config", directory.file("night-audit.yaml")] + arguments,
+      environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
+  }
+
   /// A night over the orders of November 2026.
   func night(asOf: String = asOf, since: String = "2026-11-01", _ arguments: String...) async throws -> Night {
+    try await night(asOf: asOf, since: since, arguments)
+  }
+
+  func night(asOf: String = asOf, since: String, _ arguments: [String]) async throws -> Night {
     nights += 1
     let out = directory.file("night-\(nights)")
     let result = try await Program.nightAudit.run(

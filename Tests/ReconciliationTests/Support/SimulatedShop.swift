@@ -1,9 +1,6 @@
 import Reconciliation
 import TestSupport
 
-@testable import AuditStore
-@testable import SampleWorlds
-
 /// A shop and its Apple as they were at any time before the last night, made of one that is known as it was in the end.
 struct SimulatedShop {
   let known: KnownShop
@@ -12,9 +9,10 @@ struct SimulatedShop {
   /// Rows that came later than they say.
   private var arrivals: [Identifier: Instant] = [:]
 
-  init(seed: UInt64) {
+  /// - Parameter scenarios: what its stories are drawn from.
+  init(seed: UInt64, telling scenarios: [Scenario] = Scenario.all, stories: ClosedRange<Int> = 2...10) {
     var random = SeededGenerator(seed: seed)
-    let told = (0..<random.number(2...10)).compactMap { _ in Scenario.all.randomElement(using: &random) }
+    let told = (0..<random.number(stories)).compactMap { _ in scenarios.randomElement(using: &random) }
     known = KnownShop(telling: told, seed: random.next())
     let earlier = (1..<random.number(2...8)).map { _ in
       // What failed the night before is due in the last one.
@@ -31,6 +29,11 @@ struct SimulatedShop {
   /// Orders whose proofs came late: until then they have none.
   var waitingForProofs: Set<Identifier> {
     Set(known.world.receipts.filter { arrivals[$0.receiptId] != nil }.compactMap(\.orderId))
+  }
+
+  /// Whether the truth has something against what a finding stands on, or had as long as its proofs were missing.
+  func isAccusable(_ subject: Identifier) -> Bool {
+    waitingForProofs.contains(subject) || known.findings.contains { $0.kind.accuses && $0.subject == subject }
   }
 
   /// What the shop's tables held at a night. What bears a date behind the last one has a wrong date, and was always there.
@@ -57,18 +60,6 @@ struct SimulatedShop {
       return delivery
     }
     return world
-  }
-
-  /// Whether an id that Apple does not know may be one that it does not know yet.
-  func isYoung(_ subject: CheckSubject, at night: Instant) -> Bool {
-    night - (born(subject) ?? night) <= known.world.rules.notFoundGrace
-  }
-
-  /// When the order was made that a question is about, else when its receipt came.
-  private func born(_ subject: CheckSubject) -> Instant? {
-    let receipt = known.world.receipts.first { subject.kind == .receipt && $0.receiptId == subject.id }
-    let orderId = subject.kind == .lookup ? orderId(of: subject) : receipt?.orderId
-    return known.world.orders.first { $0.orderId == orderId }?.createdAt ?? receipt?.receivedAt
   }
 
   /// What Apple says about a purchase when it is asked at a night; nil before it was made.
