@@ -375,11 +375,11 @@ struct UndoFindings: AsyncParsableCommand {
     try await common.reporting { settings, _ in
       let (change, outcome) = try await FindingsEditor(settings: settings, now: .now).undo(
         change, by: try recording.actor, isDryRun: recording.dryRun)
-      let text = DecisionText(outcome, isDryRun: recording.dryRun)
+      let text = DecisionText(outcome, isDryRun: recording.dryRun, undone: change)
       if recording.json {
         print(try text.json)
       } else if !common.quiet {
-        print("Change \(change.prefix(8)): \(text.line)")
+        print(text.line)
       }
       return .complete
     }

@@ -176,6 +176,26 @@ import Testing
     try await night(shop, Self.nights[2])
     let result = try await shop.nightAudit("findings", "list", "--csv", "--as-of", Self.nights[2])
     #expect(Data(result.output.utf8) == (try shop.files(shop.reports + "/2026-11-19")["findings.csv"]))
+    // In words and as JSON: how old each deal is, how long people have known, and what nobody knows the price of.
+    let file = rows(Data(result.output.utf8))
+    for finding in try await list(shop, "--as-of", Self.nights[2]) {
+      let row = try #require(file.first { $0["finding_id"] == finding["finding_id"] as? String })
+      for column in ["days_since", "age_days"] {
+        #expect((finding[column] as? Int).map(String.init) ?? "" == row[column], "\(finding)")
+      }
+      #expect(finding["occurred_at"] as? String ?? "" == row["occurred_at"])
+      #expect(finding["due"] as? String ?? "" == row["due"])
+    }
+    let findings = try #require(try summary(shop, "2026-11-19")["findings"] as? [String: Any])
+    let unknown = try #require(findings["at_stake_unknown"] as? Int)
+    let table = try await shop.nightAudit("findings", "list", "--as-of", Self.nights[2])
+    let lines = table.output.split(separator: "\n").map(String.init)
+    #expect(unknown > 0 && lines.last?.hasSuffix(" · \(unknown) of unknown amount.") == true, "\(lines.last ?? "")")
+    #expect(lines.count(where: { $0.contains(" unknown ") }) >= unknown)
+    let stakes = lines.filter { $0.contains(" critical ") && $0.contains(" USD ") }
+      .compactMap { $0.firstMatch(of: /(\d+\.\d\d) USD/).flatMap { Double($0.1) } }
+    #expect(stakes.count > 5 && stakes == stakes.sorted(by: >), "worst first: \(stakes)")
+
     let runs = try #require(
       try json(try await shop.nightAudit("runs", "--json", "--limit", "1")) as? [[String: Any]])
     #expect(runs.first?["as_of"] as? String == Self.nights[2])

@@ -175,11 +175,20 @@ import Testing
     #expect(refused.status == 64 && refused.errors.contains("--yes"), "\(refused.errors)")
     let all = try await shop.value("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL")
     let bulk = try await shop.nightAudit("findings", "acknowledge", "--all", "--yes", "--by", "ops")
-    #expect(bulk.status == 0 && bulk.output.contains("Changed \(all) findings"), "\(bulk.output)")
+    // What was changed together has a name to be taken back by.
+    let told = try #require(
+      bulk.output.wholeMatch(of: /Changed (\d+) findings\. To take it back: night-audit findings undo ([0-9a-f]{8})\n/),
+      "\(bulk.output)")
+    #expect(bulk.status == 0 && String(told.1) == all)
     let one = try await shop.value("SELECT min(finding_id) FROM night_audit.findings")
     _ = try await shop.nightAudit("findings", "close", one, "--by", "dana")
-    let undone = try await shop.nightAudit("findings", "undo", "--by", "ops")
+    let tried = try await shop.nightAudit("findings", "undo", "--dry-run")
+    #expect(tried.output.hasPrefix("Change \(told.2): would take back "), "\(tried.output)")
+    let undone = try await shop.nightAudit("findings", "undo", String(told.2), "--by", "ops")
     #expect(undone.status == 0, "\(undone.errors)")
+    #expect(
+      undone.output
+        == "Change \(told.2): took back \((Int(all) ?? 0) - 1) findings; 1 stay as somebody has changed them since.\n")
     let statuses =
       "SELECT string_agg(status || '=' || n, ',' ORDER BY status) FROM "
       + "(SELECT status, count(*) AS n FROM night_audit.findings GROUP BY status) s"

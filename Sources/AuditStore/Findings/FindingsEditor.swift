@@ -84,8 +84,10 @@ package struct FindingsEditor: Sendable {
   /// What became of a change.
   package struct Outcome: Sendable {
     package var changed: [String] = []
-    /// They were so already.
+    /// They were so already, or somebody has changed them since.
     package var unchanged: [String] = []
+    /// What was made together, to be taken back together; nil for a decision about one, and where nothing was changed.
+    package var changeId: String?
   }
 
   /// The findings that a filter lets through, with their history, sorted by id.
@@ -141,12 +143,14 @@ package struct FindingsEditor: Sendable {
         ).map { row throws(PostgresError) in try row.text(0) }
       }
       let changes = ids.map { PeopleChange(findingId: $0, decision: decision) }
+      let changeId = choice.isBulk ? UUID().uuidString.lowercased() : nil
       let changed =
         isDryRun
         ? try PeopleChange.effective(changes, on: connection)
-        : try PeopleChange.apply(
-          changes, by: actor, at: now, changeId: choice.isBulk ? UUID().uuidString.lowercased() : nil, on: connection)
-      return Outcome(changed: changed.sorted(), unchanged: Set(ids).subtracting(changed).sorted())
+        : try PeopleChange.apply(changes, by: actor, at: now, changeId: changeId, on: connection)
+      return Outcome(
+        changed: changed.sorted(), unchanged: Set(ids).subtracting(changed).sorted(),
+        changeId: isDryRun || changed.isEmpty ? nil : changeId)
     }
   }
 

@@ -46,6 +46,10 @@ package struct FindingsText {
     let currency: String?
     let amount: String?
     let atStake: String?
+    /// Whether it puts money at stake whose amount nobody knows.
+    let atStakeUnknown: Bool
+    let occurredAt: String?
+    let daysSince: Int64?
     let paidAt: String?
     let deliveredAt: String?
     let firstSeen: String
@@ -54,6 +58,7 @@ package struct FindingsText {
     let ageDays: Int64
     let status: String
     let owner: String?
+    let due: String?
     let remark: String?
     let reason: String
     let suggestedAction: String
@@ -74,14 +79,18 @@ package struct FindingsText {
       currency = (finding.atStake ?? finding.amount)?.currency.code
       amount = finding.amount?.decimalText
       atStake = finding.atStake?.decimalText
+      atStakeUnknown = finding.isStakeUnknown
+      occurredAt = finding.occurredAt?.text
+      daysSince = FindingsText.days(since: finding.occurredAt, asOf)
       paidAt = finding.paidAt?.text
       deliveredAt = finding.deliveredAt?.text
       firstSeen = stored.reported.firstSeen.text
       lastSeen = stored.lastSeen.text
       closedAt = stored.closedAt?.text
-      ageDays = max(0, (asOf - stored.reported.firstSeen).wholeDays)
+      ageDays = FindingsText.days(since: stored.reported.firstSeen, asOf) ?? 0
       status = stored.reported.status
       owner = stored.reported.owner
+      due = stored.reported.due
       remark = stored.reported.remark
       reason = finding.reason
       suggestedAction = finding.kind.suggestedAction
@@ -96,39 +105,37 @@ package struct FindingsText {
 
   // MARK: - For people
 
-  /// A table, worst first.
+  private static func days(since instant: Instant?, _ asOf: Instant) -> Int64? {
+    instant.map { max(0, (asOf - $0).wholeDays) }
+  }
+
+  /// A table, worst first, as the sheet has it: `days` is how old the deal is, `known` for how many days people know.
   ///
   /// - Parameter width: of the terminal in characters; nil for as wide as it takes.
   package func table(width: Int?) -> String {
     if findings.isEmpty { return "No findings." }
     var table = TextTable([
       .left("finding"), .left("severity"), .left("kind"), .left("order"), .right("at stake"), .right("days"),
-      .left("status"), .left("owner"), .left("reason"),
+      .right("known"), .left("status"), .left("owner"), .left("reason"),
     ])
-    for stored in findings.sorted(by: FindingsText.isWorse) {
+    var stake = Stake()
+    let worstFirst = findings.map { (key: $0.reported.urgency(asOf: asOf), stored: $0) }
+      .sorted { $0.key.lexicographicallyPrecedes($1.key) }
+    for (_, stored) in worstFirst {
       let finding = stored.reported.finding
+      if stored.closedAt == nil { stake.add(finding) }
       table.add([
         String(stored.reported.findingId.prefix(12)), finding.severity.rawValue, finding.kind.rawValue,
         (finding.orderId ?? finding.subject.id).text,
-        finding.atStake.map { "\($0.decimalText) \($0.currency)" } ?? "",
-        String(max(0, (asOf - stored.reported.firstSeen).wholeDays)),
+        finding.atStake.map { "\($0.decimalText) \($0.currency)" } ?? (finding.isStakeUnknown ? "unknown" : ""),
+        FindingsText.days(since: finding.occurredAt, asOf).map(String.init) ?? "",
+        String(FindingsText.days(since: stored.reported.firstSeen, asOf) ?? 0),
         stored.closedAt == nil ? stored.reported.status : "gone", stored.reported.owner ?? "",
         ([finding.reason] + (stored.reported.remark.map { ["— \($0)"] } ?? [])).joined(separator: " "),
       ])
     }
-    let count = findings.count == 1 ? "1 finding." : "\(findings.count) findings."
-    return table.text(width: width) + "\n" + count
-  }
-
-  private static func isWorse(_ left: StoredFinding, _ right: StoredFinding) -> Bool {
-    (
-      left.reported.finding.severity, left.reported.finding.kind.index, left.reported.firstSeen,
-      left.reported.findingId
-    )
-      < (
-        right.reported.finding.severity, right.reported.finding.kind.index, right.reported.firstSeen,
-        right.reported.findingId
-      )
+    let count = findings.count == 1 ? "1 finding" : "\(findings.count) findings"
+    return table.text(width: width) + "\n\(count). At stake in the open ones: \(stake.words)."
   }
 }
 
@@ -136,27 +143,44 @@ package struct FindingsText {
 package struct DecisionText {
   private let outcome: FindingsEditor.Outcome
   private let isDryRun: Bool
+  /// The change that was taken back; nil: the decision is one of its own.
+  private let undone: String?
 
-  package init(_ outcome: FindingsEditor.Outcome, isDryRun: Bool) {
+  package init(_ outcome: FindingsEditor.Outcome, isDryRun: Bool, undone: String? = nil) {
     self.outcome = outcome
     self.isDryRun = isDryRun
+    self.undone = undone
   }
 
   private struct Document: Encodable {
     let changed: [String]
     let unchanged: [String]
     let dryRun: Bool
+    /// What `findings undo` takes back, or has taken back; absent for a decision about one finding.
+    let changeId: String?
   }
 
   package var line: String {
-    let changed = outcome.changed.count == 1 ? "1 finding" : "\(outcome.changed.count) findings"
+    func findings(_ ids: [String]) -> String { ids.count == 1 ? "1 finding" : "\(ids.count) findings" }
+    let changed = findings(outcome.changed)
+    if let undone {
+      let rest =
+        outcome.unchanged.isEmpty ? "" : "; \(outcome.unchanged.count) stay as somebody has changed them since"
+      return "Change \(undone.prefix(8)): "
+        + (isDryRun ? "would take back \(changed)\(rest). Nothing was changed." : "took back \(changed)\(rest).")
+    }
     let rest = outcome.unchanged.isEmpty ? "" : "; \(outcome.unchanged.count) were so already"
-    return isDryRun ? "Would change \(changed)\(rest). Nothing was changed." : "Changed \(changed)\(rest)."
+    if isDryRun { return "Would change \(changed)\(rest). Nothing was changed." }
+    let undo = outcome.changeId.map { " To take it back: night-audit findings undo \($0.prefix(8))" } ?? ""
+    return "Changed \(changed)\(rest).\(undo)"
   }
 
   package var json: String {
     get throws {
-      try MachineText.json(Document(changed: outcome.changed, unchanged: outcome.unchanged, dryRun: isDryRun))
+      try MachineText.json(
+        Document(
+          changed: outcome.changed, unchanged: outcome.unchanged, dryRun: isDryRun,
+          changeId: undone ?? outcome.changeId))
     }
   }
 }

@@ -35,6 +35,7 @@ package struct ImportText {
       "\(outcome.rows) findings read: \(outcome.changes.count) entries of \(findings) findings "
         + "\(isDryRun ? "would change" : "changed"), \(outcome.refusals.count) refused.")
     if isDryRun { lines.append("Nothing was changed.") }
+    if let change = outcome.changeId { lines.append("To take it back: night-audit findings undo \(change.prefix(8))") }
     return lines.joined(separator: "\n")
   }
 
@@ -62,6 +63,7 @@ package struct ImportText {
     let asOf: String?
     let rows: Int
     let dryRun: Bool
+    let changeId: String?
     let missingColumns: [String]
     let changes: [Change]
     let refusals: [Refusal]
@@ -72,7 +74,8 @@ package struct ImportText {
     get throws {
       try MachineText.json(
         Document(
-          asOf: outcome.writtenFor?.text, rows: outcome.rows, dryRun: isDryRun, missingColumns: outcome.missingColumns,
+          asOf: outcome.writtenFor?.text, rows: outcome.rows, dryRun: isDryRun, changeId: outcome.changeId,
+          missingColumns: outcome.missingColumns,
           changes: outcome.changes.map {
             Document.Change(
               sheet: $0.sheet, row: $0.row, findingId: $0.findingId, column: $0.column, before: $0.before,

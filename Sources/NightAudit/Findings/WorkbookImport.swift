@@ -31,6 +31,8 @@ package struct WorkbookImport: Sendable {
       package var after: String?
     }
 
+    /// What `findings undo` takes back; nil where nothing was changed.
+    package var changeId: String?
     /// Rows that name a finding.
     package var rows = 0
     package var changes: [Change] = []
@@ -84,9 +86,10 @@ package struct WorkbookImport: Sendable {
         FindingsSheet.status, FindingsSheet.owner, FindingsSheet.remark, FindingsSheet.due,
       ]
       .filter { !columns.contains($0) }
-      let changeId = UUID().uuidString.lowercased()
-      if !isDryRun {
+      if !isDryRun, !merge.changes.isEmpty {
+        let changeId = UUID().uuidString.lowercased()
         _ = try PeopleChange.apply(merge.changes, by: actor, at: now, changeId: changeId, on: connection)
+        merge.outcome.changeId = changeId
       }
       merge.outcome.signOff = try SignOffImport.take(
         from: reader, run: written?.runId, by: actor, isDryRun: isDryRun, on: connection)
