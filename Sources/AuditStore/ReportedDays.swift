@@ -8,13 +8,13 @@ import Run
 /// Each night speaks of its own day, and of every earlier one that has changed since the night before spoke of it. So the
 /// newest night that mentions a day has said what is known about it, however often single nights are made again.
 package struct ReportedDays {
-  /// The days of which a run keeps sums: whole days in the lookback before the period, and the period if it is one day.
+  /// The days of which a run keeps sums: those of the period, and whole days in the lookback before it.
   /// A narrowed run sees only a part of each day and keeps none.
   package static func days(_ plan: AuditPlan, in zone: TimeZone) -> [DayTotals.Day] {
     if plan.selection.isNarrowing { return [] }
-    var days: [Period] = plan.period.since == plan.period.until ? [plan.period] : []
-    var day = Period.dayBefore(plan.period.start, in: zone)
-    while day.start >= plan.rules.lookbackStart, days.count < longestLookback {
+    var days: [Period] = []
+    var day = Period.dayBefore(plan.period.end, in: zone)
+    while day.start >= plan.period.start || day.start >= plan.rules.lookbackStart, days.count < longestLookback {
       days.append(day)
       day = Period.dayBefore(day.start, in: zone)
     }
@@ -24,13 +24,14 @@ package struct ReportedDays {
   /// In days: a lookback of centuries is a slip.
   private static let longestLookback = 4_000
 
-  /// What the nights up to one said last about each day, in one time zone.
+  /// What the nights up to one said last about each day, in one time zone; or what the night of each day said at the time.
   ///
   /// - Parameters:
   ///   - night: nights of business days before this one; with `isIncluded` this one too.
   ///   - asOf: runs made for an earlier instant; with `isIncluded` for this one too.
+  ///   - isOfOwnNight: whether each day is spoken of by its own night alone.
   package static func statements(
-    before night: String, asOf: Instant, isIncluded: Bool = false, timeZone: String,
+    before night: String, asOf: Instant, isIncluded: Bool = false, isOfOwnNight: Bool = false, timeZone: String,
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String: DayTotals.Sums] {
     let before = isIncluded ? "<=" : "<"
@@ -42,7 +43,8 @@ package struct ReportedDays {
           SELECT DISTINCT ON (period_until) run_id, period_until FROM night_audit.runs
           WHERE is_nightly AND complete IS NOT NULL AND period_until \(before) $1::text::date AND as_of \(before) $2
           ORDER BY period_until, as_of DESC, started_at DESC) n
-        JOIN night_audit.reported_days d USING (run_id) WHERE d.time_zone = $3
+        JOIN night_audit.reported_days d USING (run_id)
+        WHERE d.time_zone = $3 AND (d.day = n.period_until OR NOT \(isOfOwnNight))
         ORDER BY d.day, n.period_until DESC) s
       LEFT JOIN night_audit.reported_totals t USING (run_id, day)
       """, [.text(night), .timestamp(asOf.microseconds), .text(timeZone)])

@@ -282,11 +282,15 @@ package struct Audit {
     _ collector: AuditCollector, _ coordinator: borrowing BlockingConnection
   ) throws(PostgresError) -> ([Adjustment], [DayLine]) {
     if collector.days.days.isEmpty { return ([], []) }
-    let statements = try ReportedDays.statements(
-      before: plan.period.until, asOf: plan.asOf, timeZone: settings.timeZoneName, on: coordinator)
     let days = collector.days
-    let now = statements.keys.reduce(into: [:]) { $0[$1] = days.sums(of: $1) }
-    return (Adjustment.between(statements, now), DayLine.lines(days, reported: statements))
+    let said = try ReportedDays.statements(
+      before: plan.period.since, asOf: plan.asOf, timeZone: settings.timeZoneName, on: coordinator)
+    let now = said.keys.reduce(into: [:]) { $0[$1] = days.sums(of: $1) }
+    // Of a longer period each day was reported by a night of its own, the last one included.
+    let atTheTime = try ReportedDays.statements(
+      before: plan.period.until, asOf: plan.asOf, isIncluded: plan.period.since != plan.period.until,
+      isOfOwnNight: true, timeZone: settings.timeZoneName, on: coordinator)
+    return (Adjustment.between(said, now), DayLine.lines(days, reported: atTheTime))
   }
 
   private func exitStatus(_ summary: SummaryFacts, isHeld: Bool) -> ExitStatus {

@@ -37,7 +37,9 @@ extension Settings {
       SettingWords("Clock skew", "\(clockSkew.words) that clocks may differ"),
       SettingWords(
         "Tolerance of amounts",
-        "\(Money.decimalText(Int128(amountToleranceMillionths), digits: 6)) of a major unit of the currency"),
+        amountToleranceMillionths == 0
+          ? "none: an amount has to be Apple's to its last digit"
+          : "\(Settings.decimalWords(millionths: amountToleranceMillionths)) more or less, in the order's own currency"),
       SettingWords(
         "Test users", testUsers.isEmpty ? "none" : "\(testUsers.count): their sandbox orders are listed apart"),
       SettingWords("Stale after", "\(staleAfter.words): then Apple is asked again"),
@@ -45,5 +47,13 @@ extension Settings {
       SettingWords("Version", "night-audit \(Version.current)"),
     ]
     return words
+  }
+
+  /// `0.05` for 50,000: without the zeros that say nothing.
+  private static func decimalWords(millionths: Int64) -> String {
+    var text = Money.decimalText(Int128(millionths), digits: 6)
+    while text.hasSuffix("0") { text.removeLast() }
+    if text.hasSuffix(".") { text.removeLast() }
+    return text
   }
 }

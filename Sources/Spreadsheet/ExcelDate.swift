@@ -25,7 +25,7 @@ package struct CivilDateTime: Hashable, Sendable {
 }
 
 /// Excel's serial numbers: days since the last day of 1899, time as the fraction.
-enum ExcelDate {
+package enum ExcelDate {
   /// The serial number, or nil when there is no such day or time, or Excel has no such year.
   static func serial(_ value: CivilDateTime) -> Double? {
     guard
@@ -39,7 +39,7 @@ enum ExcelDate {
   }
 
   /// The serial number of seconds since 1970 as the wall clock counts them, or nil outside 1900...9999.
-  static func serial(secondsSince1970 seconds: Int64) -> Double? {
+  package static func serial(secondsSince1970 seconds: Int64) -> Double? {
     guard (-2_208_988_800...253_402_300_799).contains(seconds) else { return nil }
     // 25,569 is 1970-01-01.
     let serial = 25_569 + Double(seconds) / 86_400

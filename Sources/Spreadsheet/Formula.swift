@@ -22,7 +22,17 @@ package struct Formula: Hashable, Sendable, ExpressibleByStringInterpolation {
 
   /// A function of these arguments: `COUNTIFS(A1:A9,"open")`.
   package static func call(_ function: StaticString, _ arguments: [Formula]) -> Formula {
-    Formula(text: "\(function)(\(arguments.map(\.text).joined(separator: ",")))")
+    Formula(text: "\(function)(\(Formula.arguments(arguments).text))")
+  }
+
+  /// The texts of the formulas, one behind the other.
+  package static func joined(_ formulas: [Formula]) -> Formula {
+    Formula(text: formulas.map(\.text).joined(separator: "&"))
+  }
+
+  /// The formulas as further arguments of a function.
+  package static func arguments(_ formulas: [Formula]) -> Formula {
+    Formula(text: formulas.map(\.text).joined(separator: ","))
   }
 
   /// A word of the program's own as text: `"open"`.

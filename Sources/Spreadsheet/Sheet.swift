@@ -97,6 +97,21 @@ package struct Sheet {
       operation, row, column)
   }
 
+  /// Writes a formula whose ranges are taken cell by cell in every function, as `Ctrl+Shift+Enter` does.
+  package func writeArrayFormula(
+    _ formula: Formula, result: Double, row: Int, column: Int, format: CellFormat? = nil
+  ) throws(SpreadsheetError) {
+    let operation: StaticString = "write array formula"
+    let cell = try cell(row, column, operation)
+    let style = unsafe try pointer(format, operation)
+    guard result.isFinite else { throw failure(.notFinite, operation, row, column) }
+    try check(formula, operation, row, column)
+    try check(
+      unsafe worksheet_write_array_formula_num(
+        worksheet, cell.row, cell.column, cell.row, cell.column, "{=\(formula.text)}", style, result),
+      operation, row, column)
+  }
+
   /// Writes a formula with the text that viewers show which do not calculate.
   package func writeFormula(
     _ formula: Formula, result: String, row: Int, column: Int, format: CellFormat? = nil

@@ -77,7 +77,10 @@ struct ReadBook: Decodable {
     func row(named name: String) -> [String: Cell]? { rows.first { $0["A"]?.text == name } }
   }
 
+  /// Those with a tab.
   let sheets: [Sheet]
+  /// The names of the others.
+  let hidden: [String]
   let created: String
   let title: String
 
@@ -112,7 +115,7 @@ struct ReadBook: Decodable {
     def cell(cell, value):
         result = {"kind": cell.data_type, "format": cell.number_format}
         if cell.data_type == "f":
-            result["formula"] = cell.value
+            result["formula"] = getattr(cell.value, "text", cell.value)
         if cell.hyperlink:
             result["link"] = cell.hyperlink.location
         if isinstance(value, (int, float)):
@@ -147,7 +150,8 @@ struct ReadBook: Decodable {
             "notes": {c.coordinate: c.comment.text for row in sheet.iter_rows() for c in row if c.comment},
         }
 
-    json.dump({"sheets": [sheet(s) for s in formulas.worksheets], "title": formulas.properties.title,
+    json.dump({"sheets": [sheet(s) for s in formulas.worksheets if s.sheet_state == "visible"],
+               "hidden": [s.title for s in formulas.worksheets if s.sheet_state == "hidden"], "title": formulas.properties.title,
                "created": formulas.properties.created.isoformat()}, sys.stdout)
     """#
 }

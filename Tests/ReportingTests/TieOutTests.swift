@@ -87,14 +87,16 @@ struct TieOutReportTests {
       #expect(block["complete"] as? Bool == false && (block["incomplete_reasons"] as? [String])?.count == 1)
       #expect(block["apple_units"] as? Int == 1_214 && block["our_units"] as? Int == 1_201)
       #expect((block["explained"] as? [String: Int])?["timing"] == 2 && block["unexplained"] as? Int == 1)
-      #expect(facts.sentence == "Apple counted 1204 units, we know 1201; 2 are timing, 1 is unexplained.")
+      #expect(facts.sentence == "Apple counted 1204 units, we know 1201. The difference: 3 = 2 timing + 1 unexplained.")
       let revised = try #require((block["adjustments"] as? [[String: Any]])?.first)
       #expect(revised["day"] as? String == "2026-11-03" && revised["vendor"] as? String == "80012345")
       #expect(revised["reported"] as? Int == 12 && revised["now"] as? Int == 14)
       // The page has it, too.
       let page = try contents("report.html", in: directory)
       #expect(
-        page.contains("<p class=\"lead\">Apple counted 1204 units, we know 1201; 2 are timing, 1 is unexplained.</p>"))
+        page.contains(
+          "<p class=\"lead\">Apple counted 1204 units, we know 1201. The difference: 3 = 2 timing + 1 unexplained.</p>")
+      )
       #expect(page.contains("<th scope=\"row\">Timing</th><td class=\"n\">2</td>"))
       // The night is complete all the same.
       #expect((json as? [String: Any])?["complete"] as? Bool == true)

@@ -49,11 +49,28 @@ enum Glossary {
   }
 
   /// What kinds of words there are, each with its words and what they mean.
-  static let sections: [(title: String, words: [(String, String)])] = [
+  ///
+  /// - Parameter hasTieOut: whether the words of the tie-out are met.
+  static func sections(hasTieOut: Bool) -> [(title: String, words: [(String, String)])] {
+    hasTieOut ? sections + [("Tie-out: what Apple counts beside what is known here", TieOutLine.words)] : sections
+  }
+
+  private static let sections: [(title: String, words: [(String, String)])] = [
     ("Dispositions: the one bucket that an order ends in", Disposition.allCases.map { ($0.rawValue, meaning($0)) }),
     (
       "Reasons of payments: why an order is unpaid or unconfirmed",
       PaymentReason.allCases.map { ($0.rawValue, sentence($0.explanation)) }
+    ),
+    (
+      "Receipts: what came of asking",
+      CheckOutcome.allCases.map { ($0.rawValue, meaning($0)) }
+    ),
+    (
+      "Reasons of refunds, as Apple has them",
+      [
+        ("app_issue", "The customer told Apple of an actual or perceived fault of the app."),
+        ("other", "Whatever else: an accidental purchase, say."), ("(empty)", "Apple has not told."),
+      ]
     ),
     (
       "Status of findings",
@@ -77,6 +94,17 @@ enum Glossary {
       ]
     ),
   ]
+
+  private static func meaning(_ outcome: CheckOutcome) -> String {
+    switch outcome {
+    case .pending: "Nobody has asked yet."
+    case .verified: "Authentic: Apple said so, or its signature holds."
+    case .rejected: "Proven false or worthless; the reason says how."
+    case .unanswered: "Asked, and no usable answer came; it is asked again."
+    case .review: "Apple answered something that only a person can take further."
+    case .notFound: "Apple knows no such purchase, neither in production nor in the sandbox."
+    }
+  }
 
   private static func sentence(_ clause: String) -> String { clause.prefix(1).uppercased() + clause.dropFirst() + "." }
 }

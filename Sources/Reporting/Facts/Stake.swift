@@ -22,6 +22,13 @@ package struct Stake: Equatable, Sendable {
   /// In words: `12.98 USD · 300 JPY · 3 of unknown amount`; `nothing` for no money at all.
   package var words: String { Stake.words(money.texts, unknown: unknown) }
 
+  /// The same, each part by itself, for people who read long numbers.
+  var shown: [String] {
+    var parts = money.sorted.map { "\($0.currency.shown($0.minorUnits)) \($0.currency)" }
+    if unknown > 0 { parts.append("\(unknown) of unknown amount") }
+    return parts.isEmpty ? ["–"] : parts
+  }
+
   /// The same from decimal texts by currency.
   static func words(_ amounts: [String: String], unknown: Int) -> String {
     var parts = amounts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
@@ -100,8 +107,8 @@ package struct RollForward: Equatable, Sendable {
   package init() {}
 
   /// The currencies that it is told in, in alphabetical order.
-  package func currencies(with closing: MoneyByCurrency, _ others: MoneyByCurrency = MoneyByCurrency()) -> [Currency] {
-    [opening, new, closed, changed, closing, others].reduce(into: Set()) { $0.formUnion($1.minorUnits.keys) }.sorted()
+  package func currencies(with closing: MoneyByCurrency) -> [Currency] {
+    [opening, new, closed, changed, closing].reduce(into: Set()) { $0.formUnion($1.minorUnits.keys) }.sorted()
   }
 
   /// What it comes to.

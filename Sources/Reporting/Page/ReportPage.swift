@@ -54,7 +54,7 @@ struct ReportPage {
   private struct Age {
     var name: String
     var findings: Int
-    var money: String
+    var money: [String]
     var known: Int
   }
 
@@ -75,17 +75,18 @@ struct ReportPage {
     init(_ facts: TieOutFacts) {
       days = "\(facts.firstDay) to \(facts.lastDay)"
       sentence = facts.sentence
-      reasons = facts.incompleteReasons + facts.revisions.map(\.words) + facts.notes
+      reasons = facts.incompleteReasons + facts.revisions.map(\.words) + facts.remarks
       hasReasons = !reasons.isEmpty
       rows =
         [
-          Explained(name: "Apple counts", units: facts.appleUnits.description),
-          Explained(name: "Known here", units: facts.ourUnits.description),
+          Explained(name: "Apple counts", units: facts.text(facts.own)),
+          Explained(name: "Known here", units: facts.text(facts.ourUnits.decimal)),
+          Explained(name: "Difference", units: facts.text(facts.own - facts.ourUnits.decimal)),
         ]
-        + facts.explained.filter { $0.units.scaled != 0 }.map {
-          Explained(name: $0.name.asWords, units: $0.units.description)
+        + facts.explained.filter { $0.units.scaled != 0 && $0.name != "other_scope" }.map {
+          Explained(name: $0.name.asWords, units: facts.text($0.units.decimal))
         }
-      unexplained = facts.unexplained.description
+      unexplained = facts.text(facts.unexplained.decimal)
     }
   }
 
@@ -242,7 +243,7 @@ struct ReportPage {
       hasChanges = !changes.isEmpty
       ages = open.ageing.buckets.map { bucket in
         Age(
-          name: bucket.title, findings: open.ageing[bucket].findings, money: open.ageing[bucket].words,
+          name: bucket.title, findings: open.ageing[bucket].findings, money: open.ageing[bucket].shown,
           known: open.ageing.known(bucket))
       }
       trends = Trend.all(summary.history)

@@ -28,7 +28,7 @@ struct AboutPage {
     try writeSettings(facts)
     try writeNotChecked(facts)
     try writeKinds()
-    for section in Glossary.sections {
+    for section in Glossary.sections(hasTieOut: options.hasTieOut) {
       try heading(section.title)
       for (word, meaning) in section.words { try entry(word, meaning) }
       row += 1

@@ -16,6 +16,8 @@ struct DataSheet {
   struct Part {
     var name: SheetName
     var rows = 0
+    /// The last row that anything is in: of the sums, or the header.
+    var lastRow = 0
   }
 
   let table: ReportTable
@@ -33,7 +35,7 @@ struct DataSheet {
   private var clock: LocalClock
   var sheet: Sheet
   /// The sheets that rows went to, the last one being written.
-  private(set) var parts: [Part] = []
+  var parts: [Part] = []
   /// The row to be written, counted from zero; the header is row 0.
   var row = 1
   /// Of the row, in points.
@@ -43,6 +45,8 @@ struct DataSheet {
   var totalsBefore = SheetTotals()
   /// Rows written, all sheets together.
   var rowCount: Int { parts.reduce(0) { $0 + $1.rows } }
+  /// What the cells of each column come to, header and people's columns left out; of a table that is not checked, nothing.
+  var fingerprints: [Fingerprint]
   /// Where the rows of orders are, for links.
   private var orderPlaces: [Identifier: RowPlace] = [:]
   /// Where the first row with each of the words of the program's own is.
@@ -60,6 +64,7 @@ struct DataSheet {
     let fileColumns = table.columns
     columns = places.map { fileColumns[$0] }
     currencyColumn = columns.firstIndex { $0.type == .currency }
+    fingerprints = Array(repeating: Fingerprint(), count: columns.count)
     pseudonyms = options.pseudonyms
     zoneName = options.zoneName
     clock = LocalClock(timeZone: options.timeZone)
@@ -132,14 +137,31 @@ struct DataSheet {
     }
   }
 
+  /// Whether the summary says of every column whether it is as it was written. What only evidence is of, and long, is counted.
+  var isChecked: Bool {
+    switch table {
+    case .findings, .periodFindings, .changes, .days, .settlement, .users, .amounts, .refunds, .sandbox, .orders: true
+    case .tieOut, .receipts: false
+    }
+  }
+
+  /// All cells of a column, sums included, on every sheet; the first below the header where there are none.
+  func areas(ofColumn position: Int) -> [SheetRange] {
+    parts.map { part in
+      SheetRange(
+        sheet: part.name, range: CellRange(rows: 1...max(1, part.lastRow), columns: position...position))
+    }
+  }
+
   // MARK: - Cells
 
   /// Whether people fill in such a column here.
   func isOpen(_ type: ColumnType) -> Bool { type.isForPeople && table.shape.takesEntries }
 
-  private func write(_ text: String, _ position: Int, _ format: CellFormat) throws(SpreadsheetError) {
-    try sheet.writeText(
-      CellText.fitting(text, marker: " … [cut]"), row: row, column: position, format: format)
+  private mutating func write(_ text: String, _ position: Int, _ format: CellFormat) throws(SpreadsheetError) {
+    let text = CellText.fitting(text, marker: " … [cut]")
+    if isChecked { fingerprints[position].add(text) }
+    try sheet.writeText(text, row: row, column: position, format: format)
   }
 
   private mutating func write(_ cell: Cell, _ position: Int) throws(SpreadsheetError) {
@@ -152,10 +174,12 @@ struct DataSheet {
     case .id(let id): try write(text: id.text, position, type)
     case .count(let number):
       if type == .tally { totals.add(Int128(number), digits: nil, column: position) }
+      if isChecked { fingerprints[position].add(Int128(number), digits: 0) }
       try sheet.writeNumber(
         Double(number), row: row, column: position, format: type == .code ? formats.code : formats.count)
     case .decimal(let units, let digits):
       if type == .amount || type == .share { totals.add(units, digits: digits, column: position) }
+      if isChecked { fingerprints[position].add(units, digits: digits) }
       try sheet.writeNumber(
         Money.number(units, digits: digits), row: row, column: position,
         format: type == .share || type == .exact ? formats.share(digits: digits) : formats.amount(digits: digits))
@@ -169,11 +193,14 @@ struct DataSheet {
     }
   }
 
-  private func write(
+  private mutating func write(
     localSeconds: Int64, else text: String, _ position: Int, _ format: CellFormat
   ) throws(SpreadsheetError) {
     do {
       try sheet.writeDateTime(localSecondsSince1970: localSeconds, row: row, column: position, format: format)
+      if isChecked, let serial = ExcelDate.serial(secondsSince1970: localSeconds) {
+        fingerprints[position].add(serial: serial)
+      }
     } catch {
       guard error.code == .dateOutOfRange else { throw error }
       // Excel has no such year; a row with a broken date is reported all the same.
@@ -190,9 +217,11 @@ struct DataSheet {
       guard let place = orderPlaces[Identifier(text)], sheet.remainingLinks > 0, !text.isEmpty else {
         return try write(text, position, formats.text)
       }
+      let text = CellText.fitting(text)
+      if isChecked { fingerprints[position].add(text) }
       try sheet.writeLink(
         to: CellReference(row: Int(place.row), column: 0), on: ReportTable.orders.sheetName(part: Int(place.part)),
-        text: CellText.fitting(text), row: row, column: position, format: formats.link)
+        text: text, row: row, column: position, format: formats.link)
     case .people, .status, .due:
       try write(text, position, isOpen(type) ? formats.entry(type) : formats.prose)
     case .prose:

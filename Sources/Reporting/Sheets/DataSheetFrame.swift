@@ -30,6 +30,9 @@ extension DataSheet {
       style: .medium(2))
   }
 
+  /// As the sheet heads it.
+  func title(ofColumn position: Int) -> String { title(of: columns[position]) }
+
   /// The CSV's words; what is shown in a zone's time names the zone.
   private func title(of column: ColumnHead) -> String {
     column.type == .instant ? "\(column.title) (\(zoneName))" : column.title
@@ -50,6 +53,7 @@ extension DataSheet {
   /// Ends the sheet that rows go to now: sums below the rows, the table, what colours cells and helps people.
   mutating func finish(isLast: Bool) throws(SpreadsheetError) {
     let lastRow = row - 1
+    parts[parts.count - 1].lastRow = lastRow
     try setUpPrinting(lastRow: lastRow)
     guard lastRow > 0 else { return try sheet.setAutofilter(area(rows: 0...0)) }
     if table.shape.totalLabelColumn != nil { try writeTotals(lastRow: lastRow, isLast: isLast) }
@@ -140,11 +144,14 @@ extension DataSheet {
       }
     for (offset, line) in lines.sorted.enumerated() {
       let totalRow = lastRow + 2 + offset
+      parts[parts.count - 1].lastRow = totalRow
       let name = CellReference(row: totalRow, column: currencyColumn)
       for (position, column) in columns.enumerated() {
         if position == currencyColumn {
+          if isChecked { fingerprints[position].add(line.currency) }
           try sheet.writeText(line.currency, row: totalRow, column: position, format: formats.totalLabel)
         } else if let sum = line.sums[position] {
+          if isChecked { fingerprints[position].add(sum.units, digits: sum.digits ?? 0) }
           try sheet.writeFormula(
             isLast && parts.count > 1
               ? .sum(of: sums(position, currencyColumn, name))
@@ -152,6 +159,7 @@ extension DataSheet {
             result: Money.number(sum.units, digits: sum.digits ?? 0), row: totalRow, column: position,
             format: sum.digits.map { formats.total(digits: $0) } ?? formats.totalCount)
         } else if column.name == table.shape.totalLabelColumn {
+          if isChecked { fingerprints[position].add(label) }
           try sheet.writeText(label, row: totalRow, column: position, format: formats.totalLabel)
         } else {
           try sheet.writeBlank(row: totalRow, column: position, format: formats.totalLabel)

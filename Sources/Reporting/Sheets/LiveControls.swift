@@ -28,6 +28,8 @@ struct LiveControl {
   var digits: UInt8 = 0
   /// What a reader must know about it.
   var note: String?
+  /// In its place, what there is to say once it does not balance; no text until then.
+  var remark: Formula?
 
   var isBalanced: Bool {
     let unit = 0.5 / Double(Money.powersOfTen[min(Int(digits), Money.powersOfTen.count - 1)])
@@ -42,8 +44,8 @@ struct SummaryCells {
   var closed: CellReference?
   /// The counts of the kinds.
   var kinds: CellRange?
-  /// The last day of the period.
-  var day: CellReference?
+  var firstDay: CellReference?
+  var lastDay: CellReference?
   /// By currency what the roll-forward comes to.
   var closing: [Currency: CellReference] = [:]
 }
@@ -88,7 +90,7 @@ struct LiveControls {
           facts.findings.atStake.minorUnits[currency] ?? 0, currency),
         LiveFigure("\(closing)", facts.findings.rollForward.closing(currency), currency), digits: currency.digits)
     }
-    addAmounts(facts, sheets, cells)
+    addColumns(sheets)
     addRows(options, sheets)
   }
 
@@ -166,12 +168,12 @@ struct LiveControls {
         LiveFigure(sum(.users, disposition.rawValue), units, currency), LiveFigure(right, units, currency),
         digits: currency.digits)
     }
-    // A period of several days has no row of its own.
-    if let day = cells.day, !facts.isRange,
-      facts.dayLines.contains(where: { $0.day == facts.until && $0.currency == currency })
+    if let first = cells.firstDay, let last = cells.lastDay,
+      facts.dayLines.contains(where: { $0.day == facts.until || $0.day == facts.since })
     {
       line(
-        "users = days", users, sheets.sum(.days, "ordered", where: [("currency", code), ("day", .cell(day))]))
+        "users = days", users,
+        sheets.sum(.days, "ordered", of: ("currency", code), from: first, to: last, in: "day"))
     }
   }
 
@@ -209,30 +211,25 @@ struct LiveControls {
     }
   }
 
-  /// Amounts of orders stand beside several findings, so that their sum means nothing; but nobody may change one.
-  private mutating func addAmounts(_ facts: SummaryFacts, _ sheets: TableFormulas, _ cells: SummaryCells) {
-    for (currency, units) in facts.findings.amounts.sorted {
-      guard let closing = cells.closing[currency] else { continue }
-      let code = Criterion.cell(CellReference(row: closing.row, column: 0))
-      add(
-        "Amounts of findings \(currency): sheet = as added up",
-        LiveFigure(sheets.sum(.findings, "amount", where: [("currency", code)]), units, currency),
-        LiveFigure(nil, units, currency), digits: currency.digits, note: "The right side is the program's own sum.")
+  // MARK: - Rows of files
+
+  /// Whatever a sum does not notice: text, one word for another, numbers that mean nothing added up.
+  private mutating func addColumns(_ sheets: TableFormulas) {
+    for sheet in sheets.sheets {
+      guard let columns = sheets.checked[sheet.table] else { continue }
+      controls.append(
+        LiveControl(
+          name: "\(sheet.table.shape.title): columns that are as written",
+          left: LiveFigure(columns.formula, columns.count), right: LiveFigure(nil, columns.count), note: nil,
+          remark: columns.changed))
     }
   }
 
-  // MARK: - Rows of files
-
   private mutating func addRows(_ options: ReportOptions, _ sheets: TableFormulas) {
-    let tables: [(ReportTable, String, String)] = [
-      (.changes, "Changes", "change"), (.refunds, "Refunds", "transaction_id"), (.sandbox, "Sandbox", "user_id"),
-      (.days, "Days", "day"), (.periodFindings, "Period findings", "finding_id"),
-    ]
-    for (table, name, column) in tables {
-      guard let sheet = sheets[table] else { continue }
+    if let tieOut = sheets[.tieOut] {
       add(
-        "\(name): rows = rows written", LiveFigure(sheets.rows(table, column), sheet.rowCount),
-        LiveFigure(nil, sheet.rowCount), note: "The right side is the program's own count.")
+        "Tie-out: rows = rows written", LiveFigure(sheets.rows(.tieOut, "level"), tieOut.rowCount),
+        LiveFigure(nil, tieOut.rowCount), note: "The right side is the program's own count.")
     }
     guard let receipts = sheets[.receipts] else { return }
     let isWhole = options.listsAllReceipts

@@ -8,6 +8,7 @@ struct ReportBook: ~Copyable {
   private let options: ReportOptions
   private let summary: Sheet
   private let about: Sheet
+  private let checks: Sheet
   private var sheets: DataSheets
 
   static func fileName(_ options: ReportOptions) -> String { "night-audit-\(options.period.name).xlsx" }
@@ -24,10 +25,13 @@ struct ReportBook: ~Copyable {
     // The order of the tabs is the order in which sheets are added.
     let summary = try workbook.addSheet(named: "Summary", storage: .inMemory)
     let sheets = try DataSheets(workbook, options, rowsPerSheet: rowsPerSheet)
-    about = try workbook.addSheet(named: "About", storage: .inMemory)
+    let about = try workbook.addSheet(named: "About", storage: .inMemory)
+    let checks = try workbook.addSheet(named: ChecksPage.name, storage: .inMemory)
     self.sheets = sheets
     self.workbook = workbook
     self.summary = summary
+    self.about = about
+    self.checks = checks
     self.options = options
   }
 
@@ -74,8 +78,10 @@ struct ReportBook: ~Copyable {
   ) throws(ReportError) {
     do {
       try sheets.finish()
+      let checked = try ChecksPage(checks, in: workbook).write(sheets.all)
       let page = try SummaryPage(summary, in: workbook, options: options, summaryDigest: summaryDigest)
-      try page.write(totals: totals, facts: facts, sheets: sheets.formulas, in: workbook)
+      try page.write(
+        totals: totals, facts: facts, sheets: TableFormulas(sheets.all, checked: checked), in: workbook)
       try AboutPage(about, in: workbook, options: options).write(facts)
       try workbook.close()
     } catch {
@@ -124,9 +130,6 @@ private struct DataSheets {
     [findings] + [periodFindings].compactMap(\.self) + [changes, days] + [tieOut, settlement].compactMap(\.self)
       + [users, amounts, refunds, sandbox, receipts, orders]
   }
-
-  /// What formulas can be made of, when all sheets have ended.
-  var formulas: TableFormulas { TableFormulas(all) }
 
   mutating func finish() throws(SpreadsheetError) {
     try findings.finish()

@@ -2,10 +2,12 @@ import Reconciliation
 import Spreadsheet
 
 extension SummaryPage {
-  /// In rows.
-  static let chartHeight = 15
-  /// Side by side on the page.
-  private static let chartsAcross = 2
+  /// In rows, with the room below them.
+  private static let chartHeight = 13
+  /// Where charts begin that stand side by side.
+  private static let chartColumns = [0, 2, 6]
+  /// In pixels: as wide as the narrowest room between two of these columns.
+  private static let chartSize = (width: 408, height: (chartHeight - 1) * pixelsPerRow)
 
   /// Each chart shows one thing in one unit. What is a single point is a number above, and no chart.
   mutating func writeCharts(
@@ -29,10 +31,10 @@ extension SummaryPage {
         ])
       chart.title = "Number of orders by disposition"
       chart.legend = .none
-      (chart.width, chart.height) = (900, SummaryPage.chartHeight * SummaryPage.pixelsPerRow)
+      (chart.width, chart.height) = (900, SummaryPage.chartSize.height)
       chart.description = "Bars: how many orders of the period ended in each disposition."
       try workbook.addChart(chart, to: sheet, row: row, column: 0)
-      row += SummaryPage.chartHeight + 1
+      row += SummaryPage.chartHeight
     }
     try writeExposure(history, in: workbook)
   }
@@ -48,7 +50,8 @@ extension SummaryPage {
     }
     try gap()
     let top = row
-    let lines = (currencies.count + SummaryPage.chartsAcross - 1) / SummaryPage.chartsAcross
+    let across = SummaryPage.chartColumns.count
+    let lines = (currencies.count + across - 1) / across
     row += SummaryPage.chartHeight * lines
     var places: [Currency: CellRange] = [:]
     var nights = row...row
@@ -84,11 +87,11 @@ extension SummaryPage {
       chart.valueMinimum = 0
       chart.valueFormat = "#,##0"
       chart.legend = .none
-      (chart.width, chart.height) = (640, 280)
+      (chart.width, chart.height) = SummaryPage.chartSize
       chart.description = "Line: money at stake in \(currency) at the end of each night."
       try workbook.addChart(
-        chart, to: sheet, row: top + SummaryPage.chartHeight * (position / SummaryPage.chartsAcross),
-        column: position.isMultiple(of: SummaryPage.chartsAcross) ? 0 : 5)
+        chart, to: sheet, row: top + SummaryPage.chartHeight * (position / across),
+        column: SummaryPage.chartColumns[position % across])
     }
   }
 }

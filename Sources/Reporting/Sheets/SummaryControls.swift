@@ -25,10 +25,16 @@ extension SummaryPage {
       try sheet.writeFormula(
         "ROUND(\(left)-\(right),\(digits))", result: control.left.result - control.right.result, row: row, column: 3,
         format: format)
+      // A side that is an error is no number, and neither is their difference.
       try sheet.writeFormula(
-        "IF(\(difference)=0,\"balanced\",\"NOT BALANCED\")", result: isBalanced ? "balanced" : "NOT BALANCED", row: row,
+        "IF(ISNUMBER(\(difference)),IF(\(difference)=0,\"balanced\",\"NOT BALANCED\"),\"NOT BALANCED\")",
+        result: isBalanced ? "balanced" : "NOT BALANCED", row: row,
         column: 4, format: formats.balanced)
-      if let note = control.note {
+      if let remark = control.remark {
+        try sheet.mergeCells(
+          CellRange(rows: row...row, columns: 5...SummaryPage.lastColumn), text: "", format: formats.label)
+        try sheet.writeFormula(remark, result: "", row: row, column: 5, format: formats.label)
+      } else if let note = control.note {
         try sheet.mergeCells(
           CellRange(rows: row...row, columns: 5...SummaryPage.lastColumn), text: note, format: formats.label)
       }

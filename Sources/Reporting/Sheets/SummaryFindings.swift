@@ -63,8 +63,51 @@ extension SummaryPage {
       }
       let rows = top + 1...row - 1
       if number == 0 { figures.kinds = CellRange(rows: rows, columns: 2...2) }
+      try writeSums(findings, sheets, block, top: top, rows: rows)
       try sheet.addConditionalFormat(
         .text(equals: "critical", formats.bad), in: CellRange(rows: rows, columns: 1...1))
+      row += 1
+    }
+  }
+
+  /// What all kinds come to, and each severity of them.
+  private mutating func writeSums(
+    _ findings: FindingsSummary, _ sheets: TableFormulas, _ block: ArraySlice<Currency>, top: Int,
+    rows: ClosedRange<Int>
+  ) throws(SpreadsheetError) {
+    try sheet.writeText("All kinds", row: row, column: 0, format: formats.sumText)
+    try sheet.writeText("", row: row, column: 1, format: formats.sumText)
+    for (offset, count) in [findings.closing, findings.open.unknown].enumerated() {
+      let cells = CellRange(rows: rows, columns: 2 + offset...2 + offset)
+      try sheet.writeFormula(
+        "SUM(\(cells))", result: Double(count), row: row, column: 2 + offset, format: formats.sumCount)
+    }
+    for (offset, currency) in block.enumerated() {
+      let cells = CellRange(rows: rows, columns: 4 + offset...4 + offset)
+      try sheet.writeFormula(
+        "SUM(\(cells))",
+        result: Money.number(findings.atStake.minorUnits[currency] ?? 0, digits: currency.digits), row: row,
+        column: 4 + offset, format: formats.sum(digits: currency.digits))
+    }
+    row += 1
+    for severity in Severity.allCases where findings.count(severity) > 0 {
+      let lines = findings.lines.filter { $0.severity == severity }
+      let word = Criterion.cell(CellReference(row: row, column: 1))
+      try sheet.writeText("of these", row: row, column: 0, format: formats.label)
+      try sheet.writeText(severity.rawValue, row: row, column: 1, format: formats.tableText)
+      try write(
+        LiveFigure(sheets.count(.findings, where: [("severity", word)]), findings.count(severity)), column: 2,
+        formats.tableCount)
+      try sheet.writeInteger(
+        lines.reduce(0) { $0 + $1.unknown }, row: row, column: 3, format: formats.tableCount)
+      for (offset, currency) in block.enumerated() {
+        let code = Criterion.cell(CellReference(row: top, column: 4 + offset))
+        let units = lines.reduce(Int128(0)) { $0 + ($1.currency == currency ? $1.minorUnits : 0) }
+        try write(
+          LiveFigure(
+            sheets.sum(.findings, "at_stake", where: [("severity", word), ("currency", code)]), units, currency),
+          column: 4 + offset, formats.share(digits: currency.digits))
+      }
       row += 1
     }
   }
@@ -85,7 +128,7 @@ extension SummaryPage {
     for block in blocks(currencies) {
       let top = row
       try sheet.setRow(row, height: 32)
-      try header(["Days since the deal", "Findings", "Of unknown amount", "Known for as long"])
+      try header(["Days since the deal", "Findings", "Of unknown amount", "On our list that long"])
       row -= 1
       for (offset, currency) in block.enumerated() {
         try sheet.writeText(currency.code, row: row, column: 4 + offset, format: formats.tableHeaderRight)

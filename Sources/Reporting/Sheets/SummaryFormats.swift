@@ -17,6 +17,8 @@ struct SummaryFormats {
   let tableHeaderRight: CellFormat
   let tableText: CellFormat
   let tableCount: CellFormat
+  let sumText: CellFormat
+  let sumCount: CellFormat
   let figure: CellFormat
   let tileLabel: CellFormat
   let tile: CellFormat
@@ -32,6 +34,7 @@ struct SummaryFormats {
   /// Indexed by decimal digits.
   private let amounts: [CellFormat]
   private let shares: [CellFormat]
+  private let sums: [CellFormat]
 
   init(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
     title = try workbook.addFormat(
@@ -84,6 +87,8 @@ struct SummaryFormats {
     tableHeaderRight = try workbook.addFormat(.header(.right))
     tableText = try workbook.addFormat(.line("@") { $0.indent = 1 })
     tableCount = try workbook.addFormat(.line("#,##0") { _ in })
+    sumText = try workbook.addFormat(.sum("@") { $0.indent = 1 })
+    sumCount = try workbook.addFormat(.sum("#,##0") { _ in })
     figure = try workbook.addFormat(
       CellStyle {
         $0.numberFormat = "#,##0"
@@ -146,11 +151,13 @@ struct SummaryFormats {
     day = try workbook.addFormat(.line("@") { $0.indent = 1 })
     good = try workbook.addFormat(.signal(Palette.green, on: Palette.paleGreen))
     bad = try workbook.addFormat(.signal(Palette.red, on: Palette.paleRed))
-    var (amounts, shares): ([CellFormat], [CellFormat]) = ([], [])
+    var (amounts, shares, sums): ([CellFormat], [CellFormat], [CellFormat]) = ([], [], [])
     for digits in Money.powersOfTen.indices {
       amounts.append(try workbook.addFormat(.line(CellStyle.amountFormat(digits: digits)) { _ in }))
       shares.append(try workbook.addFormat(.line(CellStyle.shareFormat(digits: digits)) { _ in }))
+      sums.append(try workbook.addFormat(.sum(CellStyle.shareFormat(digits: digits)) { _ in }))
     }
+    self.sums = sums
     self.amounts = amounts
     self.shares = shares
   }
@@ -160,6 +167,9 @@ struct SummaryFormats {
 
   /// The same, none of it as a dash.
   func share(digits: UInt8) -> CellFormat { shares[min(Int(digits), shares.count - 1)] }
+
+  /// The same for what others come to.
+  func sum(digits: UInt8) -> CellFormat { sums[min(Int(digits), sums.count - 1)] }
 }
 
 extension CellStyle {
@@ -181,6 +191,17 @@ extension CellStyle {
       $0.background = Palette.tile
       $0.horizontal = .centre
       $0.vertical = .centre
+      change(&$0)
+    }
+  }
+
+  /// A cell of the line that a small table comes to.
+  fileprivate static func sum(_ numberFormat: String, _ change: (inout CellStyle) -> Void) -> CellStyle {
+    CellStyle {
+      $0.numberFormat = numberFormat
+      $0.isBold = true
+      $0.borders = Borders(bottom: .thin, colour: Palette.navy)
+      $0.vertical = .top
       change(&$0)
     }
   }

@@ -89,14 +89,16 @@ extension SummaryPage {
 
   mutating func writeScope(_ totals: Totals, _ facts: SummaryFacts) throws(SpreadsheetError) {
     try heading("What was audited")
-    try sheet.writeText("Period, last day", row: row, column: 0, format: formats.label)
-    figures.day = CellReference(row: row, column: 1)
-    names["LastDay"] = CellReference(row: row, column: 1)
-    try sheet.writeText(facts.until, row: row, column: 1, format: formats.value)
-    if facts.since != facts.until {
-      try sheet.writeText("from \(facts.since)", row: row, column: 2, format: formats.value)
+    for (label, day) in facts.isRange
+      ? [("First day", facts.since), ("Last day", facts.until)] : [("Day", facts.until)]
+    {
+      let cell = CellReference(row: row, column: 1)
+      try sheet.writeText(label, row: row, column: 0, format: formats.label)
+      try sheet.writeText(day, row: row, column: 1, format: formats.value)
+      if day == facts.since { (figures.firstDay, names["FirstDay"]) = (cell, cell) }
+      if day == facts.until { (figures.lastDay, names["LastDay"]) = (cell, cell) }
+      row += 1
     }
-    row += 1
     try sheet.writeText("As of", row: row, column: 0, format: formats.label)
     var clock = LocalClock(timeZone: options.timeZone)
     let local = clock.localSeconds(options.asOf)

@@ -81,7 +81,7 @@ extension SummaryPage {
     names["NewFindings"] = place(row, 2)
     names["ClosedFindings"] = place(row, 3)
     row += 1
-    for currency in roll.currencies(with: findings.atStake, findings.amounts) {
+    for currency in roll.currencies(with: findings.atStake) {
       let format = formats.amount(digits: currency.digits)
       let code = Criterion.cell(place(row, 0))
       func units(_ money: MoneyByCurrency) -> Int128 { money.minorUnits[currency] ?? 0 }

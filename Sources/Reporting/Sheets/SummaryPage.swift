@@ -29,6 +29,8 @@ struct SummaryPage {
 
   /// The first column holds names, the others one number each.
   static let lastColumn = 10
+  /// In characters.
+  private static let widths = (first: 44, other: 14.5)
 
   init(
     _ sheet: Sheet, in workbook: borrowing Workbook, options: ReportOptions, summaryDigest: String
@@ -37,8 +39,8 @@ struct SummaryPage {
     self.summaryDigest = summaryDigest
     self.options = options
     formats = try SummaryFormats(workbook)
-    try sheet.setColumns(0...0, width: 44)
-    try sheet.setColumns(1...SummaryPage.lastColumn, width: 14.5)
+    try sheet.setColumns(0...0, width: Double(SummaryPage.widths.first))
+    try sheet.setColumns(1...SummaryPage.lastColumn, width: SummaryPage.widths.other)
     try sheet.hideGridlines()
     try sheet.setTabColour(Palette.navy)
     try sheet.activate()
@@ -58,18 +60,17 @@ struct SummaryPage {
     try writeFindings(facts, sheets)
     try writeAdjustments(facts.adjustments, facts.tieOut?.revisions ?? [])
     beginPage()
+    try writeCharts(money, totals: totals, history: facts.history, in: workbook)
+    beginPage()
     try writeControls(
       LiveControls(totals: totals, facts: facts, options: options, sheets: sheets, money: money, figures))
-    if let tieOut = facts.tieOut { try writeTieOut(tieOut) }
     beginPage()
+    if let tieOut = facts.tieOut {
+      try writeTieOut(tieOut)
+      if !tieOut.days.isEmpty { try writeTrend(tieOut, in: workbook) }
+    }
     try writeContents(sheets.sheets)
     try writeSignatures()
-    beginPage()
-    try writeCharts(money, totals: totals, history: facts.history, in: workbook)
-    if let tieOut = facts.tieOut, !tieOut.days.isEmpty {
-      beginPage()
-      try writeTrend(tieOut, in: workbook)
-    }
     try writeTiles(totals, facts.findings)
     for (name, cell) in names.sorted(by: { $0.key < $1.key }) {
       let range = CellRange(rows: cell.row...cell.row, columns: cell.column...cell.column)

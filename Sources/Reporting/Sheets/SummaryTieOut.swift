@@ -10,16 +10,14 @@ extension SummaryPage {
       try line("Incomplete by itself; reports are late by nature:", formats.value, height: nil)
       for reason in facts.incompleteReasons { try line("•  \(reason)", formats.value, height: nil) }
     }
-    for note in facts.notes { try line(note, formats.value, height: nil) }
+    for note in facts.remarks { try line(note, formats.value, height: nil) }
     try gap()
   }
 
   /// The last four weeks, day by day.
   mutating func writeTrend(_ facts: TieOutFacts, in workbook: borrowing Workbook) throws(SpreadsheetError) {
     try heading("Tie-out, the last \(facts.days.count) days")
-    try gap()
     let top = row
-    row += SummaryPage.chartHeight
     try header(["Day", "Apple's units", "Unexplained", "Worth a look"])
     let rows = row...row + facts.days.count - 1
     for day in facts.days {
@@ -42,8 +40,10 @@ extension SummaryPage {
       ])
     chart.title = "Units that Apple counts and nobody here knows"
     chart.valueFormat = "#,##0"
-    (chart.width, chart.height) = (960, 290)
+    let lines = 18
+    (chart.width, chart.height) = (730, lines * SummaryPage.pixelsPerRow)
     chart.description = "Unexplained units of Apple's sales reports, day by day."
-    try workbook.addChart(chart, to: sheet, row: top, column: 0)
+    try workbook.addChart(chart, to: sheet, row: top, column: 4)
+    row = max(row, top + lines) + 1
   }
 }

@@ -29,10 +29,14 @@ enum Criterion {
 struct TableFormulas {
   /// In the order of their tabs.
   let sheets: [DataSheet]
+  /// By table whether its columns are as they were written.
+  let checked: [ReportTable: CheckedColumns]
   private let byTable: [ReportTable: DataSheet]
 
-  init(_ sheets: [DataSheet]) {
+  /// - Parameter sheets: all of them ended.
+  init(_ sheets: [DataSheet], checked: [ReportTable: CheckedColumns]) {
     self.sheets = sheets
+    self.checked = checked
     byTable = Dictionary(uniqueKeysWithValues: sheets.map { ($0.table, $0) })
   }
 
@@ -61,6 +65,23 @@ struct TableFormulas {
     guard !sums.isEmpty else { return "0" }
     let ranges = conditions.map { byTable[table]?.cells(of: $0.0) ?? [] }
     return .sum(of: sums.indices.map { .call("SUMIFS", ["\(sums[$0])"] + arguments(part: $0, ranges, conditions)) })
+  }
+
+  /// The sum of a column over the rows that meet a condition and whose day, as text, is none outside of two cells.
+  func sum(
+    _ table: ReportTable, _ column: String, of condition: (String, Criterion), from first: CellReference,
+    to last: CellReference, in day: String
+  ) -> Formula {
+    let (sums, keys) = (byTable[table]?.cells(of: column) ?? [], byTable[table]?.cells(of: condition.0) ?? [])
+    let days = byTable[table]?.cells(of: day) ?? []
+    guard !sums.isEmpty else { return "0" }
+    return .sum(
+      of: sums.indices.map {
+        """
+        SUMPRODUCT((\(days[$0])>=\(absolute: first))*(\(days[$0])<=\(absolute: last))*\
+        (\(keys[$0])=\(condition.1.formula)),\(sums[$0]))
+        """
+      })
   }
 
   private func arguments(part: Int, _ ranges: [[SheetRange]], _ conditions: [(String, Criterion)]) -> [Formula] {

@@ -27,8 +27,6 @@ package struct FindingsSummary: Sendable {
   package private(set) var open = Stake()
   /// How old the open ones are.
   package private(set) var ageing = Ageing()
-  /// The amounts beside the open ones, added up only to find out whether one was changed.
-  package private(set) var amounts = MoneyByCurrency()
   /// Open at the end of that night.
   package var opening = 0
   /// Met since for the first time, or again after they were closed.
@@ -56,10 +54,6 @@ package struct FindingsSummary: Sendable {
     line.minorUnits += Int128(finding.atStake?.minorUnits ?? 0)
     line.unknown += finding.isStakeUnknown ? 1 : 0
     byLine[key] = line
-    // As the column shows it: in the currency of what is at stake.
-    if let amount = finding.amount, amount.currency == (finding.atStake ?? amount).currency {
-      amounts.add(amount)
-    }
     ageing.add(reported, asOf: asOf)
   }
 

@@ -23,8 +23,11 @@ struct MovementWords {
     }
     let passing = facts.findings.passing
     let between =
-      passing.findings == 0
-      ? "" : " \(passing.findings) findings came and went in between and are in no column: \(passing.words)."
+      switch passing.findings {
+      case 0: ""
+      case 1: " 1 finding came and went in between and is in no column: \(passing.words)."
+      case let count: " \(count) findings came and went in between and are in no column: \(passing.words)."
+      }
     let doubt = facts.changes.isSinceComplete ? "" : ", which was not complete; no night before it was"
     compared = "Compared with the night made for \(since.text)\(doubt).\(between)"
   }

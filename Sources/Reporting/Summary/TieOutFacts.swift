@@ -71,17 +71,34 @@ package struct TieOutFacts: Sendable {
     self.unexplained = unexplained
   }
 
-  /// “Apple counted 1204 units, we know 1201; 2 are timing, 1 is unexplained.”
+  /// Units of apps and products that are not configured here: neither side's.
+  var others: Decimal { explained.first { $0.name == "other_scope" }?.units.decimal ?? 0 }
+
+  /// What Apple counts of ours.
+  var own: Decimal { appleUnits.decimal - others }
+
+  /// What is worth knowing besides, others' units included.
+  var remarks: [String] {
+    others == 0 ? notes : notes + ["\(text(others)) more units are of apps and products that are not configured here"]
+  }
+
+  /// “Apple counted 1204 units, we know 1201. The difference: 3 = 2 timing + 1 unexplained.”
   package var sentence: String {
-    let zero = Figure(scaled: 0, digits: 0)
-    // What belongs to other apps is neither side's here.
-    let others = explained.first { $0.name == "other_scope" }?.units ?? zero
-    let own = appleUnits.decimal - others.decimal
-    var parts = explained.filter { $0.units.scaled != 0 && $0.name != "other_scope" }.map {
-      "\($0.units) \($0.units.decimal == 1 ? "is" : "are") \($0.name.replacing("_", with: " "))"
+    let parts = explained.filter { $0.units.scaled != 0 && $0.name != "other_scope" } + [("unexplained", unexplained)]
+    // As a sum: what explains may be more than the difference, and some of it count the other way.
+    let sum = parts.enumerated().map { place, part in
+      let isLess = part.units.scaled < 0
+      let sign = place == 0 ? (isLess ? "−" : "") : isLess ? " − " : " + "
+      return "\(sign)\(Figure(scaled: abs(part.units.scaled), digits: part.units.digits)) "
+        + part.name.replacing("_", with: " ")
     }
-    parts.append("\(unexplained) \(unexplained.decimal == 1 ? "is" : "are") unexplained")
-    return "Apple counted \(NSDecimalNumber(decimal: own).stringValue) units, we know \(ourUnits); "
-      + parts.joined(separator: ", ") + "."
+    let difference = own - ourUnits.decimal
+    return
+      "Apple counted \(text(own)) units, we know \(ourUnits). The difference: \(text(difference)) = \(sum.joined())."
+  }
+
+  /// With a minus that is one.
+  func text(_ number: Decimal) -> String {
+    (number < 0 ? "−" : "") + NSDecimalNumber(decimal: abs(number)).stringValue
   }
 }

@@ -63,6 +63,9 @@ extension TieOutLine: TableRow {
     ("unexplained", "What is left. Above zero: payments that nobody here knows."),
   ]
 
+  /// What the words mean, for the glossary.
+  static let words: [(String, String)] = classes.map { ($0.name, $0.meaning) }
+
   static let columns: [Column<TieOutLine>] =
     [
       Column("level", .word(["units", "country", "amount"]), 9, "What is compared: units, units by country, or money.")

@@ -1,0 +1,108 @@
+import Spreadsheet
+
+/// Where it stands of one sheet's columns whether they are as they were written.
+struct CheckedColumns {
+  /// The names of the columns.
+  let names: CellRange
+  /// A word each.
+  let results: CellRange
+
+  var count: Int { results.rows.count }
+
+  /// How many are as they were written.
+  var formula: Formula { "COUNTIF(\(on(results)),\"as written\")" }
+
+  /// Which are not; no text when all are.
+  var changed: Formula {
+    let changes = results.rows.map { row -> Formula in
+      let (result, name) = (cell(row, results), cell(row, names))
+      return "IF(\(result)=\"as written\",\"\",\" \"&\(name)&\".\")"
+    }
+    return "IF(\(formula)=\(count),\"\",\"Changed:\"&\(Formula.joined(changes)))"
+  }
+
+  private func on(_ range: CellRange) -> SheetRange { SheetRange(sheet: ChecksPage.name, range: range) }
+
+  private func cell(_ row: Int, _ range: CellRange) -> SheetRange {
+    on(CellRange(rows: row...row, columns: range.columns))
+  }
+}
+
+/// The hidden sheet behind the controls: for each column that the audit wrote, what its cells come to and came to.
+///
+/// It is hidden, for nobody reads it; the control of a sheet on the summary names the columns that somebody changed.
+struct ChecksPage {
+  static let name: SheetName = "Checks"
+  private static let firstPlaceColumn = 7
+
+  private let sheet: Sheet
+  private let formats: SummaryFormats
+  private var row = 3
+
+  init(_ sheet: Sheet, in workbook: borrowing Workbook) throws(SpreadsheetError) {
+    self.sheet = sheet
+    formats = try SummaryFormats(workbook)
+  }
+
+  consuming func write(_ tables: [DataSheet]) throws(SpreadsheetError) -> [ReportTable: CheckedColumns] {
+    try sheet.setColumns(0...1, width: 22)
+    try sheet.setColumns(2...2, width: 56)
+    try sheet.setColumns(3...5, width: 22)
+    try sheet.writeText(
+      "What every column came to when it was written, and what it comes to now. The summary's controls read it.",
+      row: 0, column: 0, format: formats.label)
+    for (place, weight) in Fingerprint.weights.enumerated() {
+      try sheet.writeInteger(place + 1, row: 0, column: ChecksPage.firstPlaceColumn + place)
+      try sheet.writeInteger(weight, row: 1, column: ChecksPage.firstPlaceColumn + place)
+    }
+    try sheet.writeInteger(
+      Fingerprint.places + 1, row: 0, column: ChecksPage.firstPlaceColumn + Fingerprint.places)
+    for (column, title) in ["Sheet", "Column", "What is added up", "Now", "As written", "Result"].enumerated() {
+      try sheet.writeText(title, row: 2, column: column, format: formats.tableHeader)
+    }
+    var checked: [ReportTable: CheckedColumns] = [:]
+    for table in tables where table.isChecked {
+      checked[table.table] = try write(table)
+    }
+    try sheet.hide()
+    try sheet.protect()
+    return checked
+  }
+
+  private mutating func write(_ table: DataSheet) throws(SpreadsheetError) -> CheckedColumns {
+    let first = row
+    for position in table.columns.indices where !table.isOpen(table.columns[position].type) {
+      try write(table, position)
+    }
+    let rows = first...row - 1
+    return CheckedColumns(
+      names: CellRange(rows: rows, columns: 1...1), results: CellRange(rows: rows, columns: 5...5))
+  }
+
+  private mutating func write(_ table: DataSheet, _ position: Int) throws(SpreadsheetError) {
+    let print = table.fingerprints[position]
+    let title = CellReference(row: row, column: 1)
+    let (now, then) = (CellReference(row: row, column: 3), CellReference(row: row, column: 4))
+    let areas = table.areas(ofColumn: position)
+    try sheet.writeText(table.table.sheetName(part: 1).description, row: row, column: 0, format: formats.tableText)
+    try sheet.writeText(table.title(ofColumn: position), row: row, column: 1, format: formats.tableText)
+    try sheet.writeText(print.method.words, row: row, column: 2, format: formats.tableText)
+    try sheet.writeArrayFormula(
+      print.formula(over: areas, places: { places($0, $1, row: 0) }, weights: { places(1, $0, row: 1) }),
+      result: print.result, row: row, column: 3, format: formats.tableCount)
+    try sheet.writeNumber(print.result, row: row, column: 4, format: formats.tableCount)
+    let heads = table.parts.map { part -> Formula in
+      let head = SheetRange(sheet: part.name, range: CellRange(rows: 0...0, columns: position...position))
+      return "EXACT(\(head),\(title))"
+    }
+    try sheet.writeFormula(
+      "IF(ISNUMBER(\(now)),IF(AND(\(now)=\(then),\(Formula.arguments(heads))),\"as written\",\"CHANGED\"),\"CHANGED\")",
+      result: "as written", row: row, column: 5, format: formats.balanced)
+    row += 1
+  }
+
+  private func places(_ first: Int, _ count: Int, row: Int) -> CellRange {
+    let column = ChecksPage.firstPlaceColumn + first - 1
+    return CellRange(rows: row...row, columns: column...column + count - 1)
+  }
+}
