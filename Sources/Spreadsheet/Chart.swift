@@ -124,6 +124,8 @@ extension Chart {
       if let valueAxis { unsafe chart_axis_set_name(chart.pointee.y_axis, valueAxis) }
       if let valueFormat { unsafe chart_axis_set_num_format(chart.pointee.y_axis, valueFormat) }
       if let valueMinimum { unsafe chart_axis_set_min(chart.pointee.y_axis, valueMinimum) }
+      // Beside the axis they would stand in columns that go below zero.
+      unsafe chart_axis_set_label_position(chart.pointee.x_axis, UInt8(LXW_CHART_AXIS_LABEL_POSITION_LOW.rawValue))
     }
     unsafe chart_legend_set_position(chart, legend.position)
     if kind == .bar { unsafe chart_set_series_gap(chart, 40) }

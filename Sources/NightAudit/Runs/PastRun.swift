@@ -30,6 +30,8 @@ package struct PastRun: Sendable {
   package var new: Int64?
   package var closed: Int64?
   package var closing: Int64?
+  /// Of the open findings those that put money at stake whose amount nobody knows; nil: nothing was kept of it.
+  package var atStakeUnknown: Int64?
   package var directory: String?
   package var exitStatus: Int32?
   /// Who prepared and who reviewed its report, as the first sheet came back: `prepared by Dana, reviewed by Zoë`.
@@ -43,7 +45,8 @@ package struct PastRun: Sendable {
       SELECT DISTINCT ON (e.event) e.event, e.detail FROM night_audit.run_events e
       WHERE e.run_id = runs.run_id AND e.event IN ('prepared_by', 'reviewed_by')
       ORDER BY e.event, e.event_id DESC) s),
-    publication IS NOT DISTINCT FROM 'forgotten'
+    publication IS NOT DISTINCT FROM 'forgotten',
+    (SELECT sum(u.at_stake_unknown)::bigint FROM night_audit.run_findings u WHERE u.run_id = runs.run_id)
     """
 
   init(_ row: PostgresRow) throws(PostgresError) {
@@ -70,6 +73,7 @@ package struct PastRun: Sendable {
     exitStatus = try row.optionalInt32(20)
     signed = try row.optionalText(21)
     isForgotten = try row.bool(22)
+    atStakeUnknown = try row.optionalInt64(23)
   }
 
   /// `2026-11-19`, or `2026-11-01 to 2026-11-30`.

@@ -20,6 +20,7 @@ package struct RunsText {
       let new: Int64
       let closed: Int64
       let closing: Int64
+      let atStakeUnknown: Int64?
     }
 
     let runId: String
@@ -55,7 +56,8 @@ package struct RunsText {
       incompleteReasons = run.incompleteReasons
       ordersRead = run.ordersRead
       if let opening = run.opening, let new = run.new, let closed = run.closed, let closing = run.closing {
-        findings = Findings(opening: opening, new: new, closed: closed, closing: closing)
+        findings = Findings(
+          opening: opening, new: new, closed: closed, closing: closing, atStakeUnknown: run.atStakeUnknown)
       } else {
         findings = nil
       }
@@ -133,6 +135,7 @@ package struct RunDifferenceText {
   private func line(_ label: String, _ run: PastRun) -> String {
     "\(label) run \(run.runId.prefix(8)) as of \(run.asOf.text), days \(run.period): \(RunsText.state(run)), "
       + "\(run.ordersRead ?? 0) orders, \(run.closing ?? 0) findings open"
+      + (run.atStakeUnknown.map { $0 > 0 ? ", \($0) of unknown amount" : "" } ?? "")
   }
 
   private var answers: [String] {

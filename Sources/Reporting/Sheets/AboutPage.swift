@@ -58,7 +58,8 @@ struct AboutPage {
       "Protection",
       "The sheets are protected without a password: against slips, not against people. "
         + "Sorting and filtering stay open. Excel sorts only cells that are open, so those of the data sheets are; what is "
-        + "not for you to fill in refuses what is typed, and a number that is changed all the same turns a control red."
+        + "not for you to fill in refuses what is typed, and whatever is changed all the same, a number or a word, turns a "
+        + "control red that names its column. The hidden sheet Checks has what each column came to."
     )
     row += 1
   }
@@ -95,7 +96,7 @@ struct AboutPage {
     try sheet.mergeCells(
       CellRange(rows: row...row, columns: 1...AboutPage.lastColumn), text: CellText.fitting(text),
       format: formats.value)
-    if text.count > 150 { try sheet.setRow(row, height: 30) }
+    if text.count > 150 { try sheet.setRow(row, height: 15 * (Double(text.count) / 150).rounded(.up)) }
     row += 1
   }
 

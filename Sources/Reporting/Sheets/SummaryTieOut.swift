@@ -40,6 +40,7 @@ extension SummaryPage {
       ])
     chart.title = "Units that Apple counts and nobody here knows"
     chart.valueFormat = "#,##0"
+    chart.legend = .none
     let lines = 18
     (chart.width, chart.height) = (730, lines * SummaryPage.pixelsPerRow)
     chart.description = "Unexplained units of Apple's sales reports, day by day."
