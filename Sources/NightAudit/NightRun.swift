@@ -11,14 +11,26 @@ import Reconciliation
 import Reporting
 import Run
 
-/// An as-of later than all clocks. Exit status 64.
+/// An as-of later than all clocks, or so much later than the database's that this host's must be wrong. Exit status 64.
 struct InstantToCome: EndsRun, CustomStringConvertible {
+  /// A host that has forgotten the time is years ahead, or behind; databases are seldom told another time than hosts.
+  private static let furthest = Span.days(31)
+
   var exitStatus: ExitStatus { .usage }
-  var asOf: Instant
-  var now: Instant
+  private let asOf: Instant
+  private let host: Instant
+  private let server: Instant
+
+  /// nil for an instant that has come.
+  init?(_ asOf: Instant, host: Instant, server: Instant, skew: Span) {
+    guard asOf > max(host, server) + skew || asOf > server + Self.furthest else { return nil }
+    self.asOf = asOf
+    self.host = host
+    self.server = server
+  }
 
   var description: String {
-    "--as-of \(asOf.text) has not come: this host and the database say \(now.text) at the latest; give an instant of the "
+    "--as-of \(asOf.text) has not come: this host says \(host.text), the database \(server.text); give an instant of the "
       + "past, or set the clock right"
   }
 }
@@ -243,8 +255,7 @@ package struct NightRun: Sendable {
   private func requireHasCome(_ asOf: Instant, _ session: PostgresSession) async throws {
     let server = Instant(
       microseconds: try await session.execute("SELECT clock_timestamp()").single().timestamp(0))
-    let now = max(server, .now)
-    if asOf > now + settings.clockSkew { throw InstantToCome(asOf: asOf, now: now) }
+    if let error = InstantToCome(asOf, host: .now, server: server, skew: settings.clockSkew) { throw error }
   }
 
   /// As the other one, on a session of its own.

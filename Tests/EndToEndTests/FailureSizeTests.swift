@@ -64,12 +64,13 @@ import Testing
     #expect(next.dispositions.allSatisfy { $0.value == "settled" }, "\(next.dispositions)")
   }
 
-  /// A receipt of another developer's app brings 21004: no customer can switch the audit off.
-  @Test func oneReceiptOfAnotherDevelopersAppEndsNothing() async throws {
+  /// A receipt of another developer's app brings 21004, a request that got lost on its way 21000: no customer can switch the
+  /// audit off.
+  @Test(arguments: [21_004, 21_000]) func oneRefusedReceiptEndsNothing(_ status: Int) async throws {
     let shop = try await Rehearsal.sampleShop()
     let posted = try await Program(path: "/usr/bin/env").run([
       "curl", "--silent", "--fail", "--data",
-      #"{"force":[{"path":"/production/verifyReceipt","next":2,"status":21004}]}"#,
+      #"{"force":[{"path":"/production/verifyReceipt","next":2,"status":\#(status)}]}"#,
       "http://127.0.0.1:\(shop.port)/simulator/faults",
     ])
     #expect(posted.status == 0, "\(posted.errors)")
@@ -81,7 +82,7 @@ import Testing
     // Whoever was refused is asked again.
     #expect(
       try await shop.value(
-        "SELECT count(*) FROM night_audit.receipt_checks WHERE apple_status = 21004 AND due_from IS NULL") == "0")
+        "SELECT count(*) FROM night_audit.receipt_checks WHERE apple_status = \(status) AND due_from IS NULL") == "0")
   }
 
   /// Apple comes back while the night has time, and is asked about everything then.
