@@ -59,7 +59,7 @@ WHERE f.opened_at <= r.as_of AND (f.closed_at IS NULL OR f.closed_at > r.as_of);
 CREATE TABLE night_audit.run_findings (
   run_id           uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
   kind             text COLLATE "C" NOT NULL,
-  severity         text NOT NULL,
+  severity         text COLLATE "C" NOT NULL,
   currency         text COLLATE "C" NOT NULL,
   findings         bigint NOT NULL,
   at_stake         numeric NOT NULL,

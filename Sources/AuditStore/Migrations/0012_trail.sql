@@ -7,7 +7,7 @@ CREATE TABLE night_audit.trail (
   previous text NOT NULL,
   content  text NOT NULL,
   -- SHA-256 of `previous`, a line feed and `content`.
-  hash     text NOT NULL UNIQUE
+  hash     text COLLATE "C" NOT NULL UNIQUE
 );
 CREATE VIEW night_audit.bi_trail AS
   SELECT entry_id, (content::jsonb ->> 'at')::timestamptz AS recorded_at, content::jsonb ->> 'kind' AS kind,
