@@ -32,7 +32,7 @@ enum Browser {
     let shown: [String: Int]
     /// The money at stake, by amount falling.
     let sorted: [String]
-    /// What axe-core calls serious or critical, in both colour schemes and at three widths.
+    /// What axe-core calls serious or critical, in both colour schemes, at three widths and on paper; and what hangs out.
     let violations: [String]
   }
 
@@ -61,15 +61,28 @@ enum Browser {
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for scheme in ("light", "dark"):
-            for width in (390, 820, 1440):
+            for width, medium in ((360, "screen"), (820, "screen"), (1440, "screen"), (820, "print")):
                 context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme,
                                               bypass_csp=True)
                 page = context.new_page()
                 page.goto(address)
+                page.emulate_media(media=medium, color_scheme=scheme)
+                page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
+                # Tables may be scrolled in their frames, the page itself never sideways.
+                if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                    violations.add(f"{scheme} {width} {medium}: wider than the screen")
+                # On paper a finding is a row of a table, not a card.
+                if medium == "print" and page.evaluate("getComputedStyle(document.querySelector('#table')).display") != "table":
+                    violations.add(f"{scheme} {width} {medium}: cards on paper")
+                # What is inside of a card stays there.
+                if page.evaluate("""[...document.querySelectorAll('#table td')].some(cell => [...cell.querySelectorAll('*')]
+                        .some(part => part.getClientRects().length
+                          && part.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1))"""):
+                    violations.add(f"{scheme} {width} {medium}: something hangs out of its cell")
                 results = Axe().run(page)
                 for violation in results.response["violations"]:
                     if violation["impact"] in ("serious", "critical"):
-                        violations.add(f"{scheme} {width}: {violation['id']}: "
+                        violations.add(f"{scheme} {width} {medium}: {violation['id']}: "
                                        + "; ".join(node["html"][:120] for node in violation["nodes"][:3]))
                 context.close()
         page = browser.new_page(viewport={"width": 1440, "height": 900})
