@@ -61,23 +61,26 @@ import Testing
     closed = [c for c in changes if c["change"] == "closed"]
     def stake(lines, code):
         return sum((number(f["at_stake"]) for f in lines if f["currency"] == code), Decimal(0))
+    own = [f for f in findings if "2026-11-18" <= f["occurred_at"][:10] <= "2026-11-19"]
     row = find("End of the period: at stake") + 2
     if [summary.cell(row, c).value for c in range(2, 7)] != ["Opening", "+ New", "− Closed", "± Changed", "= Closing"]:
         wrong.append("the heads of the roll-forward")
-    for c, expected in ((2, before), (3, new), (4, closed), (6, findings)):
+    if not own or summary.cell(row, 7).value != "of own deals":
+        wrong.append("the period's own deals")
+    for c, expected in ((2, before), (3, new), (4, closed), (6, findings), (7, own)):
         compare(summary.cell(row + 1, c).value, len(expected), f"findings {c}")
     row += 2
     while summary.cell(row, 1).value != "Of unknown amount":
         code = summary.cell(row, 1).value
-        for c, expected in ((2, before), (3, new), (4, closed), (6, findings)):
+        for c, expected in ((2, before), (3, new), (4, closed), (6, findings), (7, own)):
             compare(summary.cell(row, c).value, stake(expected, code), f"{code} {c}")
         row += 1
 
     # The findings about the period's own deals.
     sheet = book["Period findings"]
     head = {c.value: c.column - 1 for c in sheet[1]}
-    own = {line[head["Finding id"]] for line in sheet.iter_rows(min_row=2, values_only=True)}
-    if own != {f["finding_id"] for f in findings if "2026-11-18" <= f["occurred_at"][:10] <= "2026-11-19"}:
+    listed = {line[head["Finding id"]] for line in sheet.iter_rows(min_row=2, values_only=True)}
+    if listed != {f["finding_id"] for f in own}:
         wrong.append("findings of the period")
 
     # Its days, as they are known now and as the night of each has reported them.

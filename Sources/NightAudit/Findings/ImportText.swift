@@ -32,7 +32,8 @@ package struct ImportText {
     for refusal in outcome.refusals { lines.append("REFUSED  \(refusal.sheet), row \(refusal.row): \(refusal.reason)") }
     let findings = Set(outcome.changes.map(\.findingId)).count
     lines.append(
-      "\(outcome.rows) findings read: \(outcome.changes.count) entries of \(findings) findings "
+      "\(outcome.rows) findings read: \(outcome.changes.count) entries of "
+        + "\(findings == 1 ? "1 finding" : "\(findings) findings") "
         + "\(isDryRun ? "would change" : "changed"), \(outcome.refusals.count) refused.")
     if isDryRun { lines.append("Nothing was changed.") }
     if let change = outcome.changeId { lines.append("To take it back: night-audit findings undo \(change.prefix(8))") }

@@ -120,9 +120,12 @@ struct DataSheet {
     if orderPlaces.count < Sheet.maximumLinks { orderPlaces[orderId] = place }
   }
 
+  /// Where a column is, by its name.
+  func position(of column: String) -> Int? { columns.firstIndex { $0.name == column } }
+
   /// The cells of a column, by its name, on every sheet that has rows.
   func cells(of column: String) -> [SheetRange] {
-    guard let position = columns.firstIndex(where: { $0.name == column }) else { return [] }
+    guard let position = position(of: column) else { return [] }
     return parts.filter { $0.rows > 0 }.map { part in
       SheetRange(sheet: part.name, range: CellRange(rows: 1...part.rows, columns: position...position))
     }

@@ -43,6 +43,12 @@ struct SheetTotals {
     }
   }
 
+  /// The sum of one column in one currency.
+  func units(of currency: String, column: Int?) -> Int128 {
+    guard let column, let place = places[currency] else { return 0 }
+    return lines[place].sums[column]?.units ?? 0
+  }
+
   /// In alphabetical order.
   var sorted: [Line] { lines.sorted { $0.currency < $1.currency } }
 }

@@ -67,8 +67,14 @@ extension SummaryPage {
     let words = MovementWords(facts)
     try heading(words.title)
     try line(words.compared, formats.label, height: nil)
-    try header(["", words.opening, "+ New", "− Closed", "± Changed", words.closing])
+    let own = sheets[.periodFindings]
+    try header(
+      ["", words.opening, "+ New", "− Closed", "± Changed", words.closing] + (own == nil ? [] : ["of own deals"]))
     try sheet.writeText("Findings", row: row, column: 0, format: formats.tableText)
+    if let own {
+      try write(
+        LiveFigure(sheets.rows(.periodFindings, "finding_id"), own.rowCount), column: 6, formats.tableCount)
+    }
     let place = { (row: Int, column: Int) in CellReference(row: row, column: column) }
     for (offset, count) in [findings.opening, findings.new, findings.closed].enumerated() {
       try sheet.writeInteger(count, row: row, column: 1 + offset, format: formats.tableCount)
@@ -98,6 +104,12 @@ extension SummaryPage {
       try sheet.writeFormula(
         "\(place(row, 1))+\(place(row, 2))-\(place(row, 3))+\(place(row, 4))",
         result: Money.number(roll.closing(currency), digits: currency.digits), row: row, column: 5, format: format)
+      if let own {
+        try write(
+          LiveFigure(
+            sheets.sum(.periodFindings, "at_stake", where: [("currency", code)]),
+            own.totals.units(of: currency.code, column: own.position(of: "at_stake")), currency), column: 6, format)
+      }
       figures.closing[currency] = place(row, 5)
       names["AtStake_\(currency)"] = place(row, 5)
       row += 1
