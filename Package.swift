@@ -119,7 +119,8 @@ let package = Package(
         .embedInCode("Migrations/0009_tie_out.sql"),
         .embedInCode("Migrations/0010_publishing.sql"), .embedInCode("Migrations/0011_ground.sql"),
         .embedInCode("Migrations/0012_trail.sql"),
-        .embedInCode("Migrations/0013_reversals.sql"), .embedInCode("Migrations/rights.sql"),
+        .embedInCode("Migrations/0013_reversals.sql"), .embedInCode("Migrations/0014_scale.sql"),
+        .embedInCode("Migrations/rights.sql"),
       ],
       swiftSettings: strict),
     .target(

@@ -70,7 +70,7 @@ package struct AnswerWriter: Sendable {
       }
     }
     try EvidenceTable.append(facts, runId: runId, asOf: asOf, on: connection)
-    let records = try EvidenceTable.fold(Set(links.map(\.key)), on: connection)
+    let records = try EvidenceTable.fold(facts.map(\.fact), on: connection)
     try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
     try TransactionLink.write(links, on: connection)
     try noteFacts(results.filter { $0.outcome == .pending }, areAnswers: false, on: connection)

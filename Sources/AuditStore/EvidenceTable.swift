@@ -73,12 +73,32 @@ package enum EvidenceTable {
       ])
   }
 
+  /// What is known of transactions by these facts and all before them. Not before they are appended.
+  ///
+  /// What is stored is the fold of all earlier facts, so that those need not be read again: only where what came is not
+  /// newer, or what is stored says too little.
+  package static func fold(
+    _ facts: [TransactionFact], on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [TransactionRecord] {
+    let news = Dictionary(grouping: facts) {
+      TransactionKey(environment: $0.environment, transactionId: Identifier($0.transactionId))
+    }
+    let stored = try TransactionTable.stored(Set(news.keys), on: connection)
+    var folded: [TransactionRecord] = []
+    var others: Set<TransactionKey> = []
+    for (key, facts) in news {
+      if let record = stored[key]?.adding(facts) { folded.append(record) } else { others.insert(key) }
+    }
+    folded += try fold(others, on: connection)
+    return folded.sorted { $0.key < $1.key }
+  }
+
   /// Folds all evidence about these transactions.
   ///
   /// Reading every fact again makes the fold a function of the evidence, whatever the order in which it arrived. What lies
   /// between two statements in the same words stays on the server: who sends a receipt of a hundred purchases a hundred
   /// times has each of them told as often, and nothing by it.
-  package static func fold(
+  private static func fold(
     _ keys: Set<TransactionKey>, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [TransactionRecord] {
     if keys.isEmpty { return [] }

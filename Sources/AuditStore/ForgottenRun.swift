@@ -47,8 +47,8 @@ package enum ForgottenRun {
       """
       UPDATE night_audit.findings f SET last_seen = greatest(f.opened_at, before.as_of)
       FROM night_audit.runs r LEFT JOIN LATERAL (
-        SELECT max(as_of) AS as_of FROM night_audit.runs b
-        WHERE b.complete IS NOT NULL AND b.run_id <> r.run_id AND b.as_of < r.as_of) before ON true
+        SELECT max(as_of) AS as_of FROM night_audit.findings_met b
+        WHERE b.run_id <> r.run_id AND b.as_of < r.as_of) before ON true
       WHERE r.run_id = $1::uuid AND f.last_seen = r.as_of
       """, run)
     // The history says it, too; nobody wonders where a finding has gone.
@@ -58,7 +58,7 @@ package enum ForgottenRun {
       SELECT e.finding_id, e.as_of, e.run_id, 'forgotten' FROM night_audit.finding_events e
       WHERE e.run_id = $1::uuid AND e.event IN ('opened', 'closed', 'reopened')
       """, run)
-    for table in ["order_nights", "finding_nights", "run_findings", "run_totals", "reported_days"] {
+    for table in ["order_nights", "finding_nights", "findings_met", "run_findings", "run_totals", "reported_days"] {
       try connection.execute("DELETE FROM night_audit.\(table) WHERE run_id = $1::uuid", run)
     }
     try putTimesRight(runId, connection)

@@ -61,6 +61,82 @@ package enum TransactionTable {
     return TransactionRecord(contents)
   }
 
+  /// Records as they are stored, whole.
+  static func stored(
+    _ keys: Set<TransactionKey>, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [TransactionKey: TransactionRecord] {
+    if keys.isEmpty { return [:] }
+    let sorted = keys.sorted()
+    let rows = try connection.execute(
+      """
+      SELECT t.* FROM night_audit.transactions t
+      JOIN unnest($1::text[], $2::text[]) AS wanted (transaction_id, environment) USING (transaction_id, environment)
+      """,
+      [.textArray(sorted.map(\.transactionId.text)), .textArray(sorted.map(\.environment.rawValue))])
+    var records: [TransactionKey: TransactionRecord] = [:]
+    for row in rows {
+      let record = try whole(row)
+      records[record.key] = record
+    }
+    return records
+  }
+
+  private static func whole(_ row: PostgresRow) throws(PostgresError) -> TransactionRecord {
+    func instant(_ column: String) throws(PostgresError) -> Instant? {
+      try row.optionalTimestamp(column).map { Instant(microseconds: $0) }
+    }
+    func id(_ column: String) throws(PostgresError) -> Identifier? {
+      try row.optionalText(column).map { Identifier($0) }
+    }
+    var contents = TransactionRecord.Contents(
+      environment: AppleEnvironment(rawValue: try row.text("environment")) ?? .localTesting,
+      transactionId: Identifier(try row.text("transaction_id")), productId: Identifier(try row.text("product_id")))
+    contents.originalTransactionId = try id("original_transaction_id")
+    contents.webOrderLineItemId = try row.optionalText("web_order_line_item_id")
+    contents.bundleId = try row.optionalText("bundle_id")
+    contents.productType = try row.optionalText("product_type").flatMap(ProductType.init)
+    contents.quantity = try row.optionalInt32("quantity")
+    contents.purchaseDate = try instant("purchased_at")
+    contents.originalPurchaseDate = try instant("original_purchased_at")
+    contents.expiresDate = try instant("expires_at")
+    contents.subscriptionExpiresDate = try instant("subscription_expires_at")
+    contents.subscriptionStatus = try row.optionalInt32("subscription_status").flatMap(SubscriptionState.init)
+    contents.subscriptionStatusDate = try instant("subscription_status_at")
+    contents.renewalDate = try instant("renewal_at")
+    if let date = try instant("revoked_at") {
+      contents.revocation = Revocation(
+        date: date, percentage: try row.optionalInt32("revocation_percentage"),
+        type: try row.optionalText("revocation_type"), reason: try row.optionalInt32("revocation_reason"),
+        isOfSomeItems: try row.optionalBool("revocation_of_some_items") ?? false)
+    }
+    contents.tellsRevocation = try row.bool("tells_revocation")
+    contents.revocationWithdrawnDate = try instant("revocation_withdrawn_at")
+    contents.priceMilliunits = try row.optionalInt64("price_milliunits")
+    contents.currency = try row.optionalText("currency")
+    if try row.bool("tells_account_token") {
+      contents.appAccountToken = .says(try row.optionalText("app_account_token"))
+    }
+    contents.ownership = try row.optionalText("ownership").flatMap(Ownership.init)
+    contents.isRenewal = try row.optionalBool("is_renewal")
+    contents.hasOffer = try row.optionalBool("has_offer")
+    contents.isUpgraded = try row.optionalBool("is_upgraded")
+    contents.consumptionRequestReason = try row.optionalText("consumption_request_reason")
+    contents.details.storefront = try row.optionalText("storefront")
+    contents.details.appTransactionId = try row.optionalText("app_transaction_id")
+    contents.details.offerType = try row.optionalInt32("offer_type")
+    contents.details.offerIdentifier = try row.optionalText("offer_identifier")
+    contents.details.subscriptionGroupIdentifier = try row.optionalText("subscription_group_identifier")
+    contents.details.commitmentInfo = try row.optionalText("commitment_info")
+    contents.details.billingPlanType = try row.optionalText("billing_plan_type")
+    contents.details.previousOriginalTransactionId = try row.optionalText("previous_original_transaction_id")
+    contents.isContradictory = try row.bool("is_contradictory")
+    contents.channel = EvidenceChannel(rawValue: try row.text("channel")) ?? .verifyReceipt
+    contents.signedDate = Instant(microseconds: try row.timestamp("signed_at"))
+    contents.firstSignedDate = try instant("first_signed_at")
+    contents.checkedAt = try instant("checked_at")
+    return TransactionRecord(contents)
+  }
+
   /// Writes folded records over what is there.
   ///
   /// - Parameter checkedAt: the as-of of the run that asked.

@@ -115,6 +115,7 @@ package struct Audit {
   private func read(_ scope: BlockingScope, into folder: ReportFolder?, keepsClaims: Bool) throws -> Reading {
     let stores = try AuditStores(settings, scope)
     let sales = try SalesRows(settings, horizon: Horizon(of: plan, on: stores.rows.sales))
+      .ordered(on: stores.rows.sales)
     let temporary = folder?.staging ?? NSTemporaryDirectory()
     let collector = AuditCollector(
       report: try folder.map { try ReportWriter(options($0, stores.rows.sales, sales)) },

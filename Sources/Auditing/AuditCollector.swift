@@ -27,6 +27,8 @@ final class AuditCollector {
   private(set) var totals = Totals()
   /// By the day of the orders, for comparing with what earlier nights reported.
   private(set) var days: DayTotals
+  /// Lines of users that memory holds no more, in the order of the report; several of one user add up.
+  private let users: SpillSorter
   /// Findings by the bytes of their stable id.
   let findings: SpillSorter
   private let refunds: SpillSorter
@@ -64,6 +66,7 @@ final class AuditCollector {
     self.waiting = waiting
     self.days = DayTotals(days: days)
     self.temporaryDirectory = temporaryDirectory
+    users = SpillSorter(directory: temporaryDirectory)
     findings = SpillSorter(directory: temporaryDirectory)
     refunds = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
     nights = OrderNights(temporaryDirectory: temporaryDirectory)
@@ -100,6 +103,8 @@ final class AuditCollector {
   /// Takes over what the part behind has gathered.
   func join(_ next: AuditCollector) throws {
     totals.join(next.totals)
+    try users.absorb(next.users)
+    try keepFewUsers()
     days.join(next.days)
     try findings.absorb(next.findings)
     try refunds.absorb(next.refunds)
@@ -169,7 +174,7 @@ final class AuditCollector {
       record.put(totals.amountByDisposition) { $1.put($0) }
       record.put(totals.ordered)
     }
-    for (key, line) in totals.users {
+    try passUsers { key, line in
       try writer.write(.userLine, key.userId) {
         $0.put(key.currency.code)
         $0.put(line)
@@ -223,6 +228,7 @@ final class AuditCollector {
     case .userLine:
       let userKey = Totals.UserKey(userId: id, currency: try reader.currency())
       totals.join(try reader.totalsLine(), of: userKey)
+      try keepFewUsers()
     case .pricePoint:
       let currency = try reader.currency()
       let point = Totals.PricePoint(currency: currency, minorUnits: try reader.int(), productId: id)
@@ -282,11 +288,44 @@ final class AuditCollector {
     guard plan.period.contains(judgement.row.createdAt) else { return }
     totals.read(judgement.row)
     totals.add(judgement)
+    try keepFewUsers()
     if isReporting { try list(OrderLine(judgement)) }
     if judgement.environment == .sandbox, case .valid(let order) = judgement.row {
       let key = SandboxKey(userId: order.userId, productId: order.productId, currency: order.amount.currency)
       add((1, Int128(order.amount.minorUnits)), to: key)
     }
+  }
+
+  /// How many users' lines are kept in memory.
+  private static let usersInMemory = 1 << 14
+
+  private func keepFewUsers() throws { if totals.users.count >= Self.usersInMemory { try putUsersAside() } }
+
+  private func putUsersAside() throws {
+    for (key, line) in totals.takeUsers() {
+      record.clear()
+      record.put(key.userId)
+      record.put(key.currency.code)
+      record.put(line)
+      // No text of a database holds the zero, so that the keys sort as the users do.
+      try users.add(key: key.userId.bytes + [0] + Array(key.currency.code.utf8), content: record.bytes)
+    }
+  }
+
+  /// Hands on the lines of all users, by user and currency, and forgets them.
+  private func passUsers(_ body: (Totals.UserKey, Totals.Line) throws -> Void) throws {
+    try putUsersAside()
+    var last: (key: Totals.UserKey, line: Totals.Line)?
+    while let next = try users.next() {
+      var reader = RecordReader(next.content)
+      let key = Totals.UserKey(userId: try reader.id(), currency: try reader.currency())
+      var line = try reader.totalsLine()
+      if let last {
+        if last.key == key { line.add(last.line) } else { try body(last.key, last.line) }
+      }
+      last = (key, line)
+    }
+    if let last { try body(last.key, last.line) }
   }
 
   private func add(_ sum: (orders: Int, minorUnits: Int128), to key: SandboxKey) {
@@ -359,8 +398,9 @@ final class AuditCollector {
 
   // MARK: - The end of the pass
 
-  /// Writes what could only be ordered at the end: refunds and the sandbox.
+  /// Writes what could only be ordered at the end: users, refunds and the sandbox.
   func writeRemainder() throws {
+    try passUsers { try report?.write(user: $0, $1) }
     // The file is in the order of ids, the sheet in that of the refunds.
     let byDate = SpillSorter(directory: temporaryDirectory)
     while let refund = try refunds.next() {

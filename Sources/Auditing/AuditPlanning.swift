@@ -39,6 +39,7 @@ extension Audit {
   package func plan(_ scope: BlockingScope, parts: Int, _ body: (Data) throws -> Void) throws {
     let stores = try AuditStores(settings, scope)
     let sales = try SalesRows(settings, horizon: Horizon(of: plan, on: stores.rows.sales))
+      .ordered(on: stores.rows.sales)
     var completed = plan
     completed.rules = try plan.rules.completed(sales, shop: stores.rows.sales)
     let partition = try AuditPartition(sales, readers: parts, shop: stores.rows.sales, own: stores.rows.own)

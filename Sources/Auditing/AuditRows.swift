@@ -46,16 +46,16 @@ extension AuditRelation {
     switch self {
     case .receipts:
       let onlyBundle = plan.rules.bundleIds.count == 1 ? plan.rules.bundleIds[0] : nil
-      return try ReceiptRow.receipts(
-        sales, condition: plan.selection.receiptCondition(sales, onlyBundleId: onlyBundle),
-        where: lies("r.receipt_id::text COLLATE \"C\""))
+      return try sales.receipts(
+        where: lies(sales.ordering.key(.receiptId)),
+        further: plan.selection.receiptCondition(sales, onlyBundleId: onlyBundle))
     case .checks: return ReceiptRow.checks(where: try lies("c.subject_id"))
     case .receiptLinks: return ProofLink.ofReceipts(where: try lies("l.subject_id"))
-    case .orders: return try sales.orders(where: lies("o.order_id::text COLLATE \"C\""))
+    case .orders: return try sales.orders(where: lies(sales.ordering.key(.orderId)))
     case .lookups: return LookupRow.query(where: try lies("l.order_id"))
     case .lookupLinks: return ProofLink.ofLookups(where: try lies("w.order_id"))
     case .transactions: return TransactionTable.byId(where: try lies("t.transaction_id"))
-    case .deliveries: return try sales.deliveries(where: lies("d.order_id::text COLLATE \"C\""))
+    case .deliveries: return try sales.deliveries(where: lies(sales.ordering.key(.deliveredOrderId)))
     }
   }
 }

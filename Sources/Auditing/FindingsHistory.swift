@@ -220,7 +220,8 @@ struct FindingsHistory {
     }
   }
 
-  /// Brings the stored findings up to tonight: opens, reopens, closes, and keeps the history of it.
+  /// Brings the stored findings up to tonight: opens, reopens, closes, and keeps the history of it. What is open and says
+  /// what it said is left alone: most nights find what the night before found.
   static func apply(
     asOf: Instant, runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -238,11 +239,13 @@ struct FindingsHistory {
       SELECT f.finding_id, $1, $2::uuid, 'closed' FROM night_audit.findings f
       WHERE f.closed_at IS NULL AND NOT EXISTS (SELECT 1 FROM tonight WHERE tonight.finding_id = f.finding_id)
       """, parameters)
+    // While it was open, nobody wrote down that it was met again.
     try connection.execute(
       """
-      UPDATE night_audit.findings f SET closed_at = $1
+      UPDATE night_audit.findings f SET closed_at = $1, last_seen = greatest(f.last_seen, (
+        SELECT max(m.as_of) FROM night_audit.findings_met m WHERE m.as_of <= $1 AND m.run_id <> $2::uuid))
       WHERE f.closed_at IS NULL AND NOT EXISTS (SELECT 1 FROM tonight WHERE tonight.finding_id = f.finding_id)
-      """, [.timestamp(asOf.microseconds)])
+      """, parameters)
     // Who is to take care of a new finding is a part of its history, as what people decide is.
     try connection.execute(
       """
@@ -251,17 +254,26 @@ struct FindingsHistory {
       FROM tonight LEFT JOIN night_audit.findings f USING (finding_id)
       WHERE f.finding_id IS NULL AND tonight.owner IS NOT NULL
       """, parameters)
-    let columns = tonightColumns.joined(separator: ", ")
-    let updates = tonightColumns.dropFirst().filter { $0 != "owner" }.map { "\($0) = excluded.\($0)" }.joined(
-      separator: ", ")
+    let told = tonightColumns.filter { $0 != "finding_id" && $0 != "owner" }
     try connection.execute(
       """
-      INSERT INTO night_audit.findings AS f (\(columns), first_seen, opened_at, last_seen)
-      SELECT \(columns), $1, $1, $1 FROM tonight
-      ON CONFLICT (finding_id) DO UPDATE SET \(updates), last_seen = $1,
+      UPDATE night_audit.findings f SET \(told.map { "\($0) = t.\($0)" }.joined(separator: ", ")),
         opened_at = CASE WHEN f.closed_at < $1 THEN $1 ELSE f.opened_at END,
         status = CASE WHEN f.closed_at < $1 THEN 'open' ELSE f.status END, closed_at = NULL
+      FROM tonight t
+      WHERE t.finding_id = f.finding_id AND (f.closed_at IS NOT NULL
+        OR (\(told.map { "f.\($0)" }.joined(separator: ", ")))
+          IS DISTINCT FROM (\(told.map { "t.\($0)" }.joined(separator: ", "))))
       """, [.timestamp(asOf.microseconds)])
+    let columns = tonightColumns.joined(separator: ", ")
+    try connection.execute(
+      """
+      INSERT INTO night_audit.findings (\(columns), first_seen, opened_at, last_seen)
+      SELECT \(columns), $1, $1, $1 FROM tonight
+      WHERE NOT EXISTS (SELECT 1 FROM night_audit.findings f WHERE f.finding_id = tonight.finding_id)
+      """, [.timestamp(asOf.microseconds)])
+    try connection.execute(
+      "INSERT INTO night_audit.findings_met (run_id, as_of) VALUES ($2::uuid, $1) ON CONFLICT DO NOTHING", parameters)
   }
 
   /// Keeps what a night says about its findings, where that differs from what the night before it said.

@@ -10,20 +10,6 @@ struct ReceiptRow {
   /// Whether the filters list it.
   var isListed: Bool
 
-  /// Receipts in the byte order of their ids.
-  ///
-  /// - Parameters:
-  ///   - condition: what the filters list, on receipts aliased `r`.
-  ///   - restriction: which of them are read.
-  static func receipts(
-    _ sales: SalesRows, condition: String, where restriction: String = "TRUE"
-  ) throws(PostgresError) -> String {
-    """
-    SELECT \(SalesRows.receiptColumns), (\(condition)) AS listed FROM \(sales.schema).receipts r
-    WHERE \(try sales.isKnown("r.received_at")) AND \(restriction) ORDER BY r.receipt_id::text COLLATE "C"
-    """
-  }
-
   /// The checks of all receipts, in the byte order of their ids.
   static func checks(where restriction: String = "TRUE") -> String {
     """

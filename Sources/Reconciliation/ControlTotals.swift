@@ -15,8 +15,8 @@ package struct ControlTotal: Hashable, Sendable {
 
 /// Orders and money of the period, added up by disposition, by user and by price point.
 ///
-/// Each of the three is a sum of its own over the same orders; `control` compares them. Memory grows with users and price
-/// points, not with orders.
+/// Each of the three is a sum of its own over the same orders; `control` compares them. Memory grows with price points, and
+/// with users between two calls of `takeUsers`, not with orders.
 package struct Totals: Sendable {
   /// Amounts of one user or price point in one currency, by disposition.
   ///
@@ -59,7 +59,7 @@ package struct Totals: Sendable {
     }
 
     /// Adds the orders of another line.
-    mutating func add(_ other: Line) {
+    package mutating func add(_ other: Line) {
       orders += other.orders
       for place in 0...Line.all { set(sum(place) + other.sum(place), at: place) }
     }
@@ -112,6 +112,8 @@ package struct Totals: Sendable {
   package private(set) var ordered = MoneyByCurrency()
   package private(set) var users = TotalLines<UserKey>()
   package private(set) var pricePoints = TotalLines<PricePoint>()
+  /// What the lines of users add up to that were taken.
+  private var ofTakenUsers: [Currency: Int128] = [:]
 
   package init() {}
 
@@ -130,6 +132,15 @@ package struct Totals: Sendable {
 
   /// Adds the line of a price point.
   package mutating func join(_ line: Line, of key: PricePoint) { pricePoints.add(line, to: key) }
+
+  /// Hands over the lines of users and keeps none: there may be more than memory should hold. Several lines of one user
+  /// are added up by who takes them.
+  package mutating func takeUsers() -> TotalLines<UserKey> {
+    let taken = users
+    users = TotalLines()
+    for (key, line) in taken { ofTakenUsers[key.currency, default: 0] += line.ordered }
+    return taken
+  }
 
   /// Counts an order row that was read, before anything is decided about it.
   package mutating func read(_ row: OrderRow) { ordersRead += 1 }
@@ -162,6 +173,7 @@ package struct Totals: Sendable {
     }
     ordered.add(other.ordered)
     for (key, line) in other.users { users.add(line, to: key) }
+    ofTakenUsers.merge(other.ofTakenUsers, uniquingKeysWith: +)
     for (key, line) in other.pricePoints { pricePoints.add(line, to: key) }
   }
 
@@ -172,7 +184,8 @@ package struct Totals: Sendable {
       ControlTotal(
         name: "orders read = sum over dispositions", left: String(ordersRead),
         right: String(ordersByDisposition.reduce(0, +))))
-    let usersByCurrency = Totals.sums(users.lazy.map { ($0.key.currency, $0.value.ordered) })
+    let usersByCurrency = Totals.sums(users.lazy.map { ($0.key.currency, $0.value.ordered) }).merging(
+      ofTakenUsers, uniquingKeysWith: +)
     let pointsByCurrency = Totals.sums(pricePoints.lazy.map { ($0.key.currency, $0.value.ordered) })
     var dispositions = MoneyByCurrency()
     for disposition in Disposition.inMoneyTotals { dispositions.add(amountByDisposition[disposition.index]) }

@@ -116,6 +116,27 @@ package struct TransactionRecord: Hashable, Sendable {
     return TransactionRecord(contents)
   }
 
+  /// Folds facts onto what was folded of all earlier ones, which need not be read again.
+  ///
+  /// - Parameter facts: facts about the same environment and transaction id.
+  /// - Returns: nil where the record does not say enough for it: a fact is not newer than all that it was folded from, or
+  ///   a revocation was told before, and by whom decides what silence means.
+  package func adding(_ facts: [TransactionFact]) -> TransactionRecord? {
+    guard self.revocation == nil, self.revocationWithdrawnDate == nil,
+      facts.allSatisfy({ $0.signedDate > self.signedDate })
+    else { return nil }
+    let ordered = facts.sorted(by: TransactionRecord.isToldBefore)
+    guard let newest = ordered.last else { return self }
+    var contents = box.contents
+    if contents.productId.text != newest.productId {
+      contents.productId = Identifier(newest.productId)
+      contents.isContradictory = true
+    }
+    var toldRevokedBy: EvidenceChannel?
+    for fact in ordered { contents.take(fact, toldRevokedBy: &toldRevokedBy) }
+    return TransactionRecord(contents)
+  }
+
   /// Apple's order of saying it; ties are broken by channel and content, so that the fold is a function of the set.
   private static func isToldBefore(_ left: TransactionFact, _ right: TransactionFact) -> Bool {
     if left.signedDate != right.signedDate { return left.signedDate < right.signedDate }

@@ -98,6 +98,14 @@ package struct ReportWriter: ~Copyable {
     try book?.write(line)
   }
 
+  /// Adds a user's line; they come in ascending order of user and currency, where `finish` is given totals without users.
+  package mutating func write(user key: Totals.UserKey, _ sums: Totals.Line) throws(ReportError) {
+    let line = UserLine(key, sums)
+    try csv?.users.add(line)
+    written.users[key.currency, default: 0] += sums.ordered
+    try book?.write(line)
+  }
+
   /// Writes sums, summary and check sums, and brings everything to disk.
   ///
   /// - Returns: the files, sorted by name, as `SHA256SUMS` lists them.
@@ -142,10 +150,7 @@ package struct ReportWriter: ~Copyable {
 
   private mutating func writeSums(_ totals: Totals) throws(ReportError) {
     for key in totals.users.keys.sorted(by: { ($0.userId, $0.currency) < ($1.userId, $1.currency) }) {
-      let line = UserLine(key, totals.users[key])
-      try csv?.users.add(line)
-      written.users[key.currency, default: 0] += totals.users[key].ordered
-      try book?.write(line)
+      try write(user: key, totals.users[key])
     }
     let pricePoints = totals.pricePoints.sorted {
       ($0.key.currency, $0.key.minorUnits, $0.key.productId) < ($1.key.currency, $1.key.minorUnits, $1.key.productId)

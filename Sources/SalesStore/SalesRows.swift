@@ -14,6 +14,8 @@ package struct SalesRows: Sendable {
   private let bundleIds: [String]?
   /// Rows that it hides by their own date are not read, and a revocation that it hides is none; nil reads everything.
   package let horizon: Horizon?
+  /// How streams are put into the byte order of ids.
+  package var ordering = SalesOrdering()
 
   /// - Parameters:
   ///   - schema: the name as it is configured.
@@ -60,7 +62,7 @@ package struct SalesRows: Sendable {
   package func orders(where restriction: String = "TRUE") throws(PostgresError) -> String {
     """
     SELECT \(Self.orderColumns) FROM \(schema).orders o WHERE \(try isKnown("o.created_at")) AND \(restriction)
-    ORDER BY o.order_id::text COLLATE "C"
+    ORDER BY \(ordering.key(.orderId))
     """
   }
 
@@ -177,15 +179,17 @@ package struct SalesRows: Sendable {
     """
     SELECT \(Self.deliveryColumns) FROM \(schema).deliveries d
     WHERE \(try isKnown("d.delivered_at")) AND \(restriction)
-    ORDER BY \(Self.deliveryOrder)
+    ORDER BY \(deliveryOrder)
     """
   }
 
   /// The order of `deliveries`, for a table aliased `d`.
-  package static let deliveryOrder = """
-    d.order_id::text COLLATE "C", d.delivery_id::text COLLATE "C", d.delivered_at, d.revoked_at, d.quantity, \
+  package var deliveryOrder: String {
+    """
+    \(ordering.key(.deliveredOrderId)), d.delivery_id::text COLLATE "C", d.delivered_at, d.revoked_at, d.quantity, \
     d.user_id::text COLLATE "C", d.product_id::text COLLATE "C"
     """
+  }
 
   /// The ids of all deliveries with those of their orders, in any order.
   package var deliveryIds: String {
@@ -273,6 +277,20 @@ package struct SalesRows: Sendable {
     r.receipt_id::text, r.order_id::text, r.user_id::text, r.environment::text, r.status::text, \
     r.received_at::timestamptz, r.checked_at::timestamptz, r.payload IS NULL
     """
+
+  /// The receipts in the byte order of their ids, for `receipt(_:asOf:)`.
+  ///
+  /// - Parameters:
+  ///   - restriction: which of them are read, aliased `r`.
+  ///   - further: an expression that is read besides.
+  package func receipts(
+    where restriction: String = "TRUE", further: String = "TRUE"
+  ) throws(PostgresError) -> String {
+    """
+    SELECT \(Self.receiptColumns), (\(further)) AS further FROM \(schema).receipts r
+    WHERE \(try isKnown("r.received_at")) AND \(restriction) ORDER BY \(ordering.key(.receiptId))
+    """
+  }
 
   /// The receipt in the reader's current row, never asked about.
   ///

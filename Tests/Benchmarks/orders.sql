@@ -1,9 +1,10 @@
 -- Fills the sales schema and night_audit with :orders orders by :users users, the same ones every time, and writes the
 -- ids of the test users to the file :testers.
 --
---   psql --set=orders=100000 --set=users=16667 --set=testers=FILE --file=orders.sql
+--   psql --set=orders=100000 --set=users=16667 --set=testers=FILE --set=ids=hashed --set=troubled=100 --file=orders.sql
 --
--- Half of the orders are in perfect order; of each hundred, every one of the others has a story of its own:
+-- Of :troubled hundreds in a hundred half of the orders are in perfect order, and every one of the others has a story of its
+-- own; the orders of the remaining hundreds are all in order:
 --
 --    0 paid_not_delivered       16 refunded, all well           31 delivered_before_paid
 --    1 partly_delivered         17 partial_refund               32 future_dated
@@ -22,7 +23,8 @@
 --   14 refund_reversed_not_reinstated                           delivered, and verified by the shop
 --   15 refunded_still_delivered 30 environment_mislabelled
 --
--- Ids are hashes of the number, so that the order on disk is not the order of the ids, as in a shop that is years old.
+-- Ids that are `hashed` lie on disk in another order than their own, as in a shop that draws them; those that are `ordered`
+-- count up as rows are made, as bigserial does, and Apple's with them.
 -- Payloads are never read for a report; in a real table they are too large for the row and are kept outside it. The
 -- short ones here leave rows as wide as rows with a pointer to such a payload.
 \set ON_ERROR_STOP on
@@ -36,12 +38,13 @@ CREATE SCHEMA benchmark;
 CREATE FUNCTION benchmark.mix(number bigint, salt bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN hashint8extended(number, salt) & 9223372036854775807;
 
--- An id of 16 to 19 digits.
+-- Hashed, an id of 16 to 19 digits.
 CREATE FUNCTION benchmark.id(number bigint, salt bigint) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN (
+  RETURN CASE WHEN :'ids' = 'ordered'
+    THEN (CASE WHEN salt IN (5, 17, 18, 19) THEN 2000000000000000 ELSE 0 END + number * 20 + salt)::text ELSE (
     SELECT (floor + hash / 4 % (8 * floor))::text
     FROM (SELECT hash, (ARRAY[1, 10, 100, 1000])[1 + hash % 4] * 1000000000000000 AS floor
-          FROM (SELECT benchmark.mix(number, salt) AS hash) AS hashed) AS sized);
+          FROM (SELECT benchmark.mix(number, salt) AS hash) AS hashed) AS sized) END;
 
 -- Minor units for one US cent, in round figures.
 CREATE TABLE benchmark.currencies (place integer, currency text, digits integer, rate numeric);
@@ -115,9 +118,10 @@ FROM (
   FROM (
     SELECT number, story, variant, owner, benchmark.mix(owner, 9) AS drift
     FROM (
-      SELECT number, number % 100 AS story, number / 100 AS variant,
-             CASE WHEN number % 100 = 5 THEN number + 45 ELSE number END AS owner
-      FROM generate_series(0, :orders::bigint - 1) AS number) AS told) AS drifting) AS sale
+      SELECT number, story, number / 100 AS variant, CASE WHEN story = 5 THEN number + 45 ELSE number END AS owner
+      FROM (
+        SELECT number, CASE WHEN number / 100 * 37 % 100 < :troubled THEN number % 100 ELSE 49 END AS story
+        FROM generate_series(0, :orders::bigint - 1) AS number) AS numbered) AS told) AS drifting) AS sale
 JOIN benchmark.currencies ON place = benchmark.mix(buyer, 10) % 100
 JOIN benchmark.products AS products ON products.place = product
 ORDER BY number;

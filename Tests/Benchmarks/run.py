@@ -38,15 +38,16 @@ Run = collections.namedtuple("Run", "cpu client server wall peak")
 
 
 class Benchmark:
-    def __init__(self, cluster, night_audit):
+    def __init__(self, cluster, night_audit, ids="hashed", troubled=100):
         self.cluster = cluster
+        self.ids, self.troubled = ids, troubled
         self.night_audit = night_audit
         self.failures = []
         self.work = os.path.join(cluster.directory, "work")
         os.mkdir(self.work)
 
     def contenders(self):
-        return ([OURS] if self.night_audit else []) + [FLOOR, PANDAS]
+        return ([OURS] if self.night_audit else []) + [FLOOR] + ([PANDAS] if "pandas" in self.wanted else [])
 
     # What is measured
 
@@ -75,6 +76,8 @@ class Benchmark:
             self.database,
             f"--set=orders={orders}",
             f"--set=users={users}",
+            f"--set=ids={self.ids}",
+            f"--set=troubled={self.troubled}",
             f"--set=testers={self.testers}",
             "--file",
             os.path.join(HERE, "orders.sql"),
@@ -275,6 +278,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--night-audit", default="", help="the release build of night-audit")
     parser.add_argument("--formats", nargs="+", choices=["csv", "xlsx"], default=["csv", "xlsx"])
+    parser.add_argument("--ids", choices=["ordered", "hashed"], default="hashed")
+    parser.add_argument("--troubled", type=int, default=100, help="hundreds in a hundred with stories: 26 make 0.1 findings an order")
+    parser.add_argument("--contenders", nargs="+", choices=["ours", "floor", "pandas"], default=["ours", "floor", "pandas"])
     options = parser.parse_args()
     night_audit = os.path.abspath(options.night_audit) if options.night_audit else None
     if not night_audit or not os.access(night_audit, os.X_OK):
@@ -284,7 +290,8 @@ def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *unused: sys.exit(143))
     with Cluster() as cluster:
-        benchmark = Benchmark(cluster, night_audit)
+        benchmark = Benchmark(cluster, night_audit, options.ids, options.troubled)
+        benchmark.wanted = options.contenders
         peaks = {}
         for orders in options.orders:
             benchmark.fill(orders, orders // 6 + 1)

@@ -40,6 +40,29 @@ import Testing
     }
   }
 
+  @Test("What was folded and what came since is what all of it says together", arguments: Effort.blocks)
+  func inParts(block: UInt64) throws {
+    var random = SeededGenerator(seed: block)
+    var spared = 0
+    for number in 0..<250 {
+      var facts = (0..<random.number(2...8)).map { _ in TransactionFact.random(using: &random) }
+      // Half of the time they come in the order in which Apple said them.
+      if random.oneIn(2) { facts.sort { $0.signedDate < $1.signedDate } }
+      var known = try #require(TransactionRecord.folding([facts[0]]))
+      var count = 1
+      while count < facts.count {
+        let next = min(facts.count, count + random.number(1...3))
+        let whole = try #require(TransactionRecord.folding(Array(facts[..<next])))
+        if let added = known.adding(Array(facts[count..<next])) {
+          #expect(added == whole, "\(number)")
+          spared += 1
+        }
+        (known, count) = (whole, next)
+      }
+    }
+    #expect(spared > 20, "so many times nothing had to be read again")
+  }
+
   @Test("An older fact never undoes a newer one: it only fills what nobody has told", arguments: Effort.blocks)
   func older(block: UInt64) throws {
     var random = SeededGenerator(seed: block)

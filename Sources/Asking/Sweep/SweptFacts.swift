@@ -29,10 +29,7 @@ package struct SweptFacts: Sendable {
         try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
         let unknown = try EvidenceTable.unknown(among: facts.map(\.storable), on: connection)
         try EvidenceTable.append(unknown.map { (subject: nil, fact: $0) }, runId: runId, asOf: asOf, on: connection)
-        let keys = unknown.map {
-          TransactionKey(environment: $0.environment, transactionId: Identifier($0.transactionId))
-        }
-        let records = try EvidenceTable.fold(Set(keys), on: connection)
+        let records = try EvidenceTable.fold(unknown, on: connection)
         try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
         try move(connection)
         return unknown.count

@@ -23,10 +23,16 @@ package struct StoredFinding: Sendable {
   package var closedAt: Instant?
   package var history: [Event] = []
 
+  /// When a finding aliased `f` was met last: what is open, by the newest run that said what is.
+  package static let lastSeen = """
+    CASE WHEN f.closed_at IS NULL
+      THEN greatest(f.last_seen, (SELECT max(m.as_of) FROM night_audit.findings_met m)) ELSE f.last_seen END AS last_seen
+    """
+
   package static let columns = """
     f.finding_id, f.kind, f.subject, f.reason, f.order_id, f.user_id, f.product_id, f.bundle_id, f.transaction_id,
     f.receipt_id, f.delivery_id, f.environment, f.currency, f.amount, f.at_stake, f.paid_at, f.delivered_at, f.first_seen,
-    f.last_seen, f.closed_at, f.status, f.owner, f.remark, f.occurred_at, f.at_stake_unknown, f.due::text AS due
+    \(lastSeen), f.closed_at, f.status, f.owner, f.remark, f.occurred_at, f.at_stake_unknown, f.due::text AS due
     """
 
   /// From a row of `columns`; nil for a kind that this program does not know.

@@ -85,7 +85,7 @@ struct ExplanationReader: ~Copyable {
       SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
       WHERE (d.delivery_id::text COLLATE "C" IN (SELECT id FROM ids) OR \(try SalesRows.equals("d.order_id", orderId.text)))
         AND \(isKnown)
-      ORDER BY \(SalesRows.deliveryOrder)
+      ORDER BY \(sales.deliveryOrder)
       """, ids: own)
     while try reader.advance() { rows.append(try sales.delivery(reader, asOf: rules.asOf)) }
     var repeated = RepeatedDeliveries(among: rows.filter { !$0.deliveryId.isEmpty }.map { ($0.deliveryId, $0.orderId) })
@@ -283,8 +283,9 @@ struct ExplanationReader: ~Copyable {
     var known: [String: Explanation.Finding] = [:]
     let rows = try own.execute(
       """
-      SELECT finding_id, kind, subject, reason, first_seen, last_seen, closed_at, status, owner, remark
-      FROM night_audit.findings WHERE finding_id = ANY ($1)
+      SELECT f.finding_id, f.kind, f.subject, f.reason, f.first_seen, \(StoredFinding.lastSeen), f.closed_at, f.status,
+        f.owner, f.remark
+      FROM night_audit.findings f WHERE f.finding_id = ANY ($1)
       """, [.textArray(ids)])
     for row in rows {
       guard let kind = FindingKind(rawValue: try row.text("kind")) else { continue }

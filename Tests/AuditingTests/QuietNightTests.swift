@@ -1,0 +1,148 @@
+import Postgres
+import Reconciliation
+import Reporting
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Run
+
+/// A night that finds what the night before found writes nothing about it, and loses nothing by that.
+@Suite struct QuietNightTests {
+  private static let asOf = Instant(seconds: 1_795_132_800)
+  private static let runs = ["a", "b", "c", "d"].map { "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d1\($0)" }
+
+  /// The tables, with a run for each night.
+  private func withDatabase(_ body: @escaping @Sendable (borrowing BlockingConnection) throws -> Void) async throws {
+    let url = try await PrivatePostgres.shared().createDatabase()
+    try await withBlockingThread { scope in
+      let connection = try scope.connect(url, applicationName: "night-audit tests")
+      _ = try Migrator.migrate(connection)
+      for (night, run) in Self.runs.enumerated() {
+        try connection.execute(
+          """
+          INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+            is_nightly, host, version, process_id)
+          VALUES ($1::uuid, 'run', $2, '2026-11-19', '2026-11-19', 'UTC', '', true, 'host', '1', 1)
+          """, [.text(run), .timestamp(Self.asOf(night).microseconds)])
+      }
+      try body(connection)
+    }
+  }
+
+  private static func asOf(_ night: Int) -> Instant { asOf + .days(Int64(night)) }
+
+  /// What a night finds: orders and why.
+  private func apply(
+    _ night: Int, _ found: [String: String], on connection: borrowing BlockingConnection
+  ) throws {
+    try connection.transaction { connection in
+      try connection.executeScript(FindingsHistory.tonightTable)
+      _ = try connection.copyIn(into: try PostgresIdentifier("tonight"), columns: FindingsHistory.tonightColumns) {
+        writer in
+        for (order, reason) in found {
+          let finding = Finding(kind: .paidNotDelivered, subject: .order(Identifier(order)), reason: reason)
+          try FindingsHistory.write(
+            ReportedFinding(finding, findingId: order, firstSeen: Self.asOf(night)), to: &writer)
+        }
+      }
+      try FindingsHistory.apply(asOf: Self.asOf(night), runId: Self.runs[night], on: connection)
+    }
+  }
+
+  /// By finding: where its row lies, when it was met last, and whether it is open.
+  private func stored(
+    _ connection: borrowing BlockingConnection
+  ) throws -> [String: (place: String, lastSeen: Instant, isOpen: Bool)] {
+    var found: [String: (String, Instant, Bool)] = [:]
+    for row in try connection.execute(
+      """
+      SELECT f.finding_id, f.ctid::text, \(StoredFinding.lastSeen), f.closed_at IS NULL, b.last_seen
+      FROM night_audit.findings f JOIN night_audit.bi_findings b USING (finding_id)
+      """)
+    {
+      let lastSeen = Instant(microseconds: try row.timestamp(2))
+      #expect(try row.timestamp(4) == lastSeen.microseconds, "people and programs are told the same")
+      found[try row.text(0)] = (try row.text(1), lastSeen, try row.bool(3))
+    }
+    return found
+  }
+
+  @Test func whatSaysTheSameIsLeftAlone() async throws {
+    try await withDatabase { connection in
+      try apply(0, ["same": "x", "changes": "x", "goes": "x"], on: connection)
+      let first = try stored(connection)
+      try apply(1, ["same": "x", "changes": "x", "goes": "x"], on: connection)
+      let second = try stored(connection)
+      #expect(first.mapValues(\.place) == second.mapValues(\.place), "no row was written anew")
+      #expect(second.values.allSatisfy { $0.lastSeen == Self.asOf(1) && $0.isOpen })
+      try apply(2, ["same": "x", "changes": "y"], on: connection)
+      let third = try stored(connection)
+      #expect(third["same"]?.place == second["same"]?.place)
+      #expect(third["changes"]?.place != second["changes"]?.place)
+      #expect(third["goes"]?.isOpen == false && third["goes"]?.lastSeen == Self.asOf(1))
+      #expect(third["same"]?.lastSeen == Self.asOf(2))
+      try apply(3, ["same": "x", "changes": "y", "goes": "x"], on: connection)
+      let fourth = try stored(connection)
+      #expect(fourth["goes"]?.isOpen == true && fourth["goes"]?.lastSeen == Self.asOf(3))
+      let events = try connection.execute(
+        "SELECT event, count(*) FROM night_audit.finding_events GROUP BY 1 ORDER BY 1"
+      ).map { "\(try $0.text(0)) \(try $0.int64(1))" }
+      #expect(events == ["closed 1", "opened 3", "reopened 1"])
+    }
+  }
+
+  @Test func whatAForgottenRunMetIsForgotten() async throws {
+    try await withDatabase { connection in
+      try apply(0, ["stays": "x", "goes": "x"], on: connection)
+      try apply(1, ["stays": "x"], on: connection)
+      try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[1], on: $0) }
+      let left = try stored(connection)
+      #expect(left.values.allSatisfy { $0.isOpen && $0.lastSeen == Self.asOf(0) }, "\(left)")
+    }
+  }
+
+  @Test func newsAreFoldedOntoWhatIsStored() async throws {
+    try await withDatabase { connection in
+      var random = SeededGenerator(seed: 15)
+      for night in 0..<4 {
+        let facts = (0..<60).map { number in
+          fact("t\(random.number(0...20))", at: Self.asOf(night) + .minutes(Int64(number)), using: &random)
+        }
+        for batch in stride(from: 0, to: facts.count, by: 15).map({ Array(facts[$0..<$0 + 15]) }) {
+          try connection.transaction { connection in
+            try EvidenceTable.append(
+              batch.map { (subject: nil, fact: $0) }, runId: Self.runs[night], asOf: Self.asOf(night), on: connection)
+            let records = try EvidenceTable.fold(batch, on: connection)
+            try TransactionTable.upsert(records, checkedAt: Self.asOf(night), on: connection)
+          }
+        }
+      }
+      let rebuilt = try Rebuild.run(isMending: false, on: connection)
+      #expect(rebuilt.agrees && rebuilt.transactions == 21, "\(rebuilt)")
+    }
+  }
+
+  private func fact(_ id: String, at signed: Instant, using random: inout SeededGenerator) -> TransactionFact {
+    var fact = TransactionFact(
+      environment: .production, transactionId: id, productId: random.oneIn(12) ? "coins" : "gems",
+      channel: random.pick(.verifyReceipt, .serverApi, .offline, .notification), signedDate: signed)
+    fact.bundleId = random.oneIn(20) ? "com.example.other" : "com.example.game"
+    fact.quantity = random.pick(nil, 1, 2)
+    fact.purchaseDate = random.oneIn(2) ? Self.asOf - .days(Int64(random.number(0...9))) : nil
+    fact.originalTransactionId = random.pick("t0", "t1", nil)
+    if random.oneIn(3) { fact.expiresDate = signed + .days(Int64(random.number(1...30))) }
+    if random.oneIn(4) { fact.subscriptionStatus = random.pick(.active, .expired, .gracePeriod) }
+    if random.oneIn(4) { fact.renewalDate = signed + .days(30) }
+    fact.revocation =
+      random.oneIn(9) ? .says(Revocation(date: signed - .hours(1))) : random.pick(.silent, .says(nil))
+    if random.oneIn(3) { fact.appAccountToken = .says(random.pick(nil, "aaaa")) }
+    fact.ownership = random.pick(nil, .purchased, .familyShared)
+    fact.isRenewal = random.pick(nil, true, false)
+    fact.priceMilliunits = random.pick(nil, 990, 4_990)
+    fact.currency = random.pick(nil, "USD")
+    fact.details.storefront = random.pick(nil, "DEU")
+    return fact
+  }
+}

@@ -1,0 +1,188 @@
+"""What must not become disproportionately dear: night-audit alone, over shops that are unlike others, each with its bound.
+
+Every bound is a ratio of two runs of this one program in the same run of this script, or bytes; none is a time of day. CPU is
+that of client and server together.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+
+from cluster import Cluster
+from run import AS_OF, OURS, PERIOD, Benchmark
+
+
+class Cliffs(Benchmark):
+    """One scenario after the other, each over a database of its own."""
+
+    def shop(self, orders, users, script="", ids="ordered", troubled=26):
+        self.ids, self.troubled = ids, troubled
+        self.fill(orders, users)
+        if script:
+            self.cluster.psql(self.database, script=script)
+
+    def audit(self):
+        run, _ = self.run(OURS, "csv")
+        if run is None:
+            raise SystemExit(1)
+        print(f"  {run.cpu:.2f} CPU s (client {run.client:.2f}), {run.wall:.1f} s, {run.peak:.0f} MB", flush=True)
+        return run
+
+    def night(self, number):
+        """A whole night that asks nobody, of the as-of so many days later; also what it wrote to the server's log."""
+        self.configure("csv")
+        before = self.wal()
+        server = self.cluster.cpu_seconds()
+        command = [self.night_audit, "run", "--offline", "--quiet", "--config", self.config, "--since", PERIOD[0]]
+        command += ["--until", PERIOD[1], "--as-of", AS_OF.replace(day=AS_OF.day + number).strftime("%Y-%m-%dT%H:%M:%SZ")]
+        child = subprocess.Popen(
+            command, env=self.cluster.environment(self.database), cwd=self.work, stderr=subprocess.PIPE, text=True
+        )
+        said = child.stderr.read()
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode not in (0, 3):
+            self.fails(OURS, child.returncode, said)
+            raise SystemExit(1)
+        cpu = usage.ru_utime + usage.ru_stime + self.cluster.cpu_seconds() - server
+        written = self.wal() - before
+        print(
+            f"  night {number + 1}: {cpu:.2f} CPU s, {usage.ru_maxrss / 1024:.0f} MB, "
+            f"{written / 1e6:.1f} MB of write-ahead log",
+            flush=True,
+        )
+        return cpu, usage.ru_maxrss / 1024, written
+
+    def wal(self):
+        return int(self.ask("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"))
+
+    def ask(self, sql):
+        return subprocess.run(
+            [f"{self.cluster.programs}/psql", "-qAtX", "-c", sql],
+            check=True, capture_output=True, text=True, env=self.cluster.environment(self.database),
+        ).stdout.strip()
+
+    # Scenarios
+
+    def findings(self, size):
+        """Thirty in a hundred orders have a finding; the second night finds the same."""
+        self.shop(size // 10, size // 60, troubled=77)
+        first, second = self.night(0), self.night(1)
+        open_findings = int(self.ask("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL"))
+        print(f"  {open_findings:,} findings")
+        self.verdict("30 % findings: the second night costs at most the first, CPU", second[0] / first[0], 1.0)
+        self.verdict("30 % findings: bytes of log a finding in the second night", second[2] / open_findings, 50)
+
+    def quiet(self, size):
+        """A night after a night, with nothing new; and ten times as many orders."""
+        costs = {}
+        for orders in (size // 10, size):
+            self.shop(orders, orders // 6)
+            self.night(0)
+            costs[orders] = self.night(1)
+            open_findings = int(self.ask("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL"))
+            self.verdict(f"quiet night of {orders:,}: bytes of log a finding", costs[orders][2] / open_findings, 50)
+        self.verdict("quiet night: CPU of ten times the orders", costs[size][0] / costs[size // 10][0], 12)
+
+    def one_user(self, size):
+        orders = size * 3 // 10
+        self.shop(orders, orders // 6, troubled=0)
+        usual = self.audit()
+        self.shop(orders, 1, troubled=0)
+        alone = self.audit()
+        self.verdict(f"one user with {orders:,} orders: CPU of as many by others", alone.cpu / usual.cpu, 1.25)
+        self.verdict("one user: peak in MB", alone.peak, 120)
+
+    def users(self, size):
+        self.shop(size, size // 1000)
+        few = self.audit()
+        self.shop(size, size)
+        many = self.audit()
+        self.verdict(f"{size:,} users: peak in MB", many.peak, 100)
+        self.verdict(f"{size:,} users: bytes each", (many.peak - few.peak) * (1 << 20) / size, 60)
+
+    def one_transaction(self, size):
+        orders = size * 3 // 10
+        self.shop(orders, orders // 6, troubled=0)
+        usual = self.audit()
+        claimants = size // 10
+        self.shop(
+            orders, orders // 6, troubled=0,
+            script=f"""UPDATE sales.orders SET transaction_id = (SELECT min(transaction_id) FROM night_audit.transactions)
+              WHERE order_id IN (SELECT order_id FROM sales.orders ORDER BY order_id LIMIT {claimants});
+              VACUUM ANALYZE sales.orders""",
+        )
+        claimed = self.audit()
+        self.verdict(f"{claimants:,} orders on one transaction: CPU of none", claimed.cpu / usual.cpu, 2)
+        self.verdict(f"{claimants:,} orders on one transaction: MB more than none", claimed.peak - usual.peak, 100)
+
+    def long_receipt(self, size):
+        costs = {}
+        for count in (3_000, 30_000):
+            self.shop(
+                count, 1, troubled=0,
+                script=f"""
+                  DELETE FROM night_audit.receipt_transactions; UPDATE sales.orders SET transaction_id = NULL;
+                  DELETE FROM sales.receipts WHERE receipt_id <> (SELECT min(receipt_id) FROM sales.receipts);
+                  UPDATE night_audit.receipt_checks SET payload_kind = 'app', brought_count = {count};
+                  INSERT INTO night_audit.receipt_transactions
+                  SELECT 'receipt', r.receipt_id, t.environment, t.transaction_id
+                  FROM sales.receipts r, night_audit.transactions t;
+                  VACUUM ANALYZE""",
+            )
+            costs[count] = self.audit()
+        self.verdict(
+            "a receipt with 30,000 purchases: client CPU of one with 3,000", costs[30_000].client / costs[3_000].client, 15
+        )
+
+    def lists(self, size):
+        costs = {}
+        for count in (500, 2_000):
+            self.shop(
+                count, 1, troubled=0,
+                script=f"""
+                  DELETE FROM night_audit.receipt_transactions; UPDATE sales.orders SET transaction_id = NULL;
+                  UPDATE night_audit.receipt_checks SET payload_kind = 'app', brought_count = {count};
+                  INSERT INTO night_audit.receipt_transactions
+                  SELECT 'receipt', r.receipt_id, t.environment, t.transaction_id
+                  FROM sales.receipts r, night_audit.transactions t;
+                  VACUUM ANALYZE""",
+            )
+            costs[count] = self.audit()
+        self.verdict("2,000 receipts that list 2,000 purchases each: CPU of 500 times 500", costs[2_000].cpu / costs[500].cpu, 20)
+        self.verdict("2,000 receipts that list 2,000 purchases each: peak in MB", costs[2_000].peak, 150)
+
+    def flat(self, size):
+        self.shop(size, size // 6)
+        some = self.audit()
+        self.shop(size * 10, size // 6)
+        many = self.audit()
+        self.verdict("ten times the orders: MB more", many.peak - some.peak, 10)
+        self.verdict("ten times the orders: CPU", many.cpu / some.cpu, 12)
+
+
+SCENARIOS = ["findings", "quiet", "one_user", "users", "one_transaction", "long_receipt", "lists", "flat"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("scenarios", nargs="*", default=SCENARIOS[:-1], help="some of " + ", ".join(SCENARIOS))
+    parser.add_argument("--orders", type=int, default=1_000_000, help="what the scenarios' sizes go by")
+    parser.add_argument("--night-audit", required=True, help="the release build of night-audit")
+    options = parser.parse_args()
+    with Cluster() as cluster:
+        cliffs = Cliffs(cluster, os.path.abspath(options.night_audit))
+        for name in options.scenarios:
+            print(f"\n## {name}", flush=True)
+            getattr(cliffs, name)(options.orders)
+            shutil.rmtree(os.path.join(cliffs.work, "nightaudit-csv"), ignore_errors=True)
+            cluster.psql("postgres", script=f"DROP DATABASE IF EXISTS {cliffs.database}")
+        for failure in cliffs.failures:
+            print(f"Failed: {failure}")
+        return 1 if cliffs.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
