@@ -40,9 +40,10 @@ extension AuditPass {
     for batch in 0..<batches.count {
       try endIfStopped()
       let key = AuditPass.key(ofBatch: UInt32(batch))
-      var contest = Contest()
+      var contest = Contest(rules: plan.rules, open: open)
       while let head = material.head, head.batch == key {
         var reader = RecordReader(head.content)
+        // What is contested comes first: its records begin with the lower byte.
         if try reader.flag() {
           contest.add(try Contestant(from: &reader))
         } else {
@@ -50,7 +51,7 @@ extension AuditPass {
         }
         try material.advance()
       }
-      let outcome = contest.matched(rules: plan.rules, open: open)
+      let outcome = contest.matched()
       for transaction in outcome.unclaimed {
         try addUnclaimed(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof)
       }

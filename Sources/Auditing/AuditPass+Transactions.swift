@@ -38,7 +38,8 @@ extension AuditPass {
       if id != last {
         // Ids that nothing is known of are nobody's.
         while let head = waiting.head, head.transactionId < id { try waiting.advance() }
-        ofOne.removeAll(keepingCapacity: true)
+        // One that everybody claims must not take its memory for ever.
+        ofOne.removeAll(keepingCapacity: ofOne.count < 1_024)
         while let head = waiting.head, head.transactionId == id {
           ofOne.append(head)
           try waiting.advance()

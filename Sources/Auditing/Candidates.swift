@@ -25,12 +25,18 @@ struct Candidates {
     var names = false
     /// Whether a proof of the order's own user brought it.
     var isSupported = false
-    var isBrought = false
     var isAboutOne = false
+
+    init(order: Mention.OrderSide) { self.order = order }
+
+    mutating func isBrought(aboutOne: Bool, supporting: Bool) {
+      isAboutOne = isAboutOne || aboutOne
+      isSupported = isSupported || supporting
+    }
   }
 
   /// - Parameter mentions: all that mention the transaction's id, in any order.
-  init(for record: TransactionRecord, mentions: [Mention], rules: Rules) {
+  init(for record: TransactionRecord, mentions: some Sequence<Mention>, rules: Rules) {
     var stakes: [Identifier: Stake] = [:]
     var senders: Set<Identifier> = []
     var bringers: Set<Identifier> = []
@@ -52,32 +58,53 @@ struct Candidates {
           if let sender = bringer.userId { senders.insert(sender) }
           continue
         }
-        var stake = stakes[order.orderId] ?? Stake(order: order)
-        stake.isBrought = true
-        stake.isAboutOne = stake.isAboutOne || bringer.isAboutOne
-        if bringer.isGenuine, bringer.userId.map({ rules.people.isSame($0, order.userId) }) ?? true {
-          stake.isSupported = true
-        }
-        stakes[order.orderId] = stake
+        let isSupporting = bringer.isGenuine && bringer.userId.map { rules.people.isSame($0, order.userId) } ?? true
+        stakes[order.orderId, default: Stake(order: order)].isBrought(
+          aboutOne: bringer.isAboutOne, supporting: isSupporting)
       }
     }
     newestProof = newest?.subject
     let sorted = stakes.values.sorted { $0.order.orderId < $1.order.orderId }
+    // There may be as many as a shop has orders.
+    stakes = [:]
     userId = sorted.first?.order.userId ?? senders.min()
-    let valid = sorted.filter { !$0.order.isBad }
-    supporters = valid.filter { $0.names && bringers.contains(rules.people.person($0.order.userId)) }
-      .map(\.order.userId)
-    let namers = valid.filter { $0.names && $0.isSupported }.map(\.order.orderId)
-    for stake in valid {
-      let isNamedElsewhere = namers.contains { $0 != stake.order.orderId }
+    let (isAlone, namer) = Self.whoStandsOut(among: sorted)
+    for stake in sorted where !stake.order.isBad {
+      let orderId = stake.order.orderId
+      if stake.names, bringers.contains(rules.people.person(stake.order.userId)) {
+        supporters.append(stake.order.userId)
+      }
+      let isNamedElsewhere =
+        switch namer {
+        case .none: false
+        case .one(let only): only != orderId
+        case .several: true
+        }
       // With one order alone there is nothing to be left out for.
-      if valid.count == 1 || stake.couldClaim(record, isNamedElsewhere: isNamedElsewhere, rules: rules) {
-        claimants.append(stake.order.orderId)
-        if stake.order.hasOtherToken(than: record) { withOtherToken.append((stake.order.orderId, stake.order.userId)) }
+      if isAlone || stake.couldClaim(record, isNamedElsewhere: isNamedElsewhere, rules: rules) {
+        claimants.append(orderId)
+        if stake.order.hasOtherToken(than: record) { withOtherToken.append((orderId, stake.order.userId)) }
       } else if stake.isAboutOne || (stake.order.named == nil && stake.order.productId == record.productId) {
-        witnesses.append(stake.order.orderId)
+        witnesses.append(orderId)
       }
     }
+  }
+
+  /// Orders that name the transaction and to which a proof of their own user brought it.
+  private enum Namers {
+    case none
+    case one(Identifier)
+    case several
+  }
+
+  private static func whoStandsOut(among stakes: [Stake]) -> (isAlone: Bool, namers: Namers) {
+    var (count, namers) = (0, Namers.none)
+    for stake in stakes where !stake.order.isBad {
+      count += 1
+      guard stake.names, stake.isSupported else { continue }
+      namers = if case .none = namers { .one(stake.order.orderId) } else { .several }
+    }
+    return (count == 1, namers)
   }
 }
 

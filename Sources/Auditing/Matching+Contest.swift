@@ -7,8 +7,6 @@ struct Contestant {
   var group: OrderGroup
   /// Transactions that nobody else could own.
   var claimable: [TransactionRecord]
-  /// Transactions that others could own as well.
-  var contested: [TransactionRecord] = []
 }
 
 extension Contestant {
@@ -24,34 +22,76 @@ extension Contestant {
   }
 }
 
-/// Orders that have to be matched together, and what they contest.
-struct Contest {
-  private(set) var contestants: [Identifier: Contestant] = [:]
-  private(set) var transactions: [ContestedTransaction] = []
-  /// Long lists, each once: what a user sends for each order lists the same purchases.
-  private var lists: Set<[TransactionKey]> = []
+/// What orders contest: transactions that the same orders could own are kept once for all of them.
+private struct ContestedByOrder {
+  /// By the orders that could own them.
+  private var places: [[Identifier]: Int32] = [:]
+  private var transactions: [[TransactionRecord]] = []
+  private var placesByOrder: [Identifier: [Int32]] = [:]
 
-  mutating func add(_ contestant: Contestant) {
-    var contestant = contestant
-    for place in contestant.group.proofs.indices where contestant.group.proofs[place].brought.count > 8 {
-      contestant.group.proofs[place].brought = lists.insert(contestant.group.proofs[place].brought).memberAfterInsert
-    }
-    contestants[contestant.group.row.orderId] = contestant
+  mutating func add(_ record: TransactionRecord, claimants: [Identifier]) {
+    if let place = places[claimants] { return transactions[Int(place)].append(record) }
+    let place = Int32(transactions.count)
+    places[claimants] = place
+    transactions.append([record])
+    for orderId in claimants { placesByOrder[orderId, default: []].append(place) }
   }
 
-  mutating func add(_ contested: ContestedTransaction) { transactions.append(contested) }
+  func of(_ orderId: Identifier) -> [TransactionRecord] {
+    (placesByOrder[orderId] ?? []).flatMap { transactions[Int($0)] }
+  }
+}
+
+/// Orders that have to be matched together, and what they contest. Transactions come before orders, of which no more is kept
+/// than what they have to say for themselves: there may be as many of them as anybody's orders name one id.
+struct Contest {
+  private let rules: Rules
+  private let open: OpenPeople
+  /// Without their claimants.
+  private var transactions: [ContestedTransaction] = []
+  private var contested = ContestedByOrder()
+  private var claimants: [Claimant] = []
+  /// Long lists, each once: what a user sends for each order lists the same purchases.
+  private var lists: [[TransactionKey]: ProvenTransactions] = [:]
+
+  /// - Parameter open: of whom a receipt is not answered yet.
+  init(rules: Rules, open: OpenPeople) {
+    self.rules = rules
+    self.open = open
+  }
+
+  /// Adds a transaction. Not after the first order.
+  mutating func add(_ transaction: ContestedTransaction) {
+    contested.add(transaction.record, claimants: transaction.claimants)
+    var transaction = transaction
+    transaction.claimants = []
+    transactions.append(transaction)
+  }
+
+  /// Adds an order; a row that breaks the contract claims nothing.
+  mutating func add(_ contestant: Contestant) {
+    guard case .valid(let order) = contestant.group.row else { return }
+    var facts = OrderFacts(order, contestant.group, contestant.claimable + contested.of(order.orderId))
+    facts.isUserOpen = open.contains(order.userId)
+    if facts.proven.count > 8 {
+      let keys = facts.proven.map(\.key)
+      facts.list = lists[keys, default: facts.list]
+      lists[keys] = facts.list
+    }
+    claimants.append(facts.claimant)
+  }
 
   /// What matching has come to.
   struct Outcome {
     /// By order.
-    var claims: [Identifier: OrderClaims]
+    let claims: [Identifier: OrderClaims]
     /// By order, what of it is contested.
-    var contested: [Identifier: [TransactionRecord]]
-    var newestProofs: [TransactionKey: CheckSubject]
+    fileprivate let contested: ContestedByOrder
+    fileprivate let newestProofs: [TransactionKey: CheckSubject]
     /// Contested transactions that no order claims, names or owns.
-    var unclaimed: [ContestedTransaction]
+    let unclaimed: [ContestedTransaction]
     /// Those that nobody owns, whether or not somebody claims them.
-    var unowned: [ContestedTransaction]
+    let unowned: [ContestedTransaction]
 
     /// What of it decides about one order: who owns a payment is judged by what it owns and has lost.
     func decisive(_ orderId: Identifier, _ claims: OrderClaims) -> Matched {
@@ -64,7 +104,7 @@ struct Contest {
 
     /// What it has come to for one order.
     func matched(_ orderId: Identifier, _ claims: OrderClaims) -> Matched {
-      let contested = contested[orderId] ?? []
+      let contested = contested.of(orderId)
       return Matched(
         orderId: orderId, contested: contested, claims: claims,
         newestProofs: contested.reduce(into: [:]) { $0[$1.key] = newestProofs[$1.key] })
@@ -72,23 +112,7 @@ struct Contest {
   }
 
   /// Matches orders with transactions. The order in which they were added plays no part.
-  consuming func matched(rules: Rules, open: OpenPeople) -> Outcome {
-    for transaction in transactions {
-      for orderId in transaction.claimants { contestants[orderId]?.contested.append(transaction.record) }
-    }
-    var claimants: [Claimant] = []
-    var lists: [[TransactionKey]: ProvenTransactions] = [:]
-    for contestant in contestants.values {
-      guard var facts = contestant.facts(rules) else { continue }
-      facts.isUserOpen = open.contains(facts.order.userId)
-      // What a user sends for each order lists the same purchases: one list says it for all of them.
-      if facts.proven.count > 8 {
-        let keys = facts.proven.map(\.key)
-        facts.list = lists[keys, default: facts.list]
-        lists[keys] = facts.list
-      }
-      claimants.append(facts.claimant)
-    }
+  consuming func matched() -> Outcome {
     let supporters = Dictionary(
       transactions.compactMap { $0.supporters.isEmpty ? nil : ($0.record.key, Set($0.supporters)) }
     ) { $0.union($1) }
@@ -96,20 +120,10 @@ struct Contest {
     var owned: Set<TransactionKey> = []
     for claims in matching.claims.values { owned.formUnion(claims.owned.map(\.key)) }
     return Outcome(
-      claims: matching.claims, contested: contestants.mapValues(\.contested),
+      claims: matching.claims, contested: contested,
       newestProofs: transactions.reduce(into: [:]) { $0[$1.record.key] = $1.newestProof },
       unclaimed: transactions.filter { !matching.claimed.contains($0.record.key) },
       unowned: transactions.filter { !owned.contains($0.record.key) })
-  }
-}
-
-extension Contestant {
-  /// nil for a row that breaks the contract: it claims nothing.
-  fileprivate func facts(_ rules: Rules) -> OrderFacts? {
-    switch group.row {
-    case .bad: nil
-    case .valid(let order): OrderFacts(order, group, claimable + contested)
-    }
   }
 }
 

@@ -9,7 +9,7 @@ package struct TransactionRecord: Hashable, Sendable {
   @usableFromInline final class Box: Sendable {
     @usableFromInline let contents: Contents
 
-    init(_ contents: Contents) { self.contents = contents }
+    @usableFromInline init(_ contents: Contents) { self.contents = contents }
   }
 
   package struct Contents: Hashable, Sendable {
@@ -83,7 +83,7 @@ package struct TransactionRecord: Hashable, Sendable {
   }
 
   /// Whoever changes many fields makes `Contents` first: each change here moves all of them.
-  package subscript<Value>(dynamicMember field: WritableKeyPath<Contents, Value>) -> Value {
+  @inlinable package subscript<Value>(dynamicMember field: WritableKeyPath<Contents, Value>) -> Value {
     get { box.contents[keyPath: field] }
     set {
       var contents = box.contents

@@ -39,3 +39,6 @@ CREATE TABLE IF NOT EXISTS {schema}.deliveries (
 );
 CREATE INDEX IF NOT EXISTS deliveries_order ON {schema}.deliveries (order_id);
 CREATE INDEX IF NOT EXISTS receipts_order ON {schema}.receipts (order_id);
+-- What is new is found by its date: a night takes in what has come since the one before.
+CREATE INDEX IF NOT EXISTS receipts_received ON {schema}.receipts (received_at);
+CREATE INDEX IF NOT EXISTS orders_updated ON {schema}.orders (updated_at);

@@ -22,7 +22,8 @@ extension CopyReader {
 
   /// A text as one of a list of words; nil for NULL and for another word.
   package func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word? {
-    try optionalId(column).flatMap(vocabulary.word)
+    guard let spelling = try optionalId(column) else { return nil }
+    return vocabulary.word(spelling)
   }
 
   /// A point in time; nil for NULL.
@@ -33,11 +34,22 @@ extension CopyReader {
 
 /// The words of a list by how they are spelt.
 package struct Vocabulary<Word: RawRepresentable<String> & CaseIterable & Sendable>: Sendable {
-  private let spellings: [(spelling: Identifier, word: Word)]
+  private let spellings: Spellings
+  private let words: [Word]
 
-  package init() { spellings = Word.allCases.map { (Identifier($0.rawValue), $0) } }
+  package init() {
+    words = Array(Word.allCases)
+    spellings = Spellings(ids: words.map { Identifier($0.rawValue) })
+  }
 
-  package func word(_ spelling: Identifier) -> Word? { spellings.first { $0.spelling == spelling }?.word }
+  package func word(_ spelling: Identifier) -> Word? { spellings.place(of: spelling).map { words[$0] } }
+}
+
+/// Apart from the words, so that looking for one is the same code for all lists.
+private struct Spellings: Sendable {
+  let ids: [Identifier]
+
+  func place(of spelling: Identifier) -> Int? { ids.firstIndex(of: spelling) }
 }
 
 /// The lists of words that rows are written in.

@@ -51,7 +51,7 @@ package struct RecordBytes {
   package mutating func put(_ flag: Bool?) { bytes.append(flag.map { $0 ? 1 : 0 } ?? 2) }
 
   /// How many there are, then each of them.
-  package mutating func put<Value>(_ values: [Value], each: (Value, inout RecordBytes) -> Void) {
+  @inlinable package mutating func put<Value>(_ values: [Value], each: (Value, inout RecordBytes) -> Void) {
     put(Int64(values.count))
     for value in values { each(value, &self) }
   }
@@ -116,7 +116,9 @@ package struct RecordReader {
     return byte == 2 ? nil : byte == 1
   }
 
-  package mutating func list<Value>(each: (inout RecordReader) throws(Mismatch) -> Value) throws(Mismatch) -> [Value] {
+  @inlinable package mutating func list<Value>(
+    each: (inout RecordReader) throws(Mismatch) -> Value
+  ) throws(Mismatch) -> [Value] {
     var values: [Value] = []
     for _ in 0..<(try int()) { values.append(try each(&self)) }
     return values

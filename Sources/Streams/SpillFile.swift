@@ -5,47 +5,47 @@ import Foundation
 /// What a night reads from the shop's server once and looks at several times waits here.
 package final class SpillFile {
   private let directory: String
-  private let file: UnsafeMutablePointer<FILE>
+  private let file: TemporaryFile
   /// How many records were added.
   package private(set) var count = 0
 
   /// - Parameter directory: where the nameless temporary file lies.
   package init(directory: String) throws(SpillSorter.Failure) {
     self.directory = directory
-    guard let file = TemporaryFile.open(in: directory) else {
+    guard let file = TemporaryFile(in: directory) else {
       throw SpillSorter.Failure(directory: directory, code: errno)
     }
     self.file = file
   }
 
-  deinit { fclose(file) }
+  deinit { file.close() }
 
   /// Adds a record. Not while a reading is under way.
   package func add(_ content: [UInt8]) throws(SpillSorter.Failure) {
     var length = UInt32(content.count)
-    guard fwrite(&length, 4, 1, file) == 1,
-      content.withUnsafeBytes({ fwrite($0.baseAddress, 1, $0.count, file) }) == content.count
+    guard fwrite_unlocked(&length, 4, 1, file.stream) == 1,
+      content.withUnsafeBytes({ fwrite_unlocked($0.baseAddress, 1, $0.count, file.stream) }) == content.count
     else { throw failure() }
     count += 1
   }
 
   /// Goes back to the first record, to read all of them from there.
   package func restart() throws(SpillSorter.Failure) {
-    guard fflush(file) == 0 else { throw failure() }
-    Glibc.rewind(file)
+    guard fflush(file.stream) == 0 else { throw failure() }
+    Glibc.rewind(file.stream)
   }
 
   /// The next record after `restart`; nil after the last.
   package func next() throws(SpillSorter.Failure) -> [UInt8]? {
     var length: UInt32 = 0
-    guard fread(&length, 4, 1, file) == 1 else {
-      if feof(file) != 0 { return nil }
+    guard fread_unlocked(&length, 4, 1, file.stream) == 1 else {
+      if feof(file.stream) != 0 { return nil }
       throw failure()
     }
     let wanted = Int(length)
     var isShort = false
     let content = [UInt8](unsafeUninitializedCapacity: wanted) { buffer, count in
-      count = fread(buffer.baseAddress, 1, wanted, file)
+      count = fread_unlocked(buffer.baseAddress, 1, wanted, file.stream)
       isShort = count < wanted
     }
     if isShort { throw failure() }
@@ -55,16 +55,29 @@ package final class SpillFile {
   private func failure() -> SpillSorter.Failure { SpillSorter.Failure(directory: directory, code: errno) }
 }
 
-/// Temporary files that nobody else sees.
-enum TemporaryFile {
+/// A temporary file that nobody else sees. Whoever has made it closes it, and one thread at a time uses it.
+struct TemporaryFile {
+  let stream: UnsafeMutablePointer<FILE>
+  private let buffer: UnsafeMutablePointer<CChar>
+
+  /// Some of these are open at once for each thing that waits on disk.
+  private static let bufferSize = 1 << 14
+
   /// nil, with `errno` set, when there is no room for one.
-  static func open(in directory: String) -> UnsafeMutablePointer<FILE>? {
+  init?(in directory: String) {
     // mkstemp(3) puts letters of its own in the place of the six.
     var path = Array((directory + "/night-audit-XXXXXX").utf8CString)
     let descriptor = mkstemp(&path)
-    guard descriptor >= 0, let file = fdopen(descriptor, "w+") else { return nil }
+    guard descriptor >= 0, let stream = fdopen(descriptor, "w+") else { return nil }
     // Nameless from here on: it is gone with the process, however that ends.
     unlink(path)
-    return file
+    self.stream = stream
+    buffer = .allocate(capacity: Self.bufferSize)
+    setvbuf(stream, buffer, _IOFBF, Self.bufferSize)
+  }
+
+  func close() {
+    fclose(stream)
+    buffer.deallocate()
   }
 }

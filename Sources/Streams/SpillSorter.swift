@@ -18,11 +18,6 @@ package final class SpillSorter {
   package struct Record {
     package var key: [UInt8]
     package var content: [UInt8]
-
-    fileprivate static func precedes(_ left: Record, _ right: Record) -> Bool {
-      if left.key != right.key { return left.key.lexicographicallyPrecedes(right.key) }
-      return left.content.lexicographicallyPrecedes(right.content)
-    }
   }
 
   /// Where a record lies in the arena: its key, then its content.
@@ -38,14 +33,58 @@ package final class SpillSorter {
     var all: Range<Int> { start..<content.upperBound }
   }
 
-  /// One run of sorted records in a file.
+  /// One run of sorted records in a file, with the first one that was not taken yet. No references are counted: runs are
+  /// compared for every record that is read.
   private struct Run {
-    var file: UnsafeMutablePointer<FILE>
+    let file: TemporaryFile
     /// How often its records were merged.
-    var level = 0
-    var head: Record?
+    let level: Int
+    /// Key and content of the head.
+    private(set) var head: UnsafeMutablePointer<UInt8>
+    private var capacity: Int
+    private(set) var keyLength = 0
+    private(set) var contentLength = 0
     /// Of the head's key.
-    var prefix: UInt64 = 0
+    private var prefix: UInt64 = 0
+
+    init(_ file: TemporaryFile, level: Int = 0) {
+      (self.file, self.level, capacity) = (file, level, 512)
+      head = .allocate(capacity: capacity)
+    }
+
+    func close() {
+      file.close()
+      head.deallocate()
+    }
+
+    var key: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: head, count: keyLength) }
+    var content: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: head + keyLength, count: contentLength) }
+
+    /// Reads the next record; false after the last. nil, with `errno` set, when that fails.
+    mutating func advance() -> Bool? {
+      var lengths: (UInt32, UInt32) = (0, 0)
+      guard fread_unlocked(&lengths, 8, 1, file.stream) == 1 else { return feof(file.stream) != 0 ? false : nil }
+      (keyLength, contentLength) = (Int(lengths.0), Int(lengths.1))
+      let length = keyLength + contentLength
+      if length > capacity {
+        head.deallocate()
+        capacity = 2 * length
+        head = .allocate(capacity: capacity)
+      }
+      guard fread_unlocked(head, 1, length, file.stream) == length else { return nil }
+      prefix = SpillSorter.prefix(key)
+      return true
+    }
+
+    static func precedes(_ left: Run, _ right: Run) -> Bool {
+      if left.prefix != right.prefix { return left.prefix < right.prefix }
+      var order = memcmp(left.head, right.head, min(left.keyLength, right.keyLength))
+      if order != 0 { return order < 0 }
+      if left.keyLength != right.keyLength { return left.keyLength < right.keyLength }
+      order = memcmp(
+        left.head + left.keyLength, right.head + right.keyLength, min(left.contentLength, right.contentLength))
+      return order == 0 ? left.contentLength < right.contentLength : order < 0
+    }
   }
 
   /// So many runs of a level become one of the next: a process may have few files open, and each record that is read is
@@ -58,6 +97,8 @@ package final class SpillSorter {
   private var arena: [UInt8] = []
   private var entries: [Entry] = []
   private var runs: [Run] = []
+  /// Places of the runs that have a head, as a heap with the least in front.
+  private var queue: [Int] = []
   private var position = 0
   private var isSorted = false
   package private(set) var count = 0
@@ -70,7 +111,7 @@ package final class SpillSorter {
     self.budget = budget
   }
 
-  deinit { for run in runs { fclose(run.file) } }
+  deinit { for run in runs { run.close() } }
 
   /// Adds a record. Not after the first `next`.
   package func add(key: [UInt8], content: [UInt8]) throws(Failure) {
@@ -100,7 +141,7 @@ package final class SpillSorter {
   }
 
   /// The first eight bytes as a number that sorts like them, zeros behind a shorter key.
-  private static func prefix(_ key: [UInt8]) -> UInt64 {
+  private static func prefix(_ key: some Collection<UInt8>) -> UInt64 {
     var prefix: UInt64 = 0
     withUnsafeMutableBytes(of: &prefix) { $0.copyBytes(from: key.prefix(8)) }
     return prefix.bigEndian
@@ -115,37 +156,56 @@ package final class SpillSorter {
       let entry = entries[position]
       return Record(key: Array(arena[entry.key]), content: Array(arena[entry.content]))
     }
-    return try least(among: runs.indices)
-  }
-
-  /// Takes the least of the heads of some runs; nil after the last.
-  private func least(among indices: Range<Int>) throws(Failure) -> Record? {
-    var least: Int?
-    for index in indices where runs[index].head != nil {
-      if let found = least, !isBefore(index, found) { continue }
-      least = index
-    }
-    guard let least, let record = runs[least].head.take() else { return nil }
-    try advance(least)
+    guard let least = queue.first else { return nil }
+    let record = Record(key: Array(runs[least].key), content: Array(runs[least].content))
+    try passFirst(of: &queue)
     return record
   }
 
-  private func isBefore(_ one: Int, _ other: Int) -> Bool {
-    if runs[one].prefix != runs[other].prefix { return runs[one].prefix < runs[other].prefix }
-    guard let left = runs[one].head, let right = runs[other].head else { return false }
-    return Record.precedes(left, right)
+  // MARK: - Merging
+
+  /// A heap of some runs, each before its second record, the first being its head.
+  private func rewind(_ indices: Range<Int>) throws(Failure) -> [Int] {
+    var queue: [Int] = []
+    for index in indices {
+      Glibc.rewind(runs[index].file.stream)
+      guard let isThere = runs[index].advance() else { throw failure() }
+      if isThere { queue.append(index) }
+    }
+    for place in stride(from: queue.count / 2, through: 0, by: -1) { sink(place, in: &queue) }
+    return queue
   }
 
-  private func advance(_ run: Int) throws(Failure) {
-    let head = try read(runs[run].file)
-    if let head { runs[run].prefix = SpillSorter.prefix(head.key) }
-    runs[run].head = head
+  /// Passes over the least record.
+  private func passFirst(of queue: inout [Int]) throws(Failure) {
+    guard let isThere = runs[queue[0]].advance() else { throw failure() }
+    if !isThere {
+      queue.swapAt(0, queue.count - 1)
+      queue.removeLast()
+    }
+    sink(0, in: &queue)
+  }
+
+  /// Lets what is too large for its place change places with the lesser of those below.
+  private func sink(_ start: Int, in queue: inout [Int]) {
+    runs.withUnsafeBufferPointer { runs in
+      queue.withUnsafeMutableBufferPointer { queue in
+        var place = start
+        while 2 * place + 1 < queue.count {
+          var least = 2 * place + 1
+          if least + 1 < queue.count, Run.precedes(runs[queue[least + 1]], runs[queue[least]]) { least += 1 }
+          guard Run.precedes(runs[queue[least]], runs[queue[place]]) else { return }
+          queue.swapAt(place, least)
+          place = least
+        }
+      }
+    }
   }
 
   /// Goes back to the first record.
   package func restart() throws(Failure) {
     position = 0
-    if isSorted, !runs.isEmpty { try rewind(runs.indices) }
+    if isSorted, !runs.isEmpty { queue = try rewind(runs.indices) }
   }
 
   private func sort() throws(Failure) {
@@ -157,15 +217,7 @@ package final class SpillSorter {
     if !entries.isEmpty { try spill() }
     // Everything is read from the files now.
     (arena, entries) = ([], [])
-    try rewind(runs.indices)
-  }
-
-  /// Puts each of some runs before its second record, the first being its head.
-  private func rewind(_ indices: Range<Int>) throws(Failure) {
-    for index in indices {
-      Glibc.rewind(runs[index].file)
-      try advance(index)
-    }
+    queue = try rewind(runs.indices)
   }
 
   private func sortEntries() {
@@ -186,12 +238,14 @@ package final class SpillSorter {
   private func spill() throws(Failure) {
     sortEntries()
     let file = try openFile()
-    runs.append(Run(file: file))
-    for entry in entries {
-      try write(entry.keyLength, entry.contentLength, to: file)
-      guard arena.withUnsafeBytes({ write($0[entry.all], to: file) }) else { throw failure() }
+    runs.append(Run(file))
+    let isWritten = arena.withUnsafeBytes { arena in
+      entries.allSatisfy { entry in
+        SpillSorter.write(
+          entry.keyLength, entry.contentLength, UnsafeRawBufferPointer(rebasing: arena[entry.all]), to: file)
+      }
     }
-    guard fflush(file) == 0 else { throw failure() }
+    guard isWritten, fflush(file.stream) == 0 else { throw failure() }
     entries.removeAll(keepingCapacity: true)
     arena.removeAll(keepingCapacity: true)
     try mergeFullLevels()
@@ -203,82 +257,63 @@ package final class SpillSorter {
       // The newest runs are the last ones, and of the lowest level.
       let full = runs.count - SpillSorter.fanIn..<runs.count
       guard runs[full.lowerBound].level == level else { return }
-      try rewind(full)
+      var queue = try rewind(full)
       let file = try openFile()
       var isMerged = false
-      defer { if !isMerged { fclose(file) } }
-      while let record = try least(among: full) {
-        try write(UInt32(record.key.count), UInt32(record.content.count), to: file)
-        for part in [record.key, record.content] {
-          guard part.withUnsafeBytes({ write($0[...], to: file) }) else { throw failure() }
+      defer { if !isMerged { file.close() } }
+      while let least = queue.first {
+        let run = runs[least]
+        let bytes = UnsafeRawBufferPointer(start: run.head, count: run.keyLength + run.contentLength)
+        guard SpillSorter.write(UInt32(run.keyLength), UInt32(run.contentLength), bytes, to: file) else {
+          throw failure()
         }
+        try passFirst(of: &queue)
       }
-      guard fflush(file) == 0 else { throw failure() }
+      guard fflush(file.stream) == 0 else { throw failure() }
       isMerged = true
-      for run in runs[full] { fclose(run.file) }
+      for run in runs[full] { run.close() }
       runs.removeSubrange(full)
-      runs.append(Run(file: file, level: level + 1))
+      runs.append(Run(file, level: level + 1))
     }
   }
 
-  private func openFile() throws(Failure) -> UnsafeMutablePointer<FILE> {
-    guard let file = TemporaryFile.open(in: directory) else { throw failure() }
+  private func openFile() throws(Failure) -> TemporaryFile {
+    guard let file = TemporaryFile(in: directory) else { throw failure() }
     return file
   }
 
-  private func write(
-    _ keyLength: UInt32, _ contentLength: UInt32, to file: UnsafeMutablePointer<FILE>
-  ) throws(Failure) {
+  /// Writes a record; false, with `errno` set, when it does not fit.
+  private static func write(
+    _ keyLength: UInt32, _ contentLength: UInt32, _ bytes: UnsafeRawBufferPointer, to file: TemporaryFile
+  ) -> Bool {
     var lengths = (keyLength, contentLength)
-    guard fwrite(&lengths, 8, 1, file) == 1 else { throw failure() }
-  }
-
-  /// False, with `errno` set, when the bytes do not fit.
-  private func write(_ bytes: Slice<UnsafeRawBufferPointer>, to file: UnsafeMutablePointer<FILE>) -> Bool {
-    let bytes = UnsafeRawBufferPointer(rebasing: bytes)
-    return fwrite(bytes.baseAddress, 1, bytes.count, file) == bytes.count
-  }
-
-  private func read(_ file: UnsafeMutablePointer<FILE>) throws(Failure) -> Record? {
-    var lengths: (UInt32, UInt32) = (0, 0)
-    guard fread(&lengths, 8, 1, file) == 1 else {
-      if feof(file) != 0 { return nil }
-      throw failure()
-    }
-    return Record(key: try bytes(Int(lengths.0), from: file), content: try bytes(Int(lengths.1), from: file))
-  }
-
-  private func bytes(_ length: Int, from file: UnsafeMutablePointer<FILE>) throws(Failure) -> [UInt8] {
-    var isShort = false
-    let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
-      count = fread(buffer.baseAddress, 1, length, file)
-      isShort = count < length
-    }
-    if isShort { throw failure() }
-    return bytes
+    return fwrite_unlocked(&lengths, 8, 1, file.stream) == 1
+      && fwrite_unlocked(bytes.baseAddress, 1, bytes.count, file.stream) == bytes.count
   }
 
   private func failure() -> Failure { Failure(directory: directory, code: errno) }
 }
 
 /// Walks through what was sorted, one value ahead.
+///
+/// Inlinable, because modules are optimised one by one.
 package struct SpillCursor<Value> {
-  private let sorter: SpillSorter
-  private let decode: (SpillSorter.Record) throws -> Value
+  @usableFromInline let sorter: SpillSorter
+  @usableFromInline let decode: (SpillSorter.Record) throws -> Value
   /// The next value; nil after the last.
-  package private(set) var head: Value?
+  @usableFromInline package internal(set) var head: Value?
 
-  package init(_ sorter: SpillSorter, decode: @escaping (SpillSorter.Record) throws -> Value) throws {
+  @inlinable package init(_ sorter: SpillSorter, decode: @escaping (SpillSorter.Record) throws -> Value) throws {
     self.sorter = sorter
     self.decode = decode
     try advance()
   }
 
   /// Moves on to the one after the head.
-  package mutating func advance() throws { head = try sorter.next().map(decode) }
+  @inlinable package mutating func advance() throws { head = try sorter.next().map(decode) }
 
   /// Takes the head; nil after the last.
-  package mutating func next() throws -> Value? {
+  @inlinable package mutating func next() throws -> Value? {
     guard let value = head else { return nil }
     try advance()
     return value

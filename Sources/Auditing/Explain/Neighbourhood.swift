@@ -250,7 +250,7 @@ struct Neighbourhood {
   func matched(for orderId: Identifier, rules: Rules) -> Matching {
     var result = Matching()
     var claimable: [Identifier: [TransactionRecord]] = [:]
-    var contest = Contest()
+    var contest = Contest(rules: rules, open: open)
     var isContestant: Set<Identifier> = []
     for record in records.values.joined() {
       let candidates = Candidates(for: record, mentions: mentions[record.transactionId] ?? [], rules: rules)
@@ -278,7 +278,7 @@ struct Neighbourhood {
       guard let group = groups[contestant] else { continue }
       contest.add(Contestant(group: group, claimable: claimable[contestant] ?? []))
     }
-    let outcome = contest.matched(rules: rules, open: open)
+    let outcome = contest.matched()
     for (owner, claims) in outcome.claims { for record in claims.owned { result.owners[record.key] = owner } }
     for transaction in outcome.unclaimed { result.unclaimed[transaction.record.key] = .some(transaction.userId) }
     if let claims = outcome.claims[orderId] {
