@@ -98,7 +98,7 @@ package enum EvidenceTable {
   /// Reading every fact again makes the fold a function of the evidence, whatever the order in which it arrived. What lies
   /// between two statements in the same words stays on the server: who sends a receipt of a hundred purchases a hundred
   /// times has each of them told as often, and nothing by it.
-  private static func fold(
+  static func fold(
     _ keys: Set<TransactionKey>, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [TransactionRecord] {
     if keys.isEmpty { return [] }

@@ -137,6 +137,7 @@ import Testing
     if random.oneIn(4) { fact.renewalDate = signed + .days(30) }
     fact.revocation =
       random.oneIn(9) ? .says(Revocation(date: signed - .hours(1))) : random.pick(.silent, .says(nil))
+    fact.reversesRefund = fact.revocation == .says(nil) && random.oneIn(6)
     if random.oneIn(3) { fact.appAccountToken = .says(random.pick(nil, "aaaa")) }
     fact.ownership = random.pick(nil, .purchased, .familyShared)
     fact.isRenewal = random.pick(nil, true, false)
