@@ -26,8 +26,8 @@ final class OrderNights {
     var disposition: Disposition
     /// Where the purchase was made.
     var environment: AppleEnvironment?
-    /// Why it is there, as a clause.
-    var because: String
+    /// Why it is there.
+    var standing: OrderStanding
   }
 
   init(temporaryDirectory: String) {
@@ -92,8 +92,8 @@ final class OrderNights {
       try adjusted(
         ChangeRow(
           adjusted: orderId, userId: now.userId, amount: now.amount,
-          day: Period.dayText(of: now.createdAt, in: zone), before: before, after: now.disposition, because: now.because
-        ))
+          day: Period.dayText(of: now.createdAt, in: zone), before: before, after: now.disposition,
+          because: now.standing.words))
     }
   }
 
@@ -144,7 +144,7 @@ extension OrderNights.Standing {
     createdAt = judgement.row.createdAt
     disposition = judgement.disposition
     environment = judgement.environment
-    because = judgement.standing
+    standing = judgement.standing
     switch judgement.row {
     case .valid(let order): amount = order.amount
     case .bad: amount = nil
@@ -160,7 +160,7 @@ extension OrderNights.Standing {
     record.put(Optional(createdAt))
     record.put(disposition.rawValue)
     record.put(environment?.rawValue)
-    record.put(because)
+    standing.write(to: &record)
   }
 
   fileprivate init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -171,6 +171,47 @@ extension OrderNights.Standing {
     guard let word = Disposition(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
     disposition = word
     environment = try record.optionalText().flatMap(AppleEnvironment.init)
-    because = try record.text()
+    standing = try OrderStanding(from: &record)
+  }
+}
+
+extension OrderStanding {
+  fileprivate func write(to record: inout RecordBytes) {
+    switch ground {
+    case .broken: record.put(UInt8(0))
+    case .paid: record.put(UInt8(1))
+    case .reversed: record.put(UInt8(2))
+    case .unpaid(let reason):
+      record.put(UInt8(3))
+      record.put(reason.rawValue)
+    case .unconfirmed(let reason):
+      record.put(UInt8(4))
+      record.put(reason.rawValue)
+    }
+    record.put(paidAt)
+    record.put(refundedAt)
+    record.put(deliveredAt)
+  }
+
+  fileprivate init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    let ground: Ground
+    switch try record.byte() {
+    case 0: ground = .broken
+    case 1: ground = .paid
+    case 2: ground = .reversed
+    case 3: ground = .unpaid(try record.paymentReason())
+    case 4: ground = .unconfirmed(try record.paymentReason())
+    default: throw RecordReader.Mismatch()
+    }
+    self.init(
+      ground: ground, paidAt: try record.optionalInstant(), refundedAt: try record.optionalInstant(),
+      deliveredAt: try record.optionalInstant())
+  }
+}
+
+extension RecordReader {
+  fileprivate mutating func paymentReason() throws(Mismatch) -> PaymentReason {
+    guard let reason = PaymentReason(rawValue: try text()) else { throw Mismatch() }
+    return reason
   }
 }

@@ -29,6 +29,9 @@ package struct OrderedStream<Row>: ~Copyable {
   /// Passes over the next row.
   @inlinable package mutating func skip() throws { if !isAtEnd { try advance() } }
 
+  /// Passes over all that is left: a stream that is dropped before its end takes its transaction with it.
+  package mutating func skipRest() throws { while !isAtEnd { try advance() } }
+
   @usableFromInline mutating func advance() throws {
     isAtEnd = try !reader.advance()
     nextKey = isAtEnd ? nil : try reader.optionalKey(0)

@@ -49,6 +49,13 @@ import Testing
       FROM generate_series(1, \(count)) n;
       INSERT INTO night_audit.receipt_transactions
       SELECT 'receipt', 'r' || r, 'Production', 't' || n FROM generate_series(1, \(count)) n, generate_series(1, \(count)) r;
+      -- Of what the shop has no more, so many that they come in many messages of the server.
+      INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, received_at, outcome, brought_count)
+      SELECT kind, 'z' || n, to_timestamp(1795000000), 'verified', 1
+      FROM generate_series(1, 20000) n, unnest(ARRAY['receipt', 'lookup']) kind;
+      INSERT INTO night_audit.lookups (order_id, subject_id) SELECT 'z' || n, 'z' || n FROM generate_series(1, 20000) n;
+      INSERT INTO night_audit.receipt_transactions
+      SELECT kind, 'z' || n, 'Production', 'z' || n FROM generate_series(1, 20000) n, unnest(ARRAY['receipt', 'lookup']) kind;
       """)
     await session.close()
     let files = try await CrowdedShop.audit(settings, Self.asOf, directory.path)

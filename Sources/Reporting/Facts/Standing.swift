@@ -1,16 +1,52 @@
 import Reconciliation
 
-extension Judgement {
-  /// Why the order is in its bucket, as a clause for people who compare two nights.
-  package var standing: String {
+/// Why an order is in the bucket that it is in: what is kept of it until somebody wants the words.
+package struct OrderStanding: Hashable, Sendable {
+  package enum Ground: Hashable, Sendable {
+    case broken
+    case paid
+    case reversed
+    case unpaid(PaymentReason)
+    case unconfirmed(PaymentReason)
+  }
+
+  package var ground: Ground
+  package var paidAt: Instant?
+  package var refundedAt: Instant?
+  package var deliveredAt: Instant?
+
+  package init(ground: Ground, paidAt: Instant?, refundedAt: Instant?, deliveredAt: Instant?) {
+    self.ground = ground
+    self.paidAt = paidAt
+    self.refundedAt = refundedAt
+    self.deliveredAt = deliveredAt
+  }
+
+  /// As a clause: what Apple says about the payment, and where the goods are.
+  package var words: String {
     func at(_ instant: Instant?) -> String { instant.map { " \($0.text)" } ?? "" }
     let goods = deliveredAt.map { ", delivered \($0.text)" } ?? ", and no goods are with the user"
-    switch verdict {
-    case .none: return "its row breaks the contract of the sales tables"
+    switch ground {
+    case .broken: return "its row breaks the contract of the sales tables"
     case .paid: return "Apple confirms the payment\(at(paidAt))\(goods)"
     case .reversed: return "Apple refunded it\(at(refundedAt))\(goods)"
-    case .unpaid(let reason, _): return "it is unpaid, because \(reason.explanation)\(goods)"
+    case .unpaid(let reason): return "it is unpaid, because \(reason.explanation)\(goods)"
     case .unconfirmed(let reason): return "nobody knows whether it is paid, because \(reason.explanation)\(goods)"
     }
+  }
+}
+
+extension Judgement {
+  /// Why the order is in its bucket, for people who compare two nights.
+  package var standing: OrderStanding {
+    let ground: OrderStanding.Ground =
+      switch verdict {
+      case .none: .broken
+      case .paid: .paid
+      case .reversed: .reversed
+      case .unpaid(let reason, _): .unpaid(reason)
+      case .unconfirmed(let reason): .unconfirmed(reason)
+      }
+    return OrderStanding(ground: ground, paidAt: paidAt, refundedAt: refundedAt, deliveredAt: deliveredAt)
   }
 }
