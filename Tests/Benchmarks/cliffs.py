@@ -1,7 +1,7 @@
-"""What must not become disproportionately dear: night-audit alone, over shops that are unlike others, each with its bound.
+"""What must not become disproportionately dear: night-audit alone, over shops unlike others, each with its bound.
 
-Every bound is a ratio of two runs of this one program in the same run of this script, or bytes; none is a time of day. CPU is
-that of client and server together.
+Every bound is a ratio of two runs of this one program in the same run of this script, or bytes; none is a time of
+day. CPU is that of client and server together.
 """
 
 import argparse
@@ -23,6 +23,12 @@ class Cliffs(Benchmark):
         if script:
             self.cluster.psql(self.database, script=script)
 
+    def configure(self, formats):
+        super().configure(formats)
+        with open(self.config, "a") as file:
+            # Payloads here are no receipts, and nobody is accused of it.
+            file.write("audit.systemicShare: 1\n")
+
     def audit(self):
         run, _ = self.run(OURS, "csv")
         if run is None:
@@ -36,7 +42,8 @@ class Cliffs(Benchmark):
         before = self.wal()
         server = self.cluster.cpu_seconds()
         command = [self.night_audit, "run", "--offline", "--quiet", "--config", self.config, "--since", PERIOD[0]]
-        command += ["--until", PERIOD[1], "--as-of", AS_OF.replace(day=AS_OF.day + number).strftime("%Y-%m-%dT%H:%M:%SZ")]
+        as_of = AS_OF.replace(day=AS_OF.day + number)
+        command += ["--until", PERIOD[1], "--as-of", as_of.strftime("%Y-%m-%dT%H:%M:%SZ")]
         child = subprocess.Popen(
             command, env=self.cluster.environment(self.database), cwd=self.work, stderr=subprocess.PIPE, text=True
         )
@@ -110,7 +117,8 @@ class Cliffs(Benchmark):
         claimants = size // 10
         self.shop(
             orders, orders // 6, troubled=0,
-            script=f"""UPDATE sales.orders SET transaction_id = (SELECT min(transaction_id) FROM night_audit.transactions)
+            script=f"""UPDATE sales.orders
+              SET transaction_id = (SELECT min(transaction_id) FROM night_audit.transactions)
               WHERE order_id IN (SELECT order_id FROM sales.orders ORDER BY order_id LIMIT {claimants});
               VACUUM ANALYZE sales.orders""",
         )
@@ -133,9 +141,8 @@ class Cliffs(Benchmark):
                   VACUUM ANALYZE""",
             )
             costs[count] = self.audit()
-        self.verdict(
-            "a receipt with 30,000 purchases: client CPU of one with 3,000", costs[30_000].client / costs[3_000].client, 15
-        )
+        ratio = costs[30_000].client / costs[3_000].client
+        self.verdict("a receipt with 30,000 purchases: client CPU of one with 3,000", ratio, 15)
 
     def lists(self, size):
         costs = {}
@@ -151,7 +158,8 @@ class Cliffs(Benchmark):
                   VACUUM ANALYZE""",
             )
             costs[count] = self.audit()
-        self.verdict("2,000 receipts that list 2,000 purchases each: CPU of 500 times 500", costs[2_000].cpu / costs[500].cpu, 20)
+        ratio = costs[2_000].cpu / costs[500].cpu
+        self.verdict("2,000 receipts that list 2,000 purchases each: CPU of 500 times 500", ratio, 20)
         self.verdict("2,000 receipts that list 2,000 purchases each: peak in MB", costs[2_000].peak, 150)
 
     def flat(self, size):
