@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mutates the pure core and says which mutants no test of it kills.
 
-    mutation.py [--sample N] [--seed S] [--only 17,42] [--list] [--jobs 2]
+    mutation.py [--sample N] [--seed S] [--only 17,42] [--again LOG] [--list] [--jobs 2]
 
 All mutants are compiled at once: each place that is mutated asks which mutant is chosen (environment variable MUTANT), so that
 trying one costs a run of the tests and no build. What does not compile so is left as it was. Works on a copy below
@@ -321,6 +321,7 @@ def main():
     parser.add_argument("--sample", type=int, default=0, help="try only so many, drawn from the seed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="numbers, as a run of all prints them")
+    parser.add_argument("--again", type=Path, help="what an earlier run printed: only those that survived it")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     arguments = parser.parse_args()
@@ -352,6 +353,11 @@ def main():
     if arguments.only:
         wanted = {int(number) for number in arguments.only.split(",")}
         chosen = [m for m in mutants if m.number in wanted]
+    elif arguments.again:
+        # By what is done to which line, wherever the line is now.
+        names = {line.split(": ", 1)[1] for line in arguments.again.read_text().splitlines() if line.startswith("survived ")}
+        wanted = {re.sub(r":\d+:", ":", name, count=1) for name in names}
+        chosen = [m for m in mutants if re.sub(r":\d+:", ":", m.name, count=1) in wanted]
     elif arguments.sample:
         chosen = sorted(random.Random(arguments.seed).sample(mutants, min(arguments.sample, len(mutants))), key=lambda m: m.number)
     explained = EXPLAINED.read_text() if EXPLAINED.exists() else ""

@@ -126,6 +126,42 @@ import Testing
     },
   ]
 
+  @Test("Attempts are counted since the last final answer")
+  func attempts() {
+    var check = CheckHistory(dated: Self.received, knownSince: Self.night)
+    func expect(_ attempts: Int32, _ happen: (inout CheckHistory) -> Void) {
+      happen(&check)
+      #expect(check.attempts == attempts)
+    }
+    expect(1) { $0.fail(Self.night) }
+    expect(2) { $0.fail(Self.night) }
+    expect(3) { $0.note(.review, reason: .appleError, isOffline: false, asOf: Self.night) }
+    expect(4) { $0.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: Self.night) }
+    expect(5) { $0.verify(Self.night) }
+    expect(1) { $0.verify(Self.night) }
+    expect(1) { $0.fail(Self.night) }
+    expect(2) { $0.fail(Self.night) }
+  }
+
+  @Test("That nothing was asked changes nothing, and what is mended is as if it were new")
+  func nothingAndAnew() {
+    var check = CheckHistory(dated: Self.received, knownSince: Self.night)
+    (check.isUrgent, check.isWanted) = (false, false)
+    let before = check
+    check.note(.pending, reason: nil, isOffline: true, asOf: Self.night + .days(1))
+    #expect(check == before)
+    check.verify(Self.night + .days(1))
+    check.renew(asOf: Self.night + .days(2))
+    var expected = before
+    expected.knownSince = Self.night + .days(2)
+    #expect(check == expected)
+    let proof = ProofState.neverChecked
+    #expect(
+      proof.outcome == .pending && proof.reason == .neverChecked && proof.attempts == 0 && proof.broughtCount == 0)
+    #expect(proof.isOwed(asOf: Self.night, stuckAfter: .hours(48)))
+    #expect(!ProofState.verified(.app).isOwed(asOf: Self.night, stuckAfter: .hours(48)))
+  }
+
   @Test(arguments: rows) func row(_ row: Row) { #expect(Dueness(of: row.check, policy: Self.policy) == row.expected) }
 
   @Test(arguments: [

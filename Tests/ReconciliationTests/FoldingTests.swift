@@ -6,6 +6,37 @@ import Testing
 
 /// Facts about one transaction, folded into what is known of it.
 @Suite struct FoldingTests {
+  @Test("What was told once stays told, whatever the newer facts are silent about, and a newer word replaces it")
+  func everyField() throws {
+    func fact(_ text: String, _ number: Int32, _ signed: Instant) -> TransactionFact {
+      var fact = TransactionFact(
+        environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: signed)
+      (fact.webOrderLineItemId, fact.originalTransactionId, fact.currency) = (text, text, text)
+      (fact.quantity, fact.details.offerType, fact.consumptionRequestReason) = (number, number, text)
+      (fact.details.storefront, fact.details.appTransactionId, fact.details.offerIdentifier) = (text, text, text)
+      (fact.details.subscriptionGroupIdentifier, fact.details.commitmentInfo) = (text, text)
+      (fact.details.billingPlanType, fact.details.previousOriginalTransactionId) = (text, text)
+      fact.subscriptionStatus = number == 1 ? .active : .expired
+      return fact
+    }
+    let (old, new) = (fact("old", 1, Scene.asOf - .days(2)), fact("new", 2, Scene.asOf - .days(1)))
+    let silent = TransactionFact(
+      environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: Scene.asOf)
+    for (facts, last, status) in [
+      ([old, silent], old, SubscriptionState.active), ([silent, new, old], new, .expired),
+    ] {
+      let record = try #require(TransactionRecord.folding(facts))
+      #expect(record.details == last.details && record.webOrderLineItemId == last.webOrderLineItemId)
+      #expect(record.originalTransactionId?.text == last.originalTransactionId && record.quantity == last.quantity)
+      #expect(record.currency == last.currency && record.consumptionRequestReason == last.consumptionRequestReason)
+      #expect(record.subscriptionStatus == status && record.subscriptionStatusDate == last.signedDate)
+    }
+    // Without the date of a first purchase nothing says that it is a restore.
+    var bare = old
+    (bare.originalTransactionId, bare.purchaseDate) = ("T", Scene.asOf)
+    #expect(try !#require(TransactionRecord.folding([bare])).isRestore)
+  }
+
   @Test("The order in which facts arrive plays no part", arguments: Effort.blocks)
   func permutations(block: UInt64) {
     var random = SeededGenerator(seed: block)

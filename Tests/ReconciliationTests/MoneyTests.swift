@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Reconciliation
@@ -44,6 +45,19 @@ import Testing
     ] as [(Int64, String, String)])
   func text(minorUnits: Int64, code: String, expected: String) {
     #expect(Money.of(minorUnits, code).decimalText == expected)
+  }
+
+  @Test("Every number of digits has its power of ten")
+  func powers() {
+    var power: Int64 = 1
+    for digits in 0...9 {
+      #expect(Money.powersOfTen[digits] == power)
+      #expect(
+        Money.decimalText(Int128(power), digits: UInt8(digits))
+          == (digits == 0 ? "1" : "1." + String(repeating: "0", count: digits)))
+      power *= 10
+    }
+    #expect(Money.powersOfTen.count == 10)
   }
 
   @Test("Sums do not overflow")
@@ -100,6 +114,12 @@ import Testing
     #expect(Instant(seconds: .max).microseconds == .max)
   }
 
+  @Test("Spans have the lengths of their names")
+  func lengths() {
+    #expect(Span.seconds(1).microseconds == 1_000_000 && Span.minutes(1) == .seconds(60))
+    #expect(Span.hours(1) == .minutes(60) && Span.days(1) == .hours(24))
+  }
+
   @Test("No pair of extremes traps")
   func extremes() {
     let ends = [Int64.min, .min + 1, -1, 0, 1, .max - 1, .max]
@@ -120,6 +140,31 @@ import Testing
 }
 
 @Suite struct IdentifierTests {
+  @Test("Ids of every length are their bytes, and sort as these do")
+  func everyLength() {
+    var random = SeededGenerator(seed: 3)
+    var ids: [[UInt8]] = []
+    for length in 0...40 {
+      for _ in 0..<6 { ids.append((0..<length).map { _ in UInt8(random.number(0...2)) * 63 }) }
+      ids.append(Array(repeating: 0, count: length))
+      ids.append(Array(repeating: 127, count: length))
+    }
+    let made = ids.map { bytes in bytes.withUnsafeBytes { Identifier(utf8: $0) } }
+    for (one, bytes) in zip(made, ids) {
+      #expect(one.bytes == bytes && one.isEmpty == bytes.isEmpty && one.text == String(decoding: bytes, as: UTF8.self))
+      var lent: [UInt8] = [1]
+      one.withUTF8 { lent = Array($0) }
+      #expect(lent == bytes)
+      let isConsistent = zip(made, ids).allSatisfy { other, otherBytes in
+        (one < other) == bytes.lexicographicallyPrecedes(otherBytes) && (one == other) == (bytes == otherBytes)
+          && (one != other || one.hashValue == other.hashValue) && (one.compareBytes(other) == 0) == (one == other)
+      }
+      #expect(isConsistent, "\(bytes)")
+    }
+    // Ids that differ anywhere fall into different places of a table.
+    #expect(Set(made.map(\.hashValue)).count > Set(ids).count * 9 / 10)
+  }
+
   @Test("Ids sort by their bytes")
   func order() {
     let ids: [Identifier] = ["b", "a", "Z", "é", "aa", "10", "9", "", "\u{1F600}", "\u{FFFD}"]

@@ -30,6 +30,10 @@ import Testing
         for: scene.order { $0.createdAt = Scene.asOf - .hours(47) }, .verified(.app),
         bringing: [scene.transaction("T1", restored), other])
     },
+    Case("a restore for the smallest amount", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
+      scene.amount = .of(1)
+      scene.delivery(of: scene.paidOrder(transaction: restored))
+    },
     Case("a restore for nothing", ["status_mismatch on order"]) { scene in
       scene.amount = .of(0)
       scene.delivery(of: scene.paidOrder(transaction: restored))

@@ -21,6 +21,28 @@ import Testing
       }
       scene.delivery("d2", of: order)
     },
+    Case("a later period by the order that names the first, with a proof of the later one", []) { scene in
+      scene.delivery("d1", of: scene.subscription(transaction: { $0.expiresDate = end }))
+      let renewal = scene.renewal()
+      let order = scene.order("second") { order in
+        order.transactionId = "T1"
+        order.createdAt = end
+      }
+      scene.signedProof(for: order, of: renewal)
+      scene.delivery("d2", of: order)
+    },
+    Case(
+      "the same of another product, or too far away, names the first",
+      ["duplicate_claim on second", "renewal_without_order on T2", "status_mismatch on second"]
+    ) { scene in
+      scene.delivery("d1", of: scene.subscription(transaction: { $0.expiresDate = end }))
+      let renewal = scene.renewal()
+      let order = scene.order("second") { order in
+        order.transactionId = "T1"
+        order.createdAt = end + .hours(73)
+      }
+      scene.receipt(for: order, .verified(.app), bringing: [renewal])
+    },
     Case("a renewal that nobody booked", ["renewal_without_order on T2"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
       scene.renewal()
@@ -73,6 +95,20 @@ import Testing
     Case("lapsed, still served", ["lapsed_still_served on order"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
     },
+    Case("Apple said so at the moment of the end", ["lapsed_still_served on order"]) { scene in
+      scene.delivery(
+        of: scene.subscription(transaction: { record in
+          record.expiresDate = end
+          record.subscriptionStatusDate = end
+        }))
+    },
+    Case("Apple said so before the end", []) { scene in
+      scene.delivery(
+        of: scene.subscription(transaction: { record in
+          record.expiresDate = end
+          record.subscriptionStatusDate = end - .microsecond
+        }))
+    },
     Case("in Apple's grace period while billing is tried again", []) { scene in
       scene.delivery(
         of: scene.subscription(transaction: { record in
@@ -122,6 +158,10 @@ import Testing
           record.expiresDate = Scene.asOf + .days(1)
           record.ownership = .familyShared
         }))
+    },
+    Case("sold for the smallest amount", ["family_shared_sale on order", "status_mismatch on order"]) { scene in
+      scene.amount = .of(1)
+      scene.delivery(of: scene.paidOrder(transaction: { $0.ownership = .familyShared }))
     },
     Case("a family member's subscription, recorded for nothing", []) { scene in
       scene.amount = .of(0)

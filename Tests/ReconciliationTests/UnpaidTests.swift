@@ -225,6 +225,13 @@ import Testing
       scene.receipt(for: order, .rejected(.signatureInvalid))
       scene.world.lookups[order.orderId] = .neverChecked
     },
+    Case("nothing but a forged payload, and of the named one two things were said", "unpaid signature_invalid") {
+      scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.transaction("T1") { $0.isContradictory = true }
+      scene.receipt(for: order, .rejected(.signatureInvalid))
+      scene.world.lookups[order.orderId] = .verified(nil)
+    },
     Case("Apple knows the id nowhere", "unpaid not_found") { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.world.lookups[order.orderId] = .notFound()

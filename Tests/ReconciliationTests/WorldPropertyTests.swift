@@ -116,6 +116,62 @@ import Testing
     #expect(!unjudged.isBalanced)
   }
 
+  @Test("Totals of parts, joined in any order, are those of the whole", arguments: Effort.blocks)
+  func joined(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    for _ in 0..<50 {
+      let outcome = RandomWorld.make(using: &random).world.audited()
+      var parts = (0..<3).map { _ in Totals() }
+      for judgement in outcome.judgements.values.sorted(by: { $0.row.orderId < $1.row.orderId }) {
+        let place = random.number(0...2)
+        parts[place].read(judgement.row)
+        parts[place].add(judgement)
+      }
+      var whole = Totals()
+      for part in parts.shuffled(using: &random) { whole.join(part) }
+      #expect(whole.ordersRead == outcome.totals.ordersRead)
+      #expect(whole.ordersByDisposition == outcome.totals.ordersByDisposition)
+      #expect(whole.amountByDisposition == outcome.totals.amountByDisposition)
+      #expect(whole.ordered == outcome.totals.ordered && whole.control == outcome.totals.control)
+    }
+  }
+
+  @Test("A line holds sums beyond 64 bits, whichever way they came")
+  func wideSums() {
+    var random = SeededGenerator(seed: 5)
+    let key = Totals.UserKey(userId: "user", currency: Money.of(0).currency)
+    for _ in 0..<50 {
+      var exact = [Int128](repeating: 0, count: 10)
+      var totals = Totals()
+      for number in 0..<random.number(1...12) {
+        let amount = random.pick(Int64.max, .min, -1, 0, 1, Int64(random.number(-9...9)))
+        let order = Order(
+          orderId: Identifier("\(number)"), userId: "user", productId: "gems", amount: .of(amount), status: .verified,
+          createdAt: Scene.asOf)
+        var judgement = Judgement(judging: OrderFacts(order: order), rules: RandomWorld.rules)
+        judgement.disposition = Disposition.inMoneyTotals[random.number(0...8)]
+        totals.add(judgement)
+        exact[judgement.disposition.index] += Int128(amount)
+        exact[9] += Int128(amount)
+      }
+      let line = totals.users[key]
+      #expect(line.sums == exact && line.ordered == exact[9])
+      #expect(Totals.Line(orders: line.orders, sums: exact) == line)
+      totals.join(line, of: key)
+      #expect(totals.users[key].sums == exact.map { $0 * 2 } && totals.users[key].orders == line.orders * 2)
+    }
+  }
+
+  @Test("An order without an app is of the only one, and of none where there are several")
+  func bundles() {
+    var rules = RandomWorld.rules
+    #expect(rules.defect(ofBundleId: nil) == nil && rules.defect(ofBundleId: Scene.bundle) == nil)
+    #expect(rules.defect(ofBundleId: "com.example.other")?.contains("is of no configured app") == true)
+    rules.bundleIds.append("com.example.second")
+    #expect(rules.defect(ofBundleId: nil)?.contains("though 2 apps are configured") == true)
+    #expect(rules.defect(ofBundleId: "com.example.second") == nil)
+  }
+
   @Test("Totals by hand")
   func totals() {
     var scene = Scene()

@@ -1,0 +1,112 @@
+import Reconciliation
+import Testing
+
+@testable import SampleWorlds
+
+/// The order of precedence, told step by step: whoever is left after a step, and why.
+@Suite struct ClaimReasoningTests {
+  /// Orders that claim T1, which carries the token A1, and what is asked until one is left.
+  private func told(_ scene: Scene) -> (claims: [Identifier], steps: [String]) {
+    let facts = scene.world.matchedFacts().orders
+    let owner = facts.values.first { $0.claims.owned.contains { $0.transactionId == "T1" } }?.order.orderId
+    let record = scene.world.transactions[0]
+    let reasoning = ClaimReasoning(
+      of: record, among: scene.world.claimants, owner: owner, rules: scene.world.rules)
+    return (
+      reasoning.claims.map(\.order.orderId),
+      reasoning.steps.map { step in
+        "\(step.question) \(step.left.map(\.text).joined(separator: ",")): \(step.because)"
+      }
+    )
+  }
+
+  private func scene(_ orders: [(id: String, token: String?, proof: ProofState?, names: Bool, hours: Int64)]) -> Scene {
+    var scene = Scene()
+    let time = scene.time
+    let record = scene.transaction { $0.appAccountToken = .says("A1") }
+    for one in orders {
+      let order = scene.order(one.id, by: "u-" + one.id) { order in
+        order.appAccountToken = one.token
+        order.transactionId = one.names ? "T1" : nil
+        order.createdAt = time + .hours(one.hours)
+      }
+      guard let proof = one.proof else { continue }
+      scene.receipt("r-" + one.id, for: order, proof, bringing: proof.outcome == .rejected ? [] : [record])
+      if proof.outcome == .rejected { scene.world.lookups[order.orderId] = .verified(nil) }
+    }
+    return scene
+  }
+
+  @Test("Nobody claims it")
+  func nobody() {
+    let (claims, steps) = told(scene([]))
+    #expect(claims.isEmpty && steps == ["Who claims it? : No order that it could pay."])
+  }
+
+  @Test("One alone needs no question")
+  func one() {
+    let (claims, steps) = told(scene([("a", nil, nil, true, 0)]))
+    #expect(claims == ["a"])
+    #expect(steps == ["Who claims it? a: Only order a of user u-a.", "Who owns it? a: Order a."])
+  }
+
+  @Test("Each question narrows who is left")
+  func narrowed() {
+    let (claims, steps) = told(
+      scene([
+        ("forger", nil, .rejected(.signatureInvalid), true, -9), ("other", "b2", .verified(.app), true, -8),
+        ("named", nil, nil, true, -7), ("bringing", nil, .verified(.app), false, -6),
+        ("proven", nil, .verified(.app), true, 2), ("earlier", nil, .verified(.app), true, 1),
+        ("also", nil, .verified(.app), true, 1),
+      ]))
+    #expect(claims == ["also", "earlier", "proven", "bringing", "named", "other", "forger"])
+    #expect(
+      steps.map { $0.prefix { $0 != ":" } } == [
+        "Who claims it? also,earlier,proven,bringing,named,other,forger",
+        "For whom does more speak than false proofs? also,earlier,proven,bringing,named,other",
+        "Whose account token does it carry? also,earlier,proven,bringing,named,other",
+        "Who does not carry another's account token? also,earlier,proven,bringing,named",
+        "Who has a genuine proof that brings it? also,earlier,proven,bringing", "Who names it? also,earlier,proven",
+        "Which order is the earliest? also,earlier", "Whose id is the smallest? also", "Who owns it? also",
+      ])
+    #expect(
+      steps[0].hasSuffix(
+        """
+        7 orders: order also of user u-also, order earlier of user u-earlier, order proven of user u-proven, \
+        order bringing of user u-bringing, order named of user u-named and 2 more.
+        """))
+    #expect(steps[2].hasSuffix(": Nobody of them."))
+    #expect(steps[6].hasSuffix("Order also of user u-also, order earlier of user u-earlier came first."))
+  }
+
+  @Test("Whose token it carries is asked before all but false proofs, and then nothing more")
+  func token() {
+    let (claims, steps) = told(
+      scene([("early", nil, .verified(.app), true, -5), ("own", "a-1", nil, true, 5)]))
+    #expect(claims == ["own", "early"])
+    #expect(
+      steps.map { $0.prefix { $0 != ":" } } == [
+        "Who claims it? own,early", "For whom does more speak than false proofs? own,early",
+        "Whose account token does it carry? own", "Who owns it? own",
+      ])
+    #expect(steps[1].hasSuffix(": All of them alike."))
+  }
+
+  @Test("Claims without a name are settled together, and whom nobody believes owns nothing")
+  func otherwise() {
+    // The earlier order is nearer to another payment, which leaves this one to the later.
+    var scene = scene([("a", nil, .verified(.app), false, 0), ("b", nil, nil, false, 1)])
+    let (first, later) = (scene.world.transactions[0], scene.time + .hours(1))
+    let second = scene.transaction("T2") { $0.purchaseDate = later }
+    for (id, order) in [("x", "a"), ("y", "b")] {
+      guard case .valid(let row)? = scene.world.orders.first(where: { $0.orderId == Identifier(order) }) else { return }
+      scene.receipt(id, for: row, .verified(.app), bringing: id == "x" ? [first] : [first, second])
+    }
+    let claimed = ClaimReasoning(
+      of: first, among: scene.world.claimants, owner: "b", rules: scene.world.rules)
+    #expect(claimed.steps.last?.because.contains("Claims without a name are settled together") == true)
+    let unowned = ClaimReasoning(of: first, among: scene.world.claimants, owner: nil, rules: scene.world.rules)
+    #expect(unowned.steps.last?.because.hasPrefix("Nobody: order a of user u-a") == true)
+    #expect(unowned.steps.last?.left.isEmpty == true)
+  }
+}

@@ -1,0 +1,186 @@
+import Reconciliation
+import Testing
+
+@testable import SampleWorlds
+
+/// Everything that a finding carries besides its kind.
+@Suite struct FindingFieldTests {
+  private static let ordered = Scene.asOf - .days(2)
+
+  private func found(_ kind: FindingKind, in scene: Scene) throws -> Finding {
+    try #require(scene.world.audited().findings.first { $0.kind == kind })
+  }
+
+  @Test("On an order: what was bought, sent, delivered and asked")
+  func onOrder() throws {
+    var scene = Scene()
+    let order = scene.paidOrder(transaction: { record in
+      record.purchaseDate = Self.ordered - .hours(1)
+      record.checkedAt = Scene.asOf - .days(1)
+    })
+    scene.receipt("r1", for: order, .verified(.app))
+    scene.delivery("d1", of: order) { $0.userId = "stranger" }
+    var expected = Finding(
+      kind: .wrongUser, subject: .order("order"), reason: "User user ordered, user stranger got the goods.")
+    (expected.orderId, expected.userId, expected.productId) = ("order", "user", "gems.100")
+    (expected.transactionId, expected.receiptId, expected.deliveryId) = ("T1", "r1", "d1")
+    (expected.environment, expected.bundleId) = (.production, Scene.bundle)
+    (expected.amount, expected.atStake) = (.of(990), .of(990))
+    (expected.occurredAt, expected.paidAt) = (Self.ordered - .hours(1), Self.ordered - .hours(1))
+    (expected.deliveredAt, expected.evidenceCheckedAt) = (Self.ordered + .minutes(1), Scene.asOf - .days(1))
+    #expect(try found(.wrongUser, in: scene) == expected)
+  }
+
+  @Test("On an order without a payment: its own date, and the oldest question")
+  func onUnpaidOrder() throws {
+    var scene = Scene()
+    let order = scene.order()
+    scene.delivery(of: order)
+    for (id, hours) in [("r1", 3), ("r2", 5), ("r3", 4)] as [(String, Int64)] {
+      scene.receipt(id, for: order, .rejected(.signatureInvalid)) { $0.state.lastAttempt = Scene.asOf - .hours(hours) }
+    }
+    let finding = try found(.deliveredNotPaid, in: scene)
+    #expect(finding.evidenceCheckedAt == Scene.asOf - .hours(5) && finding.occurredAt == Self.ordered)
+    #expect(finding.paidAt == nil && finding.receiptId == "r1" && finding.environment == nil)
+    #expect(scene.world.audited().judgements["order"]?.checkedAt == Scene.asOf - .hours(3))
+    let forged = try found(.signatureInvalid, in: scene)
+    #expect(forged.receiptId == "r1" && forged.evidenceCheckedAt == Scene.asOf - .hours(3))
+    // Nobody was asked about one of them.
+    scene.receipt("r4", for: order, .rejected(.signatureInvalid)) { $0.state.lastAttempt = nil }
+    #expect(try found(.deliveredNotPaid, in: scene).evidenceCheckedAt == nil)
+  }
+
+  @Test("On a row that breaks the contract: what can be read of it")
+  func onBadRow() throws {
+    var scene = Scene()
+    var bad = BadOrder.broken("bad")
+    bad.bundleId = Scene.bundle
+    scene.world.orders.append(.bad(bad))
+    var expected = Finding(
+      kind: .badRow, subject: .order("bad"), reason: "The order row breaks the contract: \(bad.defect).")
+    (expected.orderId, expected.userId, expected.productId) = ("bad", "user", "gems.100")
+    (expected.transactionId, expected.bundleId, expected.occurredAt) = ("T1", Scene.bundle, Self.ordered)
+    #expect(try found(.badRow, in: scene) == expected)
+  }
+
+  @Test("On a payment that no order claims: Apple's side of it, and who sent the receipt")
+  func onTransaction() throws {
+    var scene = Scene()
+    let record = scene.transaction { $0.checkedAt = Scene.asOf - .hours(2) }
+    scene.receipt("r1", for: nil, .verified(.app), bringing: [record]) { $0.userId = "sender" }
+    var expected = Finding(
+      kind: .orphanPayment, subject: .transaction("T1"),
+      reason: "Apple confirms a payment for gems.100 that no order claims.")
+    (expected.userId, expected.productId, expected.transactionId) = ("sender", "gems.100", "T1")
+    (expected.receiptId, expected.environment, expected.bundleId) = ("r1", .production, Scene.bundle)
+    (expected.amount, expected.atStake) = (.of(990), .of(990))
+    (expected.occurredAt, expected.paidAt) = (Self.ordered, Self.ordered)
+    expected.evidenceCheckedAt = Scene.asOf - .hours(2)
+    #expect(try found(.orphanPayment, in: scene) == expected)
+    // A price that nobody told is money at stake of an unknown amount.
+    scene.world.transactions[0].priceMilliunits = nil
+    #expect(try found(.orphanPayment, in: scene).isStakeUnknown)
+  }
+
+  @Test("On a delivery without an order")
+  func onDelivery() throws {
+    var scene = Scene()
+    let order = scene.order()
+    scene.delivery("d1", of: order) { $0.orderId = "missing" }
+    var expected = Finding(
+      kind: .orphanDelivery, subject: .delivery("d1"), reason: "The delivery names order missing, which does not exist."
+    )
+    (expected.orderId, expected.userId, expected.productId, expected.deliveryId) = ("missing", "user", "gems.100", "d1")
+    (expected.occurredAt, expected.deliveredAt) = (Self.ordered + .minutes(1), Self.ordered + .minutes(1))
+    expected.isStakeUnknown = true
+    #expect(try found(.orphanDelivery, in: scene) == expected)
+  }
+
+  @Test("On a receipt without an order")
+  func onReceipt() throws {
+    var scene = Scene()
+    scene.receipt("r1", for: nil, .verified(.app)) { receipt in
+      (receipt.userId, receipt.claimedEnvironment) = ("sender", "Sandbox")
+      (receipt.state.environment, receipt.state.bundleId) = (.production, Scene.bundle)
+      receipt.state.lastAttempt = Scene.asOf - .hours(2)
+    }
+    var expected = Finding(
+      kind: .environmentMislabelled, subject: .receipt("r1"),
+      reason: "The client called receipt r1 Sandbox; Apple says Production.")
+    (expected.userId, expected.receiptId, expected.occurredAt) = ("sender", "r1", Self.ordered)
+    (expected.environment, expected.bundleId) = (.production, Scene.bundle)
+    expected.evidenceCheckedAt = Scene.asOf - .hours(2)
+    #expect(try found(.environmentMislabelled, in: scene) == expected)
+  }
+
+  @Test("On the second purchase of what is bought once")
+  func onSecondPurchase() throws {
+    var scene = Scene()
+    scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
+    for (text, id) in [("first", "T1"), ("second", "T2")] {
+      let record = scene.transaction(id) { $0.checkedAt = Scene.asOf - .hours(3) }
+      let order = scene.order(text) { $0.transactionId = record.transactionId }
+      scene.world.lookups[order.orderId] = .verified(nil)
+      scene.delivery("d" + text, of: order)
+      scene.time = scene.time + .hours(1)
+    }
+    let bought = Self.ordered + .hours(1)
+    var expected = Finding(
+      kind: .boughtTwice, subject: .order("second"),
+      reason: "The same person paid for gems.100 before, with order first.")
+    (expected.orderId, expected.userId, expected.productId) = ("second", "user", "gems.100")
+    (expected.transactionId, expected.environment, expected.bundleId) = ("T2", .production, Scene.bundle)
+    (expected.amount, expected.occurredAt, expected.paidAt) = (.of(990), bought, bought)
+    (expected.deliveredAt, expected.evidenceCheckedAt) = (bought + .minutes(1), Scene.asOf - .hours(3))
+    #expect(try found(.boughtTwice, in: scene) == expected)
+  }
+
+  @Test("At stake: of a surplus its share, of another price the difference")
+  func stakes() throws {
+    var surplus = Scene()
+    let order = surplus.paidOrder({ $0.quantity = 3 }, transaction: { $0.quantity = 3 })
+    surplus.delivery("d1", of: order) { $0.quantity = 4 }
+    #expect(try found(.deliveredTwice, in: surplus).atStake == .of(330))
+    var cheaper = Scene()
+    cheaper.delivery(of: cheaper.paidOrder(transaction: { $0.priceMilliunits = 4_900 }))
+    #expect(try found(.amountMismatch, in: cheaper).atStake == .of(500))
+  }
+
+  @Test("App Review's purchases alarm nobody while it bought")
+  func review() {
+    for (isReviewed, severity) in [(true, Severity.minor), (false, .critical)] {
+      var scene = Scene()
+      if isReviewed { scene.world.rules.reviewWindows = [Self.ordered...Self.ordered] }
+      scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .sandbox }))
+      let findings = scene.world.audited().findings
+      #expect(findings.map(\.kind) == [.deliveredNotPaid, .sandboxDelivered])
+      #expect(findings.allSatisfy { $0.severity == severity })
+      #expect(findings.allSatisfy { $0.reason.contains("App Review") == isReviewed })
+    }
+  }
+
+  @Test("A part of an upgraded period given back says so")
+  func upgrade() throws {
+    for isUpgraded in [true, false, nil] {
+      var scene = Scene()
+      scene.delivery(
+        of: scene.paidOrder(transaction: { record in
+          record.revocation = Revocation(date: Scene.asOf, percentage: 50_000, type: "REFUND_PRORATED")
+          record.isUpgraded = isUpgraded
+        }))
+      #expect(try found(.partialRefund, in: scene).reason.contains("upgraded") == (isUpgraded == true))
+    }
+  }
+
+  @Test("Urgent first, and on one subject in a fixed order")
+  func orders() {
+    #expect(Severity.allCases.sorted() == [.critical, .major, .minor])
+    #expect([Severity.minor, .major, .critical].sorted() == [.critical, .major, .minor])
+    let subjects: [Subject] = [.transaction("1"), .receipt("1"), .delivery("1"), .order("1"), .order("0")]
+    #expect(subjects.sorted() == [.order("0"), .order("1"), .delivery("1"), .receipt("1"), .transaction("1")])
+    #expect(FindingKind.allCases.map(\.index) == Array(FindingKind.allCases.indices))
+    #expect(Disposition.allCases.map(\.index).sorted() == Array(Disposition.allCases.indices))
+    let environments: [AppleEnvironment] = [.localTesting, .xcode, .sandbox, .production]
+    #expect(environments.sorted() == [.production, .sandbox, .xcode, .localTesting])
+  }
+}
