@@ -3,7 +3,8 @@ import Postgres
 import Reconciliation
 
 /// Which orders wait for Apple's word about the transaction that they name: those whose receipts do not settle it, because
-/// there is none, none can be read, or none lists it. `night_audit.lookups` holds them.
+/// there is none, none can be read, or none lists it. That one lists a renewal of it says nothing of the purchase itself.
+/// `night_audit.lookups` holds them.
 ///
 /// A question is an app and an id; several orders may wait for the same one.
 struct LookupNeeds: Sendable {
@@ -51,10 +52,8 @@ struct LookupNeeds: Sendable {
         EXISTS (
           SELECT 1 FROM night_audit.receipt_checks c
           JOIN night_audit.receipt_transactions l ON l.subject_kind = c.subject_kind AND l.subject_id = c.subject_id
-          LEFT JOIN night_audit.transactions t
-            ON t.transaction_id = l.transaction_id AND t.environment = l.environment
           WHERE c.order_id = w.order_id AND c.subject_kind = 'receipt' AND c.is_wanted AND c.outcome = 'verified'
-            AND (l.transaction_id = w.transaction_id OR t.original_transaction_id = w.transaction_id)) AS is_settled,
+            AND l.transaction_id = w.transaction_id) AS is_settled,
         EXISTS (
           SELECT 1 FROM night_audit.receipt_checks c
           WHERE c.order_id = w.order_id AND c.subject_kind = 'receipt' AND c.is_wanted

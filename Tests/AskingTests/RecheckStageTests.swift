@@ -137,6 +137,25 @@ import Testing
     }
   }
 
+  /// Finished consumables are in no receipt, and a renewal's proof says nothing of the first purchase.
+  @Test(arguments: [("9", nil), ("0", "0"), ("1", nil)] as [(String, String?)])
+  func anIdThatAGenuineReceiptDoesNotListIsAskedAbout(named: String, original: String?) async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: named)
+      try await shop.receipt("r", for: "o")
+      let script = ScriptedChannel.Script(["1": [.found("1")], named: [.found(named)]])
+      var listed = TransactionFact.test("1", .offline)
+      listed.originalTransactionId = original ?? "1"
+      let judge = OfflineJudge(hasRoots: true) { [listed] _ in
+        (.app, .genuine(GenuineProof(environment: .production, bundleId: "com.example.game", facts: [listed])))
+      }
+      let summary = try await shop.recheck([ScriptedChannel(script)], judge: judge)
+      // The receipt's own purchase, and the id that the order names where that is another one.
+      #expect(script.asked == (named == "1" ? ["1"] : ["1", named]))
+      #expect(summary.outcomes == [.verified: named == "1" ? 1 : 2])
+    }
+  }
+
   @Test func aSignatureNamesTheAppThatIsAsked() async throws {
     try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
       try await shop.order("o", transaction: nil, bundleId: "com.example.other")

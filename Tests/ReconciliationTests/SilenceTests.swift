@@ -50,7 +50,7 @@ import Testing
     var generator = SeededGenerator(seed: 1)
     var (found, gone): ([FindingKind: Int], [FindingKind: Int]) = ([:], [:])
     var worlds = (all: 0, withheld: 0)
-    for _ in 0..<1_000 * Effort.factor {
+    for _ in 0..<500 * Effort.factor {
       let random = RandomWorld.make(using: &generator)
       worlds.all += 1
       let said = random.world.audited().findings.filter(\.kind.accuses)
