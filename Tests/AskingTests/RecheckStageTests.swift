@@ -143,7 +143,7 @@ import Testing
     try await RecheckRehearsal.run { shop in
       try await shop.order("o", transaction: named)
       try await shop.receipt("r", for: "o")
-      let script = ScriptedChannel.Script(["1": [.found("1")], named: [.found(named)]])
+      let script = ScriptedChannel.Script(["0": [.found("0")], "1": [.found("1")], "9": [.found("9")]])
       var listed = TransactionFact.test("1", .offline)
       listed.originalTransactionId = original ?? "1"
       let judge = OfflineJudge(hasRoots: true) { [listed] _ in
