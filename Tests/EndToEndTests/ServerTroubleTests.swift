@@ -3,8 +3,9 @@ import Postgres
 import TestSupport
 import Testing
 
-/// A server that ends sessions, cancels statements or starts anew at any instant of a night: it is gone on with or said, and
-/// one more run makes the night that nothing had disturbed.
+/// A server that ends sessions, cancels statements, starts anew or has others in the way at any instant of a night, or a
+/// volume for the reports that is gone: it is gone on with or said, and one more run makes the night that nothing had
+/// disturbed.
 ///
 /// `TEST_EFFORT=n` makes n times as much trouble; `TEST_SEED=s` draws the same instants.
 @Suite(.serialized) struct ServerTroubleTests {
@@ -13,9 +14,19 @@ import Testing
     ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0..<1_000_000)
 
   private enum Trouble: String, CaseIterable {
-    case terminated, cancelled, restarted
+    case terminated, cancelled, restarted, conflicting, volumeGone
 
-    func make(in database: String) async throws {
+    /// How a run may end that met it: 3, as undisturbed, where nothing that counts was met, or it was done again.
+    var statuses: Set<Int32> {
+      switch self {
+      case .terminated, .cancelled, .restarted: [3, 69]
+      case .conflicting: [3, 69, 75]
+      case .volumeGone: [3, 73]
+      }
+    }
+
+    /// - Parameter reports: where the reports' folder is.
+    func make(in database: String, reports: String) async throws {
       let cluster = try await PrivatePostgres.shared()
       switch self {
       case .terminated: try await signal("pg_terminate_backend", database, cluster)
@@ -23,7 +34,64 @@ import Testing
       case .restarted:
         try await cluster.stopImmediately()
         try await cluster.restart()
+      case .conflicting:
+        try await execute(
+          """
+          CREATE SEQUENCE public.troubles;
+          GRANT ALL ON SEQUENCE public.troubles TO PUBLIC;
+          GRANT USAGE ON SCHEMA public TO PUBLIC;
+          CREATE FUNCTION public.trouble() RETURNS trigger LANGUAGE plpgsql AS $$
+          BEGIN
+            IF nextval('public.troubles') % 4 = 0 THEN
+              RAISE EXCEPTION 'others are in the way'
+                USING ERRCODE = (ARRAY['40001', '40P01', '55P03'])[1 + currval('public.troubles') / 4 % 3];
+            END IF;
+            RETURN NULL;
+          END $$;
+          """, cluster.conninfo(database: database))
+        // One by one: who locks several tables is in the way of others, and they in his.
+        for table in Self.written {
+          try await execute(
+            """
+            CREATE TRIGGER trouble BEFORE INSERT OR UPDATE ON night_audit.\(table)
+              FOR EACH STATEMENT EXECUTE FUNCTION public.trouble();
+            """, cluster.conninfo(database: database))
+        }
+      case .volumeGone:
+        let files = FileManager.default
+        if files.fileExists(atPath: reports) { try files.moveItem(atPath: reports, toPath: reports + "-away") }
+        try Data().write(to: URL(fileURLWithPath: reports))
       }
+    }
+
+    /// Makes it good again, for the run that follows.
+    func end(in database: String, reports: String) async throws {
+      let cluster = try await PrivatePostgres.shared()
+      switch self {
+      case .terminated, .cancelled, .restarted: return
+      case .conflicting:
+        for table in Self.written {
+          try await execute(
+            "DROP TRIGGER IF EXISTS trouble ON night_audit.\(table)", cluster.conninfo(database: database))
+        }
+      case .volumeGone:
+        let files = FileManager.default
+        var isFolder: ObjCBool = false
+        if files.fileExists(atPath: reports, isDirectory: &isFolder), !isFolder.boolValue {
+          try files.removeItem(atPath: reports)
+        }
+        let away = reports + "-away"
+        if files.fileExists(atPath: away) { try files.moveItem(atPath: away, toPath: reports) }
+      }
+    }
+
+    /// What a night writes, and folds.
+    private static let written = ["answers", "evidence", "transactions", "receipt_checks", "findings", "runs"]
+
+    private func execute(_ sql: String, _ conninfo: String) async throws {
+      let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+      try await session.executeScript(sql)
+      await session.close()
     }
 
     private func signal(_ function: String, _ database: String, _ cluster: PrivatePostgres) async throws {
@@ -68,7 +136,8 @@ import Testing
     print("ServerTroubleTests: \(Self.effort) of \(total) instants, TEST_SEED=\(Self.seed)")
     var state = Self.seed
     for number in 0..<Self.effort {
-      let trouble = Trouble.allCases[(number + Int(Self.seed % 3)) % 3]
+      let trouble = Trouble.allCases[(number + Int(Self.seed % 5)) % Trouble.allCases.count]
+      let reports = shop.directory.file("reports-trouble\(number)")
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
       let instant = Int(state >> 33) % total + 1
       let (name, what) = ("trouble\(number)", "\(trouble) at \(instant)")
@@ -76,11 +145,11 @@ import Testing
       let passage = try await Passage(to: cluster.conninfo(database: database), .tell, at: instant)
       let running = try start(name, passage.conninfo)
       while passage.count < instant, running.process.isRunning { await Task.yield() }
-      try await trouble.make(in: database)
+      try await trouble.make(in: database, reports: reports)
       let first = await running.finish()
       passage.stop()
-      // 69: the database was away. 3, as undisturbed: nothing that counts was met, or it was done again.
-      #expect([3, 69].contains(first.status), "\(what): \(first)")
+      try await trouble.end(in: database, reports: reports)
+      #expect(trouble.statuses.contains(first.status), "\(what): \(first)")
       if FileManager.default.fileExists(atPath: shop.directory.file("reports-\(name)/2026-11-19")) {
         #expect(try report(name) == wanted, "\(what)")
       }

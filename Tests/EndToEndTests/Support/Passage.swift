@@ -60,25 +60,32 @@ final class Passage {
 
     async def forward(reader, writer, sender):
         global count
-        while data := await reader.read(1 << 16):
-            if sender:
-                count += 1
-                if last and count >= last and (ending != "tell" or count == last):
-                    tell()
-                    if ending == "kill" and count == last:
-                        os.kill(sender, signal.SIGKILL)
-            if last and count >= last and ending != "tell":
-                if ending == "kill":
-                    break
-                await never.wait()
-            writer.write(data)
-            await writer.drain()
-        writer.close()
+        try:
+            while data := await reader.read(1 << 16):
+                if sender:
+                    count += 1
+                    if last and count >= last and (ending != "tell" or count == last):
+                        tell()
+                        if ending == "kill" and count == last:
+                            os.kill(sender, signal.SIGKILL)
+                if last and count >= last and ending != "tell":
+                    if ending == "kill":
+                        break
+                    await never.wait()
+                writer.write(data)
+                await writer.drain()
+        finally:
+            # A server that dies in the middle of a word: the program must hear of it.
+            writer.close()
 
     async def handle(reader, writer):
         credentials = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         sender = struct.unpack("3i", credentials)[0]
-        server_reader, server_writer = await asyncio.open_unix_connection(server)
+        try:
+            server_reader, server_writer = await asyncio.open_unix_connection(server)
+        except OSError:
+            writer.close()
+            return
         await asyncio.gather(
             forward(reader, server_writer, sender), forward(server_reader, writer, 0), return_exceptions=True)
         writer.close()
