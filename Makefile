@@ -13,7 +13,7 @@ SAMPLE ?= 0
 RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real-parts test-package fuzz torture mutation build install install-files deb sbom lint bench clean
+.PHONY: help demo test test-real-parts test-package fuzz torture torture-proof mutation build install install-files deb sbom lint bench clean
 
 help:
 	@echo 'make demo      two nights of a sample shop: installs what is missing, builds, runs, shows the reports;'
@@ -22,7 +22,8 @@ help:
 	@echo 'make test-real-parts   what needs LibreOffice, a browser, Spark or other builds of a library; installs them'
 	@echo 'make test-package      the Debian package: lintian, then installed, upgraded and purged on a bare Debian 12; its image'
 	@echo 'make fuzz      INPUTS=1000000 mutated inputs, drawn from SEED=1, into every decoder of what others send'
-	@echo 'make torture   NIGHTS=1000 killed and cut nights, random worlds and hostile bytes, drawn from SEED=1 (hours)'
+	@echo 'make torture   NIGHTS=1000 nights at least of each kind of trouble, and hostile bytes, drawn from SEED=1 (hours)'
+	@echo 'make torture-proof   puts faults of the first release back, one by one, to see that the harness finds them'
 	@echo 'make mutation  SAMPLE=300 of the mutants of the core, or all of them; prints those that no test notices'
 	@echo 'make build     release build; the programs are in .build/release'
 	@echo 'make install   after make build: program, cron examples and configuration, below PREFIX=$(PREFIX)'
@@ -79,6 +80,11 @@ torture:
 	@Tests/Demo/requirements.sh test
 	$(SWIFT) build --build-tests
 	Tests/Torture/torture.sh '$(SWIFT)' $(NIGHTS) $(SEED)
+
+# Changes files below Sources, one at a time, and puts them back.
+torture-proof:
+	@Tests/Demo/requirements.sh test
+	Tests/Torture/known_faults.py --swift '$(SWIFT)'
 
 # Small changes of the core, each of which a test should notice: SAMPLE=n tries n of them, 0 all.
 mutation:

@@ -78,7 +78,7 @@ struct SimulatedStore {
   mutating func ask(
     _ subject: CheckSubject, _ shop: SimulatedShop, at night: Instant, answers: Bool, _ random: inout SeededGenerator
   ) -> Bool {
-    guard var check = checks[subject], let truth = shop.truth(of: subject) else { return false }
+    guard var check = checks[subject], let truth = shop.truth(of: subject, at: night) else { return false }
     let isRepeated = answered[subject] == night
     // What a proof says by itself, it says whether or not Apple answers.
     let isOffline = truth.outcome == .rejected || truth.signedTransactionId != nil
@@ -208,11 +208,14 @@ extension SimulatedShop {
     return known.world.orders.first { $0.orderId == orderId }?.createdAt ?? receipt?.receivedAt
   }
 
-  /// What a question comes to in the end.
-  func truth(of subject: CheckSubject) -> ProofState? {
+  /// What a question comes to at a night: in the end, unless Apple has not learnt of the purchase by then.
+  func truth(of subject: CheckSubject, at night: Instant) -> ProofState? {
     switch subject.kind {
-    case .receipt: known.world.receipts.first { $0.receiptId == subject.id }?.state
-    case .lookup: orderId(of: subject).flatMap { known.world.lookups[$0] }
+    case .receipt: return known.world.receipts.first { $0.receiptId == subject.id }?.state
+    case .lookup:
+      guard let state = orderId(of: subject).flatMap({ known.world.lookups[$0] }) else { return nil }
+      let isKnown = brings(subject).contains { !facts(about: $0, at: night).isEmpty }
+      return state.outcome == .verified && !isKnown ? .notFound(at: night) : state
     }
   }
 

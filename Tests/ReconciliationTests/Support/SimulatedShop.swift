@@ -8,21 +8,35 @@ struct SimulatedShop {
   let nights: [Instant]
   /// Rows that came later than they say.
   private var arrivals: [Identifier: Instant] = [:]
+  /// Purchases of which Apple itself knows only some time later.
+  private var learnt: [TransactionKey: Instant] = [:]
 
   /// - Parameter scenarios: what its stories are drawn from.
   init(seed: UInt64, telling scenarios: [Scenario] = Scenario.all, stories: ClosedRange<Int> = 2...10) {
     var random = SeededGenerator(seed: seed)
     let told = (0..<random.number(stories)).compactMap { _ in scenarios.randomElement(using: &random) }
     known = KnownShop(telling: told, seed: random.next())
-    let earlier = (1..<random.number(2...8)).map { _ in
-      // What failed the night before is due in the last one.
-      Scene.asOf - .hours(21) - .minutes(Int64(random.oneIn(3) ? random.number(0...600) : random.number(0...20_000)))
-    }
+    // What failed the night before is due in the last one.
+    let latest = Scene.asOf - .hours(21)
+    // Soon after something happened, and a night later; or at any time.
+    let times = known.world.orders.map(\.createdAt)
+    let earlier = (1..<random.number(2...8)).flatMap { _ -> [Instant] in
+      guard random.oneIn(2), let time = times.randomElement(using: &random) else {
+        return [latest - .minutes(Int64(random.oneIn(3) ? random.number(0...600) : random.number(0...20_000)))]
+      }
+      let soon = time + .minutes(Int64(random.number(10...1_500)))
+      return [soon, soon + .minutes(Int64(random.number(1_200...2_000)))]
+    }.filter { $0 <= latest }
     // Somebody runs it once more by hand.
     let again = earlier.filter { _ in random.oneIn(3) }.map { $0 + .minutes(Int64(random.number(1...300))) }
-    nights = Set(earlier + again.filter { $0 < Scene.asOf - .hours(21) }).sorted() + [Scene.asOf]
+    nights = Set(earlier + again.filter { $0 <= latest }).sorted() + [Scene.asOf]
     for receipt in known.world.receipts where random.oneIn(4) {
       arrivals[receipt.receiptId] = receipt.receivedAt + .minutes(Int64(random.number(1...3_000)))
+    }
+    // What Apple has signed it knows.
+    let signed = Set(known.world.brings.values.joined())
+    for record in known.world.transactions where !signed.contains(record.key) && random.oneIn(3) {
+      learnt[record.key] = record.purchaseDate.map { $0 + .minutes(Int64(random.number(30...1_200))) }
     }
   }
 
@@ -66,6 +80,7 @@ struct SimulatedShop {
   func facts(about key: TransactionKey, at night: Instant) -> [TransactionFact] {
     guard let record = known.world.transactions.first(where: { $0.key == key }) else { return [] }
     if let purchased = record.purchaseDate, purchased > night { return [] }
+    if let learnt = learnt[key], learnt > night, learnt <= Scene.asOf { return [] }
     var fact = TransactionFact(
       environment: record.environment, transactionId: record.transactionId.text, productId: record.productId.text,
       channel: .serverApi, signedDate: night)

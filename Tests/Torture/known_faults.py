@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Faults of the first release, put back one by one: the harness must find each of them.
+
+usage: known_faults.py [--swift SWIFT] [--only NUMBER ...]
+
+Needs a tree without changes, in which each mend is taken out, built, and put back whatever happens. Prints which part of the
+harness found which fault; ends with 1 when one was not found.
+"""
+import argparse
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NIGHTS = "DeterministicNightsTests"
+
+# What was seen, where it is mended, the mend, what the fault looks like, and who finds it.
+FAULTS = [
+    ("what a night says depends on which answer came first",
+     "Sources/Reconciliation/TransactionRecord.swift", "facts.sorted(by: isToldBefore)", "facts", NIGHTS),
+    ("a question without an answer makes an order unpaid",
+     "Sources/Reconciliation/VerdictRule.swift",
+     'because.noting(.unconfirmed(reason), "The look-up has', 'because.noting(.unpaid(.notFound, nil), "The look-up has',
+     NIGHTS),
+    ("time that passes proves that Apple does not know an id",
+     "Sources/Reconciliation/VerdictRule.swift", "min(proof.answeredAt ?? rules.asOf, rules.asOf)", "rules.asOf", NIGHTS),
+    ("what is not found yet is never asked about again",
+     "Sources/Reconciliation/CheckHistory.swift", "outcome == .notFound, reason == .notFound,", "outcome == .notFound,",
+     NIGHTS),
+    ("what was answered is asked about again in the same night",
+     "Sources/Reconciliation/Dueness.swift", "(check.answeredAt ?? check.knownSince) + policy.staleAfter\n      return",
+     "check.dated + policy.staleAfter\n      return", NIGHTS),
+    ("a refund of a part takes back all of it",
+     "Sources/Reconciliation/TransactionFact.swift", "case .some(let milliPercent): milliPercent >= 100_000",
+     "case .some(let milliPercent): milliPercent >= 0", NIGHTS),
+    ("sandbox money pays", "Sources/Reconciliation/TransactionRecord.swift",
+     "self.environment == .production && !isReversed", "!isReversed", NIGHTS),
+    ("control totals count what was judged, not what was read",
+     "Sources/Auditing/AuditStages.swift", "      totals.join(reading.totals)\n", "", NIGHTS),
+    ("what is open in one part is unknown in another",
+     "Sources/Auditing/AuditStages.swift", "      open.join(reading.open)\n", "", NIGHTS),
+    ("a broken row counts", "Sources/Reconciliation/FindingRules+Payment.swift", "facts.soundReceipts.map", "facts.receipts.map",
+     NIGHTS),
+    ("whoever may create functions has ours run", "Sources/Postgres/SessionProfile.swift",
+     '("search_path", "pg_catalog, pg_temp"), ', "", "FailureSizeTests"),
+    ("one question that Apple refuses ends the night of its app",
+     "Sources/Reconciliation/FailurePolicyCredentials.swift",
+     "guard isSecondTime else { return .askAgain }\n    if isAccepted { return .park }", "return .endApp", "FailureSizeTests"),
+]
+
+
+def run(*command):
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--swift", default="swift")
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of faults, from 1")
+    arguments = parser.parse_args()
+    if run("git", "status", "--porcelain", "--", "Sources")[1].strip():
+        sys.exit("known_faults: Sources has changes; commit them first, because files are changed and put back")
+    missed = 0
+    for number, (seen, name, mend, fault, finder) in enumerate(FAULTS, 1):
+        if arguments.only and number not in arguments.only:
+            continue
+        file = ROOT / name
+        text = file.read_text()
+        if text.count(mend) != 1:
+            sys.exit(f"known_faults: {name} holds this {text.count(mend)} times, not once: {mend}")
+        try:
+            file.write_text(text.replace(mend, fault))
+            code, output = run(arguments.swift, "build", "--build-tests")
+            if code:
+                sys.exit(f"known_faults: number {number} does not compile\n{output}")
+            code, output = run("env", "SWIFT_BACKTRACE=enable=no", "TEST_EFFORT=4", arguments.swift, "test", "--skip-build",
+                               "--no-parallel", "--filter", finder)
+        finally:
+            file.write_text(text)
+        words = [line.lstrip("↳ ") for line in output.splitlines() if line.startswith("↳") and "///" not in line
+                 and "Version" not in line and "Platform" not in line]
+        found = code != 0
+        missed += not found
+        print(f"{number:2} {'found by ' + finder if found else 'NOT FOUND by ' + finder}: {seen}", flush=True)
+        if found and words:
+            print(f"   {words[0][:160]}", flush=True)
+    run(arguments.swift, "build", "--build-tests")
+    print(f"faults put back: {len(arguments.only or FAULTS)}; not found: {missed}")
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
