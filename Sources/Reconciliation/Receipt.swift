@@ -86,9 +86,13 @@ package struct ProofState: Hashable, Sendable {
   package var mayBringPayment: Bool {
     switch outcome {
     case .verified, .rejected, .notFound: false
-    case .pending, .unanswered, .review: signedTransactionId == nil && (environment ?? .production) == .production
+    case .pending, .unanswered: isOpenForPayment
+    // One of too many refusals was no answer: whatever it has brought, the proof is judged anew.
+    case .review: reason == .systemic || isOpenForPayment
     }
   }
+
+  private var isOpenForPayment: Bool { signedTransactionId == nil && (environment ?? .production) == .production }
 }
 
 /// A receipt as the shop stores it (without its payload), and what became of asking about it.

@@ -95,4 +95,21 @@ import Testing
     #expect(night.result.status == 0, "\(night.result)")
     #expect(night.dispositions.allSatisfy { $0.value == "settled" }, "\(night.dispositions)")
   }
+
+  /// One slip in the configuration, and every genuine receipt is of an app that nobody knows.
+  @Test func aSlipInTheBundleIdAccusesNobody() async throws {
+    let slip = SignedShop.App(name: "game", bundleId: "com.example.gmae")
+    let ids = (100..<130).map(String.init)
+    let shop = try await SignedShop(apps: [slip], transactions: ids.map { SignedShop.gems($0) })
+    for id in ids {
+      try await shop.order("o\(id)", app: slip)
+      try await shop.receipt(shop.payload("signed", [id], at: "2026-11-18T12:00:00Z"), for: "o\(id)")
+    }
+    let night = try await shop.night()
+    #expect(night.result.status == 78, "\(night.result)")
+    #expect(night.result.errors.contains("bundleId"), "\(night.result.errors)")
+    #expect(night.dispositions.values.allSatisfy { $0 == "unconfirmed" }, "\(night.dispositions)")
+    #expect(night.payments.values.allSatisfy { $0 == "unconfirmed systemic" }, "\(night.payments)")
+    #expect(night.findings.allSatisfy { $0["severity"] != "critical" }, "\(night.findings)")
+  }
 }

@@ -11,6 +11,16 @@ import Testing
     #expect(row.scene.world.findingNames == row.expected)
   }
 
+  @Test("The customer's own word stands in the reason")
+  func customersWord() {
+    for (word, isTold) in [("FULFILLMENT_ISSUE", true), ("UNINTENDED_PURCHASE", false)] {
+      var scene = Scene()
+      scene.paidOrder(transaction: { $0.consumptionRequestReason = word })
+      let finding = scene.world.audited().findings.first { $0.kind == .paidNotDelivered }
+      #expect(finding?.reason.contains("The customer has told Apple so") == isTold, "\(finding?.reason ?? "-")")
+    }
+  }
+
   static let goods: [Case<[String]>] = [
     Case("paid and delivered", []) { $0.delivery(of: $0.paidOrder()) },
     Case("paid, not delivered", ["paid_not_delivered on order"]) { $0.paidOrder() },

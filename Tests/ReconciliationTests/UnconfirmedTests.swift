@@ -22,6 +22,25 @@ import Testing
     #expect(scene.world.audited().judgements["order"]?.payment == "unconfirmed \(reason.rawValue)")
   }
 
+  /// Of a proof that was refused with too many others of its night, what it has brought is believed, and held against nobody.
+  @Test(arguments: ["other app", "other product", "other id", "nobody's"])
+  func refusedWithTooManyOthers(_ what: String) {
+    var scene = Scene()
+    let record = scene.transaction { record in
+      if what == "other app" { record.bundleId = "com.example.other" }
+      if what == "other product" { record.productId = "another" }
+    }
+    let order = scene.order { if what == "other id" { $0.transactionId = "T9" } }
+    var state = ProofState.review(.systemic)
+    state.kind = .signed
+    state.signedTransactionId = record.transactionId
+    scene.receipt(for: order, state, bringing: what == "nobody's" ? [] : [record])
+    scene.delivery(of: order)
+    let said = scene.world.audited().judgements["order"]
+    #expect(said?.payment == "unconfirmed systemic" && said?.disposition == .unconfirmed, "\(said?.payment ?? "-")")
+    #expect(said?.findings.allSatisfy { !$0.kind.accuses } == true)
+  }
+
   @Test("Every reason either proves or keeps silent, never both")
   func partition() {
     let proving = PaymentReason.allCases.filter(\.provesUnpaid).map(\.rawValue)
