@@ -31,10 +31,15 @@ package enum SalesStore {
 
   /// Runs `body`, which reads a snapshot, and once more when a standby has cancelled the snapshot. `body` must begin with
   /// new connections and forget what it had read.
+  ///
+  /// - Parameter onlyReads: whether nothing is lost with a connection. A standby ends those that wait while they are in its
+  ///   way, and libpq cannot always tell why.
   package static func startingOverOnce<R>(
-    _ settings: Settings, _ scope: BlockingScope, _ body: () throws -> R
+    _ settings: Settings, _ scope: BlockingScope, onlyReads: Bool = true, _ body: () throws -> R
   ) throws -> R {
-    do { return try body() } catch let error as PostgresError where error.isSnapshotCancelled {
+    do { return try body() } catch let error as PostgresError
+      where error.isSnapshotCancelled || onlyReads && error.isConnectionLost
+    {
       try awaitReplay(settings, scope)
       return try body()
     }

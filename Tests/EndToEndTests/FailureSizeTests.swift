@@ -112,4 +112,24 @@ import Testing
     #expect(night.payments.values.allSatisfy { $0 == "unconfirmed systemic" }, "\(night.payments)")
     #expect(night.findings.allSatisfy { $0["severity"] != "critical" }, "\(night.findings)")
   }
+
+  /// The same slip where every order names its app: none of them can be read any more, and nothing closes because of it.
+  @Test func aSlipInTheBundleIdClosesNothing() async throws {
+    let ids = (100..<130).map(String.init)
+    let orphans = (200..<230).map(String.init)
+    let shop = try await SignedShop(transactions: (ids + orphans).map { SignedShop.gems($0) })
+    for id in ids { try await shop.order("o\(id)", transaction: id) }
+    let good = try await shop.night()
+    #expect(good.result.status == 0 && good.findings.count == 30, "\(good.result)")
+    let file = shop.directory.file("night-audit.yaml")
+    try String(contentsOfFile: file, encoding: .utf8)
+      .replacing("com.example.game", with: "com.example.gmae").replacing("holdShare: 1", with: "holdShare: 0.2")
+      .write(toFile: file, atomically: true, encoding: .utf8)
+    let open = "SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL AND kind = 'orphan_payment'"
+    let slipped = try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z")
+    #expect(![0, 2, 3].contains(slipped.status), "\(slipped)")
+    #expect(try await shop.value(open) == "30")
+    let explained = slipped.output + slipped.errors
+    #expect(explained.contains("held") && explained.contains("bad_row"), "\(slipped)")
+  }
 }

@@ -22,8 +22,8 @@ not_asked() {
     # Infinity as a numeric, idle_session_timeout, pg_terminate_backend that waits, datcollversion.
     13) echo 'NumericTests/(roundTrip|scaled\()|SalesRowsTests/badOrder|SalesTotalsTests/agreement|SessionProfileTests/(settings|searchPath)|LostConnectionTests/(terminatedWhileIdle|streams)|ConnectionTests/noticeWhileConnecting' ;;
     # These wheels are built without OpenSSL and ICU, the one of 17 without ICU.
-    16 | 18) echo 'EncryptedConnectionTests|DoctorTests/encryption|SalesRowsTests/order' ;;
-    17) echo 'SalesRowsTests/order' ;;
+    16 | 18) echo 'EncryptedConnectionTests|DoctorTests/encryption|SalesRowsTests/order|SalesOrderingTests/ordering' ;;
+    17) echo 'SalesRowsTests/order|SalesOrderingTests/ordering' ;;
     *) echo '^$' ;;
   esac
 }
