@@ -48,14 +48,8 @@ enum Glossary {
     }
   }
 
-  /// What kinds of words there are, each with its words and what they mean.
-  ///
-  /// - Parameter hasTieOut: whether the words of the tie-out are met.
-  static func sections(hasTieOut: Bool) -> [(title: String, words: [(String, String)])] {
-    hasTieOut ? sections + [("Tie-out: what Apple counts beside what is known here", TieOutLine.words)] : sections
-  }
-
-  private static let sections: [(title: String, words: [(String, String)])] = [
+  /// What kinds of words there are, each with its words and what they mean. Those of the tie-out are its own table's.
+  static let sections: [(title: String, words: [(String, String)])] = [
     ("Dispositions: the one bucket that an order ends in", Disposition.allCases.map { ($0.rawValue, meaning($0)) }),
     (
       "Reasons of payments: why an order is unpaid or unconfirmed",

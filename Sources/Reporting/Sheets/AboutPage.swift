@@ -28,7 +28,8 @@ struct AboutPage {
     try writeSettings(facts)
     try writeNotChecked(facts)
     try writeKinds()
-    for section in Glossary.sections(hasTieOut: options.hasTieOut) {
+    let tieOut = (title: "Tie-out: what Apple counts beside what is known here", words: TieOutLine.words)
+    for section in Glossary.sections + (options.hasTieOut ? [tieOut] : []) {
       try heading(section.title)
       for (word, meaning) in section.words { try entry(word, meaning) }
       row += 1
