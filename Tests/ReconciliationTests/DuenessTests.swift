@@ -71,6 +71,10 @@ import Testing
     Row("not found yet: the next night", due(night + .hours(20), .urgent)) { check in
       check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
     },
+    Row("not found yet, however often: the next night", due(night + .days(1) + .hours(20), .urgent)) { check in
+      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
+      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night + .days(1))
+    },
     Row("not found: once more the next night", due(night + .hours(20), .urgent)) { check in
       check.note(.notFound, reason: .notFound, isOffline: false, asOf: night)
     },
