@@ -61,12 +61,7 @@ static inline int na_flush_rows(lxw_worksheet *_Nonnull sheet) {
   return errno ? errno : EIO;
 }
 
-/// The descriptor of a streamed sheet's temporary file; -1 for none.
-static inline int na_rows_descriptor(const lxw_worksheet *_Nonnull sheet) {
-  return sheet->optimize_tmpfile ? fileno(sheet->optimize_tmpfile) : -1;
-}
-
-/// Closes that file of a workbook that is given up, which freeing it does not.
+/// Closes that file, which freeing a workbook does not.
 static inline void na_discard_rows(lxw_worksheet *_Nonnull sheet) {
   if (sheet->optimize_tmpfile) fclose(sheet->optimize_tmpfile);
   sheet->optimize_tmpfile = NULL;

@@ -12,16 +12,11 @@ final class SheetRecord {
   private let isStreamed: Bool
   private var rows = 0
   private var lastCounted: lxw_row_t?
-  /// The temporary file that its rows wait in.
-  private var file: (descriptor: CInt, device: dev_t, node: ino_t)?
 
   init(name: String, worksheet: UnsafeMutablePointer<lxw_worksheet>) {
     self.name = name
     unsafe self.worksheet = worksheet
     isStreamed = unsafe worksheet.pointee.optimize != 0
-    let descriptor = unsafe na_rows_descriptor(worksheet)
-    var status = stat()
-    if descriptor >= 0, unsafe fstat(descriptor, &status) == 0 { file = (descriptor, status.st_dev, status.st_ino) }
   }
 
   /// Rows that the library has written or will write; nil for a sheet in memory, which nobody counts.
@@ -45,12 +40,10 @@ final class SheetRecord {
   /// Closes its temporary file before the workbook is freed without having been written.
   func discard() { unsafe na_discard_rows(worksheet) }
 
-  /// Closes its temporary file if the library, failing, has left it open.
-  func closeLeftover() {
-    guard let file else { return }
-    var status = stat()
-    if unsafe fstat(file.descriptor, &status) == 0, status.st_dev == file.device, status.st_ino == file.node {
-      _ = close(file.descriptor)
-    }
+  /// Closes its temporary file where the library will not: it looks for no rows where no cell was written.
+  ///
+  /// Afterwards nobody can tell. The number of a descriptor, and that of a file, may be another thread's by then.
+  func discardIfEmpty() {
+    if unsafe isStreamed && worksheet.pointee.dim_rowmin == LXW_ROW_MAX { discard() }
   }
 }

@@ -78,12 +78,12 @@ final class WorkbookHandle {
       failure = SpreadsheetError(.temporaryFileFailed, operation, systemError: error)
     }
     if failure == nil {
+      for sheet in sheets { sheet.discardIfEmpty() }
       errno = 0
-      // workbook_close frees the workbook whether or not it succeeds.
+      // workbook_close frees the workbook whether or not it succeeds. Where it fails, temporary files that it had not come to
+      // stay open for as long as the process lives.
       let (result, error) = unsafe (workbook_close(workbook), errno)
       unsafe self.workbook = nil
-      // It leaves the file of a sheet without cells open, and after a failure any.
-      for sheet in sheets { sheet.closeLeftover() }
       if result != LXW_NO_ERROR {
         failure = SpreadsheetError(
           .init(result), operation, libraryCode: result, systemError: error == 0 ? nil : error)
