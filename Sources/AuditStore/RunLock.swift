@@ -30,7 +30,6 @@ package struct RunLock: Sendable {
   private let backend: Int32
   private let backendStart: Int64
 
-  /// The server takes a moment to notice that a run was killed.
   private static let tries = 10
 
   /// Takes the lock for as long as the session lives. Throws `Held`.
@@ -43,6 +42,7 @@ package struct RunLock: Sendable {
         ).single()
         return RunLock(backend: try row.int32(0), backendStart: try row.timestamp(1))
       }
+      // The server takes a moment to notice that a run was killed.
       if attempt < tries { try await Task.sleep(for: .milliseconds(200)) }
     }
     throw Held(holder: try await holder(session) ?? "it has just ended")

@@ -67,8 +67,9 @@ package struct Audit {
     _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditOutcome {
-    try SalesStore.startingOverOnce(settings, scope, onlyReads: false) {
-      let reading = try SalesStore.startingOverOnce(settings, scope) { try read(scope, destination, saving: record) }
+    try SalesStore.startingOverOnce(settings, scope) { onlyReads in
+      let reading = try read(scope, destination, saving: record)
+      onlyReads = false
       // Nothing is left of it once it is published.
       defer { reading.folder?.discard() }
       return try write(reading, scope, saving: record, finishing: finishing)
@@ -80,8 +81,9 @@ package struct Audit {
     _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditResult {
-    try SalesStore.startingOverOnce(settings, scope, onlyReads: false) {
-      let reading = try SalesStore.startingOverOnce(settings, scope) { try read(scope, destination, saving: record) }
+    try SalesStore.startingOverOnce(settings, scope) { onlyReads in
+      let reading = try read(scope, destination, saving: record)
+      onlyReads = false
       defer { reading.folder?.discard() }
       let askable = Set(reading.aged.filter(\.isAskable).map(\.subject))
       if !askable.isEmpty { return .needsAnswers(askable) }

@@ -51,8 +51,8 @@ struct AuditStores {
     ownSnapshot = try Self.export(own)
     let beside = try Self.connect(settings, scope)
     do throws(PostgresError) { try beside.begin(.importedSnapshot(ownSnapshot)) } catch {
-      // A snapshot that was shared a moment ago is gone with its session: 22023, from PostgreSQL 16 on 42704.
-      guard [SQLState.invalidParameterValue, "42704"].contains(error.sqlState) else { throw error }
+      // What was shared a moment ago is gone with its session; from PostgreSQL 16 on the server says it by the second.
+      guard [SQLState.invalidParameterValue, SQLState.undefinedObject].contains(error.sqlState) else { throw error }
       throw PostgresError(.connectionLost, "the session that shared its snapshot has ended: \(error.message)")
     }
     let sales = try SalesStore.connect(settings, scope, applicationName: "night-audit")

@@ -10,6 +10,7 @@ package enum SQLState {
   package static let insufficientPrivilege = "42501"
   package static let undefinedTable = "42P01"
   package static let undefinedColumn = "42703"
+  package static let undefinedObject = "42704"
   package static let undefinedSchema = "3F000"
   package static let indeterminateCollation = "42P22"
   package static let collationMismatch = "42P21"

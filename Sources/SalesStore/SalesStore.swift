@@ -32,16 +32,18 @@ package enum SalesStore {
   /// Runs `body`, which reads a snapshot, and once more when a standby has cancelled the snapshot. `body` must begin with
   /// new connections and forget what it had read.
   ///
-  /// - Parameter onlyReads: whether nothing is lost with a connection. A standby ends those that wait while they are in its
-  ///   way, and libpq cannot always tell why.
+  /// Nor does a lost connection lose anything while `body` only reads: a standby ends those that wait in its way, and libpq
+  /// cannot always tell why.
+  /// - Parameter body: gets a flag, to be taken down before it writes.
   package static func startingOverOnce<R>(
-    _ settings: Settings, _ scope: BlockingScope, onlyReads: Bool = true, _ body: () throws -> R
+    _ settings: Settings, _ scope: BlockingScope, _ body: (_ onlyReads: inout Bool) throws -> R
   ) throws -> R {
-    do { return try body() } catch let error as PostgresError
+    var onlyReads = true
+    do { return try body(&onlyReads) } catch let error as PostgresError
       where error.isSnapshotCancelled || onlyReads && error.isConnectionLost
     {
       try awaitReplay(settings, scope)
-      return try body()
+      return try body(&onlyReads)
     }
   }
 

@@ -44,7 +44,7 @@ struct StandbyTests {
     let attempts = try await withBlockingThread { scope in
       var attempts = 0
       let owner = try scope.connect(conninfo, applicationName: "tests")
-      try SalesStore.startingOverOnce(settings, scope) {
+      try SalesStore.startingOverOnce(settings, scope) { _ in
         attempts += 1
         let reader = try SalesStore.connect(settings, scope, applicationName: "tests")
         guard attempts == 1 else {
@@ -65,7 +65,7 @@ struct StandbyTests {
     #expect(attempts == 2)
     let always = await #expect(throws: PostgresError.self) {
       try await withBlockingThread { scope in
-        try SalesStore.startingOverOnce(settings, scope) {
+        try SalesStore.startingOverOnce(settings, scope) { _ in
           var error = PostgresError(.server, "canceling statement due to conflict with recovery")
           error.sqlState = SQLState.serializationFailure
           throw error
@@ -91,7 +91,7 @@ struct StandbyTests {
       let owner = try scope.connect(conninfo, applicationName: "tests")
       let reader = try SalesStore.connect(settings, scope, applicationName: "tests")
       var attempts = 0
-      return try SalesStore.startingOverOnce(settings, scope) {
+      return try SalesStore.startingOverOnce(settings, scope) { _ in
         attempts += 1
         if attempts == 1 {
           try reader.begin(.snapshot)

@@ -47,7 +47,7 @@ package struct Explain: Sendable {
     let settings = settings
     let isOfThePast = asOf < .now - settings.clockSkew
     return try await withBlockingThread { scope in
-      try SalesStore.startingOverOnce(settings, scope) {
+      try SalesStore.startingOverOnce(settings, scope) { _ in
         let own = try scope.connect(settings.databaseURL, applicationName: "night-audit explain")
         try Migrator.requireCurrent(own)
         let shop = try SalesStore.connect(settings, scope, applicationName: "night-audit explain")

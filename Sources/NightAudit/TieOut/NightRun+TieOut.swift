@@ -66,7 +66,7 @@ extension NightRun {
       let settings = settings
       return try await withBlockingThread { scope in
         let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit tie-out")
-        return try SalesStore.startingOverOnce(settings, scope) {
+        return try SalesStore.startingOverOnce(settings, scope) { _ in
           let sales = try SalesStore.open(settings, scope, applicationName: "night-audit tie-out")
           return try TieOutReport.read(
             settings: settings, asOf: request.asOf, problem: problem, on: connection, sales: sales
