@@ -2,7 +2,7 @@ import Testing
 
 /// Random bytes and mutated genuine structures into everything that reads what others wrote: some seconds of it, the same
 /// inputs in every run. `make fuzz` goes on for longer.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct FuzzTests {
   @Test func nothingCrashesAndNothingIsTakenForGenuine() throws {
     let corpus = try FuzzCorpus()

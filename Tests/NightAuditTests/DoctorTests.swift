@@ -9,7 +9,7 @@ import Testing
 @testable import Run
 
 /// Each thing that can be broken, broken in turn.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct DoctorTests {
   /// A shop with one order that was delivered.
   private static let sound = """

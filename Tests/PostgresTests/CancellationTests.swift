@@ -1,7 +1,7 @@
 import Postgres
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct CancellationTests {
   @Test("cancelling a task interrupts its statement, and the session goes on")
   func runningStatement() async throws {

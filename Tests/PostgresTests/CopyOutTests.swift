@@ -1,7 +1,7 @@
 import Postgres
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct CopyOutTests {
   @Test("rows arrive in order, whatever their number", arguments: [0, 1, 2, 100_000] as [Int64])
   func counts(_ count: Int64) async throws {

@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct EncodingTests {
   private func inDatabase<R: Sendable>(
     _ encoding: String, _ body: @Sendable (borrowing BlockingConnection) throws -> R

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// TLS to a server whose certificate was minted for this test.
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct EncryptedConnectionTests {
   @Test("verify-full accepts the server that it was told of, and nobody who only seems to be it")
   func verified() async throws {

@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct LostConnectionTests {
   @Test("a terminated backend is a lost connection, then and later")
   func terminated() async throws {

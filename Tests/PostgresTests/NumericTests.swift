@@ -1,7 +1,7 @@
 import Postgres
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct NumericTests {
   static let literals = [
     "0", "0.00", "1", "-1", "0.1", "-0.05", "12.30", "9999", "10000", "10000.0001", "-99990000.5", "0.00000001",

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A server that neither answers nor closes its connections, as one with a dead disk does.
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct StalledServerTests {
   /// Stops processes without ending them, until the end of `body`.
   private func stopping<R>(_ processes: [Int32], _ body: () async throws -> R) async throws -> R {

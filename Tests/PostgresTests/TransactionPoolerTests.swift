@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(
-  .serialized, .timeLimit(.minutes(1)), .enabled(if: PrivatePooler.isInstalled, "PgBouncer is not installed"))
+  .serialized, .timeLimit(.minutes(10)), .enabled(if: PrivatePooler.isInstalled, "PgBouncer is not installed"))
 struct TransactionPoolerTests {
   @Test(
     "a pool that takes sessions away is refused before anything is set",

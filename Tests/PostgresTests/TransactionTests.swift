@@ -1,7 +1,7 @@
 import Postgres
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct TransactionTests {
   struct Refusal: Error {}
 

@@ -1,7 +1,7 @@
 import Postgres
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct ValueTests {
   static let instants: [(String, Int64)] = [
     ("1970-01-01 00:00:00+00", 0), ("1969-12-31 23:59:59.999999+00", -1),

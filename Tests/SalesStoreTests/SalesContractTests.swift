@@ -4,7 +4,7 @@ import SalesStore
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct SalesContractTests {
   /// What is wrong after `change` to the plain tables.
   private func defects(_ change: String, conninfo suffix: String = "") async throws -> [String] {

@@ -5,7 +5,7 @@ import SalesStore
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct SalesRowsTests {
   /// Without the constraints of the plain tables, as a view is.
   private static let lax = """

@@ -5,7 +5,7 @@ import SalesStore
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct SalesTotalsTests {
   /// What the server adds up, and what is read.
   private func sides(_ shop: TestShop, horizon: Horizon? = nil) async throws -> (SalesTotals, SalesTotals) {

@@ -5,7 +5,7 @@ import SalesStore
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct StandbyTests {
   @Test("sales are read from a hot standby, in one snapshot that several connections share, and nothing is written")
   func hotStandby() async throws {

@@ -19,13 +19,16 @@ final class RateLimits: Sendable {
   func refusal(_ request: ServerAPIRequest, bundleId: String?) -> Duration? {
     guard let rate else { return nil }
     let share = request.endpoint == .refunds || request.endpoint == .orders ? 0.2 : 1
-    let limit = max(1, Int((rate * share * (request.environment == .sandbox ? 0.1 : 1)).rounded(.up)))
+    let permitted = rate * share * (request.environment == .sandbox ? 0.1 : 1)
+    let limit = max(1, Int(permitted.rounded(.up)))
+    // Less than one a second is one in so many seconds.
+    let window = Duration.seconds(max(1, 1 / permitted))
     let now = ContinuousClock.now
     let key = Key(environment: request.environment, endpoint: request.endpoint, bundleId: bundleId)
     return arrivals.withLock { arrivals in
-      var recent = (arrivals[key] ?? []).filter { $0 > now - .seconds(1) }
+      var recent = (arrivals[key] ?? []).filter { $0 > now - window }
       defer { arrivals[key] = recent }
-      if recent.count >= limit { return recent[recent.count - limit] + .seconds(1) - now }
+      if recent.count >= limit { return recent[recent.count - limit] + window - now }
       recent.append(now)
       return nil
     }

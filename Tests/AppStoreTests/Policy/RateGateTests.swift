@@ -3,7 +3,7 @@ import Reconciliation
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct RateGateTests {
   @Test func aCrowdIsLetThroughAtTheRate() async throws {
     let clock = StoppedClock()

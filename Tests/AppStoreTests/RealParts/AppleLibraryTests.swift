@@ -5,7 +5,7 @@ import Reconciliation
 import Testing
 
 /// Apple's own server library asks the simulator what our client asks, and both must learn the same.
-@Suite(.enabled(if: RealParts.areInstalled), .timeLimit(.minutes(3)))
+@Suite(.enabled(if: RealParts.areInstalled), .timeLimit(.minutes(10)))
 struct AppleLibraryTests {
   private static let day: Int64 = 86_400_000
 

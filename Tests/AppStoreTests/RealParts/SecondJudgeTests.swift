@@ -8,7 +8,7 @@ import X509
 
 /// Two programs that know nothing of ours judge what ours judges: Apple's server library, and a public verifier that speaks
 /// for verifyReceipt. Where they differ, a table says why.
-@Suite(.enabled(if: RealParts.areInstalled), .timeLimit(.minutes(3)))
+@Suite(.enabled(if: RealParts.areInstalled), .timeLimit(.minutes(10)))
 struct SecondJudgeTests {
   private struct Entry {
     var name: String

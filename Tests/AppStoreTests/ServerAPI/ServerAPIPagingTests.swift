@@ -5,7 +5,7 @@ import Reconciliation
 import Testing
 
 /// What is sent for each page.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct ServerAPIPagingTests {
   typealias Script = ServerAPIScript
 

@@ -4,7 +4,7 @@ import NIOHTTP1
 import Reconciliation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct TransactionInfoTests {
   typealias Script = ServerAPIScript
 

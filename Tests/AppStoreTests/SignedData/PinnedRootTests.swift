@@ -57,7 +57,7 @@ struct PinnedRootTests {
   }
 }
 
-@Suite("The download of a root certificate", .timeLimit(.minutes(1)))
+@Suite("The download of a root certificate", .timeLimit(.minutes(10)))
 struct RootCertificateDownloadTests {
   private let pin = TrustedRoots.Pin(
     name: "Test Root", fingerprint: "00", address: "https://example.com/certificates/Root.cer")

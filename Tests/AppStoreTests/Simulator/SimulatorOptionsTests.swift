@@ -4,7 +4,7 @@ import Reconciliation
 import Testing
 
 /// What a world can be made to do, seen by our own clients.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct SimulatorOptionsTests {
   /// 2026-11-18T00:00:00Z.
   private static let start: Int64 = 1_795_017_600_000

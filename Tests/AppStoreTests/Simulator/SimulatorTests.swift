@@ -4,7 +4,7 @@ import Reconciliation
 import Testing
 
 /// The client and the simulator, each the other's test.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct SimulatorTests {
   private static let token = Statement<String?>.says("7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11")
 

@@ -4,7 +4,7 @@ import NIOHTTP1
 import Reconciliation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct VerifyReceiptClientTests {
   private static let now = Instant(seconds: 1_795_212_000)
   private static let payload = Data([0x30, 0x80, 0xFB, 0xFF]).base64EncodedString()
