@@ -78,12 +78,6 @@ extension Sheet {
     unsafe worksheet_activate(worksheet)
   }
 
-  /// Shows no tab of this sheet until somebody unhides it. The first sheet, or one that is active, cannot be hidden.
-  package func hide() throws(SpreadsheetError) {
-    try ensureOpen("hide sheet")
-    unsafe worksheet_hide(worksheet)
-  }
-
   /// Lets the library note something about rows that a streamed sheet has passed.
   ///
   /// The library refuses, because such a note may bring cells along. They go to the sheet's cells in memory then, which

@@ -3,6 +3,7 @@ import Spreadsheet
 
 /// The last sheet: what the audit was set to and what its words mean.
 struct AboutPage {
+  static let name: SheetName = "About"
   private let sheet: Sheet
   private let formats: SummaryFormats
   private let options: ReportOptions
@@ -60,7 +61,7 @@ struct AboutPage {
       "The sheets are protected without a password: against slips, not against people. "
         + "Sorting and filtering stay open. Excel sorts only cells that are open, so those of the data sheets are; what is "
         + "not for you to fill in refuses what is typed, and whatever is changed all the same, a number or a word, turns a "
-        + "control red that names its column. The hidden sheet Checks has what each column came to."
+        + "control red that names its column. The hidden columns of this sheet have what each column came to."
     )
     row += 1
   }

@@ -21,19 +21,36 @@ struct CheckedColumns {
     return "IF(\(formula)=\(count),\"\",\"Changed:\"&\(Formula.joined(changes)))"
   }
 
-  private func on(_ range: CellRange) -> SheetRange { SheetRange(sheet: ChecksPage.name, range: range) }
+  private func on(_ range: CellRange) -> SheetRange { SheetRange(sheet: AboutPage.name, range: range) }
 
   private func cell(_ row: Int, _ range: CellRange) -> SheetRange {
     on(CellRange(rows: row...row, columns: range.columns))
   }
 }
 
-/// The hidden sheet behind the controls: for each column that the audit wrote, what its cells come to and came to.
+/// The hidden columns of the last sheet, behind the controls: for each column that the audit wrote, what its cells come to
+/// and came to.
 ///
-/// It is hidden, for nobody reads it; the control of a sheet on the summary names the columns that somebody changed.
+/// They are hidden, for nobody reads them; the control of a sheet on the summary names the columns that somebody changed.
 struct ChecksPage {
-  static let name: SheetName = "Checks"
-  private static let firstPlaceColumn = 7
+  /// From here on, beside what people read.
+  private enum Column: Int, CaseIterable {
+    case sheet = 6
+    case name, method, now, then, result
+
+    var title: String {
+      switch self {
+      case .sheet: "Sheet"
+      case .name: "Column"
+      case .method: "What is added up"
+      case .now: "Now"
+      case .then: "As written"
+      case .result: "Result"
+      }
+    }
+  }
+
+  private static let firstPlaceColumn = 13
 
   private let sheet: Sheet
   private let formats: SummaryFormats
@@ -45,27 +62,23 @@ struct ChecksPage {
   }
 
   consuming func write(_ tables: [DataSheet]) throws(SpreadsheetError) -> [ReportTable: CheckedColumns] {
-    try sheet.setColumns(0...1, width: 22)
-    try sheet.setColumns(2...2, width: 56)
-    try sheet.setColumns(3...5, width: 22)
+    let last = ChecksPage.firstPlaceColumn + Fingerprint.places
+    try sheet.setColumns(Column.sheet.rawValue...last, width: 22, isHidden: true)
     try sheet.writeText(
       "What every column came to when it was written, and what it comes to now. The summary's controls read it.",
-      row: 0, column: 0, format: formats.label)
+      row: 0, column: Column.sheet.rawValue, format: formats.label)
     for (place, weight) in Fingerprint.weights.enumerated() {
       try sheet.writeInteger(place + 1, row: 0, column: ChecksPage.firstPlaceColumn + place)
       try sheet.writeInteger(weight, row: 1, column: ChecksPage.firstPlaceColumn + place)
     }
-    try sheet.writeInteger(
-      Fingerprint.places + 1, row: 0, column: ChecksPage.firstPlaceColumn + Fingerprint.places)
-    for (column, title) in ["Sheet", "Column", "What is added up", "Now", "As written", "Result"].enumerated() {
-      try sheet.writeText(title, row: 2, column: column, format: formats.tableHeader)
+    try sheet.writeInteger(Fingerprint.places + 1, row: 0, column: last)
+    for column in Column.allCases {
+      try sheet.writeText(column.title, row: 2, column: column.rawValue, format: formats.tableHeader)
     }
     var checked: [ReportTable: CheckedColumns] = [:]
     for table in tables where table.isChecked {
       checked[table.table] = try write(table)
     }
-    try sheet.hide()
-    try sheet.protect()
     return checked
   }
 
@@ -75,29 +88,34 @@ struct ChecksPage {
       try write(table, position)
     }
     let rows = first...row - 1
-    return CheckedColumns(
-      names: CellRange(rows: rows, columns: 1...1), results: CellRange(rows: rows, columns: 5...5))
+    func cells(_ column: Column) -> CellRange {
+      CellRange(rows: rows, columns: column.rawValue...column.rawValue)
+    }
+    return CheckedColumns(names: cells(.name), results: cells(.result))
   }
 
   private mutating func write(_ table: DataSheet, _ position: Int) throws(SpreadsheetError) {
     let print = table.fingerprints[position]
-    let title = CellReference(row: row, column: 1)
-    let (now, then) = (CellReference(row: row, column: 3), CellReference(row: row, column: 4))
+    let title = CellReference(row: row, column: Column.name.rawValue)
+    let (now, then) = (
+      CellReference(row: row, column: Column.now.rawValue), CellReference(row: row, column: Column.then.rawValue)
+    )
     let areas = table.areas(ofColumn: position)
-    try sheet.writeText(table.table.sheetName(part: 1).description, row: row, column: 0, format: formats.tableText)
-    try sheet.writeText(table.title(ofColumn: position), row: row, column: 1, format: formats.tableText)
-    try sheet.writeText(print.method.words, row: row, column: 2, format: formats.tableText)
+    for (column, text) in [
+      (Column.sheet, table.table.sheetName(part: 1).description), (.name, table.title(ofColumn: position)),
+      (.method, print.method.words),
+    ] { try sheet.writeText(text, row: row, column: column.rawValue, format: formats.tableText) }
     try sheet.writeArrayFormula(
       print.formula(over: areas, places: { places($0, $1, row: 0) }, weights: { places(1, $0, row: 1) }),
-      result: print.result, row: row, column: 3, format: formats.tableCount)
-    try sheet.writeNumber(print.result, row: row, column: 4, format: formats.tableCount)
+      result: print.result, row: row, column: now.column, format: formats.tableCount)
+    try sheet.writeNumber(print.result, row: row, column: then.column, format: formats.tableCount)
     let heads = table.parts.map { part -> Formula in
       let head = SheetRange(sheet: part.name, range: CellRange(rows: 0...0, columns: position...position))
       return "EXACT(\(head),\(title))"
     }
     try sheet.writeFormula(
       "IF(ISNUMBER(\(now)),IF(AND(\(now)=\(then),\(Formula.arguments(heads))),\"as written\",\"CHANGED\"),\"CHANGED\")",
-      result: "as written", row: row, column: 5, format: formats.balanced)
+      result: "as written", row: row, column: Column.result.rawValue, format: formats.balanced)
     row += 1
   }
 

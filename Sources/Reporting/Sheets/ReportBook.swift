@@ -8,7 +8,6 @@ struct ReportBook: ~Copyable {
   private let options: ReportOptions
   private let summary: Sheet
   private let about: Sheet
-  private let checks: Sheet
   private var sheets: DataSheets
 
   static func fileName(_ options: ReportOptions) -> String { "night-audit-\(options.period.name).xlsx" }
@@ -25,13 +24,11 @@ struct ReportBook: ~Copyable {
     // The order of the tabs is the order in which sheets are added.
     let summary = try workbook.addSheet(named: "Summary", storage: .inMemory)
     let sheets = try DataSheets(workbook, options, rowsPerSheet: rowsPerSheet)
-    let about = try workbook.addSheet(named: "About", storage: .inMemory)
-    let checks = try workbook.addSheet(named: ChecksPage.name, storage: .inMemory)
+    let about = try workbook.addSheet(named: AboutPage.name, storage: .inMemory)
     self.sheets = sheets
     self.workbook = workbook
     self.summary = summary
     self.about = about
-    self.checks = checks
     self.options = options
   }
 
@@ -78,7 +75,7 @@ struct ReportBook: ~Copyable {
   ) throws(ReportError) {
     do {
       try sheets.finish()
-      let checked = try ChecksPage(checks, in: workbook).write(sheets.all)
+      let checked = try ChecksPage(about, in: workbook).write(sheets.all)
       let page = try SummaryPage(summary, in: workbook, options: options, summaryDigest: summaryDigest)
       try page.write(
         totals: totals, facts: facts, sheets: TableFormulas(sheets.all, checked: checked), in: workbook)
