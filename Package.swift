@@ -6,6 +6,9 @@ let strict: [SwiftSetting] = [
   .treatAllWarnings(as: .error),
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("MemberImportVisibility"),
+  // Postgres, Reconciliation and Streams are called for every row. The compiler specialises and inlines across modules
+  // what is public, and nothing that is declared `package`, even if it is inlinable: hence the access in those three.
+  .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
 ]
 
 let fuzzedModules: [Target.Dependency] = [

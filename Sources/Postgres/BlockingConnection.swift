@@ -5,7 +5,7 @@ import CLibPQ
 /// It belongs on a thread of its own: `PostgresSession` and `withBlockingThread` provide one. Statements take their
 /// values as bound parameters and deliver binary results. When the owner is cancelled the running statement is
 /// interrupted and throws `.cancelled`; the connection can be used further. It is closed with its owner's life.
-package struct BlockingConnection: ~Copyable {
+public struct BlockingConnection: ~Copyable {
   let handle: ConnectionHandle
 
   /// Connects, and makes the session what `profile` says.
@@ -19,7 +19,7 @@ package struct BlockingConnection: ~Copyable {
   ///
   /// Throws `.connectionFailed`, or `.misconfigured` for a string that nobody can understand and for a pooler that gives
   /// each transaction another session.
-  package static func connect(
+  public static func connect(
     _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
     notices: PostgresNoticeHandler? = nil
   ) throws(PostgresError) -> BlockingConnection {
@@ -67,13 +67,13 @@ package struct BlockingConnection: ~Copyable {
   }
 
   /// The server's version as libpq counts it: 150020 is 15.20.
-  package var serverVersion: Int { unsafe Int(PQserverVersion(handle.pointer)) }
+  public var serverVersion: Int { unsafe Int(PQserverVersion(handle.pointer)) }
 
   /// The process that serves the connection, as `pg_stat_activity.pid` and `pg_terminate_backend` know it.
-  package var backendProcessId: Int32 { unsafe PQbackendPID(handle.pointer) }
+  public var backendProcessId: Int32 { unsafe PQbackendPID(handle.pointer) }
 
   /// What the connection was made with under one of libpq's keywords, such as `sslmode`; nil where it is not set.
-  package func option(_ keyword: String) -> String? {
+  public func option(_ keyword: String) -> String? {
     guard let options = unsafe PQconninfo(handle.pointer) else { return nil }
     defer { unsafe PQconninfoFree(options) }
     var option = unsafe options
@@ -85,7 +85,7 @@ package struct BlockingConnection: ~Copyable {
   }
 
   /// Whether a transaction is open, failed or not.
-  package var isInTransaction: Bool {
+  public var isInTransaction: Bool {
     if handle.isGivenUp { return false }
     return switch unsafe PQtransactionStatus(handle.pointer) {
     case PQTRANS_INTRANS, PQTRANS_INERROR, PQTRANS_ACTIVE: true
@@ -94,7 +94,7 @@ package struct BlockingConnection: ~Copyable {
   }
 
   /// Whether the owner was cancelled; for loops that compute between statements.
-  package var isCancelled: Bool { handle.interruption.isCancelled }
+  public var isCancelled: Bool { handle.interruption.isCancelled }
 
   /// Runs one statement and returns all its rows.
   ///
@@ -102,7 +102,7 @@ package struct BlockingConnection: ~Copyable {
   ///
   /// Throws `PostgresError`.
   @discardableResult
-  package func execute(_ sql: String, _ parameters: [PostgresValue] = []) throws(PostgresError) -> PostgresRows {
+  public func execute(_ sql: String, _ parameters: [PostgresValue] = []) throws(PostgresError) -> PostgresRows {
     let encoded = try ParameterList(parameters)
     try handle.beginStatement(sql)
     defer { handle.endStatement() }
@@ -113,7 +113,7 @@ package struct BlockingConnection: ~Copyable {
 
   /// Runs several statements, separated by semicolons, without parameters: migrations. They are one transaction unless
   /// the script holds transaction commands of its own. Throws `PostgresError`.
-  package func executeScript(_ sql: String) throws(PostgresError) {
+  public func executeScript(_ sql: String) throws(PostgresError) {
     try handle.beginStatement(sql)
     defer { handle.endStatement() }
     let result = try unsafe handle.answer(sent: PQsendQuery(handle.pointer, sql), sql)
@@ -121,7 +121,7 @@ package struct BlockingConnection: ~Copyable {
   }
 
   /// The columns that `query` would return, without running it. Throws `PostgresError`.
-  package func describe(_ query: String) throws(PostgresError) -> [PostgresColumn] {
+  public func describe(_ query: String) throws(PostgresError) -> [PostgresColumn] {
     try handle.beginStatement(query)
     defer { handle.endStatement() }
     _ = try unsafe handle.answer(sent: PQsendPrepare(handle.pointer, "", query, 0, nil), query)

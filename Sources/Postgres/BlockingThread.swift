@@ -2,14 +2,14 @@ import Dispatch
 
 /// Opens the connections of a `withBlockingThread` body. Cancelling the task that waits for the body cancels the
 /// statements of all of them, now and later.
-package struct BlockingScope: Sendable {
+public struct BlockingScope: Sendable {
   let interruption: Interruption
 
   /// Whether the task was cancelled; for loops that compute between statements.
-  package var isCancelled: Bool { interruption.isCancelled }
+  public var isCancelled: Bool { interruption.isCancelled }
 
   /// As `BlockingConnection.connect`; also throws `.cancelled`.
-  package func connect(
+  public func connect(
     _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
     notices: PostgresNoticeHandler? = nil
   ) throws(PostgresError) -> BlockingConnection {
@@ -21,7 +21,7 @@ package struct BlockingScope: Sendable {
 /// Runs `body` on a thread of its own, where it may block, and waits for it without blocking.
 ///
 /// For work that reads several connections at once, such as the merge of ordered streams. Throws what `body` throws.
-package func withBlockingThread<R: Sendable>(
+public func withBlockingThread<R: Sendable>(
   _ body: @Sendable (BlockingScope) throws -> R
 ) async throws -> R {
   let scope = BlockingScope(interruption: Interruption())

@@ -5,17 +5,17 @@ import CLibPQ
 /// The caller's string, the environment, the service file and `.pgpass` decide, as in every libpq program. We add
 /// bounds, so that a dead network ends a connection in a minute or two instead of hours, and the encoding.
 /// https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-PARAMKEYWORDS
-package struct ConnectionParameters {
+public struct ConnectionParameters: Sendable {
   /// libpq's names; where one is repeated the last counts.
-  package private(set) var keywords: [String] = []
+  public private(set) var keywords: [String] = []
   /// One for each keyword.
-  package private(set) var values: [String] = []
+  public private(set) var values: [String] = []
   /// What the connection is for.
   let applicationName: String
   private let string: ConnectionString
 
   /// Throws `.misconfigured` when the string does not parse; libpq's text, which can quote a password, is in `detail`.
-  package init(conninfo: String, applicationName: String) throws(PostgresError) {
+  public init(conninfo: String, applicationName: String) throws(PostgresError) {
     if (conninfo + applicationName).utf8.contains(0) { throw .nul(in: "a connection parameter") }
     self.applicationName = applicationName
     string = try ConnectionString(conninfo)
@@ -44,7 +44,7 @@ package struct ConnectionParameters {
   }
 
   /// A connection string as keywords and values, without passwords; nil when it cannot be understood.
-  package static func summary(of conninfo: String) -> String? {
+  public static func summary(of conninfo: String) -> String? {
     guard (try? ConnectionString(conninfo)) != nil else { return nil }
     guard conninfo.contains("=") || conninfo.contains("://") else {
       return conninfo.isEmpty ? "" : "dbname=\(conninfo)"

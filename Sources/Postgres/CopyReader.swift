@@ -8,11 +8,11 @@ import Glibc
 /// leaves an open transaction failed but the connection usable.
 /// https://www.postgresql.org/docs/15/sql-copy.html#id-1.9.3.55.9.4
 @safe
-package struct CopyReader: ~Copyable {
+public struct CopyReader: ~Copyable {
   /// The columns of every row; of records none before the first row.
-  package private(set) var columns: [PostgresColumn]
+  public private(set) var columns: [PostgresColumn]
   /// Rows read so far.
-  package private(set) var rowCount = 0
+  public private(set) var rowCount = 0
 
   private enum Phase { case header, rows, trailer, ended }
 
@@ -50,7 +50,7 @@ package struct CopyReader: ~Copyable {
   /// Rows that come from elsewhere than a connection.
   ///
   /// - Parameter next: each time one row as `record_send` encodes it; nil after the last.
-  package init(records next: @escaping () throws(PostgresError) -> [UInt8]?) {
+  public init(records next: @escaping () throws(PostgresError) -> [UInt8]?) {
     handle = nil
     records = next
     sql = "records"
@@ -71,7 +71,7 @@ package struct CopyReader: ~Copyable {
   }
 
   /// Goes to the next row; false after the last one. Throws `PostgresError`, after which there is no current row.
-  package mutating func advance() throws(PostgresError) -> Bool {
+  public mutating func advance() throws(PostgresError) -> Bool {
     hasRow = false
     if let records {
       hasRow = try readRecord(records())
@@ -231,7 +231,7 @@ extension BlockingConnection {
   ///
   /// COPY takes no parameters: write constants with `PostgresLiteral`. Until the stream has ended, or the reader is
   /// dropped, every other statement on this connection throws `.usage`. Throws `PostgresError`.
-  package func copyOut(_ query: String) throws(PostgresError) -> CopyReader {
+  public func copyOut(_ query: String) throws(PostgresError) -> CopyReader {
     // The binary stream says nothing about types, so they are asked for first.
     let columns = try describe(query)
     let sql = "COPY (\(query)) TO STDOUT (FORMAT binary)"

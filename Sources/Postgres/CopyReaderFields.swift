@@ -6,10 +6,10 @@ import Glibc
 /// Nothing is allocated but what is returned.
 extension CopyReader {
   /// Whether the field is NULL.
-  package func isNull(_ column: Int) throws(PostgresError) -> Bool { try unsafe field(column) == nil }
+  public func isNull(_ column: Int) throws(PostgresError) -> Bool { try unsafe field(column) == nil }
 
   /// `text`, `varchar`, `char`, `name`, `json`, or an enum.
-  package func text(_ column: Int) throws(PostgresError) -> String {
+  public func text(_ column: Int) throws(PostgresError) -> String {
     let bytes = try unsafe present(column)
     guard columns[column].type.isText else { throw .mismatch(columns[column], expected: "text") }
     if unsafe isLast(bytes, of: column) {
@@ -28,19 +28,19 @@ extension CopyReader {
   }
 
   /// As `text`; nil for NULL.
-  package func optionalText(_ column: Int) throws(PostgresError) -> String? {
+  public func optionalText(_ column: Int) throws(PostgresError) -> String? {
     try isNull(column) ? nil : text(column)
   }
 
   /// Whether a field can be read as a text; also for NULL. A server without an encoding can hold bytes that are none.
-  package func isText(_ column: Int) throws(PostgresError) -> Bool {
+  public func isText(_ column: Int) throws(PostgresError) -> Bool {
     guard let bytes = try unsafe field(column) else { return true }
     return unsafe columns[column].type.isText && BinaryFormat.isText(bytes)
   }
 
   /// The characters of a field that `isText` refuses, so that a person can find the row: ASCII as it is, every other byte
   /// as `\xE9`. Throws for NULL.
-  package func escapedText(_ column: Int) throws(PostgresError) -> String {
+  public func escapedText(_ column: Int) throws(PostgresError) -> String {
     let digits = Array("0123456789ABCDEF".utf8)
     var characters: [UInt8] = []
     for byte in unsafe [UInt8](try present(column)) {
@@ -55,7 +55,7 @@ extension CopyReader {
 
   /// The characters of a `text` as they lie in the server's message, valid UTF-8; `body` gets them for its own duration
   /// only. For values that are made from characters without a `String` between.
-  package func withText(_ column: Int, _ body: (Span<UInt8>) -> Void) throws(PostgresError) {
+  public func withText(_ column: Int, _ body: (Span<UInt8>) -> Void) throws(PostgresError) {
     let bytes = try unsafe present(column)
     guard columns[column].type.isText, unsafe BinaryFormat.isText(bytes) else {
       throw .mismatch(columns[column], expected: "text")
@@ -64,7 +64,7 @@ extension CopyReader {
   }
 
   /// `smallint`, `integer` or `bigint`.
-  package func int64(_ column: Int) throws(PostgresError) -> Int64 {
+  public func int64(_ column: Int) throws(PostgresError) -> Int64 {
     let bytes = try unsafe present(column)
     guard columns[column].type.isInteger, let value = unsafe BinaryFormat.integer(bytes) else {
       throw .mismatch(columns[column], expected: "an integer")
@@ -73,12 +73,12 @@ extension CopyReader {
   }
 
   /// As `int64`; nil for NULL.
-  package func optionalInt64(_ column: Int) throws(PostgresError) -> Int64? {
+  public func optionalInt64(_ column: Int) throws(PostgresError) -> Int64? {
     try isNull(column) ? nil : int64(column)
   }
 
   /// `smallint`, `integer` or `bigint` within 32 bits.
-  package func int32(_ column: Int) throws(PostgresError) -> Int32 {
+  public func int32(_ column: Int) throws(PostgresError) -> Int32 {
     guard let value = Int32(exactly: try int64(column)) else {
       throw .mismatch(columns[column], expected: "a 32-bit integer")
     }
@@ -86,12 +86,12 @@ extension CopyReader {
   }
 
   /// As `int32`; nil for NULL.
-  package func optionalInt32(_ column: Int) throws(PostgresError) -> Int32? {
+  public func optionalInt32(_ column: Int) throws(PostgresError) -> Int32? {
     try isNull(column) ? nil : int32(column)
   }
 
   /// `boolean`.
-  package func bool(_ column: Int) throws(PostgresError) -> Bool {
+  public func bool(_ column: Int) throws(PostgresError) -> Bool {
     let bytes = try unsafe present(column)
     guard columns[column].type == .bool, let value = unsafe BinaryFormat.bool(bytes) else {
       throw .mismatch(columns[column], expected: "a boolean")
@@ -100,12 +100,12 @@ extension CopyReader {
   }
 
   /// As `bool`; nil for NULL.
-  package func optionalBool(_ column: Int) throws(PostgresError) -> Bool? {
+  public func optionalBool(_ column: Int) throws(PostgresError) -> Bool? {
     try isNull(column) ? nil : bool(column)
   }
 
   /// `timestamptz` in microseconds since 1970-01-01T00:00:00Z. Throws for infinity; see `isInfinite`.
-  package func timestamp(_ column: Int) throws(PostgresError) -> Int64 {
+  public func timestamp(_ column: Int) throws(PostgresError) -> Int64 {
     let bytes = try unsafe present(column)
     guard columns[column].type == .timestamptz, let value = unsafe BinaryFormat.timestamp(bytes) else {
       throw .mismatch(columns[column], expected: "a finite timestamptz")
@@ -114,26 +114,26 @@ extension CopyReader {
   }
 
   /// As `timestamp`; nil for NULL.
-  package func optionalTimestamp(_ column: Int) throws(PostgresError) -> Int64? {
+  public func optionalTimestamp(_ column: Int) throws(PostgresError) -> Int64? {
     try isNull(column) ? nil : timestamp(column)
   }
 
   /// As `timestamp`; nil for infinity and for the last years that Postgres knows, which no count of microseconds since 1970
   /// reaches.
-  package func representableTimestamp(_ column: Int) throws(PostgresError) -> Int64? {
+  public func representableTimestamp(_ column: Int) throws(PostgresError) -> Int64? {
     let bytes = try unsafe present(column)
     guard columns[column].type == .timestamptz else { throw .mismatch(columns[column], expected: "a timestamptz") }
     return unsafe BinaryFormat.timestamp(bytes)
   }
 
   /// Whether a `timestamptz` is `infinity` or `-infinity`; false for NULL.
-  package func isInfinite(_ column: Int) throws(PostgresError) -> Bool {
+  public func isInfinite(_ column: Int) throws(PostgresError) -> Bool {
     guard let bytes = try unsafe field(column) else { return false }
     return unsafe columns[column].type == .timestamptz && BinaryFormat.isInfiniteTimestamp(bytes)
   }
 
   /// `numeric`.
-  package func numeric(_ column: Int) throws(PostgresError) -> PostgresNumeric {
+  public func numeric(_ column: Int) throws(PostgresError) -> PostgresNumeric {
     let bytes = try unsafe present(column)
     guard columns[column].type == .numeric, let value = unsafe BinaryFormat.numeric(bytes) else {
       throw .mismatch(columns[column], expected: "a numeric")
@@ -142,12 +142,12 @@ extension CopyReader {
   }
 
   /// As `numeric`; nil for NULL.
-  package func optionalNumeric(_ column: Int) throws(PostgresError) -> PostgresNumeric? {
+  public func optionalNumeric(_ column: Int) throws(PostgresError) -> PostgresNumeric? {
     try isNull(column) ? nil : numeric(column)
   }
 
   /// `text[]` or `varchar[]` of one dimension.
-  package func textArray(_ column: Int) throws(PostgresError) -> [String?] {
+  public func textArray(_ column: Int) throws(PostgresError) -> [String?] {
     let bytes = try unsafe present(column)
     guard columns[column].type.isTextArray, let value = unsafe BinaryFormat.textArray(bytes) else {
       throw .mismatch(columns[column], expected: "a text[]")
@@ -156,7 +156,7 @@ extension CopyReader {
   }
 
   /// The bytes of a field of any type as the server sent them; `body` gets them for its own duration only.
-  package func withBytes<R>(
+  public func withBytes<R>(
     _ column: Int, _ body: (Span<UInt8>) throws(PostgresError) -> R
   ) throws(PostgresError) -> R {
     let bytes = try unsafe present(column)
@@ -165,14 +165,14 @@ extension CopyReader {
 
   /// The order of a field's bytes and those of `text`, which is that of `COLLATE "C"`: negative when the field comes
   /// first, 0 when they are equal, positive when `text` comes first. Throws for NULL.
-  package func compareBytes(_ column: Int, to text: String) throws(PostgresError) -> Int {
+  public func compareBytes(_ column: Int, to text: String) throws(PostgresError) -> Int {
     let bytes = try unsafe present(column)
     var text = text
     return text.withUTF8 { unsafe byteOrder(bytes, UnsafeRawBufferPointer($0)) }
   }
 
   /// The order of two fields' bytes, as `compareBytes(_:to:)`. Throws for NULL.
-  package func compareBytes(
+  public func compareBytes(
     _ column: Int, to other: borrowing CopyReader, _ otherColumn: Int
   ) throws(PostgresError) -> Int {
     try unsafe byteOrder(present(column), other.present(otherColumn))

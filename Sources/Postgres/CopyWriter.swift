@@ -4,11 +4,11 @@ import CLibPQ
 ///
 /// Each row calls one method per column, in the order of `columns`. A value of another type than its column's throws
 /// `.usage`; what the server refuses (a constraint, a value out of range) is thrown when the COPY ends.
-package struct CopyWriter: ~Copyable {
+public struct CopyWriter: ~Copyable {
   /// The columns that every row fills.
-  package let columns: [PostgresColumn]
+  public let columns: [PostgresColumn]
   /// Rows written so far.
-  package private(set) var rowCount = 0
+  public private(set) var rowCount = 0
   /// Whether the server has ended the COPY by itself, and nothing of it is left to abandon.
   fileprivate private(set) var isEnded = false
 
@@ -32,7 +32,7 @@ package struct CopyWriter: ~Copyable {
   }
 
   /// Writes one row. When `fields` throws, or does not fill every column, the row is left out and the error is thrown.
-  package mutating func row(
+  public mutating func row(
     _ fields: (inout CopyWriter) throws(PostgresError) -> Void
   ) throws(PostgresError) {
     if next != nil { throw PostgresError(.usage, "a row cannot hold a row", statement: sql) }
@@ -53,19 +53,19 @@ package struct CopyWriter: ~Copyable {
   }
 
   /// NULL, for a column of any type.
-  package mutating func null() throws(PostgresError) {
+  public mutating func null() throws(PostgresError) {
     _ = try nextColumn("NULL") { _ in true }
     BinaryFormat.append(integer: Int32(-1), to: &buffer)
   }
 
   /// `text`, `varchar`, `char`, `name`, `json`, or an enum.
-  package mutating func text(_ value: String?) throws(PostgresError) {
+  public mutating func text(_ value: String?) throws(PostgresError) {
     _ = try nextColumn("text", where: \.isText)
     try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(text:to:))
   }
 
   /// `smallint`, `integer` or `bigint`. Throws `.usage` when the column's type cannot hold the value.
-  package mutating func int(_ value: Int64?) throws(PostgresError) {
+  public mutating func int(_ value: Int64?) throws(PostgresError) {
     let column = try nextColumn("an integer", where: \.isInteger)
     guard let value else { return BinaryFormat.append(integer: Int32(-1), to: &buffer) }
     switch column.type {
@@ -76,36 +76,36 @@ package struct CopyWriter: ~Copyable {
   }
 
   /// `boolean`.
-  package mutating func bool(_ value: Bool?) throws(PostgresError) {
+  public mutating func bool(_ value: Bool?) throws(PostgresError) {
     _ = try nextColumn("a boolean") { $0 == .bool }
     try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(bool:to:))
   }
 
   /// `timestamptz` in microseconds since 1970-01-01T00:00:00Z.
-  package mutating func timestamp(_ value: Int64?) throws(PostgresError) {
+  public mutating func timestamp(_ value: Int64?) throws(PostgresError) {
     _ = try nextColumn("a timestamptz") { $0 == .timestamptz }
     try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(timestamp:to:))
   }
 
   /// `numeric`.
-  package mutating func numeric(_ value: PostgresNumeric?) throws(PostgresError) {
+  public mutating func numeric(_ value: PostgresNumeric?) throws(PostgresError) {
     _ = try nextColumn("a numeric") { $0 == .numeric }
     try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(numeric:to:))
   }
 
   /// `numeric`, as an integer of units of `10^-decimals`: minor units of a currency and its digits.
-  package mutating func numeric(_ scaled: Int64?, decimals: Int) throws(PostgresError) {
+  public mutating func numeric(_ scaled: Int64?, decimals: Int) throws(PostgresError) {
     try numeric(scaled.map { PostgresNumeric(scaled: $0, decimals: decimals) })
   }
 
   /// `bytea`.
-  package mutating func bytes(_ value: [UInt8]?) throws(PostgresError) {
+  public mutating func bytes(_ value: [UInt8]?) throws(PostgresError) {
     _ = try nextColumn("bytea") { $0 == .bytea }
     try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(bytes:to:))
   }
 
   /// `text[]`.
-  package mutating func textArray(_ value: [String?]?) throws(PostgresError) {
+  public mutating func textArray(_ value: [String?]?) throws(PostgresError) {
     _ = try nextColumn("a text[]") { $0 == .textArray }
     try BinaryFormat.appendField(value, to: &buffer) { (values, bytes) throws(PostgresError) in
       try BinaryFormat.append(array: values, of: .text, to: &bytes, BinaryFormat.append(text:to:))
@@ -176,7 +176,7 @@ extension BlockingConnection {
   ///
   /// - Returns: the number of rows written.
   @discardableResult
-  package func copyIn(
+  public func copyIn(
     into table: PostgresIdentifier, columns names: [String], _ body: (inout CopyWriter) throws -> Void
   ) throws -> Int {
     var quoted: [String] = []

@@ -1,9 +1,9 @@
 /// A data type by its object id. Ids of built-in types are fixed (PostgreSQL source, `pg_type.dat`).
-package struct PostgresType: RawRepresentable, Hashable, Sendable {
+public struct PostgresType: RawRepresentable, Hashable, Sendable {
   /// The `oid` in `pg_type`.
-  package let rawValue: UInt32
+  public let rawValue: UInt32
 
-  package init(rawValue: UInt32) { self.rawValue = rawValue }
+  public init(rawValue: UInt32) { self.rawValue = rawValue }
 
   static let unspecified = PostgresType(rawValue: 0)
   static let bool = PostgresType(rawValue: 16)
@@ -42,9 +42,9 @@ package struct PostgresType: RawRepresentable, Hashable, Sendable {
 }
 
 /// A column of a result.
-package struct PostgresColumn: Hashable, Sendable {
+public struct PostgresColumn: Hashable, Sendable {
   /// Its name in the result.
-  package let name: String
+  public let name: String
   /// Its data type; that of the base type for a domain.
-  package let type: PostgresType
+  public let type: PostgresType
 }

@@ -2,9 +2,9 @@
 ///
 /// `description` is safe to log: it holds the server's primary message, names of objects and the SQL text with its
 /// string literals masked, but no parameters and no rows. Those can be in `detail`, which nothing prints by itself.
-package struct PostgresError: Error, Hashable, Sendable {
+public struct PostgresError: Error, Hashable, Sendable {
   /// Who has to act on the error.
-  package enum Kind: Hashable, Sendable {
+  public enum Kind: Hashable, Sendable {
     /// No connection could be made: wrong address, wrong password, server down.
     case connectionFailed
     /// What a connection is made with, or what it goes through, cannot be used: an unclear connection string, a pooler
@@ -23,42 +23,42 @@ package struct PostgresError: Error, Hashable, Sendable {
   }
 
   /// Who has to act on the error.
-  package var kind: Kind
+  public var kind: Kind
   /// Five characters, PostgreSQL documentation, appendix A; nil where the server did not speak.
-  package var sqlState: String?
+  public var sqlState: String?
   /// The server's primary message, or ours.
-  package var message: String
+  public var message: String
   /// The server's or libpq's explanation. May hold values of rows and parts of a connection string: never log it.
-  package var detail: String?
+  public var detail: String?
   /// The constraint that a row broke.
-  package var constraint: String?
+  public var constraint: String?
   /// Schema of `table`.
-  package var schema: String?
+  public var schema: String?
   /// The table that the server blames.
-  package var table: String?
+  public var table: String?
   /// The column that the server, or a typed accessor, blames.
-  package var column: String?
+  public var column: String?
   /// The SQL text, on one line, its string literals masked.
-  package var statement: String?
+  public var statement: String?
   /// Which of several databases it was, as people know it: the key that names it.
-  package var place: String?
+  public var place: String?
 
   /// An error with nothing but a message; the other fields are set where they are known.
-  package init(_ kind: Kind, _ message: String, statement: String? = nil) {
+  public init(_ kind: Kind, _ message: String, statement: String? = nil) {
     self.kind = kind
     self.message = message
     self.statement = statement.map(maskedStatement)
   }
 
   /// The same error, with the key that names its database.
-  package func at(_ place: String) -> PostgresError {
+  public func at(_ place: String) -> PostgresError {
     var error = self
     error.place = place
     return error
   }
 
   /// Whether the connection that threw this must be replaced by a new one.
-  package var isConnectionLost: Bool { kind == .connectionLost }
+  public var isConnectionLost: Bool { kind == .connectionLost }
 
   static func nul(in what: String) -> PostgresError {
     PostgresError(.usage, "\(what) contains a NUL character, which Postgres cannot hold")
@@ -66,7 +66,7 @@ package struct PostgresError: Error, Hashable, Sendable {
 }
 
 extension PostgresError: CustomStringConvertible {
-  package var description: String {
+  public var description: String {
     var text = kind.label
     if let place { text += " (\(place))" }
     if let sqlState { text += " \(sqlState)" }

@@ -2,21 +2,21 @@ import CLibPQ
 import Synchronization
 
 /// A notice or warning that the server sent beside its answers.
-package struct PostgresNotice: Hashable, Sendable {
+public struct PostgresNotice: Hashable, Sendable {
   /// `WARNING`, `NOTICE`, `INFO`, `LOG` or `DEBUG`, never translated.
-  package let severity: String
+  public let severity: String
   /// Five characters, PostgreSQL documentation, appendix A.
-  package let sqlState: String
+  public let sqlState: String
   /// The primary message.
-  package let message: String
+  public let message: String
   /// What the connection is for, as `pg_stat_activity` shows it.
-  package let connection: String
+  public let connection: String
 
   private static let listener = Mutex<PostgresNoticeHandler?>(nil)
 
   /// From now on `handler` gets the notices of all new connections that have no handler of their own. Called once, by a
   /// program that keeps a log.
-  package static func listen(_ handler: @escaping PostgresNoticeHandler) { listener.withLock { $0 = handler } }
+  public static func listen(_ handler: @escaping PostgresNoticeHandler) { listener.withLock { $0 = handler } }
 
   /// Passes a notice to whoever listens.
   static func tellListener(_ notice: PostgresNotice) {
@@ -26,7 +26,7 @@ package struct PostgresNotice: Hashable, Sendable {
 }
 
 /// Receives a connection's notices on the thread that uses the connection.
-package typealias PostgresNoticeHandler = @Sendable (PostgresNotice) -> Void
+public typealias PostgresNoticeHandler = @Sendable (PostgresNotice) -> Void
 
 /// What libpq's C callback gets as its context. The connection keeps it alive.
 final class NoticeReceiver: Sendable {

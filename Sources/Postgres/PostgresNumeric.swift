@@ -1,9 +1,9 @@
 /// A value of Postgres's `numeric`, exact, in its own base of 10,000 (PostgreSQL source, `numeric.c`).
 ///
 /// Equality is that of the representation: 1.0 and 1.00 differ, because their display scales do.
-package struct PostgresNumeric: Hashable, Sendable {
+public struct PostgresNumeric: Hashable, Sendable {
   /// Why a value is no integer of the wanted unit.
-  package enum ConversionError: Error, Hashable, Sendable {
+  public enum ConversionError: Error, Hashable, Sendable {
     /// It has digits other than 0 beyond the wanted decimals.
     case tooManyDecimals
     /// It is too large for the wanted integer, or has more than 36 significant digits.
@@ -27,7 +27,7 @@ package struct PostgresNumeric: Hashable, Sendable {
   init(_ storage: Storage) { self.storage = storage }
 
   /// `scaled / 10^decimals`, such as minor units of a currency and its digits; `decimals` is from 0 to 1,000.
-  package init(scaled: Int64, decimals: Int) {
+  public init(scaled: Int64, decimals: Int) {
     precondition((0...1_000).contains(decimals), "decimals out of range")
     // The group that holds the last decimal is filled up with zeros.
     let missing = (4 - decimals % 4) % 4
@@ -37,7 +37,7 @@ package struct PostgresNumeric: Hashable, Sendable {
   }
 
   /// Whether it is a number.
-  package var isFinite: Bool {
+  public var isFinite: Bool {
     switch storage {
     case .short, .long: true
     case .nan, .infinity, .minusInfinity: false
@@ -45,7 +45,7 @@ package struct PostgresNumeric: Hashable, Sendable {
   }
 
   /// The value in units of `10^-decimals`: 12.30 with 2 decimals is 1230. Nothing is ever rounded.
-  package func scaledInt64(decimals: Int) throws(ConversionError) -> Int64 {
+  public func scaledInt64(decimals: Int) throws(ConversionError) -> Int64 {
     // Nearly every amount fits, and 128-bit division is slow.
     if case .short(let isNegative, let magnitude, let exponent, _) = storage, let small = UInt64(exactly: magnitude) {
       let shift = exponent * 4 + decimals
@@ -60,7 +60,7 @@ package struct PostgresNumeric: Hashable, Sendable {
   }
 
   /// As `scaledInt64`, for sums that need more room.
-  package func scaledInt128(decimals: Int) throws(ConversionError) -> Int128 {
+  public func scaledInt128(decimals: Int) throws(ConversionError) -> Int128 {
     switch storage {
     case .nan, .infinity, .minusInfinity:
       throw .notFinite
@@ -85,7 +85,7 @@ package struct PostgresNumeric: Hashable, Sendable {
   }
 
   /// The value as Postgres prints it, with all decimals of its display scale.
-  package var text: String {
+  public var text: String {
     switch storage {
     case .nan: return "NaN"
     case .infinity: return "Infinity"
@@ -133,7 +133,7 @@ package struct PostgresNumeric: Hashable, Sendable {
 }
 
 extension PostgresNumeric: CustomStringConvertible {
-  package var description: String { text }
+  public var description: String { text }
 }
 
 /// For exponents from 0 to 19.

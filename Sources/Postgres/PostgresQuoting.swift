@@ -1,14 +1,14 @@
 /// A possibly qualified SQL name, quoted so that its spelling is exactly what was given.
 ///
 /// PostgreSQL documentation, 4.1.1: quoted identifiers keep case and any character except NUL; a quote is doubled.
-package struct PostgresIdentifier: Hashable, Sendable {
+public struct PostgresIdentifier: Hashable, Sendable {
   /// The quoted name, ready to be placed in SQL: `"night_audit"."evidence"`.
-  package let sql: String
+  public let sql: String
 
   /// From the parts of a name, outermost first: schema, table.
   ///
   /// Throws `.usage` when there is no part, or a part is empty or holds NUL.
-  package init(_ parts: String...) throws(PostgresError) {
+  public init(_ parts: String...) throws(PostgresError) {
     if parts.isEmpty { throw PostgresError(.usage, "an SQL name has at least one part") }
     var quoted: [String] = []
     for part in parts {
@@ -20,11 +20,11 @@ package struct PostgresIdentifier: Hashable, Sendable {
 }
 
 /// Constants written into SQL text, for COPY and the few other commands that take no parameters.
-package enum PostgresLiteral {
+public enum PostgresLiteral {
   /// A text constant that means `text` whatever `standard_conforming_strings` says, as `PQescapeLiteral` writes it.
   ///
   /// Throws `.usage` when `text` holds NUL.
-  package static func text(_ text: String) throws(PostgresError) -> String {
+  public static func text(_ text: String) throws(PostgresError) -> String {
     let quoted = try enclosed(text, in: "'", what: "a text constant")
     guard quoted.utf8.contains(UInt8(ascii: "\\")) else { return quoted }
     // The blank keeps the E apart from a word before it.
@@ -34,7 +34,7 @@ package enum PostgresLiteral {
   /// A `timestamptz` constant, exact to the microsecond.
   ///
   /// - Parameter microseconds: since 1970-01-01T00:00:00Z. Throws `.usage` outside the years 1 to 9999.
-  package static func timestamp(_ microseconds: Int64) throws(PostgresError) -> String {
+  public static func timestamp(_ microseconds: Int64) throws(PostgresError) -> String {
     let (seconds, fraction) = floored(microseconds, by: 1_000_000)
     let (days, secondOfDay) = floored(seconds, by: 86_400)
     let (year, month, day) = civilDate(daysSince1970: days)

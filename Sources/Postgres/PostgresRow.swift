@@ -1,82 +1,82 @@
 /// One row of a finished statement.
 ///
 /// An accessor without `optional` throws `.unexpectedData` for NULL; all of them throw it for a column of another type.
-package struct PostgresRow: Sendable {
+public struct PostgresRow: Sendable {
   let rows: PostgresRows
   let index: Int
 
   /// Whether the field is NULL.
-  package func isNull(_ key: some PostgresColumnKey) throws(PostgresError) -> Bool {
+  public func isNull(_ key: some PostgresColumnKey) throws(PostgresError) -> Bool {
     try unsafe rows.field(row: index, column: key.position(in: rows.columns)) { unsafe $0 == nil }
   }
 
   /// `text`, `varchar`, `char`, `name`, `json`, or an enum.
-  package func text(_ key: some PostgresColumnKey) throws(PostgresError) -> String {
+  public func text(_ key: some PostgresColumnKey) throws(PostgresError) -> String {
     try unsafe required(key, "text", where: \.isText, BinaryFormat.text)
   }
 
   /// As `text`; nil for NULL.
-  package func optionalText(_ key: some PostgresColumnKey) throws(PostgresError) -> String? {
+  public func optionalText(_ key: some PostgresColumnKey) throws(PostgresError) -> String? {
     try unsafe optional(key, "text", where: \.isText, BinaryFormat.text)
   }
 
   /// `smallint`, `integer` or `bigint`.
-  package func int64(_ key: some PostgresColumnKey) throws(PostgresError) -> Int64 {
+  public func int64(_ key: some PostgresColumnKey) throws(PostgresError) -> Int64 {
     try unsafe required(key, "an integer", where: \.isInteger, BinaryFormat.integer)
   }
 
   /// As `int64`; nil for NULL.
-  package func optionalInt64(_ key: some PostgresColumnKey) throws(PostgresError) -> Int64? {
+  public func optionalInt64(_ key: some PostgresColumnKey) throws(PostgresError) -> Int64? {
     try unsafe optional(key, "an integer", where: \.isInteger, BinaryFormat.integer)
   }
 
   /// `smallint`, `integer` or `bigint` within 32 bits.
-  package func int32(_ key: some PostgresColumnKey) throws(PostgresError) -> Int32 {
+  public func int32(_ key: some PostgresColumnKey) throws(PostgresError) -> Int32 {
     try unsafe required(key, "a 32-bit integer", where: \.isInteger) { unsafe int32($0) }
   }
 
   /// As `int32`; nil for NULL.
-  package func optionalInt32(_ key: some PostgresColumnKey) throws(PostgresError) -> Int32? {
+  public func optionalInt32(_ key: some PostgresColumnKey) throws(PostgresError) -> Int32? {
     try unsafe optional(key, "a 32-bit integer", where: \.isInteger) { unsafe int32($0) }
   }
 
   /// `boolean`.
-  package func bool(_ key: some PostgresColumnKey) throws(PostgresError) -> Bool {
+  public func bool(_ key: some PostgresColumnKey) throws(PostgresError) -> Bool {
     try unsafe required(key, "a boolean", where: { $0 == .bool }, BinaryFormat.bool)
   }
 
   /// As `bool`; nil for NULL.
-  package func optionalBool(_ key: some PostgresColumnKey) throws(PostgresError) -> Bool? {
+  public func optionalBool(_ key: some PostgresColumnKey) throws(PostgresError) -> Bool? {
     try unsafe optional(key, "a boolean", where: { $0 == .bool }, BinaryFormat.bool)
   }
 
   /// `timestamptz` in microseconds since 1970-01-01T00:00:00Z. Throws for infinity.
-  package func timestamp(_ key: some PostgresColumnKey) throws(PostgresError) -> Int64 {
+  public func timestamp(_ key: some PostgresColumnKey) throws(PostgresError) -> Int64 {
     try unsafe required(key, "a finite timestamptz", where: { $0 == .timestamptz }, BinaryFormat.timestamp)
   }
 
   /// As `timestamp`; nil for NULL.
-  package func optionalTimestamp(_ key: some PostgresColumnKey) throws(PostgresError) -> Int64? {
+  public func optionalTimestamp(_ key: some PostgresColumnKey) throws(PostgresError) -> Int64? {
     try unsafe optional(key, "a finite timestamptz", where: { $0 == .timestamptz }, BinaryFormat.timestamp)
   }
 
   /// `numeric`.
-  package func numeric(_ key: some PostgresColumnKey) throws(PostgresError) -> PostgresNumeric {
+  public func numeric(_ key: some PostgresColumnKey) throws(PostgresError) -> PostgresNumeric {
     try unsafe required(key, "a numeric", where: { $0 == .numeric }, BinaryFormat.numeric)
   }
 
   /// As `numeric`; nil for NULL.
-  package func optionalNumeric(_ key: some PostgresColumnKey) throws(PostgresError) -> PostgresNumeric? {
+  public func optionalNumeric(_ key: some PostgresColumnKey) throws(PostgresError) -> PostgresNumeric? {
     try unsafe optional(key, "a numeric", where: { $0 == .numeric }, BinaryFormat.numeric)
   }
 
   /// `bytea`.
-  package func bytes(_ key: some PostgresColumnKey) throws(PostgresError) -> [UInt8] {
+  public func bytes(_ key: some PostgresColumnKey) throws(PostgresError) -> [UInt8] {
     try unsafe required(key, "bytea", where: { $0 == .bytea }) { unsafe [UInt8]($0) }
   }
 
   /// `text[]` or `varchar[]` of one dimension.
-  package func textArray(_ key: some PostgresColumnKey) throws(PostgresError) -> [String?] {
+  public func textArray(_ key: some PostgresColumnKey) throws(PostgresError) -> [String?] {
     try unsafe required(key, "a text[]", where: \.isTextArray, BinaryFormat.textArray)
   }
 

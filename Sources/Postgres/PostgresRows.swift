@@ -1,11 +1,11 @@
 import CLibPQ
 
 /// The rows of a finished statement. They are copies: the connection can be used or closed meanwhile.
-package struct PostgresRows: Sendable {
+public struct PostgresRows: Sendable {
   /// The columns of every row.
-  package let columns: [PostgresColumn]
+  public let columns: [PostgresColumn]
   /// Rows inserted, updated, deleted, copied or returned.
-  package let affectedRows: Int
+  public let affectedRows: Int
   private let bytes: [UInt8]
   /// Row by row, where each field lies in `bytes`; nil is a NULL.
   private let fields: [Range<Int>?]
@@ -37,7 +37,7 @@ package struct PostgresRows: Sendable {
   }
 
   /// The only row. Throws `.unexpectedData` when there are none or several.
-  package func single() throws(PostgresError) -> PostgresRow {
+  public func single() throws(PostgresError) -> PostgresRow {
     guard count == 1, let row = first else {
       throw PostgresError(.unexpectedData, "one row was expected, not \(count)")
     }
@@ -55,31 +55,31 @@ package struct PostgresRows: Sendable {
 }
 
 extension PostgresRows: RandomAccessCollection {
-  package var startIndex: Int { 0 }
-  package var endIndex: Int { rowCount }
+  public var startIndex: Int { 0 }
+  public var endIndex: Int { rowCount }
 
   /// The row at `position`, from 0.
-  package subscript(position: Int) -> PostgresRow {
+  public subscript(position: Int) -> PostgresRow {
     precondition(indices.contains(position), "row out of range")
     return PostgresRow(rows: self, index: position)
   }
 }
 
 /// How a column is named to an accessor: its position from 0, or its name in the result.
-package protocol PostgresColumnKey {
+public protocol PostgresColumnKey {
   /// The position in `columns`. Throws `.usage` when there is no such column.
   func position(in columns: [PostgresColumn]) throws(PostgresError) -> Int
 }
 
 extension Int: PostgresColumnKey {
-  package func position(in columns: [PostgresColumn]) throws(PostgresError) -> Int {
+  public func position(in columns: [PostgresColumn]) throws(PostgresError) -> Int {
     guard columns.indices.contains(self) else { throw PostgresError(.usage, "there is no column \(self)") }
     return self
   }
 }
 
 extension String: PostgresColumnKey {
-  package func position(in columns: [PostgresColumn]) throws(PostgresError) -> Int {
+  public func position(in columns: [PostgresColumn]) throws(PostgresError) -> Int {
     guard let position = columns.firstIndex(where: { $0.name == self }) else {
       throw PostgresError(.usage, "there is no column \(self)")
     }

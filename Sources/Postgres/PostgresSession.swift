@@ -2,17 +2,17 @@
 ///
 /// When the task that waits for a statement is cancelled, that statement is interrupted and throws `.cancelled`; the
 /// statements of other tasks run on. After `isConnectionLost` a new session is needed.
-package actor PostgresSession {
+public actor PostgresSession {
   private let executor = BlockingExecutor()
   private var connection: BlockingConnection?
 
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
 
   private init() {}
 
   /// Connects, with the parameters and errors of `BlockingConnection.connect`; also throws `.cancelled`, when the task is
   /// cancelled meanwhile.
-  package static func connect(
+  public static func connect(
     _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
     notices: PostgresNoticeHandler? = nil
   ) async throws(PostgresError) -> PostgresSession {
@@ -31,11 +31,11 @@ package actor PostgresSession {
   }
 
   /// Closes the connection; what is called later throws `.usage`.
-  package func close() { connection = nil }
+  public func close() { connection = nil }
 
   /// Runs one statement with bound parameters and returns all its rows. Throws `PostgresError`.
   @discardableResult
-  package nonisolated func execute(
+  public nonisolated func execute(
     _ sql: String, _ parameters: [PostgresValue] = []
   ) async throws(PostgresError) -> PostgresRows {
     try await perform { connection in
@@ -44,7 +44,7 @@ package actor PostgresSession {
   }
 
   /// Runs several statements without parameters, as `BlockingConnection.executeScript`. Throws `PostgresError`.
-  package nonisolated func executeScript(_ sql: String) async throws(PostgresError) {
+  public nonisolated func executeScript(_ sql: String) async throws(PostgresError) {
     try await perform { connection in
       Result { () throws(PostgresError) in try connection.executeScript(sql) }
     }.get()
@@ -52,7 +52,7 @@ package actor PostgresSession {
 
   /// Writes rows by COPY, as `BlockingConnection.copyIn`. Throws what `body` throws, or `PostgresError`.
   @discardableResult
-  package nonisolated func copyIn(
+  public nonisolated func copyIn(
     into table: PostgresIdentifier, columns: [String], _ body: @Sendable (inout CopyWriter) throws -> Void
   ) async throws -> Int {
     try await withConnection { try $0.copyIn(into: table, columns: columns, body) }
@@ -60,7 +60,7 @@ package actor PostgresSession {
 
   /// Runs `body` in a transaction, as `BlockingConnection.transaction`. No other task's statement comes between.
   @discardableResult
-  package nonisolated func transaction<R: Sendable>(
+  public nonisolated func transaction<R: Sendable>(
     _ mode: TransactionMode = .readWrite, _ body: @Sendable (borrowing BlockingConnection) throws -> R
   ) async throws -> R {
     try await withConnection { try $0.transaction(mode, body) }
@@ -69,7 +69,7 @@ package actor PostgresSession {
   /// Lends the connection to `body`, which runs on the session's thread and may block. Throws what `body` throws, or
   /// `.usage` after `close`.
   @discardableResult
-  package nonisolated func withConnection<R: Sendable>(
+  public nonisolated func withConnection<R: Sendable>(
     _ body: @Sendable (borrowing BlockingConnection) throws -> R
   ) async throws -> R {
     try await perform { connection in Result { try body(connection) } }.get()

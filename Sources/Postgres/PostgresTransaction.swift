@@ -1,7 +1,7 @@
 import CLibPQ
 
 /// What a transaction may do and what it sees.
-package enum TransactionMode: Hashable, Sendable {
+public enum TransactionMode: Hashable, Sendable {
   /// Reads and writes; each statement sees what was committed before it.
   case readWrite
   /// Only reads; all statements see the same moment (REPEATABLE READ).
@@ -16,7 +16,7 @@ extension BlockingConnection {
   /// Throws what `body` throws, or the `PostgresError` of BEGIN or COMMIT. A body that swallowed the error of a
   /// statement makes the server roll back, which throws too.
   @discardableResult
-  package func transaction<R>(
+  public func transaction<R>(
     _ mode: TransactionMode = .readWrite, _ body: (borrowing BlockingConnection) throws -> R
   ) throws -> R {
     try begin(mode)
@@ -31,7 +31,7 @@ extension BlockingConnection {
   }
 
   /// Opens a transaction that lasts until `commit`, `rollback` or the end of the connection. Throws `PostgresError`.
-  package func begin(_ mode: TransactionMode) throws(PostgresError) {
+  public func begin(_ mode: TransactionMode) throws(PostgresError) {
     if isInTransaction { throw PostgresError(.usage, "a transaction is already open") }
     switch mode {
     case .readWrite:
@@ -51,7 +51,7 @@ extension BlockingConnection {
 
   /// Ends the transaction and keeps its changes. Throws `PostgresError`; then nothing was kept, unless the connection
   /// was lost, when nobody knows.
-  package func commit() throws(PostgresError) {
+  public func commit() throws(PostgresError) {
     let sql = "COMMIT"
     try handle.beginStatement(sql)
     defer { handle.endStatement() }
@@ -64,7 +64,7 @@ extension BlockingConnection {
 
   /// Ends the transaction and forgets its changes, also when the owner was cancelled. Without a transaction it does
   /// nothing. It has no error to report: where it fails the connection is lost, and the server rolls back by itself.
-  package func rollback() {
+  public func rollback() {
     guard isInTransaction, (try? handle.beginStatement("ROLLBACK", shielded: true)) != nil else { return }
     _ = try? unsafe handle.answer(sent: PQsendQuery(handle.pointer, "ROLLBACK"), "ROLLBACK")
   }

@@ -1,7 +1,7 @@
 /// The value of a bound parameter. Values never become SQL text, so quotes and backslashes have no meaning in them.
 ///
 /// A nil inside a case is a NULL of that type.
-package enum PostgresValue: Hashable, Sendable {
+public enum PostgresValue: Hashable, Sendable {
   /// A NULL whose type the server infers.
   case null
   /// `text`. Other types that are written as text (`uuid`, `jsonb`, `date`) take it with a cast: `$1::jsonb`.

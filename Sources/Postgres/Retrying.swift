@@ -7,7 +7,7 @@ extension BlockingConnection {
   /// As `transaction`, but what others' work has spoilt (a serialization failure, a deadlock) is tried again, up to six
   /// times in all. `body` must therefore change nothing but the database.
   @discardableResult
-  package func retrying<R>(
+  public func retrying<R>(
     _ mode: TransactionMode = .readWrite, _ body: (borrowing BlockingConnection) throws -> R
   ) throws -> R {
     for attempt in 1..<attempts {
@@ -30,7 +30,7 @@ extension BlockingConnection {
 extension PostgresSession {
   /// As `BlockingConnection.retrying`. No other task's statement comes between.
   @discardableResult
-  package nonisolated func retrying<R: Sendable>(
+  public nonisolated func retrying<R: Sendable>(
     _ mode: TransactionMode = .readWrite, _ body: @Sendable (borrowing BlockingConnection) throws -> R
   ) async throws -> R {
     try await withConnection { try $0.retrying(mode, body) }

@@ -1,30 +1,30 @@
 /// States that this program acts on or has words for (PostgreSQL documentation, appendix A).
-package enum SQLState {
+public enum SQLState {
   /// A standby's recovery cancels a snapshot with it, too.
-  package static let serializationFailure = "40001"
-  package static let deadlockDetected = "40P01"
-  package static let lockNotAvailable = "55P03"
-  package static let queryCanceled = "57014"
-  package static let adminShutdown = "57P01"
-  package static let readOnlyTransaction = "25006"
-  package static let insufficientPrivilege = "42501"
-  package static let undefinedTable = "42P01"
-  package static let undefinedColumn = "42703"
-  package static let undefinedObject = "42704"
-  package static let undefinedSchema = "3F000"
-  package static let indeterminateCollation = "42P22"
-  package static let collationMismatch = "42P21"
-  package static let invalidParameterValue = "22023"
-  package static let untranslatableCharacter = "22P05"
-  package static let tooManyConnections = "53300"
-  package static let diskFull = "53100"
-  package static let outOfMemory = "53200"
-  package static let temporaryFileLimit = "53400"
+  public static let serializationFailure = "40001"
+  public static let deadlockDetected = "40P01"
+  public static let lockNotAvailable = "55P03"
+  public static let queryCanceled = "57014"
+  public static let adminShutdown = "57P01"
+  public static let readOnlyTransaction = "25006"
+  public static let insufficientPrivilege = "42501"
+  public static let undefinedTable = "42P01"
+  public static let undefinedColumn = "42703"
+  public static let undefinedObject = "42704"
+  public static let undefinedSchema = "3F000"
+  public static let indeterminateCollation = "42P22"
+  public static let collationMismatch = "42P21"
+  public static let invalidParameterValue = "22023"
+  public static let untranslatableCharacter = "22P05"
+  public static let tooManyConnections = "53300"
+  public static let diskFull = "53100"
+  public static let outOfMemory = "53200"
+  public static let temporaryFileLimit = "53400"
 }
 
 extension PostgresError {
   /// What can be done so that the same work succeeds.
-  package enum Retry: Hashable, Sendable {
+  public enum Retry: Hashable, Sendable {
     /// Nothing: it would fail again.
     case never
     /// The transaction is run again, from its beginning.
@@ -34,7 +34,7 @@ extension PostgresError {
   }
 
   /// Whether a retry helps, and of what.
-  package var retry: Retry {
+  public var retry: Retry {
     switch kind {
     case .connectionFailed, .connectionLost: return .connection
     case .misconfigured, .cancelled, .unexpectedData, .usage: return .never
@@ -48,10 +48,10 @@ extension PostgresError {
 
   /// Whether a standby has cancelled what was being read, because its primary removed rows that the snapshot needed. To
   /// start over with a new snapshot helps.
-  package var isSnapshotCancelled: Bool { sqlState == SQLState.serializationFailure }
+  public var isSnapshotCancelled: Bool { sqlState == SQLState.serializationFailure }
 
   /// Whether only a person can help, by changing what is configured: in the server, in its roles or here.
-  package var isConfiguration: Bool {
+  public var isConfiguration: Bool {
     switch kind {
     case .misconfigured, .unexpectedData: return true
     case .connectionFailed, .connectionLost, .cancelled, .usage: return false

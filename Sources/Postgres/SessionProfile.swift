@@ -3,22 +3,22 @@
 /// The result of a statement must not depend on who configured the server. So names resolve in `pg_catalog` alone (a
 /// function that somebody else created in a schema of the search path would run with our rights), texts and dates have
 /// one form, and no timeout ends a night in the middle. Names of other schemas are always written out.
-package struct SessionProfile: Hashable, Sendable {
+public struct SessionProfile: Hashable, Sendable {
   /// Only reads, and fails (42501) instead of silently reading less where row-level security would hide rows.
-  package var isReader = false
+  public var isReader = false
   /// How long a statement waits for a lock; nil waits for as long as it takes.
-  package var lockTimeout: Duration?
+  public var lockTimeout: Duration?
   /// After this long without a byte from the server, while a statement runs, the connection counts as lost. nil waits
   /// for ever. A server that sorts or builds an index is silent, too.
-  package var silenceLimit: Duration? = .seconds(1_800)
+  public var silenceLimit: Duration? = .seconds(1_800)
 
   /// For the schema that is ours.
-  package static let store = SessionProfile()
+  public static let store = SessionProfile()
   /// For the shop's relations, which are only ever read.
-  package static let salesReader = SessionProfile(isReader: true)
+  public static let salesReader = SessionProfile(isReader: true)
   /// For migrations. A migration that waits for a lock makes everybody behind it wait, so it does not wait for long; but
   /// once it has its locks it may take its time.
-  package static let migration = SessionProfile(lockTimeout: .seconds(10), silenceLimit: nil)
+  public static let migration = SessionProfile(lockTimeout: .seconds(10), silenceLimit: nil)
 
   /// The statements that make a session so.
   ///

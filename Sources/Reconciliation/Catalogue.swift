@@ -1,16 +1,16 @@
 /// What the shop sells, from the relation `products`.
-package struct Catalogue: Hashable, Sendable {
-  package struct Product: Hashable, Sendable {
-    package var productId: Identifier
+public struct Catalogue: Hashable, Sendable {
+  public struct Product: Hashable, Sendable {
+    public var productId: Identifier
     /// Apple's word; nil for one that is not Apple's.
-    package var type: ProductType?
-    package var name: String?
+    public var type: ProductType?
+    public var name: String?
     /// When it went on sale; nil: always was.
-    package var soldFrom: Instant?
+    public var soldFrom: Instant?
     /// The first instant at which it was not on sale any more; nil: still is.
-    package var soldUntil: Instant?
+    public var soldUntil: Instant?
 
-    package init(
+    public init(
       productId: Identifier, type: ProductType? = nil, name: String? = nil, soldFrom: Instant? = nil,
       soldUntil: Instant? = nil
     ) {
@@ -22,7 +22,7 @@ package struct Catalogue: Hashable, Sendable {
     }
 
     /// Whether it could be bought at that time.
-    package func isOnSale(at instant: Instant) -> Bool {
+    public func isOnSale(at instant: Instant) -> Bool {
       soldFrom.map { $0 <= instant } ?? true && soldUntil.map { instant < $0 } ?? true
     }
   }
@@ -30,22 +30,22 @@ package struct Catalogue: Hashable, Sendable {
   private var products: [Identifier: [Product]] = [:]
 
   /// - Parameter products: rows in any order. A product of several rows is on sale whenever one of them says so.
-  package init(_ products: some Sequence<Product>) {
+  public init(_ products: some Sequence<Product>) {
     for product in products { self.products[product.productId, default: []].append(product) }
   }
 
   /// Its rows, in no order.
-  package var rows: [Product] { products.values.flatMap(\.self) }
+  public var rows: [Product] { products.values.flatMap(\.self) }
 
-  package func knows(_ productId: Identifier) -> Bool { products[productId] != nil }
+  public func knows(_ productId: Identifier) -> Bool { products[productId] != nil }
 
   /// Whether the product could be bought at that time; nil for one that is not in the catalogue.
-  package func isOnSale(_ productId: Identifier, at instant: Instant) -> Bool? {
+  public func isOnSale(_ productId: Identifier, at instant: Instant) -> Bool? {
     products[productId]?.contains { $0.isOnSale(at: instant) }
   }
 
   /// Whether who bought it once has it for ever.
-  package func isNonConsumable(_ productId: Identifier) -> Bool {
+  public func isNonConsumable(_ productId: Identifier) -> Bool {
     products[productId]?.contains { $0.type == .nonConsumable } ?? false
   }
 }
@@ -53,7 +53,7 @@ package struct Catalogue: Hashable, Sendable {
 /// Non-consumables that one person paid for twice. What is paid once gives access for ever.
 ///
 /// Memory grows with the payments of non-consumables, not with orders.
-package struct RepeatedPurchases: Sendable {
+public struct RepeatedPurchases: Sendable {
   private struct Sale: Hashable {
     var person: Identifier
     var productId: Identifier
@@ -73,11 +73,11 @@ package struct RepeatedPurchases: Sendable {
   /// All others.
   private var further: [Finding] = []
 
-  package init(rules: Rules) { self.rules = rules }
+  public init(rules: Rules) { self.rules = rules }
 
   /// Takes a judged order. The order in which they come plays no part. What may turn out to be another's payment, or not the
   /// only one that the order could have, says nothing about who bought twice.
-  package mutating func take(_ judgement: Judgement) {
+  public mutating func take(_ judgement: Judgement) {
     guard case .valid(let order) = judgement.row, case .paid(let transaction) = judgement.verdict,
       judgement.isPaymentFinal, rules.catalogue?.isNonConsumable(order.productId) ?? false
     else { return }
@@ -97,10 +97,10 @@ package struct RepeatedPurchases: Sendable {
   }
 
   /// Every payment that was taken, as what would stand on it if it were not the first.
-  package var taken: [Finding] { Array(first.values) + further }
+  public var taken: [Finding] { Array(first.values) + further }
 
   /// Takes a payment as ``taken`` gives it.
-  package mutating func take(_ paid: Finding) {
+  public mutating func take(_ paid: Finding) {
     let sale = sale(of: paid)
     guard let known = first[sale] else {
       first[sale] = paid
@@ -112,7 +112,7 @@ package struct RepeatedPurchases: Sendable {
   }
 
   /// Takes the orders that another one has taken.
-  package mutating func join(_ other: RepeatedPurchases) {
+  public mutating func join(_ other: RepeatedPurchases) {
     for paid in other.taken { take(paid) }
   }
 
@@ -125,7 +125,7 @@ package struct RepeatedPurchases: Sendable {
   }
 
   /// What stands on every payment but the first, by order id.
-  package func findings() -> [Finding] {
+  public func findings() -> [Finding] {
     further.map { finding in
       var finding = finding
       let sale = sale(of: finding)

@@ -1,33 +1,33 @@
 /// What is known of asking about one proof: all that decides whether, when and how urgently it is asked about again.
-package struct CheckHistory: Hashable, Sendable {
+public struct CheckHistory: Hashable, Sendable {
   /// When the proof came: a receipt's date, or that of the youngest order that waits for a look-up.
-  package var dated: Instant
+  public var dated: Instant
   /// As-of of the run that took it in as it is now.
-  package var knownSince: Instant
+  public var knownSince: Instant
   /// Whether the shop's own attempt failed or never happened.
-  package var isUrgent = true
+  public var isUrgent = true
   /// Whether anybody waits for the answer and can be asked: false for a look-up that no order needs any more, and for one
   /// of an app that has no key.
-  package var isWanted = true
-  package var outcome = CheckOutcome.pending
+  public var isWanted = true
+  public var outcome = CheckOutcome.pending
   /// nil when verified.
-  package var reason: PaymentReason? = .neverChecked
+  public var reason: PaymentReason? = .neverChecked
   /// Whether the outcome is what the proof says by itself, and nobody who could say more was asked.
-  package var isOffline = false
+  public var isOffline = false
   /// How often it was asked in a row without a final answer, plus the answer if there was one.
-  package var attempts: Int32 = 0
+  public var attempts: Int32 = 0
   /// As-of of the last run that asked.
-  package var lastAttempt: Instant?
+  public var lastAttempt: Instant?
   /// As-of of the run that got the last answer, or when Apple said it, if that was before.
-  package var answeredAt: Instant?
+  public var answeredAt: Instant?
   /// As-of of the run that got this outcome first, all answers since having been the same.
-  package var outcomeSince: Instant?
+  public var outcomeSince: Instant?
   /// As-of of the first question since the last answer that stayed without one.
-  package var unansweredSince: Instant?
+  public var unansweredSince: Instant?
   /// As-of of the audit that would report a critical finding for the first time on an answer older than itself.
-  package var criticalSince: Instant?
+  public var criticalSince: Instant?
 
-  package init(dated: Instant, knownSince: Instant) {
+  public init(dated: Instant, knownSince: Instant) {
     self.dated = dated
     self.knownSince = knownSince
   }
@@ -38,7 +38,7 @@ package struct CheckHistory: Hashable, Sendable {
   ///   - outcome: `pending` says that nothing was asked and changes nothing.
   ///   - saidAt: when Apple said it, if that was before the run.
   ///   - asOf: of the run that asked.
-  package mutating func note(
+  public mutating func note(
     _ outcome: CheckOutcome, reason: PaymentReason?, isOffline: Bool, saidAt: Instant? = nil, asOf: Instant
   ) {
     if outcome == .pending { return }
@@ -65,7 +65,7 @@ package struct CheckHistory: Hashable, Sendable {
   }
 
   /// Forgets what was concluded: payload, id or app are others now, so that the answers were about something else.
-  package mutating func renew(asOf: Instant) {
+  public mutating func renew(asOf: Instant) {
     var renewed = CheckHistory(dated: dated, knownSince: asOf)
     renewed.isUrgent = isUrgent
     renewed.isWanted = isWanted

@@ -1,28 +1,28 @@
 /// A transaction's key: ids are unique within an environment only.
-package struct TransactionKey: Hashable, Comparable, Sendable {
-  package var environment: AppleEnvironment
-  package var transactionId: Identifier
+public struct TransactionKey: Hashable, Comparable, Sendable {
+  public var environment: AppleEnvironment
+  public var transactionId: Identifier
 
-  package init(environment: AppleEnvironment, transactionId: Identifier) {
+  public init(environment: AppleEnvironment, transactionId: Identifier) {
     self.environment = environment
     self.transactionId = transactionId
   }
 
   /// The environment is left out: the same id in two of them is rare.
-  package func hash(into hasher: inout Hasher) { hasher.combine(transactionId) }
+  public func hash(into hasher: inout Hasher) { hasher.combine(transactionId) }
 
-  package static func < (left: TransactionKey, right: TransactionKey) -> Bool {
+  public static func < (left: TransactionKey, right: TransactionKey) -> Bool {
     let order = left.transactionId.compareBytes(right.transactionId)
     return order == 0 ? left.environment < right.environment : order < 0
   }
 }
 
 extension TransactionRecord {
-  package var key: TransactionKey { TransactionKey(environment: self.environment, transactionId: self.transactionId) }
+  public var key: TransactionKey { TransactionKey(environment: self.environment, transactionId: self.transactionId) }
 }
 
 /// How one order stands towards one transaction that it names or that its receipts bring.
-package enum ClaimStanding: Hashable, Sendable {
+public enum ClaimStanding: Hashable, Sendable {
   /// It could pay this order.
   case eligible
   /// It cannot, and the reason proves it for an order that names it.
@@ -32,7 +32,7 @@ package enum ClaimStanding: Hashable, Sendable {
 }
 
 /// What the proofs that were sent for an order are worth when it names a transaction.
-package enum ProofWorth: Hashable, Sendable {
+public enum ProofWorth: Hashable, Sendable {
   /// There is none, or one at least is genuine or not answered yet.
   case notFalse
   /// All of them are false: naming a transaction claims nothing.
@@ -47,25 +47,25 @@ package enum ProofWorth: Hashable, Sendable {
 }
 
 /// What an order has to say for itself when claims are matched.
-package struct Claimant: Sendable {
-  package var order: Order
+public struct Claimant: Sendable {
+  public var order: Order
   /// Transactions that genuine proofs sent for this order bring, by key. A proof that is false brings nothing.
-  package var proven: [TransactionRecord] { list.records }
+  public var proven: [TransactionRecord] { list.records }
   let list: ProvenTransactions
   /// What is known under the id that the order names, whoever brought it, by key.
-  package private(set) var known: [TransactionRecord]
+  public private(set) var known: [TransactionRecord]
   /// The ids inside the signed payloads of its receipts, when each of them holds exactly one.
-  package var signedIds: [Identifier]
-  package var worth: ProofWorth
+  public var signedIds: [Identifier]
+  public var worth: ProofWorth
   /// Whether a receipt sent for it is unanswered that could still bring it a payment: what it claims tonight may change.
-  package var isOpen: Bool
+  public var isOpen: Bool
   /// Whether any receipt of the same person, sent for whatever order or for none, is unanswered that could still support
   /// what this order names.
-  package var isUserOpen: Bool
+  public var isUserOpen: Bool
   /// Whether Apple has said that it does not know the id that the order names.
-  package var isNameUnknown: Bool
+  public var isNameUnknown: Bool
 
-  package init(
+  public init(
     order: Order, proven: ProvenTransactions, known: [TransactionRecord] = [], signedIds: [Identifier] = [],
     worth: ProofWorth = .notFalse, isOpen: Bool = false, isUserOpen: Bool = false, isNameUnknown: Bool = false
   ) {
@@ -89,7 +89,7 @@ package struct Claimant: Sendable {
   ///
   /// The id may be the original one of a subscription: then the period that a proof of this order brings near the order's
   /// time is meant, or else the first purchase.
-  package func named(rules: Rules) -> TransactionRecord? {
+  public func named(rules: Rules) -> TransactionRecord? {
     guard let id = order.transactionId, worth != .allFalse else { return nil }
     var nearest: (record: TransactionRecord, distance: Span)?
     for record in list.hasPeriods ? proven : [] where record.expiresDate != nil {
@@ -107,13 +107,13 @@ package struct Claimant: Sendable {
   }
 
   /// Whether the id that the order names is not the one in its own signed payload, nor the first purchase behind it.
-  package var contradictsOwnPayload: Bool {
+  public var contradictsOwnPayload: Bool {
     guard let id = order.transactionId, !signedIds.isEmpty, !signedIds.contains(id) else { return false }
     return !proven.contains { $0.transactionId == id || $0.originalTransactionId == id }
   }
 
   /// How the order stands towards the transaction that it names.
-  package func standing(named transaction: TransactionRecord, rules: Rules) -> ClaimStanding {
+  public func standing(named transaction: TransactionRecord, rules: Rules) -> ClaimStanding {
     let fitness = fitness(of: transaction, rules: rules)
     switch fitness {
     case .refused(.familyShared), .contradictory, .eligible:
@@ -126,20 +126,20 @@ package struct Claimant: Sendable {
   }
 
   /// Whether it restores a purchase that was made too long before the order to be what was ordered.
-  package func restoresTooEarly(_ transaction: TransactionRecord, rules: Rules) -> Bool {
+  public func restoresTooEarly(_ transaction: TransactionRecord, rules: Rules) -> Bool {
     guard transaction.isRestore, let date = transaction.originalPurchaseDate else { return false }
     return order.createdAt - date > rules.matchWindow
   }
 
   /// Whether the order claims this transaction without naming it: the ordered product, sold near the order's time, and no
   /// renewal, which is claimed only when named.
-  package func claimsUnnamed(_ transaction: TransactionRecord, rules: Rules) -> Bool {
+  public func claimsUnnamed(_ transaction: TransactionRecord, rules: Rules) -> Bool {
     var because = Because(isWanted: false)
     return claimsUnnamed(transaction, rules, &because)
   }
 
   /// Why the order claims this transaction without naming it, or does not.
-  package func reasonAboutUnnamed(_ transaction: TransactionRecord, rules: Rules) -> String {
+  public func reasonAboutUnnamed(_ transaction: TransactionRecord, rules: Rules) -> String {
     var because = Because(isWanted: true)
     _ = claimsUnnamed(transaction, rules, &because)
     return because.text
@@ -179,13 +179,13 @@ package struct Claimant: Sendable {
   }
 
   /// Whether the sale was made within the match window of the order.
-  package func isInWindow(_ transaction: TransactionRecord, rules: Rules) -> Bool {
+  public func isInWindow(_ transaction: TransactionRecord, rules: Rules) -> Bool {
     guard let sold = transaction.saleDate else { return false }
     return (sold - order.createdAt).magnitude <= rules.matchWindow
   }
 
   /// Whether the transaction could pay this order at all, whatever ids are claimed.
-  package func fitness(of transaction: TransactionRecord, rules: Rules) -> ClaimStanding {
+  public func fitness(of transaction: TransactionRecord, rules: Rules) -> ClaimStanding {
     if transaction.isContradictory { return .contradictory }
     if transaction.bundleId != rules.bundleId(of: order) { return .refused(.wrongBundle) }
     if transaction.productId != order.productId { return .refused(.productMismatch) }
@@ -198,13 +198,13 @@ package struct Claimant: Sendable {
 }
 
 /// Account tokens are UUIDs: letter case and hyphens are spelling.
-package enum AccountToken {
-  package static func isSame(_ left: String, _ right: String) -> Bool {
+public enum AccountToken {
+  public static func isSame(_ left: String, _ right: String) -> Bool {
     left == right || spelling(left) == spelling(right)
   }
 
   /// The one spelling that all spellings of a token share.
-  package static func spelling(_ token: String) -> String { token.lowercased().filter { $0 != "-" } }
+  public static func spelling(_ token: String) -> String { token.lowercased().filter { $0 != "-" } }
 }
 
 /// How good a claim on a transaction is; the smaller one comes first.

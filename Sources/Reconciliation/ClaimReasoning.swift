@@ -1,37 +1,37 @@
 /// Who claims one transaction, by which right, and how its owner follows from that: the order of precedence, step by step.
 ///
 /// Decides nothing: matching has decided, over all orders at once. Its own ranks of claims are told here.
-package struct ClaimReasoning: Sendable {
+public struct ClaimReasoning: Sendable {
   /// Whose account token a transaction carries, as far as is known.
-  package enum Token: Sendable { case own, unknown, other }
+  public enum Token: Sendable { case own, unknown, other }
 
   /// An order that claims the transaction, and by which right.
-  package struct Claim: Sendable {
-    package var order: Order
-    package var token: Token
+  public struct Claim: Sendable {
+    public var order: Order
+    public var token: Token
     /// Whether a genuine proof of the same person brings it.
-    package var isProven: Bool
-    package var isNamed: Bool
+    public var isProven: Bool
+    public var isNamed: Bool
     /// Whether nothing but false proofs speaks for the order.
-    package var isFalse: Bool
+    public var isFalse: Bool
     fileprivate var rank: ClaimRank
   }
 
-  package struct Step: Sendable {
-    package var question: String
+  public struct Step: Sendable {
+    public var question: String
     /// Who is left after it.
-    package var left: [Identifier]
-    package var because: String
+    public var left: [Identifier]
+    public var because: String
   }
 
   /// The best claim first.
-  package private(set) var claims: [Claim] = []
-  package private(set) var steps: [Step] = []
+  public private(set) var claims: [Claim] = []
+  public private(set) var steps: [Step] = []
 
   /// - Parameters:
   ///   - claimants: every order that has to do with the transaction, with what is known for each.
   ///   - owner: what matching came to.
-  package init(of transaction: TransactionRecord, among claimants: [Claimant], owner: Identifier?, rules: Rules) {
+  public init(of transaction: TransactionRecord, among claimants: [Claimant], owner: Identifier?, rules: Rules) {
     let provers = Set(
       claimants.filter { $0.proven.contains { $0.key == transaction.key } }
         .map { rules.people.person($0.order.userId) })

@@ -1,28 +1,28 @@
 /// Two sums that must agree, each reached by its own way.
-package struct ControlTotal: Hashable, Sendable {
-  package var name: String
-  package var left: String
-  package var right: String
+public struct ControlTotal: Hashable, Sendable {
+  public var name: String
+  public var left: String
+  public var right: String
 
-  package init(name: String, left: String, right: String) {
+  public init(name: String, left: String, right: String) {
     self.name = name
     self.left = left
     self.right = right
   }
 
-  package var isBalanced: Bool { left == right }
+  public var isBalanced: Bool { left == right }
 }
 
 /// Orders and money of the period, added up by disposition, by user and by price point.
 ///
 /// Each of the three is a sum of its own over the same orders; `control` compares them. Memory grows with price points, and
 /// with users between two calls of `takeUsers`, not with orders.
-package struct Totals: Sendable {
+public struct Totals: Sendable {
   /// Amounts of one user or price point in one currency, by disposition.
   ///
   /// There is one for every user: what fits into 64 bits, as nearly every sum does, takes no more.
-  package struct Line: Equatable, Sendable {
-    package private(set) var orders: Int = 0
+  public struct Line: Equatable, Sendable {
+    public private(set) var orders: Int = 0
     /// The lower halves of sums of 128 bits: minor units by `Disposition.index`, those in money totals only, and of all.
     private var lower: InlineArray<10, UInt64> = InlineArray(repeating: 0)
     /// Their upper halves; nil while all of them are 0.
@@ -30,25 +30,25 @@ package struct Totals: Sendable {
 
     private static let all = 9
 
-    package init() {}
+    public init() {}
 
     /// - Parameter sums: as ``sums`` gives them.
-    package init(orders: Int, sums: [Int128]) {
+    public init(orders: Int, sums: [Int128]) {
       self.orders = orders
       for (place, sum) in sums.enumerated() where place <= Line.all { set(sum, at: place) }
     }
 
     /// Minor units by `Disposition.index`, and behind them of all.
-    package var sums: [Int128] { (0...Line.all).map(sum) }
+    public var sums: [Int128] { (0...Line.all).map(sum) }
 
-    package var ordered: Int128 { sum(Line.all) }
+    public var ordered: Int128 { sum(Line.all) }
 
     /// Minor units by `Disposition.index`, those in money totals only.
-    package var byDisposition: [Int128] { Disposition.inMoneyTotals.map { sum($0.index) } }
+    public var byDisposition: [Int128] { Disposition.inMoneyTotals.map { sum($0.index) } }
 
     private func sum(_ place: Int) -> Int128 { Int128(upper?[place] ?? 0) << 64 | Int128(lower[place]) }
 
-    package static func == (left: Line, right: Line) -> Bool {
+    public static func == (left: Line, right: Line) -> Bool {
       left.orders == right.orders && left.ordered == right.ordered && left.byDisposition == right.byDisposition
     }
 
@@ -59,7 +59,7 @@ package struct Totals: Sendable {
     }
 
     /// Adds the orders of another line.
-    package mutating func add(_ other: Line) {
+    public mutating func add(_ other: Line) {
       orders += other.orders
       for place in 0...Line.all { set(sum(place) + other.sum(place), at: place) }
     }
@@ -81,22 +81,22 @@ package struct Totals: Sendable {
     }
   }
 
-  package struct UserKey: Hashable, Sendable {
-    package var userId: Identifier
-    package var currency: Currency
+  public struct UserKey: Hashable, Sendable {
+    public var userId: Identifier
+    public var currency: Currency
 
-    package init(userId: Identifier, currency: Currency) {
+    public init(userId: Identifier, currency: Currency) {
       self.userId = userId
       self.currency = currency
     }
   }
 
-  package struct PricePoint: Hashable, Sendable {
-    package var currency: Currency
-    package var minorUnits: Int64
-    package var productId: Identifier
+  public struct PricePoint: Hashable, Sendable {
+    public var currency: Currency
+    public var minorUnits: Int64
+    public var productId: Identifier
 
-    package init(currency: Currency, minorUnits: Int64, productId: Identifier) {
+    public init(currency: Currency, minorUnits: Int64, productId: Identifier) {
       self.currency = currency
       self.minorUnits = minorUnits
       self.productId = productId
@@ -104,21 +104,21 @@ package struct Totals: Sendable {
   }
 
   /// Whether everything was read that there is: what the database counts against what was read.
-  package var ofSales: [ControlTotal] = []
-  package private(set) var ordersRead = 0
-  package private(set) var ordersByDisposition = [Int](repeating: 0, count: Disposition.allCases.count)
-  package private(set) var amountByDisposition = [MoneyByCurrency](
+  public var ofSales: [ControlTotal] = []
+  public private(set) var ordersRead = 0
+  public private(set) var ordersByDisposition = [Int](repeating: 0, count: Disposition.allCases.count)
+  public private(set) var amountByDisposition = [MoneyByCurrency](
     repeating: MoneyByCurrency(), count: Disposition.allCases.count)
-  package private(set) var ordered = MoneyByCurrency()
-  package private(set) var users = TotalLines<UserKey>()
-  package private(set) var pricePoints = TotalLines<PricePoint>()
+  public private(set) var ordered = MoneyByCurrency()
+  public private(set) var users = TotalLines<UserKey>()
+  public private(set) var pricePoints = TotalLines<PricePoint>()
   /// What the lines of users add up to that were taken.
   private var ofTakenUsers: [Currency: Int128] = [:]
 
-  package init() {}
+  public init() {}
 
   /// Of orders, without the lines of users and price points.
-  package init(
+  public init(
     ordersRead: Int, ordersByDisposition: [Int], amountByDisposition: [MoneyByCurrency], ordered: MoneyByCurrency
   ) {
     self.ordersRead = ordersRead
@@ -128,14 +128,14 @@ package struct Totals: Sendable {
   }
 
   /// Adds the line of a user.
-  package mutating func join(_ line: Line, of key: UserKey) { users.add(line, to: key) }
+  public mutating func join(_ line: Line, of key: UserKey) { users.add(line, to: key) }
 
   /// Adds the line of a price point.
-  package mutating func join(_ line: Line, of key: PricePoint) { pricePoints.add(line, to: key) }
+  public mutating func join(_ line: Line, of key: PricePoint) { pricePoints.add(line, to: key) }
 
   /// Hands over the lines of users and keeps none: there may be more than memory should hold. Several lines of one user
   /// are added up by who takes them.
-  package mutating func takeUsers() -> TotalLines<UserKey> {
+  public mutating func takeUsers() -> TotalLines<UserKey> {
     let taken = users
     users = TotalLines()
     for (key, line) in taken { ofTakenUsers[key.currency, default: 0] += line.ordered }
@@ -143,10 +143,10 @@ package struct Totals: Sendable {
   }
 
   /// Counts an order row that was read, before anything is decided about it.
-  package mutating func read(_ row: OrderRow) { ordersRead += 1 }
+  public mutating func read(_ row: OrderRow) { ordersRead += 1 }
 
   /// Adds one judged order.
-  package mutating func add(_ judgement: Judgement) {
+  public mutating func add(_ judgement: Judgement) {
     let disposition = judgement.disposition
     ordersByDisposition[disposition.index] += 1
     guard case .valid(let order) = judgement.row else { return }
@@ -165,7 +165,7 @@ package struct Totals: Sendable {
   }
 
   /// Adds the orders that other totals were made of. In which order parts are joined plays no part.
-  package mutating func join(_ other: Totals) {
+  public mutating func join(_ other: Totals) {
     ordersRead += other.ordersRead
     for place in ordersByDisposition.indices {
       ordersByDisposition[place] += other.ordersByDisposition[place]
@@ -178,7 +178,7 @@ package struct Totals: Sendable {
   }
 
   /// Every control total with both its sides.
-  package var control: [ControlTotal] {
+  public var control: [ControlTotal] {
     var totals = ofSales
     totals.append(
       ControlTotal(

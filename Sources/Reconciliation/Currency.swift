@@ -1,15 +1,15 @@
 /// A currency of ISO 4217 with the number of decimal digits of its minor unit.
-package struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible {
+public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The three letters, packed: what is compared and hashed a million times a night.
   private let packed: UInt32
   /// Decimal digits of the minor unit: JPY 0, USD 2, KWD 3, CLF 4.
-  package let digits: UInt8
+  public let digits: UInt8
 
   /// The currency with this code, or nil when the table of ISO 4217 does not have it. Codes are upper case.
-  package init?(code: String) { self.init(Identifier(code)) }
+  public init?(code: String) { self.init(Identifier(code)) }
 
   /// As `init(code:)`.
-  package init?(_ code: Identifier) {
+  public init?(_ code: Identifier) {
     var packed: UInt32 = 0
     code.withUTF8 { code in
       if code.count == 3 { packed = UInt32(code[0]) << 16 | UInt32(code[1]) << 8 | UInt32(code[2]) }
@@ -20,21 +20,21 @@ package struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible
   }
 
   /// The three-letter code.
-  package var code: String {
+  public var code: String {
     String(unsafeUninitializedCapacity: 3) { code in
       for place in 0..<3 { code[place] = UInt8(truncatingIfNeeded: packed >> UInt32(16 - 8 * place)) }
       return 3
     }
   }
 
-  package var description: String { code }
+  public var description: String { code }
 
-  package static func == (left: Currency, right: Currency) -> Bool { left.packed == right.packed }
-  package static func < (left: Currency, right: Currency) -> Bool { left.packed < right.packed }
-  package func hash(into hasher: inout Hasher) { hasher.combine(packed) }
+  public static func == (left: Currency, right: Currency) -> Bool { left.packed == right.packed }
+  public static func < (left: Currency, right: Currency) -> Bool { left.packed < right.packed }
+  public func hash(into hasher: inout Hasher) { hasher.combine(packed) }
 
   /// Every code of the table, in alphabetical order.
-  package static var all: [Currency] {
+  public static var all: [Currency] {
     digitsByCode.keys.sorted().compactMap { key in digitsByCode[key].map { Currency(packed: key, digits: $0) } }
   }
 

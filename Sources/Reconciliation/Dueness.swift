@@ -1,21 +1,21 @@
 /// When a proof is asked about next, and before which others. The one rule of it: what is stored, counted and explained is
 /// what `init(of:policy:)` says.
-package struct Dueness: Hashable, Sendable {
+public struct Dueness: Hashable, Sendable {
   /// The configuration's part of the rule.
-  package struct Policy: Hashable, Sendable {
+  public struct Policy: Hashable, Sendable {
     /// Age at which an answer is asked for again (`recheck.staleAfter`).
-    package var staleAfter: Span
+    public var staleAfter: Span
     /// For how long after its date Apple is likely to refund a purchase (`recheck.refundWindow`).
-    package var refundWindow: Span
+    public var refundWindow: Span
 
-    package init(staleAfter: Span, refundWindow: Span) {
+    public init(staleAfter: Span, refundWindow: Span) {
       self.staleAfter = staleAfter
       self.refundWindow = refundWindow
     }
   }
 
   /// Who is asked about first; what ranks equal goes by `from`. The numbers are stored.
-  package enum Rank: Int16, Hashable, CaseIterable, Comparable, Sendable {
+  public enum Rank: Int16, Hashable, CaseIterable, Comparable, Sendable {
     /// Without a usable answer, and the shop's own attempt failed or never happened.
     case urgent = 0
     /// Without a usable answer.
@@ -27,26 +27,26 @@ package struct Dueness: Hashable, Sendable {
     /// Judged by itself; nobody can say more. To judge it again costs no question, and none is owed.
     case byItself = 4
 
-    package static func < (left: Rank, right: Rank) -> Bool { left.rawValue < right.rawValue }
+    public static func < (left: Rank, right: Rank) -> Bool { left.rawValue < right.rawValue }
   }
 
   /// It is due in every run whose as-of is not earlier.
-  package var from: Instant
+  public var from: Instant
   /// It is not due any more in runs whose as-of is this or later; nil: until it is answered.
-  package var until: Instant?
-  package var rank: Rank
+  public var until: Instant?
+  public var rank: Rank
 
-  package init(from: Instant, until: Instant? = nil, rank: Rank) {
+  public init(from: Instant, until: Instant? = nil, rank: Rank) {
     self.from = from
     self.until = until
     self.rank = rank
   }
 
   /// Whether a run of that as-of asks.
-  package func includes(_ asOf: Instant) -> Bool { from <= asOf && until.map { asOf < $0 } ?? true }
+  public func includes(_ asOf: Instant) -> Bool { from <= asOf && until.map { asOf < $0 } ?? true }
 
   /// nil: never, because nothing can change any more.
-  package init?(of check: CheckHistory, policy: Policy) {
+  public init?(of check: CheckHistory, policy: Policy) {
     guard check.isWanted, let due = Dueness.unfiltered(check, policy) else { return nil }
     if let until = due.until, until <= due.from { return nil }
     self = due
@@ -88,7 +88,7 @@ package struct Dueness: Hashable, Sendable {
   ///   - unansweredSince: as-of of the first question since the last answer that stayed without one.
   ///   - reason: what the last attempt came to.
   ///   - stuckAfter: the age at which silence is a finding, and so no reason any more to call a night incomplete.
-  package static func isOwed(
+  public static func isOwed(
     _ due: Dueness?, unansweredSince: Instant?, reason: PaymentReason?, asOf: Instant, stuckAfter: Span
   ) -> Bool {
     // Without root certificates nobody is silent: nobody was asked.
@@ -99,14 +99,14 @@ package struct Dueness: Hashable, Sendable {
 }
 
 /// When what Apple did not answer for is asked about again, across runs.
-package enum RetrySchedule {
+public enum RetrySchedule {
   /// Less than from one night to the next: what failed one night is due the next.
-  package static let nightly = Span.hours(20)
+  public static let nightly = Span.hours(20)
 
   /// The time from a failed attempt until the next: 5 minutes, 1 hour, 6 hours, then 20 hours each time.
   ///
   /// - Parameter attempt: which failure this was, from 1.
-  package static func span(afterAttempt attempt: Int) -> Span {
+  public static func span(afterAttempt attempt: Int) -> Span {
     switch attempt {
     case ...1: .minutes(5)
     case 2: .hours(1)

@@ -1,5 +1,5 @@
 /// How much a failure costs: with what it belongs to, everything larger goes on.
-package enum FailureSize: Int, Hashable, CaseIterable, Comparable, Sendable {
+public enum FailureSize: Int, Hashable, CaseIterable, Comparable, Sendable {
   /// One row of the shop's: a `bad_row` finding.
   case row
   /// One question and what was answered.
@@ -11,11 +11,11 @@ package enum FailureSize: Int, Hashable, CaseIterable, Comparable, Sendable {
   /// The run.
   case night
 
-  package static func < (left: FailureSize, right: FailureSize) -> Bool { left.rawValue < right.rawValue }
+  public static func < (left: FailureSize, right: FailureSize) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// What is done about a failure.
-package enum FailureRemedy: String, Hashable, CaseIterable, Sendable {
+public enum FailureRemedy: String, Hashable, CaseIterable, Sendable {
   /// Reported with its row; it counts for nothing else.
   case report
   /// Stored as `review` without what could not be stored, and asked about again the next night.
@@ -32,7 +32,7 @@ package enum FailureRemedy: String, Hashable, CaseIterable, Sendable {
   case endNight
 
   /// Whether doing the same again can help.
-  package var isRetriable: Bool {
+  public var isRetriable: Bool {
     switch self {
     case .postpone, .again, .reopen: true
     case .report, .park, .endApp, .endNight: false
@@ -42,7 +42,7 @@ package enum FailureRemedy: String, Hashable, CaseIterable, Sendable {
 
 /// Everything that can go wrong between the shop's tables, Apple and our own. One table, which every catch asks, says what
 /// it costs and what is done about it.
-package enum Failure: Hashable, CaseIterable, Sendable {
+public enum Failure: Hashable, CaseIterable, Sendable {
   // What the shop's tables hold.
   /// A row that breaks the contract of the sales schema.
   case brokenRow
@@ -77,7 +77,7 @@ package enum Failure: Hashable, CaseIterable, Sendable {
   /// Anything else: a defect of this program.
   case defect
 
-  package var size: FailureSize {
+  public var size: FailureSize {
     switch self {
     case .brokenRow: .row
     case .silence, .refusedQuestion, .value: .answer
@@ -87,7 +87,7 @@ package enum Failure: Hashable, CaseIterable, Sendable {
     }
   }
 
-  package var remedy: FailureRemedy {
+  public var remedy: FailureRemedy {
     switch self {
     case .brokenRow: .report
     case .silence: .postpone
@@ -102,7 +102,7 @@ package enum Failure: Hashable, CaseIterable, Sendable {
   /// What the server's refusal of a statement is.
   ///
   /// - Parameter sqlState: five characters; nil where the server gave none.
-  package init(sqlState: String?) {
+  public init(sqlState: String?) {
     switch sqlState {
     case "25006": self = .readOnly
     case "40001", "40P01", "40003", "55P03", "57014": self = .conflict

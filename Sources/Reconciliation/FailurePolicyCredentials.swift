@@ -3,12 +3,12 @@
 /// A receipt of another developer's app, or an id that a client made up, is refused in the very words of a wrong secret or a
 /// wrong request; whoever sends one could switch the audit of an app off. So a credential counts as refused only when
 /// several different ids were refused alike, each of them twice, and nothing was accepted with it in the run.
-package struct CredentialTrial<Kind: Hashable & Sendable>: Sendable {
+public struct CredentialTrial<Kind: Hashable & Sendable>: Sendable {
   /// So many different ids must be refused alike.
-  package static var idsNeeded: Int { 3 }
+  public static var idsNeeded: Int { 3 }
 
   /// What follows from a refusal.
-  package enum Step: Hashable, Sendable {
+  public enum Step: Hashable, Sendable {
     /// The same once more, with a token made anew.
     case askAgain
     /// It is this question's trouble.
@@ -20,10 +20,10 @@ package struct CredentialTrial<Kind: Hashable & Sendable>: Sendable {
   private var isAccepted = false
   private var refused: [Kind: Set<String>] = [:]
 
-  package init() {}
+  public init() {}
 
   /// Apple has answered a question that was put with the credential.
-  package mutating func accept() {
+  public mutating func accept() {
     isAccepted = true
     refused = [:]
   }
@@ -32,7 +32,7 @@ package struct CredentialTrial<Kind: Hashable & Sendable>: Sendable {
   ///   - kind: how it was refused.
   ///   - id: what was asked about.
   ///   - isSecondTime: whether it was refused before, and asked again with a fresh token.
-  package mutating func refuse(_ kind: Kind, id: String, isSecondTime: Bool) -> Step {
+  public mutating func refuse(_ kind: Kind, id: String, isSecondTime: Bool) -> Step {
     guard isSecondTime else { return .askAgain }
     if isAccepted { return .park }
     refused[kind, default: []].insert(id)

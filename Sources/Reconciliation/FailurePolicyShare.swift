@@ -1,5 +1,5 @@
 /// The kinds of refusal that accuse a customer when they are few, and ourselves when they are many.
-package enum Refusal: String, Hashable, CaseIterable, Sendable {
+public enum Refusal: String, Hashable, CaseIterable, Sendable {
   case malformed
   case signatureInvalid = "signature_invalid"
   case wrongBundle = "wrong_bundle"
@@ -14,7 +14,7 @@ package enum Refusal: String, Hashable, CaseIterable, Sendable {
   ///   - provenIds: the transaction inside a signed proof, by its own and its original id; empty for a proof that lists
   ///     many.
   ///   - namedId: the transaction that the order names.
-  package init?(
+  public init?(
     _ outcome: CheckOutcome, reason: PaymentReason?, provenBundleId: String? = nil, expectedBundleIds: [String] = [],
     provenIds: [String] = [], namedId: String? = nil
   ) {
@@ -39,7 +39,7 @@ package enum Refusal: String, Hashable, CaseIterable, Sendable {
   }
 
   /// What is probably wrong with the mapping or the configuration when nearly everything is refused so, and what to do.
-  package var remedy: String {
+  public var remedy: String {
     switch self {
     case .malformed:
       """
@@ -63,15 +63,15 @@ package enum Refusal: String, Hashable, CaseIterable, Sendable {
 }
 
 /// The first answers that one app got in a night.
-package struct FirstAnswers: Hashable, Sendable {
+public struct FirstAnswers: Hashable, Sendable {
   /// Fewer refusals of one kind are never systemic.
-  package static let fewest = 20
+  public static let fewest = 20
 
   /// All of them, refusals included.
-  package var count = 0
-  package var refusals: [Refusal: Int] = [:]
+  public var count = 0
+  public var refusals: [Refusal: Int] = [:]
 
-  package init(count: Int = 0, refusals: [Refusal: Int] = [:]) {
+  public init(count: Int = 0, refusals: [Refusal: Int] = [:]) {
     self.count = count
     self.refusals = refusals
   }
@@ -79,7 +79,7 @@ package struct FirstAnswers: Hashable, Sendable {
   /// The kinds of refusal that are too many to be the customers' doing.
   ///
   /// - Parameter share: of the first answers, from 0 to 1 (`audit.systemicShare`); 1 switches it off.
-  package func systemic(share: Double) -> [Refusal] {
+  public func systemic(share: Double) -> [Refusal] {
     Refusal.allCases.filter { kind in
       let refused = refusals[kind] ?? 0
       return refused >= Self.fewest && Double(refused) > share * Double(count)
@@ -87,7 +87,7 @@ package struct FirstAnswers: Hashable, Sendable {
   }
 
   /// One sentence for the operator on each kind, and what to do.
-  package func complaint(app: String, share: Double) -> String? {
+  public func complaint(app: String, share: Double) -> String? {
     let sentences = systemic(share: share).map { kind in
       """
       \(refusals[kind] ?? 0) of the \(count) first answers about \(app) are \(kind.rawValue), which is no accident: they \

@@ -1,7 +1,7 @@
 /// What a finding stands on. Ids are unique within their own kind only: order `17` and delivery `17` are two subjects.
-package struct Subject: Hashable, Comparable, Sendable {
+public struct Subject: Hashable, Comparable, Sendable {
   /// The raw value is the word in the database and in the stable id.
-  package enum Kind: String, Hashable, CaseIterable, Sendable {
+  public enum Kind: String, Hashable, CaseIterable, Sendable {
     case order, delivery, receipt, transaction
     /// A product in a week of Apple's sales reports.
     case productWeek = "product_week"
@@ -17,25 +17,25 @@ package struct Subject: Hashable, Comparable, Sendable {
     }
   }
 
-  package var kind: Kind
-  package var id: Identifier
+  public var kind: Kind
+  public var id: Identifier
 
-  package init(_ kind: Kind, _ id: Identifier) {
+  public init(_ kind: Kind, _ id: Identifier) {
     self.kind = kind
     self.id = id
   }
 
-  package static func order(_ id: Identifier) -> Subject { Subject(.order, id) }
-  package static func delivery(_ id: Identifier) -> Subject { Subject(.delivery, id) }
-  package static func receipt(_ id: Identifier) -> Subject { Subject(.receipt, id) }
-  package static func transaction(_ id: Identifier) -> Subject { Subject(.transaction, id) }
+  public static func order(_ id: Identifier) -> Subject { Subject(.order, id) }
+  public static func delivery(_ id: Identifier) -> Subject { Subject(.delivery, id) }
+  public static func receipt(_ id: Identifier) -> Subject { Subject(.receipt, id) }
+  public static func transaction(_ id: Identifier) -> Subject { Subject(.transaction, id) }
 
   /// A product in a week, told by the day that it begins on: `2026-11-16`.
-  package static func product(_ id: Identifier, weekOf day: String) -> Subject {
+  public static func product(_ id: Identifier, weekOf day: String) -> Subject {
     Subject(.productWeek, Identifier("\(id.text) \(day)"))
   }
 
-  package static func < (left: Subject, right: Subject) -> Bool {
+  public static func < (left: Subject, right: Subject) -> Bool {
     (left.id, left.kind.rank) < (right.id, right.kind.rank)
   }
 
@@ -50,7 +50,7 @@ package struct Subject: Hashable, Comparable, Sendable {
   ///      WHEN f.subject = f.delivery_id THEN 'delivery'
   ///      ELSE 'order' END
   /// ```
-  package init(
+  public init(
     stored id: Identifier, of kind: FindingKind, orderId: Identifier?, receiptId: Identifier?, deliveryId: Identifier?
   ) {
     self.id = id
@@ -70,37 +70,37 @@ package struct Subject: Hashable, Comparable, Sendable {
 }
 
 /// A discrepancy that a person must look at.
-package struct Finding: Hashable, Sendable {
-  package var kind: FindingKind
+public struct Finding: Hashable, Sendable {
+  public var kind: FindingKind
   /// How urgent this one is: as a rule what its kind is.
-  package var severity: Severity
+  public var severity: Severity
   /// With the kind it makes the stable id.
-  package var subject: Subject
-  package var orderId: Identifier?
-  package var userId: Identifier?
-  package var productId: Identifier?
-  package var transactionId: Identifier?
-  package var receiptId: Identifier?
-  package var deliveryId: Identifier?
-  package var environment: AppleEnvironment?
+  public var subject: Subject
+  public var orderId: Identifier?
+  public var userId: Identifier?
+  public var productId: Identifier?
+  public var transactionId: Identifier?
+  public var receiptId: Identifier?
+  public var deliveryId: Identifier?
+  public var environment: AppleEnvironment?
   /// The app, where it is known.
-  package var bundleId: String?
+  public var bundleId: String?
   /// Amount of the order, or Apple's price where there is no order.
-  package var amount: Money?
+  public var amount: Money?
   /// The money that this finding, and no other finding on the same order, puts at stake.
-  package var atStake: Money?
+  public var atStake: Money?
   /// Whether it puts money at stake of which nobody knows how much; then `atStake` is nil.
-  package var isStakeUnknown = false
+  public var isStakeUnknown = false
   /// When the deal happened: Apple's purchase date, else the order's, delivery's or receipt's own.
-  package var occurredAt: Instant?
-  package var paidAt: Instant?
-  package var deliveredAt: Instant?
+  public var occurredAt: Instant?
+  public var paidAt: Instant?
+  public var deliveredAt: Instant?
   /// Why, in words that need no programmer.
-  package var reason: String
+  public var reason: String
   /// Whether Apple was asked about the facts behind it before this run; such evidence is renewed before a critical report.
-  package var evidenceCheckedAt: Instant?
+  public var evidenceCheckedAt: Instant?
 
-  package init(kind: FindingKind, subject: Subject, reason: String) {
+  public init(kind: FindingKind, subject: Subject, reason: String) {
     self.kind = kind
     severity = kind.severity
     self.subject = subject
@@ -115,5 +115,5 @@ package struct Finding: Hashable, Sendable {
   /// ```
   /// Before subjects had a kind it was the hash of `f.kind || E'\n' || f.subject`; ``Subject/init(stored:of:orderId:receiptId:deliveryId:)``
   /// has the kind of what was stored then.
-  package var identity: String { "\(kind.rawValue)\n\(subject.kind.rawValue)\n\(subject.id.text)" }
+  public var identity: String { "\(kind.rawValue)\n\(subject.kind.rawValue)\n\(subject.id.text)" }
 }

@@ -1,5 +1,5 @@
 /// How urgent a finding is.
-package enum Severity: String, Hashable, Comparable, CaseIterable, Sendable {
+public enum Severity: String, Hashable, Comparable, CaseIterable, Sendable {
   /// Money or a customer is wrong now.
   case critical
   /// This week.
@@ -16,11 +16,11 @@ package enum Severity: String, Hashable, Comparable, CaseIterable, Sendable {
   }
 
   /// The more urgent severity is the smaller one.
-  package static func < (left: Severity, right: Severity) -> Bool { left.rank < right.rank }
+  public static func < (left: Severity, right: Severity) -> Bool { left.rank < right.rank }
 }
 
 /// What the shop's own jobs may do about a finding; the words of `actions.json`.
-package enum FindingAction: String, Hashable, CaseIterable, Sendable {
+public enum FindingAction: String, Hashable, CaseIterable, Sendable {
   case deliver
   case deliverRest = "deliver_rest"
   case takeBack = "take_back"
@@ -35,7 +35,7 @@ package enum FindingAction: String, Hashable, CaseIterable, Sendable {
 ///
 /// The order of the cases is the order in which findings of one order are listed, and in which the first one carries the
 /// money at stake.
-package enum FindingKind: String, Hashable, CaseIterable, Sendable {
+public enum FindingKind: String, Hashable, CaseIterable, Sendable {
   case paidNotDelivered = "paid_not_delivered"
   case partlyDelivered = "partly_delivered"
   case deliveredNotPaid = "delivered_not_paid"
@@ -77,12 +77,12 @@ package enum FindingKind: String, Hashable, CaseIterable, Sendable {
   case badRow = "bad_row"
 
   /// Its place in the list of kinds, worst first.
-  package var index: Int { FindingKind.places[self] ?? 0 }
+  public var index: Int { FindingKind.places[self] ?? 0 }
 
   private static let places = Dictionary(uniqueKeysWithValues: allCases.enumerated().map { ($1, $0) })
 
   /// How urgent it is as a rule; ``Finding/severity`` says it of one finding.
-  package var severity: Severity {
+  public var severity: Severity {
     switch self {
     case .paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .cancelledButPaid, .orphanPayment, .duplicateClaim,
       .chargedTwice, .wrongUser, .productMismatch, .wrongBundle, .signatureInvalid, .sandboxDelivered,
@@ -99,7 +99,7 @@ package enum FindingKind: String, Hashable, CaseIterable, Sendable {
   }
 
   /// What the shop's own jobs may do about it.
-  package var action: FindingAction {
+  public var action: FindingAction {
     switch self {
     case .paidNotDelivered: .deliver
     case .partlyDelivered: .deliverRest
@@ -119,7 +119,7 @@ package enum FindingKind: String, Hashable, CaseIterable, Sendable {
   }
 
   /// What a person should do about it, as one sentence.
-  package var suggestedAction: String {
+  public var suggestedAction: String {
     switch self {
     case .paidNotDelivered: "Deliver the goods, or refund the customer through Apple."
     case .partlyDelivered: "Deliver the missing units."

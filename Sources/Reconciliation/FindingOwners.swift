@@ -1,13 +1,13 @@
 /// Who takes care of findings that nobody has taken on yet: by kind, else by severity.
-package struct FindingOwners: Hashable, Sendable {
-  package var byKind: [FindingKind: String] = [:]
-  package var bySeverity: [Severity: String] = [:]
+public struct FindingOwners: Hashable, Sendable {
+  public var byKind: [FindingKind: String] = [:]
+  public var bySeverity: [Severity: String] = [:]
 
   /// Nobody.
-  package init() {}
+  public init() {}
 
-  package var isEmpty: Bool { byKind.isEmpty && bySeverity.isEmpty }
+  public var isEmpty: Bool { byKind.isEmpty && bySeverity.isEmpty }
 
   /// The owner of a new finding; nil: nobody.
-  package func owner(of finding: Finding) -> String? { byKind[finding.kind] ?? bySeverity[finding.severity] }
+  public func owner(of finding: Finding) -> String? { byKind[finding.kind] ?? bySeverity[finding.severity] }
 }

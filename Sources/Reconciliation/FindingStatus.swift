@@ -2,7 +2,7 @@
 ///
 /// It stays as people set it for as long as the facts stand, and starts over as `open` when a finding that had closed by
 /// itself stands again.
-package enum FindingStatus: String, Hashable, CaseIterable, Sendable {
+public enum FindingStatus: String, Hashable, CaseIterable, Sendable {
   /// Nobody has looked at it yet.
   case open
   /// Somebody knows.

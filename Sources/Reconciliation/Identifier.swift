@@ -5,7 +5,7 @@
 ///
 /// Ids of up to 23 bytes, as nearly all are, lie in the value itself: to read, copy, compare and hash one allocates nothing
 /// and counts no references, and a night does little else. Inlinable, because modules are optimised one by one.
-package struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
   // The first 23 bytes, the first of them in the most significant place, zeros behind; then how many they are. So the
   // order of the numbers is the order of the bytes, an id comes before those that it begins, and NUL is a byte like others.
   @usableFromInline let first: UInt64
@@ -18,15 +18,15 @@ package struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLi
   /// Stands in the place of the number of bytes where there are more; more than any number that stands there.
   private static let isLonger: UInt64 = 0xFF
 
-  package init(_ text: String) {
+  public init(_ text: String) {
     var text = text
     self = text.withUTF8 { Identifier(utf8: UnsafeRawBufferPointer($0)) }
   }
 
-  package init(stringLiteral value: String) { self.init(value) }
+  public init(stringLiteral value: String) { self.init(value) }
 
   /// From bytes that are valid UTF-8.
-  package init(utf8 bytes: UnsafeRawBufferPointer) {
+  public init(utf8 bytes: UnsafeRawBufferPointer) {
     let count = bytes.count
     func word(at offset: Int) -> UInt64 {
       UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
@@ -50,25 +50,25 @@ package struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLi
   }
 
   /// The id as it was read.
-  package var text: String {
+  public var text: String {
     var text = ""
     withUTF8 { text = String(decoding: $0, as: UTF8.self) }
     return text
   }
 
   /// The bytes of the id.
-  package var bytes: [UInt8] {
+  public var bytes: [UInt8] {
     var bytes: [UInt8] = []
     withUTF8 { bytes = [UInt8]($0) }
     return bytes
   }
 
-  package var description: String { text }
+  public var description: String { text }
 
-  package var isEmpty: Bool { third & 0xFF == 0 }
+  public var isEmpty: Bool { third & 0xFF == 0 }
 
   /// Lends the bytes of the id to `body` for its own duration.
-  package func withUTF8(_ body: (UnsafeRawBufferPointer) -> Void) {
+  public func withUTF8(_ body: (UnsafeRawBufferPointer) -> Void) {
     let words = (first.bigEndian, second.bigEndian, third.bigEndian)
     withUnsafeBytes(of: words) { words in
       guard let rest else {
@@ -83,16 +83,16 @@ package struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLi
     }
   }
 
-  @inlinable package static func == (left: Identifier, right: Identifier) -> Bool {
+  @inlinable public static func == (left: Identifier, right: Identifier) -> Bool {
     left.first == right.first && left.second == right.second && left.third == right.third
       && (left.rest == nil || left.rest == right.rest)
   }
 
-  @inlinable package static func < (left: Identifier, right: Identifier) -> Bool {
+  @inlinable public static func < (left: Identifier, right: Identifier) -> Bool {
     left.compareBytes(right) < 0
   }
 
-  @inlinable package func hash(into hasher: inout Hasher) {
+  @inlinable public func hash(into hasher: inout Hasher) {
     hasher.combine(first)
     hasher.combine(second)
     hasher.combine(third)
@@ -100,7 +100,7 @@ package struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLi
   }
 
   /// Negative, zero or positive as this id sorts before, equal to or after the other in byte order.
-  @inlinable package func compareBytes(_ other: Identifier) -> Int {
+  @inlinable public func compareBytes(_ other: Identifier) -> Int {
     if first != other.first { return first < other.first ? -1 : 1 }
     if second != other.second { return second < other.second ? -1 : 1 }
     if third != other.third { return third < other.third ? -1 : 1 }

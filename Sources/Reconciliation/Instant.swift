@@ -1,42 +1,42 @@
 /// A point in time: microseconds since 1970-01-01T00:00:00Z, the resolution of Postgres's `timestamptz`.
 ///
 /// The audit never asks a clock; every rule compares instants that were handed in.
-package struct Instant: Hashable, Comparable, Sendable {
+public struct Instant: Hashable, Comparable, Sendable {
   /// Microseconds since the Unix epoch; negative before 1970.
-  package var microseconds: Int64
+  public var microseconds: Int64
 
-  package init(microseconds: Int64) { self.microseconds = microseconds }
+  public init(microseconds: Int64) { self.microseconds = microseconds }
 
   /// From Apple's `_ms` fields, which are milliseconds since the Unix epoch. Out-of-range values are clamped.
-  package init(milliseconds: Int64) {
+  public init(milliseconds: Int64) {
     let (value, overflow) = milliseconds.multipliedReportingOverflow(by: 1_000)
     microseconds = overflow ? (milliseconds < 0 ? .min : .max) : value
   }
 
   /// From whole seconds since the Unix epoch.
-  package init(seconds: Int64) { self.init(milliseconds: seconds.multipliedClamped(by: 1_000)) }
+  public init(seconds: Int64) { self.init(milliseconds: seconds.multipliedClamped(by: 1_000)) }
 
   /// Whole milliseconds since the Unix epoch, rounded toward the past.
-  package var milliseconds: Int64 { microseconds.flooredQuotient(1_000) }
+  public var milliseconds: Int64 { microseconds.flooredQuotient(1_000) }
 
   /// Whole seconds since the Unix epoch, rounded toward the past.
-  package var seconds: Int64 { microseconds.flooredQuotient(1_000_000) }
+  public var seconds: Int64 { microseconds.flooredQuotient(1_000_000) }
 
-  package static func < (left: Instant, right: Instant) -> Bool {
+  public static func < (left: Instant, right: Instant) -> Bool {
     left.microseconds < right.microseconds
   }
 
-  package static func + (instant: Instant, span: Span) -> Instant {
+  public static func + (instant: Instant, span: Span) -> Instant {
     Instant(microseconds: instant.microseconds.addedClamped(span.microseconds))
   }
 
-  package static func - (instant: Instant, span: Span) -> Instant {
+  public static func - (instant: Instant, span: Span) -> Instant {
     Instant(
       microseconds: instant.microseconds.addedClamped(span.microseconds == .min ? .max : -span.microseconds))
   }
 
   /// How long from `right` until `left`; negative when `left` is the earlier one.
-  package static func - (left: Instant, right: Instant) -> Span {
+  public static func - (left: Instant, right: Instant) -> Span {
     Span(
       microseconds: left.microseconds.addedClamped(
         right.microseconds == .min ? .max : -right.microseconds))
@@ -44,31 +44,31 @@ package struct Instant: Hashable, Comparable, Sendable {
 }
 
 /// A length of time in microseconds.
-package struct Span: Hashable, Comparable, Sendable {
+public struct Span: Hashable, Comparable, Sendable {
   /// Microseconds; negative for a span that runs backwards.
-  package var microseconds: Int64
+  public var microseconds: Int64
 
-  package init(microseconds: Int64) { self.microseconds = microseconds }
+  public init(microseconds: Int64) { self.microseconds = microseconds }
 
   /// A span of whole seconds.
-  package static func seconds(_ count: Int64) -> Span {
+  public static func seconds(_ count: Int64) -> Span {
     Span(microseconds: count.multipliedClamped(by: 1_000_000))
   }
   /// A span of whole minutes.
-  package static func minutes(_ count: Int64) -> Span { .seconds(count.multipliedClamped(by: 60)) }
+  public static func minutes(_ count: Int64) -> Span { .seconds(count.multipliedClamped(by: 60)) }
   /// A span of whole hours.
-  package static func hours(_ count: Int64) -> Span { .seconds(count.multipliedClamped(by: 3_600)) }
+  public static func hours(_ count: Int64) -> Span { .seconds(count.multipliedClamped(by: 3_600)) }
   /// A span of whole days of 24 hours.
-  package static func days(_ count: Int64) -> Span { .seconds(count.multipliedClamped(by: 86_400)) }
+  public static func days(_ count: Int64) -> Span { .seconds(count.multipliedClamped(by: 86_400)) }
 
   /// Whole seconds, rounded toward the past.
-  package var wholeSeconds: Int64 { microseconds.flooredQuotient(1_000_000) }
+  public var wholeSeconds: Int64 { microseconds.flooredQuotient(1_000_000) }
   /// Whole days of 24 hours, rounded toward the past.
-  package var wholeDays: Int64 { microseconds.flooredQuotient(86_400_000_000) }
+  public var wholeDays: Int64 { microseconds.flooredQuotient(86_400_000_000) }
   /// The same span without its sign.
-  package var magnitude: Span { Span(microseconds: microseconds == .min ? .max : abs(microseconds)) }
+  public var magnitude: Span { Span(microseconds: microseconds == .min ? .max : abs(microseconds)) }
 
-  package static func < (left: Span, right: Span) -> Bool {
+  public static func < (left: Span, right: Span) -> Bool {
     left.microseconds < right.microseconds
   }
 }

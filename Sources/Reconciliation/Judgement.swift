@@ -1,33 +1,33 @@
 /// What the audit says about one order row.
-package struct Judgement: Sendable {
-  package var row: OrderRow
+public struct Judgement: Sendable {
+  public var row: OrderRow
   /// nil for a row that breaks the contract: nothing is said about its payment.
-  package var verdict: Verdict?
-  package var disposition: Disposition
+  public var verdict: Verdict?
+  public var disposition: Disposition
   /// Whether no answer that is missing could give its payment to another order, or it another payment.
-  package private(set) var isPaymentFinal = true
+  public private(set) var isPaymentFinal = true
   /// Worst first; each kind at most once on one subject.
-  package var findings: [Finding]
+  public var findings: [Finding]
   /// Apple's purchase date of the transaction that the order owns.
-  package var paidAt: Instant?
+  public var paidAt: Instant?
   /// The latest delivery that was not taken back.
-  package var deliveredAt: Instant?
+  public var deliveredAt: Instant?
   /// Apple's revocation date.
-  package var refundedAt: Instant?
+  public var refundedAt: Instant?
   /// As-of of the run that last asked Apple about it.
-  package var checkedAt: Instant?
+  public var checkedAt: Instant?
   /// Where the transaction behind the verdict was made.
-  package var environment: AppleEnvironment?
-  package var transactionId: Identifier?
+  public var environment: AppleEnvironment?
+  public var transactionId: Identifier?
 
   /// Judges one order. No clock, no database, no network.
-  package init(judging facts: consuming OrderFacts, rules: Rules) {
+  public init(judging facts: consuming OrderFacts, rules: Rules) {
     var reasoning = Reasoning(isWanted: false)
     self.init(judging: facts, rules: rules, reasoning: &reasoning)
   }
 
   /// Judges one order and tells what was considered on the way.
-  package static func explained(_ facts: OrderFacts, rules: Rules) -> (judgement: Judgement, reasoning: Reasoning) {
+  public static func explained(_ facts: OrderFacts, rules: Rules) -> (judgement: Judgement, reasoning: Reasoning) {
     var reasoning = Reasoning(isWanted: true)
     let judgement = Judgement(judging: facts, rules: rules, reasoning: &reasoning)
     return (judgement, reasoning)
@@ -68,7 +68,7 @@ package struct Judgement: Sendable {
   }
 
   /// Reports a row that breaks the sales schema's contract.
-  package init(reporting bad: BadOrder) {
+  public init(reporting bad: BadOrder) {
     row = .bad(bad)
     disposition = .badRow
     transactionId = bad.transactionId

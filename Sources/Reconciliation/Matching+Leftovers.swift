@@ -130,7 +130,7 @@ extension Matching {
 extension Matching {
   /// The claims of an order whose transactions nobody else names or brings: the same as matching it alone, at a fraction
   /// of the cost.
-  package static func uncontested(_ claimant: Claimant, rules: Rules) -> OrderClaims {
+  public static func uncontested(_ claimant: Claimant, rules: Rules) -> OrderClaims {
     if claimant.list.hasRestores {
       // Which of a purchase and its restores stands for the sale is found out as among others.
       return Matching(of: [claimant], rules: rules).claims[claimant.order.orderId] ?? OrderClaims()

@@ -4,11 +4,11 @@
 /// claim of each owning it; then the one-to-one assignment of those who name none, in production and then in the sandbox;
 /// in between what is left over: names that had to yield and got their transaction after all, and further live payments
 /// that an order's own receipts bring.
-package struct Matching {
+public struct Matching {
   /// By order id; every claimant has an entry.
-  package internal(set) var claims: [Identifier: OrderClaims] = [:]
+  public internal(set) var claims: [Identifier: OrderClaims] = [:]
   /// Every transaction that some order claims, names or owns: none of these is an orphan.
-  package internal(set) var claimed: Set<TransactionKey> = []
+  public internal(set) var claimed: Set<TransactionKey> = []
 
   let rules: Rules
   let claimants: [Claimant]
@@ -52,7 +52,7 @@ package struct Matching {
   ///   - input: orders that compete for no transaction with any order that is not among them.
   ///   - supporters: of transactions that somebody names, the users whose genuine receipts bring them without having been
   ///     sent for one of these orders. What the receipts of these orders bring is known without it.
-  package init(
+  public init(
     of input: consuming [Claimant], supporters: [TransactionKey: Set<Identifier>] = [:], rules: Rules
   ) {
     let claimants = input.sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }

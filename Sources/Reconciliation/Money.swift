@@ -1,9 +1,9 @@
 /// An amount in minor units of one currency: 1.99 USD is 199, 300 JPY is 300, 1.250 KWD is 1250.
-package struct Money: Hashable, Sendable {
-  package var minorUnits: Int64
-  package var currency: Currency
+public struct Money: Hashable, Sendable {
+  public var minorUnits: Int64
+  public var currency: Currency
 
-  package init(minorUnits: Int64, currency: Currency) {
+  public init(minorUnits: Int64, currency: Currency) {
     self.minorUnits = minorUnits
     self.currency = currency
   }
@@ -12,7 +12,7 @@ package struct Money: Hashable, Sendable {
   /// (Apple: `JWSTransactionDecodedPayload.price`).
   ///
   /// - Returns: nil when the value is no whole number of minor units, which is a finding and never a rounding.
-  package init?(milliunits: Int64, currency: Currency) {
+  public init?(milliunits: Int64, currency: Currency) {
     switch currency.digits {
     case 0, 1, 2:
       let divisor = Money.powersOfTen[3 - Int(currency.digits)]
@@ -27,10 +27,10 @@ package struct Money: Hashable, Sendable {
   }
 
   /// The part of this amount that a milli-percentage (0 to 100,000) makes, rounded half up to the minor unit.
-  package func share(milliPercent: Int32) -> Money { share(Int64(milliPercent), of: 100_000) }
+  public func share(milliPercent: Int32) -> Money { share(Int64(milliPercent), of: 100_000) }
 
   /// `part / whole` of this amount, rounded half up to the minor unit. `whole` is above zero.
-  package func share(_ part: Int64, of whole: Int64) -> Money {
+  public func share(_ part: Int64, of whole: Int64) -> Money {
     let product = Int128(minorUnits) * Int128(part)
     let divisor = Int128(whole)
     let (quotient, remainder) = product.quotientAndRemainder(dividingBy: divisor)
@@ -39,10 +39,10 @@ package struct Money: Hashable, Sendable {
   }
 
   /// The amount in major units with exactly the digits of its currency: `1.99`, `300`, `-0.500`.
-  package var decimalText: String { Money.decimalText(Int128(minorUnits), digits: currency.digits) }
+  public var decimalText: String { Money.decimalText(Int128(minorUnits), digits: currency.digits) }
 
   /// Minor units as a decimal number of major units with exactly this many digits after the point.
-  package static func decimalText(_ minorUnits: Int128, digits: UInt8) -> String {
+  public static func decimalText(_ minorUnits: Int128, digits: UInt8) -> String {
     var text = String(minorUnits.magnitude)
     if digits > 0 {
       let wanted = Int(digits) + 1
@@ -52,29 +52,29 @@ package struct Money: Hashable, Sendable {
     return minorUnits < 0 ? "-" + text : text
   }
 
-  package static let powersOfTen: [Int64] = [
+  public static let powersOfTen: [Int64] = [
     1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000,
   ]
 }
 
 /// A sum of money per currency. 128 bits, so that no number of orders can overflow it.
-package struct MoneyByCurrency: Equatable, Sendable {
-  package private(set) var minorUnits: [Currency: Int128] = [:]
+public struct MoneyByCurrency: Equatable, Sendable {
+  public private(set) var minorUnits: [Currency: Int128] = [:]
 
-  package init() {}
+  public init() {}
 
-  package init(_ minorUnits: [Currency: Int128]) { self.minorUnits = minorUnits }
+  public init(_ minorUnits: [Currency: Int128]) { self.minorUnits = minorUnits }
 
-  package mutating func add(_ money: Money) {
+  public mutating func add(_ money: Money) {
     minorUnits[money.currency, default: 0] += Int128(money.minorUnits)
   }
 
-  package mutating func add(_ other: MoneyByCurrency) {
+  public mutating func add(_ other: MoneyByCurrency) {
     for (currency, amount) in other.minorUnits { minorUnits[currency, default: 0] += amount }
   }
 
   /// The currencies of the sum in alphabetical order with their amounts in minor units.
-  package var sorted: [(currency: Currency, minorUnits: Int128)] {
+  public var sorted: [(currency: Currency, minorUnits: Int128)] {
     minorUnits.sorted { $0.key < $1.key }.map { (currency: $0.key, minorUnits: $0.value) }
   }
 }

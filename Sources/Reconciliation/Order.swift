@@ -1,30 +1,30 @@
 /// What the shop believes about an order. It is never evidence of payment.
-package enum OrderStatus: String, Hashable, CaseIterable, Sendable {
+public enum OrderStatus: String, Hashable, CaseIterable, Sendable {
   case pending, verified, failed, cancelled, refunded
 }
 
 /// One purchase as our shop recorded it, in the shape that the sales schema promises.
-package struct Order: Hashable, Sendable {
-  package var orderId: Identifier
+public struct Order: Hashable, Sendable {
+  public var orderId: Identifier
   /// Who placed the order.
-  package var userId: Identifier
+  public var userId: Identifier
   /// nil: the only configured app.
-  package var bundleId: String?
-  package var productId: Identifier
+  public var bundleId: String?
+  public var productId: Identifier
   /// Units ordered, 1 or more.
-  package var quantity: Int32
+  public var quantity: Int32
   /// Total of the order, zero or more.
-  package var amount: Money
-  package var status: OrderStatus
+  public var amount: Money
+  public var status: OrderStatus
   /// As the client or the first verification reported it.
-  package var transactionId: Identifier?
+  public var transactionId: Identifier?
   /// The UUID given to StoreKit for this user, as text.
-  package var appAccountToken: String?
-  package var createdAt: Instant
+  public var appAccountToken: String?
+  public var createdAt: Instant
   /// When the shop believed that it was paid.
-  package var verifiedAt: Instant?
+  public var verifiedAt: Instant?
 
-  package init(
+  public init(
     orderId: Identifier, userId: Identifier, productId: Identifier, quantity: Int32 = 1, amount: Money,
     status: OrderStatus, createdAt: Instant
   ) {
@@ -39,22 +39,22 @@ package struct Order: Hashable, Sendable {
 }
 
 /// A row of the sales schema that breaks its contract: reported with its id and what is wrong, and counted for nothing.
-package struct BadOrder: Hashable, Sendable {
-  package var orderId: Identifier
-  package var userId: Identifier
-  package var bundleId: String?
-  package var productId: Identifier
-  package var quantity: Int32
+public struct BadOrder: Hashable, Sendable {
+  public var orderId: Identifier
+  public var userId: Identifier
+  public var bundleId: String?
+  public var productId: Identifier
+  public var quantity: Int32
   /// The amount as the database prints it.
-  package var amountText: String
-  package var currencyText: String
-  package var statusText: String
-  package var transactionId: Identifier?
-  package var createdAt: Instant
+  public var amountText: String
+  public var currencyText: String
+  public var statusText: String
+  public var transactionId: Identifier?
+  public var createdAt: Instant
   /// What is wrong and what was expected.
-  package var defect: String
+  public var defect: String
 
-  package init(
+  public init(
     orderId: Identifier, userId: Identifier, bundleId: String?, productId: Identifier, quantity: Int32,
     amountText: String, currencyText: String, statusText: String, transactionId: Identifier?, createdAt: Instant,
     defect: String
@@ -74,35 +74,35 @@ package struct BadOrder: Hashable, Sendable {
 }
 
 /// An order row after parsing at the edge.
-package enum OrderRow: Hashable, Sendable {
+public enum OrderRow: Hashable, Sendable {
   case valid(Order)
   case bad(BadOrder)
 
-  package var orderId: Identifier {
+  public var orderId: Identifier {
     switch self {
     case .valid(let order): order.orderId
     case .bad(let bad): bad.orderId
     }
   }
-  package var userId: Identifier {
+  public var userId: Identifier {
     switch self {
     case .valid(let order): order.userId
     case .bad(let bad): bad.userId
     }
   }
-  package var productId: Identifier {
+  public var productId: Identifier {
     switch self {
     case .valid(let order): order.productId
     case .bad(let bad): bad.productId
     }
   }
-  package var bundleId: String? {
+  public var bundleId: String? {
     switch self {
     case .valid(let order): order.bundleId
     case .bad(let bad): bad.bundleId
     }
   }
-  package var createdAt: Instant {
+  public var createdAt: Instant {
     switch self {
     case .valid(let order): order.createdAt
     case .bad(let bad): bad.createdAt
@@ -111,21 +111,21 @@ package enum OrderRow: Hashable, Sendable {
 }
 
 /// The record that goods or access were given to a user.
-package struct Delivery: Hashable, Sendable {
-  package var deliveryId: Identifier
-  package var orderId: Identifier?
+public struct Delivery: Hashable, Sendable {
+  public var deliveryId: Identifier
+  public var orderId: Identifier?
   /// Who got it.
-  package var userId: Identifier
-  package var productId: Identifier
+  public var userId: Identifier
+  public var productId: Identifier
   /// Units given, 1 or more.
-  package var quantity: Int32
-  package var deliveredAt: Instant
+  public var quantity: Int32
+  public var deliveredAt: Instant
   /// When the goods were taken back.
-  package var revokedAt: Instant?
+  public var revokedAt: Instant?
   /// Set when the row breaks the sales schema's contract; such a delivery counts for nothing else.
-  package var defect: String?
+  public var defect: String?
 
-  package init(
+  public init(
     deliveryId: Identifier, orderId: Identifier?, userId: Identifier, productId: Identifier, quantity: Int32 = 1,
     deliveredAt: Instant, revokedAt: Instant? = nil, defect: String? = nil
   ) {
@@ -140,5 +140,5 @@ package struct Delivery: Hashable, Sendable {
   }
 
   /// Whether the goods are still with the user.
-  package var stands: Bool { revokedAt == nil }
+  public var stands: Bool { revokedAt == nil }
 }

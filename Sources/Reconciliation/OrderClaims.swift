@@ -1,13 +1,13 @@
 /// What claiming has come to for one order.
-package struct OrderClaims: Hashable, Sendable {
+public struct OrderClaims: Hashable, Sendable {
   /// Transactions that this order owns, the one that its verdict rests on first.
-  package var owned: [TransactionRecord] = []
+  public var owned: [TransactionRecord] = []
   /// Transactions that it claims and that other orders own.
-  package var lost: [LostClaim] = []
+  public var lost: [LostClaim] = []
   /// Whether no answer that is missing could still give what it owns to another order.
-  package var isFinal = true
+  public var isFinal = true
   /// The transaction that it names, where anything is known of it: nobody else's orphan, whatever became of the claim.
-  package var named: TransactionKey?
+  public var named: TransactionKey?
   private var obstacle: Obstacle?
 
   /// What stands in the way of a claim. Indirect, because few orders meet one and all would carry room for it.
@@ -16,22 +16,22 @@ package struct OrderClaims: Hashable, Sendable {
     case contradictory(TransactionRecord)
   }
 
-  package init() {}
+  public init() {}
 
   /// The named transaction that cannot pay this order, and why.
-  package var refused: RefusedClaim? {
+  public var refused: RefusedClaim? {
     get { if case .refused(let claim) = obstacle { claim } else { nil } }
     set { obstacle = newValue.map { .refused($0) } }
   }
 
   /// The claimed transaction about which the records contradict each other.
-  package var contradictory: TransactionRecord? {
+  public var contradictory: TransactionRecord? {
     get { if case .contradictory(let transaction) = obstacle { transaction } else { nil } }
     set { obstacle = newValue.map { .contradictory($0) } }
   }
 
   /// Whether the order claims, names or owns a transaction: it is no orphan then.
-  package func areAbout(_ key: TransactionKey) -> Bool {
+  public func areAbout(_ key: TransactionKey) -> Bool {
     named == key || owned.contains { $0.key == key } || lost.contains { $0.transaction.key == key }
   }
 
@@ -65,14 +65,14 @@ package struct OrderClaims: Hashable, Sendable {
 }
 
 /// A claim that another order's claim came before.
-package struct LostClaim: Hashable, Sendable {
-  package var transaction: TransactionRecord
-  package var ownerOrderId: Identifier
-  package var ownerUserId: Identifier
+public struct LostClaim: Hashable, Sendable {
+  public var transaction: TransactionRecord
+  public var ownerOrderId: Identifier
+  public var ownerUserId: Identifier
   /// Whether no answer that is missing could still give it to this order: an order that competes for it has none open.
-  package var isFinal: Bool
+  public var isFinal: Bool
 
-  package init(transaction: TransactionRecord, ownerOrderId: Identifier, ownerUserId: Identifier, isFinal: Bool) {
+  public init(transaction: TransactionRecord, ownerOrderId: Identifier, ownerUserId: Identifier, isFinal: Bool) {
     self.transaction = transaction
     self.ownerOrderId = ownerOrderId
     self.ownerUserId = ownerUserId
@@ -81,11 +81,11 @@ package struct LostClaim: Hashable, Sendable {
 }
 
 /// A named claim that its own transaction refutes.
-package struct RefusedClaim: Hashable, Sendable {
-  package var transaction: TransactionRecord
-  package var reason: PaymentReason
+public struct RefusedClaim: Hashable, Sendable {
+  public var transaction: TransactionRecord
+  public var reason: PaymentReason
 
-  package init(transaction: TransactionRecord, reason: PaymentReason) {
+  public init(transaction: TransactionRecord, reason: PaymentReason) {
     self.transaction = transaction
     self.reason = reason
   }

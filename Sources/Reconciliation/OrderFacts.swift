@@ -1,27 +1,27 @@
 /// Everything that is known about one order: what we recorded, what Apple said, what the user got.
-package struct OrderFacts: Sendable {
-  package var order: Order
-  package var deliveries: [Delivery]
+public struct OrderFacts: Sendable {
+  public var order: Order
+  public var deliveries: [Delivery]
   /// The receipts sent for this order.
-  package var receipts: [Receipt]
+  public var receipts: [Receipt]
   /// The look-up of the transaction id that it names, where its receipts do not settle it; nil where nobody asks by id.
-  package var lookup: ProofState?
+  public var lookup: ProofState?
   /// Transactions that genuine receipts sent for this order bring, by key.
-  package var proven: [TransactionRecord] { list.records }
+  public var proven: [TransactionRecord] { list.records }
   /// The same as a list that further orders may share.
-  package var list: ProvenTransactions
+  public var list: ProvenTransactions
   /// What is known under the id that the order names, whoever brought it, by key.
-  package private(set) var known: [TransactionRecord]
+  public private(set) var known: [TransactionRecord]
   /// What claiming has come to, with every other order taken into account.
-  package var claims: OrderClaims
+  public var claims: OrderClaims
   /// A user for whom the shop has the account token on file that Apple's transaction carries: the order's own user or an
   /// alias of theirs before anybody else. Wanted where ``asksForTokenHolder``.
-  package var accountTokenUser: Identifier?
+  public var accountTokenUser: Identifier?
   /// Whether any receipt of the order's person, sent for whatever order or for none, is unanswered that could still bring a
   /// payment.
-  package var isUserOpen = false
+  public var isUserOpen = false
 
-  package init(
+  public init(
     order: Order, deliveries: [Delivery] = [], receipts: [Receipt] = [], lookup: ProofState? = nil,
     proven: [TransactionRecord] = [], known: [TransactionRecord] = [], claims: OrderClaims = OrderClaims(),
     accountTokenUser: Identifier? = nil
@@ -38,14 +38,14 @@ package struct OrderFacts: Sendable {
   }
 
   /// The same facts as a claimant sees them.
-  package var claimant: Claimant {
+  public var claimant: Claimant {
     Claimant(
       order: order, proven: list, known: known, signedIds: signedIds, worth: worth, isOpen: hasOpenProofs,
       isUserOpen: isUserOpen, isNameUnknown: lookup?.outcome == .notFound)
   }
 
   /// What its proofs are worth when it names a transaction.
-  package var worth: ProofWorth {
+  public var worth: ProofWorth {
     let sound = soundReceipts
     guard !sound.isEmpty, sound.allSatisfy({ $0.state.outcome == .rejected }) else { return .notFalse }
     guard lookup?.outcome == .verified else { return .allFalse }
@@ -54,7 +54,7 @@ package struct OrderFacts: Sendable {
 
   /// Ids inside signed payloads, when each proof that is not false holds exactly one: a receipt that lists many, or that
   /// nobody could read, may hold the named one.
-  package var signedIds: [Identifier] {
+  public var signedIds: [Identifier] {
     if receipts.isEmpty { return [] }
     let proofs = soundReceipts.filter { $0.state.outcome != .rejected || $0.state.isUnreadable }
     let ids = proofs.compactMap(\.state.signedTransactionId)
@@ -62,7 +62,7 @@ package struct OrderFacts: Sendable {
   }
 
   /// Whether a receipt is unanswered that could still bring a payment.
-  package var hasOpenProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayBringPayment } }
+  public var hasOpenProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayBringPayment } }
 
   /// Whether it names an id of which nothing is known and about which Apple has not answered.
   var isNameOpen: Bool { order.transactionId != nil && claims.named == nil && lookup?.outcome != .notFound }
@@ -85,7 +85,7 @@ package struct OrderFacts: Sendable {
 
   /// The production transaction that the order owns: the only one whose price, quantity, token and dates may be compared
   /// with the order's.
-  package var comparable: TransactionRecord? {
+  public var comparable: TransactionRecord? {
     claims.owned.first.flatMap { $0.environment == .production ? $0 : nil }
   }
 
@@ -98,7 +98,7 @@ package struct OrderFacts: Sendable {
 
   /// Whether it matters for whom the shop has the account token on file that the order's transaction carries: the order has
   /// none, or another.
-  package var asksForTokenHolder: Bool {
+  public var asksForTokenHolder: Bool {
     guard let transaction = comparable, case .says(.some) = transaction.appAccountToken else { return false }
     return ClaimRank.token(of: order, on: transaction) != .same
   }

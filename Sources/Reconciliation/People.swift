@@ -1,16 +1,16 @@
 /// Which user ids belong to one person: a guest and the account made later (the relation `user_aliases`).
-package struct People: Hashable, Sendable {
+public struct People: Hashable, Sendable {
   /// The smallest id of each person, by every other id of theirs.
   private var smallest: [Identifier: Identifier] = [:]
 
   /// Everybody has one id only.
-  package init() {}
+  public init() {}
 
   /// Pairs of ids that make the same people.
-  package var aliases: [(Identifier, Identifier)] { smallest.map { ($0.key, $0.value) } }
+  public var aliases: [(Identifier, Identifier)] { smallest.map { ($0.key, $0.value) } }
 
   /// - Parameter aliases: pairs of ids of one person, in any order; what is paired with the same id is one person, too.
-  package init(aliases: some Sequence<(Identifier, Identifier)>) {
+  public init(aliases: some Sequence<(Identifier, Identifier)>) {
     var parents: [Identifier: Identifier] = [:]
     func root(_ id: Identifier) -> Identifier {
       var id = id
@@ -25,13 +25,13 @@ package struct People: Hashable, Sendable {
   }
 
   /// The id that stands for the person behind a user id.
-  package func person(_ userId: Identifier) -> Identifier { smallest.isEmpty ? userId : smallest[userId] ?? userId }
+  public func person(_ userId: Identifier) -> Identifier { smallest.isEmpty ? userId : smallest[userId] ?? userId }
 
   /// All ids of the person behind a user id.
-  package func ids(of userId: Identifier) -> Set<Identifier> {
+  public func ids(of userId: Identifier) -> Set<Identifier> {
     let person = person(userId)
     return Set(smallest.lazy.filter { $0.value == person }.map(\.key)).union([userId, person])
   }
 
-  package func isSame(_ one: Identifier, _ other: Identifier) -> Bool { one == other || person(one) == person(other) }
+  public func isSame(_ one: Identifier, _ other: Identifier) -> Bool { one == other || person(one) == person(other) }
 }

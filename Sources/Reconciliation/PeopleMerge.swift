@@ -1,6 +1,6 @@
 /// One of people's columns of a finding in three places: the workbook that came back, the database now, and, where it is
 /// known, the database when that workbook was written.
-package enum PeopleMerge<Value: Hashable & Sendable>: Hashable, Sendable {
+public enum PeopleMerge<Value: Hashable & Sendable>: Hashable, Sendable {
   /// The database has it right.
   case keep
   /// The workbook has something newer.
@@ -16,7 +16,7 @@ package enum PeopleMerge<Value: Hashable & Sendable>: Hashable, Sendable {
   ///   - before: what the workbook said when it was written; nil when nobody knows.
   ///   - isEmpty: whether the workbook's cell says nothing. Without knowing what it said before, nobody can tell a cell
   ///     that was cleared from one that was filled in elsewhere since: it is left alone.
-  package init(sheet: Value, now: Value, before: Value?, isEmpty: Bool) {
+  public init(sheet: Value, now: Value, before: Value?, isEmpty: Bool) {
     if sheet == now {
       self = .keep
     } else if let before {

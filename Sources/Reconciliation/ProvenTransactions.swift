@@ -1,17 +1,17 @@
 /// Transactions that genuine proofs bring, by key. Orders for which the same proof was sent share one list, so that what
 /// depends on the list alone is found out once.
-package final class ProvenTransactions: Sendable {
-  package static let none = ProvenTransactions([])
+public final class ProvenTransactions: Sendable {
+  public static let none = ProvenTransactions([])
 
   /// Those that name their app, by key: what Apple signed without one could be of any app.
-  package let records: [TransactionRecord]
+  public let records: [TransactionRecord]
   /// Whether one of them is a period of a subscription.
   let hasPeriods: Bool
   /// Whether one of them restores a purchase with another id, so that two of them may be one sale.
   let hasRestores: Bool
 
   /// - Parameter records: in any order.
-  package init(_ records: [TransactionRecord]) {
+  public init(_ records: [TransactionRecord]) {
     let believed = records.allSatisfy { $0.bundleId != nil } ? records : records.filter { $0.bundleId != nil }
     self.records = believed.count > 1 ? believed.sorted { $0.key < $1.key } : believed
     hasPeriods = believed.contains { $0.expiresDate != nil }

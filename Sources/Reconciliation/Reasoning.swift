@@ -2,23 +2,23 @@
 ///
 /// The rules that decide write it while they decide, so that it cannot say anything else than they do. The audit of a
 /// million orders asks for none of it, and no sentence is made.
-package struct Reasoning: Sendable {
+public struct Reasoning: Sendable {
   /// One rule of the verdict that was considered.
-  package struct Step: Sendable {
-    package var rule: VerdictRule
+  public struct Step: Sendable {
+    public var rule: VerdictRule
     /// nil: the rule did not hold, and the next one was considered.
-    package var verdict: Verdict?
+    public var verdict: Verdict?
     /// Why it held or did not, as a sentence.
-    package var because: String
+    public var because: String
   }
 
   let isWanted: Bool
   /// The rules of the verdict up to the one that held.
-  package private(set) var steps: [Step] = []
+  public private(set) var steps: [Step] = []
   /// Why payment and goods put the order into its bucket.
-  package private(set) var disposition = ""
+  public private(set) var disposition = ""
   /// Kinds of finding that do not stand on the order, each with its reason.
-  package private(set) var declined: [FindingKind: String] = [:]
+  public private(set) var declined: [FindingKind: String] = [:]
 
   init(isWanted: Bool) { self.isWanted = isWanted }
 
@@ -47,7 +47,7 @@ struct Because {
 
 extension Span {
   /// The span in its largest whole unit, rounded down: `3 days`, `1 hour`, `20 minutes`.
-  package var words: String {
+  public var words: String {
     let seconds = magnitude.wholeSeconds
     let (count, unit): (Int64, String) =
       switch seconds {

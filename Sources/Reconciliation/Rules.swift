@@ -1,48 +1,48 @@
 /// Everything that the decision depends on beside the facts: the as-of, the periods of grace, and whose apps these are.
-package struct Rules: Hashable, Sendable {
+public struct Rules: Hashable, Sendable {
   /// The instant that the audit is made for. Rules never ask a clock.
-  package var asOf: Instant
+  public var asOf: Instant
   /// Bundle ids of the configured apps; an order without one belongs to the only app.
-  package var bundleIds: [String]
+  public var bundleIds: [String]
   /// Users whose sandbox purchases are allowed.
-  package var testUsers: Set<Identifier> = []
+  public var testUsers: Set<Identifier> = []
   /// Which user ids belong to one person.
-  package var people = People()
+  public var people = People()
   /// What the shop sells; nil where nobody says.
-  package var catalogue: Catalogue?
+  public var catalogue: Catalogue?
   /// When App Review bought in the sandbox: such purchases are marked, and no alarm.
-  package var reviewWindows: [ClosedRange<Instant>] = []
+  public var reviewWindows: [ClosedRange<Instant>] = []
   /// How long a paid order may wait for its goods.
-  package var deliveryGrace: Span = .hours(1)
+  public var deliveryGrace: Span = .hours(1)
   /// How long an order may be without receipt and transaction id.
-  package var evidenceGrace: Span = .hours(1)
+  public var evidenceGrace: Span = .hours(1)
   /// How long Apple may not know a transaction id.
-  package var notFoundGrace: Span = .hours(24)
+  public var notFoundGrace: Span = .hours(24)
   /// How far a purchase date may lie from the order that claims it without naming it.
-  package var matchWindow: Span = .hours(72)
+  public var matchWindow: Span = .hours(72)
   /// How long an order may stay unconfirmed.
-  package var stuckAfter: Span = .hours(48)
+  public var stuckAfter: Span = .hours(48)
   /// How long access may outlast a subscription's newest expiry.
-  package var subscriptionGrace: Span = .days(16)
+  public var subscriptionGrace: Span = .days(16)
   /// How far clocks may differ.
-  package var clockSkew: Span = .minutes(5)
+  public var clockSkew: Span = .minutes(5)
   /// By how many major units of its currency Apple's price may differ from the order's amount, in millionths.
-  package var amountToleranceMillionths: Int64 = 0
+  public var amountToleranceMillionths: Int64 = 0
   /// Findings about payments and deliveries without an order look back to here.
-  package var lookbackStart: Instant
+  public var lookbackStart: Instant
 
-  package init(asOf: Instant, bundleIds: [String], lookbackStart: Instant) {
+  public init(asOf: Instant, bundleIds: [String], lookbackStart: Instant) {
     self.asOf = asOf
     self.bundleIds = bundleIds
     self.lookbackStart = lookbackStart
   }
 
   /// The app that an order is for: the one that it names, or the only one.
-  package func bundleId(of order: Order) -> String { order.bundleId ?? bundleIds.first ?? "" }
+  public func bundleId(of order: Order) -> String { order.bundleId ?? bundleIds.first ?? "" }
 
   /// What is wrong with an order's bundle id and what was expected; nil for one that says which app it is for. An order row
   /// with such a defect is bad, which makes ``bundleId(of:)`` right for every other.
-  package func defect(ofBundleId bundleId: String?) -> String? {
+  public func defect(ofBundleId bundleId: String?) -> String? {
     switch bundleId {
     case .none:
       bundleIds.count == 1
@@ -54,8 +54,8 @@ package struct Rules: Hashable, Sendable {
   }
 
   /// Whether App Review was buying at that time.
-  package func isAppReview(at instant: Instant) -> Bool { reviewWindows.contains { $0.contains(instant) } }
+  public func isAppReview(at instant: Instant) -> Bool { reviewWindows.contains { $0.contains(instant) } }
 
   /// Whether a time lies later than the as-of by more than clocks may differ.
-  package func isInFuture(_ instant: Instant) -> Bool { instant > asOf + clockSkew }
+  public func isInFuture(_ instant: Instant) -> Bool { instant > asOf + clockSkew }
 }

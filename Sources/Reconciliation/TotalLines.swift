@@ -3,17 +3,17 @@ import OrderedCollections
 /// Lines of sums by user or by price point.
 ///
 /// The lines lie beside the table of keys: they are large, and a table that grows moves everything in it.
-package struct TotalLines<Key: Hashable & Sendable>: Sequence, Sendable {
+public struct TotalLines<Key: Hashable & Sendable>: Sequence, Sendable {
   private var lines: OrderedDictionary<Key, Totals.Line> = [:]
 
-  package var count: Int { lines.count }
-  package var isEmpty: Bool { lines.isEmpty }
+  public var count: Int { lines.count }
+  public var isEmpty: Bool { lines.isEmpty }
 
   /// The keys, in the order in which they came.
-  package var keys: [Key] { lines.keys.elements }
+  public var keys: [Key] { lines.keys.elements }
 
   /// The line of a key; one without orders for a key that has none.
-  package subscript(key: Key) -> Totals.Line { lines[key] ?? Totals.Line() }
+  public subscript(key: Key) -> Totals.Line { lines[key] ?? Totals.Line() }
 
   mutating func add(_ minorUnits: Int64, _ disposition: Disposition, to key: Key) {
     lines[key, default: Totals.Line()].add(minorUnits, disposition)
@@ -21,10 +21,10 @@ package struct TotalLines<Key: Hashable & Sendable>: Sequence, Sendable {
 
   mutating func add(_ line: Totals.Line, to key: Key) { lines[key, default: Totals.Line()].add(line) }
 
-  package func makeIterator() -> some IteratorProtocol<(key: Key, value: Totals.Line)> { lines.makeIterator() }
+  public func makeIterator() -> some IteratorProtocol<(key: Key, value: Totals.Line)> { lines.makeIterator() }
 
   /// What a closure makes of every line, by key.
-  package func mapValues<Value>(_ transform: (Totals.Line) -> Value) -> [Key: Value] {
+  public func mapValues<Value>(_ transform: (Totals.Line) -> Value) -> [Key: Value] {
     Dictionary(uniqueKeysWithValues: lines.map { ($0.key, transform($0.value)) })
   }
 }

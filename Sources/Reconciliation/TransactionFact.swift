@@ -1,5 +1,5 @@
 /// Where a purchase was made, as Apple signed it. Transaction ids are unique within one of these only.
-package enum AppleEnvironment: String, Hashable, Comparable, CaseIterable, Sendable {
+public enum AppleEnvironment: String, Hashable, Comparable, CaseIterable, Sendable {
   case production = "Production"
   case sandbox = "Sandbox"
   /// StoreKit testing in Xcode: signed by the developer's machine, not by Apple.
@@ -7,7 +7,7 @@ package enum AppleEnvironment: String, Hashable, Comparable, CaseIterable, Senda
   /// StoreKit's local testing: not signed by Apple either.
   case localTesting = "LocalTesting"
 
-  package static func < (left: AppleEnvironment, right: AppleEnvironment) -> Bool {
+  public static func < (left: AppleEnvironment, right: AppleEnvironment) -> Bool {
     left.rank < right.rank
   }
 
@@ -23,7 +23,7 @@ package enum AppleEnvironment: String, Hashable, Comparable, CaseIterable, Senda
 }
 
 /// How a fact about a transaction reached us.
-package enum EvidenceChannel: String, Hashable, CaseIterable, Sendable {
+public enum EvidenceChannel: String, Hashable, CaseIterable, Sendable {
   /// Apple's deprecated receipt endpoint; its answer is dated by `request_date`.
   case verifyReceipt
   /// A look-up in the App Store Server API, its signed answer verified.
@@ -38,20 +38,20 @@ package enum EvidenceChannel: String, Hashable, CaseIterable, Sendable {
 ///
 /// Channels differ in what they can carry. `silent` never overwrites what another channel said;
 /// `says(nil)` is Apple telling us that there is none.
-package enum Statement<Value: Hashable & Sendable>: Hashable, Sendable {
+public enum Statement<Value: Hashable & Sendable>: Hashable, Sendable {
   case silent
   case says(Value)
 }
 
 /// How a customer came to hold a transaction.
-package enum Ownership: String, Hashable, CaseIterable, Sendable {
+public enum Ownership: String, Hashable, CaseIterable, Sendable {
   case purchased = "PURCHASED"
   /// Access through a family member's purchase: this user paid nothing.
   case familyShared = "FAMILY_SHARED"
 }
 
 /// The product type that Apple names in signed transactions.
-package enum ProductType: String, Hashable, Sendable {
+public enum ProductType: String, Hashable, Sendable {
   case autoRenewable = "Auto-Renewable Subscription"
   case nonConsumable = "Non-Consumable"
   case consumable = "Consumable"
@@ -59,20 +59,20 @@ package enum ProductType: String, Hashable, Sendable {
 }
 
 /// Apple taking a purchase back.
-package struct Revocation: Hashable, Sendable {
+public struct Revocation: Hashable, Sendable {
   /// When Apple revoked it.
-  package var date: Instant
+  public var date: Instant
   /// Milli-percent of the transaction that was refunded, 0 to 100,000; nil means all of it.
-  package var percentage: Int32?
+  public var percentage: Int32?
   /// Apple's `REFUND_FULL`, `REFUND_PRORATED`, `FAMILY_REVOKE`, or a newer word; nil where the channel has none.
-  package var type: String?
+  public var type: String?
   /// Apple's code: 1 an issue in the app, 0 any other.
-  package var reason: Int32?
+  public var reason: Int32?
   /// Whether Apple refunded some of several items of the Advanced Commerce API: a part, whose share nobody tells
   /// (`advancedCommerceInfo.items` of which some have no full refund).
-  package var isOfSomeItems: Bool
+  public var isOfSomeItems: Bool
 
-  package init(
+  public init(
     date: Instant, percentage: Int32? = nil, type: String? = nil, reason: Int32? = nil, isOfSomeItems: Bool = false
   ) {
     self.date = date
@@ -83,7 +83,7 @@ package struct Revocation: Hashable, Sendable {
   }
 
   /// Whether Apple took back the whole transaction. Without type or percentage it did.
-  package var isFull: Bool {
+  public var isFull: Bool {
     switch percentage {
     case .none: type != "REFUND_PRORATED" && !isOfSomeItems
     case .some(let milliPercent): milliPercent >= 100_000
@@ -92,7 +92,7 @@ package struct Revocation: Hashable, Sendable {
 }
 
 /// What Apple says about a subscription as a whole (App Store Server API: `status` of Get All Subscription Statuses).
-package enum SubscriptionState: Int32, Hashable, CaseIterable, Sendable {
+public enum SubscriptionState: Int32, Hashable, CaseIterable, Sendable {
   case active = 1
   case expired = 2
   /// Apple tries to charge again, and gives no access meanwhile.
@@ -101,7 +101,7 @@ package enum SubscriptionState: Int32, Hashable, CaseIterable, Sendable {
   case revoked = 5
 
   /// Whether the customer has access by Apple's word.
-  package var givesAccess: Bool {
+  public var givesAccess: Bool {
     switch self {
     case .active, .gracePeriod: true
     case .expired, .billingRetry, .revoked: false
@@ -111,21 +111,21 @@ package enum SubscriptionState: Int32, Hashable, CaseIterable, Sendable {
 
 /// What Apple tells about a purchase that no rule asks about, kept because it cannot be fetched again cheaply. Named as in
 /// Apple's `JWSTransactionDecodedPayload`.
-package struct TransactionDetails: Hashable, Sendable {
+public struct TransactionDetails: Hashable, Sendable {
   /// The storefront's country, three letters (ISO 3166-1 alpha-3).
-  package var storefront: String?
-  package var appTransactionId: String?
+  public var storefront: String?
+  public var appTransactionId: String?
   /// 1 introductory, 2 promotional, 3 offer code, 4 win-back.
-  package var offerType: Int32?
-  package var offerIdentifier: String?
-  package var subscriptionGroupIdentifier: String?
+  public var offerType: Int32?
+  public var offerIdentifier: String?
+  public var subscriptionGroupIdentifier: String?
   /// Apple's object as JSON text.
-  package var commitmentInfo: String?
+  public var commitmentInfo: String?
   /// `BILLED_UPFRONT` or `MONTHLY`.
-  package var billingPlanType: String?
-  package var previousOriginalTransactionId: String?
+  public var billingPlanType: String?
+  public var previousOriginalTransactionId: String?
 
-  package init() {}
+  public init() {}
 
   /// Takes what a newer statement says; its silence undoes nothing.
   mutating func take(_ newer: TransactionDetails) {
@@ -144,47 +144,47 @@ package struct TransactionDetails: Hashable, Sendable {
 ///
 /// Facts are immutable and append-only; `TransactionRecord` folds them. An absent optional means that the evidence
 /// is silent about that field.
-package struct TransactionFact: Hashable, Sendable {
-  package var environment: AppleEnvironment
-  package var transactionId: String
-  package var originalTransactionId: String?
-  package var webOrderLineItemId: String?
-  package var bundleId: String?
-  package var productId: String
-  package var productType: ProductType?
-  package var quantity: Int32?
-  package var purchaseDate: Instant?
-  package var originalPurchaseDate: Instant?
-  package var expiresDate: Instant?
+public struct TransactionFact: Hashable, Sendable {
+  public var environment: AppleEnvironment
+  public var transactionId: String
+  public var originalTransactionId: String?
+  public var webOrderLineItemId: String?
+  public var bundleId: String?
+  public var productId: String
+  public var productType: ProductType?
+  public var quantity: Int32?
+  public var purchaseDate: Instant?
+  public var originalPurchaseDate: Instant?
+  public var expiresDate: Instant?
   /// `.says(nil)`: Apple says that it is not revoked. `.silent`: this channel cannot tell (a consumable in verifyReceipt).
-  package var revocation: Statement<Revocation?>
+  public var revocation: Statement<Revocation?>
   /// Milliunits of `currency`, total for the quantity (Apple: `JWSTransactionDecodedPayload.price`). For comparison only.
-  package var priceMilliunits: Int64?
-  package var currency: String?
-  package var appAccountToken: Statement<String?>
-  package var ownership: Ownership?
+  public var priceMilliunits: Int64?
+  public var currency: String?
+  public var appAccountToken: Statement<String?>
+  public var ownership: Ownership?
   /// Apple's own word (`transactionReason`): true for `RENEWAL`, false for `PURCHASE`; nil where the evidence has no such
   /// word, as receipts and verifyReceipt have none.
-  package var isRenewal: Bool?
+  public var isRenewal: Bool?
   /// Whether an offer, trial or introductory price applied; nil where the evidence cannot tell.
-  package var hasOffer: Bool?
-  package var isUpgraded: Bool?
+  public var hasOffer: Bool?
+  public var isUpgraded: Bool?
   /// Grace period or billing retry end (Apple: `gracePeriodExpiresDate`).
-  package var gracePeriodExpiresDate: Instant?
+  public var gracePeriodExpiresDate: Instant?
   /// When the subscription renews next (Apple: `JWSRenewalInfoDecodedPayload.renewalDate`).
-  package var renewalDate: Instant?
+  public var renewalDate: Instant?
   /// Apple's answer about the subscription's status; nil where it was not asked for, or did not come. verifyReceipt says as
   /// much in `pending_renewal_info`.
-  package var subscriptionStatus: SubscriptionState?
+  public var subscriptionStatus: SubscriptionState?
   /// The customer's own word in a request for a refund (Apple: `consumptionRequestReason`): `FULFILLMENT_ISSUE` and others.
-  package var consumptionRequestReason: String?
+  public var consumptionRequestReason: String?
   /// Whether this is Apple's notice that a refund was reversed: there was one, whether or not anybody told of it.
-  package var reversesRefund = false
-  package var details = TransactionDetails()
+  public var reversesRefund = false
+  public var details = TransactionDetails()
 
-  package var channel: EvidenceChannel
+  public var channel: EvidenceChannel
   /// Apple's time of saying it: `signedDate`, or `request_date` for verifyReceipt. Orders facts.
-  package var signedDate: Instant
+  public var signedDate: Instant
 
   /// ``isRenewal`` as far as it is Apple's word. verifyReceipt has none, and of receipts only a renewal can be told: what
   /// an earlier release made of their ids and dates is stored, and not believed. Who has the word tells the token, too.
@@ -196,7 +196,7 @@ package struct TransactionFact: Hashable, Sendable {
     }
   }
 
-  package init(
+  public init(
     environment: AppleEnvironment, transactionId: String, productId: String,
     channel: EvidenceChannel, signedDate: Instant
   ) {

@@ -3,7 +3,7 @@
 /// The contents lie behind one reference, because claims, verdicts and findings hand records on for every order.
 /// Inlinable, because modules are optimised one by one.
 @dynamicMemberLookup
-package struct TransactionRecord: Hashable, Sendable {
+public struct TransactionRecord: Hashable, Sendable {
   @usableFromInline var box: Box
 
   @usableFromInline final class Box: Sendable {
@@ -12,55 +12,55 @@ package struct TransactionRecord: Hashable, Sendable {
     @usableFromInline init(_ contents: Contents) { self.contents = contents }
   }
 
-  package struct Contents: Hashable, Sendable {
-    package var environment: AppleEnvironment
-    package var transactionId: Identifier
-    package var originalTransactionId: Identifier?
-    package var webOrderLineItemId: String?
-    package var bundleId: String?
-    package var productId: Identifier
-    package var productType: ProductType?
-    package var quantity: Int32?
-    package var purchaseDate: Instant?
-    package var originalPurchaseDate: Instant?
-    package var expiresDate: Instant?
+  public struct Contents: Hashable, Sendable {
+    public var environment: AppleEnvironment
+    public var transactionId: Identifier
+    public var originalTransactionId: Identifier?
+    public var webOrderLineItemId: String?
+    public var bundleId: String?
+    public var productId: Identifier
+    public var productType: ProductType?
+    public var quantity: Int32?
+    public var purchaseDate: Instant?
+    public var originalPurchaseDate: Instant?
+    public var expiresDate: Instant?
     /// The newest expiry, grace period end or renewal date among all periods of the same subscription.
-    package var subscriptionExpiresDate: Instant?
+    public var subscriptionExpiresDate: Instant?
     /// Apple's newest word on the status of the subscription, told with any of its periods; nil while nobody has asked.
-    package var subscriptionStatus: SubscriptionState?
+    public var subscriptionStatus: SubscriptionState?
     /// When Apple said so, which tells the newest among the periods.
-    package var subscriptionStatusDate: Instant?
+    public var subscriptionStatusDate: Instant?
     /// When the subscription renews next, as told last.
-    package var renewalDate: Instant?
+    public var renewalDate: Instant?
     /// The revocation in force.
-    package var revocation: Revocation?
+    public var revocation: Revocation?
     /// Whether any channel could say if it was revoked. verifyReceipt cannot for consumables, and its silence is no "no".
-    package var tellsRevocation: Bool
+    public var tellsRevocation: Bool
     /// When Apple first said that an earlier revocation is gone; nil when none was, or when one is in force.
-    package var revocationWithdrawnDate: Instant?
-    package var priceMilliunits: Int64?
-    package var currency: String?
+    public var revocationWithdrawnDate: Instant?
+    public var priceMilliunits: Int64?
+    public var currency: String?
     /// `.silent`: no channel that was asked could carry it.
-    package var appAccountToken: Statement<String?>
-    package var ownership: Ownership?
+    public var appAccountToken: Statement<String?>
+    public var ownership: Ownership?
     /// Apple's own word: true for `RENEWAL`, false for `PURCHASE`; nil while nobody has told it.
-    package var isRenewal: Bool?
-    package var hasOffer: Bool?
-    package var isUpgraded: Bool?
+    public var isRenewal: Bool?
+    public var hasOffer: Bool?
+    public var isUpgraded: Bool?
     /// The customer's own word in a request for a refund, told last.
-    package var consumptionRequestReason: String?
-    package var details = TransactionDetails()
+    public var consumptionRequestReason: String?
+    public var details = TransactionDetails()
     /// Facts that cannot both be true: another product or app under the same id.
-    package var isContradictory: Bool
+    public var isContradictory: Bool
     /// The channel and time of the newest fact.
-    package var channel: EvidenceChannel
-    package var signedDate: Instant
+    public var channel: EvidenceChannel
+    public var signedDate: Instant
     /// When Apple first said anything about it, as far as is known: renewals are signed ahead of their purchase date.
-    package var firstSignedDate: Instant?
+    public var firstSignedDate: Instant?
     /// As-of of the run that last asked.
-    package var checkedAt: Instant?
+    public var checkedAt: Instant?
 
-    package init(environment: AppleEnvironment, transactionId: Identifier, productId: Identifier) {
+    public init(environment: AppleEnvironment, transactionId: Identifier, productId: Identifier) {
       self.environment = environment
       self.transactionId = transactionId
       self.productId = productId
@@ -72,18 +72,18 @@ package struct TransactionRecord: Hashable, Sendable {
     }
   }
 
-  package init(_ contents: Contents) { box = Box(contents) }
+  public init(_ contents: Contents) { box = Box(contents) }
 
-  package init(environment: AppleEnvironment, transactionId: Identifier, productId: Identifier) {
+  public init(environment: AppleEnvironment, transactionId: Identifier, productId: Identifier) {
     self.init(Contents(environment: environment, transactionId: transactionId, productId: productId))
   }
 
-  @inlinable package subscript<Value>(dynamicMember field: KeyPath<Contents, Value>) -> Value {
+  @inlinable public subscript<Value>(dynamicMember field: KeyPath<Contents, Value>) -> Value {
     box.contents[keyPath: field]
   }
 
   /// Whoever changes many fields makes `Contents` first: each change here moves all of them.
-  @inlinable package subscript<Value>(dynamicMember field: WritableKeyPath<Contents, Value>) -> Value {
+  @inlinable public subscript<Value>(dynamicMember field: WritableKeyPath<Contents, Value>) -> Value {
     get { box.contents[keyPath: field] }
     set {
       var contents = box.contents
@@ -92,11 +92,11 @@ package struct TransactionRecord: Hashable, Sendable {
     }
   }
 
-  package static func == (left: TransactionRecord, right: TransactionRecord) -> Bool {
+  public static func == (left: TransactionRecord, right: TransactionRecord) -> Bool {
     left.box === right.box || left.box.contents == right.box.contents
   }
 
-  package func hash(into hasher: inout Hasher) { hasher.combine(box.contents) }
+  public func hash(into hasher: inout Hasher) { hasher.combine(box.contents) }
 
   /// Folds every fact about one transaction. The order in which they arrived plays no part.
   ///
@@ -105,7 +105,7 @@ package struct TransactionRecord: Hashable, Sendable {
   ///
   /// - Parameter facts: facts about one environment and transaction id.
   /// - Returns: nil for no facts.
-  package static func folding(_ facts: [TransactionFact]) -> TransactionRecord? {
+  public static func folding(_ facts: [TransactionFact]) -> TransactionRecord? {
     let ordered = facts.sorted(by: isToldBefore)
     guard let newest = ordered.last else { return nil }
     var contents = Contents(
@@ -121,7 +121,7 @@ package struct TransactionRecord: Hashable, Sendable {
   /// - Parameter facts: facts about the same environment and transaction id.
   /// - Returns: nil where the record does not say enough for it: a fact is not newer than all that it was folded from, or
   ///   a revocation was told before, and by whom decides what silence means.
-  package func adding(_ facts: [TransactionFact]) -> TransactionRecord? {
+  public func adding(_ facts: [TransactionFact]) -> TransactionRecord? {
     guard self.revocation == nil, self.revocationWithdrawnDate == nil,
       facts.allSatisfy({ $0.signedDate > self.signedDate })
     else { return nil }
@@ -145,13 +145,13 @@ package struct TransactionRecord: Hashable, Sendable {
   }
 
   /// Live: an authentic production purchase that Apple has not revoked in full.
-  package var isLive: Bool { self.environment == .production && !isReversed }
+  public var isLive: Bool { self.environment == .production && !isReversed }
 
   /// Whether Apple has taken it back in full.
-  package var isReversed: Bool { self.revocation?.isFull ?? false }
+  public var isReversed: Bool { self.revocation?.isFull ?? false }
 
   /// Whether access came without a purchase by this user.
-  package var isFamilyShared: Bool { self.ownership == .familyShared || self.revocation?.type == "FAMILY_REVOKE" }
+  public var isFamilyShared: Bool { self.ownership == .familyShared || self.revocation?.type == "FAMILY_REVOKE" }
 
   /// Whether it has an id of its own beside that of the purchase that it goes back to.
   private var hasOtherOriginal: Bool {
@@ -160,10 +160,10 @@ package struct TransactionRecord: Hashable, Sendable {
 
   /// Whether it is a later period of a subscription: Apple's word, or else two ids and an expiry. What the dates of its
   /// first purchase say plays no part, because Apple's receipts often date that one later.
-  package var isLaterPeriod: Bool { self.isRenewal ?? (hasOtherOriginal && self.expiresDate != nil) }
+  public var isLaterPeriod: Bool { self.isRenewal ?? (hasOtherOriginal && self.expiresDate != nil) }
 
   /// Whether it gives again what an earlier purchase paid for: no money moved for it. What Apple calls a purchase is one.
-  package var isRestore: Bool {
+  public var isRestore: Bool {
     guard self.isRenewal == nil, self.expiresDate == nil else { return false }
     if hasOtherOriginal { return true }
     guard let purchased = self.purchaseDate, let first = self.originalPurchaseDate else { return false }
@@ -171,13 +171,13 @@ package struct TransactionRecord: Hashable, Sendable {
   }
 
   /// Whether the sale that it restores has another id.
-  package var restoresOther: Bool { isRestore && hasOtherOriginal }
+  public var restoresOther: Bool { isRestore && hasOtherOriginal }
 
   /// When money moved: the purchase date, or of a restore that of the purchase that it restores.
-  package var saleDate: Instant? { isRestore ? self.originalPurchaseDate ?? self.purchaseDate : self.purchaseDate }
+  public var saleDate: Instant? { isRestore ? self.originalPurchaseDate ?? self.purchaseDate : self.purchaseDate }
 
   /// The sale that money moved for: a restore's is the purchase that it restores.
-  package var saleKey: TransactionKey {
+  public var saleKey: TransactionKey {
     guard restoresOther, let original = self.originalTransactionId else { return key }
     return TransactionKey(environment: self.environment, transactionId: original)
   }
@@ -253,7 +253,7 @@ extension EvidenceChannel {
 
 extension TransactionRecord {
   /// Apple's recorded customer price; nil where it is unknown or no whole number of minor units.
-  package var price: Money? {
+  public var price: Money? {
     guard let milliunits = self.priceMilliunits, let code = self.currency, let currency = Currency(code: code)
     else { return nil }
     return Money(milliunits: milliunits, currency: currency)

@@ -1,9 +1,9 @@
 /// Findings about things that no order stands behind: payments, deliveries and receipts on their own.
-package enum Unowned {
+public enum Unowned {
   /// What a transaction that no order claims means: a lost payment, a renewal that nobody booked, or nothing.
   ///
   /// - Parameter userId: who sent the receipt that brought it, where that is known.
-  package static func finding(
+  public static func finding(
     on transaction: TransactionRecord, userId: Identifier?, receiptId: Identifier?, rules: Rules
   ) -> Finding? {
     guard transaction.isLive, !transaction.isContradictory, !transaction.isFamilyShared, !transaction.restoresOther,
@@ -32,7 +32,7 @@ package enum Unowned {
   }
 
   /// A delivery whose order does not exist, or that names none.
-  package static func finding(on delivery: Delivery) -> Finding {
+  public static func finding(on delivery: Delivery) -> Finding {
     let reason =
       switch (delivery.defect, delivery.orderId) {
       case (.some(let defect), _): "The delivery row breaks the contract: \(defect)."
@@ -52,7 +52,7 @@ package enum Unowned {
   }
 
   /// What a receipt without an order shows by itself.
-  package static func findings(on receipt: Receipt) -> [Finding] {
+  public static func findings(on receipt: Receipt) -> [Finding] {
     var found: [Finding] = []
     func add(_ kind: FindingKind, _ reason: String) {
       var finding = Finding(kind: kind, subject: .receipt(receipt.receiptId), reason: reason)

@@ -1,5 +1,5 @@
 /// Why an order is called what it is called; the words of the column `payment_reason`.
-package enum PaymentReason: String, Hashable, CaseIterable, Sendable {
+public enum PaymentReason: String, Hashable, CaseIterable, Sendable {
   // Proofs of `unpaid`.
   case signatureInvalid = "signature_invalid"
   case malformed
@@ -29,7 +29,7 @@ package enum PaymentReason: String, Hashable, CaseIterable, Sendable {
   case unreadable
 
   /// Whether this reason proves that no payment of this order exists. Everything else is silence, and silence is not a no.
-  package var provesUnpaid: Bool {
+  public var provesUnpaid: Bool {
     switch self {
     case .signatureInvalid, .malformed, .wrongBundle, .productMismatch, .restored, .duplicate, .sandbox, .xcode,
       .idMismatch, .notFound, .familyShared, .noEvidence, .neverPaid:
@@ -44,7 +44,7 @@ package enum PaymentReason: String, Hashable, CaseIterable, Sendable {
 /// The verdict on payment: three-valued truth, with `reversed` for a payment that Apple took back in full.
 ///
 /// Indirect, because judgements are handed from rule to rule: a transaction is large to copy.
-package indirect enum Verdict: Hashable, Sendable {
+public indirect enum Verdict: Hashable, Sendable {
   case paid(TransactionRecord)
   case reversed(TransactionRecord)
   /// Proven unpaid. The transaction is the one that proves it, where there is one.
@@ -52,7 +52,7 @@ package indirect enum Verdict: Hashable, Sendable {
   case unconfirmed(PaymentReason)
 
   /// The word of the column `payment`.
-  package var name: String {
+  public var name: String {
     switch self {
     case .paid: "paid"
     case .reversed: "reversed"
@@ -62,7 +62,7 @@ package indirect enum Verdict: Hashable, Sendable {
   }
 
   /// The word of the column `payment_reason`; nil for `paid` and `reversed`.
-  package var reason: PaymentReason? {
+  public var reason: PaymentReason? {
     switch self {
     case .paid, .reversed: nil
     case .unpaid(let reason, _): reason
@@ -71,7 +71,7 @@ package indirect enum Verdict: Hashable, Sendable {
   }
 
   /// The transaction that the verdict rests on.
-  package var transaction: TransactionRecord? {
+  public var transaction: TransactionRecord? {
     switch self {
     case .paid(let transaction), .reversed(let transaction): transaction
     case .unpaid(_, let transaction): transaction
@@ -81,7 +81,7 @@ package indirect enum Verdict: Hashable, Sendable {
 }
 
 /// The one bucket that an order ends in. Every order read is in exactly one.
-package enum Disposition: String, Hashable, CaseIterable, Sendable {
+public enum Disposition: String, Hashable, CaseIterable, Sendable {
   case settled
   case paidNotDelivered = "paid_not_delivered"
   case deliveredNotPaid = "delivered_not_paid"
@@ -95,13 +95,13 @@ package enum Disposition: String, Hashable, CaseIterable, Sendable {
   case badRow = "bad_row"
 
   /// Those that money totals contain, in the order of the report's columns.
-  package static let inMoneyTotals: [Disposition] = [
+  public static let inMoneyTotals: [Disposition] = [
     .settled, .paidNotDelivered, .deliveredNotPaid, .partlyDelivered, .refunded, .refundedStillDelivered, .inFlight,
     .unconfirmed, .void,
   ]
 
   /// Its place in a table indexed by disposition.
-  package var index: Int {
+  public var index: Int {
     switch self {
     case .settled: 0
     case .paidNotDelivered: 1
@@ -119,13 +119,13 @@ package enum Disposition: String, Hashable, CaseIterable, Sendable {
 }
 
 /// How much of an order the user holds.
-package enum Goods: Hashable, Sendable {
+public enum Goods: Hashable, Sendable {
   case inFull, partly, none
 }
 
 extension PaymentReason {
   /// The reason in plain words, as a clause.
-  package var explanation: String {
+  public var explanation: String {
     switch self {
     case .signatureInvalid: "its proof does not carry Apple's signature"
     case .malformed: "its proof is not a receipt at all"

@@ -1,5 +1,5 @@
 /// The rules of the verdict on payment, in the order in which they are considered. The first that holds decides.
-package enum VerdictRule: String, CaseIterable, Sendable {
+public enum VerdictRule: String, CaseIterable, Sendable {
   case ownsTransaction = "owns_transaction"
   case claimRefuted = "claim_refuted"
   case recordsContradict = "records_contradict"
@@ -12,7 +12,7 @@ package enum VerdictRule: String, CaseIterable, Sendable {
   case nothingToGoBy = "nothing_to_go_by"
 
   /// What the rule asks, for people.
-  package var question: String {
+  public var question: String {
     switch self {
     case .ownsTransaction: "Does the order own a transaction that Apple signed?"
     case .claimRefuted: "Does the transaction that the order names prove that it cannot pay this order?"
@@ -28,7 +28,7 @@ package enum VerdictRule: String, CaseIterable, Sendable {
   }
 
   /// The verdict, if this rule holds.
-  package func verdict(_ facts: OrderFacts, rules: Rules) -> Verdict? {
+  public func verdict(_ facts: OrderFacts, rules: Rules) -> Verdict? {
     var because = Because(isWanted: false)
     return verdict(facts, rules, &because)
   }
@@ -300,7 +300,7 @@ extension OrderFacts {
   }
 
   /// The verdict on payment: the first rule that holds. The last rule always does.
-  package func verdict(rules: Rules) -> Verdict {
+  public func verdict(rules: Rules) -> Verdict {
     var reasoning = Reasoning(isWanted: false)
     return verdict(rules: rules, &reasoning)
   }
@@ -316,17 +316,17 @@ extension OrderFacts {
   }
 
   /// How much of the order its user holds: units not taken back, whoever got them.
-  package var goods: Goods {
+  public var goods: Goods {
     let units = deliveredUnits
     return units >= Int64(order.quantity) ? .inFull : (units > 0 ? .partly : .none)
   }
 
   /// Units that are with a user now.
-  package var heldUnits: Int64 { soundDeliveries.reduce(0) { $0 + ($1.stands ? Int64($1.quantity) : 0) } }
+  public var heldUnits: Int64 { soundDeliveries.reduce(0) { $0 + ($1.stands ? Int64($1.quantity) : 0) } }
 
   /// Units delivered and not taken back. Access to a subscription that was taken back once the period paid for was over
   /// was delivered; after a refund only what the user still holds counts.
-  package var deliveredUnits: Int64 {
+  public var deliveredUnits: Int64 {
     let periodEnd = claims.owned.isEmpty || !claims.owned[0].isLive ? nil : claims.owned[0].expiresDate
     return soundDeliveries.reduce(0) { units, delivery in
       var isDelivered = delivery.stands
@@ -336,7 +336,7 @@ extension OrderFacts {
   }
 
   /// The bucket that payment and goods put the order in.
-  package func disposition(of verdict: Verdict, rules: Rules) -> Disposition {
+  public func disposition(of verdict: Verdict, rules: Rules) -> Disposition {
     var because = Because(isWanted: false)
     return disposition(of: verdict, rules, &because)
   }

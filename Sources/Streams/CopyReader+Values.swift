@@ -5,44 +5,44 @@ import Reconciliation
 /// of short lists.
 extension CopyReader {
   /// A text as an id. Throws as `text` does.
-  package func id(_ column: Int) throws(PostgresError) -> Identifier {
+  public func id(_ column: Int) throws(PostgresError) -> Identifier {
     var id = Identifier("")
     try withText(column) { text in text.withUnsafeBytes { id = Identifier(utf8: $0) } }
     return id
   }
 
   /// As `id`; nil for NULL.
-  package func optionalId(_ column: Int) throws(PostgresError) -> Identifier? { try isNull(column) ? nil : id(column) }
+  public func optionalId(_ column: Int) throws(PostgresError) -> Identifier? { try isNull(column) ? nil : id(column) }
 
   /// The bytes of a field as something to compare, whether they are a text or not; nil for NULL.
-  package func optionalKey(_ column: Int) throws(PostgresError) -> Identifier? {
+  public func optionalKey(_ column: Int) throws(PostgresError) -> Identifier? {
     if try isNull(column) { return nil }
     return try withBytes(column) { bytes in bytes.withUnsafeBytes { Identifier(utf8: $0) } }
   }
 
   /// A text as one of a list of words; nil for NULL and for another word.
-  package func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word? {
+  public func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word? {
     guard let spelling = try optionalId(column) else { return nil }
     return vocabulary.word(spelling)
   }
 
   /// A point in time; nil for NULL.
-  package func optionalInstant(_ column: Int) throws(PostgresError) -> Instant? {
+  public func optionalInstant(_ column: Int) throws(PostgresError) -> Instant? {
     try optionalTimestamp(column).map { Instant(microseconds: $0) }
   }
 }
 
 /// The words of a list by how they are spelt.
-package struct Vocabulary<Word: RawRepresentable<String> & CaseIterable & Sendable>: Sendable {
+public struct Vocabulary<Word: RawRepresentable<String> & CaseIterable & Sendable>: Sendable {
   private let spellings: Spellings
   private let words: [Word]
 
-  package init() {
+  public init() {
     words = Array(Word.allCases)
     spellings = Spellings(ids: words.map { Identifier($0.rawValue) })
   }
 
-  package func word(_ spelling: Identifier) -> Word? { spellings.place(of: spelling).map { words[$0] } }
+  public func word(_ spelling: Identifier) -> Word? { spellings.place(of: spelling).map { words[$0] } }
 }
 
 /// Apart from the words, so that looking for one is the same code for all lists.
@@ -53,12 +53,12 @@ private struct Spellings: Sendable {
 }
 
 /// The lists of words that rows are written in.
-package enum Vocabularies {
-  package static let orderStatus = Vocabulary<OrderStatus>()
-  package static let environment = Vocabulary<AppleEnvironment>()
-  package static let ownership = Vocabulary<Ownership>()
-  package static let channel = Vocabulary<EvidenceChannel>()
-  package static let outcome = Vocabulary<CheckOutcome>()
-  package static let reason = Vocabulary<PaymentReason>()
-  package static let receiptKind = Vocabulary<ReceiptKind>()
+public enum Vocabularies {
+  public static let orderStatus = Vocabulary<OrderStatus>()
+  public static let environment = Vocabulary<AppleEnvironment>()
+  public static let ownership = Vocabulary<Ownership>()
+  public static let channel = Vocabulary<EvidenceChannel>()
+  public static let outcome = Vocabulary<CheckOutcome>()
+  public static let reason = Vocabulary<PaymentReason>()
+  public static let receiptKind = Vocabulary<ReceiptKind>()
 }

@@ -2,7 +2,7 @@ import Reconciliation
 
 /// What the parts of one stage leave for the parts of the next: each record goes to the part that its id lies in, and comes
 /// out there in the order of a `SpillSorter`, whoever has left it.
-package final class Exchange {
+public final class Exchange {
   private let cuts: Cuts
   private let budget: Int
   private let directory: String
@@ -13,7 +13,7 @@ package final class Exchange {
   ///   - sources: how many parts leave records.
   ///   - cuts: of the ids that records go by.
   ///   - budget: bytes of records that one part keeps in memory.
-  package init(from sources: Int, to cuts: Cuts, directory: String, budget: Int = 8 << 20) {
+  public init(from sources: Int, to cuts: Cuts, directory: String, budget: Int = 8 << 20) {
     self.cuts = cuts
     self.directory = directory
     self.budget = max(1 << 20, budget / cuts.count)
@@ -24,13 +24,13 @@ package final class Exchange {
   }
 
   /// Where one part leaves its records. Used by one thread at a time.
-  package func outlet(_ source: Int) -> Outlet {
+  public func outlet(_ source: Int) -> Outlet {
     let (cuts, sorters) = (cuts, sorters[source])
     return Outlet { id, key, content in try sorters[cuts.part(of: id)].add(key: key, content: content) }
   }
 
   /// For each part what was left for it. Not before everything was.
-  package func gathered() throws(SpillSorter.Failure) -> [SpillSorter] {
+  public func gathered() throws(SpillSorter.Failure) -> [SpillSorter] {
     var gathered: [SpillSorter] = []
     for part in 0..<cuts.count {
       let first = sorters.first?[part] ?? SpillSorter(directory: directory, budget: budget)
@@ -40,12 +40,12 @@ package final class Exchange {
     return gathered
   }
 
-  package struct Outlet {
+  public struct Outlet {
     private let put: (Identifier?, [UInt8], [UInt8]) throws -> Void
 
-    package init(_ put: @escaping (Identifier?, [UInt8], [UInt8]) throws -> Void) { self.put = put }
+    public init(_ put: @escaping (Identifier?, [UInt8], [UInt8]) throws -> Void) { self.put = put }
 
     /// Leaves a record for the part that `id` lies in.
-    package func add(_ id: Identifier?, key: [UInt8], content: [UInt8]) throws { try put(id, key, content) }
+    public func add(_ id: Identifier?, key: [UInt8], content: [UInt8]) throws { try put(id, key, content) }
   }
 }

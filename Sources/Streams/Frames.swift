@@ -1,24 +1,24 @@
 import Foundation
 
 /// A record on its way between two programs.
-package struct Frame: Hashable, Sendable {
+public struct Frame: Hashable, Sendable {
   /// What it is.
-  package var tag: UInt8
+  public var tag: UInt8
   /// What it is sorted by and goes by: 0 and the bytes of an id, or 1 where there is none.
-  package var key: [UInt8]
-  package var content: [UInt8]
+  public var key: [UInt8]
+  public var content: [UInt8]
 
-  package init(tag: UInt8, key: [UInt8], content: [UInt8]) {
+  public init(tag: UInt8, key: [UInt8], content: [UInt8]) {
     self.tag = tag
     self.key = key
     self.content = content
   }
 
   /// Bytes that cannot be read or written as frames.
-  package struct Failure: Error, CustomStringConvertible {
-    package var description: String
+  public struct Failure: Error, CustomStringConvertible {
+    public var description: String
 
-    package init(description: String) { self.description = description }
+    public init(description: String) { self.description = description }
   }
 }
 
@@ -26,7 +26,7 @@ package struct Frame: Hashable, Sendable {
 /// of the key as four; the key; the content.
 ///
 /// Used by one thread at a time; not `Sendable`.
-package final class FrameStream {
+public final class FrameStream {
   private let file: UnsafeMutablePointer<FILE>
   private let name: String
   private let isOwned: Bool
@@ -34,7 +34,7 @@ package final class FrameStream {
   /// Over a file descriptor that stays open.
   ///
   /// - Parameter name: for errors.
-  package init(descriptor: Int32, isWritten: Bool, name: String) throws(Frame.Failure) {
+  public init(descriptor: Int32, isWritten: Bool, name: String) throws(Frame.Failure) {
     guard let file = fdopen(descriptor, isWritten ? "w" : "r") else {
       throw Frame.Failure(description: "cannot use \(name): \(String(cString: strerror(errno)))")
     }
@@ -44,7 +44,7 @@ package final class FrameStream {
   }
 
   /// Opens a file to read it, or makes one.
-  package init(path: String, isWritten: Bool = false) throws(Frame.Failure) {
+  public init(path: String, isWritten: Bool = false) throws(Frame.Failure) {
     guard let file = fopen(path, isWritten ? "wbe" : "rbe") else {
       throw Frame.Failure(description: "cannot open \(path): \(String(cString: strerror(errno)))")
     }
@@ -56,7 +56,7 @@ package final class FrameStream {
   deinit { if isOwned { fclose(file) } }
 
   /// The next frame; nil after the last.
-  package func next() throws(Frame.Failure) -> Frame? {
+  public func next() throws(Frame.Failure) -> Frame? {
     var head = [UInt8](repeating: 0, count: 9)
     let read = fread(&head, 1, head.count, file)
     if read == 0, feof(file) != 0 { return nil }
@@ -79,7 +79,7 @@ package final class FrameStream {
 
   private var cutOff: Frame.Failure { Frame.Failure(description: "\(name) ends in the middle of a frame") }
 
-  package func write(tag: UInt8, key: [UInt8], content: [UInt8]) throws(Frame.Failure) {
+  public func write(tag: UInt8, key: [UInt8], content: [UInt8]) throws(Frame.Failure) {
     var head: [UInt8] = []
     func put(_ number: Int) { for shift in [24, 16, 8, 0] { head.append(UInt8(truncatingIfNeeded: number >> shift)) } }
     put(5 + key.count + content.count)
@@ -91,7 +91,7 @@ package final class FrameStream {
   }
 
   /// Hands on what is buffered.
-  package func flush() throws(Frame.Failure) { if fflush(file) != 0 { throw unwritten } }
+  public func flush() throws(Frame.Failure) { if fflush(file) != 0 { throw unwritten } }
 
   private var unwritten: Frame.Failure {
     Frame.Failure(description: "cannot write \(name): \(String(cString: strerror(errno)))")

@@ -4,22 +4,22 @@ import Reconciliation
 /// A COPY stream for merging by the id in its first column, whose rows come in the byte order of it, NULLs last.
 ///
 /// Inlinable, because modules are optimised one by one.
-package struct OrderedStream<Row>: ~Copyable {
+public struct OrderedStream<Row>: ~Copyable {
   @usableFromInline var reader: CopyReader
   @usableFromInline let decode: (borrowing CopyReader) throws -> Row
   /// The key of the next row; nil when that row has none, or after the last.
-  @usableFromInline package internal(set) var nextKey: Identifier?
+  public var nextKey: Identifier?
   /// Whether there is no row left.
-  @usableFromInline package internal(set) var isAtEnd = false
+  public var isAtEnd = false
 
-  package init(_ reader: consuming CopyReader, decode: @escaping (borrowing CopyReader) throws -> Row) throws {
+  public init(_ reader: consuming CopyReader, decode: @escaping (borrowing CopyReader) throws -> Row) throws {
     self.reader = reader
     self.decode = decode
     try advance()
   }
 
   /// The next row; nil after the last.
-  @inlinable package mutating func next() throws -> Row? {
+  @inlinable public mutating func next() throws -> Row? {
     if isAtEnd { return nil }
     let row = try decode(reader)
     try advance()
@@ -27,10 +27,10 @@ package struct OrderedStream<Row>: ~Copyable {
   }
 
   /// Passes over the next row.
-  @inlinable package mutating func skip() throws { if !isAtEnd { try advance() } }
+  @inlinable public mutating func skip() throws { if !isAtEnd { try advance() } }
 
   /// Passes over all that is left: a stream that is dropped before its end takes its transaction with it.
-  package mutating func skipRest() throws { while !isAtEnd { try advance() } }
+  public mutating func skipRest() throws { while !isAtEnd { try advance() } }
 
   @usableFromInline mutating func advance() throws {
     isAtEnd = try !reader.advance()

@@ -1,25 +1,25 @@
 import Reconciliation
 
 /// Writes values into bytes that `RecordReader` reads back, for records that wait on disk.
-package struct RecordBytes {
-  package private(set) var bytes: [UInt8] = []
+public struct RecordBytes {
+  public private(set) var bytes: [UInt8] = []
 
-  package init() {}
+  public init() {}
 
-  package mutating func clear() { bytes.removeAll(keepingCapacity: true) }
+  public mutating func clear() { bytes.removeAll(keepingCapacity: true) }
 
-  package mutating func put(_ value: Int64) {
+  public mutating func put(_ value: Int64) {
     withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
   }
 
-  package mutating func put(_ value: Int64?) {
+  public mutating func put(_ value: Int64?) {
     bytes.append(value == nil ? 0 : 1)
     if let value { put(value) }
   }
 
-  package mutating func put(_ byte: UInt8) { bytes.append(byte) }
+  public mutating func put(_ byte: UInt8) { bytes.append(byte) }
 
-  package mutating func put(_ text: String) {
+  public mutating func put(_ text: String) {
     var text = text
     text.withUTF8 { put(UnsafeRawBufferPointer($0)) }
   }
@@ -29,54 +29,54 @@ package struct RecordBytes {
     bytes.append(contentsOf: text)
   }
 
-  package mutating func put(_ text: String?) {
+  public mutating func put(_ text: String?) {
     bytes.append(text == nil ? 0 : 1)
     if let text { put(text) }
   }
 
-  package mutating func put(_ id: Identifier) { id.withUTF8 { put($0) } }
+  public mutating func put(_ id: Identifier) { id.withUTF8 { put($0) } }
 
-  package mutating func put(_ id: Identifier?) {
+  public mutating func put(_ id: Identifier?) {
     bytes.append(id == nil ? 0 : 1)
     if let id { put(id) }
   }
 
-  package mutating func put(_ instant: Instant?) { put(instant?.microseconds) }
+  public mutating func put(_ instant: Instant?) { put(instant?.microseconds) }
 
-  package mutating func put(_ number: Int32?) { put(number.map(Int64.init)) }
+  public mutating func put(_ number: Int32?) { put(number.map(Int64.init)) }
 
-  package mutating func put(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
+  public mutating func put(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
 
   /// 2 for nil.
-  package mutating func put(_ flag: Bool?) { bytes.append(flag.map { $0 ? 1 : 0 } ?? 2) }
+  public mutating func put(_ flag: Bool?) { bytes.append(flag.map { $0 ? 1 : 0 } ?? 2) }
 
   /// How many there are, then each of them.
-  @inlinable package mutating func put<Value>(_ values: [Value], each: (Value, inout RecordBytes) -> Void) {
+  @inlinable public mutating func put<Value>(_ values: [Value], each: (Value, inout RecordBytes) -> Void) {
     put(Int64(values.count))
     for value in values { each(value, &self) }
   }
 
-  package mutating func put(_ money: Money?) {
+  public mutating func put(_ money: Money?) {
     put(money?.minorUnits)
     if let money { put(money.currency.code) }
   }
 }
 
 /// Reads what `RecordBytes` wrote, in the same order. A record that ends too early is a defect of this program.
-package struct RecordReader {
+public struct RecordReader {
   /// The record was written by another order of calls.
-  package struct Mismatch: Error {
-    package init() {}
+  public struct Mismatch: Error {
+    public init() {}
   }
 
   private let bytes: [UInt8]
   private var position = 0
 
-  package init(_ bytes: [UInt8]) { self.bytes = bytes }
+  public init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  package mutating func byte() throws(Mismatch) -> UInt8 { try number() }
+  public mutating func byte() throws(Mismatch) -> UInt8 { try number() }
 
-  package mutating func int() throws(Mismatch) -> Int64 { try number() }
+  public mutating func int() throws(Mismatch) -> Int64 { try number() }
 
   private mutating func number<Number: FixedWidthInteger>() throws(Mismatch) -> Number {
     let size = MemoryLayout<Number>.size
@@ -87,14 +87,14 @@ package struct RecordReader {
     }
   }
 
-  package mutating func optionalInt() throws(Mismatch) -> Int64? { try isPresent() ? int() : nil }
+  public mutating func optionalInt() throws(Mismatch) -> Int64? { try isPresent() ? int() : nil }
 
-  package mutating func text() throws(Mismatch) -> String {
+  public mutating func text() throws(Mismatch) -> String {
     let range = try nextText()
     return bytes.withUnsafeBytes { String(decoding: $0[range], as: UTF8.self) }
   }
 
-  package mutating func id() throws(Mismatch) -> Identifier {
+  public mutating func id() throws(Mismatch) -> Identifier {
     let range = try nextText()
     return bytes.withUnsafeBytes { Identifier(utf8: UnsafeRawBufferPointer(rebasing: $0[range])) }
   }
@@ -107,16 +107,16 @@ package struct RecordReader {
     return position..<position + count
   }
 
-  package mutating func optionalInt32() throws(Mismatch) -> Int32? { try optionalInt().map { Int32(clamping: $0) } }
+  public mutating func optionalInt32() throws(Mismatch) -> Int32? { try optionalInt().map { Int32(clamping: $0) } }
 
-  package mutating func flag() throws(Mismatch) -> Bool { try isPresent() }
+  public mutating func flag() throws(Mismatch) -> Bool { try isPresent() }
 
-  package mutating func optionalFlag() throws(Mismatch) -> Bool? {
+  public mutating func optionalFlag() throws(Mismatch) -> Bool? {
     let byte = try byte()
     return byte == 2 ? nil : byte == 1
   }
 
-  @inlinable package mutating func list<Value>(
+  @inlinable public mutating func list<Value>(
     each: (inout RecordReader) throws(Mismatch) -> Value
   ) throws(Mismatch) -> [Value] {
     var values: [Value] = []
@@ -124,13 +124,13 @@ package struct RecordReader {
     return values
   }
 
-  package mutating func optionalText() throws(Mismatch) -> String? { try isPresent() ? text() : nil }
-  package mutating func optionalId() throws(Mismatch) -> Identifier? { try isPresent() ? id() : nil }
-  package mutating func optionalInstant() throws(Mismatch) -> Instant? {
+  public mutating func optionalText() throws(Mismatch) -> String? { try isPresent() ? text() : nil }
+  public mutating func optionalId() throws(Mismatch) -> Identifier? { try isPresent() ? id() : nil }
+  public mutating func optionalInstant() throws(Mismatch) -> Instant? {
     try optionalInt().map { Instant(microseconds: $0) }
   }
 
-  package mutating func optionalMoney() throws(Mismatch) -> Money? {
+  public mutating func optionalMoney() throws(Mismatch) -> Money? {
     guard let minorUnits = try optionalInt() else { return nil }
     guard let currency = Currency(try id()) else { throw Mismatch() }
     return Money(minorUnits: minorUnits, currency: currency)

@@ -5,7 +5,7 @@ import Dispatch
 ///
 /// - Returns: the results in the order of the numbers.
 /// - Throws: the first error in that order.
-package func sideBySide<Result>(_ count: Int, _ body: (Int) throws -> Result) throws -> [Result] {
+public func sideBySide<Result>(_ count: Int, _ body: (Int) throws -> Result) throws -> [Result] {
   if count == 1 { return [try body(0)] }
   var results: [Swift.Result<Result, any Error>?] = Array(repeating: nil, count: count)
   results.withUnsafeMutableBufferPointer { places in

@@ -3,14 +3,14 @@ import Foundation
 /// Records in the order in which they were added, on disk, read as often as they are needed.
 ///
 /// What a night reads from the shop's server once and looks at several times waits here.
-package final class SpillFile {
+public final class SpillFile {
   private let directory: String
   private let file: TemporaryFile
   /// How many records were added.
-  package private(set) var count = 0
+  public private(set) var count = 0
 
   /// - Parameter directory: where the nameless temporary file lies.
-  package init(directory: String) throws(SpillSorter.Failure) {
+  public init(directory: String) throws(SpillSorter.Failure) {
     self.directory = directory
     guard let file = TemporaryFile(in: directory) else {
       throw SpillSorter.Failure(directory: directory, code: errno)
@@ -21,7 +21,7 @@ package final class SpillFile {
   deinit { file.close() }
 
   /// Adds a record. Not while a reading is under way.
-  package func add(_ content: [UInt8]) throws(SpillSorter.Failure) {
+  public func add(_ content: [UInt8]) throws(SpillSorter.Failure) {
     var length = UInt32(content.count)
     guard fwrite_unlocked(&length, 4, 1, file.stream) == 1,
       content.withUnsafeBytes({ fwrite_unlocked($0.baseAddress, 1, $0.count, file.stream) }) == content.count
@@ -30,13 +30,13 @@ package final class SpillFile {
   }
 
   /// Goes back to the first record, to read all of them from there.
-  package func restart() throws(SpillSorter.Failure) {
+  public func restart() throws(SpillSorter.Failure) {
     guard fflush(file.stream) == 0 else { throw failure() }
     Glibc.rewind(file.stream)
   }
 
   /// The next record after `restart`; nil after the last.
-  package func next() throws(SpillSorter.Failure) -> [UInt8]? {
+  public func next() throws(SpillSorter.Failure) -> [UInt8]? {
     var length: UInt32 = 0
     guard fread_unlocked(&length, 4, 1, file.stream) == 1 else {
       if feof(file.stream) != 0 { return nil }

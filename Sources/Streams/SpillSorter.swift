@@ -4,20 +4,20 @@ import Foundation
 ///
 /// Records come out in the byte order of their keys; equal keys in the byte order of their contents, so that the order of
 /// arrival plays no part.
-package final class SpillSorter {
+public final class SpillSorter {
   /// A temporary file that cannot be written or read: a full disk, most likely.
-  package struct Failure: Error, CustomStringConvertible {
-    package var directory: String
-    package var code: Int32
-    package var description: String {
+  public struct Failure: Error, CustomStringConvertible {
+    public var directory: String
+    public var code: Int32
+    public var description: String {
       "cannot use a temporary file in \(directory): \(String(cString: strerror(code))); free some space or set TMPDIR"
     }
   }
 
   /// A key and what belongs to it.
-  package struct Record {
-    package var key: [UInt8]
-    package var content: [UInt8]
+  public struct Record {
+    public var key: [UInt8]
+    public var content: [UInt8]
   }
 
   /// Where a record lies in the arena: its key, then its content.
@@ -101,12 +101,12 @@ package final class SpillSorter {
   private var queue: [Int] = []
   private var position = 0
   private var isSorted = false
-  package private(set) var count = 0
+  public private(set) var count = 0
 
   /// - Parameters:
   ///   - directory: where temporary files go.
   ///   - budget: bytes of records that are kept in memory.
-  package init(directory: String, budget: Int = 4 << 20) {
+  public init(directory: String, budget: Int = 4 << 20) {
     self.directory = directory
     self.budget = budget
   }
@@ -114,7 +114,7 @@ package final class SpillSorter {
   deinit { for run in runs { run.close() } }
 
   /// Adds a record. Not after the first `next`.
-  package func add(key: [UInt8], content: [UInt8]) throws(Failure) {
+  public func add(key: [UInt8], content: [UInt8]) throws(Failure) {
     precondition(!isSorted, "records are added before they are read")
     // At once, because what is outgrown is not always given back; untouched pages cost nothing.
     if count == 0 { arena.reserveCapacity(budget) }
@@ -129,7 +129,7 @@ package final class SpillSorter {
   }
 
   /// Takes over all records of another one, which is left without any. Not after the first `next` of either.
-  package func absorb(_ other: SpillSorter) throws(Failure) {
+  public func absorb(_ other: SpillSorter) throws(Failure) {
     precondition(!isSorted && !other.isSorted, "records are added before they are read")
     for entry in other.entries {
       try add(key: Array(other.arena[entry.key]), content: Array(other.arena[entry.content]))
@@ -148,7 +148,7 @@ package final class SpillSorter {
   }
 
   /// The next record in order; nil after the last.
-  package func next() throws(Failure) -> Record? {
+  public func next() throws(Failure) -> Record? {
     if !isSorted { try sort() }
     if runs.isEmpty {
       guard position < entries.count else { return nil }
@@ -203,7 +203,7 @@ package final class SpillSorter {
   }
 
   /// Goes back to the first record.
-  package func restart() throws(Failure) {
+  public func restart() throws(Failure) {
     position = 0
     if isSorted, !runs.isEmpty { queue = try rewind(runs.indices) }
   }
@@ -297,23 +297,23 @@ package final class SpillSorter {
 /// Walks through what was sorted, one value ahead.
 ///
 /// Inlinable, because modules are optimised one by one.
-package struct SpillCursor<Value> {
+public struct SpillCursor<Value> {
   @usableFromInline let sorter: SpillSorter
   @usableFromInline let decode: (SpillSorter.Record) throws -> Value
   /// The next value; nil after the last.
-  @usableFromInline package internal(set) var head: Value?
+  public var head: Value?
 
-  @inlinable package init(_ sorter: SpillSorter, decode: @escaping (SpillSorter.Record) throws -> Value) throws {
+  @inlinable public init(_ sorter: SpillSorter, decode: @escaping (SpillSorter.Record) throws -> Value) throws {
     self.sorter = sorter
     self.decode = decode
     try advance()
   }
 
   /// Moves on to the one after the head.
-  @inlinable package mutating func advance() throws { head = try sorter.next().map(decode) }
+  @inlinable public mutating func advance() throws { head = try sorter.next().map(decode) }
 
   /// Takes the head; nil after the last.
-  @inlinable package mutating func next() throws -> Value? {
+  @inlinable public mutating func next() throws -> Value? {
     guard let value = head else { return nil }
     try advance()
     return value

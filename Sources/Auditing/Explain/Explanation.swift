@@ -246,14 +246,14 @@ package struct Explanation: Encodable, Sendable {
 // How the words of the core are written as JSON.
 extension Instant: Encodable {
   /// `2026-11-19T22:14:03Z`
-  package func encode(to encoder: any Encoder) throws {
+  public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(machineText)
   }
 }
 
 extension Identifier: Encodable {
-  package func encode(to encoder: any Encoder) throws {
+  public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(text)
   }
@@ -261,7 +261,7 @@ extension Identifier: Encodable {
 
 extension TransactionKey: Encodable {
   /// The id alone: the environment stands with the transaction.
-  package func encode(to encoder: any Encoder) throws { try transactionId.encode(to: encoder) }
+  public func encode(to encoder: any Encoder) throws { try transactionId.encode(to: encoder) }
 }
 
 extension AppleEnvironment: Encodable {}
