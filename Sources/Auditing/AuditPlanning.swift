@@ -15,6 +15,24 @@ package struct AuditPlanning: Encodable {
     var store: String
     /// For each part its query: the key and the row.
     var queries: [String]
+    /// Of the shop's relations: what stands in a row, the key first, for a source that answers no query.
+    var columns: [SalesColumn]?
+    /// The row's own date, which the horizon is about.
+    var date: String?
+  }
+
+  /// Rows that are dated after `asOf` are not read, unless they are dated after `clock`, too. In microseconds since 1970.
+  struct Hidden: Encodable {
+    var asOf: Int64
+    var clock: Int64?
+  }
+
+  /// What the source adds up to by currency: orders, and amounts of at most so many decimals up to a limit in major units.
+  struct Totals: Encodable {
+    /// As the server adds it up: currency, orders, and millionths of a major unit.
+    var query: String
+    var decimals = SalesTotals.decimals
+    var limit = SalesTotals.limit
   }
 
   var relations: [Relation]
@@ -24,8 +42,8 @@ package struct AuditPlanning: Encodable {
   var connections: [String: [String: String]]
   /// By store, the name that its snapshot is imported by. It lasts as long as the program that says it.
   var snapshots: [String: String]
-  /// Currency, orders and amount of the source, as the server adds them up.
-  var sums: String
+  var hidden: Hidden
+  var totals: Totals
   /// Whether the shop says what is bought once for good: then the stage `purchases` has something to find.
   var hasCatalogue: Bool
   /// What every stage is started with, as bytes in base 64.
@@ -38,8 +56,8 @@ extension Audit {
   /// - Parameter body: gets the plan as one line of JSON.
   package func plan(_ scope: BlockingScope, parts: Int, _ body: (Data) throws -> Void) throws {
     let stores = try AuditStores(settings, scope)
-    let sales = try SalesRows(settings, horizon: Horizon(of: plan, on: stores.rows.sales))
-      .ordered(on: stores.rows.sales)
+    let horizon = try Horizon(of: plan, on: stores.rows.sales)
+    let sales = try SalesRows(settings, horizon: horizon).ordered(on: stores.rows.sales)
     var completed = plan
     completed.rules = try plan.rules.completed(sales, shop: stores.rows.sales)
     let partition = try AuditPartition(sales, readers: parts, shop: stores.rows.sales, own: stores.rows.own)
@@ -52,7 +70,7 @@ extension Audit {
           SELECT textsend(q.key) AS key, record_send(q) AS row
           FROM (\(try relation.query(completed, sales, partition, part: $0))) AS q (key)
           """
-        })
+        }, columns: relation.columns?.all, date: relation.columns?.date)
     }
     func hexadecimal(_ cuts: Cuts) -> [String] {
       cuts.places.map { $0.bytes.map { String(format: "%02x", $0) }.joined() }
@@ -65,10 +83,12 @@ extension Audit {
       ],
       connections: ["own": stores.rows.own.parameters, "sales": stores.rows.sales.parameters],
       snapshots: stores.snapshots,
-      sums: """
-        SELECT coalesce(q.currency, '') AS currency, q.orders, trunc(coalesce(q.amount, 0) * 1000000)::text AS millionths
-        FROM (\(try SalesTotals.query(sales))) AS q (currency, orders, amount)
-        """,
+      hidden: AuditPlanning.Hidden(asOf: horizon.asOf.microseconds, clock: horizon.clock?.microseconds),
+      totals: AuditPlanning.Totals(
+        query: """
+          SELECT coalesce(q.currency, '') AS currency, q.orders, trunc(coalesce(q.amount, 0) * 1000000)::text AS millionths
+          FROM (\(try SalesTotals.query(sales))) AS q (currency, orders, amount)
+          """),
       hasCatalogue: completed.rules.catalogue != nil,
       context: AuditContext(
         completed, sales, days: ReportedDays.days(plan, in: settings.timeZone),
@@ -77,6 +97,18 @@ extension Audit {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     try body(try encoder.encode(planning))
+  }
+}
+
+extension AuditRelation {
+  /// What stands in a row of the shop's, the id first by which it is ordered, and which of it is the row's own date.
+  fileprivate var columns: (all: [SalesColumn], date: String)? {
+    switch self {
+    case .orders: (SalesRows.order, "created_at")
+    case .receipts: (SalesRows.receipt + [.listed], "received_at")
+    case .deliveries: (SalesRows.delivery, "delivered_at")
+    case .checks, .receiptLinks, .lookups, .lookupLinks, .transactions: nil
+    }
   }
 }
 

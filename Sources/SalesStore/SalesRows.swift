@@ -49,12 +49,16 @@ package struct SalesRows: Sendable {
 
   // MARK: - Orders
 
+  /// What is read of an order, its id first.
+  package static let order = [
+    SalesColumn("order_id"), SalesColumn("user_id"), SalesColumn("bundle_id"), SalesColumn("product_id"),
+    SalesColumn("quantity", .bigint), SalesColumn("amount", .numeric), SalesColumn("currency"), SalesColumn("status"),
+    SalesColumn("transaction_id"), SalesColumn("app_account_token"), SalesColumn("created_at", .timestamptz),
+    SalesColumn("verified_at", .timestamptz),
+  ]
+
   /// The columns of `order(_:asOf:)`, for a table aliased `o`.
-  package static let orderColumns = """
-    o.order_id::text, o.user_id::text, o.bundle_id::text, o.product_id::text, o.quantity::bigint, o.amount::numeric, \
-    o.currency::text, o.status::text, o.transaction_id::text, o.app_account_token::text, o.created_at::timestamptz, \
-    o.verified_at::timestamptz
-    """
+  package static let orderColumns = SalesColumn.list(order, of: "o")
 
   /// The orders in the byte order of their ids, for `order(_:asOf:)`.
   ///
@@ -165,11 +169,15 @@ package struct SalesRows: Sendable {
 
   // MARK: - Deliveries
 
+  /// What is read of a delivery, its order's id first.
+  package static let delivery = [
+    SalesColumn("order_id"), SalesColumn("delivery_id"), SalesColumn("user_id"), SalesColumn("product_id"),
+    SalesColumn("quantity", .bigint), SalesColumn("delivered_at", .timestamptz),
+    SalesColumn("revoked_at", .timestamptz),
+  ]
+
   /// The columns of `delivery(_:asOf:)`, for a table aliased `d`.
-  package static let deliveryColumns = """
-    d.order_id::text, d.delivery_id::text, d.user_id::text, d.product_id::text, d.quantity::bigint, \
-    d.delivered_at::timestamptz, d.revoked_at::timestamptz
-    """
+  package static let deliveryColumns = SalesColumn.list(delivery, of: "d")
 
   /// The deliveries in the byte order of their orders' ids, those without an order last, for `delivery(_:asOf:)`. Those of
   /// one order are in an order of their own, so that the first of several rows of one id is always the same.
@@ -272,11 +280,15 @@ package struct SalesRows: Sendable {
     return defects.text
   }
 
-  /// The columns of `receipt(_:asOf:)`, for a table aliased `r`. Payloads are not among them: no report needs one.
-  package static let receiptColumns = """
-    r.receipt_id::text, r.order_id::text, r.user_id::text, r.environment::text, r.status::text, \
-    r.received_at::timestamptz, r.checked_at::timestamptz, r.payload IS NULL
-    """
+  /// What is read of a receipt, its id first. Its payload is not: no report needs one.
+  package static let receipt = [
+    SalesColumn("receipt_id"), SalesColumn("order_id"), SalesColumn("user_id"), SalesColumn("environment"),
+    SalesColumn("status"), SalesColumn("received_at", .timestamptz), SalesColumn("checked_at", .timestamptz),
+    SalesColumn("payload", .absence),
+  ]
+
+  /// The columns of `receipt(_:asOf:)`, for a table aliased `r`.
+  package static let receiptColumns = SalesColumn.list(receipt, of: "r")
 
   /// The receipts in the byte order of their ids, for `receipt(_:asOf:)`.
   ///

@@ -14,9 +14,9 @@ package struct SalesTotals: Equatable, Sendable {
   private var lines: [String: Line] = [:]
 
   /// No currency has more digits; an amount with more decimals is no money, and counts as an order only.
-  private static let decimals = 6
+  package static let decimals = 6
   /// An amount beyond this is no money either. In major units.
-  private static let limit: Int64 = 1_000_000_000_000_000
+  package static let limit: Int64 = 1_000_000_000_000_000
 
   package init() {}
 

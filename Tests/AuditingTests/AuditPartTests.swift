@@ -59,10 +59,13 @@ import Testing
       var store: String
       var queries: [String]
     }
+    struct Totals: Decodable {
+      var query: String
+    }
     var relations: [Relation]
     var cuts: [String: [String]]
     var context: Data
-    var sums: String
+    var totals: Totals
   }
 
   private func spread(_ settings: Settings, parts: Int, into folder: String) async throws {
@@ -185,7 +188,7 @@ import Testing
       #expect(!twice.isEmpty)
       try keep("judge", stage(.judge, groups + deliveries + twice, cuts: "orders", further: open + repeated))
       var sums: [[String: Any]] = []
-      for row in try database.execute(plan.sums) {
+      for row in try database.execute(plan.totals.query) {
         sums.append([
           "currency": try row.text(0), "orders": Int(try row.int64(1)), "millionths": try row.text(2),
         ])

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A night over a Spark cluster of a master and two workers: the same bytes as of one process. In the middle of it a worker is
-# killed, and the job ends with the same bytes.
+# killed, and the job ends with the same bytes. So it does where one half of the shop is in another database, and the other in
+# a lake.
 # usage: spark.sh BINARIES [ORDERS]
 set -euo pipefail
 
@@ -137,10 +138,12 @@ worker second
 wait_for 60 "$worker" grep -q 'Successfully registered' second.log
 wait_for 60 "$worker" grep -q 'Successfully registered' first.log
 
-# spread DIR: the parts of the night, audited by the cluster.
+# spread DIR OPTIONS: the parts of the night, audited by the cluster.
 spread() {
-  "$python" -m night_audit_spark --master "spark://127.0.0.1:$master_port" "${audit[@]}" --parts "$1" --partitions 3 \
-    --binary "$binaries/night-audit" >"$1.log" 2>&1
+  local parts=$1
+  shift
+  "$python" -m night_audit_spark --master "spark://127.0.0.1:$master_port" "${audit[@]}" --parts "$parts" --partitions 3 \
+    --binary "$binaries/night-audit" "$@" >"$parts.log" 2>&1
 }
 # publish NAME: the report of what the cluster has left is the one of a single process, byte by byte.
 publish() {
@@ -161,6 +164,49 @@ kill -KILL "$worker"
 pkill -KILL --parent "$worker" || true
 wait "$job" || fail "the job did not survive the worker"
 publish disturbed
+
+say "The shop in a database and a lake"
+"${ask[@]}" --command='CREATE DATABASE east'
+pg_dump --host=127.0.0.1 --port="$port" --username=shop --schema=sales postgres >sales.dump
+"${ask[@]}" --dbname=east --file=sales.dump >/dev/null
+# Receipts and deliveries without an order stay in the east.
+"${ask[@]}" --dbname=east <<SQL
+DELETE FROM sales.orders WHERE right(order_id, 1) < '5';
+DELETE FROM sales.receipts WHERE right(order_id, 1) < '5';
+DELETE FROM sales.deliveries WHERE right(order_id, 1) < '5';
+SQL
+"$python" - "jdbc:postgresql://127.0.0.1:$port/postgres" >lake.log 2>&1 <<'PYTHON'
+import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config("spark.jars", "/usr/share/java/postgresql.jar").getOrCreate()
+for relation in ("orders", "receipts", "deliveries"):
+    rows = spark.read.jdbc(sys.argv[1], f"(SELECT * FROM sales.{relation} WHERE right(order_id, 1) < '5') AS west",
+                           properties={"user": "shop", "driver": "org.postgresql.Driver"})
+    rows.write.parquet(f"west/{relation}")
+PYTHON
+echo "postgresql://shop@127.0.0.1:$port/east" >east
+# Nobody tells where ids are to be cut.
+"${ask[@]}" --command='DELETE FROM pg_statistic'
+spread divided --sales east --sales "$work/west"
+grep -q '^3 parts of orders' divided.log || fail "ids were not cut where a sample says"
+publish divided
+echo 'shop:secret@127.0.0.1' >broken-uri
+! spread never-read --sales broken-uri || fail "a source that is none was taken"
+! grep -q secret never-read.log || fail "a password was told"
+rm -r west/receipts/*.parquet
+! spread never-read-either --sales east --sales "$work/west" || fail "a lake without receipts was taken"
+
+say "Numbers are encoded as the server does it"
+PYTHONPATH=$repository/Sources/night-audit-spark "$python" -c '
+from decimal import Decimal
+from night_audit_spark.records import numeric
+for text in "0 0.00 1 -1 9.90 0.0001 0.00001 10000 99999999.99 100000000 -123456789.123456 1E+3 0.000000 12345.000".split():
+    print(text, numeric(Decimal(text)).hex())
+' >encoded
+while read -r text hexadecimal; do
+  echo "$text $("${ask[@]}" --tuples-only --no-align --command="SELECT encode(numeric_send('$text'::numeric), 'hex')")"
+done <encoded >expected
+diff encoded expected
 
 say "What does not fit is refused"
 for change in 's/"orders": \([0-9]*\)/"orders": 1\1/' 's/"receipts.frames"/"nothing.frames"/'; do

@@ -11,9 +11,9 @@ import zlib
 from base64 import b64decode
 
 from pyspark import StorageLevel
-from pyspark.sql import SparkSession, functions
+from pyspark.sql import SparkSession
 
-from . import frames
+from . import frames, sources
 
 
 class Plan:
@@ -34,58 +34,11 @@ class Plan:
         self.cuts = {name: [frames.key(bytes.fromhex(cut)) for cut in cuts] for name, cuts in said["cuts"].items()}
         self.relations = {relation["name"]: relation for relation in said["relations"]}
         self.connections, self.snapshots = said["connections"], said["snapshots"]
-        self.sums, self.has_catalogue = said["sums"], said["hasCatalogue"]
+        self.totals, self.hidden, self.has_catalogue = said["totals"], said["hidden"], said["hasCatalogue"]
 
     def close(self):
         self._program.stdin.close()
         self._program.wait()
-
-
-class Stores:
-    """Reads the stores over JDBC, in the plan's snapshots."""
-
-    def __init__(self, spark, plan, fetch_size=10_000):
-        self._spark, self._plan, self._fetch_size = spark, plan, fetch_size
-
-    def _reader(self, store):
-        connection = self._plan.connections[store]
-        host = connection.get("hostaddr") or connection.get("host", "localhost")
-        if host.startswith("/"):
-            sys.exit(f"JDBC has no Unix sockets: give the host of the store `{store}` in the configuration")
-        reader = self._spark.read.format("jdbc").options(
-            url=f"jdbc:postgresql://{host}:{connection.get('port', '5432')}/{connection['dbname']}",
-            driver="org.postgresql.Driver", user=connection.get("user", ""), fetchsize=str(self._fetch_size))
-        for keyword in ("password", "sslmode", "sslrootcert"):
-            if keyword in connection:
-                reader = reader.option(keyword, connection[keyword])
-        start = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        if store in self._plan.snapshots:
-            start += f"; SET TRANSACTION SNAPSHOT '{self._plan.snapshots[store]}'"
-        if store == "sales":
-            start += "; SET LOCAL row_security TO off"
-        return reader.option("sessionInitStatement", start + "; SET LOCAL jit TO off")
-
-    def rows(self, *names):
-        """Frames of some relations."""
-        read = None
-        for name in names:
-            relation = self._plan.relations[name]
-            tag = relation["tag"]
-            for query in relation["queries"]:
-                part = self._reader(relation["store"]).option("query", query).load().select(
-                    "key", functions.lit(tag).alias("tag"), "row")
-                read = part if read is None else read.unionAll(part)
-        return read.rdd.map(lambda row: (frames.key(row[0]), row[1], bytes(row[2])))
-
-    def sums(self):
-        """What the source adds up to by currency: as Spark adds up what each source says of itself."""
-        source = self._reader("sales").option("query", self._plan.sums).load()
-        added = source.groupBy("currency").agg(
-            functions.sum("orders").alias("orders"),
-            functions.sum(functions.col("millionths").cast("decimal(38,0)")).alias("millionths"))
-        return [
-            {"currency": row.currency, "orders": int(row.orders), "millionths": str(int(row.millionths))}
-            for row in added.collect()]
 
 
 class Job:
@@ -96,10 +49,13 @@ class Job:
         self._binary, self._directory = binary, directory
         self._context = self._spark.broadcast(plan.context)
         self._pieces = []
+        self._cuts = {name: plan.cuts[name] or stores.sampled_cuts(name) for name in ("receipts", "orders")}
+        self._cuts["transactions"] = plan.cuts["transactions"]
+        print(", ".join(f"{len(cuts) + 1} parts of {name}" for name, cuts in sorted(self._cuts.items())), file=sys.stderr)
 
     def _stage(self, stage, rows, cuts, further=()):
         """Runs a stage over rows in parts, each in the order of keys, and keeps what it leaves."""
-        places = self._plan.cuts[cuts] if cuts else None
+        places = self._cuts[cuts] if cuts else None
         count = len(places) + 1 if places is not None else rows.getNumPartitions()
         place = (lambda row: bisect.bisect_right(places, row[0])) if places is not None else (
             lambda row: zlib.crc32(row[0]) % count)
@@ -204,6 +160,10 @@ def main():
     parser.add_argument("--partitions", type=int, default=64, help="parts at most")
     parser.add_argument("--binary", default="night-audit", help="the program, at the same path on every host")
     parser.add_argument("--jdbc-driver", default="/usr/share/java/postgresql.jar", help="PostgreSQL's JDBC driver")
+    parser.add_argument(
+        "--sales", action="append", default=[], metavar="SOURCE",
+        help="where orders, receipts and deliveries are, instead of the configuration's store: a folder of Parquet, or a file "
+        "that holds a connection URI; may be given several times")
     arguments = parser.parse_args()
     os.makedirs(arguments.parts, exist_ok=True)
     if os.listdir(arguments.parts):
@@ -212,7 +172,8 @@ def main():
         "spark.jars", arguments.jdbc_driver).config(
         "spark.sql.session.timeZone", "UTC").config("spark.ui.showConsoleProgress", "false").getOrCreate()
     with contextlib.closing(Plan(arguments)) as plan:
-        Job(spark, plan, Stores(spark, plan), arguments.binary, arguments.parts).run()
+        with sources.Stores(spark, plan, arguments.sales, arguments.partitions) as stores:
+            Job(spark, plan, stores, arguments.binary, arguments.parts).run()
     spark.stop()
 
 
