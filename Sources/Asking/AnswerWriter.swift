@@ -95,7 +95,7 @@ package struct AnswerWriter: Sendable {
     row.held = nil
     if isFirst, result.outcome != .unanswered {
       let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
-      first.note(app: row.app ?? "", refusal)
+      first.note(app: row.app ?? "", refusal ?? result.denial)
       if let refusal {
         row.held = CheckRow.Held(refusal: refusal, outcome: result.outcome, reason: result.reason)
         row.history.note(.review, reason: .systemic, isOffline: isOffline, asOf: asOf)

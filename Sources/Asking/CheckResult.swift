@@ -25,6 +25,8 @@ package struct CheckResult: Sendable {
   package var broughtIds: Set<String> = []
   /// When Apple said it, if that was before this run; nil for now.
   package var answeredAt: Instant?
+  /// What Apple refused although it had signed it. Accuses nobody, and counts among the refusals of its kind.
+  package var denial: Refusal?
 
   package init(
     context: CheckContext, kind: ReceiptKind?, outcome: CheckOutcome, reason: PaymentReason? = nil,

@@ -133,7 +133,11 @@ package struct ServerAPIChannel: AppleChannel {
   /// Apple does not know the id in production or sandbox.
   private static func unknown(_ check: JudgedCheck, policy: Policy) -> CheckResult {
     // Apple signed it, and says that it does not know it.
-    guard check.genuine == nil else { return check.result(.review, .contradiction, channel: .serverApi) }
+    guard check.genuine == nil else {
+      var denied = check.result(.review, .contradiction, channel: .serverApi)
+      denied.denial = .notFound
+      return denied
+    }
     // As the verdict counts: a shop may have written the order after its receipt came.
     let claimed = max(check.due.receivedAt, check.due.context.orderCreatedAt ?? check.due.receivedAt)
     let isYoung = policy.asOf - claimed <= policy.notFoundGrace

@@ -63,9 +63,10 @@ package struct VerifyReceiptChannel: AppleChannel {
       return result
     case .forged:
       // Apple's signature holds, and Apple says that it is none: a wrong shared secret has that effect, too.
-      return check.genuine == nil
-        ? check.result(.rejected, .signatureInvalid, channel: .verifyReceipt)
-        : check.result(.review, .contradiction, channel: .verifyReceipt)
+      guard check.genuine != nil else { return check.result(.rejected, .signatureInvalid, channel: .verifyReceipt) }
+      var denied = check.result(.review, .contradiction, channel: .verifyReceipt)
+      denied.denial = .signatureInvalid
+      return denied
     case .accountGone: return check.result(.review, .accountGone, channel: .verifyReceipt)
     case .silent(let silence):
       let isHopeless = answer.appleStatus == 21_002 && check.genuine != nil && check.due.attempts >= Self.patience

@@ -68,12 +68,8 @@ import Testing
   /// audit off.
   @Test(arguments: [21_004, 21_000]) func oneRefusedReceiptEndsNothing(_ status: Int) async throws {
     let shop = try await Rehearsal.sampleShop()
-    let posted = try await Program(path: "/usr/bin/env").run([
-      "curl", "--silent", "--fail", "--data",
-      #"{"force":[{"path":"/production/verifyReceipt","next":2,"status":\#(status)}]}"#,
-      "http://127.0.0.1:\(shop.port)/simulator/faults",
-    ])
-    #expect(posted.status == 0, "\(posted.errors)")
+    try await SimulatorControl(port: shop.port).turn(
+      "faults", #"{"force":[{"path":"/production/verifyReceipt","next":2,"status":\#(status)}]}"#)
     let night = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     #expect(night.status == 3 && !night.errors.contains("was ended"), "\(night.errors)")
     #expect(

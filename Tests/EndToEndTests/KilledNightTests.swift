@@ -17,19 +17,7 @@ import Testing
   private struct Beginning {
     let shop: Rehearsal
 
-    func copy() async throws -> String {
-      let name = "test_\(UUID().uuidString.lowercased().filter { $0 != "-" })"
-      let cluster = try await PrivatePostgres.shared()
-      let source = shop.conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }?.dropFirst(7) ?? ""
-      let session = try await PostgresSession.connect(
-        cluster.conninfo(database: "postgres"), applicationName: "night-audit tests")
-      // The sessions of who filled it have just ended, and the server may not have noticed.
-      let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = '\(source)'"
-      while try await session.execute(others).single().int64(0) > 0 { await Task.yield() }
-      try await session.execute("CREATE DATABASE \(name) TEMPLATE \(source)")
-      await session.close()
-      return cluster.conninfo(database: name)
-    }
+    func copy() async throws -> String { try await PrivatePostgres.shared().copyDatabase(shop.conninfo) }
 
     func start(_ database: String, _ reports: TemporaryDirectory) throws -> Program.Running {
       try Program.nightAudit.start(

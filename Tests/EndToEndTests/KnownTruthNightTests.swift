@@ -81,16 +81,16 @@ import Testing
     print("KnownTruthNightTests: \(simulated.nights.count) nights, seed \(seed)")
   }
 
-  private static let scenarios = Scenario.all.filter { untold[$0.name] == nil }
+  static let scenarios = Scenario.all.filter { untold[$0.name] == nil }
 
-  private static func text(_ instant: Instant) -> String {
+  static func text(_ instant: Instant) -> String {
     Date(timeIntervalSince1970: Double(instant.seconds)).ISO8601Format()
   }
 
   /// Older than what is looked back to; forged receipts are made of it.
   private static var another: [String: Any] { SignedShop.gems("1", purchased: "2026-01-01T12:00:00Z") }
 
-  private static func shop(_ told: ToldShop) async throws -> SignedShop {
+  static func shop(_ told: ToldShop) async throws -> SignedShop {
     let users = told.known.world.rules.testUsers.sorted().map { "\"\($0)\"" }.joined(separator: ", ")
     let shop = try await SignedShop(
       transactions: told.transactions + [another], signsReceipts: true, audit: "testUsers: [\(users)]")
@@ -98,7 +98,7 @@ import Testing
     return shop
   }
 
-  private static func payloads(_ told: ToldShop, _ shop: SignedShop) async throws -> [Identifier: String] {
+  static func payloads(_ told: ToldShop, _ shop: SignedShop) async throws -> [Identifier: String] {
     try await told.payloads(from: shop, anotherPurchase: "1")
   }
 

@@ -32,6 +32,11 @@ EXPLAINED = Path(__file__).with_name("SURVIVORS.md")
 # Optimised, the tests take a sixth of the time, and each mutant that survives takes all of it.
 OPTIMISED = ["--package-path", str(PLACE), "-c", "release", "-Xswiftc", "-enable-testing"]
 
+# What changes nothing that anybody could see: room kept, steps counted, hashes spread, explanations that nobody reads.
+UNSEEN = re.compile(r"reserveCapacity|keepingCapacity|\bsteps\b|hasher\.combine|isWanted: false")
+# How things are ordered: of two that are never equal, "not after" is "before". There the order is turned round.
+ORDERING = re.compile(r"\.(sort|sorted|min|max|lexicographicallyPrecedes)\b *[({]|static func <")
+
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 LOGIC = {"&&": "||", "||": "&&"}
 ARITHMETIC = {"+": "-", "-": "+"}
@@ -62,10 +67,10 @@ def code_mask(text):
 
 
 class Mutant:
-    def __init__(self, file, line, what, edits, operator=None):
+    def __init__(self, file, line, what, edits, operator=None, other=None):
         self.file, self.line, self.what = file, line, what
         self.edits = edits  # [(start, end, text)] of the file; "{n}" stands for the number, "{o}" for the operator
-        self.operator = operator
+        self.operator, self.other = operator, other
         self.number = 0
 
     @property
@@ -89,8 +94,10 @@ def mutants_of(file):
         end = text.find("\n", position)
         return text[start:end].strip()
 
-    def add(match, what, edits, operator=None):
+    def add(match, what, edits, operator=None, other=None):
         line = source_line(match.start())
+        if UNSEEN.search(line):
+            return
         # Patterns and declarations are no expressions.
         if re.match(r"(case |default:|import |@|(package |private |static |fileprivate )*(func|enum|struct|init|subscript|extension|operator)\b)", line):
             if not ("{" in line and match.start() > text.rfind("\n", 0, match.start()) + line.find("{")) and not re.match(r"case .*: ", line):
@@ -99,15 +106,23 @@ def mutants_of(file):
             colon = text.rfind("\n", 0, match.start()) + 1 + text[text.rfind("\n", 0, match.start()) + 1 :].find(": ")
             if match.start() < colon:
                 return
-        found.append(Mutant(file, line_of(match.start()), f"{what}   in   {line[:100]}", edits, operator))
+        found.append(Mutant(file, line_of(match.start()), f"{what}   in   {line[:100]}", edits, operator, other))
 
     for match in re.finditer(r"(?<=\s)(<=|>=|==|!=|&&|\|\||<|>|\+|-)(?=\s)", text):
         if not is_code(match):
             continue
         operator = match.group(1)
         other = COMPARISONS.get(operator) or LOGIC.get(operator) or ARITHMETIC[operator]
-        add(match, f"{operator} becomes {other}", [(match.start(), match.end(), "{o}")], operator)
+        if operator == "<" and ORDERING.search(source_line(match.start())):
+            other = ">"
+        add(match, f"{operator} becomes {other}", [(match.start(), match.end(), "{o}")], operator, other)
     for match in re.finditer(r"(?<![\w.$])\d[\d_]*(?![\w.])", text):
+        # Of a comparison's result the sign counts, and a list may be longer than is used.
+        around = text[max(0, match.start() - 40) : match.end() + 6]
+        if re.search(r"\? (-?1 : )?-?$", text[max(0, match.start() - 10) : match.start()]) and re.search(r"-1 : 1|1 : -1", around):
+            continue
+        if re.search(r"repeating: [^\n]*count: [^()\n]* \+ $", text[max(0, match.start() - 90) : match.start()]):
+            continue
         if is_code(match):
             value = int(match.group().replace("_", ""))
             add(match, f"{match.group()} becomes {value + 1}",
@@ -171,7 +186,7 @@ def declaration(mutant):
         text += f"func {name} <T: Numeric>(left: T, right: T) -> T {body}\n"
         text += f"func {name} (left: Instant, right: Span) -> Instant {body}\n"
         return text
-    other, limit = COMPARISONS[operator], "Equatable" if operator in ("==", "!=") else "Comparable"
+    other, limit = mutant.other, "Equatable" if operator in ("==", "!=") else "Comparable"
     body = f"{{ mutant == {number} ? left {other} right : left {operator} right }}"
     text = f"infix operator {name}: ComparisonPrecedence\nfunc {name} <T: {limit}>(left: T, right: T) -> Bool {body}\n"
     for size in (2, 3, 4):

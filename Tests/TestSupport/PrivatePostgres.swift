@@ -124,6 +124,23 @@ package final class PrivatePostgres: Sendable {
     return conninfo(database: name)
   }
 
+  /// Copies a database, whose sessions have ended or are about to, and returns the copy's connection string.
+  ///
+  /// - Parameter conninfo: of a database of this cluster.
+  package func copyDatabase(_ conninfo: String) async throws -> String {
+    let name = "test_\(UUID().uuidString.lowercased().filter { $0 != "-" })"
+    let source = conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }.map { String($0.dropFirst(7)) } ?? ""
+    let session = try await PostgresSession.connect(
+      self.conninfo(database: "postgres"), applicationName: "night-audit tests")
+    // The server may not have noticed yet that they ended.
+    let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1"
+    while try await session.execute(others, [.text(source)]).single().int64(0) > 0 { try Task.checkCancellation() }
+    try await session.execute(
+      "CREATE DATABASE \(PostgresIdentifier(name).sql) TEMPLATE \(PostgresIdentifier(source).sql)")
+    await session.close()
+    return self.conninfo(database: name)
+  }
+
   /// Stops the server as a crash would: connections break without a farewell.
   package func stopImmediately() async throws {
     try await withBlockingThread { _ in

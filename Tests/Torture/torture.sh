@@ -48,6 +48,7 @@ stage 'sequences of nights without a server' 'DeterministicNightsTests' $((effor
 stage 'sequences of nights of the whole program' 'KnownTruthNightTests' $((nights / 7 + 1))
 stage 'nights with real Postgres, in any order of arrival' 'ArrivalTests'
 stage 'killed nights and cut connections' 'KilledNightTests|CutConnectionTests'
+stage "nights under each of Apple's moods" 'MoodTests' 2
 stage 'sessions ended, statements cancelled, servers started anew' 'ServerTroubleTests'
 # Each call that opens, writes, syncs, renames or removes, with each error, from a thousand nights on.
 stage 'system calls that fail' 'SystemCallTests' $((effort * 12))

@@ -11,16 +11,19 @@ struct NotificationReading {
   private(set) var answer: NotificationAnswer
   private let verifier: AnswerVerifier
   private let host: AppleHost
+  private let type: String?
   private var seenTokens: Set<String> = []
   private var seenNotifications: Set<String> = []
   private var pagesLeft: Int
 
   /// - Parameters:
+  ///   - type: the one that was asked for; nil: any.
   ///   - paginationToken: where an earlier reading of the same window ended; nil to begin with it.
   ///   - pages: how many to read at most, at least one.
-  init(verifier: AnswerVerifier, host: AppleHost, paginationToken: String?, pages: Int) {
+  init(verifier: AnswerVerifier, host: AppleHost, type: String? = nil, paginationToken: String?, pages: Int) {
     self.verifier = verifier
     self.host = host
+    self.type = type
     answer = NotificationAnswer(paginationToken: paginationToken, end: .complete)
     if let paginationToken { seenTokens = [paginationToken] }
     pagesLeft = max(1, pages)
@@ -39,9 +42,15 @@ struct NotificationReading {
 
   private mutating func read(_ page: JSONFields) -> Step {
     guard let items = page.objects("notificationHistory") else { return fail("an answer without notificationHistory") }
-    for item in items {
+    let told = items.map { item in
       let jws = item.document("signedPayload") ?? ""
-      switch verifier.verifier.verifyNotification(jws) {
+      return (jws: jws, result: verifier.verifier.verifyNotification(jws))
+    }
+    // A cache or a proxy gave the answer to another question: what this one would have brought is not known.
+    let types = Set(told.compactMap { try? $0.result.get().notificationType })
+    if let type, !types.isEmpty, !types.contains(type) { return fail("notifications of other types than \(type)") }
+    for (jws, result) in told {
+      switch result {
       case .failure(let refusal): refuse("\(refusal)", jws)
       case .success(let notification): take(notification, jws: jws)
       }

@@ -113,7 +113,7 @@ package struct ServerAPIClient: Sendable {
   ) async throws(CancellationError) -> NotificationAnswer {
     let body = Self.body(query)
     var reading = NotificationReading(
-      verifier: verifier, host: host, paginationToken: paginationToken, pages: pages)
+      verifier: verifier, host: host, type: query.type, paginationToken: paginationToken, pages: pages)
     var step = NotificationReading.Step.ask(paginationToken: paginationToken)
     while case .ask(let token) = step {
       let path = ServerAPIEndpoint.notificationHistory.path + Self.query([("paginationToken", token)])

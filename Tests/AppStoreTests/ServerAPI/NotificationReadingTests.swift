@@ -6,12 +6,12 @@ import Testing
 /// Pages go in, steps come out.
 struct NotificationReadingTests {
   private func reading(
-    token: String? = nil, pages: Int = 100, appAppleId: Int64? = nil
+    of type: String? = nil, token: String? = nil, pages: Int = 100, appAppleId: Int64? = nil
   ) throws -> NotificationReading {
     let verifier = JWSVerifier(roots: try TestCertificateAuthority.transactions.roots)
     return NotificationReading(
       verifier: AnswerVerifier(verifier: verifier, bundleId: "com.example.game", appAppleId: appAppleId),
-      host: .production, paginationToken: token, pages: pages)
+      host: .production, type: type, paginationToken: token, pages: pages)
   }
 
   private func page(
@@ -43,6 +43,17 @@ struct NotificationReadingTests {
     _ = reading.received(
       try page([ServerAPIScript.notification("u1", type: "FUTURE_TYPE")], token: nil, hasMore: false))
     #expect(reading.answer.notifications.map(\.type) == ["FUTURE_TYPE"])
+  }
+
+  @Test func theAnswerToAnotherQuestionIsNone() throws {
+    var reading = try reading(of: "ONE_TIME_CHARGE")
+    #expect(reading.received(try page([notification("u1")], token: nil, hasMore: false)) == .finish)
+    #expect(reading.answer.notifications.isEmpty && reading.answer.health == .failure)
+    // A stray among those that were asked for is a fact like any other.
+    var mixed = try self.reading(of: "REFUND")
+    let stray = try ServerAPIScript.notification("u2", type: "FUTURE_TYPE")
+    #expect(mixed.received(try page([notification("u1"), stray], token: nil, hasMore: false)) == .finish)
+    #expect(mixed.answer.notifications.count == 2 && mixed.answer.end == .complete)
   }
 
   @Test func anExpiredTokenRestartsTheWindow() throws {

@@ -36,7 +36,8 @@ struct ToldShop {
         "originalTransactionId": appleId(record.originalTransactionId ?? record.transactionId),
         "bundleId": record.bundleId ?? "", "productId": record.productId.text, "finished": true,
         "type": record.expiresDate == nil ? "Consumable" : "Auto-Renewable Subscription",
-        "customer": record.transactionId.text,
+        // Periods of one subscription are one customer's.
+        "customer": (record.originalTransactionId ?? record.transactionId).text,
       ]
       func tell(_ name: String, _ instant: Instant?) { told[name] = instant.map { $0.microseconds / 1_000 } }
       tell("purchaseDate", record.purchaseDate)
@@ -49,8 +50,8 @@ struct ToldShop {
       told["inAppOwnershipType"] = record.ownership?.rawValue
       told["transactionReason"] = record.isRenewal == true ? "RENEWAL" : nil
       if record.hasOffer == true { told["offerType"] = 1 }
-      // Here Apple is asked, and agrees where a story leaves it open.
-      if record.expiresDate != nil {
+      // Here Apple is asked, and agrees where a story leaves it open. A period that goes on is active.
+      if let expiresDate = record.expiresDate, expiresDate <= Scene.asOf {
         told["subscriptionStatus"] = Int((record.subscriptionStatus ?? .active).rawValue)
       }
       if let revocation = record.revocation {

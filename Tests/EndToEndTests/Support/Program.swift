@@ -25,6 +25,24 @@ struct Program {
     return await running.finish()
   }
 
+  /// Runs to the end, and tells how much memory it took at most, in bytes.
+  func measured(
+    _ arguments: [String], environment: [String: String] = [:]
+  ) async throws -> (result: Result, peak: Int) {
+    let directory = try TemporaryDirectory()
+    let script = """
+      import os, resource, subprocess, sys
+      status = subprocess.call(sys.argv[2:])
+      with open(sys.argv[1], "w") as file:
+          file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+      sys.exit(status if status >= 0 else 128 - status)
+      """
+    let result = try await Program(path: "/usr/bin/env").run(
+      ["python3", "-c", script, directory.file("peak"), executable.path] + arguments, environment: environment)
+    let peak = try String(contentsOfFile: directory.file("peak"), encoding: .utf8)
+    return (result, (Int(peak) ?? .max >> 10) << 10)
+  }
+
   /// Starts without waiting.
   func start(_ arguments: [String], environment: [String: String] = [:]) throws -> Running {
     let directory = try TemporaryDirectory()

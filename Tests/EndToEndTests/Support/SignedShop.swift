@@ -1,9 +1,6 @@
 import AppStore
-import AsyncHTTPClient
 import Crypto
 import Foundation
-import NIOCore
-import NIOHTTP1
 import Postgres
 import Reconciliation
 import TestSupport
@@ -29,9 +26,7 @@ final class SignedShop {
   let apps: [App]
   private let auditLine: String
   private let appStore: Program.Running
-  private let port: Int
-  /// For as long as the tests run: a client that is let go of must be shut down first.
-  private static let transport = HTTPTransport()
+  let port: Int
 
   /// - Parameters:
   ///   - transactions: what Apple knows, in the form of the simulator's world.
@@ -190,7 +185,7 @@ final class SignedShop {
       ServerAPIHost(url: try EndpointURL("http://127.0.0.1:\(self.port)/\(name)"), requestsPerSecond: nil)
     }
     let client = try ServerAPIClient(
-      transport: Self.transport, production: side("production"), sandbox: side("sandbox"),
+      transport: SimulatorControl.transport, production: side("production"), sandbox: side("sandbox"),
       credentials: ServerAPICredentials(
         issuerId: "issuer", keyId: "key", privateKeyPEM: Secret(app.key.pemRepresentation), bundleId: app.bundleId),
       verifier: JWSVerifier(roots: try TrustedRoots(directory: directory.file("roots"), pinned: false)),
@@ -220,16 +215,7 @@ final class SignedShop {
   /// Turns the simulator's knobs, and gives what it answers.
   @discardableResult
   func control(_ path: String, _ body: String) async throws -> [String: Any] {
-    var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)/simulator/\(path)")
-    request.method = .POST
-    request.body = .bytes(ByteBuffer(string: body))
-    let reply = try await Self.transport.send(request).get()
-    guard reply.status == 200 else {
-      throw Rehearsal.Failure(
-        "HTTP \(reply.status) for \(body): \(String(decoding: reply.body.readableBytesView, as: UTF8.self))")
-    }
-    let fields = try JSONSerialization.jsonObject(with: Data(reply.body.readableBytesView)) as? [String: Any]
-    return fields ?? [:]
+    try await SimulatorControl(port: port).turn(path, body)
   }
 
   private var forgotten = 0

@@ -1,0 +1,242 @@
+import Foundation
+import Postgres
+import Reconciliation
+import TestSupport
+import Testing
+
+@testable import SampleWorlds
+
+/// A night under each of Apple's moods: it accuses nobody whom the same night with Apple silent would not, it ends as it
+/// should and says what is wrong; and the next good night finds what a night of fair weather finds.
+///
+/// Five moods are tried; with `TEST_EFFORT` above 1 all are, over each channel, in a shop whose first night it is and in one
+/// that knows of everything since longer than answers are fresh.
+@Suite(.serialized) struct MoodTests {
+  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
+
+  @Test(arguments: effort > 1 ? Mood.Channel.allCases : [.serverApi])
+  func aFirstNightUnderEachMood(_ channel: Mood.Channel) async throws {
+    try await tryEach(of: channel, try await MoodyShop(channel))
+  }
+
+  @Test(.enabled(if: effort > 1), arguments: Mood.Channel.allCases)
+  func aNightThatKnowsOfEverythingUnderEachMood(_ channel: Mood.Channel) async throws {
+    let shop = try await MoodyShop(channel)
+    try await tryEach(of: channel, try await shop.knowing())
+  }
+
+  private func tryEach(of channel: Mood.Channel, _ shop: MoodyShop) async throws {
+    let moods = Mood.all(of: channel).filter { Self.effort > 1 || $0.isAlwaysTried }
+    print("MoodTests: \(moods.count) of \(Mood.all(of: channel).count) faults, \(channel)")
+    let fair = try await shop.night(.fair, in: try await shop.copy(), shop.first)
+    let silent = try await shop.night(.silent, in: try await shop.copy(), shop.first)
+    let wanted = try await shop.night(.fair, in: try await shop.copy(), shop.second)
+    #expect(silent.result.status == 3, "\(silent.result)")
+    let known = silent.accusations
+    for mood in moods {
+      let comment = Comment(rawValue: "\(mood.name), \(channel)")
+      let database = try await shop.copy()
+      let bad = try await shop.night(mood, in: database, shop.first)
+      switch mood.outcome {
+      case .silence:
+        #expect(bad.result.status == 3, "\(comment): \(bad.result)")
+        #expect(bad.ids == silent.ids && bad.dispositions == silent.dispositions, comment)
+      case .parts:
+        #expect([fair.result.status, 3].contains(bad.result.status), "\(comment): \(bad.result)")
+      case .refused(let says):
+        #expect(bad.result.status == 78, "\(comment): \(bad.result)")
+        #expect(bad.reasons.contains(says), "\(comment): \(bad.result)")
+      case .fair:
+        #expect(bad.result.status == fair.result.status, "\(comment): \(bad.result)")
+        #expect(bad.ids == fair.ids && bad.dispositions == fair.dispositions, comment)
+      }
+      if bad.result.status != 0 { #expect(!bad.reasons.isEmpty, comment) }
+      #expect(bad.peak < 500 << 20, "\(comment): \(bad.peak) bytes")
+      let imagined = bad.accusations.subtracting(known.union(fair.accusations))
+      if let finding = bad.findings.first(where: { imagined.contains($0["finding_id"] ?? "") }) {
+        let why = try await shop.explain(finding["order_id"] ?? "", in: database, shop.first)
+        Issue.record("\(comment): \(imagined.count) are accused, \(finding): \(why)")
+      }
+
+      let good = try await shop.night(.fair, in: database, shop.second)
+      #expect(good.result.status == wanted.result.status, "after \(comment): \(good.result)")
+      #expect(good.dispositions == wanted.dispositions, "after \(comment)")
+      let (missed, more) = (wanted.lasting.subtracting(good.lasting), good.lasting.subtracting(wanted.lasting))
+      #expect(missed.isEmpty && more.isEmpty, "after \(comment): missed \(missed), imagined \(more)")
+    }
+  }
+}
+
+/// One way for Apple to behave through a whole night.
+struct Mood: Sendable {
+  enum Channel: String, CaseIterable, Sendable {
+    /// The App Store Server API.
+    case serverApi
+    /// Receipts that are genuine, asked about as they are.
+    case signedReceipts
+    /// Receipts that nobody but Apple can judge, for want of root certificates.
+    case verifyReceipt
+  }
+
+  /// How the night ends.
+  enum Outcome: Sendable {
+    /// Nobody was answered: all is as with Apple silent.
+    case silence
+    /// Who was answered is judged.
+    case parts
+    /// Nobody is asked any more, for a reason that a person must mend.
+    case refused(says: String)
+    /// It makes no difference.
+    case fair
+  }
+
+  var name: String
+  var outcome: Outcome
+  /// Changes of the simulator's knobs.
+  var knobs = "{}"
+  var way = MoodyApple.Way.forward
+  var certificate = MoodyApple.Certificate.none
+  var channels = Channel.allCases
+  var isAlwaysTried = false
+
+  static let fair = Mood(name: "fair", outcome: .fair)
+  static let silent = Mood(name: "silent", outcome: .silence, knobs: #"{"outage":true}"#)
+
+  static func all(of channel: Channel) -> [Mood] {
+    (exchanges + answers + odd).filter { $0.channels.contains(channel) }
+  }
+
+  /// What no answer of Apple's own shows.
+  private static let exchanges: [Mood] = [
+    Mood(name: "sockets that hang", outcome: .silence, way: .hang, isAlwaysTried: true),
+    Mood(name: "a byte now and then", outcome: .silence, way: .drip),
+    Mood(name: "resets", outcome: .silence, way: .reset),
+    Mood(name: "resets within answers", outcome: .silence, way: .cut),
+    Mood(name: "a bomb", outcome: .silence, way: .bomb),
+    Mood(name: "200 MB", outcome: .silence, way: .endless),
+    Mood(name: "a header without an end", outcome: .silence, way: .headers),
+    Mood(name: "no HTTP", outcome: .silence, way: .nonsense),
+    Mood(name: "redirects", outcome: .silence, way: .redirect),
+    Mood(name: "a page for people", outcome: .silence, way: .page),
+    Mood(name: "each answer twice", outcome: .parts, way: .echo),
+    Mood(
+      name: "answers to another question", outcome: .parts, way: .another, channels: [.serverApi, .signedReceipts],
+      isAlwaysTried: true),
+    Mood(name: "lists with duplicates", outcome: .fair, way: .duplicates),
+    Mood(name: "lists the other way round", outcome: .fair, way: .reversed),
+    Mood(name: "a certificate that is trusted", outcome: .fair, certificate: .trusted),
+    Mood(name: "an expired certificate", outcome: .silence, certificate: .expired, isAlwaysTried: true),
+    Mood(name: "another host's certificate", outcome: .silence, certificate: .otherHost),
+    Mood(name: "a certificate of nobody knows whom", outcome: .silence, certificate: .foreign),
+  ]
+
+  private static func force(_ fault: String) -> String { #"{"force":[{\#(fault)}]}"# }
+
+  /// What Apple itself may say.
+  private static let answers: [Mood] = [
+    Mood(name: "brown-out", outcome: .parts, knobs: #"{"errorRate":0.5,"latency":"30ms","latencyJitter":1}"#),
+    Mood(name: "every second answer damaged", outcome: .parts, knobs: #"{"garbageRate":0.5}"#),
+    Mood(name: "out of order for the first questions", outcome: .parts, knobs: force(#""next":40,"httpStatus":503"#)),
+    Mood(
+      name: "nothing of transactions", outcome: .parts,
+      knobs: force(#""path":"/production/inApps/v1/transactions","httpStatus":503"#), channels: [.serverApi]),
+    Mood(
+      name: "nothing of histories", outcome: .parts,
+      knobs: force(#""path":"/production/inApps/v2","httpStatus":500"#), channels: [.serverApi]),
+    Mood(
+      name: "nothing of subscriptions", outcome: .parts,
+      knobs: force(#""path":"/production/inApps/v1/subscriptions","httpStatus":500"#), channels: [.serverApi]),
+    Mood(
+      name: "nothing of notifications", outcome: .parts,
+      knobs: force(#""path":"/production/inApps/v1/notifications","httpStatus":503"#), channels: [.serverApi]),
+    Mood(name: "no sandbox", outcome: .parts, knobs: force(#""path":"/sandbox","httpStatus":503"#)),
+    Mood(name: "a page of HTML for every answer", outcome: .silence, knobs: force(#""body":"html""#)),
+    Mood(name: "other JSON for every answer", outcome: .silence, knobs: force(#""body":"wrongType""#)),
+    Mood(name: "17 MiB for every answer", outcome: .silence, knobs: force(#""body":"huge""#)),
+    Mood(name: "nothing in every answer", outcome: .silence, knobs: force(#""body":"empty""#)),
+    Mood(
+      name: "a key that is refused", outcome: .refused(says: "key"), knobs: force(#""httpStatus":401"#),
+      channels: [.serverApi]),
+    Mood(
+      name: "a key that is refused now and then", outcome: .parts, knobs: force(#""share":0.3,"httpStatus":401"#),
+      channels: [.serverApi], isAlwaysTried: true),
+    Mood(
+      name: "a secret that is refused", outcome: .refused(says: "shared secret"), knobs: force(#""status":21004"#),
+      channels: [.signedReceipts, .verifyReceipt]),
+    Mood(
+      name: "everything 21002", outcome: .silence, knobs: force(#""status":21002"#),
+      channels: [.signedReceipts, .verifyReceipt]),
+    Mood(
+      name: "much 21002", outcome: .parts, knobs: force(#""share":0.5,"status":21002"#),
+      channels: [.signedReceipts, .verifyReceipt]),
+    Mood(
+      name: "everything 21005", outcome: .silence, knobs: force(#""status":21005"#),
+      channels: [.signedReceipts, .verifyReceipt]),
+    Mood(
+      name: "everything 21009", outcome: .silence, knobs: force(#""status":21009"#),
+      channels: [.signedReceipts, .verifyReceipt]),
+    Mood(
+      name: "everything 211xx", outcome: .silence, knobs: force(#""status":21142"#),
+      channels: [.signedReceipts, .verifyReceipt]),
+    Mood(
+      name: "everything 21003", outcome: .refused(says: "21003"), knobs: force(#""status":21003"#),
+      channels: [.signedReceipts, .verifyReceipt]),
+    Mood(
+      name: "everything 21007 and 21008", outcome: .silence,
+      knobs: #"{"force":[{"path":"/production","status":21007},{"path":"/sandbox","status":21008}]}"#,
+      channels: [.signedReceipts, .verifyReceipt]),
+    Mood(
+      name: "status 0 without a receipt", outcome: .silence, knobs: force(#""status":0"#),
+      channels: [.signedReceipts, .verifyReceipt]),
+    Mood(
+      name: "everything 4040010", outcome: .refused(says: "not_found"),
+      knobs: #"""
+        {"force":[{"path":"/production/inApps/v1/transactions","errorCode":4040010},
+          {"path":"/sandbox/inApps/v1/transactions","errorCode":4040010}]}
+        """#,
+      channels: [.serverApi], isAlwaysTried: true),
+    Mood(
+      name: "everything 4040003", outcome: .refused(says: "bundle"), knobs: force(#""errorCode":4040003"#),
+      channels: [.serverApi]),
+    Mood(
+      name: "everything 4000000", outcome: .refused(says: "4000000"), knobs: force(#""errorCode":4000000"#),
+      channels: [.serverApi]),
+    Mood(name: "everything 5000001", outcome: .silence, knobs: force(#""errorCode":5000001"#), channels: [.serverApi]),
+    Mood(
+      name: "a stranger's signature", outcome: .refused(says: "night-audit trust"), knobs: force(#""stranger":true"#),
+      channels: [.serverApi]),
+    Mood(
+      name: "spoilt signatures", outcome: .refused(says: "night-audit trust"), knobs: force(#""badSignature":true"#),
+      channels: [.serverApi]),
+    Mood(
+      name: "another app's transactions", outcome: .refused(says: "bundleId"),
+      knobs: force(#""payload":{"bundleId":"com.example.stranger"}"#), channels: [.serverApi]),
+    Mood(
+      name: "another environment's transactions", outcome: .refused(says: "bundleId"),
+      knobs: force(#""payload":{"environment":"Sandbox"}"#), channels: [.serverApi]),
+    Mood(
+      name: "one transaction for every question", outcome: .parts,
+      knobs: force(#""path":"/production/inApps/v1/transactions","payload":{"transactionId":"2000000000001"}"#),
+      channels: [.serverApi]),
+    Mood(
+      name: "one environment for every receipt", outcome: .parts,
+      knobs: force(#""fields":{"environment":"Sandbox"}"#), channels: [.signedReceipts, .verifyReceipt]),
+    Mood(
+      name: "another app's receipt for every question", outcome: .parts,
+      knobs: force(#""fields":{"receipt":{"bundle_id":"com.example.stranger","in_app":[]}}"#),
+      channels: [.signedReceipts, .verifyReceipt]),
+    Mood(
+      name: "pages without an end", outcome: .parts, knobs: force(#""fields":{"hasMore":true}"#), channels: [.serverApi]
+    ),
+  ]
+
+  /// Storms of 429 with what may stand in `Retry-After`.
+  private static let odd: [Mood] = [
+    "", "0", "-1", "1.5", "soon", "1e9", "99999999999999999999999999", "Wed, 21 Oct 2015 07:28:00 GMT",
+    "Fri, 31 Dec 9999 23:59:59 GMT", "9223372036854775807", "1795132800000", "3, 4", "٣",
+  ].map { value in
+    Mood(
+      name: "429 with Retry-After \(value)", outcome: .parts,
+      knobs: force(#""share":0.7,"httpStatus":429,"headers":{"Retry-After":"\#(value)"}"#))
+  }
+}
