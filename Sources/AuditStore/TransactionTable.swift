@@ -5,7 +5,7 @@ import Streams
 /// How `night_audit.transactions` is read and written.
 package enum TransactionTable {
   /// The columns of `record(_:)`, for the table aliased `t`. What no rule asks about is left out, and so the record lacks
-  /// it: the product's type, the line item on the web, the details, and who said all this.
+  /// it; `wholeColumns` has it behind these.
   package static let columns = """
     t.transaction_id, t.environment, t.product_id, t.bundle_id, t.original_transaction_id, t.quantity, t.purchased_at, \
     t.original_purchased_at, t.expires_at, t.subscription_expires_at, t.revoked_at, t.revocation_percentage, \
@@ -13,6 +13,12 @@ package enum TransactionTable {
     t.currency, t.tells_account_token, t.app_account_token, t.ownership, t.is_renewal, t.has_offer, \
     t.is_contradictory, t.checked_at, t.subscription_status, t.subscription_status_at, t.renewal_at, \
     t.consumption_request_reason, t.revocation_of_some_items, t.is_upgraded, t.signed_at, t.first_signed_at
+    """
+
+  private static let wholeColumns = """
+    \(columns), t.product_type, t.web_order_line_item_id, t.channel, t.storefront, t.app_transaction_id, t.offer_type, \
+    t.offer_identifier, t.subscription_group_identifier, t.commitment_info, t.billing_plan_type, \
+    t.previous_original_transaction_id
     """
 
   /// Transactions in the byte order of their ids.
@@ -26,6 +32,12 @@ package enum TransactionTable {
 
   /// The transaction in the reader's current row.
   package static func record(_ row: borrowing CopyReader) throws(PostgresError) -> TransactionRecord {
+    TransactionRecord(try contents(row))
+  }
+
+  private static func contents(
+    _ row: borrowing some RowFields & ~Copyable
+  ) throws(PostgresError) -> TransactionRecord.Contents {
     var contents = TransactionRecord.Contents(
       environment: try row.word(1, of: Vocabularies.environment) ?? .localTesting, transactionId: try row.id(0),
       productId: try row.id(2))
@@ -58,6 +70,22 @@ package enum TransactionTable {
     contents.isUpgraded = try row.optionalBool(30)
     contents.signedDate = Instant(microseconds: try row.timestamp(31))
     contents.firstSignedDate = try row.optionalInstant(32)
+    return contents
+  }
+
+  private static func whole(_ row: PostgresRow) throws(PostgresError) -> TransactionRecord {
+    var contents = try contents(row)
+    contents.productType = try row.optionalText(33).flatMap(ProductType.init)
+    contents.webOrderLineItemId = try row.optionalText(34)
+    contents.channel = try row.word(35, of: Vocabularies.channel) ?? .verifyReceipt
+    contents.details.storefront = try row.optionalText(36)
+    contents.details.appTransactionId = try row.optionalText(37)
+    contents.details.offerType = try row.optionalInt32(38)
+    contents.details.offerIdentifier = try row.optionalText(39)
+    contents.details.subscriptionGroupIdentifier = try row.optionalText(40)
+    contents.details.commitmentInfo = try row.optionalText(41)
+    contents.details.billingPlanType = try row.optionalText(42)
+    contents.details.previousOriginalTransactionId = try row.optionalText(43)
     return TransactionRecord(contents)
   }
 
@@ -69,7 +97,7 @@ package enum TransactionTable {
     let sorted = keys.sorted()
     let rows = try connection.execute(
       """
-      SELECT t.* FROM night_audit.transactions t
+      SELECT \(wholeColumns) FROM night_audit.transactions t
       JOIN unnest($1::text[], $2::text[]) AS wanted (transaction_id, environment) USING (transaction_id, environment)
       """,
       [.textArray(sorted.map(\.transactionId.text)), .textArray(sorted.map(\.environment.rawValue))])
@@ -79,62 +107,6 @@ package enum TransactionTable {
       records[record.key] = record
     }
     return records
-  }
-
-  private static func whole(_ row: PostgresRow) throws(PostgresError) -> TransactionRecord {
-    func instant(_ column: String) throws(PostgresError) -> Instant? {
-      try row.optionalTimestamp(column).map { Instant(microseconds: $0) }
-    }
-    func id(_ column: String) throws(PostgresError) -> Identifier? {
-      try row.optionalText(column).map { Identifier($0) }
-    }
-    var contents = TransactionRecord.Contents(
-      environment: AppleEnvironment(rawValue: try row.text("environment")) ?? .localTesting,
-      transactionId: Identifier(try row.text("transaction_id")), productId: Identifier(try row.text("product_id")))
-    contents.originalTransactionId = try id("original_transaction_id")
-    contents.webOrderLineItemId = try row.optionalText("web_order_line_item_id")
-    contents.bundleId = try row.optionalText("bundle_id")
-    contents.productType = try row.optionalText("product_type").flatMap(ProductType.init)
-    contents.quantity = try row.optionalInt32("quantity")
-    contents.purchaseDate = try instant("purchased_at")
-    contents.originalPurchaseDate = try instant("original_purchased_at")
-    contents.expiresDate = try instant("expires_at")
-    contents.subscriptionExpiresDate = try instant("subscription_expires_at")
-    contents.subscriptionStatus = try row.optionalInt32("subscription_status").flatMap(SubscriptionState.init)
-    contents.subscriptionStatusDate = try instant("subscription_status_at")
-    contents.renewalDate = try instant("renewal_at")
-    if let date = try instant("revoked_at") {
-      contents.revocation = Revocation(
-        date: date, percentage: try row.optionalInt32("revocation_percentage"),
-        type: try row.optionalText("revocation_type"), reason: try row.optionalInt32("revocation_reason"),
-        isOfSomeItems: try row.optionalBool("revocation_of_some_items") ?? false)
-    }
-    contents.tellsRevocation = try row.bool("tells_revocation")
-    contents.revocationWithdrawnDate = try instant("revocation_withdrawn_at")
-    contents.priceMilliunits = try row.optionalInt64("price_milliunits")
-    contents.currency = try row.optionalText("currency")
-    if try row.bool("tells_account_token") {
-      contents.appAccountToken = .says(try row.optionalText("app_account_token"))
-    }
-    contents.ownership = try row.optionalText("ownership").flatMap(Ownership.init)
-    contents.isRenewal = try row.optionalBool("is_renewal")
-    contents.hasOffer = try row.optionalBool("has_offer")
-    contents.isUpgraded = try row.optionalBool("is_upgraded")
-    contents.consumptionRequestReason = try row.optionalText("consumption_request_reason")
-    contents.details.storefront = try row.optionalText("storefront")
-    contents.details.appTransactionId = try row.optionalText("app_transaction_id")
-    contents.details.offerType = try row.optionalInt32("offer_type")
-    contents.details.offerIdentifier = try row.optionalText("offer_identifier")
-    contents.details.subscriptionGroupIdentifier = try row.optionalText("subscription_group_identifier")
-    contents.details.commitmentInfo = try row.optionalText("commitment_info")
-    contents.details.billingPlanType = try row.optionalText("billing_plan_type")
-    contents.details.previousOriginalTransactionId = try row.optionalText("previous_original_transaction_id")
-    contents.isContradictory = try row.bool("is_contradictory")
-    contents.channel = EvidenceChannel(rawValue: try row.text("channel")) ?? .verifyReceipt
-    contents.signedDate = Instant(microseconds: try row.timestamp("signed_at"))
-    contents.firstSignedDate = try instant("first_signed_at")
-    contents.checkedAt = try instant("checked_at")
-    return TransactionRecord(contents)
   }
 
   /// Writes folded records over what is there.

@@ -1,9 +1,40 @@
 import Postgres
 import Reconciliation
 
+/// The fields of a row by their position from 0, wherever it comes from: so that each relation has one reader. Throws as the
+/// accessors of `CopyReader` do.
+package protocol RowFields: ~Copyable {
+  func id(_ column: Int) throws(PostgresError) -> Identifier
+  func optionalId(_ column: Int) throws(PostgresError) -> Identifier?
+  func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word?
+  func optionalText(_ column: Int) throws(PostgresError) -> String?
+  func optionalInt32(_ column: Int) throws(PostgresError) -> Int32?
+  func optionalInt64(_ column: Int) throws(PostgresError) -> Int64?
+  func bool(_ column: Int) throws(PostgresError) -> Bool
+  func optionalBool(_ column: Int) throws(PostgresError) -> Bool?
+  func timestamp(_ column: Int) throws(PostgresError) -> Int64
+  func optionalInstant(_ column: Int) throws(PostgresError) -> Instant?
+}
+
+extension PostgresRow: RowFields {
+  package func id(_ column: Int) throws(PostgresError) -> Identifier { Identifier(try text(column)) }
+
+  package func optionalId(_ column: Int) throws(PostgresError) -> Identifier? {
+    try optionalText(column).map { Identifier($0) }
+  }
+
+  package func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word? {
+    try optionalId(column).flatMap(vocabulary.word)
+  }
+
+  package func optionalInstant(_ column: Int) throws(PostgresError) -> Instant? {
+    try optionalTimestamp(column).map { Instant(microseconds: $0) }
+  }
+}
+
 /// Values made from the characters of a field, without a `String` between: most fields of a night's rows are ids and words
 /// of short lists.
-extension CopyReader {
+extension CopyReader: RowFields {
   /// A text as an id. Throws as `text` does.
   public func id(_ column: Int) throws(PostgresError) -> Identifier {
     var id = Identifier("")
