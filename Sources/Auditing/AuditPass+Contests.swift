@@ -58,7 +58,7 @@ extension AuditPass {
       for transaction in outcome.unowned {
         try collector.addRefund(of: transaction.record, order: nil, judgement: nil, plan: plan)
       }
-      for (orderId, claims) in outcome.claims {
+      try outcome.forEach { orderId, claims in
         record.clear()
         outcome.decisive(orderId, claims).write(to: &record)
         try matched.add(orderId, key: orderId.bytes, content: record.bytes)

@@ -29,7 +29,7 @@ extension AuditPass {
       return try Mention(
         record.key.withUnsafeBytes { Identifier(utf8: $0) }, from: &reader)
     }
-    var ofOne: [Mention] = []
+    var ofOne = Candidates.Gathering()
     var last: Identifier?
     var writer = OrderTransactionWriter(told)
     var count = 0
@@ -38,15 +38,15 @@ extension AuditPass {
       if id != last {
         // Ids that nothing is known of are nobody's.
         while let head = waiting.head, head.transactionId < id { try waiting.advance() }
-        // One that everybody claims must not take its memory for ever.
-        ofOne.removeAll(keepingCapacity: ofOne.count < 1_024)
+        ofOne.clear()
         while let head = waiting.head, head.transactionId == id {
-          ofOne.append(head)
+          ofOne.take(head)
           try waiting.advance()
         }
+        ofOne.finish()
         last = id
       }
-      let candidates = Candidates(for: record, mentions: ofOne, rules: plan.rules)
+      let candidates = Candidates(for: record, ofOne, rules: plan.rules)
       try hand(record, candidates, to: &writer, reading.contests)
       for waiting in candidates.withOtherToken { try reading.tokens.ask(waiting, about: record) }
       count += 1

@@ -20,6 +20,49 @@ struct Candidates {
   /// The newest proof that brought it.
   private(set) var newestProof: CheckSubject?
 
+  /// An order that names the id and of which no proof brought anything: nothing but who it is matters. There may be as many
+  /// of them as a shop has orders.
+  struct Namer {
+    var orderId: Identifier
+    var userId: Identifier
+    var appAccountToken: String?
+  }
+
+  /// What mentions one id, as it comes.
+  struct Gathering {
+    fileprivate private(set) var namers: [Namer] = []
+    fileprivate private(set) var mentions: [Mention] = []
+    /// A name of which it is not known yet whether the order has more to say.
+    private var name: Mention?
+
+    /// Begins with another id. One that everybody mentions must not take its memory for ever.
+    mutating func clear() {
+      mentions.removeAll(keepingCapacity: mentions.count < 1_024)
+      namers.removeAll(keepingCapacity: namers.count < 1_024)
+    }
+
+    /// Takes a mention. Those of one order follow each other.
+    mutating func take(_ mention: Mention) {
+      if let known = name.take() {
+        if known.order?.orderId == mention.order?.orderId { mentions.append(known) } else { settle(known) }
+      }
+      let isAfterOthers = mentions.last?.order.map { $0.orderId == mention.order?.orderId } ?? false
+      if case .name = mention.link, !isAfterOthers { name = mention } else { mentions.append(mention) }
+    }
+
+    /// No mention follows.
+    mutating func finish() {
+      if let known = name.take() { settle(known) }
+      namers.sort { $0.orderId < $1.orderId }
+    }
+
+    private mutating func settle(_ name: Mention) {
+      guard let order = name.order, !order.isBad else { return mentions.append(name) }
+      namers.append(
+        Namer(orderId: order.orderId, userId: order.userId, appAccountToken: order.appAccountToken))
+    }
+  }
+
   fileprivate struct Stake {
     var order: Mention.OrderSide
     var names = false
@@ -37,6 +80,16 @@ struct Candidates {
 
   /// - Parameter mentions: all that mention the transaction's id, in any order.
   init(for record: TransactionRecord, mentions: some Sequence<Mention>, rules: Rules) {
+    self.init(for: record, mentions, namers: [], rules)
+  }
+
+  /// - Parameter gathering: all that mention the transaction's id.
+  init(for record: TransactionRecord, _ gathering: Gathering, rules: Rules) {
+    self.init(for: record, gathering.mentions, namers: gathering.namers, rules)
+  }
+
+  /// - Parameter namers: by id; further orders, that only name it.
+  private init(for record: TransactionRecord, _ mentions: some Sequence<Mention>, namers: [Namer], _ rules: Rules) {
     var stakes: [Identifier: Stake] = [:]
     var senders: Set<Identifier> = []
     var bringers: Set<Identifier> = []
@@ -65,12 +118,21 @@ struct Candidates {
     }
     newestProof = newest?.subject
     let sorted = stakes.values.sorted { $0.order.orderId < $1.order.orderId }
-    // There may be as many as a shop has orders.
-    stakes = [:]
-    userId = sorted.first?.order.userId ?? senders.min()
-    let (isAlone, namer) = Self.whoStandsOut(among: sorted)
+    userId = Self.firstUser(sorted, namers) ?? senders.min()
+    let (count, namer) = Self.whoStandsOut(among: sorted)
+    let isAlone = count + namers.count == 1
+    var further = namers[...]
+    func takeNamers(before orderId: Identifier?) {
+      while let next = further.first, orderId.map({ next.orderId < $0 }) ?? true {
+        if bringers.contains(rules.people.person(next.userId)) { supporters.append(next.userId) }
+        claimants.append(next.orderId)
+        if record.hasOtherToken(than: next.appAccountToken) { withOtherToken.append((next.orderId, next.userId)) }
+        further.removeFirst()
+      }
+    }
     for stake in sorted where !stake.order.isBad {
       let orderId = stake.order.orderId
+      takeNamers(before: orderId)
       if stake.names, bringers.contains(rules.people.person(stake.order.userId)) {
         supporters.append(stake.order.userId)
       }
@@ -83,11 +145,20 @@ struct Candidates {
       // With one order alone there is nothing to be left out for.
       if isAlone || stake.couldClaim(record, isNamedElsewhere: isNamedElsewhere, rules: rules) {
         claimants.append(orderId)
-        if stake.order.hasOtherToken(than: record) { withOtherToken.append((orderId, stake.order.userId)) }
+        if record.hasOtherToken(than: stake.order.appAccountToken) {
+          withOtherToken.append((orderId, stake.order.userId))
+        }
       } else if stake.isAboutOne || (stake.order.named == nil && stake.order.productId == record.productId) {
         witnesses.append(orderId)
       }
     }
+    takeNamers(before: nil)
+  }
+
+  /// The user of the first order.
+  private static func firstUser(_ stakes: [Stake], _ namers: [Namer]) -> Identifier? {
+    guard let stake = stakes.first?.order else { return namers.first?.userId }
+    return namers.first.flatMap { $0.orderId < stake.orderId ? $0.userId : nil } ?? stake.userId
   }
 
   /// Orders that name the transaction and to which a proof of their own user brought it.
@@ -97,14 +168,14 @@ struct Candidates {
     case several
   }
 
-  private static func whoStandsOut(among stakes: [Stake]) -> (isAlone: Bool, namers: Namers) {
+  private static func whoStandsOut(among stakes: [Stake]) -> (count: Int, namers: Namers) {
     var (count, namers) = (0, Namers.none)
     for stake in stakes where !stake.order.isBad {
       count += 1
       guard stake.names, stake.isSupported else { continue }
       namers = if case .none = namers { .one(stake.order.orderId) } else { .several }
     }
-    return (count == 1, namers)
+    return (count, namers)
   }
 }
 
@@ -117,11 +188,11 @@ extension Mention {
   }
 }
 
-extension Mention.OrderSide {
-  /// Whether the transaction carries an account token that the order does not have.
-  fileprivate func hasOtherToken(than record: TransactionRecord) -> Bool {
-    guard case .says(.some(let token)) = record.appAccountToken else { return false }
-    return appAccountToken.map { !AccountToken.isSame($0, token) } ?? true
+extension TransactionRecord {
+  /// Whether the transaction carries an account token that an order with this one, or with none, does not have.
+  fileprivate func hasOtherToken(than own: String?) -> Bool {
+    guard case .says(.some(let token)) = self.appAccountToken else { return false }
+    return own.map { !AccountToken.isSame($0, token) } ?? true
   }
 }
 

@@ -27,18 +27,29 @@ private struct ContestedByOrder {
   /// By the orders that could own them.
   private var places: [[Identifier]: Int32] = [:]
   private var transactions: [[TransactionRecord]] = []
-  private var placesByOrder: [Identifier: [Int32]] = [:]
+  /// Most orders have one place.
+  private var placeByOrder: [Identifier: Int32] = [:]
+  private var furtherPlacesByOrder: [Identifier: [Int32]] = [:]
 
   mutating func add(_ record: TransactionRecord, claimants: [Identifier]) {
     if let place = places[claimants] { return transactions[Int(place)].append(record) }
     let place = Int32(transactions.count)
     places[claimants] = place
     transactions.append([record])
-    for orderId in claimants { placesByOrder[orderId, default: []].append(place) }
+    for orderId in claimants {
+      if placeByOrder[orderId] == nil {
+        placeByOrder[orderId] = place
+      } else {
+        furtherPlacesByOrder[orderId, default: []].append(place)
+      }
+    }
   }
 
   func of(_ orderId: Identifier) -> [TransactionRecord] {
-    (placesByOrder[orderId] ?? []).flatMap { transactions[Int($0)] }
+    guard let place = placeByOrder[orderId] else { return [] }
+    let own = transactions[Int(place)]
+    guard let further = furtherPlacesByOrder[orderId] else { return own }
+    return own + further.flatMap { transactions[Int($0)] }
   }
 }
 
@@ -51,6 +62,12 @@ struct Contest {
   private var transactions: [ContestedTransaction] = []
   private var contested = ContestedByOrder()
   private var claimants: [Claimant] = []
+  private var supporters: [TransactionKey: Set<Identifier>] = [:]
+  /// Of orders that only name an id and are alike, the places of the two oldest among the claimants.
+  private var namers: [NamerKind: Int] = [:]
+  private var oldest: [(first: Int, second: Int?)] = []
+  /// All others, with the place of their kind.
+  private var alike: [(orderId: Identifier, kind: Int32)] = []
   /// Long lists, each once: what a user sends for each order lists the same purchases.
   private var lists: [[TransactionKey]: ProvenTransactions] = [:]
 
@@ -63,8 +80,12 @@ struct Contest {
   /// Adds a transaction. Not after the first order.
   mutating func add(_ transaction: ContestedTransaction) {
     contested.add(transaction.record, claimants: transaction.claimants)
+    if !transaction.supporters.isEmpty {
+      supporters[transaction.record.key, default: []].formUnion(transaction.supporters)
+    }
     var transaction = transaction
     transaction.claimants = []
+    transaction.supporters = []
     transactions.append(transaction)
   }
 
@@ -78,13 +99,44 @@ struct Contest {
       facts.list = lists[keys, default: facts.list]
       lists[keys] = facts.list
     }
-    claimants.append(facts.claimant)
+    add(facts.claimant)
+  }
+
+  private mutating func add(_ claimant: Claimant) {
+    guard let kind = NamerKind(claimant, supporters: { supporters[$0] }, rules: rules) else {
+      return claimants.append(claimant)
+    }
+    guard let place = namers[kind] else {
+      namers[kind] = oldest.count
+      oldest.append((claimants.count, nil))
+      return claimants.append(claimant)
+    }
+    guard let second = oldest[place].second else {
+      oldest[place].second = claimants.count
+      claimants.append(claimant)
+      return order(place)
+    }
+    var younger = claimant
+    if claimant.order.isOlder(than: claimants[second].order) {
+      younger = claimants[second]
+      claimants[second] = claimant
+      order(place)
+    }
+    alike.append((younger.order.orderId, Int32(place)))
+  }
+
+  private mutating func order(_ place: Int) {
+    let (first, second) = oldest[place]
+    guard let second, claimants[second].order.isOlder(than: claimants[first].order) else { return }
+    claimants.swapAt(first, second)
   }
 
   /// What matching has come to.
   struct Outcome {
-    /// By order.
-    let claims: [Identifier: OrderClaims]
+    /// By order that was matched.
+    fileprivate let claims: [Identifier: OrderClaims]
+    /// Orders that came to the same as one that was matched.
+    fileprivate let alike: [(orderId: Identifier, as: Identifier)]
     /// By order, what of it is contested.
     fileprivate let contested: ContestedByOrder
     fileprivate let newestProofs: [TransactionKey: CheckSubject]
@@ -92,6 +144,17 @@ struct Contest {
     let unclaimed: [ContestedTransaction]
     /// Those that nobody owns, whether or not somebody claims them.
     let unowned: [ContestedTransaction]
+
+    /// Hands on what it has come to for each order, in no order.
+    func forEach(_ body: (Identifier, OrderClaims) throws -> Void) rethrows {
+      for (orderId, claims) in claims { try body(orderId, claims) }
+      for (orderId, other) in alike { if let claims = claims[other] { try body(orderId, claims) } }
+    }
+
+    /// What it has come to for one order; nil for one that contests nothing.
+    func claims(of orderId: Identifier) -> OrderClaims? {
+      claims[orderId] ?? alike.first { $0.orderId == orderId }.flatMap { claims[$0.as] }
+    }
 
     /// What of it decides about one order: who owns a payment is judged by what it owns and has lost.
     func decisive(_ orderId: Identifier, _ claims: OrderClaims) -> Matched {
@@ -113,18 +176,23 @@ struct Contest {
 
   /// Matches orders with transactions. The order in which they were added plays no part.
   consuming func matched() -> Outcome {
-    let supporters = Dictionary(
-      transactions.compactMap { $0.supporters.isEmpty ? nil : ($0.record.key, Set($0.supporters)) }
-    ) { $0.union($1) }
+    let alike = alike.map { order in
+      let (first, second) = oldest[Int(order.kind)]
+      return (orderId: order.orderId, as: claimants[second ?? first].order.orderId)
+    }
     let matching = Matching(of: claimants, supporters: supporters, rules: rules)
     var owned: Set<TransactionKey> = []
     for claims in matching.claims.values { owned.formUnion(claims.owned.map(\.key)) }
     return Outcome(
-      claims: matching.claims, contested: contested,
+      claims: matching.claims, alike: alike, contested: contested,
       newestProofs: transactions.reduce(into: [:]) { $0[$1.record.key] = $1.newestProof },
       unclaimed: transactions.filter { !matching.claimed.contains($0.record.key) },
       unowned: transactions.filter { !owned.contains($0.record.key) })
   }
+}
+
+extension Order {
+  fileprivate func isOlder(than other: Order) -> Bool { (createdAt, orderId) < (other.createdAt, other.orderId) }
 }
 
 extension OrderFacts {

@@ -279,9 +279,9 @@ struct Neighbourhood {
       contest.add(Contestant(group: group, claimable: claimable[contestant] ?? []))
     }
     let outcome = contest.matched()
-    for (owner, claims) in outcome.claims { for record in claims.owned { result.owners[record.key] = owner } }
+    outcome.forEach { owner, claims in for record in claims.owned { result.owners[record.key] = owner } }
     for transaction in outcome.unclaimed { result.unclaimed[transaction.record.key] = .some(transaction.userId) }
-    if let claims = outcome.claims[orderId] {
+    if let claims = outcome.claims(of: orderId) {
       result.matched = outcome.matched(orderId, claims)
     }
     return result

@@ -1,0 +1,150 @@
+import Foundation
+import Reconciliation
+import Streams
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+
+private let asOf = Instant(seconds: 1_795_132_800)
+
+/// Of many orders that only name an id two of each kind are matched. What all of them come to is what it would be if every one
+/// were matched, and which of their mentions come together how changes nothing.
+@Suite struct NamersAlikeTests {
+  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { UInt64($0) } ?? 1
+
+  private var rules: Rules {
+    Rules(asOf: asOf, bundleIds: ["com.example.game"], lookbackStart: asOf - .days(120))
+  }
+
+  /// A world in which nearly everybody names one of two ids.
+  private struct Crowd {
+    var groups: [OrderGroup] = []
+    var records: [TransactionRecord] = []
+
+    init(seed: UInt64, count: Int) throws {
+      let currency = try #require(Currency("USD"))
+      var random = SeededGenerator(seed: seed)
+      func pick<Choice>(_ choices: [Choice]) -> Choice { choices[Int.random(in: 0..<choices.count, using: &random)] }
+      for id in ["T", "U"] {
+        for environment in pick([[.production], [.production, .sandbox], [.sandbox]]) as [AppleEnvironment] {
+          var record = TransactionRecord(environment: environment, transactionId: Identifier(id), productId: "gems")
+          record.bundleId = pick(["com.example.game", "com.example.game", "com.example.game", "com.example.other"])
+          record.purchaseDate = asOf - .hours(Int64.random(in: 1...200, using: &random))
+          record.originalPurchaseDate = record.purchaseDate
+          if pick([true, false, false, false]) { record.originalPurchaseDate = asOf - .days(30) }
+          record.appAccountToken = pick([.silent, .silent, .says("aaaa-1")])
+          record.isContradictory = pick([true] + Array(repeating: false, count: 7))
+          if pick([true, false, false, false]) { record.revocation = Revocation(date: asOf - .hours(1)) }
+          records.append(record)
+        }
+      }
+      for number in 0..<count {
+        var order = Order(
+          orderId: Identifier("o\(number)"), userId: Identifier("u\(Int.random(in: 0..<count / 2, using: &random))"),
+          productId: pick(["gems", "gems", "gems", "gems", "coins"]), quantity: 1,
+          amount: Money(minorUnits: 990, currency: currency), status: .verified,
+          createdAt: asOf - .hours(Int64.random(in: 1...12, using: &random)))
+        order.transactionId = pick(["T", "T", "T", "U", nil])
+        order.appAccountToken = pick([nil, nil, nil, "AAAA1", "bbbb-2"])
+        var group = OrderGroup(row: .valid(order))
+        for proof in 0..<pick([0, 0, 1, 1, 2]) {
+          var receipt = Receipt(
+            receiptId: Identifier("r\(number)-\(proof)"), orderId: order.orderId, userId: order.userId,
+            claimedEnvironment: nil, receivedAt: order.createdAt, state: ProofState())
+          receipt.state.outcome = pick([.verified, .rejected, .rejected, .unanswered, .pending, .notFound])
+          receipt.state.kind = pick([.app, .signed, .signed])
+          receipt.state.reason = receipt.state.outcome == .rejected ? pick([.signatureInvalid, .malformed]) : nil
+          receipt.state.signedTransactionId = pick([nil, nil, "T", "V"])
+          var brought: [TransactionKey] = []
+          if pick([true] + Array(repeating: false, count: 14)), let record = records.randomElement(using: &random) {
+            brought = [record.key]
+          }
+          group.proofs.append(Proof(receipt: receipt, brought: brought))
+        }
+        if order.transactionId != nil, pick([true, false, false, false]) {
+          var state = ProofState()
+          state.outcome = pick([.verified, .notFound, .unanswered])
+          group.lookup = LookedUp(subjectId: Identifier("l\(number)"), state: state, brought: [])
+        }
+        groups.append(group)
+      }
+    }
+
+    func mentions(of id: Identifier) -> [Mention] { groups.flatMap(\.mentions).filter { $0.transactionId == id } }
+  }
+
+  @Test func theyShareWhatOneOfThemCameTo() throws {
+    var shared = 0
+    for seed in 0..<200 * Self.effort {
+      let crowd = try Crowd(seed: seed, count: 40)
+      var open = OpenPeople(rules.people)
+      for group in crowd.groups { open.take(group) }
+      let contested = crowd.records.map { record in
+        let candidates = Candidates(for: record, mentions: crowd.mentions(of: record.transactionId), rules: rules)
+        return ContestedTransaction(
+          record: record, claimants: candidates.claimants, supporters: candidates.supporters,
+          userId: candidates.userId, newestProof: candidates.newestProof)
+      }
+      var random = SeededGenerator(seed: seed)
+      var contest = Contest(rules: rules, open: open)
+      for transaction in contested.shuffled(using: &random) { contest.add(transaction) }
+      for group in crowd.groups.shuffled(using: &random) { contest.add(Contestant(group: group, claimable: [])) }
+      let outcome = contest.matched()
+
+      let claimants = crowd.groups.compactMap { group -> Claimant? in
+        guard case .valid(let order) = group.row else { return nil }
+        let records = contested.filter { $0.claimants.contains(order.orderId) }.map(\.record)
+        var facts = OrderFacts(order, group, records)
+        facts.isUserOpen = open.contains(order.userId)
+        return facts.claimant
+      }
+      let supporters = Dictionary(uniqueKeysWithValues: contested.map { ($0.record.key, Set($0.supporters)) })
+      let matching = Matching(of: claimants, supporters: supporters, rules: rules)
+      var seen: [Identifier: OrderClaims] = [:]
+      outcome.forEach { orderId, claims in
+        #expect(seen.updateValue(claims, forKey: orderId) == nil)
+        #expect(claims == matching.claims[orderId], "seed \(seed), order \(orderId)")
+        #expect(outcome.claims(of: orderId) == claims)
+      }
+      #expect(seen.count == crowd.groups.count)
+      let kinds = Set(claimants.compactMap { NamerKind($0, supporters: { supporters[$0] }, rules: rules) })
+      shared += crowd.groups.count - kinds.count
+      let owned = Set(matching.claims.values.flatMap { $0.owned.map(\.key) })
+      #expect(Set(outcome.unowned.map(\.record.key)) == Set(crowd.records.map(\.key)).subtracting(owned))
+      #expect(
+        Set(outcome.unclaimed.map(\.record.key)) == Set(crowd.records.map(\.key)).subtracting(matching.claimed))
+    }
+    #expect(shared > 0)
+  }
+
+  /// As the sorter hands them on: by content, so that those of one order follow each other.
+  @Test func whoOnlyNamesIsGatheredForItself() throws {
+    for seed in 0..<200 * Self.effort {
+      let crowd = try Crowd(seed: seed, count: 30)
+      for record in crowd.records {
+        let mentions = crowd.mentions(of: record.transactionId)
+        let sorter = SpillSorter(directory: NSTemporaryDirectory())
+        for mention in mentions {
+          var bytes = RecordBytes()
+          mention.write(to: &bytes)
+          try sorter.add(key: mention.transactionId.bytes, content: bytes.bytes)
+        }
+        var gathering = Candidates.Gathering()
+        while let sorted = try sorter.next() {
+          var reader = RecordReader(sorted.content)
+          gathering.take(try Mention(record.transactionId, from: &reader))
+        }
+        gathering.finish()
+        let (all, gathered) = (
+          Candidates(for: record, mentions: mentions, rules: rules), Candidates(for: record, gathering, rules: rules)
+        )
+        #expect(all.claimants == gathered.claimants && all.witnesses == gathered.witnesses)
+        #expect(Set(all.supporters) == Set(gathered.supporters) && all.userId == gathered.userId)
+        #expect(all.withOtherToken.map(\.orderId) == gathered.withOtherToken.map(\.orderId))
+        #expect(all.newestProof == gathered.newestProof)
+      }
+    }
+  }
+}
