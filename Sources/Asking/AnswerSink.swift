@@ -1,7 +1,7 @@
 import AsyncAlgorithms
 import Reconciliation
 
-/// Takes answers in and has them stored, all of a quarter of a second in one transaction. Whoever asks waits while a batch
+/// Takes answers in and has them stored, all of half a second in one transaction. Whoever asks waits while a batch
 /// is written, so that no more is asked than can be kept.
 struct AnswerSink: Sendable {
   private enum Item: Sendable {
@@ -10,8 +10,9 @@ struct AnswerSink: Sendable {
     case mark(AsyncStream<Never>.Continuation)
   }
 
-  /// How long an answer waits for others.
-  private static let interval = Duration.milliseconds(250)
+  /// How long an answer waits for others: as long as at fifty answers a second, Apple's limit, a transaction takes to be of
+  /// so many that a thousand answers cost less than a hundred waits for the database.
+  private static let interval = Duration.milliseconds(500)
   /// How many answers are written in one transaction at most.
   private static let longestBatch = 500
 

@@ -28,9 +28,9 @@ package struct AnswerWriter: Sendable {
     if results.isEmpty { return }
     do {
       try await session.run { session, mayBeStored in
-        try await session.transaction { connection in
+        try await session.pipelinedTransaction { connection in
           // Folding reads what others may be adding: one writer at a time.
-          try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
+          try connection.postpone("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
           // A connection that was lost at the end leaves open whether the batch was stored.
           if mayBeStored, try isStored(results, on: connection) { return }
           try store(results, on: connection)
@@ -69,19 +69,21 @@ package struct AnswerWriter: Sendable {
         links.append(TransactionLink(subject: result.subject, key: key))
       }
     }
+    let answered = results.filter { $0.outcome != .pending }
+    let candidates = answered.compactMap(candidate)
     try EvidenceTable.append(facts, runId: runId, asOf: asOf, on: connection)
+    let unsettled = try needs.unsettled(candidates, on: connection)
     let records = try EvidenceTable.fold(facts.map(\.fact), on: connection)
     try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
     try TransactionLink.write(links, on: connection)
     try noteFacts(results.filter { $0.outcome == .pending }, areAnswers: false, on: connection)
-    let answered = results.filter { $0.outcome != .pending }
     if answered.isEmpty { return }
     try recordAnswers(answered, on: connection)
     try noteFacts(answered, areAnswers: true, on: connection)
     var first = FirstAnswersTable(asOf: asOf)
     try table.save(answered.map { row(after: $0, &first) }, on: connection)
     try first.add(on: connection)
-    try needs.decide(answered.compactMap(candidate), on: connection)
+    try needs.decide(LookupNeeds.open(candidates, unsettled), on: connection)
   }
 
   /// What is known of a check by now. A first answer that accuses is held until the night is over: it may be one of too
@@ -114,13 +116,17 @@ package struct AnswerWriter: Sendable {
       let bundleId = result.context.bundleId ?? (settings.apps.count == 1 ? settings.apps[0].bundleId : nil)
     else { return nil }
     let history = result.context.row.history
+    let isSettled =
+      result.outcome == .verified && result.refusal(bundleIds: settings.apps.map(\.bundleId)) == nil
+      && result.facts.contains { $0.transactionId == named }
     return LookupNeeds.Candidate(
       orderId: orderId, bundleId: bundleId, transactionId: named,
-      dated: result.context.orderCreatedAt ?? history.dated, isUrgent: history.isUrgent)
+      dated: result.context.orderCreatedAt ?? history.dated, isUrgent: history.isUrgent,
+      settledBy: isSettled ? result.subject.id : nil)
   }
 
   private func recordAnswers(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws {
-    try connection.execute(
+    try connection.postpone(
       """
       INSERT INTO night_audit.answers
         (run_id, as_of, subject_kind, subject_id, channel, outcome, reason, environment, apple_status, facts)
@@ -142,7 +148,7 @@ package struct AnswerWriter: Sendable {
     _ results: [CheckResult], areAnswers: Bool, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     if results.isEmpty { return }
-    try connection.execute(
+    try connection.postpone(
       """
       UPDATE night_audit.receipt_checks c SET
         payload_kind = coalesce(told.payload_kind, c.payload_kind), environment = coalesce(told.environment, c.environment),
@@ -176,7 +182,7 @@ struct TransactionLink: Sendable {
   /// Records which transactions each proof brought.
   static func write(_ links: [TransactionLink], on connection: borrowing BlockingConnection) throws(PostgresError) {
     if links.isEmpty { return }
-    try connection.execute(
+    try connection.postpone(
       """
       INSERT INTO night_audit.receipt_transactions (subject_kind, subject_id, environment, transaction_id)
       SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])

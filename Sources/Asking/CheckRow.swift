@@ -100,7 +100,7 @@ package struct CheckTable: Sendable {
       .timestampArray(rows.map { value($0.history)?.microseconds })
     }
     func texts(_ value: (CheckRow) -> String?) -> PostgresValue { .textArray(rows.map(value)) }
-    try connection.execute(
+    try connection.postpone(
       """
       UPDATE night_audit.receipt_checks c SET
         received_at = now.received_at, known_since = now.known_since, is_urgent = now.is_urgent, is_wanted = now.is_wanted,

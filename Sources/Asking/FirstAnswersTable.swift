@@ -25,7 +25,7 @@ package struct FirstAnswersTable: Sendable {
       for (refusal, count) in first.refusals { lines.append((app, refusal.rawValue, count)) }
     }
     if lines.isEmpty { return }
-    try connection.execute(
+    try connection.postpone(
       """
       INSERT INTO night_audit.first_answers AS f (as_of, app, refusal, answers)
       SELECT $1, * FROM unnest($2::text[], $3::text[], $4::int[])

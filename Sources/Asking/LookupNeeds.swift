@@ -16,6 +16,8 @@ struct LookupNeeds: Sendable {
     /// When the order was made, or its receipt came.
     var dated: Instant
     var isUrgent: Bool
+    /// A receipt whose answer brings the id.
+    var settledBy: Identifier?
   }
 
   let table: CheckTable
@@ -36,6 +38,32 @@ struct LookupNeeds: Sendable {
   static func parts(of subjectId: Identifier) -> (bundleId: String, transactionId: String) {
     let parts = subjectId.text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
     return (parts.first ?? "", parts.count > 1 ? parts[1] : "")
+  }
+
+  /// Asks which of some orders have still to be decided about, though an answer brings what they name: they wait for a
+  /// look-up, or the receipt has moved to another order. To be looked at after the next statement.
+  func unsettled(_ candidates: [Candidate], on connection: borrowing BlockingConnection) throws -> PostponedRows? {
+    let settled = candidates.enumerated().filter { $0.element.settledBy != nil }
+    if settled.isEmpty { return nil }
+    return try connection.postpone(
+      """
+      SELECT w.place FROM unnest($1::int[], $2::text[], $3::text[]) AS w (place, order_id, receipt_id)
+      WHERE EXISTS (SELECT 1 FROM night_audit.lookups l WHERE l.order_id = w.order_id)
+        OR NOT EXISTS (
+          SELECT 1 FROM night_audit.receipt_checks c
+          WHERE c.subject_kind = 'receipt' AND c.subject_id = w.receipt_id AND c.order_id = w.order_id AND c.is_wanted)
+      """,
+      [
+        .intArray(settled.map { Int64($0.offset) }), .textArray(settled.map(\.element.orderId.text)),
+        .textArray(settled.map { $0.element.settledBy?.text }),
+      ])
+  }
+
+  /// Those of some orders that have still to be decided about.
+  static func open(_ candidates: [Candidate], _ unsettled: PostponedRows?) throws -> [Candidate] {
+    guard let unsettled else { return candidates }
+    let places = Set(try unsettled.get().map { Int(try $0.int64(0)) })
+    return candidates.enumerated().filter { $0.element.settledBy == nil || places.contains($0.offset) }.map(\.element)
   }
 
   /// Decides anew which of some orders wait.

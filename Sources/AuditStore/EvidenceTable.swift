@@ -33,7 +33,7 @@ package enum EvidenceTable {
       case .says(let revocation): revocation
       }
     }
-    try connection.execute(
+    try connection.postpone(
       """
       INSERT INTO night_audit.evidence (\(columns.joined(separator: ", ")))
       SELECT * FROM unnest(
@@ -83,14 +83,54 @@ package enum EvidenceTable {
     let news = Dictionary(grouping: facts) {
       TransactionKey(environment: $0.environment, transactionId: Identifier($0.transactionId))
     }
+    let earlier = try unfolded(news.mapValues(\.count), on: connection)
     let stored = try TransactionTable.stored(Set(news.keys), on: connection)
+    let withoutRecord = try keys(earlier)
     var folded: [TransactionRecord] = []
     var others: Set<TransactionKey> = []
     for (key, facts) in news {
-      if let record = stored[key]?.adding(facts) { folded.append(record) } else { others.insert(key) }
+      if let record = stored[key]?.adding(facts) {
+        folded.append(record)
+      } else if stored[key] == nil, !withoutRecord.contains(key) {
+        if let record = TransactionRecord.folding(facts) { folded.append(record) }
+      } else {
+        others.insert(key)
+      }
     }
     folded += try fold(others, on: connection)
     return folded.sorted { $0.key < $1.key }
+  }
+
+  /// Asks which of these transactions have no record although there is more evidence about them than what has just come. To
+  /// be looked at after the next statement.
+  private static func unfolded(
+    _ news: [TransactionKey: Int], on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> PostponedRows? {
+    if news.isEmpty { return nil }
+    let sorted = news.sorted { $0.key < $1.key }
+    return try connection.postpone(
+      """
+      SELECT w.transaction_id, w.environment FROM unnest($1::text[], $2::text[], $3::int[])
+        AS w (transaction_id, environment, news)
+      WHERE NOT EXISTS (SELECT 1 FROM night_audit.transactions t
+          WHERE t.transaction_id = w.transaction_id AND t.environment = w.environment)
+        AND (SELECT count(*) FROM (SELECT 1 FROM night_audit.evidence e
+          WHERE e.transaction_id = w.transaction_id AND e.environment = w.environment LIMIT w.news + 1) known) > w.news
+      """,
+      [
+        .textArray(sorted.map(\.key.transactionId.text)), .textArray(sorted.map(\.key.environment.rawValue)),
+        .intArray(sorted.map { Int64($0.value) }),
+      ])
+  }
+
+  private static func keys(_ rows: PostponedRows?) throws(PostgresError) -> Set<TransactionKey> {
+    guard let rows else { return [] }
+    return Set(
+      try rows.get().map { row throws(PostgresError) in
+        TransactionKey(
+          environment: AppleEnvironment(rawValue: try row.text(1)) ?? .localTesting,
+          transactionId: Identifier(try row.text(0)))
+      })
   }
 
   /// Folds all evidence about these transactions.

@@ -138,7 +138,7 @@ package enum TransactionTable {
     func instants(_ value: (TransactionRecord) -> Instant?) -> PostgresValue {
       .timestampArray(records.map { value($0)?.microseconds })
     }
-    try connection.execute(
+    try connection.postpone(
       """
       INSERT INTO \(table) AS t (
         environment, transaction_id, original_transaction_id, web_order_line_item_id, bundle_id, product_id,
@@ -219,7 +219,7 @@ package enum TransactionTable {
   ) throws(PostgresError) {
     let wanted = originals.map { Set($0).sorted() }
     if let wanted, wanted.isEmpty { return }
-    try connection.execute(
+    try connection.postpone(
       """
       UPDATE \(table) t SET subscription_expires_at = newest.expiry,
         subscription_status = newest.status, subscription_status_at = newest.status_at

@@ -1,5 +1,16 @@
 import CLibPQ
 
+/// What a statement answers that was postponed.
+public final class PostponedRows {
+  var rows: PostgresRows?
+
+  /// Throws `.usage` before the statement was sent with another one.
+  public func get() throws(PostgresError) -> PostgresRows {
+    guard let rows else { throw PostgresError(.usage, "the statement is still postponed") }
+    return rows
+  }
+}
+
 /// One connection to Postgres, whose methods block the calling thread until the server has answered.
 ///
 /// It belongs on a thread of its own: `PostgresSession` and `withBlockingThread` provide one. Statements take their
@@ -72,6 +83,9 @@ public struct BlockingConnection: ~Copyable {
   /// The process that serves the connection, as `pg_stat_activity.pid` and `pg_terminate_backend` know it.
   public var backendProcessId: Int32 { unsafe PQbackendPID(handle.pointer) }
 
+  /// How often the connection has waited for the server so far.
+  public var waits: Int { handle.waits }
+
   /// What the connection was made with under one of libpq's keywords, such as `sslmode`; nil where it is not set.
   public func option(_ keyword: String) -> String? {
     guard let options = unsafe PQconninfo(handle.pointer) else { return nil }
@@ -106,14 +120,54 @@ public struct BlockingConnection: ~Copyable {
     let encoded = try ParameterList(parameters)
     try handle.beginStatement(sql)
     defer { handle.endStatement() }
+    if let waiting = takePostponed() {
+      return PostgresRows(try handle.answerTogether(waiting + [PostponedStatement(sql: sql, parameters: encoded)]))
+    }
     let result = try unsafe handle.answer(sent: encoded.send(sql, on: handle.pointer), sql)
     try refuseCopy(result, sql)
     return PostgresRows(result)
   }
 
+  /// Runs a statement whose answer is not waited for: with the next one where the transaction's statements travel together,
+  /// else at once. What it fails with, the next one or the commit throws.
+  ///
+  /// - Returns: what it answers, to be looked at after the next statement.
+  ///
+  /// Throws `PostgresError`.
+  @discardableResult
+  public func postpone(
+    _ sql: String, _ parameters: [PostgresValue] = []
+  ) throws(PostgresError) -> PostponedRows {
+    let answer = PostponedRows()
+    if handle.postponed == nil {
+      answer.rows = try execute(sql, parameters)
+      return answer
+    }
+    if sql.utf8.contains(0) { throw .nul(in: "an SQL statement") }
+    handle.postponed?.append(
+      PostponedStatement(sql: sql, parameters: try ParameterList(parameters), answer: answer))
+    return answer
+  }
+
+  /// What waits to be sent; nil when nothing does.
+  func takePostponed() -> [PostponedStatement]? {
+    guard let waiting = handle.postponed, !waiting.isEmpty else { return nil }
+    handle.postponed = []
+    return waiting
+  }
+
+  /// Sends what was postponed before something that cannot travel with it.
+  private func sendPostponed() throws(PostgresError) {
+    guard let waiting = takePostponed() else { return }
+    try handle.beginStatement(waiting[0].sql)
+    defer { handle.endStatement() }
+    _ = try handle.answerTogether(waiting)
+  }
+
   /// Runs several statements, separated by semicolons, without parameters: migrations. They are one transaction unless
   /// the script holds transaction commands of its own. Throws `PostgresError`.
   public func executeScript(_ sql: String) throws(PostgresError) {
+    try sendPostponed()
     try handle.beginStatement(sql)
     defer { handle.endStatement() }
     let result = try unsafe handle.answer(sent: PQsendQuery(handle.pointer, sql), sql)
@@ -122,6 +176,7 @@ public struct BlockingConnection: ~Copyable {
 
   /// The columns that `query` would return, without running it. Throws `PostgresError`.
   public func describe(_ query: String) throws(PostgresError) -> [PostgresColumn] {
+    try sendPostponed()
     try handle.beginStatement(query)
     defer { handle.endStatement() }
     _ = try unsafe handle.answer(sent: PQsendPrepare(handle.pointer, "", query, 0, nil), query)
@@ -137,6 +192,7 @@ public struct BlockingConnection: ~Copyable {
 
   /// Starts a COPY. The connection is busy until `endStreaming`.
   func beginCopy(_ sql: String) throws(PostgresError) {
+    try sendPostponed()
     try handle.beginStatement(sql)
     do throws(PostgresError) {
       let result = try unsafe handle.answer(sent: PQsendQuery(handle.pointer, sql), sql)

@@ -1,6 +1,14 @@
 import CLibPQ
 import Glibc
 
+/// A statement with its values, ready to be sent.
+struct PostponedStatement {
+  var sql: String
+  var parameters: ParameterList
+  /// Where its rows go; nil when nobody wants them.
+  var answer: PostponedRows?
+}
+
 /// The owner of one `PGconn` and of everything that must live exactly as long.
 ///
 /// A class, so that a stream that is being read keeps the connection alive under it. It is confined to one thread at a
@@ -23,6 +31,10 @@ final class ConnectionHandle {
   /// Whether the running statement cleans up after a cancellation.
   private var isShielded = false
   private let silenceLimit: Duration?
+  /// How often an answer was waited for.
+  private(set) var waits = 0
+  /// Statements that wait to be sent with the next one; nil where each is sent at once.
+  var postponed: [PostponedStatement]?
 
   /// How often a wait looks up.
   private static let slice = Duration.milliseconds(250)
@@ -69,6 +81,7 @@ final class ConnectionHandle {
     if sql.utf8.contains(0) { throw .nul(in: "an SQL statement") }
     if isGivenUp { throw PostgresError(.connectionLost, "the connection was given up", statement: sql) }
     isShielded = shielded
+    waits += 1
     silence = 0
     patience = silenceLimit.map(Self.slices)
     if shielded { return }
@@ -161,6 +174,37 @@ final class ConnectionHandle {
     if let failure { throw failure }
     guard let last else { throw connectionError(sql) }
     return last
+  }
+
+  /// Sends what was postponed and one statement more together, and waits for the answers once.
+  ///
+  /// The server runs them one after the other and none behind one that failed (libpq, chapter "Pipeline Mode").
+  /// - Returns: the answer to the last one. Throws the first failure.
+  func answerTogether(_ statements: [PostponedStatement]) throws(PostgresError) -> ServerResult {
+    guard let last = statements.last else { throw PostgresError(.usage, "there is nothing to send") }
+    guard unsafe PQenterPipelineMode(pointer) == 1 else { throw connectionError(last.sql) }
+    var failure: PostgresError?
+    for statement in statements where failure == nil {
+      if unsafe statement.parameters.send(statement.sql, on: pointer) != 1 { failure = connectionError(statement.sql) }
+    }
+    if unsafe PQpipelineSync(pointer) != 1, failure == nil { failure = connectionError(last.sql) }
+    if let failure { throw failure }
+    var answer: ServerResult?
+    for statement in statements {
+      while let result = try nextResult(statement.sql) {
+        // What comes behind a failure was not run.
+        if result.isSkipped { continue }
+        if !result.isSuccess, failure == nil { failure = error(result, statement.sql) }
+        statement.answer?.rows = PostgresRows(result)
+        answer = consume result
+      }
+    }
+    // The end of it all.
+    while let result = try nextResult(last.sql) { if result.isSynchronized { break } }
+    if unsafe PQexitPipelineMode(pointer) != 1, failure == nil { failure = connectionError(last.sql) }
+    if let failure { throw failure }
+    guard let answer else { throw connectionError(last.sql) }
+    return answer
   }
 
   private func nextResult(_ sql: String) throws(PostgresError) -> ServerResult? {

@@ -66,6 +66,14 @@ public actor PostgresSession {
     try await withConnection { try $0.transaction(mode, body) }
   }
 
+  /// As `transaction`, by `BlockingConnection.pipelinedTransaction`.
+  @discardableResult
+  package nonisolated func pipelinedTransaction<R: Sendable>(
+    _ body: @Sendable (borrowing BlockingConnection) throws -> R
+  ) async throws -> R {
+    try await withConnection { try $0.pipelinedTransaction(body) }
+  }
+
   /// Lends the connection to `body`, which runs on the session's thread and may block. Throws what `body` throws, or
   /// `.usage` after `close`.
   @discardableResult

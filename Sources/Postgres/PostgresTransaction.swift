@@ -8,6 +8,8 @@ public enum TransactionMode: Hashable, Sendable {
   case snapshot
   /// Only reads what another open transaction sees, by the name that `pg_export_snapshot()` gave it there.
   case importedSnapshot(String)
+
+  fileprivate static let readWriteBeginning = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 }
 
 extension BlockingConnection {
@@ -30,12 +32,31 @@ extension BlockingConnection {
     }
   }
 
+  /// As `transaction`, and statements that are postponed travel with the next one, so that a transaction of many of them
+  /// waits for the server a few times only: the first ones with the beginning, the last ones with the commit.
+  @discardableResult
+  package func pipelinedTransaction<R>(_ body: (borrowing BlockingConnection) throws -> R) throws -> R {
+    if isInTransaction { throw PostgresError(.usage, "a transaction is already open") }
+    handle.postponed = []
+    defer { handle.postponed = nil }
+    do {
+      try postpone(TransactionMode.readWriteBeginning)
+      let result = try body(self)
+      try commit()
+      return result
+    } catch {
+      handle.postponed = nil
+      rollback()
+      throw error
+    }
+  }
+
   /// Opens a transaction that lasts until `commit`, `rollback` or the end of the connection. Throws `PostgresError`.
   public func begin(_ mode: TransactionMode) throws(PostgresError) {
     if isInTransaction { throw PostgresError(.usage, "a transaction is already open") }
     switch mode {
     case .readWrite:
-      try executeScript("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+      try executeScript(TransactionMode.readWriteBeginning)
     case .snapshot:
       try executeScript("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     case .importedSnapshot(let name):
@@ -55,7 +76,12 @@ extension BlockingConnection {
     let sql = "COMMIT"
     try handle.beginStatement(sql)
     defer { handle.endStatement() }
-    let result = try unsafe handle.answer(sent: PQsendQuery(handle.pointer, sql), sql)
+    let result: ServerResult
+    if let waiting = takePostponed() {
+      result = try handle.answerTogether(waiting + [PostponedStatement(sql: sql, parameters: ParameterList([]))])
+    } else {
+      result = try unsafe handle.answer(sent: PQsendQuery(handle.pointer, sql), sql)
+    }
     // The server answers COMMIT of a failed transaction with success and another tag.
     if result.commandTag != sql {
       throw PostgresError(.server, "the transaction had failed and was rolled back", statement: sql)

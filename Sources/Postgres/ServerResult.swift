@@ -23,6 +23,12 @@ struct ServerResult: ~Copyable {
     }
   }
 
+  /// Whether the statement was not run, because one before it in the same pipeline failed.
+  var isSkipped: Bool { status == PGRES_PIPELINE_ABORTED }
+
+  /// Whether this is no statement's answer, but says that everything sent before was answered.
+  var isSynchronized: Bool { status == PGRES_PIPELINE_SYNC }
+
   /// Whether a COPY has begun.
   var isCopy: Bool { status == PGRES_COPY_OUT || status == PGRES_COPY_IN || status == PGRES_COPY_BOTH }
 

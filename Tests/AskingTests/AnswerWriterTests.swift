@@ -122,6 +122,43 @@ import Testing
     }
   }
 
+  /// However many answers and transactions: what is stored about them is read once, and then all is written.
+  @Test(arguments: [1, 60]) func aBatchWaitsForTheDatabaseTwice(_ count: Int) async throws {
+    try await withDatabase { session, settings in
+      try await addReceipts(count, session)
+      try await session.execute(
+        """
+        INSERT INTO sales.orders SELECT 'o' || n, 'u', NULL, 'gems', 1, 9.90, 'USD', 'verified', 't' || n, NULL, $1, NULL, $1
+        FROM generate_series(1, $2::int) n
+        """, [.timestamp((asOf - .hours(1)).microseconds), .int(Int64(count))])
+      try await queue(session, settings).enqueue()
+      let own = try await connect(settings)()
+      let writer = AnswerWriter(session: OpenSession { own }, asOf: asOf, runId: runId, settings: settings)
+      for night in 0...1 {
+        var results: [CheckResult] = []
+        for number in 1...count {
+          let told = fact("t\(number)", signed: asOf - .days(Int64(2 - night)))
+          var result = try await result("r\(number)", [told], on: session)
+          result.context.namedTransactionId = told.transactionId
+          results.append(result)
+        }
+        let before = try await own.withConnection { $0.waits }
+        try await writer.write(results)
+        #expect(try await own.withConnection { $0.waits } - before == 2, "night \(night)")
+      }
+      await own.close()
+      let stored = try await session.execute(
+        """
+        SELECT (SELECT count(*) FROM night_audit.evidence), (SELECT count(*) FROM night_audit.transactions),
+          (SELECT count(*) FROM night_audit.answers), (SELECT count(*) FROM night_audit.lookups)
+        """
+      ).single()
+      #expect(try (0..<4).map { Int(try stored.int64($0)) } == [2 * count, count, 2 * count, 0])
+      let derived = try await session.withConnection { try Rebuild.run(isMending: false, on: $0) }
+      #expect(derived.agrees, "\(derived)")
+    }
+  }
+
   @Test func whatApplesAnswersHoldThatNoTableCanIsMended() async throws {
     try await withDatabase { session, settings in
       try await addReceipts(1, session)

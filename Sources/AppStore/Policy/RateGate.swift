@@ -152,11 +152,15 @@ package final class RateGate: Sendable {
       return .some(nil)
     }
     if let ready { return ready }
-    guard let wait = try? await shared.take(burst) else { return Task.isCancelled ? nil : own() }
+    // For as many as wait, so that a crowd asks for its turns once a second; what nobody waits for is left to others.
+    let count = max(burst, min(waitingCount + 1, turnsASecond))
+    guard let wait = try? await shared.take(count) else { return Task.isCancelled ? nil : own() }
     let first = clock.uptime() + max(wait, .zero)
-    state.withLock { state in state.turns = (0..<burst).map { first + interval * $0 } }
+    state.withLock { state in state.turns = (0..<count).map { first + interval * $0 } }
     return wait > .zero ? wait : await nextWait()
   }
+
+  private var turnsASecond: Int { max(1, Int(Duration.seconds(1) / interval)) }
 
   private static let longestLate = Duration.milliseconds(100)
 

@@ -24,9 +24,9 @@ package struct SweptFacts: Sendable {
   ) async throws -> Int {
     let (asOf, runId) = (asOf, runId)
     return try await session.run { session, _ in
-      try await session.transaction { connection in
+      try await session.pipelinedTransaction { connection in
         // Folding reads what others may be adding: one writer at a time.
-        try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
+        try connection.postpone("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
         let unknown = try EvidenceTable.unknown(among: facts.map(\.storable), on: connection)
         try EvidenceTable.append(unknown.map { (subject: nil, fact: $0) }, runId: runId, asOf: asOf, on: connection)
         let records = try EvidenceTable.fold(unknown, on: connection)

@@ -108,6 +108,29 @@ struct RateGateTests {
     #expect(mostInOneSecond(times) <= 5)
   }
 
+  /// Who waits alone takes a burst's worth, so that nothing is lost to the others; a crowd asks once a second.
+  @Test func aCrowdTakesItsTurnsTogether() async throws {
+    let sleeper = Sleeper()
+    let taken = Mutex<[Int]>([])
+    let gate = RateGate(
+      rate: 50, clock: sleeper.gateClock,
+      shared: RateGate.SharedTurns(
+        take: { count in
+          taken.withLock { $0.append(count) }
+          return .milliseconds(10)
+        }, shut: { _ in }))
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<120 {
+        group.addTask { try await gate.admit() }
+        while number == 0 ? !sleeper.isAsleep : gate.waitingCount < number { await Task.yield() }
+      }
+      sleeper.wakeForGood()
+      try await group.waitForAll()
+    }
+    #expect(taken.withLock { $0 }.first == 5)
+    #expect(taken.withLock { $0 }.dropFirst().prefix(2) == [50, 50])
+  }
+
   @Test func aGateWhoseCommonRowIsGoneKeepsItsOwnPace() async throws {
     struct Gone: Error {}
     let clock = StoppedClock()
