@@ -36,6 +36,8 @@ package struct Migrator {
     Migration(
       version: 13, name: "reversals", sql: String(decoding: PackageResources._013_reversals_sql, as: UTF8.self)),
     Migration(version: 14, name: "scale", sql: String(decoding: PackageResources._014_scale_sql, as: UTF8.self)),
+    Migration(
+      version: 15, name: "sweep_slices", sql: String(decoding: PackageResources._015_sweep_slices_sql, as: UTF8.self)),
   ]
 
   /// Any two numbers that no other program of the database is likely to use as an advisory lock.

@@ -17,8 +17,9 @@ extension NightRun {
     deadline: ContinuousClock.Instant
   ) async throws -> SweepSummary? {
     if apps.isEmpty || request.isOffline || request.selection.isNarrowing { return nil }
-    let plan = SweepStage.Plan(
+    var plan = SweepStage.Plan(
       asOf: request.asOf, refundWindow: settings.refundWindow, staleAfter: settings.staleAfter)
+    plan.pagesUnderWay = min(plan.pagesUnderWay, settings.concurrency)
     let stage = SweepStage(
       apps: apps, plan: plan, gate: gate, session: session, runId: runId, logger: logger, stop: stop,
       progress: progress,

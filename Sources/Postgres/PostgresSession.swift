@@ -68,7 +68,7 @@ public actor PostgresSession {
 
   /// As `transaction`, by `BlockingConnection.pipelinedTransaction`.
   @discardableResult
-  package nonisolated func pipelinedTransaction<R: Sendable>(
+  public nonisolated func pipelinedTransaction<R: Sendable>(
     _ body: @Sendable (borrowing BlockingConnection) throws -> R
   ) async throws -> R {
     try await withConnection { try $0.pipelinedTransaction(body) }

@@ -35,7 +35,7 @@ extension BlockingConnection {
   /// As `transaction`, and statements that are postponed travel with the next one, so that a transaction of many of them
   /// waits for the server a few times only: the first ones with the beginning, the last ones with the commit.
   @discardableResult
-  package func pipelinedTransaction<R>(_ body: (borrowing BlockingConnection) throws -> R) throws -> R {
+  public func pipelinedTransaction<R>(_ body: (borrowing BlockingConnection) throws -> R) throws -> R {
     if isInTransaction { throw PostgresError(.usage, "a transaction is already open") }
     handle.postponed = []
     defer { handle.postponed = nil }

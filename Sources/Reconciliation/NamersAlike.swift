@@ -2,7 +2,7 @@
 /// the oldest may own what they name, and all others come to the same.
 ///
 /// As many orders may name one id as a shop has; matched are two of each kind.
-package struct NamerKind: Hashable, Sendable {
+public struct NamerKind: Hashable, Sendable {
   private var named: Identifier
   private var known: [TransactionKey]
   private var standing: ClaimStanding?
@@ -15,7 +15,7 @@ package struct NamerKind: Hashable, Sendable {
 
   /// - Parameter supporters: of a transaction, the users who name it and of whose person a genuine receipt brought it.
   /// - Returns: nil where the order has more to say, because a proof of it brings something.
-  package init?(_ claimant: Claimant, supporters: (TransactionKey) -> Set<Identifier>?, rules: Rules) {
+  public init?(_ claimant: Claimant, supporters: (TransactionKey) -> Set<Identifier>?, rules: Rules) {
     guard let id = claimant.order.transactionId, claimant.proven.isEmpty,
       claimant.known.allSatisfy({ $0.transactionId == id })
     else { return nil }

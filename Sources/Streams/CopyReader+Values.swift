@@ -3,7 +3,7 @@ import Reconciliation
 
 /// The fields of a row by their position from 0, wherever it comes from: so that each relation has one reader. Throws as the
 /// accessors of `CopyReader` do.
-package protocol RowFields: ~Copyable {
+public protocol RowFields: ~Copyable {
   func id(_ column: Int) throws(PostgresError) -> Identifier
   func optionalId(_ column: Int) throws(PostgresError) -> Identifier?
   func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word?
@@ -17,17 +17,17 @@ package protocol RowFields: ~Copyable {
 }
 
 extension PostgresRow: RowFields {
-  package func id(_ column: Int) throws(PostgresError) -> Identifier { Identifier(try text(column)) }
+  public func id(_ column: Int) throws(PostgresError) -> Identifier { Identifier(try text(column)) }
 
-  package func optionalId(_ column: Int) throws(PostgresError) -> Identifier? {
+  public func optionalId(_ column: Int) throws(PostgresError) -> Identifier? {
     try optionalText(column).map { Identifier($0) }
   }
 
-  package func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word? {
+  public func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word? {
     try optionalId(column).flatMap(vocabulary.word)
   }
 
-  package func optionalInstant(_ column: Int) throws(PostgresError) -> Instant? {
+  public func optionalInstant(_ column: Int) throws(PostgresError) -> Instant? {
     try optionalTimestamp(column).map { Instant(microseconds: $0) }
   }
 }

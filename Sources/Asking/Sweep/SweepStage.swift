@@ -16,6 +16,8 @@ package struct SweepStage: Sendable {
     package var refundWindow: Span
     /// When a customer's history is read again.
     package var staleAfter: Span
+    /// How many pages of one type are asked for at a time, at most: what a rate takes to be used up while answers are slow.
+    package var pagesUnderWay = 64
     /// An outage that lasts this long ends the sweep of one type; nil: only the time for sweeping ends it.
     package var patience: Duration?
     /// The time of day.
@@ -126,63 +128,109 @@ package struct SweepStage: Sendable {
 
   // MARK: - Notifications
 
+  /// What came of asking for the next page of a slice; nil when the task was cancelled.
+  private typealias Page = (start: Instant, answer: NotificationAnswer?)
+
   /// False when Apple does not answer.
-  private func sweep(_ cursor: SweepCursor, of app: SweptApp, in table: SweepTable) async throws -> Bool {
-    var cursor = cursor
-    guard var step = cursor.begin(asOf: plan.asOf, refundWindow: plan.refundWindow) else { return true }
-    try await store([], cursor, in: table)
-    var failingSince: ContinuousClock.Instant?
-    var attempt = 0
+  ///
+  /// Pages are asked for side by side, and taken in one after the other.
+  private func sweep(_ stored: SweepCursor, of app: SweptApp, in table: SweepTable) async throws -> Bool {
+    var cursor = stored
+    guard cursor.begin(asOf: plan.asOf, refundWindow: plan.refundWindow) else { return true }
+    try await store([], cursor, over: stored, in: table)
+    var patience = Patience(limit: plan.patience)
     var isAnswered = true
     var wasRefused = false
-    while case .ask(let query, let token) = step, isAnswered, !isOver(for: app) {
-      guard var answer = try? await app.notifications(query, token) else { break }
-      note(answer.trail, of: app)
-      // What was said of one another night is not said again.
-      let known = try await facts.keep(answer.disbelieved, of: app.bundleId, cursor.type)
-      if !answer.isDisbelieved { answer.refused -= known }
-      let next = cursor.received(answer, now: plan.now())
-      switch next {
-      case .retry(let silence):
-        let since = failingSince ?? .now
-        failingSince = since
-        attempt += 1
-        if let patience = plan.patience, .now - since >= patience {
-          isAnswered = false
-          cursor.giveUp(silence)
-          try await store([], cursor, in: table)
-        } else {
-          await pause(Self.backoff.delay(attempt: attempt, random: .random(in: 0..<1)), for: app)
+    try await withThrowingTaskGroup(of: Page.self) { group in
+      var underWay: Set<Instant> = []
+      while true {
+        while isAnswered, !isOver(for: app), underWay.count < plan.pagesUnderWay,
+          let slice = cursor.slices.first(where: { !underWay.contains($0.start) })
+        {
+          underWay.insert(slice.start)
+          let (query, wait) = (cursor.query(slice), patience.wait(before: slice.start))
+          group.addTask {
+            if let wait { await pause(wait, for: app) }
+            if isOver(for: app) { return (slice.start, nil) }
+            return (slice.start, try? await app.notifications(query, slice.paginationToken))
+          }
         }
-        continue
-      case .fault(let fault):
-        let id = "notifications \(cursor.type.rawValue)"
-        if gate.refuse(fault, app: app.name, id: id, isSecondTime: wasRefused) == .askAgain {
-          wasRefused = true
-          await app.renewCredential()
+        guard let page = try await group.next() else { break }
+        underWay.remove(page.start)
+        // What was abandoned, or asked when all was over, is asked for another time.
+        guard isAnswered, var answer = page.answer, cursor.slices.contains(where: { $0.start == page.start }) else {
           continue
         }
-        isAnswered = false
-      case .disbelieved:
-        isAnswered = false
-        shared.values.withLock { $0.disbelieved[app.name] = Self.disbelief }
-      case .ask, .finish:
-        for credential in [nil, AppleFault.Credential.serverAPIKey] { gate.accept(credential, of: app.name) }
+        note(answer.trail, of: app)
+        // What was said of one another night is not said again.
+        let known = try await facts.keep(answer.disbelieved, of: app.bundleId, cursor.type)
+        if !answer.isDisbelieved { answer.refused -= known }
+        let before = cursor
+        switch cursor.received(answer, about: page.start, now: plan.now()) {
+        case .retry(let silence):
+          guard patience.isExhausted(by: page.start) else { continue }
+          isAnswered = false
+          cursor.giveUp(silence)
+          try await store([], cursor, over: before, in: table)
+          group.cancelAll()
+          continue
+        case .fault(let fault):
+          let id = "notifications \(cursor.type.rawValue)"
+          if gate.refuse(fault, app: app.name, id: id, isSecondTime: wasRefused) == .askAgain {
+            wasRefused = true
+            await app.renewCredential()
+            continue
+          }
+          isAnswered = false
+        case .disbelieved:
+          isAnswered = false
+          shared.values.withLock { $0.disbelieved[app.name] = Self.disbelief }
+        case .ask, .finish:
+          for credential in [nil, AppleFault.Credential.serverAPIKey] { gate.accept(credential, of: app.name) }
+        }
+        patience.recover(page.start)
+        shared.values.withLock { $0.summary.notifications += answer.notifications.count }
+        progress.advance(by: answer.notifications.count)
+        // What a transaction was when Apple sent the notification is a fact; without one there is no id to ask about.
+        let found = answer.notifications.compactMap { try? $0.transaction?.get().fact }
+        try await store(found, cursor, over: before, in: table)
+        if !isAnswered { group.cancelAll() }
       }
-      failingSince = nil
-      attempt = 0
-      shared.values.withLock { $0.summary.notifications += answer.notifications.count }
-      progress.advance(by: answer.notifications.count)
-      // What a transaction was when Apple sent the notification is a fact; without one there is no id to ask about.
-      try await store(answer.notifications.compactMap { try? $0.transaction?.get().fact }, cursor, in: table)
-      step = next
     }
     if cursor.shortfall != nil { shared.values.withLock { $0.summary.isShort = true } }
     return isAnswered
   }
 
-  private func store(_ found: [TransactionFact], _ cursor: SweepCursor, in table: SweepTable) async throws {
-    let count = try await facts.store(found) { [cursor] in try table.save(cursor, on: $0) }
+  /// How long Apple may be silent about one type, and how long to wait before asking again.
+  private struct Patience {
+    let limit: Duration?
+    private var failingSince: ContinuousClock.Instant?
+    private var attempts: [Instant: Int] = [:]
+
+    init(limit: Duration?) { self.limit = limit }
+
+    /// Takes in that a page did not come; true when that has lasted too long.
+    mutating func isExhausted(by start: Instant) -> Bool {
+      let since = failingSince ?? .now
+      failingSince = since
+      attempts[start, default: 0] += 1
+      return limit.map { .now - since >= $0 } ?? false
+    }
+
+    mutating func recover(_ start: Instant) {
+      failingSince = nil
+      attempts[start] = nil
+    }
+
+    func wait(before start: Instant) -> Duration? {
+      attempts[start].map { SweepStage.backoff.delay(attempt: $0, random: .random(in: 0..<1)) }
+    }
+  }
+
+  private func store(
+    _ found: [TransactionFact], _ cursor: SweepCursor, over stored: SweepCursor, in table: SweepTable
+  ) async throws {
+    let count = try await facts.store(found) { try table.save(cursor, over: stored, on: $0) }
     shared.values.withLock { $0.summary.facts += count }
   }
 

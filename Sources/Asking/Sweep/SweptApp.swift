@@ -2,8 +2,8 @@ import AppStore
 import Reconciliation
 import Run
 
-/// One app whose side at Apple is swept, and how Apple is asked about it. One page is asked for at a time, so that each
-/// is stored as soon as it has come.
+/// One app whose side at Apple is swept, and how Apple is asked about it. Each question is about one
+/// page, which is stored as soon as it has come.
 package struct SweptApp: Sendable {
   /// The section's name in the configuration.
   package var name: String

@@ -4,19 +4,23 @@ import Reconciliation
 /// How far the notifications of one type are known, and the window that is being read: each page goes in, what to do
 /// next comes out. It asks nobody and knows no clock.
 package struct SweepCursor: Hashable, Sendable {
-  /// A stretch of Apple's notification history that is being read page by page.
+  /// A stretch of Apple's notification history that is being read.
   package struct Window: Hashable, Sendable {
     package var start: Instant
     package var end: Instant
-    /// Where to go on; nil: from the start.
-    package var paginationToken: String?
-    /// How many notifications of the window are not believed.
+    /// How many notifications are not believed in what of it is read.
     package var refused = 0
+
+    package init(start: Instant, end: Instant, refused: Int = 0) {
+      self.start = start
+      self.end = end
+      self.refused = refused
+    }
   }
 
   package enum Step: Hashable, Sendable {
-    /// Ask for the page that the token stands for; nil: for the first page.
-    case ask(NotificationQuery, paginationToken: String?)
+    /// Ask for the next page of each slice that is left.
+    case ask
     /// Nothing came: ask the same again after a while, or give up.
     case retry(Silence)
     case finish
@@ -34,8 +38,8 @@ package struct SweepCursor: Hashable, Sendable {
   /// Why the last attempt fell short; nil when it did not.
   package var shortfall: SweepShortfall?
   package var window: Window?
-  private var seenTokens: Set<String> = []
-  private var mayRestart = true
+  /// What of the window is not read yet, by time.
+  package var slices: [SweepSlice] = []
   /// What this night has to say although the cursor moves on.
   private var remark: SweepShortfall?
 
@@ -44,90 +48,92 @@ package struct SweepCursor: Hashable, Sendable {
   /// Begins to sweep up to the as-of, or goes on where an earlier run was ended.
   ///
   /// - Parameter refundWindow: how far the first sweep goes back, at most as far as Apple keeps notifications.
-  /// - Returns: nil when everything up to the as-of is known.
-  package mutating func begin(asOf: Instant, refundWindow: Span) -> Step? {
-    if window == nil {
+  /// - Returns: false when everything up to the as-of is known.
+  package mutating func begin(asOf: Instant, refundWindow: Span) -> Bool {
+    if let window {
+      slices = slices.isEmpty ? [SweepSlice(start: window.start, end: window.end)] : slices.map(\.unseen)
+    } else {
       let wasSweptFor = lastAttempt == asOf && shortfall == nil
-      if wasSweptFor || sweptUntil.map({ $0 >= asOf }) ?? false { return nil }
+      if wasSweptFor || sweptUntil.map({ $0 >= asOf }) ?? false { return false }
       let start = sweptUntil.map { $0 - type.overlap } ?? asOf - refundWindow
       open(type.query(start: start, end: asOf, now: asOf))
     }
     lastAttempt = asOf
     // Stored before anything is asked: a kill leaves the truth behind.
     shortfall = .unfinished
-    seenTokens = []
-    mayRestart = true
     remark = nil
-    return ask
+    return true
   }
 
-  /// - Parameter now: the time of day.
-  package mutating func received(_ answer: NotificationAnswer, now: Instant) -> Step {
-    guard var current = window, let asOf = lastAttempt else { return .finish }
+  /// What is asked for about a slice. It stays what it was when the slice was made, however late it has become.
+  package func query(_ slice: SweepSlice) -> NotificationQuery {
+    type.query(start: slice.start, end: slice.end, now: slice.start)
+  }
+
+  /// - Parameters:
+  ///   - start: of the slice that was asked about.
+  ///   - now: the time of day.
+  package mutating func received(_ answer: NotificationAnswer, about start: Instant, now: Instant) -> Step {
+    guard let place = slices.firstIndex(where: { $0.start == start }) else { return .ask }
     // Past a whole page that is not believed the cursor must not move: the fault is not one notification's.
     if answer.isDisbelieved {
       _ = abandon(.notBelieved)
       return .disbelieved
     }
-    current.refused += answer.refused
+    slices[place].refused += answer.refused
     switch answer.end {
     case .pageLimit:
-      guard let token = answer.paginationToken, seenTokens.insert(token).inserted else {
-        // The same pages would come for ever.
-        return abandon(.appleError)
-      }
-      current.paginationToken = token
-      window = current
-      return ask
+      guard slices[place].turn(answer) else { return abandon(.appleError) }
+      slices.replaceSubrange(place...place, with: slices[place].parts)
+      return .ask
     case .complete:
-      // One that is not believed is passed over: this night says it, and the overlap reads it again should it come well
-      // signed.
-      if current.refused > 0 { remark = .notBelieved }
-      // Of the time in between Apple does not tell any more.
-      if let sweptUntil, current.start > sweptUntil { remark = .outOfReach }
-      // Of the time to come Apple has told nothing, whatever as-of was asked for.
-      sweptUntil = max(sweptUntil ?? current.start, min(current.end, now))
-      window = nil
-      shortfall = remark
-      guard let sweptUntil, current.end < asOf else { return .finish }
-      // The window was an earlier night's.
-      shortfall = .unfinished
-      seenTokens = []
-      open(type.query(start: sweptUntil - type.overlap, end: asOf, now: asOf))
-      return ask
+      window?.refused += slices.remove(at: place).refused
+      return slices.isEmpty ? finishWindow(now: now) : .ask
     case .restartWindow:
-      let query = type.query(start: current.start, end: current.end, now: now)
-      guard mayRestart, query.start < query.end else { return abandon(.outOfReach) }
-      mayRestart = false
-      seenTokens = []
-      open(query)
-      return ask
-    case .unanswered(let silence):
-      window = current
-      return .retry(silence)
+      let query = type.query(start: start, end: slices[place].end, now: now)
+      guard query.start < query.end, slices[place].restart(from: query.start) else { return abandon(.outOfReach) }
+      if let window, query.start > start { self.window?.start = max(window.start, query.start) }
+      return .ask
+    case .unanswered(let silence): return .retry(silence)
     case .fault(let fault):
       shortfall = .refused
       return .fault(fault)
     }
   }
 
-  /// Leaves the window for the next run, which goes on with the page that did not come.
+  private mutating func finishWindow(now: Instant) -> Step {
+    guard let window, let asOf = lastAttempt else { return .finish }
+    // One that is not believed is passed over: this night says it, and the overlap reads it again should it come well
+    // signed.
+    if window.refused > 0 { remark = .notBelieved }
+    // Of the time in between Apple does not tell any more.
+    if let sweptUntil, window.start > sweptUntil { remark = .outOfReach }
+    // Of the time to come Apple has told nothing, whatever as-of was asked for.
+    let until = max(sweptUntil ?? window.start, min(window.end, now))
+    sweptUntil = until
+    self.window = nil
+    shortfall = remark
+    guard window.end < asOf else { return .finish }
+    // The window was an earlier night's.
+    shortfall = .unfinished
+    open(type.query(start: until - type.overlap, end: asOf, now: asOf))
+    return .ask
+  }
+
+  /// Leaves the window for the next run, which goes on with the pages that did not come.
   package mutating func giveUp(_ silence: Silence) { shortfall = SweepShortfall(silence) }
 
-  private mutating func open(_ query: NotificationQuery) { window = Window(start: query.start, end: query.end) }
+  private mutating func open(_ query: NotificationQuery) {
+    window = Window(start: query.start, end: query.end)
+    slices = [SweepSlice(start: query.start, end: query.end)]
+  }
 
   /// The next run reads from the cursor again.
   private mutating func abandon(_ shortfall: SweepShortfall) -> Step {
     window = nil
+    slices = []
     self.shortfall = shortfall
     return .finish
-  }
-
-  /// The next page. The window stays what it was when it was opened, however late it has become.
-  private var ask: Step {
-    guard let window else { return .finish }
-    let query = type.query(start: window.start, end: window.end, now: window.start)
-    return .ask(query, paginationToken: window.paginationToken)
   }
 }
 

@@ -2,7 +2,7 @@ import AppStore
 import Postgres
 import Reconciliation
 
-/// `night_audit.sweeps`: the cursors of one app.
+/// `night_audit.sweeps` and `night_audit.sweep_slices`: the cursors of one app.
 ///
 /// Only production is swept. No finding and no total depends on what becomes of a sandbox purchase after it was made,
 /// and testers' purchases would fill the tables at a tenth of the speed.
@@ -17,7 +17,7 @@ package struct SweepTable: Sendable {
   package func cursors(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [SweepCursor] {
     let rows = try connection.execute(
       """
-      SELECT notification_type, swept_until, last_attempt, reason, window_start, window_end, pagination_token, refused
+      SELECT notification_type, swept_until, last_attempt, reason, window_start, window_end, refused
       FROM night_audit.sweeps WHERE bundle_id = $1 AND environment = $2
       """, [.text(bundleId), .text(Self.environment.rawValue)])
     var known: [SweptType: SweepCursor] = [:]
@@ -29,32 +29,69 @@ package struct SweepTable: Sendable {
       cursor.shortfall = try row.optionalText(3).map { SweepShortfall(rawValue: $0) ?? .unfinished }
       if let start = try row.optionalTimestamp(4), let end = try row.optionalTimestamp(5) {
         cursor.window = SweepCursor.Window(
-          start: Instant(microseconds: start), end: Instant(microseconds: end),
-          paginationToken: try row.optionalText(6), refused: Int(try row.int32(7)))
+          start: Instant(microseconds: start), end: Instant(microseconds: end), refused: Int(try row.int32(6)))
       }
       known[type] = cursor
+    }
+    let slices = try connection.execute(
+      """
+      SELECT notification_type, slice_start, slice_end, pagination_token, refused
+      FROM night_audit.sweep_slices WHERE bundle_id = $1 AND environment = $2 ORDER BY slice_start
+      """, [.text(bundleId), .text(Self.environment.rawValue)])
+    for row in slices {
+      guard let type = SweptType(rawValue: try row.text(0)) else { continue }
+      known[type]?.slices.append(
+        SweepSlice(
+          start: Instant(microseconds: try row.timestamp(1)), end: Instant(microseconds: try row.timestamp(2)),
+          paginationToken: try row.optionalText(3), refused: Int(try row.int32(4))))
     }
     return SweptType.allCases.map { known[$0] ?? SweepCursor(type: $0) }
   }
 
   /// Stores a cursor; part of the transaction that stores what it has passed.
-  package func save(_ cursor: SweepCursor, on connection: borrowing BlockingConnection) throws(PostgresError) {
-    try connection.execute(
+  ///
+  /// - Parameter stored: what is stored of it.
+  package func save(
+    _ cursor: SweepCursor, over stored: SweepCursor, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    let key: [PostgresValue] = [.text(bundleId), .text(Self.environment.rawValue), .text(cursor.type.rawValue)]
+    try connection.postpone(
       """
       INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt, reason,
-        window_start, window_end, pagination_token, refused)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::int)
+        window_start, window_end, refused)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::int)
       ON CONFLICT (bundle_id, environment, notification_type) DO UPDATE SET
         swept_until = excluded.swept_until, last_attempt = excluded.last_attempt, reason = excluded.reason,
-        window_start = excluded.window_start, window_end = excluded.window_end,
-        pagination_token = excluded.pagination_token, refused = excluded.refused
+        window_start = excluded.window_start, window_end = excluded.window_end, refused = excluded.refused
       """,
-      [
-        .text(bundleId), .text(Self.environment.rawValue), .text(cursor.type.rawValue),
+      key + [
         .timestamp(cursor.sweptUntil?.microseconds), .timestamp(cursor.lastAttempt?.microseconds),
         .text(cursor.shortfall?.rawValue), .timestamp(cursor.window?.start.microseconds),
-        .timestamp(cursor.window?.end.microseconds), .text(cursor.window?.paginationToken),
-        .int(Int64(cursor.window?.refused ?? 0)),
+        .timestamp(cursor.window?.end.microseconds), .int(Int64(cursor.window?.refused ?? 0)),
+      ])
+    let kept = Set(cursor.slices.map(\.start))
+    let gone = stored.slices.map(\.start).filter { !kept.contains($0) }
+    if !gone.isEmpty {
+      try connection.postpone(
+        """
+        DELETE FROM night_audit.sweep_slices
+        WHERE bundle_id = $1 AND environment = $2 AND notification_type = $3 AND slice_start = ANY ($4)
+        """, key + [.timestampArray(gone.map(\.microseconds))])
+    }
+    let known = Set(stored.slices.map(\.unseen))
+    let changed = cursor.slices.map(\.unseen).filter { !known.contains($0) }
+    if changed.isEmpty { return }
+    try connection.postpone(
+      """
+      INSERT INTO night_audit.sweep_slices
+        (bundle_id, environment, notification_type, slice_start, slice_end, pagination_token, refused)
+      SELECT $1, $2, $3, * FROM unnest($4::timestamptz[], $5::timestamptz[], $6::text[], $7::int[])
+      ON CONFLICT (bundle_id, environment, notification_type, slice_start) DO UPDATE SET
+        slice_end = excluded.slice_end, pagination_token = excluded.pagination_token, refused = excluded.refused
+      """,
+      key + [
+        .timestampArray(changed.map(\.start.microseconds)), .timestampArray(changed.map(\.end.microseconds)),
+        .textArray(changed.map(\.paginationToken)), .intArray(changed.map { Int64($0.refused) }),
       ])
   }
 }

@@ -20,7 +20,7 @@ import Testing
   }
 
   private func ask(_ start: Instant, _ end: Instant, token: String? = nil, type: SweptType = .refund)
-    -> SweepCursor.Step
+    -> SweepCursor.Next
   {
     .ask(type.query(start: start, end: end, now: start), paginationToken: token)
   }
@@ -34,21 +34,21 @@ import Testing
 
   @Test func theFirstSweepGoesBackForTheRefundWindow() {
     var cursor = SweepCursor(type: .refund)
-    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(120), asOf))
-    #expect(cursor.received(answer(.complete), now: asOf) == .finish)
+    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(120), asOf))
+    #expect(cursor.told(answer(.complete), now: asOf) == .finish)
     #expect(cursor.sweptUntil == asOf && cursor.shortfall == nil && cursor.window == nil)
   }
 
   @Test func theFirstSweepGoesBackNoFurtherThanAppleKeepsNotifications() {
     var cursor = SweepCursor(type: .refund)
-    #expect(cursor.begin(asOf: asOf, refundWindow: .days(400)) == ask(asOf - .days(180) + .hours(1), asOf))
+    #expect(cursor.begun(asOf: asOf, refundWindow: .days(400)) == ask(asOf - .days(180) + .hours(1), asOf))
   }
 
   @Test(arguments: SweptType.allCases)
   func laterSweepsOverlap(_ type: SweptType) {
     var cursor = swept(asOf - .days(1), type: type)
     #expect(
-      cursor.begin(asOf: asOf, refundWindow: refundWindow)
+      cursor.begun(asOf: asOf, refundWindow: refundWindow)
         == ask(asOf - .days(1) - type.overlap, asOf, type: type))
   }
 
@@ -63,112 +63,112 @@ import Testing
 
   @Test func whatWasSweptIsNotSweptAgain() {
     var cursor = swept(asOf)
-    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == nil)
-    #expect(cursor.begin(asOf: asOf - .days(3), refundWindow: refundWindow) == nil)
+    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil)
+    #expect(cursor.begun(asOf: asOf - .days(3), refundWindow: refundWindow) == nil)
     #expect(cursor == swept(asOf))
   }
 
   @Test func anAsOfInTheFutureSweepsNoFurtherThanTheClock() {
     var cursor = SweepCursor(type: .refund)
-    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
-    #expect(cursor.received(answer(.complete), now: asOf - .days(10)) == .finish)
+    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
+    #expect(cursor.told(answer(.complete), now: asOf - .days(10)) == .finish)
     #expect(cursor.sweptUntil == asOf - .days(10) && !cursor.isShort(of: asOf))
-    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == nil)
+    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil)
   }
 
   @Test func pagesFollowTheirToken() {
     var cursor = SweepCursor(type: .refund)
-    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
+    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
     let start = asOf - .days(120)
-    #expect(cursor.received(answer(.pageLimit, token: "a"), now: asOf) == ask(start, asOf, token: "a"))
-    #expect(cursor.received(answer(.pageLimit, token: "b"), now: asOf) == ask(start, asOf, token: "b"))
+    #expect(cursor.told(answer(.pageLimit, token: "a"), now: asOf) == ask(start, asOf, token: "a"))
+    #expect(cursor.told(answer(.pageLimit, token: "b"), now: asOf) == ask(start, asOf, token: "b"))
     // Round in circles.
-    #expect(cursor.received(answer(.pageLimit, token: "a"), now: asOf) == .finish)
+    #expect(cursor.told(answer(.pageLimit, token: "a"), now: asOf) == .finish)
     #expect(cursor.shortfall == .appleError && cursor.sweptUntil == nil && cursor.window == nil)
   }
 
   @Test func aWindowThatIsLeftIsFinishedBeforeTheNext() {
     var cursor = SweepCursor(type: .refund)
-    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.received(answer(.pageLimit, token: "a"), now: asOf)
+    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
+    _ = cursor.told(answer(.pageLimit, token: "a"), now: asOf)
     #expect(cursor.isShort(of: asOf))
     let next = asOf + .days(1)
-    #expect(cursor.begin(asOf: next, refundWindow: refundWindow) == ask(asOf - .days(120), asOf, token: "a"))
-    #expect(cursor.received(answer(.complete), now: next) == ask(asOf - .days(7), next))
+    #expect(cursor.begun(asOf: next, refundWindow: refundWindow) == ask(asOf - .days(120), asOf, token: "a"))
+    #expect(cursor.told(answer(.complete), now: next) == ask(asOf - .days(7), next))
     #expect(cursor.sweptUntil == asOf && cursor.isShort(of: next))
-    #expect(cursor.received(answer(.complete), now: next) == .finish)
+    #expect(cursor.told(answer(.complete), now: next) == .finish)
     #expect(cursor.sweptUntil == next && !cursor.isShort(of: next))
   }
 
   @Test func oneThatIsNotBelievedIsPassedOverAndThatNightSaysSo() {
     var cursor = swept(asOf - .days(1))
-    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.received(answer(.pageLimit, token: "a", refused: 1), now: asOf)
-    #expect(cursor.received(answer(.complete), now: asOf) == .finish)
+    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
+    _ = cursor.told(answer(.pageLimit, token: "a", refused: 1), now: asOf)
+    #expect(cursor.told(answer(.complete), now: asOf) == .finish)
     #expect(cursor.sweptUntil == asOf && cursor.shortfall == .notBelieved && cursor.window == nil)
     #expect(cursor.isShort(of: asOf))
     // The same night again has nothing to ask and says the same; the next one is complete.
-    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == nil && cursor.isShort(of: asOf))
+    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil && cursor.isShort(of: asOf))
     let next = asOf + .days(1)
-    #expect(cursor.begin(asOf: next, refundWindow: refundWindow) == ask(asOf - .days(7), next))
-    #expect(cursor.received(answer(.complete), now: next) == .finish)
+    #expect(cursor.begun(asOf: next, refundWindow: refundWindow) == ask(asOf - .days(7), next))
+    #expect(cursor.told(answer(.complete), now: next) == .finish)
     #expect(!cursor.isShort(of: next))
   }
 
   @Test func aPageOfThemHoldsTheCursorBack() {
     var cursor = swept(asOf - .days(1))
-    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
-    #expect(cursor.received(answer(.complete, refused: 20), now: asOf) == .disbelieved)
+    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
+    #expect(cursor.told(answer(.complete, refused: 20), now: asOf) == .disbelieved)
     #expect(cursor.sweptUntil == asOf - .days(1) && cursor.shortfall == .notBelieved && cursor.window == nil)
     #expect(cursor.isShort(of: asOf))
     // The same night again asks again.
-    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(8), asOf))
+    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(8), asOf))
   }
 
   /// What Apple no longer tells about is gone, and a night says so before it moves on.
   @Test func theStartMovesOverNoGapInSilence() {
     var cursor = swept(asOf - .days(300))
-    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(180) + .hours(1), asOf))
-    #expect(cursor.received(answer(.complete), now: asOf) == .finish)
+    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(180) + .hours(1), asOf))
+    #expect(cursor.told(answer(.complete), now: asOf) == .finish)
     #expect(cursor.sweptUntil == asOf && cursor.shortfall == .outOfReach && cursor.isShort(of: asOf))
-    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == nil && cursor.isShort(of: asOf))
+    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil && cursor.isShort(of: asOf))
     // The first sweep leaves no gap.
     var first = SweepCursor(type: .refund)
-    #expect(first.begin(asOf: asOf, refundWindow: .days(400)) == ask(asOf - .days(180) + .hours(1), asOf))
-    #expect(first.received(answer(.complete), now: asOf) == .finish)
+    #expect(first.begun(asOf: asOf, refundWindow: .days(400)) == ask(asOf - .days(180) + .hours(1), asOf))
+    #expect(first.told(answer(.complete), now: asOf) == .finish)
     #expect(first.shortfall == nil)
   }
 
   @Test func aForgottenTokenRestartsTheWindowOnce() {
     var cursor = SweepCursor(type: .refund)
-    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.received(answer(.pageLimit, token: "a", refused: 1), now: asOf)
-    #expect(cursor.received(answer(.restartWindow), now: asOf) == ask(asOf - .days(120), asOf))
-    #expect(cursor.window?.refused == 0)
-    #expect(cursor.received(answer(.restartWindow), now: asOf) == .finish)
+    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
+    _ = cursor.told(answer(.pageLimit, token: "a", refused: 1), now: asOf)
+    #expect(cursor.told(answer(.restartWindow), now: asOf) == ask(asOf - .days(120), asOf))
+    #expect(cursor.slices.map(\.refused) == [0])
+    #expect(cursor.told(answer(.restartWindow), now: asOf) == .finish)
     #expect(cursor.shortfall == .outOfReach)
   }
 
   @Test func aWindowThatHasBecomeTooOldIsCutShort() {
     var cursor = SweepCursor(type: .refund)
-    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
+    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
     let late = asOf + .days(100)
-    #expect(cursor.received(answer(.restartWindow), now: late) == ask(late - .days(180) + .hours(1), asOf))
+    #expect(cursor.told(answer(.restartWindow), now: late) == ask(late - .days(180) + .hours(1), asOf))
     var tooLate = SweepCursor(type: .refund)
-    _ = tooLate.begin(asOf: asOf, refundWindow: refundWindow)
-    #expect(tooLate.received(answer(.restartWindow), now: asOf + .days(181)) == .finish)
+    _ = tooLate.begun(asOf: asOf, refundWindow: refundWindow)
+    #expect(tooLate.told(answer(.restartWindow), now: asOf + .days(181)) == .finish)
     #expect(tooLate.shortfall == .outOfReach)
   }
 
   @Test func silenceKeepsTheWindow() {
     let silence = Silence(reason: .rateLimited, detail: "HTTP 429")
     var cursor = SweepCursor(type: .refund)
-    _ = cursor.begin(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.received(answer(.pageLimit, token: "a"), now: asOf)
-    #expect(cursor.received(answer(.unanswered(silence), token: "a"), now: asOf) == .retry(silence))
+    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
+    _ = cursor.told(answer(.pageLimit, token: "a"), now: asOf)
+    #expect(cursor.told(answer(.unanswered(silence), token: "a"), now: asOf) == .retry(silence))
     cursor.giveUp(silence)
     #expect(cursor.shortfall == .rateLimited && cursor.isShort(of: asOf))
-    #expect(cursor.begin(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(120), asOf, token: "a"))
+    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(120), asOf, token: "a"))
   }
 
   @Test func whatMakesANightIncomplete() {
@@ -184,4 +184,31 @@ import Testing
     #expect(!cursor.isShort(of: asOf))
     #expect(cursor.isShort(of: asOf + .days(1)))
   }
+}
+
+extension SweepCursor {
+  /// What a cursor that reads one slice wants next.
+  fileprivate enum Next: Hashable {
+    case ask(NotificationQuery, paginationToken: String?)
+    case retry(Silence)
+    case finish
+    case disbelieved
+    case fault(AppleFault)
+  }
+
+  fileprivate mutating func begun(asOf: Instant, refundWindow: Span) -> Next? {
+    begin(asOf: asOf, refundWindow: refundWindow) ? next : nil
+  }
+
+  fileprivate mutating func told(_ answer: NotificationAnswer, now: Instant) -> Next {
+    switch received(answer, about: slices[0].start, now: now) {
+    case .ask: next
+    case .retry(let silence): .retry(silence)
+    case .finish: .finish
+    case .disbelieved: .disbelieved
+    case .fault(let fault): .fault(fault)
+    }
+  }
+
+  private var next: Next { .ask(query(slices[0]), paginationToken: slices[0].paginationToken) }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import Postgres
 import Reconciliation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -176,7 +177,7 @@ import Testing
       #expect(first.isShort)
       let left = try #require(try await setting.cursor(.refund))
       #expect(left.shortfall == .unfinished && left.sweptUntil == nil)
-      #expect(left.window?.paginationToken?.hasSuffix("+40") == true)
+      #expect(left.slices.first?.paginationToken?.hasSuffix("+40") == true)
       #expect(try await setting.value("SELECT count(*) FROM night_audit.transactions") == "40")
 
       setting.apple.noTrouble()
@@ -187,6 +188,45 @@ import Testing
       #expect(requests.map { $0.token?.split(separator: "+").last } == ["40", "60", nil])
       #expect(requests.map(\.end) == [asOf, asOf, asOf + .days(1)])
       #expect(try await setting.cursor(.refund)?.sweptUntil == asOf + .days(1))
+    }
+  }
+
+  /// Every slice waits until all of them are asked about: one after the other that would never be.
+  @Test(.timeLimit(.minutes(2))) func slicesAreReadSideBySideAndGoOnAfterAnEnd() async throws {
+    try await withSetting { setting in
+      let count = 3_000
+      try await setting.sweep(asOf - .days(1))
+      for number in 0..<count {
+        let signed = asOf - .days(1) + .seconds(Int64(number) * 86_400 / Int64(count))
+        try setting.apple.notify(.oneTimeCharge, .sale("t\(number)", signed: signed))
+      }
+      let stop = StopSignal()
+      let meeting = Meeting(of: 4)
+      setting.apple.trouble { request in
+        let isSlice = request.type == "ONE_TIME_CHARGE" && request.end - request.start < .hours(20)
+        if isSlice, request.token?.hasSuffix("+100") == true { stop.stop(.terminated) }
+        return nil
+      }
+      var app = setting.apple.app()
+      let page = app.notifications
+      app.notifications = { query, token throws(CancellationError) in
+        let isSlice = query.end - query.start < .hours(20)
+        if query.type == "ONE_TIME_CHARGE", token == nil, isSlice { await meeting.come() }
+        return try await page(query, token)
+      }
+      let first = try await setting.sweep(asOf, apps: [app], stop: stop)
+      #expect(first.isShort && meeting.hasMet)
+      let left = try #require(try await setting.cursor(.oneTimeCharge))
+      #expect(left.slices.count > 1 && left.slices.contains { $0.paginationToken != nil })
+      #expect(left.sweptUntil == asOf - .days(1) && left.shortfall == .unfinished)
+
+      setting.apple.noTrouble()
+      let stored = try await setting.value("SELECT count(*) FROM night_audit.transactions")
+      let second = try await setting.sweep(asOf)
+      #expect(!second.isShort && second.facts == count - (Int(stored ?? "") ?? 0))
+      #expect(try await setting.value("SELECT count(*) FROM night_audit.transactions") == "\(count)")
+      #expect(try await setting.value("SELECT count(*) FROM night_audit.sweep_slices") == "0")
+      #expect(try await setting.cursor(.oneTimeCharge)?.sweptUntil == asOf)
     }
   }
 
@@ -385,6 +425,28 @@ import Testing
       #expect(try await setting.sweep(asOf + .days(1)).isShort)
       #expect(setting.apple.historyRequests == ["t1 -"])
       #expect(try await setting.value("SELECT reason FROM night_audit.histories") == "not_believed")
+    }
+  }
+}
+
+/// Where so many have to come before anybody goes on.
+private final class Meeting: Sendable {
+  private let state: Mutex<(missing: Int, waiting: [CheckedContinuation<Void, Never>])>
+
+  init(of count: Int) { state = Mutex((count, [])) }
+
+  var hasMet: Bool { state.withLock { $0.missing <= 0 } }
+
+  func come() async {
+    await withCheckedContinuation { continuation in
+      let met: [CheckedContinuation<Void, Never>] = state.withLock { state in
+        state.missing -= 1
+        state.waiting.append(continuation)
+        if state.missing > 0 { return [] }
+        defer { state.waiting = [] }
+        return state.waiting
+      }
+      for one in met { one.resume() }
     }
   }
 }
