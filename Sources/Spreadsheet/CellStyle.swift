@@ -76,6 +76,8 @@ package struct CellStyle: Hashable, Sendable {
   package var vertical = VerticalAlignment.bottom
   /// Breaks long text into lines.
   package var wraps = false
+  /// Prints text that is longer than its cell as small as fits.
+  package var shrinks = false
   /// Steps of about three spaces, 0...15.
   package var indent = 0
   /// Blue and underlined, by Excel's own style for hyperlinks.
@@ -117,6 +119,7 @@ package struct CellStyle: Hashable, Sendable {
     if let alignment = horizontal.alignment { unsafe format_set_align(format, alignment) }
     if let alignment = vertical.alignment { unsafe format_set_align(format, alignment) }
     if wraps { unsafe format_set_text_wrap(format) }
+    if shrinks { unsafe format_set_shrink(format) }
     if indent > 0 { unsafe format_set_indent(format, UInt8(indent)) }
     if !isLocked { unsafe format_set_unlocked(format) }
   }

@@ -74,7 +74,7 @@ import Testing
     let told = try posted(hook)
     #expect(told.count == 1, "\(told)")
     let text = try #require(told.first?["text"] as? String)
-    #expect(text.hasPrefix("*Night audit 2026-11-21: complete, 1 open findings*\n"), "\(text)")
+    #expect(text.hasPrefix("*Night audit 2026-11-21: complete, 1 open finding*\n"), "\(text)")
     #expect(text.contains("• 1 new, 0 closed; critical: 1 new, 0 closed\n• At stake: 7.77 USD\n"), "\(text)")
     #expect(text.contains("delivered not paid, order &lt;!channel&gt;\u{200B}*1\u{200B}*, 7.77 USD"), "\(text)")
     #expect(

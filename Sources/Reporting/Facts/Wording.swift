@@ -47,6 +47,9 @@ extension Instant {
   }
 }
 
+/// `1 open finding`, `1,204 open findings`.
+func openFindings(_ count: Int) -> String { "\(grouped(count)) open finding\(count == 1 ? "" : "s")" }
+
 /// A number with its thousands grouped.
 func grouped(_ number: Int) -> String {
   var groups = String(number.magnitude)

@@ -257,8 +257,8 @@ struct ReportPage {
       stakeCurrencies = Set(page.rows.map(\.currency)).subtracting([""]).sorted()
       shownText =
         open.closing > findings.count
-        ? "The worst \(grouped(findings.count)) of \(grouped(open.closing)) open findings; all are in findings.csv."
-        : "\(grouped(open.closing)) open findings, worst first."
+        ? "The worst \(grouped(findings.count)) of \(openFindings(open.closing)); all are in findings.csv."
+        : "\(openFindings(open.closing)), worst first."
       notChecked = summary.notChecked.sorted { $0.key < $1.key }.map { app, kinds in
         "Not checked for \(app), whose channel does not tell: \(kinds.map(\.rawValue.asWords).joined(separator: ", "))."
       }.joined(separator: " ")

@@ -18,7 +18,7 @@ package struct SummaryMail {
   /// In ASCII.
   package var subject: String {
     "Night audit \(summary.period.until): \(summary.complete ? "complete" : "INCOMPLETE"), "
-      + "\(summary.findings.closing) open findings, \(critical) critical"
+      + "\(openFindings(summary.findings.closing)), \(critical) critical"
   }
 
   /// One part of the body.

@@ -16,6 +16,7 @@ struct SummaryFormats {
   let tableHeaderCentre: CellFormat
   let tableHeaderRight: CellFormat
   let tableText: CellFormat
+  let severities: CellFormat
   let tableCount: CellFormat
   let sumText: CellFormat
   let sumCount: CellFormat
@@ -86,6 +87,11 @@ struct SummaryFormats {
     tableHeaderCentre = try workbook.addFormat(.header(.centre))
     tableHeaderRight = try workbook.addFormat(.header(.right))
     tableText = try workbook.addFormat(.line("@") { $0.indent = 1 })
+    severities = try workbook.addFormat(
+      .line("@") {
+        $0.indent = 1
+        $0.shrinks = true
+      })
     tableCount = try workbook.addFormat(.line("#,##0") { _ in })
     sumText = try workbook.addFormat(.sum("@") { $0.indent = 1 })
     sumCount = try workbook.addFormat(.sum("#,##0") { _ in })
