@@ -10,24 +10,15 @@ import Testing
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
   private static let seed =
     ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0..<1_000_000)
-  private static let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .appending(path: "Torture/faults.c")
 
   /// What a night is run with.
   private struct Stage {
     let shop: Rehearsal
-    let library: String
+    let library: TestLibrary
 
     init() async throws {
       shop = try await Rehearsal.sampleShop()
-      library = shop.directory.file("faults.so")
-      // One of the two comes with every Swift.
-      let made = try await Program(path: "/bin/sh").run([
-        "-c", "for compiler in cc clang; do command -v $compiler > /dev/null && exec $compiler \"$@\"; done", "sh",
-        "-shared",
-        "-fPIC", "-O1", "-o", library, SystemCallTests.source.path, "-ldl",
-      ])
-      guard made.status == 0 else { throw Rehearsal.Failure(made.errors) }
+      library = try await TestLibrary("faults", in: shop.directory)
     }
 
     /// - Parameters:
@@ -39,7 +30,7 @@ import Testing
       return try await shop.nightAudit(
         "run", more: ["--as-of", Rehearsal.asOf],
         environment: [
-          "LD_PRELOAD": library, "FAULT_BELOW": shop.directory.url.path, "FAULT_PROGRAM": "night-audit",
+          "LD_PRELOAD": library.path, "FAULT_BELOW": shop.directory.url.path, "FAULT_PROGRAM": "night-audit",
           "FAULT_LOG": shop.directory.file("calls"), "FAULT_AT": String(call), "FAULT_ERROR": String(error),
           "TMPDIR": place + "/temporary", "NIGHT_AUDIT_REPORT_DIRECTORY": place + "/reports",
         ])

@@ -1,0 +1,129 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Clocks that jump within a night, days of 23 and 25 hours, and midnight.
+@Suite(.serialized) struct ClockTests {
+  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
+
+  /// A night of the sample shop, each in a copy of its database, with a clock that is moved.
+  private struct Stage {
+    let shop: Rehearsal
+    let library: TestLibrary
+
+    init() async throws {
+      shop = try await Rehearsal.sampleShop()
+      library = try await TestLibrary("clock", in: shop.directory)
+    }
+
+    func night(
+      _ name: String, _ arguments: [String], _ environment: [String: String]
+    ) async throws -> Program.Result {
+      let database = try await PrivatePostgres.shared().copyDatabase(shop.conninfo)
+      let moved = [
+        "LD_PRELOAD": library.path, "FAULT_PROGRAM": "night-audit", "CLOCK_READINGS": shop.directory.file("readings"),
+        "NIGHT_AUDIT_DATABASE_URL": database, "NIGHT_AUDIT_REPORT_DIRECTORY": shop.directory.file(name),
+      ]
+      return try await shop.nightAudit(
+        "run", more: arguments, environment: moved.merging(environment) { $1 })
+    }
+
+    /// How often the last night looked at the clock.
+    func readings() throws -> Int {
+      Int(try String(contentsOfFile: shop.directory.file("readings"), encoding: .utf8)) ?? 0
+    }
+
+    /// What was published, by folder and file, without what differs from run to run.
+    func published(_ name: String) throws -> [String: Data] {
+      var published: [String: Data] = [:]
+      let folders = try FileManager.default.contentsOfDirectory(atPath: shop.directory.file(name))
+      for folder in folders where !folder.hasPrefix(".") && folder != "latest" {
+        for (file, content) in try shop.files(shop.directory.file("\(name)/\(folder)")) where file != "run.json" {
+          published["\(folder)/\(file)"] = content
+        }
+      }
+      return published
+    }
+  }
+
+  @Test func aClockThatJumpsChangesNothingInTheReport() async throws {
+    let stage = try await Stage()
+    let asOf = ["--as-of", Rehearsal.asOf]
+    #expect(try await stage.night("calm", asOf, [:]).status == 3)
+    let (total, wanted) = (try stage.readings(), try stage.published("calm"))
+    #expect(total > 20 && wanted.count > 8, "\(total)")
+    let jumps = [86_400, -86_400, 3_600, -3_600, 2, -2, 40_000_000, -400_000_000]
+    let tried = Self.effort > 1 ? jumps : Array(jumps.prefix(2))
+    let shares = Self.effort > 1 ? [1, 3, 5, 7] : [4]
+    print("ClockTests: \(tried.count * shares.count) of \(jumps.count * 4) faults")
+    for (number, jump) in tried.enumerated() {
+      for share in shares {
+        let (name, instant) = ("jump-\(number)-\(share)", max(1, total * share / 8))
+        let night = try await stage.night(name, asOf, ["CLOCK_JUMP": "\(jump)", "CLOCK_AT": "\(instant)"])
+        #expect(night.status == 3, "\(jump) seconds at reading \(instant): \(night)")
+        #expect(try stage.published(name) == wanted, "\(jump) seconds at reading \(instant)")
+      }
+    }
+  }
+
+  /// Midnight comes while the night runs: it is the night of the instant at which it began.
+  @Test func aNightOverMidnightIsOfOneDay() async throws {
+    let stage = try await Stage()
+    let zone = ["NIGHT_AUDIT_REPORT_TIME_ZONE": "Europe/Berlin"]
+    // Three seconds before midnight in Berlin.
+    let before = SignedShop.milliseconds("2026-11-19T22:59:57Z") / 1_000
+    func offset() -> String { "\(before - Int64(Date.now.timeIntervalSince1970))" }
+    let instants = Self.effort > 1 ? [1, 3, 10, 40] : [10]
+    for (number, instant) in instants.enumerated() {
+      let name = "midnight-\(number)"
+      var moved = zone
+      moved["CLOCK_OFFSET"] = offset()
+      moved["CLOCK_JUMP"] = "10"
+      moved["CLOCK_AT"] = String(instant)
+      let night = try await stage.night(name, [], moved)
+      #expect(night.status == 3, "\(night)")
+      let published = try stage.published(name)
+      let file = try #require(published.first { $0.key.hasSuffix("/summary.json") })
+      let summary = try #require(try JSONSerialization.jsonObject(with: file.value) as? [String: Any])
+      let asOf = try #require(summary["as_of"] as? String)
+      #expect(file.key.hasPrefix(asOf < "2026-11-19T23:00:00Z" ? "2026-11-18/" : "2026-11-19/"), "\(file.key) \(asOf)")
+      let again = try await stage.night("again-\(number)", ["--as-of", asOf], zone)
+      #expect(again.status == 3, "\(again)")
+      #expect(try stage.published("again-\(number)") == published, "\(asOf)")
+    }
+  }
+
+  /// Every order is in the report of one day, however long the day is.
+  @Test(arguments: [
+    ("2026-03-28T23:00:00Z", 46), ("2026-03-29T22:00:00Z", 48), ("2026-10-24T22:00:00Z", 50),
+    ("2026-10-25T23:00:00Z", 48),
+  ])
+  func aDayHasTheHoursThatItHas(_ start: String, _ halves: Int) async throws {
+    let shop = try await SignedShop(transactions: [])
+    // One each half an hour, from half an hour before the day to half an hour after it, and the last instant of it.
+    try await shop.execute(
+      """
+      INSERT INTO sales.orders (order_id, user_id, bundle_id, product_id, quantity, amount, currency, status, created_at,
+        updated_at)
+      SELECT 'order ' || n, 'user', 'com.example.game', 'gems.100', 1, 9.90, 'USD', 'pending', at, at
+      FROM generate_series(-1, \(halves)) n,
+        LATERAL (SELECT timestamptz '\(start)' + n * interval '30 minutes' AS at) a
+      UNION ALL
+      SELECT 'last', 'user', 'com.example.game', 'gems.100', 1, 9.90, 'USD', 'pending', at, at
+      FROM (SELECT timestamptz '\(start)' + \(halves) * interval '30 minutes' - interval '1 microsecond' AS at) a
+      """)
+    // At midnight itself the day is over.
+    let end = SignedShop.milliseconds(start) + Int64(halves) * 1_800_000
+    let asOf = Date(timeIntervalSince1970: Double(end) / 1_000).ISO8601Format()
+    let night = try await Program.nightAudit.run(
+      ["run", "--as-of", asOf, "--config", shop.directory.file("night-audit.yaml")],
+      environment: ["NIGHT_AUDIT_REPORT_TIME_ZONE": "Europe/Berlin"])
+    // Apple no longer tells of what was half a year ago.
+    #expect([0, 3].contains(night.status), "\(night)")
+    let day = Date(timeIntervalSince1970: Double(SignedShop.milliseconds(start)) / 1_000 + 43_200).ISO8601Format()
+    let file = shop.directory.file("reports/\(day.prefix(10))/orders.csv")
+    let orders = rows(try Data(contentsOf: URL(fileURLWithPath: file))).compactMap { $0["order_id"] }
+    #expect(Set(orders) == Set((0..<halves).map { "order \($0)" } + ["last"]))
+    #expect(orders.count == halves + 1)
+  }
+}

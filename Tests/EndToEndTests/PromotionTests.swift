@@ -1,0 +1,59 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+/// The shop is read from a hot standby, which becomes a primary in the middle of the night.
+@Suite(.serialized) struct PromotionTests {
+  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
+
+  @Test func aStandbyThatIsPromotedChangesNothing() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let primary = try await PrivatePostgres.start()
+    let database = try await primary.createDatabase()
+    let moved = try await Program(path: "/bin/sh").run([
+      "-c",
+      #"pg_dump --schema sales --no-owner --no-privileges --dbname "$1" | psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --dbname "$2" > /dev/null"#,
+      "sh",
+      shop.conninfo, database,
+    ])
+    #expect(moved.status == 0, "\(moved)")
+    let name = try #require(database.split(separator: "=").last.map(String.init))
+
+    func night(_ number: Int, reading sales: String) throws -> Program.Running {
+      try Program.nightAudit.start(
+        ["run", "--as-of", Rehearsal.asOf, "--config", shop.directory.file("night-audit.yaml")],
+        environment: [
+          "NIGHT_AUDIT_DATABASE_URL": shop.conninfo, "NIGHT_AUDIT_DATABASE_SALES_URL": sales,
+          "NIGHT_AUDIT_REPORT_DIRECTORY": shop.directory.file("reports-\(number)"),
+        ])
+    }
+    func report(_ number: Int) throws -> [String: Data] {
+      var files = try shop.files(shop.directory.file("reports-\(number)/2026-11-19"))
+      files["run.json"] = nil
+      return files
+    }
+    let first = await (try night(0, reading: database)).finish()
+    #expect(first.status == 3, "\(first)")
+    let calm = try await Passage(to: database)
+    #expect(await (try night(1, reading: calm.conninfo)).finish().status == 3)
+    let (total, wanted) = (calm.count, try report(1))
+    #expect(total > 10)
+    print("PromotionTests: \(Self.effort) of \(total) instants")
+    for number in 0..<min(Self.effort, 8) {
+      let standby = try await primary.startStandby()
+      try await standby.catchUp(with: primary)
+      let instant = max(1, total * (2 * number + 1) / (2 * min(Self.effort, 8)))
+      let passage = try await Passage(to: standby.conninfo(database: name), .tell, at: instant)
+      let running = try night(number + 2, reading: passage.conninfo)
+      while passage.count < instant, running.process.isRunning { await Task.yield() }
+      let session = try await PostgresSession.connect(
+        standby.conninfo(database: "postgres"), applicationName: "night-audit tests")
+      #expect(try await session.execute("SELECT pg_promote()").single().bool(0))
+      await session.close()
+      let result = await running.finish()
+      #expect(result.status == 3, "instant \(instant): \(result)")
+      #expect(try report(number + 2) == wanted, "instant \(instant)")
+    }
+  }
+}
