@@ -57,6 +57,7 @@ test-real-parts:
 	Tests/RealParts/postgres.sh '$(SWIFT)'
 	Tests/RealParts/host.sh "$$($(SWIFT) build --show-bin-path)/night-audit"
 	Tests/RealParts/spark.sh "$$($(SWIFT) build --show-bin-path)"
+	Tests/RealParts/citus.sh "$$($(SWIFT) build --show-bin-path)"
 	.build/test-tools/bin/hadolint cron/Dockerfile
 	promtool check rules cron/night-audit-alerts.yaml
 	@Tests/Demo/test.sh $(SWIFT) test --skip-build --no-parallel --filter 'LibreOffice|Recalculation|RealParts'

@@ -132,16 +132,38 @@ package struct ProofSource: Sendable {
     """
 
   /// What is known of receipts before their payloads are read, in the order of the ids; those that are gone are missing.
+  ///
+  /// The relations are joined by us: those of a cluster may lie on different hosts.
   func describe(_ ids: [String]) async throws -> [String: Described] {
     if ids.isEmpty { return [:] }
+    let orderIds = try await session.execute(
+      "SELECT DISTINCT r.order_id::text FROM \(schema).receipts r WHERE r.receipt_id::text = ANY ($1) AND r.order_id IS NOT NULL",
+      [.textArray(ids)]
+    ).map { try $0.text(0) }
+    let orders = try await session.execute(
+      """
+      SELECT o.order_id::text, o.bundle_id::text, o.transaction_id::text,
+        CASE WHEN o.created_at \(Self.calendar) THEN o.created_at END
+      FROM \(schema).orders o WHERE o.order_id::text = ANY ($1)
+      """, [.textArray(orderIds)]
+    ).map {
+      (
+        id: try $0.text(0), bundleId: try $0.optionalText(1), named: try $0.optionalText(2),
+        createdAt: try $0.optionalTimestamp(3)
+      )
+    }
     let rows = try await session.execute(
       """
-      SELECT r.receipt_id::text, r.order_id::text, o.bundle_id::text, o.transaction_id::text,
-        coalesce(octet_length(r.payload::text), 0), \(Self.fingerprint),
-        CASE WHEN o.created_at \(Self.calendar) THEN o.created_at END
-      FROM \(schema).receipts r LEFT JOIN \(schema).orders o ON o.order_id::text = r.order_id::text
+      SELECT r.receipt_id::text, r.order_id::text, o.bundle_id, o.transaction_id,
+        coalesce(octet_length(r.payload::text), 0), \(Self.fingerprint), o.created_at
+      FROM \(schema).receipts r LEFT JOIN unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[])
+        AS o (order_id, bundle_id, transaction_id, created_at) ON o.order_id = r.order_id::text
       WHERE r.receipt_id::text = ANY ($1) AND \(Self.isSound)
-      """, [.textArray(ids)])
+      """,
+      [
+        .textArray(ids), .textArray(orders.map(\.id)), .textArray(orders.map(\.bundleId)),
+        .textArray(orders.map(\.named)), .timestampArray(orders.map(\.createdAt)),
+      ])
     var found: [String: Described] = [:]
     for row in rows {
       let id = try row.text(0)
@@ -195,15 +217,17 @@ package struct ProofSource: Sendable {
     if let id = selection.bundleId {
       add(id) { onlyBundleId == id ? "coalesce(o.bundle_id::text, \($0)) = \($0)" : "o.bundle_id::text = \($0)" }
     }
-    let orders = "SELECT o.order_id::text AS id FROM \(schema).orders o WHERE \(conditions.joined(separator: " AND "))"
-    var receipts = "SELECT r.receipt_id::text FROM \(schema).receipts r JOIN (\(orders)) o ON r.order_id::text = o.id"
-    if conditions.count == 1, selection.userId != nil {
-      receipts += " UNION SELECT r.receipt_id::text FROM \(schema).receipts r WHERE r.user_id::text = $1"
-    }
-    return (
-      try await session.execute(receipts, parameters).map { try $0.text(0) },
-      try await session.execute(orders, parameters).map { try $0.text(0) }
-    )
+    let orderIds = try await session.execute(
+      "SELECT o.order_id::text FROM \(schema).orders o WHERE \(conditions.joined(separator: " AND "))", parameters
+    ).map { try $0.text(0) }
+    let ofUser = conditions.count == 1 ? selection.userId : nil
+    let receiptIds = try await session.execute(
+      """
+      SELECT r.receipt_id::text FROM \(schema).receipts r
+      WHERE r.order_id::text = ANY ($1)\(ofUser == nil ? "" : " OR r.user_id::text = $2")
+      """, [.textArray(orderIds)] + (ofUser.map { [.text($0.text)] } ?? [])
+    ).map { try $0.text(0) }
+    return (Array(Set(receiptIds)), orderIds)
   }
 
   // MARK: - Portions

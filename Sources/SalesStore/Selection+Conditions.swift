@@ -22,9 +22,7 @@ extension Selection {
   ///   - onlyBundleId: the app of orders that name none, when there is just one.
   package func receiptCondition(_ sales: SalesRows, onlyBundleId: String?) throws(PostgresError) -> String {
     func isOfOrder(_ condition: String) -> String {
-      """
-      r.order_id::text COLLATE "C" IN (SELECT o.order_id::text FROM \(sales.schema).orders o WHERE \(condition))
-      """
+      "r.order_id::text COLLATE \"C\" IN (\(sales.orderIds(where: condition)))"
     }
     var conditions: [String] = []
     if let orderId { conditions.append(try SalesRows.equals("r.order_id", orderId.text)) }
@@ -49,6 +47,12 @@ extension Selection {
 }
 
 extension SalesRows {
+  /// The ids of some orders, aliased `o`, to look ids up in. Read by itself: a cluster whose orders and receipts lie on
+  /// different hosts joins them only so.
+  package func orderIds(where condition: String) -> String {
+    "SELECT q.id FROM (SELECT o.order_id::text AS id FROM \(schema).orders o WHERE \(condition) OFFSET 0) AS q"
+  }
+
   /// A comparison of a column of the shop's with an id, byte by byte. Under the column's own collation other spellings may
   /// be equal, or the comparison be refused.
   package static func equals(_ column: String, _ id: String) throws(PostgresError) -> String {

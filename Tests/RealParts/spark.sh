@@ -13,104 +13,14 @@ python=${SPARK_PYTHON:-$repository/.build/spark/bin/python}
   echo "spark: passed over, because pyspark is not in .build/spark (Tests/Demo/requirements.sh real-parts)"
   exit 0
 }
-for variable in $(compgen -e); do
-  case $variable in PG* | NIGHT_AUDIT_* | SPARK_HOME | SPARK_CONF_DIR) unset "$variable" ;; esac
-done
-export LC_ALL=C.UTF-8 TZ=UTC PYSPARK_PYTHON=$python PYSPARK_DRIVER_PYTHON=$python SPARK_LOCAL_IP=127.0.0.1
+unset SPARK_HOME SPARK_CONF_DIR
+export PYSPARK_PYTHON=$python PYSPARK_DRIVER_PYTHON=$python SPARK_LOCAL_IP=127.0.0.1
 export PYTHONPATH=$repository/Sources/night-audit-spark
-work=$(mktemp -d /tmp/night-audit-spark.XXXXXX)
-processes=()
-
-stop() {
-  local status=$?
-  trap '' INT TERM HUP
-  [ ${#processes[@]} -eq 0 ] || kill -KILL "${processes[@]}" 2>/dev/null || true
-  [ -z "${server:-}" ] || kill -QUIT "$server" 2>/dev/null || true
-  wait 2>/dev/null || true
-  [ "$status" -eq 0 ] || tail -n 30 "$work"/*.log >&2 2>/dev/null || true
-  rm -rf "$work"
-  exit "$status"
-}
-trap stop EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
-
-say() { printf '\n%s\n' "$1"; }
-fail() {
-  echo "spark: $1" >&2
-  exit 1
-}
-wait_for() {
-  local attempts=$(($1 * 20)) process=$2
-  shift 2
-  while ! "$@" >/dev/null 2>&1; do
-    kill -0 "$process" 2>/dev/null || return 1
-    [ $((attempts -= 1)) -gt 0 ] || return 1
-    sleep 0.05
-  done
-}
-free_port() { "$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
-
-say "A shop of $orders orders, and what Apple says about them"
-as_server=()
-server_user=$(id -un)
-if [ "$(id -u)" -eq 0 ]; then
-  server_user=postgres
-  id postgres >/dev/null 2>&1 || server_user=nobody
-  as_server=(setpriv "--reuid=$server_user" "--regid=$(id -g "$server_user")" --clear-groups)
-fi
-programs=$(dirname "$(compgen -G '/usr/lib/postgresql/*/bin/initdb' | sort -V | tail -n 1)")
-chmod 711 "$work"
-mkdir "$work/cluster"
-chown "$server_user" "$work/cluster"
-port=$(free_port)
-(cd / && "${as_server[@]}" "$programs/initdb" --pgdata="$work/cluster/data" --username=shop --auth=trust --encoding=UTF8 \
-  --locale=C --no-sync --no-instructions >"$work/server.log" 2>&1)
-cd "$work"
-"${as_server[@]}" "$programs/postgres" -D "$work/cluster/data" -c listen_addresses=127.0.0.1 -c port="$port" \
-  -c unix_socket_directories="$work/cluster" -c fsync=off -c full_page_writes=off >>"$work/server.log" 2>&1 &
-server=$!
-ask=(psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --host=127.0.0.1 --port="$port" --username=shop --dbname=postgres)
-wait_for 20 "$server" "${ask[@]}" --command='SELECT 1'
-as_of=2026-11-20T03:00:00Z
-"$binaries/app-store-simulator" sample-shop --directory shop --as-of "$as_of" --orders "$orders"
-mkdir roots
-"$binaries/app-store-simulator" --world shop/world.json --port-file simulator.port --root-certificate roots/root.pem \
-  >simulator.log 2>&1 &
-simulator=$!
-processes+=("$simulator")
-wait_for 20 "$simulator" test -s simulator.port
-apple=http://127.0.0.1:$(cat simulator.port)
-cat >night-audit.yaml <<YAML
-database:
-  url: "host=127.0.0.1 port=$port user=shop dbname=postgres"
-appstore:
-  apps: [game]
-  productionUrl: $apple/production
-  sandboxUrl: $apple/sandbox
-  verifyReceiptUrl: $apple/production/verifyReceipt
-  verifyReceiptSandboxUrl: $apple/sandbox/verifyReceipt
-  rootCertificates: $work/roots
-  pinRoots: false
-  requestsPerSecond: 10000
-app:
-  game:
-    bundleId: com.example.game
-    sharedSecretFile: $work/shop/shared-secret
-report:
-  directory: $work/reports
-YAML
-"$binaries/night-audit" init --with-sales-schema --config night-audit.yaml >/dev/null
-"${ask[@]}" <<SQL
-\copy sales.orders from 'shop/orders.csv' (format csv, header)
-\copy sales.receipts from 'shop/receipts.csv' (format csv, header)
-\copy sales.deliveries from 'shop/deliveries.csv' (format csv, header)
-CREATE VIEW sales.products AS SELECT DISTINCT product_id, 'Non-Consumable'::text AS type, NULL::text AS name,
-  NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until FROM sales.orders;
-SQL
+name=spark
+source "$repository/Tests/RealParts/sample_shop.sh"
+"${ask[@]}" --command="CREATE VIEW sales.products AS SELECT DISTINCT product_id, 'Non-Consumable'::text AS type,
+  NULL::text AS name, NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until FROM sales.orders"
 audit=(--config night-audit.yaml --as-of "$as_of" --since 2026-09-20 --until 2026-11-20)
-# Whatever is incomplete about the sample shop (3) is so in one process, too.
-allowing_incomplete() { "$@" || [ $? -eq 3 ]; }
 allowing_incomplete "$binaries/night-audit" recheck --quiet --config night-audit.yaml --as-of "$as_of"
 "${ask[@]}" --command='ANALYZE'
 allowing_incomplete "$binaries/night-audit" reconcile --quiet "${audit[@]}" --out one

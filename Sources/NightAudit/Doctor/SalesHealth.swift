@@ -14,7 +14,7 @@ struct SalesHealth {
     let defects = try examination.defects(connection)
     if !defects.isEmpty { return defects.map { Diagnosis(subject: $0.subject, problem: $0.problem) } }
     let sales = try SalesRows(settings)
-    var found = try writingRights(connection)
+    var found = try writingRights(connection) + cluster(connection)
     found += relation("orders") { try orders(connection, sales) }
     found += relation("deliveries") { try deliveries(connection, sales) }
     found += relation("receipts") { try receipts(connection, sales) }
@@ -47,6 +47,31 @@ struct SalesHealth {
     } catch {
       return [Diagnosis(subject: name(relation), problem: "\(error)", status: ExitStatus(for: error))]
     }
+  }
+
+  /// Whether the relations lie on the workers of a Citus coordinator, and what it does itself then.
+  private func cluster(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
+    // Another extension may have the name of its catalogue, but not both.
+    let isCoordinator = try connection.execute(
+      "SELECT to_regclass('pg_catalog.pg_dist_node') IS NOT NULL AND EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')"
+    ).single().bool(0)
+    guard isCoordinator else { return [] }
+    let rows = try connection.execute(
+      """
+      SELECT c.relname::text FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
+      JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE n.nspname = $1 AND c.relname IN ('orders', 'receipts', 'deliveries') ORDER BY 1
+      """, [.text(settings.salesSchema)])
+    let distributed = try rows.map { try $0.text(0) }
+    if distributed.isEmpty { return [] }
+    return [
+      Diagnosis(
+        subject: "\(distributed.joined(separator: ", ")) (Citus)",
+        warning: """
+          its workers share no snapshot: what changes while a night reads is judged by its old or its new state; and the \
+          coordinator itself puts rows into the order of their ids, in temporary files of its own
+          """)
+    ]
   }
 
   private func writingRights(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
@@ -158,8 +183,8 @@ struct SalesHealth {
   private func comparison(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
     let row = try connection.execute(
       """
-      SELECT count(*), count(*) FILTER (
-        WHERE o.order_id::text COLLATE "C" IN (SELECT d.order_id::text FROM \(sales.schema).deliveries d))
+      SELECT count(*), count(*) FILTER (WHERE o.order_id::text COLLATE "C" IN (
+        SELECT q.id FROM (SELECT d.order_id::text AS id FROM \(sales.schema).deliveries d OFFSET 0) AS q))
       FROM \(sales.schema).orders o WHERE o.status::text COLLATE "C" = 'verified'
       """
     ).single()
@@ -184,8 +209,9 @@ struct SalesHealth {
     var orders = try connection.copyOut(
       """
       SELECT \(SalesRows.orderColumns), d.order_id IS NOT NULL FROM \(sales.schema).orders o
-      LEFT JOIN \(sales.schema).deliveries d
-        ON d.order_id::text COLLATE "C" = o.order_id::text AND d.revoked_at IS NULL
+      LEFT JOIN (
+        SELECT DISTINCT d.order_id::text AS order_id FROM \(sales.schema).deliveries d WHERE d.revoked_at IS NULL OFFSET 0
+      ) d ON d.order_id COLLATE "C" = o.order_id::text
       ORDER BY d.order_id IS NULL, o.created_at DESC NULLS LAST, o.order_id::text COLLATE "C" LIMIT 1
       """)
     if try orders.advance(), case .valid(let order) = try sales.order(orders, asOf: now) {

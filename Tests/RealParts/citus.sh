@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Nights of a shop whose relations lie on the workers of a Citus coordinator, by the ids of orders and by those of users: the
+# same bytes as of plain Postgres. Runs where NIGHT_AUDIT_TEST_CITUS is set and the extension is installed for the newest
+# server here.
+# usage: citus.sh BINARIES [ORDERS]
+set -euo pipefail
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+binaries=$(cd "${1:?usage: citus.sh BINARIES [ORDERS]}" && pwd)
+orders=${2:-500}
+python=python3
+[ -n "${NIGHT_AUDIT_TEST_CITUS:-}" ] || {
+  echo "citus: passed over, because NIGHT_AUDIT_TEST_CITUS is not set"
+  exit 0
+}
+name=citus
+source "$repository/Tests/RealParts/sample_shop.sh"
+
+say "A coordinator and two workers"
+start_server coordinator -c shared_preload_libraries=citus
+coordinator=$port
+at "$coordinator" --command='CREATE EXTENSION citus' --command="SELECT citus_set_coordinator_host('127.0.0.1', $port)" >/dev/null
+for worker in first second; do
+  start_server "$worker" -c shared_preload_libraries=citus
+  at "$port" --command='CREATE EXTENSION citus'
+  at "$coordinator" --command="SELECT citus_add_node('127.0.0.1', $port)" >/dev/null
+done
+port=$shop_port
+
+# audit CONFIGURATION REPORTS: two nights, orders of one product and of one user, and what is said of one order.
+audit() {
+  local settings=(--quiet --config "$1")
+  for day in 19 20; do
+    allowing_incomplete "$binaries/night-audit" run "${settings[@]}" --readers 2 --as-of "2026-11-$((day + 1))T03:00:00Z" \
+      --date "2026-11-$day" >/dev/null
+  done
+  for filter in "--product gems.550" "--user $user" "--order $order"; do
+    # shellcheck disable=SC2086
+    "$binaries/night-audit" reconcile "${settings[@]}" --as-of "$as_of" --date 2026-11-19 $filter \
+      --out "$2/${filter%% *}" >/dev/null
+  done
+  "$binaries/night-audit" explain "${settings[@]}" --as-of "$as_of" "$order" | grep -v 'verifyReceipt about' >"$2/explained"
+}
+read -r user order < <("${ask[@]}" --tuples-only --no-align --field-separator=' ' \
+  --command="SELECT user_id, min(order_id) FROM sales.orders GROUP BY 1 HAVING count(*) > 1 ORDER BY 1 LIMIT 1")
+audit night-audit.yaml reports
+
+# Each relation with a column of its own that the rows are spread by and that is never NULL: orphans have one, too. Keys are
+# composite, because Citus wants that column in them.
+spread() {
+  say "Spread by $1"
+  "${ask[@]}" --command='DROP DATABASE IF EXISTS ours' --command='CREATE DATABASE ours'
+  at "$coordinator" --command='DROP SCHEMA IF EXISTS sales CASCADE' --command='CREATE SCHEMA sales' 2>/dev/null
+  for relation in order receipt delivery; do
+    local key=${relation}_id
+    relation=${relation/%y/ie}s
+    pg_dump --host=127.0.0.1 --port="$shop_port" --username=shop --schema-only --table="sales.$relation" postgres |
+      sed '/^ALTER TABLE ONLY/,/;$/d' | at "$coordinator" >/dev/null
+    at "$coordinator" >/dev/null <<SQL
+ALTER TABLE sales.$relation ADD shard text NOT NULL;
+ALTER TABLE sales.$relation ADD PRIMARY KEY (shard, $key);
+SELECT create_distributed_table('sales.$relation', 'shard', colocate_with => 'none');
+SQL
+  done
+  for relation in orders receipts deliveries; do
+    "${ask[@]}" --command="\\copy (SELECT *, coalesce($1, 'none') FROM sales.$relation) to stdout" |
+      at "$coordinator" --command="\\copy sales.$relation from stdin"
+  done
+  configure "$1.yaml" ours "by-$1" "  salesUrl: \"host=127.0.0.1 port=$coordinator user=shop dbname=postgres\""
+  "$binaries/night-audit" init --config "$1.yaml" >/dev/null
+  audit "$1.yaml" "by-$1"
+  diff --recursive --brief --exclude=run.json reports "by-$1" || fail "by $1: other bytes than of plain Postgres"
+  "$binaries/night-audit" doctor --config "$1.yaml" | grep -q 'workers share no snapshot' || fail "the doctor knows no Citus"
+}
+spread order_id
+spread user_id
+say "The same bytes."
