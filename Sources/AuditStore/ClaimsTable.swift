@@ -65,7 +65,7 @@ package enum ClaimsTable {
       for key in Set(before.keys).union(after.keys).sorted() where before[key] != after[key] {
         record.clear()
         Claim(key: key, orderId: after[key]).write(to: &record)
-        try changes.add(record.bytes)
+        try changes.add(record.content)
       }
     }
     return changes

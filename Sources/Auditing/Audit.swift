@@ -181,7 +181,7 @@ package struct Audit {
     let changes = NightChanges(base: base, plan: plan, temporaryDirectory: collector.temporaryDirectory)
     let findings = try reportFindings(collector, changes, rows.own, recording)
     try collector.nights.compare(
-      with: base, asOf: plan.asOf, createdBefore: plan.period.start, zone: settings.timeZone,
+      with: base, isKept: record != nil, asOf: plan.asOf, createdBefore: plan.period.start, zone: settings.timeZone,
       on: rows.own, each: changes.meet
     ) { try changes.add($0) }
     try changes.explainClosed(on: rows.own)
@@ -319,7 +319,7 @@ package struct Audit {
       if hasSheets {
         record.clear()
         reported.write(to: &record)
-        try worst.add(key: reported.urgency(asOf: plan.asOf), content: record.bytes)
+        try worst.add(key: reported.urgency(asOf: plan.asOf), content: record.content)
       }
     }
     let summary: FindingsSummary

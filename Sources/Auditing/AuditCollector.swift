@@ -145,12 +145,12 @@ final class AuditCollector {
       try waiting.receipts.restart()
       while let content = try waiting.receipts.next() {
         var reader = RecordReader(content)
-        try writer.write(.receiptLine, try reader.id(), content)
+        try writer.write(.receiptLine, try reader.id(), [UInt8](content))
       }
       try waiting.orders.restart()
       while let content = try waiting.orders.next() {
         var reader = RecordReader(content)
-        try writer.write(.orderLine, try reader.id(), content)
+        try writer.write(.orderLine, try reader.id(), [UInt8](content))
       }
     }
     try writer.write(.finding, all: findings)
@@ -256,7 +256,7 @@ final class AuditCollector {
     guard let waiting else { return }
     record.clear()
     receipt.write(to: &record)
-    try waiting.receipts.add(record.bytes)
+    try waiting.receipts.add(record.content)
   }
 
   /// An answer that Apple still owes.
@@ -308,7 +308,7 @@ final class AuditCollector {
       record.put(key.currency.code)
       record.put(line)
       // No text of a database holds the zero, so that the keys sort as the users do.
-      try users.add(key: key.userId.bytes + [0] + Array(key.currency.code.utf8), content: record.bytes)
+      try users.add(key: key.userId.bytes + [0] + Array(key.currency.code.utf8), content: record.content)
     }
   }
 
@@ -338,7 +338,7 @@ final class AuditCollector {
     guard let waiting else { return }
     record.clear()
     line.write(to: &record)
-    try waiting.orders.add(record.bytes)
+    try waiting.orders.add(record.content)
   }
 
   /// Adds a finding that stands on no order, if the filters list it.
@@ -357,7 +357,7 @@ final class AuditCollector {
     record.clear()
     finding.write(to: &record)
     record.put(explanation) { $1.put($0) }
-    try findings.add(key: finding.digest, content: record.bytes)
+    try findings.add(key: finding.digest, content: record.content)
   }
 
   /// Notes who owns a transaction.
@@ -365,7 +365,7 @@ final class AuditCollector {
     guard let claims else { return }
     record.clear()
     ClaimsTable.Claim(key: key, orderId: orderId).write(to: &record)
-    try claims.add(key: key.transactionId.bytes, content: record.bytes)
+    try claims.add(key.transactionId, record)
   }
 
   // MARK: - Refunds
@@ -393,7 +393,7 @@ final class AuditCollector {
     guard let row = RefundRow(transaction, order: order, disposition: judgement?.disposition) else { return }
     record.clear()
     row.write(to: &record)
-    try refunds.add(key: transaction.transactionId.bytes, content: record.bytes)
+    try refunds.add(transaction.transactionId, record)
   }
 
   // MARK: - The end of the pass

@@ -58,7 +58,7 @@ enum AuditFrame: UInt8, CaseIterable {
 }
 
 /// Where a stage leaves its frames.
-struct AuditFrameWriter {
+struct AuditFrameWriter: ~Copyable {
   let stream: FrameStream
   private var record = RecordBytes()
 
@@ -76,13 +76,16 @@ struct AuditFrameWriter {
 
   /// Leaves records for the next stage, by the id that they are looked up by there.
   func outlet(_ frame: AuditFrame) -> Exchange.Outlet {
-    Exchange.Outlet { id, _, content in try write(frame, id, content) }
+    let stream = stream
+    return Exchange.Outlet { id, _, content in
+      try stream.write(tag: frame.rawValue, key: id.sortingBytes, content: [UInt8](content))
+    }
   }
 
   /// Hands on everything of a sorter, whose keys are the bytes of ids.
   func write(_ frame: AuditFrame, all sorter: SpillSorter) throws {
     while let record = try sorter.next() {
-      try stream.write(tag: frame.rawValue, key: [0] + record.key, content: record.content)
+      try stream.write(tag: frame.rawValue, key: [0] + record.key, content: [UInt8](record.content))
     }
   }
 }

@@ -153,7 +153,7 @@ package struct AuditPart {
     while let content = try reading.groups.next() {
       var reader = RecordReader(content)
       let row = try OrderRow(from: &reader)
-      try writer.write(.group, row.orderId, content)
+      try writer.write(.group, row.orderId, [UInt8](content))
       guard case .valid(let order) = row, let token = order.appAccountToken else { continue }
       try writer.write(.tokenHolder, Identifier(AccountToken.spelling(token)), order.userId.bytes)
     }
@@ -198,7 +198,7 @@ final class FramedRows: AuditRows {
     guard let file = rows[relation] else { return CopyReader { () throws(PostgresError) in nil } }
     try file.restart()
     return CopyReader { () throws(PostgresError) in
-      do { return try file.next() } catch { throw PostgresError(.unexpectedData, "\(error)") }
+      do { return try file.next().map { [UInt8]($0) } } catch { throw PostgresError(.unexpectedData, "\(error)") }
     }
   }
 }

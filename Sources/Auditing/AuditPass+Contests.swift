@@ -9,12 +9,12 @@ extension AuditPass {
     let material = SpillSorter(directory: temporaryDirectory, budget: 8 << 20)
     var record = RecordBytes()
     var orders = orders
-    while let group = try orders.next() {
+    while let group = try orders.next(where: { batches.batch(of: $0) != nil }) {
       guard !group.isRepeated, let batch = batches.batch(of: group.row.orderId) else { continue }
       record.clear()
       record.put(true)
       Contestant(group: group, claimable: orders.transactions.claimable).write(to: &record)
-      try material.add(key: AuditPass.key(ofBatch: batch), content: record.bytes)
+      try material.add(key: AuditPass.key(ofBatch: batch), content: record.content)
     }
     return material
   }
@@ -34,14 +34,14 @@ extension AuditPass {
       record.clear()
       record.put(false)
       contested.write(to: &record)
-      try contestants.add(key: AuditPass.key(ofBatch: batch), content: record.bytes)
+      try contestants.add(key: AuditPass.key(ofBatch: batch), content: record.content)
     }
     var material = try SpillCursor(contestants) { record in (batch: record.key, content: record.content) }
     for batch in 0..<batches.count {
       try endIfStopped()
       let key = AuditPass.key(ofBatch: UInt32(batch))
       var contest = Contest(rules: plan.rules, open: open)
-      while let head = material.head, head.batch == key {
+      while let head = material.head, head.batch.elementsEqual(key) {
         var reader = RecordReader(head.content)
         // What is contested comes first: its records begin with the lower byte.
         if try reader.flag() {
@@ -61,7 +61,7 @@ extension AuditPass {
       try outcome.forEach { orderId, claims in
         record.clear()
         outcome.decisive(orderId, claims).write(to: &record)
-        try matched.add(orderId, key: orderId.bytes, content: record.bytes)
+        try matched.add(orderId, record)
       }
     }
   }

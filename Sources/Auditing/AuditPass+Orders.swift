@@ -115,7 +115,7 @@ extension OrderRow {
 }
 
 /// Puts groups aside, and what they mention.
-private struct GroupWriter {
+private struct GroupWriter: ~Copyable {
   let groups: SpillFile
   let mentions: Exchange.Outlet
   private var record = RecordBytes()
@@ -128,7 +128,7 @@ private struct GroupWriter {
   mutating func write(_ group: OrderGroup) throws {
     record.clear()
     group.write(to: &record)
-    try groups.add(record.bytes)
+    try groups.add(record.content)
     try write(group.mentions)
   }
 
@@ -136,7 +136,7 @@ private struct GroupWriter {
     for mention in mentions {
       record.clear()
       mention.write(to: &record)
-      try self.mentions.add(mention.transactionId, key: mention.transactionId.bytes, content: record.bytes)
+      try self.mentions.add(mention.transactionId, record)
     }
   }
 }

@@ -14,6 +14,7 @@ extension AuditPass {
     var receipts = try OrderedStream(rows.read(.receipts)) { try ReceiptRow($0, asOf: asOf) }
     var checks = try OrderedStream(rows.read(.checks)) { try ProofState($0, from: 1) }
     var links = try OrderedStream(rows.read(.receiptLinks)) { try ProofLink($0) }
+    var key = RecordBytes()
     var record = RecordBytes()
     var (count, last) = (0, Identifier?.none)
     while !receipts.isAtEnd {
@@ -41,7 +42,9 @@ extension AuditPass {
       if row.isListed, proof.receipt.receivedAt >= plan.judgedFrom { try list(proof.receipt) }
       record.clear()
       proof.write(to: &record)
-      try proofs.add(proof.receipt.orderId, key: proof.receipt.orderId.sortingBytes, content: record.bytes)
+      key.clear()
+      key.put(sorting: proof.receipt.orderId)
+      try proofs.add(proof.receipt.orderId, key: key, record)
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
     }

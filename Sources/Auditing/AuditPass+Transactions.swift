@@ -27,7 +27,7 @@ extension AuditPass {
     var waiting = try SpillCursor(mentions) { record in
       var reader = RecordReader(record.content)
       return try Mention(
-        record.key.withUnsafeBytes { Identifier(utf8: $0) }, from: &reader)
+        Identifier(utf8: record.key), from: &reader)
     }
     var ofOne = Candidates.Gathering()
     var last: Identifier?
@@ -86,7 +86,7 @@ extension AuditPass {
 }
 
 /// Puts aside what orders are told.
-struct OrderTransactionWriter {
+struct OrderTransactionWriter: ~Copyable {
   private let told: Exchange.Outlet
   private var record = RecordBytes()
 
@@ -95,7 +95,7 @@ struct OrderTransactionWriter {
   mutating func write(_ told: OrderTransaction, for orderId: Identifier) throws {
     record.clear()
     told.write(to: &record)
-    try self.told.add(orderId, key: orderId.bytes, content: record.bytes)
+    try self.told.add(orderId, record)
   }
 }
 
@@ -119,7 +119,7 @@ final class TokenQuestions {
     var content = RecordBytes()
     content.put(order.orderId)
     content.put(order.userId)
-    try questions.add(key: Array(AccountToken.spelling(token).utf8), content: content.bytes)
+    try questions.add(key: Array(AccountToken.spelling(token).utf8), content: content.content)
   }
 
   /// Takes over the questions of another part.
@@ -150,11 +150,11 @@ final class TokenQuestions {
     var holder = try SpillCursor(holders) { $0 }
     var (token, users) = ([UInt8](), Set<Identifier>())
     while let question = try questions.next() {
-      if question.key != token {
-        (token, users) = (question.key, [])
+      if !question.key.elementsEqual(token) {
+        (token, users) = ([UInt8](question.key), [])
         while let head = holder.head, head.key.lexicographicallyPrecedes(token) { try holder.advance() }
-        while let head = holder.head, head.key == token {
-          users.insert(head.content.withUnsafeBytes { Identifier(utf8: $0) })
+        while let head = holder.head, head.key.elementsEqual(token) {
+          users.insert(Identifier(utf8: head.content))
           try holder.advance()
         }
       }

@@ -35,7 +35,7 @@ final class Contests {
     for other in contested.claimants.dropFirst() { parents[Int(self.root(of: place(of: other)))] = root }
     record.clear()
     contested.write(to: &record)
-    try transactions.add(record.bytes)
+    try transactions.add(record.content)
   }
 
   /// Takes what another part has found to be contested.

@@ -77,10 +77,11 @@ struct FindingsHistory {
     ) { try FindingsHistory.known($0, asOf: asOf, base: base, selection: selection) }
     var last: [UInt8]?
     while let record = try sorter.next() {
+      let digest = [UInt8](record.key)
       // Two rows that say the same about the same thing are one finding.
-      if record.key == last { continue }
-      last = record.key
-      let findingId = Finding.id(ofDigest: record.key)
+      if digest == last { continue }
+      last = digest
+      let findingId = Finding.id(ofDigest: digest)
       let id = Identifier(findingId)
       while let next = known.nextKey, next < id, let head = try known.next() {
         try count(gone: head, &summary)

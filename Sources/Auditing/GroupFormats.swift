@@ -6,25 +6,24 @@ import Streams
 
 extension TransactionKey {
   func write(to record: inout RecordBytes) {
-    record.put(self.environment.rawValue)
+    record.put(environment, of: Vocabularies.environment)
     record.put(transactionId)
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    guard let environment = AppleEnvironment(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
+    guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
     self.init(environment: environment, transactionId: try record.id())
   }
 }
 
 extension CheckSubject {
   func write(to record: inout RecordBytes) {
-    record.put(kind.rawValue)
+    record.put(kind == .lookup)
     record.put(id)
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    guard let kind = Kind(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
-    self.init(kind: kind, id: try record.id())
+    self.init(kind: try record.flag() ? .lookup : .receipt, id: try record.id())
   }
 }
 
@@ -85,6 +84,13 @@ extension OrderRow {
       record.put(bad.createdAt.microseconds)
       record.put(bad.defect)
     }
+  }
+
+  /// The id of the order whose row a record begins with.
+  static func orderId(in content: UnsafeRawBufferPointer) throws(RecordReader.Mismatch) -> Identifier {
+    var record = RecordReader(content)
+    _ = try record.flag()
+    return try record.id()
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -152,7 +158,7 @@ extension Mention {
     case .name: record.put(false)
     case .proof(let environment, let bringer):
       record.put(true)
-      record.put(environment.rawValue)
+      record.put(environment, of: Vocabularies.environment)
       bringer.subject.write(to: &record)
       record.put(bringer.userId)
       record.put(bringer.receivedAt.microseconds)
@@ -170,7 +176,7 @@ extension Mention {
         appAccountToken: try record.optionalText(), isBad: try record.flag())
     }
     if try record.flag() {
-      guard let environment = AppleEnvironment(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
+      guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
       link = .proof(
         environment,
         Bringer(

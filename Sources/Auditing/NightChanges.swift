@@ -50,7 +50,7 @@ final class NightChanges {
   private func put(_ row: ChangeRow, key: [UInt8], in sorter: SpillSorter) throws {
     record.clear()
     row.write(to: &record)
-    try sorter.add(key: key, content: record.bytes)
+    try sorter.add(key: key, content: record.content)
   }
 
   private static func next(_ sorter: SpillSorter) throws -> ChangeRow? {

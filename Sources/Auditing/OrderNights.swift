@@ -39,11 +39,11 @@ final class OrderNights {
   func add(_ judgement: Judgement) throws {
     record.clear()
     Standing(judgement).write(to: &record)
-    try tonight.add(key: judgement.row.orderId.bytes, content: record.bytes)
+    try tonight.add(judgement.row.orderId, record)
   }
 
   /// Leaves the orders for another one to take.
-  func write(to writer: AuditFrameWriter) throws { try writer.write(.night, all: tonight) }
+  func write(to writer: borrowing AuditFrameWriter) throws { try writer.write(.night, all: tonight) }
 
   /// Takes an order that another one has left.
   func take(key: [UInt8], content: [UInt8]) throws { try tonight.add(key: key, content: content) }
@@ -55,13 +55,15 @@ final class OrderNights {
   ///
   /// - Parameters:
   ///   - base: that night; nil compares with nothing.
+  ///   - isKept: whether what differs is saved.
   ///   - each: gets every order as tonight has it.
   ///   - adjusted: gets every order created before an instant that is in another bucket now.
   func compare(
-    with base: BaseNight?, asOf: Instant, createdBefore period: Instant, zone: TimeZone,
+    with base: BaseNight?, isKept: Bool, asOf: Instant, createdBefore period: Instant, zone: TimeZone,
     on connection: borrowing BlockingConnection, each: (Identifier, Standing) throws -> Void,
     adjusted: (ChangeRow) throws -> Void
   ) throws {
+    if base == nil, !isKept { return }
     // What it said last is what tonight differs from; the night that tonight is compared with may be an earlier one.
     let instant = base?.asOf.sqlText ?? "'-infinity'::timestamptz"
     var before = try OrderedStream(
@@ -73,12 +75,12 @@ final class OrderNights {
         FROM night_audit.order_nights o WHERE o.as_of < \(asOf.sqlText) ORDER BY o.order_id, o.as_of DESC
         """)
     ) { (last: try $0.text(1), base: try $0.optionalText(2), environment: try $0.optionalText(3)) }
-    var last: [UInt8]?
+    var last: Identifier?
     while let found = try tonight.next() {
+      let orderId = Identifier(utf8: found.key)
       // A second row of an id is a broken one; the first has the order's place.
-      if found.key == last { continue }
-      last = found.key
-      let orderId = Identifier(String(decoding: found.key, as: UTF8.self))
+      if orderId == last { continue }
+      last = orderId
       while let next = before.nextKey, next < orderId { _ = try before.next() }
       let known = before.nextKey == orderId ? try before.next() : nil
       var reader = RecordReader(found.content)

@@ -83,11 +83,11 @@ extension Receipt {
 
 extension ProofState {
   func write(to record: inout RecordBytes) {
-    record.put(outcome.rawValue)
-    record.put(reason?.rawValue)
-    record.put(kind?.rawValue)
-    record.put(channel?.rawValue)
-    record.put(environment?.rawValue)
+    record.put(outcome, of: Vocabularies.outcome)
+    record.put(reason, of: Vocabularies.reason)
+    record.put(kind, of: Vocabularies.receiptKind)
+    record.put(channel, of: Vocabularies.channel)
+    record.put(environment, of: Vocabularies.environment)
     record.put(bundleId)
     record.put(appleStatus)
     record.put(Int64(attempts))
@@ -103,11 +103,11 @@ extension ProofState {
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     self.init()
-    outcome = CheckOutcome(rawValue: try record.text()) ?? .pending
-    reason = try record.optionalText().flatMap(PaymentReason.init)
-    kind = try record.optionalText().flatMap(ReceiptKind.init)
-    channel = try record.optionalText().flatMap(EvidenceChannel.init)
-    environment = try record.optionalText().flatMap(AppleEnvironment.init)
+    outcome = try record.word(of: Vocabularies.outcome) ?? .pending
+    reason = try record.word(of: Vocabularies.reason)
+    kind = try record.word(of: Vocabularies.receiptKind)
+    channel = try record.word(of: Vocabularies.channel)
+    environment = try record.word(of: Vocabularies.environment)
     bundleId = try record.optionalText()
     appleStatus = try record.optionalInt32()
     attempts = Int32(clamping: try record.int())
@@ -204,7 +204,7 @@ extension OrderLine {
 
 extension TransactionRecord {
   package func write(to record: inout RecordBytes) {
-    record.put(self.environment.rawValue)
+    record.put(self.environment, of: Vocabularies.environment)
     record.put(self.transactionId)
     record.put(self.originalTransactionId)
     record.put(self.webOrderLineItemId)
@@ -234,7 +234,7 @@ extension TransactionRecord {
       record.put(true)
       record.put(token)
     }
-    record.put(self.ownership?.rawValue)
+    record.put(self.ownership, of: Vocabularies.ownership)
     record.put(self.isRenewal)
     record.put(self.hasOffer)
     record.put(self.isUpgraded)
@@ -248,14 +248,14 @@ extension TransactionRecord {
     record.put(self.details.billingPlanType)
     record.put(self.details.previousOriginalTransactionId)
     record.put(self.isContradictory)
-    record.put(self.channel.rawValue)
+    record.put(self.channel, of: Vocabularies.channel)
     record.put(self.signedDate.microseconds)
     record.put(self.firstSignedDate)
     record.put(self.checkedAt)
   }
 
   package init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    guard let environment = AppleEnvironment(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
+    guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
     let transactionId = try record.id()
     let originalTransactionId = try record.optionalId()
     let webOrderLineItemId = try record.optionalText()
@@ -286,7 +286,7 @@ extension TransactionRecord {
     contents.priceMilliunits = try record.optionalInt()
     contents.currency = try record.optionalText()
     contents.appAccountToken = try record.flag() ? .says(try record.optionalText()) : .silent
-    contents.ownership = try record.optionalText().flatMap(Ownership.init)
+    contents.ownership = try record.word(of: Vocabularies.ownership)
     contents.isRenewal = try record.optionalFlag()
     contents.hasOffer = try record.optionalFlag()
     contents.isUpgraded = try record.optionalFlag()
@@ -300,7 +300,7 @@ extension TransactionRecord {
     contents.details.billingPlanType = try record.optionalText()
     contents.details.previousOriginalTransactionId = try record.optionalText()
     contents.isContradictory = try record.flag()
-    contents.channel = EvidenceChannel(rawValue: try record.text()) ?? .verifyReceipt
+    contents.channel = try record.word(of: Vocabularies.channel) ?? .verifyReceipt
     contents.signedDate = Instant(microseconds: try record.int())
     contents.firstSignedDate = try record.optionalInstant()
     contents.checkedAt = try record.optionalInstant()

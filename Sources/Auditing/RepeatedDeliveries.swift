@@ -23,8 +23,9 @@ struct RepeatedDeliveries {
     }
     var (last, suspects) = ([UInt8](), Set<[UInt8]>())
     while let record = try hashes.next() {
-      if record.key == last { suspects.insert(record.key) }
-      last = record.key
+      let hash = [UInt8](record.key)
+      if hash == last { suspects.insert(hash) }
+      last = hash
     }
     if suspects.isEmpty { return }
     var rows: [(deliveryId: Identifier, orderId: Identifier?)] = []

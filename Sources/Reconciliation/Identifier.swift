@@ -4,15 +4,15 @@
 /// are different ids, and reports are sorted in byte order.
 ///
 /// Ids of up to 23 bytes, as nearly all are, lie in the value itself: to read, copy, compare and hash one allocates nothing
-/// and counts no references, and a night does little else. Inlinable, because modules are optimised one by one.
+/// and counts no references, and a night does little else.
 public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
   // The first 23 bytes, the first of them in the most significant place, zeros behind; then how many they are. So the
   // order of the numbers is the order of the bytes, an id comes before those that it begins, and NUL is a byte like others.
-  @usableFromInline let first: UInt64
-  @usableFromInline let second: UInt64
-  @usableFromInline let third: UInt64
+  private let first: UInt64
+  private let second: UInt64
+  private let third: UInt64
   /// The bytes after the first 23; nil for an id that has none.
-  @usableFromInline let rest: [UInt8]?
+  private let rest: [UInt8]?
 
   private static let inlineCount = 23
   /// Stands in the place of the number of bytes where there are more; more than any number that stands there.
@@ -68,31 +68,38 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
   public var isEmpty: Bool { third & 0xFF == 0 }
 
   /// Lends the bytes of the id to `body` for its own duration.
-  public func withUTF8(_ body: (UnsafeRawBufferPointer) -> Void) {
+  public func withUTF8<Result, Failure: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    if rest != nil { return try withLongUTF8(body) }
     let words = (first.bigEndian, second.bigEndian, third.bigEndian)
-    withUnsafeBytes(of: words) { words in
-      guard let rest else {
-        return body(UnsafeRawBufferPointer(rebasing: words[..<Int(truncatingIfNeeded: third & 0xFF)]))
-      }
-      withUnsafeTemporaryAllocation(byteCount: Identifier.inlineCount + rest.count, alignment: 1) { bytes in
-        bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: words[..<Identifier.inlineCount]))
-        let tail = UnsafeMutableRawBufferPointer(rebasing: bytes[Identifier.inlineCount...])
-        rest.withUnsafeBytes { tail.copyMemory(from: $0) }
-        body(UnsafeRawBufferPointer(bytes))
-      }
+    let count = Int(truncatingIfNeeded: third & 0xFF)
+    return try withUnsafeBytes(of: words) { (words) throws(Failure) in
+      try body(UnsafeRawBufferPointer(rebasing: words[..<count]))
     }
   }
 
-  @inlinable public static func == (left: Identifier, right: Identifier) -> Bool {
+  private func withLongUTF8<Result, Failure: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    var bytes: [UInt8] = []
+    withUnsafeBytes(of: (first.bigEndian, second.bigEndian, third.bigEndian)) {
+      bytes += $0[..<Identifier.inlineCount]
+    }
+    bytes += rest ?? []
+    return try bytes.withUnsafeBufferPointer { (bytes) throws(Failure) in try body(UnsafeRawBufferPointer(bytes)) }
+  }
+
+  public static func == (left: Identifier, right: Identifier) -> Bool {
     left.first == right.first && left.second == right.second && left.third == right.third
       && (left.rest == nil || left.rest == right.rest)
   }
 
-  @inlinable public static func < (left: Identifier, right: Identifier) -> Bool {
+  public static func < (left: Identifier, right: Identifier) -> Bool {
     left.compareBytes(right) < 0
   }
 
-  @inlinable public func hash(into hasher: inout Hasher) {
+  public func hash(into hasher: inout Hasher) {
     hasher.combine(first)
     hasher.combine(second)
     hasher.combine(third)
@@ -100,7 +107,7 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
   }
 
   /// Negative, zero or positive as this id sorts before, equal to or after the other in byte order.
-  @inlinable public func compareBytes(_ other: Identifier) -> Int {
+  public func compareBytes(_ other: Identifier) -> Int {
     if first != other.first { return first < other.first ? -1 : 1 }
     if second != other.second { return second < other.second ? -1 : 1 }
     if third != other.third { return third < other.third ? -1 : 1 }

@@ -74,6 +74,15 @@ public struct Vocabulary<Word: RawRepresentable<String> & CaseIterable & Sendabl
   }
 
   public func word(_ spelling: Identifier) -> Word? { spellings.place(of: spelling).map { words[$0] } }
+
+  /// Where a word stands in the list, below 255.
+  func place(of word: Word) -> UInt8 {
+    // A case without values is one byte, its place among the cases.
+    withUnsafeBytes(of: word) { $0[0] }
+  }
+
+  /// The word that stands there; nil where none does.
+  func word(at place: UInt8) -> Word? { Int(place) < words.count ? words[Int(place)] : nil }
 }
 
 /// Apart from the words, so that looking for one is the same code for all lists.

@@ -41,11 +41,21 @@ public final class Exchange {
   }
 
   public struct Outlet {
-    private let put: (Identifier?, [UInt8], [UInt8]) throws -> Void
+    private let put: (Identifier?, UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Void
 
-    public init(_ put: @escaping (Identifier?, [UInt8], [UInt8]) throws -> Void) { self.put = put }
+    public init(_ put: @escaping (Identifier?, UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Void) {
+      self.put = put
+    }
 
     /// Leaves a record for the part that `id` lies in.
-    public func add(_ id: Identifier?, key: [UInt8], content: [UInt8]) throws { try put(id, key, content) }
+    public func add(_ id: Identifier?, key: borrowing RecordBytes, _ record: borrowing RecordBytes) throws {
+      try put(id, key.content, record.content)
+    }
+
+    /// The same, by the bytes of the id.
+    public func add(_ id: Identifier, _ record: borrowing RecordBytes) throws {
+      let content = record.content
+      try id.withUTF8 { key in try put(id, key, content) }
+    }
   }
 }

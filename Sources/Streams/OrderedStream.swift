@@ -2,15 +2,13 @@ import Postgres
 import Reconciliation
 
 /// A COPY stream for merging by the id in its first column, whose rows come in the byte order of it, NULLs last.
-///
-/// Inlinable, because modules are optimised one by one.
 public struct OrderedStream<Row>: ~Copyable {
-  @usableFromInline var reader: CopyReader
-  @usableFromInline let decode: (borrowing CopyReader) throws -> Row
+  private var reader: CopyReader
+  private let decode: (borrowing CopyReader) throws -> Row
   /// The key of the next row; nil when that row has none, or after the last.
-  public var nextKey: Identifier?
+  public private(set) var nextKey: Identifier?
   /// Whether there is no row left.
-  public var isAtEnd = false
+  public private(set) var isAtEnd = false
 
   public init(_ reader: consuming CopyReader, decode: @escaping (borrowing CopyReader) throws -> Row) throws {
     self.reader = reader
@@ -19,7 +17,7 @@ public struct OrderedStream<Row>: ~Copyable {
   }
 
   /// The next row; nil after the last.
-  @inlinable public mutating func next() throws -> Row? {
+  public mutating func next() throws -> Row? {
     if isAtEnd { return nil }
     let row = try decode(reader)
     try advance()
@@ -27,12 +25,12 @@ public struct OrderedStream<Row>: ~Copyable {
   }
 
   /// Passes over the next row.
-  @inlinable public mutating func skip() throws { if !isAtEnd { try advance() } }
+  public mutating func skip() throws { if !isAtEnd { try advance() } }
 
   /// Passes over all that is left: a stream that is dropped before its end takes its transaction with it.
   public mutating func skipRest() throws { while !isAtEnd { try advance() } }
 
-  @usableFromInline mutating func advance() throws {
+  private mutating func advance() throws {
     isAtEnd = try !reader.advance()
     nextKey = isAtEnd ? nil : try reader.optionalKey(0)
   }

@@ -1,23 +1,50 @@
 import Reconciliation
 
 /// Writes values into bytes that `RecordReader` reads back, for records that wait on disk.
-public struct RecordBytes {
-  public private(set) var bytes: [UInt8] = []
+///
+/// One block of memory for all records of a writer: a night writes millions of them, and nothing is allocated for any.
+public struct RecordBytes: ~Copyable {
+  private var start: UnsafeMutableRawPointer
+  private var capacity = 512
+  private var count = 0
 
-  public init() {}
+  public init() { start = .allocate(byteCount: capacity, alignment: 1) }
 
-  public mutating func clear() { bytes.removeAll(keepingCapacity: true) }
+  deinit { start.deallocate() }
+
+  /// The record as it lies here, until more is put or it is cleared.
+  public var content: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
+
+  /// A copy of the record.
+  public var bytes: [UInt8] { [UInt8](content) }
+
+  public mutating func clear() { count = 0 }
+
+  /// Room for so many bytes more, to be filled.
+  private mutating func place(for more: Int) -> UnsafeMutableRawPointer {
+    if capacity - count < more { grow(by: more) }
+    count += more
+    return start + (count - more)
+  }
+
+  private mutating func grow(by more: Int) {
+    capacity = 2 * capacity + more
+    let larger = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 1)
+    larger.copyMemory(from: start, byteCount: count)
+    start.deallocate()
+    start = larger
+  }
 
   public mutating func put(_ value: Int64) {
-    withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
+    place(for: 8).storeBytes(of: value.littleEndian, as: Int64.self)
   }
 
   public mutating func put(_ value: Int64?) {
-    bytes.append(value == nil ? 0 : 1)
+    put(value != nil)
     if let value { put(value) }
   }
 
-  public mutating func put(_ byte: UInt8) { bytes.append(byte) }
+  public mutating func put(_ byte: UInt8) { place(for: 1).storeBytes(of: byte, as: UInt8.self) }
 
   public mutating func put(_ text: String) {
     var text = text
@@ -25,33 +52,49 @@ public struct RecordBytes {
   }
 
   private mutating func put(_ text: UnsafeRawBufferPointer) {
-    withUnsafeBytes(of: UInt32(clamping: text.count).littleEndian) { bytes.append(contentsOf: $0) }
-    bytes.append(contentsOf: text)
+    place(for: 4).storeBytes(of: UInt32(clamping: text.count).littleEndian, as: UInt32.self)
+    append(text)
+  }
+
+  private mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    guard let source = bytes.baseAddress else { return }
+    place(for: bytes.count).copyMemory(from: source, byteCount: bytes.count)
   }
 
   public mutating func put(_ text: String?) {
-    bytes.append(text == nil ? 0 : 1)
+    put(text != nil)
     if let text { put(text) }
   }
 
   public mutating func put(_ id: Identifier) { id.withUTF8 { put($0) } }
 
   public mutating func put(_ id: Identifier?) {
-    bytes.append(id == nil ? 0 : 1)
+    put(id != nil)
     if let id { put(id) }
+  }
+
+  /// Bytes that sort as the ids do, those that are missing last, like NULLs in the streams. Nothing may follow them.
+  public mutating func put(sorting id: Identifier?) {
+    put(id == nil)
+    id?.withUTF8 { append($0) }
   }
 
   public mutating func put(_ instant: Instant?) { put(instant?.microseconds) }
 
   public mutating func put(_ number: Int32?) { put(number.map(Int64.init)) }
 
-  public mutating func put(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
+  public mutating func put(_ flag: Bool) { put(flag ? 1 : 0 as UInt8) }
 
   /// 2 for nil.
-  public mutating func put(_ flag: Bool?) { bytes.append(flag.map { $0 ? 1 : 0 } ?? 2) }
+  public mutating func put(_ flag: Bool?) { put(flag.map { $0 ? 1 : 0 } ?? 2 as UInt8) }
+
+  /// A word of a list, as its place in it.
+  public mutating func put<Word>(_ word: Word?, of vocabulary: Vocabulary<Word>) {
+    put(word.map { vocabulary.place(of: $0) } ?? .max)
+  }
 
   /// How many there are, then each of them.
-  @inlinable public mutating func put<Value>(_ values: [Value], each: (Value, inout RecordBytes) -> Void) {
+  public mutating func put<Value>(_ values: [Value], each: (Value, inout RecordBytes) -> Void) {
     put(Int64(values.count))
     for value in values { each(value, &self) }
   }
@@ -59,84 +102,5 @@ public struct RecordBytes {
   public mutating func put(_ money: Money?) {
     put(money?.minorUnits)
     if let money { put(money.currency.code) }
-  }
-}
-
-/// Reads what `RecordBytes` wrote, in the same order. A record that ends too early is a defect of this program.
-public struct RecordReader {
-  /// The record was written by another order of calls.
-  public struct Mismatch: Error {
-    public init() {}
-  }
-
-  private let bytes: [UInt8]
-  private var position = 0
-
-  public init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-  public mutating func byte() throws(Mismatch) -> UInt8 { try number() }
-
-  public mutating func int() throws(Mismatch) -> Int64 { try number() }
-
-  private mutating func number<Number: FixedWidthInteger>() throws(Mismatch) -> Number {
-    let size = MemoryLayout<Number>.size
-    guard bytes.count - position >= size else { throw Mismatch() }
-    defer { position += size }
-    return bytes.withUnsafeBytes {
-      Number(littleEndian: $0.loadUnaligned(fromByteOffset: position, as: Number.self))
-    }
-  }
-
-  public mutating func optionalInt() throws(Mismatch) -> Int64? { try isPresent() ? int() : nil }
-
-  public mutating func text() throws(Mismatch) -> String {
-    let range = try nextText()
-    return bytes.withUnsafeBytes { String(decoding: $0[range], as: UTF8.self) }
-  }
-
-  public mutating func id() throws(Mismatch) -> Identifier {
-    let range = try nextText()
-    return bytes.withUnsafeBytes { Identifier(utf8: UnsafeRawBufferPointer(rebasing: $0[range])) }
-  }
-
-  /// Where the next text lies.
-  private mutating func nextText() throws(Mismatch) -> Range<Int> {
-    let count = Int(try number() as UInt32)
-    guard bytes.count - position >= count else { throw Mismatch() }
-    defer { position += count }
-    return position..<position + count
-  }
-
-  public mutating func optionalInt32() throws(Mismatch) -> Int32? { try optionalInt().map { Int32(clamping: $0) } }
-
-  public mutating func flag() throws(Mismatch) -> Bool { try isPresent() }
-
-  public mutating func optionalFlag() throws(Mismatch) -> Bool? {
-    let byte = try byte()
-    return byte == 2 ? nil : byte == 1
-  }
-
-  @inlinable public mutating func list<Value>(
-    each: (inout RecordReader) throws(Mismatch) -> Value
-  ) throws(Mismatch) -> [Value] {
-    var values: [Value] = []
-    for _ in 0..<(try int()) { values.append(try each(&self)) }
-    return values
-  }
-
-  public mutating func optionalText() throws(Mismatch) -> String? { try isPresent() ? text() : nil }
-  public mutating func optionalId() throws(Mismatch) -> Identifier? { try isPresent() ? id() : nil }
-  public mutating func optionalInstant() throws(Mismatch) -> Instant? {
-    try optionalInt().map { Instant(microseconds: $0) }
-  }
-
-  public mutating func optionalMoney() throws(Mismatch) -> Money? {
-    guard let minorUnits = try optionalInt() else { return nil }
-    guard let currency = Currency(try id()) else { throw Mismatch() }
-    return Money(minorUnits: minorUnits, currency: currency)
-  }
-
-  private mutating func isPresent() throws(Mismatch) -> Bool {
-    try byte() == 1
   }
 }

@@ -6,6 +6,8 @@ import Foundation
 public final class SpillFile {
   private let directory: String
   private let file: TemporaryFile
+  /// The record that was read last.
+  private var last = UnsafeMutableRawBufferPointer.allocate(byteCount: 512, alignment: 1)
   /// How many records were added.
   public private(set) var count = 0
 
@@ -18,15 +20,24 @@ public final class SpillFile {
     self.file = file
   }
 
-  deinit { file.close() }
+  deinit {
+    file.close()
+    last.deallocate()
+  }
 
   /// Adds a record. Not while a reading is under way.
-  public func add(_ content: [UInt8]) throws(SpillSorter.Failure) {
+  public func add(_ content: UnsafeRawBufferPointer) throws(SpillSorter.Failure) {
     var length = UInt32(content.count)
     guard fwrite_unlocked(&length, 4, 1, file.stream) == 1,
-      content.withUnsafeBytes({ fwrite_unlocked($0.baseAddress, 1, $0.count, file.stream) }) == content.count
+      fwrite_unlocked(content.baseAddress, 1, content.count, file.stream) == content.count
     else { throw failure() }
     count += 1
+  }
+
+  public func add(_ content: [UInt8]) throws(SpillSorter.Failure) {
+    try content.withUnsafeBufferPointer { (content) throws(SpillSorter.Failure) in
+      try add(UnsafeRawBufferPointer(content))
+    }
   }
 
   /// Goes back to the first record, to read all of them from there.
@@ -35,21 +46,20 @@ public final class SpillFile {
     Glibc.rewind(file.stream)
   }
 
-  /// The next record after `restart`; nil after the last.
-  public func next() throws(SpillSorter.Failure) -> [UInt8]? {
+  /// The next record after `restart`, which lies there until the one after it is read; nil after the last.
+  public func next() throws(SpillSorter.Failure) -> UnsafeRawBufferPointer? {
     var length: UInt32 = 0
     guard fread_unlocked(&length, 4, 1, file.stream) == 1 else {
       if feof(file.stream) != 0 { return nil }
       throw failure()
     }
     let wanted = Int(length)
-    var isShort = false
-    let content = [UInt8](unsafeUninitializedCapacity: wanted) { buffer, count in
-      count = fread_unlocked(buffer.baseAddress, 1, wanted, file.stream)
-      isShort = count < wanted
+    if wanted > last.count {
+      last.deallocate()
+      last = .allocate(byteCount: 2 * wanted, alignment: 1)
     }
-    if isShort { throw failure() }
-    return content
+    guard fread_unlocked(last.baseAddress, 1, wanted, file.stream) == wanted else { throw failure() }
+    return UnsafeRawBufferPointer(rebasing: last[..<wanted])
   }
 
   private func failure() -> SpillSorter.Failure { SpillSorter.Failure(directory: directory, code: errno) }

@@ -1,4 +1,5 @@
 import Foundation
+import Reconciliation
 
 /// Sorts any number of records by their keys in bounded memory: what does not fit waits in a nameless temporary file.
 ///
@@ -14,10 +15,10 @@ public final class SpillSorter {
     }
   }
 
-  /// A key and what belongs to it.
+  /// A key and what belongs to it, as they lie with the sorter until the next one is taken.
   public struct Record {
-    public var key: [UInt8]
-    public var content: [UInt8]
+    public let key: UnsafeRawBufferPointer
+    public let content: UnsafeRawBufferPointer
   }
 
   /// Where a record lies in the arena: its key, then its content.
@@ -57,8 +58,8 @@ public final class SpillSorter {
       head.deallocate()
     }
 
-    var key: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: head, count: keyLength) }
-    var content: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: head + keyLength, count: contentLength) }
+    var key: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: head, count: keyLength) }
+    var content: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: head + keyLength, count: contentLength) }
 
     /// Reads the next record; false after the last. nil, with `errno` set, when that fails.
     mutating func advance() -> Bool? {
@@ -94,13 +95,19 @@ public final class SpillSorter {
   private let directory: String
   private let budget: Int
   /// All waiting records end to end: one allocation instead of two for each.
-  private var arena: [UInt8] = []
+  private var arena = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+  /// Bytes of the arena that records take.
+  private var used = 0
   private var entries: [Entry] = []
   private var runs: [Run] = []
+  /// The last key of the newest run, while more may be written behind it.
+  private var newestKey: [UInt8]?
   /// Places of the runs that have a head, as a heap with the least in front.
   private var queue: [Int] = []
   private var position = 0
   private var isSorted = false
+  /// Whether the record in front was handed out.
+  private var isTaken = false
   public private(set) var count = 0
 
   /// - Parameters:
@@ -111,39 +118,77 @@ public final class SpillSorter {
     self.budget = budget
   }
 
-  deinit { for run in runs { run.close() } }
+  deinit {
+    for run in runs { run.close() }
+    arena.deallocate()
+  }
 
   /// Adds a record. Not after the first `next`.
-  public func add(key: [UInt8], content: [UInt8]) throws(Failure) {
+  public func add(key: UnsafeRawBufferPointer, content: UnsafeRawBufferPointer) throws(Failure) {
     precondition(!isSorted, "records are added before they are read")
-    // At once, because what is outgrown is not always given back; untouched pages cost nothing.
-    if count == 0 { arena.reserveCapacity(budget) }
+    let length = key.count + content.count
+    if arena.count - used < length {
+      // At once, because what is outgrown is not always given back; untouched pages cost nothing.
+      let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: max(budget, 2 * used) + length, alignment: 1)
+      larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: arena[..<used]))
+      arena.deallocate()
+      arena = larger
+    }
     entries.append(
       Entry(
-        prefix: SpillSorter.prefix(key), start: arena.count, keyLength: UInt32(key.count),
+        prefix: SpillSorter.prefix(key), start: used, keyLength: UInt32(key.count),
         contentLength: UInt32(content.count)))
-    arena += key
-    arena += content
+    UnsafeMutableRawBufferPointer(rebasing: arena[used...]).copyMemory(from: key)
+    UnsafeMutableRawBufferPointer(rebasing: arena[(used + key.count)...]).copyMemory(from: content)
+    used += length
     count += 1
-    if arena.count + entries.count * MemoryLayout<Entry>.stride > budget { try spill() }
+    if used + entries.count * MemoryLayout<Entry>.stride > budget { try spill() }
+  }
+
+  public func add(key: [UInt8], content: UnsafeRawBufferPointer) throws(Failure) {
+    try key.withUnsafeBufferPointer { (key) throws(Failure) in
+      try add(key: UnsafeRawBufferPointer(key), content: content)
+    }
+  }
+
+  public func add(key: [UInt8], content: [UInt8]) throws(Failure) {
+    try content.withUnsafeBufferPointer { (content) throws(Failure) in
+      try add(key: key, content: UnsafeRawBufferPointer(content))
+    }
+  }
+
+  /// Adds a record whose key are the bytes of an id.
+  public func add(_ id: Identifier, _ record: borrowing RecordBytes) throws(Failure) {
+    let content = record.content
+    try id.withUTF8 { (key) throws(Failure) in try add(key: key, content: content) }
+  }
+
+  private func dropArena() {
+    arena.deallocate()
+    (arena, used) = (UnsafeMutableRawBufferPointer(start: nil, count: 0), 0)
+  }
+
+  private func bytes(_ range: Range<Int>) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: arena[range])
   }
 
   /// Takes over all records of another one, which is left without any. Not after the first `next` of either.
   public func absorb(_ other: SpillSorter) throws(Failure) {
     precondition(!isSorted && !other.isSorted, "records are added before they are read")
-    for entry in other.entries {
-      try add(key: Array(other.arena[entry.key]), content: Array(other.arena[entry.content]))
-    }
+    for entry in other.entries { try add(key: other.bytes(entry.key), content: other.bytes(entry.content)) }
     count += other.count - other.entries.count
+    if runs.isEmpty { newestKey = nil }
     // Before its own, which the next merge of a level takes from the end.
     runs.insert(contentsOf: other.runs, at: 0)
-    (other.entries, other.arena, other.runs, other.count) = ([], [], [], 0)
+    (other.entries, other.runs, other.newestKey, other.count) = ([], [], nil, 0)
+    other.dropArena()
   }
 
   /// The first eight bytes as a number that sorts like them, zeros behind a shorter key.
-  private static func prefix(_ key: some Collection<UInt8>) -> UInt64 {
+  private static func prefix(_ key: UnsafeRawBufferPointer) -> UInt64 {
+    if key.count >= 8 { return UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)) }
     var prefix: UInt64 = 0
-    withUnsafeMutableBytes(of: &prefix) { $0.copyBytes(from: key.prefix(8)) }
+    withUnsafeMutableBytes(of: &prefix) { $0.copyMemory(from: key) }
     return prefix.bigEndian
   }
 
@@ -154,12 +199,12 @@ public final class SpillSorter {
       guard position < entries.count else { return nil }
       defer { position += 1 }
       let entry = entries[position]
-      return Record(key: Array(arena[entry.key]), content: Array(arena[entry.content]))
+      return Record(key: bytes(entry.key), content: bytes(entry.content))
     }
+    if isTaken { try passFirst(of: &queue) }
+    isTaken = !queue.isEmpty
     guard let least = queue.first else { return nil }
-    let record = Record(key: Array(runs[least].key), content: Array(runs[least].content))
-    try passFirst(of: &queue)
-    return record
+    return Record(key: runs[least].key, content: runs[least].content)
   }
 
   // MARK: - Merging
@@ -204,7 +249,7 @@ public final class SpillSorter {
 
   /// Goes back to the first record.
   public func restart() throws(Failure) {
-    position = 0
+    (position, isTaken) = (0, false)
     if isSorted, !runs.isEmpty { queue = try rewind(runs.indices) }
   }
 
@@ -216,38 +261,37 @@ public final class SpillSorter {
     }
     if !entries.isEmpty { try spill() }
     // Everything is read from the files now.
-    (arena, entries) = ([], [])
+    entries = []
+    dropArena()
     queue = try rewind(runs.indices)
   }
 
   private func sortEntries() {
-    arena.withUnsafeBytes { arena in
-      func compare(_ left: Range<Int>, _ right: Range<Int>) -> Int {
-        guard let base = arena.baseAddress, !left.isEmpty, !right.isEmpty else { return left.count - right.count }
-        let order = memcmp(base + left.lowerBound, base + right.lowerBound, min(left.count, right.count))
-        return order == 0 ? left.count - right.count : Int(order)
-      }
-      entries.sort { left, right in
-        if left.prefix != right.prefix { return left.prefix < right.prefix }
-        let order = compare(left.key, right.key)
-        return order == 0 ? compare(left.content, right.content) < 0 : order < 0
-      }
+    guard let base = arena.baseAddress else { return }
+    func compare(_ left: Range<Int>, _ right: Range<Int>) -> Int {
+      let order = memcmp(base + left.lowerBound, base + right.lowerBound, min(left.count, right.count))
+      return order == 0 ? left.count - right.count : Int(order)
+    }
+    entries.sort { left, right in
+      if left.prefix != right.prefix { return left.prefix < right.prefix }
+      let order = compare(left.key, right.key)
+      return order == 0 ? compare(left.content, right.content) < 0 : order < 0
     }
   }
 
   private func spill() throws(Failure) {
+    guard !entries.isEmpty else { return }
     sortEntries()
-    let file = try openFile()
-    runs.append(Run(file))
-    let isWritten = arena.withUnsafeBytes { arena in
-      entries.allSatisfy { entry in
-        SpillSorter.write(
-          entry.keyLength, entry.contentLength, UnsafeRawBufferPointer(rebasing: arena[entry.all]), to: file)
-      }
+    // What comes in order, as ids mostly do that count up, makes one run: nothing of it is to be merged.
+    if !(newestKey?.lexicographicallyPrecedes(bytes(entries[0].key)) ?? false) { runs.append(Run(try openFile())) }
+    let file = runs[runs.count - 1].file
+    let isWritten = entries.allSatisfy {
+      SpillSorter.write($0.keyLength, $0.contentLength, bytes($0.all), to: file)
     }
     guard isWritten, fflush(file.stream) == 0 else { throw failure() }
+    newestKey = [UInt8](bytes(entries[entries.count - 1].key))
     entries.removeAll(keepingCapacity: true)
-    arena.removeAll(keepingCapacity: true)
+    used = 0
     try mergeFullLevels()
   }
 
@@ -274,6 +318,7 @@ public final class SpillSorter {
       for run in runs[full] { run.close() }
       runs.removeSubrange(full)
       runs.append(Run(file, level: level + 1))
+      newestKey = nil
     }
   }
 
@@ -295,25 +340,23 @@ public final class SpillSorter {
 }
 
 /// Walks through what was sorted, one value ahead.
-///
-/// Inlinable, because modules are optimised one by one.
 public struct SpillCursor<Value> {
-  @usableFromInline let sorter: SpillSorter
-  @usableFromInline let decode: (SpillSorter.Record) throws -> Value
+  private let sorter: SpillSorter
+  private let decode: (SpillSorter.Record) throws -> Value
   /// The next value; nil after the last.
-  public var head: Value?
+  public private(set) var head: Value?
 
-  @inlinable public init(_ sorter: SpillSorter, decode: @escaping (SpillSorter.Record) throws -> Value) throws {
+  public init(_ sorter: SpillSorter, decode: @escaping (SpillSorter.Record) throws -> Value) throws {
     self.sorter = sorter
     self.decode = decode
     try advance()
   }
 
   /// Moves on to the one after the head.
-  @inlinable public mutating func advance() throws { head = try sorter.next().map(decode) }
+  public mutating func advance() throws { head = try sorter.next().map(decode) }
 
   /// Takes the head; nil after the last.
-  @inlinable public mutating func next() throws -> Value? {
+  public mutating func next() throws -> Value? {
     guard let value = head else { return nil }
     try advance()
     return value

@@ -79,7 +79,7 @@ struct CSVTextTests {
     var text = CSVText(capacity: 64)
     text.text("a")
     text.blank()
-    text.put(.count(-7), as: .number)
+    text.put(.count(-7), isId: false)
     text.endRow()
     #expect(String(decoding: text.bytes, as: UTF8.self) == "a,,-7\r\n")
   }

@@ -15,6 +15,15 @@ struct ActionsFile: ~Copyable {
     let facts: Facts
     let evidence: Evidence
 
+    // The keys are spelt out, because to find out how each is spelt took longer than to write it.
+    enum CodingKeys: String, CodingKey {
+      case findingId = "finding_id"
+      case kind
+      case orderId = "order_id"
+      case userId = "user_id"
+      case action, facts, evidence
+    }
+
     /// What a job needs to do it.
     struct Facts: Encodable {
       let severity: String
@@ -27,6 +36,18 @@ struct ActionsFile: ~Copyable {
       let deliveredAt: String?
       let occurredAt: String?
       let reason: String
+
+      enum CodingKeys: String, CodingKey {
+        case severity
+        case productId = "product_id"
+        case deliveryId = "delivery_id"
+        case currency, amount
+        case atStake = "at_stake"
+        case paidAt = "paid_at"
+        case deliveredAt = "delivered_at"
+        case occurredAt = "occurred_at"
+        case reason
+      }
     }
 
     /// What it rests on.
@@ -35,6 +56,13 @@ struct ActionsFile: ~Copyable {
       let receiptId: String?
       let environment: String?
       let checkedAt: String?
+
+      enum CodingKeys: String, CodingKey {
+        case transactionId = "transaction_id"
+        case receiptId = "receipt_id"
+        case environment
+        case checkedAt = "checked_at"
+      }
     }
 
     init(_ line: FindingLine, pseudonyms: Pseudonyms?) {
@@ -66,7 +94,6 @@ struct ActionsFile: ~Copyable {
     try file.write(Array("[".utf8))
     self.file = file
     pseudonyms = options.pseudonyms
-    encoder.keyEncodingStrategy = .convertToSnakeCase
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
   }
 

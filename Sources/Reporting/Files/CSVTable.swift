@@ -4,8 +4,10 @@ import Glibc
 struct CSVTable<Row: TableRow> {
   private let plain: CSVFile
   private let excel: CSVFile?
-  private let columns = Row.columns
+  /// Of each column, what a row has in it.
+  private let cells = Row.columns.map(\.cell)
   private let types = Row.columns.map(\.head.type)
+  private let areIds = Row.columns.map(\.head.type.isId)
   private let pseudonyms: Pseudonyms?
 
   /// Creates the files with their header rows.
@@ -26,12 +28,11 @@ struct CSVTable<Row: TableRow> {
 
   /// Adds a row.
   func add(_ row: Row) throws(ReportError) {
-    for (place, column) in columns.enumerated() {
-      let type = types[place]
-      var cell = column.cell(row)
-      if let pseudonyms { cell = pseudonyms.apply(to: cell, as: type) }
-      plain.text.put(cell, as: type)
-      excel?.text.put(cell, as: type)
+    for place in cells.indices {
+      var cell = cells[place](row)
+      if let pseudonyms { cell = pseudonyms.apply(to: cell, as: types[place]) }
+      plain.text.put(cell, isId: areIds[place])
+      excel?.text.put(cell, isId: areIds[place])
     }
     try plain.endRow()
     try excel?.endRow()

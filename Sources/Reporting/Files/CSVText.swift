@@ -56,11 +56,11 @@ struct CSVText: ~Copyable {
   // MARK: - Cells
 
   /// Adds a cell of a column.
-  mutating func put(_ cell: Cell, as type: ColumnType) {
+  mutating func put(_ cell: Cell, isId: Bool) {
     switch cell {
     case .blank: blank()
-    case .text(let text) where type.isId && dialect.marksIds: mark(text)
-    case .id(let id) where type.isId && dialect.marksIds: mark(id.text)
+    case .text(let text) where isId && dialect.marksIds: mark(text)
+    case .id(let id) where isId && dialect.marksIds: mark(id.text)
     case .text(let text): self.text(text)
     case .id(let id): self.id(id)
     case .count(let number): decimal(Int128(number), digits: 0)

@@ -17,7 +17,7 @@ package struct FindingsListing: ~Copyable {
   /// Adds a row.
   package mutating func add(_ reported: ReportedFinding) {
     let line = FindingLine(reported, asOf: asOf)
-    for column in FindingLine.columns { text.put(column.cell(line), as: column.head.type) }
+    for column in FindingLine.columns { text.put(column.cell(line), isId: column.head.type.isId) }
     text.endRow()
   }
 

@@ -1,0 +1,91 @@
+import Reconciliation
+
+/// Reads what `RecordBytes` wrote, in the same order. A record that ends too early is a defect of this program.
+public struct RecordReader: ~Copyable {
+  /// The record was written by another order of calls.
+  public struct Mismatch: Error {
+    public init() {}
+  }
+
+  private var next: UnsafeRawPointer
+  private let end: UnsafeRawPointer
+  /// What was copied to be read, and goes with the reader.
+  private let own: UnsafeMutableRawBufferPointer?
+
+  /// Reads bytes where they lie: they must stay there as long as the reader is used.
+  public init(_ content: UnsafeRawBufferPointer) { self.init(content, own: nil) }
+
+  /// Reads a copy.
+  public init(_ bytes: [UInt8]) {
+    let own = UnsafeMutableRawBufferPointer.allocate(byteCount: max(bytes.count, 1), alignment: 1)
+    own.copyBytes(from: bytes)
+    self.init(UnsafeRawBufferPointer(rebasing: own[..<bytes.count]), own: own)
+  }
+
+  private init(_ content: UnsafeRawBufferPointer, own: UnsafeMutableRawBufferPointer?) {
+    // An empty buffer may have no address; nothing is read through the one that stands in.
+    next = content.baseAddress ?? UnsafeRawPointer(bitPattern: 1).unsafelyUnwrapped
+    end = next + content.count
+    self.own = own
+  }
+
+  deinit { own?.deallocate() }
+
+  /// Where so many bytes lie, which are then behind.
+  private mutating func take(_ count: Int) throws(Mismatch) -> UnsafeRawPointer {
+    guard end - next >= count else { throw Mismatch() }
+    next += count
+    return next - count
+  }
+
+  public mutating func byte() throws(Mismatch) -> UInt8 { try take(1).load(as: UInt8.self) }
+
+  public mutating func int() throws(Mismatch) -> Int64 {
+    Int64(littleEndian: try take(8).loadUnaligned(as: Int64.self))
+  }
+
+  public mutating func optionalInt() throws(Mismatch) -> Int64? { try flag() ? int() : nil }
+
+  public mutating func text() throws(Mismatch) -> String { String(decoding: try characters(), as: UTF8.self) }
+
+  public mutating func id() throws(Mismatch) -> Identifier { Identifier(utf8: try characters()) }
+
+  private mutating func characters() throws(Mismatch) -> UnsafeRawBufferPointer {
+    let count = Int(UInt32(littleEndian: try take(4).loadUnaligned(as: UInt32.self)))
+    return UnsafeRawBufferPointer(start: try take(count), count: count)
+  }
+
+  public mutating func optionalInt32() throws(Mismatch) -> Int32? { try optionalInt().map { Int32(clamping: $0) } }
+
+  public mutating func flag() throws(Mismatch) -> Bool { try byte() == 1 }
+
+  public mutating func optionalFlag() throws(Mismatch) -> Bool? {
+    let byte = try byte()
+    return byte == 2 ? nil : byte == 1
+  }
+
+  /// A word of a list; nil where there was none.
+  public mutating func word<Word>(of vocabulary: Vocabulary<Word>) throws(Mismatch) -> Word? {
+    vocabulary.word(at: try byte())
+  }
+
+  public mutating func list<Value>(
+    each: (inout RecordReader) throws(Mismatch) -> Value
+  ) throws(Mismatch) -> [Value] {
+    var values: [Value] = []
+    for _ in 0..<(try int()) { values.append(try each(&self)) }
+    return values
+  }
+
+  public mutating func optionalText() throws(Mismatch) -> String? { try flag() ? text() : nil }
+  public mutating func optionalId() throws(Mismatch) -> Identifier? { try flag() ? id() : nil }
+  public mutating func optionalInstant() throws(Mismatch) -> Instant? {
+    try optionalInt().map { Instant(microseconds: $0) }
+  }
+
+  public mutating func optionalMoney() throws(Mismatch) -> Money? {
+    guard let minorUnits = try optionalInt() else { return nil }
+    guard let currency = Currency(try id()) else { throw Mismatch() }
+    return Money(minorUnits: minorUnits, currency: currency)
+  }
+}
