@@ -23,7 +23,9 @@ struct OrderGroup: Hashable {
   var lookup: LookedUp?
 
   /// Proofs whose rows keep the sales schema's contract: the others count for nothing.
-  var soundProofs: [Proof] { proofs.filter { $0.receipt.defect == nil } }
+  var soundProofs: [Proof] {
+    proofs.allSatisfy { $0.receipt.defect == nil } ? proofs : proofs.filter { $0.receipt.defect == nil }
+  }
 
   /// What Apple can be asked again about this order.
   var subjects: [CheckSubject] {

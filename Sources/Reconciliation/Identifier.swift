@@ -3,18 +3,20 @@
 /// `String` treats canonically equivalent spellings as equal and sorts by Unicode rules; ids that differ in their bytes
 /// are different ids, and reports are sorted in byte order.
 ///
-/// Ids of up to 23 bytes, as nearly all are, lie in the value itself: to read, copy, compare and hash one allocates nothing
-/// and counts no references, and a night does little else.
+/// Ids of up to 39 bytes, UUIDs among them and nearly all others, lie in the value itself: to read, copy, compare and hash
+/// one allocates nothing and counts no references, and a night does little else.
 public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
-  // The first 23 bytes, the first of them in the most significant place, zeros behind; then how many they are. So the
+  // The first 39 bytes, the first of them in the most significant place, zeros behind; then how many they are. So the
   // order of the numbers is the order of the bytes, an id comes before those that it begins, and NUL is a byte like others.
   private let first: UInt64
   private let second: UInt64
   private let third: UInt64
-  /// The bytes after the first 23; nil for an id that has none.
+  private let fourth: UInt64
+  private let fifth: UInt64
+  /// The bytes after the first 39; nil for an id that has none.
   private let rest: [UInt8]?
 
-  private static let inlineCount = 23
+  private static let inlineCount = 39
   /// Stands in the place of the number of bytes where there are more; more than any number that stands there.
   private static let isLonger: UInt64 = 0xFF
 
@@ -29,24 +31,20 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
   public init(utf8 bytes: UnsafeRawBufferPointer) {
     let count = bytes.count
     func word(at offset: Int) -> UInt64 {
-      UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+      if offset >= count { return 0 }
+      if count - offset >= 8 { return UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) }
+      let missing = UInt64(8 * (8 - (count - offset)))
+      // A word that is not full is read from the end, together with bytes that the shift drops again.
+      return count >= 8
+        ? UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)) << missing
+        : bytes.reduce(0) { $0 << 8 | UInt64($1) } << missing
     }
-    // The last word that is not full is read from the end, together with bytes that the shift drops again.
-    switch count {
-    case ..<8:
-      first = bytes.reduce(0) { $0 << 8 | UInt64($1) } << UInt64(8 * (8 - count))
-      (second, third) = (0, UInt64(count))
-    case ..<16:
-      first = word(at: 0)
-      (second, third) = (word(at: count - 8) << UInt64(8 * (16 - count)), UInt64(count))
-    case ...Identifier.inlineCount:
-      (first, second) = (word(at: 0), word(at: 8))
-      third = word(at: count - 8) << UInt64(8 * (24 - count)) | UInt64(count)
-    default:
-      (first, second) = (word(at: 0), word(at: 8))
-      third = word(at: 16) | Identifier.isLonger
+    (first, second, third, fourth) = (word(at: 0), word(at: 8), word(at: 16), word(at: 24))
+    if count <= Identifier.inlineCount {
+      (fifth, rest) = (word(at: 32) | UInt64(count), nil)
+    } else {
+      (fifth, rest) = (word(at: 32) | Identifier.isLonger, [UInt8](bytes[Identifier.inlineCount...]))
     }
-    rest = count > Identifier.inlineCount ? [UInt8](bytes[Identifier.inlineCount...]) : nil
   }
 
   /// The id as it was read.
@@ -65,15 +63,19 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
 
   public var description: String { text }
 
-  public var isEmpty: Bool { third & 0xFF == 0 }
+  public var isEmpty: Bool { fifth & 0xFF == 0 }
+
+  /// The bytes that lie in the value, in their order.
+  private var words: (UInt64, UInt64, UInt64, UInt64, UInt64) {
+    (first.bigEndian, second.bigEndian, third.bigEndian, fourth.bigEndian, fifth.bigEndian)
+  }
 
   /// Lends the bytes of the id to `body` for its own duration.
   public func withUTF8<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     if rest != nil { return try withLongUTF8(body) }
-    let words = (first.bigEndian, second.bigEndian, third.bigEndian)
-    let count = Int(truncatingIfNeeded: third & 0xFF)
+    let count = Int(truncatingIfNeeded: fifth & 0xFF)
     return try withUnsafeBytes(of: words) { (words) throws(Failure) in
       try body(UnsafeRawBufferPointer(rebasing: words[..<count]))
     }
@@ -83,16 +85,14 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     var bytes: [UInt8] = []
-    withUnsafeBytes(of: (first.bigEndian, second.bigEndian, third.bigEndian)) {
-      bytes += $0[..<Identifier.inlineCount]
-    }
+    withUnsafeBytes(of: words) { bytes += $0[..<Identifier.inlineCount] }
     bytes += rest ?? []
     return try bytes.withUnsafeBufferPointer { (bytes) throws(Failure) in try body(UnsafeRawBufferPointer(bytes)) }
   }
 
   public static func == (left: Identifier, right: Identifier) -> Bool {
     left.first == right.first && left.second == right.second && left.third == right.third
-      && (left.rest == nil || left.rest == right.rest)
+      && left.fourth == right.fourth && left.fifth == right.fifth && (left.rest == nil || left.rest == right.rest)
   }
 
   public static func < (left: Identifier, right: Identifier) -> Bool {
@@ -101,8 +101,11 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
 
   public func hash(into hasher: inout Hasher) {
     hasher.combine(first)
-    hasher.combine(second)
-    hasher.combine(third)
+    hasher.combine(fifth)
+    // The fifth word holds how many bytes there are: what is empty needs no mixing.
+    if fifth & 0xFF > 8 { hasher.combine(second) }
+    if fifth & 0xFF > 16 { hasher.combine(third) }
+    if fifth & 0xFF > 24 { hasher.combine(fourth) }
     if let rest { hasher.combine(rest) }
   }
 
@@ -111,6 +114,8 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
     if first != other.first { return first < other.first ? -1 : 1 }
     if second != other.second { return second < other.second ? -1 : 1 }
     if third != other.third { return third < other.third ? -1 : 1 }
+    if fourth != other.fourth { return fourth < other.fourth ? -1 : 1 }
+    if fifth != other.fifth { return fifth < other.fifth ? -1 : 1 }
     guard let rest, let otherRest = other.rest, rest != otherRest else { return 0 }
     return rest.lexicographicallyPrecedes(otherRest) ? -1 : 1
   }
