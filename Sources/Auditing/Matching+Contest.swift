@@ -63,13 +63,20 @@ struct Contest {
   private var contested = ContestedByOrder()
   private var claimants: [Claimant] = []
   private var supporters: [TransactionKey: Set<Identifier>] = [:]
-  /// Of orders that only name an id and are alike, the places of the two oldest among the claimants.
-  private var namers: [NamerKind: Int] = [:]
-  private var oldest: [(first: Int, second: Int?)] = []
-  /// All others, with the place of their kind.
-  private var alike: [(orderId: Identifier, kind: Int32)] = []
+  /// Of orders that contest nothing but the id that they name and are alike, the two oldest.
+  private var kinds: [NamerKind: Int] = [:]
+  private var oldest: [Oldest] = []
+  /// All of them but the oldest of each kind, with the place of their kind and what they own besides.
+  private var alike: [(orderId: Identifier, kind: Int32, further: [TransactionRecord])] = []
   /// Long lists, each once: what a user sends for each order lists the same purchases.
   private var lists: [[TransactionKey]: ProvenTransactions] = [:]
+
+  /// Of one kind. The oldest is matched with all that it has, for it may own what they name. The second one is matched
+  /// without what it brings, and tells what all others have lost.
+  private struct Oldest {
+    var first: Claimant
+    var second: Claimant?
+  }
 
   /// - Parameter open: of whom a receipt is not answered yet.
   init(rules: Rules, open: OpenPeople) {
@@ -99,44 +106,35 @@ struct Contest {
       facts.list = lists[keys, default: facts.list]
       lists[keys] = facts.list
     }
-    add(facts.claimant)
+    let claimant = facts.claimant
+    let own = Set(contestant.claimable.lazy.map(\.key))
+    guard
+      let kind = NamerKind(
+        claimant, isOwn: { own.contains($0) }, supporters: { supporters[$0] }, rules: rules)
+    else { return claimants.append(claimant) }
+    add(claimant, of: kind)
   }
 
-  private mutating func add(_ claimant: Claimant) {
-    guard let kind = NamerKind(claimant, supporters: { supporters[$0] }, rules: rules) else {
-      return claimants.append(claimant)
-    }
-    guard let place = namers[kind] else {
-      namers[kind] = oldest.count
-      oldest.append((claimants.count, nil))
-      return claimants.append(claimant)
-    }
-    guard let second = oldest[place].second else {
-      oldest[place].second = claimants.count
-      claimants.append(claimant)
-      return order(place)
+  private mutating func add(_ claimant: Claimant, of kind: NamerKind) {
+    guard let place = kinds[kind] else {
+      kinds[kind] = oldest.count
+      oldest.append(Oldest(first: claimant))
+      return
     }
     var younger = claimant
-    if claimant.order.isOlder(than: claimants[second].order) {
-      younger = claimants[second]
-      claimants[second] = claimant
-      order(place)
+    if claimant.order.isOlder(than: oldest[place].first.order) { swap(&oldest[place].first, &younger) }
+    alike.append((younger.order.orderId, Int32(place), kind.further(of: younger, rules: rules)))
+    if oldest[place].second.map({ younger.order.isOlder(than: $0.order) }) ?? true {
+      oldest[place].second = younger.withoutProven
     }
-    alike.append((younger.order.orderId, Int32(place)))
-  }
-
-  private mutating func order(_ place: Int) {
-    let (first, second) = oldest[place]
-    guard let second, claimants[second].order.isOlder(than: claimants[first].order) else { return }
-    claimants.swapAt(first, second)
   }
 
   /// What matching has come to.
   struct Outcome {
     /// By order that was matched.
     fileprivate let claims: [Identifier: OrderClaims]
-    /// Orders that came to the same as one that was matched.
-    fileprivate let alike: [(orderId: Identifier, as: Identifier)]
+    /// Orders that have lost the same as one that was matched, which is among them, and what they own besides.
+    fileprivate let alike: [(orderId: Identifier, as: Identifier, further: [TransactionRecord])]
     /// By order, what of it is contested.
     fileprivate let contested: ContestedByOrder
     fileprivate let newestProofs: [TransactionKey: CheckSubject]
@@ -147,13 +145,17 @@ struct Contest {
 
     /// Hands on what it has come to for each order, in no order.
     func forEach(_ body: (Identifier, OrderClaims) throws -> Void) rethrows {
-      for (orderId, claims) in claims { try body(orderId, claims) }
-      for (orderId, other) in alike { if let claims = claims[other] { try body(orderId, claims) } }
+      let isAlike = Set(alike.map(\.as))
+      for (orderId, claims) in claims where !isAlike.contains(orderId) { try body(orderId, claims) }
+      for (orderId, other, further) in alike {
+        if let claims = claims[other] { try body(orderId, claims.with(further: further)) }
+      }
     }
 
     /// What it has come to for one order; nil for one that contests nothing.
     func claims(of orderId: Identifier) -> OrderClaims? {
-      claims[orderId] ?? alike.first { $0.orderId == orderId }.flatMap { claims[$0.as] }
+      guard let other = alike.first(where: { $0.orderId == orderId }) else { return claims[orderId] }
+      return claims[other.as]?.with(further: other.further)
     }
 
     /// What of it decides about one order: who owns a payment is judged by what it owns and has lost.
@@ -176,10 +178,10 @@ struct Contest {
 
   /// Matches orders with transactions. The order in which they were added plays no part.
   consuming func matched() -> Outcome {
-    let alike = alike.map { order in
-      let (first, second) = oldest[Int(order.kind)]
-      return (orderId: order.orderId, as: claimants[second ?? first].order.orderId)
+    let alike = alike.compactMap { order in
+      oldest[Int(order.kind)].second.map { (orderId: order.orderId, as: $0.order.orderId, further: order.further) }
     }
+    for kind in oldest { claimants += [kind.first] + [kind.second].compactMap(\.self) }
     let matching = Matching(of: claimants, supporters: supporters, rules: rules)
     var owned: Set<TransactionKey> = []
     for claims in matching.claims.values { owned.formUnion(claims.owned.map(\.key)) }

@@ -22,6 +22,8 @@ private let asOf = Instant(seconds: 1_795_132_800)
   private struct Crowd {
     var groups: [OrderGroup] = []
     var records: [TransactionRecord] = []
+    /// What nobody else could own, by order.
+    var own: [Identifier: [TransactionRecord]] = [:]
 
     init(seed: UInt64, count: Int) throws {
       let currency = try #require(Currency("USD"))
@@ -61,6 +63,20 @@ private let asOf = Instant(seconds: 1_795_132_800)
           if pick([true] + Array(repeating: false, count: 14)), let record = records.randomElement(using: &random) {
             brought = [record.key]
           }
+          if pick([true, true, false]) {
+            var record = TransactionRecord(
+              environment: pick([.production, .production, .production, .sandbox]),
+              transactionId: Identifier("p\(number)-\(proof)"), productId: pick([order.productId, "gems"]))
+            record.bundleId = "com.example.game"
+            record.purchaseDate = order.createdAt + .minutes(Int64.random(in: -9_000...9_000, using: &random))
+            record.originalPurchaseDate = record.purchaseDate
+            record.originalTransactionId = pick([nil, nil, nil, nil, "T"])
+            if pick([true] + Array(repeating: false, count: 7)) { record.expiresDate = asOf }
+            if pick([true, false, false, false]) { record.revocation = Revocation(date: asOf - .hours(1)) }
+            own[order.orderId, default: []].append(record)
+            brought.append(record.key)
+            brought.sort()
+          }
           group.proofs.append(Proof(receipt: receipt, brought: brought))
         }
         if order.transactionId != nil, pick([true, false, false, false]) {
@@ -76,7 +92,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
   }
 
   @Test func theyShareWhatOneOfThemCameTo() throws {
-    var shared = 0
+    var (shared, owningMore) = (0, 0)
     for seed in 0..<200 * Self.effort {
       let crowd = try Crowd(seed: seed, count: 40)
       var open = OpenPeople(rules.people)
@@ -90,12 +106,16 @@ private let asOf = Instant(seconds: 1_795_132_800)
       var random = SeededGenerator(seed: seed)
       var contest = Contest(rules: rules, open: open)
       for transaction in contested.shuffled(using: &random) { contest.add(transaction) }
-      for group in crowd.groups.shuffled(using: &random) { contest.add(Contestant(group: group, claimable: [])) }
+      for group in crowd.groups.shuffled(using: &random) {
+        contest.add(Contestant(group: group, claimable: crowd.own[group.row.orderId] ?? []))
+      }
       let outcome = contest.matched()
 
       let claimants = crowd.groups.compactMap { group -> Claimant? in
         guard case .valid(let order) = group.row else { return nil }
-        let records = contested.filter { $0.claimants.contains(order.orderId) }.map(\.record)
+        let records =
+          contested.filter { $0.claimants.contains(order.orderId) }.map(\.record)
+          + (crowd.own[order.orderId] ?? [])
         var facts = OrderFacts(order, group, records)
         facts.isUserOpen = open.contains(order.userId)
         return facts.claimant
@@ -109,14 +129,19 @@ private let asOf = Instant(seconds: 1_795_132_800)
         #expect(outcome.claims(of: orderId) == claims)
       }
       #expect(seen.count == crowd.groups.count)
-      let kinds = Set(claimants.compactMap { NamerKind($0, supporters: { supporters[$0] }, rules: rules) })
-      shared += crowd.groups.count - kinds.count
+      let ofKinds = claimants.compactMap { claimant in
+        NamerKind(
+          claimant, isOwn: { key in crowd.own[claimant.order.orderId]?.contains { $0.key == key } ?? false },
+          supporters: { supporters[$0] }, rules: rules)
+      }
+      shared += ofKinds.count - Set(ofKinds).count
+      owningMore += matching.claims.values.count { claims in claims.owned.contains { $0.key != claims.named } }
       let owned = Set(matching.claims.values.flatMap { $0.owned.map(\.key) })
       #expect(Set(outcome.unowned.map(\.record.key)) == Set(crowd.records.map(\.key)).subtracting(owned))
       #expect(
         Set(outcome.unclaimed.map(\.record.key)) == Set(crowd.records.map(\.key)).subtracting(matching.claimed))
     }
-    #expect(shared > 0)
+    #expect(shared > 0 && owningMore > 0)
   }
 
   /// As the sorter hands them on: by content, so that those of one order follow each other.
