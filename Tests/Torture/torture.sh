@@ -56,6 +56,12 @@ stage 'sessions ended, statements cancelled, servers started anew' 'ServerTroubl
 stage 'system calls that fail' 'SystemCallTests' $((effort * 12))
 stage 'rows changed by somebody with all rights, secrets, roles' 'TrailTests|SecretsTests|RolesTests'
 
+for sanitizer in address thread; do
+  echo "== $sanitizer sanitizer over libpq, workbooks, decompression and streams"
+  Tests/Torture/sanitized.py "$sanitizer" --swift "$swift" || failed=$((failed + 1))
+  tried=$((tried + 1))
+done
+
 inputs=$((nights * 10000))
 echo "== fuzzing: $inputs inputs, seed $seed"
 DEVELOPER_TOOLS=1 "$swift" build --product fuzz
