@@ -48,9 +48,11 @@ stage 'sequences of nights without a server' 'DeterministicNightsTests' $((effor
 stage 'sequences of nights of the whole program' 'KnownTruthNightTests' $((nights / 7 + 1))
 stage 'nights with real Postgres, in any order of arrival' 'ArrivalTests'
 stage 'killed nights and cut connections' 'KilledNightTests|CutConnectionTests'
-stage "nights under each of Apple's moods" 'MoodTests' 2
-stage 'hostile rows, huge payloads, ten thousand claims on one payment' 'HostileDataTests' 2
-stage 'clocks that jump, days of 23 and 25 hours, midnight, a standby that is promoted' 'ClockTests|PromotionTests' 8
+# All of each, but for a look at whether this works at all.
+stage "nights under each of Apple's moods" 'MoodTests' $((nights < 100 ? 1 : 2))
+stage 'hostile rows, huge payloads, ten thousand claims on one payment' 'HostileDataTests' $((nights < 100 ? 1 : 2))
+stage 'clocks that jump, days of 23 and 25 hours, midnight, a standby that is promoted' 'ClockTests|PromotionTests' \
+  $((nights < 100 ? 1 : 8))
 stage 'sessions ended, statements cancelled, servers started anew' 'ServerTroubleTests'
 # Each call that opens, writes, syncs, renames or removes, with each error, from a thousand nights on.
 stage 'system calls that fail' 'SystemCallTests' $((effort * 12))
