@@ -73,8 +73,8 @@ public struct CopyReader: ~Copyable {
   /// Goes to the next row; false after the last one. Throws `PostgresError`, after which there is no current row.
   public mutating func advance() throws(PostgresError) -> Bool {
     hasRow = false
-    if let records {
-      hasRow = try readRecord(records())
+    if handle == nil {
+      hasRow = try readRecord(records?())
       return hasRow
     }
     while phase != .ended {

@@ -14,7 +14,9 @@ public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible 
     code.withUTF8 { code in
       if code.count == 3 { packed = UInt32(code[0]) << 16 | UInt32(code[1]) << 8 | UInt32(code[2]) }
     }
-    guard let digits = Currency.digitsByCode[packed] else { return nil }
+    guard let place = Currency.place(of: packed) else { return nil }
+    let digits = Currency.digitsByPlace[place]
+    if digits == Currency.unknown { return nil }
     self.packed = packed
     self.digits = digits
   }
@@ -70,4 +72,21 @@ public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible 
     }
     return table
   }()
+
+  /// The same by place, a byte for every three letters there are: each amount of a night is of a currency.
+  private static let digitsByPlace: [UInt8] = {
+    var table = [UInt8](repeating: unknown, count: 26 * 26 * 26)
+    for (code, digits) in digitsByCode { if let place = place(of: code) { table[place] = digits } }
+    return table
+  }()
+
+  private static let unknown = UInt8.max
+
+  /// nil for a code that is not three capital letters.
+  private static func place(of packed: UInt32) -> Int? {
+    func letter(_ shift: UInt32) -> Int { Int(packed >> shift & 0xFF) - 65 }
+    let (one, two, three) = (letter(16), letter(8), letter(0))
+    guard (0..<26).contains(one), (0..<26).contains(two), (0..<26).contains(three) else { return nil }
+    return (one * 26 + two) * 26 + three
+  }
 }

@@ -65,6 +65,9 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
 
   public var isEmpty: Bool { fifth & 0xFF == 0 }
 
+  /// Of its bytes.
+  public var count: Int { rest.map { Identifier.inlineCount + $0.count } ?? Int(truncatingIfNeeded: fifth & 0xFF) }
+
   /// The bytes that lie in the value, in their order.
   private var words: (UInt64, UInt64, UInt64, UInt64, UInt64) {
     (first.bigEndian, second.bigEndian, third.bigEndian, fourth.bigEndian, fifth.bigEndian)

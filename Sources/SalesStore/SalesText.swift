@@ -42,11 +42,9 @@ extension CopyReader {
     guard try isText(column) else {
       return .unreadable(SalesText.beginning(of: try escapedText(column)))
     }
-    let id = try id(column)
-    var count = 0
-    id.withUTF8 { count = $0.count }
-    if count <= SalesContract.longestId { return .sound(id) }
-    return .tooLong(SalesText.beginning(of: id.text), bytes: count)
+    guard let id = try optionalKey(column) else { return .missing }
+    if id.count <= SalesContract.longestId { return .sound(id) }
+    return .tooLong(SalesText.beginning(of: id.text), bytes: id.count)
   }
 }
 

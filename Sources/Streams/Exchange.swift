@@ -26,6 +26,10 @@ public final class Exchange {
   /// Where one part leaves its records. Used by one thread at a time.
   public func outlet(_ source: Int) -> Outlet {
     let (cuts, sorters) = (cuts, sorters[source])
+    if sorters.count == 1 {
+      let only = sorters[0]
+      return Outlet { _, key, content in try only.add(key: key, content: content) }
+    }
     return Outlet { id, key, content in try sorters[cuts.part(of: id)].add(key: key, content: content) }
   }
 
