@@ -11,7 +11,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MIGRATIONS = os.path.join(HERE, "..", "..", "Sources", "NightAudit", "Migrations")
+SOURCES = os.path.join(HERE, "..", "..", "Sources")
 PR_SET_PDEATHSIG = 1
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -131,9 +131,9 @@ class Cluster:
 
     def create_schema(self, database):
         """The tables as the program's own migrations make them, for when there is no program yet."""
-        script = open(os.path.join(MIGRATIONS, "sales.sql")).read().replace("{schema}", "sales")
+        script = open(os.path.join(SOURCES, "SalesStore", "sales.sql")).read().replace("{schema}", "sales")
         script += "CREATE SCHEMA night_audit;"
-        for path in sorted(glob.glob(os.path.join(MIGRATIONS, "[0-9]*.sql"))):
+        for path in sorted(glob.glob(os.path.join(SOURCES, "AuditStore", "Migrations", "[0-9]*.sql"))):
             script += open(path).read()
         self.psql(database, script=script)
 
