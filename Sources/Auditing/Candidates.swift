@@ -32,8 +32,6 @@ struct Candidates {
   struct Gathering {
     fileprivate private(set) var namers: [Namer] = []
     fileprivate private(set) var mentions: [Mention] = []
-    /// A name of which it is not known yet whether the order has more to say.
-    private var name: Mention?
 
     /// Begins with another id. One that everybody mentions must not take its memory for ever.
     mutating func clear() {
@@ -41,26 +39,15 @@ struct Candidates {
       namers.removeAll(keepingCapacity: namers.count < 1_024)
     }
 
-    /// Takes a mention. Those of one order follow each other.
+    /// Takes a mention, in any order.
     mutating func take(_ mention: Mention) {
-      if let known = name.take() {
-        if known.order?.orderId == mention.order?.orderId { mentions.append(known) } else { settle(known) }
-      }
-      let isAfterOthers = mentions.last?.order.map { $0.orderId == mention.order?.orderId } ?? false
-      if case .name = mention.link, !isAfterOthers { name = mention } else { mentions.append(mention) }
-    }
-
-    /// No mention follows.
-    mutating func finish() {
-      if let known = name.take() { settle(known) }
-      namers.sort { $0.orderId < $1.orderId }
-    }
-
-    private mutating func settle(_ name: Mention) {
-      guard let order = name.order, !order.isBad else { return mentions.append(name) }
+      guard mention.bringer == nil, let order = mention.order, !order.isBad else { return mentions.append(mention) }
       namers.append(
         Namer(orderId: order.orderId, userId: order.userId, appAccountToken: order.appAccountToken))
     }
+
+    /// No mention follows.
+    mutating func finish() { namers.sort { $0.orderId < $1.orderId } }
   }
 
   fileprivate struct Stake {
@@ -95,26 +82,21 @@ struct Candidates {
     var bringers: Set<Identifier> = []
     var newest: (receivedAt: Instant, subject: CheckSubject)?
     for mention in mentions {
-      switch mention.link {
-      case .name:
-        guard let order = mention.order else { continue }
-        stakes[order.orderId, default: Stake(order: order)].names = true
-      case .proof(let environment, let bringer):
-        guard environment == record.environment else { continue }
-        if newest.map({ ($0.receivedAt, $0.subject.id) < (bringer.receivedAt, bringer.subject.id) }) ?? true {
-          newest = (bringer.receivedAt, bringer.subject)
-        }
-        if bringer.isGenuine, bringer.subject.kind == .receipt, let user = mention.supporter {
-          bringers.insert(rules.people.person(user))
-        }
-        guard let order = mention.order else {
-          if let sender = bringer.userId { senders.insert(sender) }
-          continue
-        }
-        let isSupporting = bringer.isGenuine && bringer.userId.map { rules.people.isSame($0, order.userId) } ?? true
-        stakes[order.orderId, default: Stake(order: order)].isBrought(
-          aboutOne: bringer.isAboutOne, supporting: isSupporting)
+      if mention.isNamed, let order = mention.order { stakes[order.orderId, default: Stake(order: order)].names = true }
+      guard let bringer = mention.bringer, bringer.environment == record.environment else { continue }
+      if newest.map({ ($0.receivedAt, $0.subject.id) < (bringer.receivedAt, bringer.subject.id) }) ?? true {
+        newest = (bringer.receivedAt, bringer.subject)
       }
+      if bringer.isGenuine, bringer.subject.kind == .receipt, let user = mention.supporter {
+        bringers.insert(rules.people.person(user))
+      }
+      guard let order = mention.order else {
+        if let sender = bringer.userId { senders.insert(sender) }
+        continue
+      }
+      let isSupporting = bringer.isGenuine && bringer.userId.map { rules.people.isSame($0, order.userId) } ?? true
+      stakes[order.orderId, default: Stake(order: order)].isBrought(
+        aboutOne: bringer.isAboutOne, supporting: isSupporting)
     }
     newestProof = newest?.subject
     let sorted = stakes.values.sorted { $0.order.orderId < $1.order.orderId }
@@ -183,8 +165,7 @@ extension Mention {
   /// Whose claims a genuine receipt supports: the order's own user's, or where there is no such order those of who sent it.
   fileprivate var supporter: Identifier? {
     if let order, !order.isBad { return order.userId }
-    if case .proof(_, let bringer) = link { return bringer.userId }
-    return nil
+    return bringer?.userId
   }
 }
 

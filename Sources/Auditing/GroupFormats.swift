@@ -154,11 +154,10 @@ extension Mention {
       record.put(order.appAccountToken)
       record.put(order.isBad)
     }
-    switch link {
-    case .name: record.put(false)
-    case .proof(let environment, let bringer):
-      record.put(true)
-      record.put(environment, of: Vocabularies.environment)
+    record.put(isNamed)
+    record.put(bringer != nil)
+    if let bringer {
+      record.put(bringer.environment, of: Vocabularies.environment)
       bringer.subject.write(to: &record)
       record.put(bringer.userId)
       record.put(bringer.receivedAt.microseconds)
@@ -168,21 +167,20 @@ extension Mention {
   }
 
   init(_ transactionId: Identifier, from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    self.init(transactionId: transactionId, order: nil, link: .name)
+    self.init(transactionId: transactionId, order: nil)
     if try record.flag() {
       order = OrderSide(
         orderId: try record.id(), userId: try record.id(), productId: try record.id(),
         createdAt: Instant(microseconds: try record.int()), named: try record.optionalId(),
         appAccountToken: try record.optionalText(), isBad: try record.flag())
     }
+    isNamed = try record.flag()
     if try record.flag() {
       guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
-      link = .proof(
-        environment,
-        Bringer(
-          subject: try CheckSubject(from: &record), userId: try record.optionalId(),
-          receivedAt: Instant(microseconds: try record.int()), isAboutOne: try record.flag(),
-          isGenuine: try record.flag()))
+      bringer = Bringer(
+        environment: environment, subject: try CheckSubject(from: &record), userId: try record.optionalId(),
+        receivedAt: Instant(microseconds: try record.int()), isAboutOne: try record.flag(),
+        isGenuine: try record.flag())
     }
   }
 }

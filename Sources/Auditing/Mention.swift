@@ -1,7 +1,7 @@
 import AuditStore
 import Reconciliation
 
-/// Something that connects an order, or a receipt without one, with a transaction id: a name, or a proof that brought it.
+/// What connects an order, or a receipt without one, with a transaction id: a name, a proof that brought it, or both.
 ///
 /// All mentions of an id are brought together by it, whatever orders they are of; that is how claims that compete are found
 /// without a join of the shop's tables with ours.
@@ -19,15 +19,10 @@ struct Mention: Hashable {
     var isBad: Bool
   }
 
-  enum Link: Hashable {
-    /// The order names the id, in whatever environment it exists.
-    case name
-    /// A proof brought the transaction.
-    case proof(AppleEnvironment, Bringer)
-  }
-
   /// The receipt or look-up that brought a transaction.
   struct Bringer: Hashable {
+    /// Of the transaction.
+    var environment: AppleEnvironment
     var subject: CheckSubject
     /// Who sent the receipt; nil for a look-up.
     var userId: Identifier?
@@ -41,7 +36,10 @@ struct Mention: Hashable {
   var transactionId: Identifier
   /// nil: a receipt without an order, or with one that does not exist.
   var order: OrderSide?
-  var link: Link
+  /// Whether the order names the id, in whatever environment it exists.
+  var isNamed = false
+  /// The proof that brought the transaction; nil where there is the name alone.
+  var bringer: Bringer?
 }
 
 extension OrderGroup {
@@ -49,7 +47,6 @@ extension OrderGroup {
   var mentions: [Mention] {
     if isRepeated { return [] }
     let side: Mention.OrderSide
-    var mentions: [Mention] = []
     switch row {
     case .bad(let bad):
       side = Mention.OrderSide(
@@ -59,19 +56,23 @@ extension OrderGroup {
       side = Mention.OrderSide(
         orderId: order.orderId, userId: order.userId, productId: order.productId, createdAt: order.createdAt,
         named: order.transactionId, appAccountToken: order.appAccountToken, isBad: false)
-      if let named = order.transactionId {
-        mentions.append(Mention(transactionId: named, order: side, link: .name))
+    }
+    var mentions: [Mention] = []
+    for proof in proofs where proof.receipt.defect == nil { mentions += proof.mentions(of: side) }
+    if let lookup {
+      for key in lookup.brought {
+        let bringer = Mention.Bringer(
+          environment: key.environment, subject: CheckSubject(kind: .lookup, id: lookup.subjectId), userId: nil,
+          receivedAt: side.createdAt, isAboutOne: true, isGenuine: lookup.state.outcome != .rejected)
+        mentions.append(Mention(transactionId: key.transactionId, order: side, bringer: bringer))
       }
     }
-    for proof in soundProofs { mentions += proof.mentions(of: side) }
-    if let lookup {
-      let bringer = Mention.Bringer(
-        subject: CheckSubject(kind: .lookup, id: lookup.subjectId), userId: nil, receivedAt: side.createdAt,
-        isAboutOne: true, isGenuine: lookup.state.outcome != .rejected)
-      for key in lookup.brought {
-        mentions.append(
-          Mention(transactionId: key.transactionId, order: side, link: .proof(key.environment, bringer)))
-      }
+    guard let named = side.named else { return mentions }
+    // Nearly always its own proof brings what it names: one mention for both.
+    if let place = mentions.firstIndex(where: { $0.transactionId == named }) {
+      mentions[place].isNamed = true
+    } else {
+      mentions.append(Mention(transactionId: named, order: side, isNamed: true))
     }
     return mentions
   }
@@ -80,12 +81,12 @@ extension OrderGroup {
 extension Proof {
   /// - Parameter side: the order that the receipt was sent for; nil where there is none.
   func mentions(of side: Mention.OrderSide?) -> [Mention] {
-    let bringer = Mention.Bringer(
-      subject: CheckSubject(kind: .receipt, id: receipt.receiptId), userId: receipt.userId,
-      receivedAt: receipt.receivedAt, isAboutOne: receipt.state.kind != .app,
-      isGenuine: receipt.state.outcome != .rejected)
-    return brought.map {
-      Mention(transactionId: $0.transactionId, order: side, link: .proof($0.environment, bringer))
+    brought.map {
+      let bringer = Mention.Bringer(
+        environment: $0.environment, subject: CheckSubject(kind: .receipt, id: receipt.receiptId),
+        userId: receipt.userId, receivedAt: receipt.receivedAt, isAboutOne: receipt.state.kind != .app,
+        isGenuine: receipt.state.outcome != .rejected)
+      return Mention(transactionId: $0.transactionId, order: side, bringer: bringer)
     }
   }
 }
