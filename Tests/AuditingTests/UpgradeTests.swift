@@ -69,6 +69,10 @@ import Testing
       VALUES ('6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11', '2026-11-19T03:00Z', 'receipt', '17', 'serverApi', 'verified', 1);
     INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt)
       VALUES ('com.example.game', 'Production', 'REFUND', '2026-11-19T03:00Z', '2026-11-19T03:00Z');
+    INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, last_attempt, reason, window_start,
+        window_end, pagination_token)
+      VALUES ('com.example.game', 'Production', 'DID_RENEW', '2026-11-19T03:00Z', 'unfinished', '2026-08-01T03:00Z',
+        '2026-11-19T03:00Z', 'page 7');
     INSERT INTO night_audit.histories (bundle_id, environment, transaction_id, revision, read_at, last_attempt)
       VALUES ('com.example.game', 'Production', 't1', 'rev', '2026-11-19T03:00Z', '2026-11-19T03:00Z');
     INSERT INTO night_audit.findings (finding_id, kind, severity, subject, order_id, user_id, product_id, transaction_id,
@@ -133,6 +137,11 @@ import Testing
         ).single()
         #expect(try row.int64(0) == 1 && row.int64(1) == (kind == .deliveredNotPaid ? 2 : 1), "\(kind)")
       }
+      // A window that was being read is read on.
+      let cursors = try SweepTable(bundleId: "com.example.game").cursors(connection)
+      let left = cursors.filter { $0.window != nil }
+      #expect(left.map(\.type) == [.didRenew] && left.first?.slices.map(\.paginationToken) == ["page 7"])
+      #expect(left.first?.slices.map(\.end) == [Instant(seconds: 1_795_057_200)])
       let derived = try Rebuild.run(isMending: false, on: connection)
       #expect(derived.agrees && derived.transactions == 4, "\(derived)")
       let first = "SELECT bool_and(first_signed_at = signed_at) FROM night_audit.transactions"
