@@ -114,6 +114,17 @@ package struct JudgedCheck: Sendable {
     return nil
   }
 
+  /// Whether Apple contradicts itself when it denies the proof: its signature holds, or it has accepted the same proof before.
+  package var isKnownToApple: Bool {
+    switch judgement {
+    case .genuine: return true
+    // Then both say so.
+    case .refused: return false
+    case .claim, .noRoots, nil:
+      return due.broughtCount > 0 && due.context.fingerprint == due.context.row.fingerprint
+    }
+  }
+
   /// The app that the question belongs to: a signature names it, else the order does.
   package var bundleId: String? { genuine?.bundleId ?? due.bundleId }
 

@@ -133,7 +133,7 @@ package struct ServerAPIChannel: AppleChannel {
   /// Apple does not know the id in production or sandbox.
   private static func unknown(_ check: JudgedCheck, policy: Policy) -> CheckResult {
     // Apple signed it, and says that it does not know it.
-    guard check.genuine == nil else {
+    if check.isKnownToApple {
       var denied = check.result(.review, .contradiction, channel: .serverApi)
       denied.denial = .notFound
       return denied

@@ -62,8 +62,8 @@ package struct VerifyReceiptChannel: AppleChannel {
       if check.kind == .transaction { result.signedTransactionId = facts.first?.transactionId }
       return result
     case .forged:
-      // Apple's signature holds, and Apple says that it is none: a wrong shared secret has that effect, too.
-      guard check.genuine != nil else { return check.result(.rejected, .signatureInvalid, channel: .verifyReceipt) }
+      // Apple says that what it has signed, or accepted before, is none: a wrong shared secret has that effect, too.
+      guard check.isKnownToApple else { return check.result(.rejected, .signatureInvalid, channel: .verifyReceipt) }
       var denied = check.result(.review, .contradiction, channel: .verifyReceipt)
       denied.denial = .signatureInvalid
       return denied

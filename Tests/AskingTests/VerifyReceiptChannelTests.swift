@@ -23,11 +23,14 @@ import Testing
   /// Never used for a request; for as long as the tests run, for it must not be let go of before it is shut down.
   private static let transport = HTTPTransport()
 
-  private func check(_ judgement: OfflineJudgement, attempts: Int = 0) -> JudgedCheck {
+  private func check(
+    _ judgement: OfflineJudgement, attempts: Int = 0, broughtCount: Int = 0, fingerprint: String = "as before"
+  ) -> JudgedCheck {
     var due = DueCheck(
       subject: CheckSubject(kind: .receipt, id: "r1"), matter: .receipt(payload: "payload"), orderId: "o1",
       receivedAt: Self.asOf)
     due.attempts = attempts
+    (due.broughtCount, due.context.row.fingerprint, due.context.fingerprint) = (broughtCount, "as before", fingerprint)
     return JudgedCheck(due, kind: .app, judgement: judgement)
   }
 
@@ -55,6 +58,22 @@ import Testing
       try result(.claim(UnprovenClaim(why: "unknown", transactionIds: [])), ChannelAnswer(.forged))
         == "rejected signature_invalid")
     #expect(try result(Self.genuine, ChannelAnswer(.forged)) == "review contradiction with its facts")
+  }
+
+  /// What Apple has accepted before it contradicts itself about; another payload, or one that is forged by its signature,
+  /// it never accepted.
+  @Test func whatWasAcceptedBeforeIsNoForgery() throws {
+    let claim = OfflineJudgement.claim(UnprovenClaim(why: "unknown", transactionIds: []))
+    for (judgement, broughtCount, fingerprint, wanted) in [
+      (OfflineJudgement.noRoots, 1, "as before", "review contradiction"),
+      (claim, 2, "as before", "review contradiction"),
+      (.noRoots, 0, "as before", "rejected signature_invalid"), (.noRoots, 1, "another", "rejected signature_invalid"),
+      (.refused(.signatureInvalid), 1, "as before", "rejected signature_invalid"),
+    ] {
+      let check = check(judgement, broughtCount: broughtCount, fingerprint: fingerprint)
+      let result = try channel().result(of: check, answers: [ChannelAnswer(.forged)])
+      #expect("\(result.outcome.rawValue) \(result.reason?.rawValue ?? "")" == wanted)
+    }
   }
 
   @Test func theAnswerToAnotherReceiptIsNone() throws {
