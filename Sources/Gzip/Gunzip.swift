@@ -31,9 +31,12 @@ package final class Gunzip {
   private var layers: [Layer]
   private var produced = 0
 
-  package init(limit: Int = Gunzip.usualLimit) {
+  /// - Parameters:
+  ///   - limit: the most bytes that may come out.
+  ///   - layers: how often it may be compressed.
+  package init(limit: Int = Gunzip.usualLimit, layers: Int = 2) {
     self.limit = limit
-    layers = [Layer(), Layer()]
+    self.layers = (0..<layers).map { _ in Layer() }
   }
 
   /// Takes some more bytes, and hands on what comes out of them.

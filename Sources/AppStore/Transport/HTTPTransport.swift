@@ -1,7 +1,7 @@
 import AsyncHTTPClient
+import Gzip
 import NIOCore
 import NIOHTTP1
-import NIOHTTPCompression
 import Reconciliation
 
 /// What came back over HTTP, whatever it means.
@@ -9,11 +9,14 @@ package struct HTTPReply: Sendable {
   package var status: Int
   package var headers: HTTPHeaders
   package var body: ByteBuffer
+  /// The room that it takes, for as long as it is looked at.
+  private let share: ReplyBudget.Share?
 
-  package init(status: Int, headers: HTTPHeaders, body: ByteBuffer) {
+  package init(status: Int, headers: HTTPHeaders, body: ByteBuffer, share: ReplyBudget.Share? = nil) {
     self.status = status
     self.headers = headers
     self.body = body
+    self.share = share
   }
 }
 
@@ -31,11 +34,15 @@ package enum HTTPFailure: Error, Hashable, Sendable {
 package struct HTTPTransport: Sendable {
   /// The longest reply body that is read unless told otherwise, after decompression: 16 MiB.
   package static let maximumBodyBytes = 16 << 20
+  /// The most that all replies hold in memory together, and one that is read beyond it: 256 MiB.
+  package static let memoryLimit = 256 << 20
 
   private let clients: [ProxyRules.Route: HTTPClient]
   private let proxies: ProxyRules
   private let timeout: Duration
+  private let inflates: Bool
   private let maximumBodyBytes: Int
+  private let budget: ReplyBudget
   private let statistics: RequestStatistics?
   /// Whose requests these are, in the statistics.
   private var app = ""
@@ -46,10 +53,12 @@ package struct HTTPTransport: Sendable {
   ///   - proxies: through which proxy an address is reached.
   ///   - inflates: whether bodies are decompressed as `Content-Encoding` says; if not they come as they were sent.
   ///   - maximumBodyBytes: the longest body that is read, after decompression.
+  ///   - budget: how much memory all replies may take together.
   ///   - statistics: where requests are counted.
   package init(
     timeout: Span = .seconds(30), concurrency: Int = 256, proxies: ProxyRules = .ofThisProcess, inflates: Bool = true,
-    maximumBodyBytes: Int = HTTPTransport.maximumBodyBytes, statistics: RequestStatistics? = nil
+    maximumBodyBytes: Int = HTTPTransport.maximumBodyBytes,
+    budget: ReplyBudget = ReplyBudget(limit: HTTPTransport.memoryLimit), statistics: RequestStatistics? = nil
   ) {
     var configuration = HTTPClient.Configuration()
     configuration.redirectConfiguration = .disallow
@@ -60,7 +69,8 @@ package struct HTTPTransport: Sendable {
       idleTimeout: .seconds(30), concurrentHTTP1ConnectionsPerHostSoftLimit: max(1, concurrency))
     // A refused connection is an answer for the schedule; trying on would hold a place until the connect timeout.
     configuration.connectionPool.retryConnectionEstablishment = false
-    configuration.decompression = inflates ? .enabled(limit: .size(maximumBodyBytes)) : .disabled
+    // Inflated below, piece by piece: the library would hold all that comes out of what one read brought.
+    configuration.decompression = .disabled
     var clients: [ProxyRules.Route: HTTPClient] = [:]
     for route in proxies.everyRoute {
       switch route {
@@ -72,7 +82,9 @@ package struct HTTPTransport: Sendable {
     }
     self.clients = clients
     self.proxies = proxies
+    self.inflates = inflates
     self.maximumBodyBytes = maximumBodyBytes
+    self.budget = budget
     self.statistics = statistics
     self.timeout = .microseconds(timeout.microseconds)
   }
@@ -119,12 +131,56 @@ package struct HTTPTransport: Sendable {
     }
     do {
       let response = try await client.execute(request, timeout: .hours(1))
-      let body = try await response.body.collect(upTo: maximumBodyBytes)
+      let share = ReplyBudget.Share(of: budget)
+      let isCompressed = inflates && response.headers["Content-Encoding"].contains { $0.lowercased() == "gzip" }
+      let body = try await read(response.body, isCompressed: isCompressed, within: share)
       if Task.isCancelled { return nil }
-      return .success(HTTPReply(status: Int(response.status.code), headers: response.headers, body: body))
+      return .success(
+        HTTPReply(status: Int(response.status.code), headers: response.headers, body: body, share: share))
     } catch {
       return Task.isCancelled ? nil : .failure(HTTPFailure(error))
     }
+  }
+
+  /// The least that a reply is given room for, in bytes.
+  private static let step = 64 << 10
+  /// Of compressed bytes so many at a time, from which no more than a step comes out (deflate: 1,032 times as much).
+  private static let slice = 60
+
+  /// Reads a body into room that is taken before it is filled.
+  private func read(
+    _ body: HTTPClientResponse.Body, isCompressed: Bool, within share: ReplyBudget.Share
+  ) async throws -> ByteBuffer {
+    let gunzip = isCompressed ? Gunzip(limit: maximumBodyBytes, layers: 1) : nil
+    var whole = ByteBuffer()
+    var room = 0
+    func makeRoom(for bytes: Int) async throws {
+      let needed = min(whole.readableBytes + bytes, maximumBodyBytes)
+      guard needed > room else { return }
+      // Doubled, as the buffer does it.
+      var larger = max(room, HTTPTransport.step)
+      while larger < needed { larger *= 2 }
+      try await share.grow(by: larger - room)
+      room = larger
+      whole.reserveCapacity(room)
+    }
+    for try await var chunk in body {
+      if gunzip == nil, whole.readableBytes + chunk.readableBytes > maximumBodyBytes {
+        throw NIOTooManyBytesError(maxBytes: maximumBodyBytes)
+      }
+      guard let gunzip else {
+        try await makeRoom(for: chunk.readableBytes)
+        whole.writeBuffer(&chunk)
+        continue
+      }
+      while let slice = chunk.readSlice(length: min(chunk.readableBytes, HTTPTransport.slice)), slice.readableBytes > 0
+      {
+        try await makeRoom(for: HTTPTransport.step)
+        try slice.withUnsafeReadableBytes { try gunzip.push($0) { _ = whole.writeBytes($0) } }
+      }
+    }
+    try gunzip?.finish { _ = whole.writeBytes($0) }
+    return whole
   }
 }
 
@@ -135,10 +191,8 @@ extension HTTPFailure {
     case let error as HTTPClientError: self = .unreachable(error.shortDescription)
     case HTTPParserError.invalidEOFState: self = .unreachable("connection closed within the answer")
     case is HTTPParserError: self = .unreadable("not HTTP")
-    case is NIOTooManyBytesError, NIOHTTPDecompression.DecompressionError.limit:
-      self = .unreadable("answer too long")
-    case is NIOHTTPDecompression.DecompressionError, is NIOHTTPDecompression.ExtraDecompressionError:
-      self = .unreadable("compressed answer is damaged")
+    case is NIOTooManyBytesError, GunzipError.tooLong: self = .unreadable("answer too long")
+    case is GunzipError: self = .unreadable("compressed answer is damaged")
     default: self = .unreachable("connection failed (\(type(of: error)))")
     }
   }

@@ -11,6 +11,8 @@ final class ScriptedServer: Sendable {
     case bytes([UInt8])
     /// These bytes, and the connection ends.
     case bytesThenEnd([UInt8])
+    /// An answer with this body, a little at a time.
+    case dripping([UInt8])
     /// Nothing at all.
     case silence
 
@@ -105,8 +107,20 @@ final class ScriptedServer: Sendable {
         case .bytesThenEnd(let bytes):
           context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: bytes)), promise: nil)
           context.close(promise: nil)
+        case .dripping(let body):
+          let head = "HTTP/1.1 200 Whatever\r\nContent-Length: \(body.count)\r\n\r\n"
+          context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: head)), promise: nil)
+          drip(body[...], to: context.channel)
         case .silence: break
         }
+      }
+    }
+
+    /// Four kilobytes, and more when they have been taken.
+    private func drip(_ rest: ArraySlice<UInt8>, to channel: any Channel) {
+      guard !rest.isEmpty else { return }
+      channel.writeAndFlush(ByteBuffer(bytes: rest.prefix(4 << 10))).assumeIsolatedUnsafeUnchecked().whenSuccess {
+        self.drip(rest.dropFirst(4 << 10), to: channel)
       }
     }
 

@@ -1,0 +1,96 @@
+import Synchronization
+
+/// How many bytes of replies are in memory at a time, however many are on their way.
+///
+/// Who finds no room waits until others have been read and let go of. The first who would wait reads on in advance of its
+/// room instead, so that somebody always comes to an end: memory stays below the limit and one reply. Nobody may wait for
+/// one reply while holding another.
+package final class ReplyBudget: Sendable {
+  private struct Waiter {
+    var share: ObjectIdentifier
+    var bytes: Int
+    var isGranted: CheckedContinuation<Bool, Never>
+  }
+
+  private struct State {
+    var used = 0
+    var most = 0
+    /// Who may go beyond the limit.
+    var ahead: ObjectIdentifier?
+    /// Who came first is first.
+    var waiters: [Waiter] = []
+
+    mutating func use(_ bytes: Int) {
+      used += bytes
+      most = max(most, used)
+    }
+  }
+
+  private let limit: Int
+  private let state = Mutex(State())
+
+  /// - Parameter limit: in bytes.
+  package init(limit: Int) { self.limit = limit }
+
+  /// The most bytes that were in memory at a time.
+  package var most: Int { state.withLock { $0.most } }
+
+  /// What one reply takes, until nobody holds it any more.
+  package final class Share: Sendable {
+    private let budget: ReplyBudget
+    private let bytes = Mutex(0)
+
+    package init(of budget: ReplyBudget) { self.budget = budget }
+
+    /// Waits until there is room for more. Throws when the task is cancelled before.
+    package func grow(by bytes: Int) async throws(CancellationError) {
+      guard await budget.take(bytes, for: ObjectIdentifier(self)) else { throw CancellationError() }
+      self.bytes.withLock { $0 += bytes }
+    }
+
+    deinit { budget.giveBack(bytes.withLock { $0 }, of: ObjectIdentifier(self)) }
+  }
+
+  private func take(_ bytes: Int, for share: ObjectIdentifier) async -> Bool {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { (isGranted: CheckedContinuation<Bool, Never>) in
+        let decided = state.withLock { state -> Bool? in
+          // Cancelled before it could be found among those who wait.
+          if Task.isCancelled { return false }
+          let hasRoom = state.waiters.isEmpty && state.used + bytes <= limit
+          guard hasRoom || state.ahead == share || state.ahead == nil else {
+            state.waiters.append(Waiter(share: share, bytes: bytes, isGranted: isGranted))
+            return nil
+          }
+          if !hasRoom { state.ahead = share }
+          state.use(bytes)
+          return true
+        }
+        if let decided { isGranted.resume(returning: decided) }
+      }
+    } onCancel: {
+      let waiter = state.withLock { state in
+        state.waiters.firstIndex { $0.share == share }.map { state.waiters.remove(at: $0) }
+      }
+      waiter?.isGranted.resume(returning: false)
+    }
+  }
+
+  private func giveBack(_ bytes: Int, of share: ObjectIdentifier) {
+    let granted = state.withLock { state in
+      state.used -= bytes
+      if state.ahead == share { state.ahead = nil }
+      var granted: [Waiter] = []
+      while let next = state.waiters.first {
+        if state.used + next.bytes > limit {
+          guard state.ahead == nil else { break }
+          state.ahead = next.share
+        }
+        state.use(next.bytes)
+        granted.append(state.waiters.removeFirst())
+      }
+      return granted
+    }
+    for waiter in granted { waiter.isGranted.resume(returning: true) }
+  }
+}
