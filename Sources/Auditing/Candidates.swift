@@ -33,15 +33,17 @@ struct Candidates {
     fileprivate private(set) var namers: [Namer] = []
     fileprivate private(set) var mentions: [Mention] = []
 
-    /// Begins with another id. One that everybody mentions must not take its memory for ever.
+    /// Begins with another id. One that everybody mentions must not take its memory for ever; what a user with thousands of
+    /// purchases mentions is mentioned as often the next time.
     mutating func clear() {
-      mentions.removeAll(keepingCapacity: mentions.count < 1_024)
-      namers.removeAll(keepingCapacity: namers.count < 1_024)
+      mentions.removeAll(keepingCapacity: mentions.count < 1 << 13)
+      namers.removeAll(keepingCapacity: namers.count < 1 << 13)
     }
 
     /// Takes a mention, in any order.
-    mutating func take(_ mention: Mention) {
-      guard mention.bringer == nil, let order = mention.order, !order.isBad else { return mentions.append(mention) }
+    mutating func take(_ mention: consuming Mention) {
+      if mention.bringer != nil { return mentions.append(mention) }
+      guard let order = mention.order, !order.isBad else { return mentions.append(mention) }
       namers.append(
         Namer(orderId: order.orderId, userId: order.userId, appAccountToken: order.appAccountToken))
     }
@@ -59,9 +61,46 @@ struct Candidates {
 
     init(order: Mention.OrderSide) { self.order = order }
 
+    mutating func take(_ other: Stake) {
+      names = names || other.names
+      isBrought(aboutOne: other.isAboutOne, supporting: other.isSupported)
+    }
+
     mutating func isBrought(aboutOne: Bool, supporting: Bool) {
       isAboutOne = isAboutOne || aboutOne
       isSupported = isSupported || supporting
+    }
+  }
+
+  /// What orders have to do with one transaction. Mentions of one order nearly always follow each other, and there may be
+  /// thousands of orders whose receipts list the same purchases.
+  private struct Stakes {
+    private var stakes: [Stake] = []
+    private var isSorted = true
+
+    mutating func note(_ order: Mention.OrderSide, _ change: (inout Stake) -> Void) {
+      if let last = stakes.last?.order.orderId, last != order.orderId {
+        isSorted = isSorted && last < order.orderId
+        stakes.append(Stake(order: order))
+      } else if stakes.isEmpty {
+        stakes.append(Stake(order: order))
+      }
+      change(&stakes[stakes.count - 1])
+    }
+
+    /// By the ids of the orders, each once.
+    consuming func byOrder() -> [Stake] {
+      if isSorted { return stakes }
+      stakes.sort { $0.order.orderId < $1.order.orderId }
+      var merged: [Stake] = []
+      for stake in stakes {
+        if merged.last?.order.orderId == stake.order.orderId {
+          merged[merged.count - 1].take(stake)
+        } else {
+          merged.append(stake)
+        }
+      }
+      return merged
     }
   }
 
@@ -77,29 +116,30 @@ struct Candidates {
 
   /// - Parameter namers: by id; further orders, that only name it.
   private init(for record: TransactionRecord, _ mentions: some Sequence<Mention>, namers: [Namer], _ rules: Rules) {
-    var stakes: [Identifier: Stake] = [:]
+    var stakes = Stakes()
     var senders: Set<Identifier> = []
     var bringers: Set<Identifier> = []
+    var lastBringer: Identifier?
     var newest: (receivedAt: Instant, subject: CheckSubject)?
     for mention in mentions {
-      if mention.isNamed, let order = mention.order { stakes[order.orderId, default: Stake(order: order)].names = true }
+      if mention.isNamed, let order = mention.order { stakes.note(order) { $0.names = true } }
       guard let bringer = mention.bringer, bringer.environment == record.environment else { continue }
       if newest.map({ ($0.receivedAt, $0.subject.id) < (bringer.receivedAt, bringer.subject.id) }) ?? true {
         newest = (bringer.receivedAt, bringer.subject)
       }
-      if bringer.isGenuine, bringer.subject.kind == .receipt, let user = mention.supporter {
+      if bringer.isGenuine, bringer.subject.kind == .receipt, let user = mention.supporter, user != lastBringer {
         bringers.insert(rules.people.person(user))
+        lastBringer = user
       }
       guard let order = mention.order else {
         if let sender = bringer.userId { senders.insert(sender) }
         continue
       }
       let isSupporting = bringer.isGenuine && bringer.userId.map { rules.people.isSame($0, order.userId) } ?? true
-      stakes[order.orderId, default: Stake(order: order)].isBrought(
-        aboutOne: bringer.isAboutOne, supporting: isSupporting)
+      stakes.note(order) { $0.isBrought(aboutOne: bringer.isAboutOne, supporting: isSupporting) }
     }
     newestProof = newest?.subject
-    let sorted = stakes.values.sorted { $0.order.orderId < $1.order.orderId }
+    let sorted = stakes.byOrder()
     userId = Self.firstUser(sorted, namers) ?? senders.min()
     let (count, namer) = Self.whoStandsOut(among: sorted)
     let isAlone = count + namers.count == 1

@@ -23,6 +23,8 @@ final class Contests {
   /// By place, another order of the same contest; itself at the end of the way (disjoint sets, Tarjan 1975).
   private var parents: [Int32] = []
   private let transactions: SpillFile
+  /// Of the transaction that came last. What one user's receipts list is contested by much the same orders.
+  private var last: [Identifier] = []
   private var record = RecordBytes()
 
   init(directory: String) throws { transactions = try SpillFile(directory: directory) }
@@ -32,7 +34,18 @@ final class Contests {
   func add(_ contested: ContestedTransaction) throws {
     guard let first = contested.claimants.first else { return }
     let root = root(of: place(of: first))
-    for other in contested.claimants.dropFirst() { parents[Int(self.root(of: place(of: other)))] = root }
+    var known = last[...]
+    var sharesLast = false
+    for other in contested.claimants {
+      while let head = known.first, head < other { known.removeFirst() }
+      if known.first == other {
+        // They are in one contest already, and the first of them joins it with this.
+        if sharesLast { continue }
+        sharesLast = true
+      }
+      parents[Int(self.root(of: place(of: other)))] = root
+    }
+    last = contested.claimants
     record.clear()
     contested.write(to: &record)
     try transactions.add(record.content)

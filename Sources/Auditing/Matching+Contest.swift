@@ -25,16 +25,17 @@ extension Contestant {
 /// What orders contest: transactions that the same orders could own are kept once for all of them.
 private struct ContestedByOrder {
   /// By the orders that could own them.
-  private var places: [[Identifier]: Int32] = [:]
+  private var places: [Claimants: Int32] = [:]
   private var transactions: [[TransactionRecord]] = []
   /// Most orders have one place.
   private var placeByOrder: [Identifier: Int32] = [:]
   private var furtherPlacesByOrder: [Identifier: [Int32]] = [:]
 
   mutating func add(_ record: TransactionRecord, claimants: [Identifier]) {
-    if let place = places[claimants] { return transactions[Int(place)].append(record) }
+    let own = Claimants(claimants)
+    if let place = places[own] { return transactions[Int(place)].append(record) }
     let place = Int32(transactions.count)
-    places[claimants] = place
+    places[own] = place
     transactions.append([record])
     for orderId in claimants {
       if placeByOrder[orderId] == nil {
@@ -42,6 +43,17 @@ private struct ContestedByOrder {
       } else {
         furtherPlacesByOrder[orderId, default: []].append(place)
       }
+    }
+  }
+
+  /// Which orders they are, by a hash that differs from run to run: as many ids as there are claims would have to be kept
+  /// for telling them apart by more.
+  private struct Claimants: Hashable {
+    let hash, count: Int
+    let first, last: Identifier?
+
+    init(_ orderIds: [Identifier]) {
+      (hash, count, first, last) = (orderIds.hashValue, orderIds.count, orderIds.first, orderIds.last)
     }
   }
 
@@ -68,8 +80,8 @@ struct Contest {
   private var oldest: [Oldest] = []
   /// All of them but the oldest of each kind, with the place of their kind and what they own besides.
   private var alike: [(orderId: Identifier, kind: Int32, further: [TransactionRecord])] = []
-  /// Long lists, each once: what a user sends for each order lists the same purchases.
-  private var lists: [[TransactionKey]: ProvenTransactions] = [:]
+  /// Long lists, each once, by their keys' hash: what a user sends for each order lists the same purchases.
+  private var lists: [Int: [ProvenTransactions]] = [:]
 
   /// Of one kind. The oldest is matched with all that it has, for it may own what they name. The second one is matched
   /// without what it brings, and tells what all others have lost.
@@ -101,11 +113,7 @@ struct Contest {
     guard case .valid(let order) = contestant.group.row else { return }
     var facts = OrderFacts(order, contestant.group, contestant.claimable + contested.of(order.orderId))
     facts.isUserOpen = open.contains(order.userId)
-    if facts.proven.count > 8 {
-      let keys = facts.proven.map(\.key)
-      facts.list = lists[keys, default: facts.list]
-      lists[keys] = facts.list
-    }
+    if facts.proven.count > 8 { facts.list = shared(facts.list) }
     let claimant = facts.claimant
     let own = Set(contestant.claimable.lazy.map(\.key))
     guard
@@ -113,6 +121,13 @@ struct Contest {
         claimant, isOwn: { own.contains($0) }, supporters: { supporters[$0] }, rules: rules)
     else { return claimants.append(claimant) }
     add(claimant, of: kind)
+  }
+
+  private mutating func shared(_ list: ProvenTransactions) -> ProvenTransactions {
+    let hash = list.hashOfKeys
+    if let known = lists[hash]?.first(where: { $0.holdsTheSame(as: list) }) { return known }
+    lists[hash, default: []].append(list)
+    return list
   }
 
   private mutating func add(_ claimant: Claimant, of kind: NamerKind) {
@@ -205,15 +220,46 @@ extension OrderFacts {
     let genuine = group.soundProofs.filter { $0.receipt.state.outcome != .rejected }
     var (proven, known): ([TransactionRecord], [TransactionRecord]) = ([], [])
     // Most orders have one of each; who has hundreds must not cost their product.
-    let brought = records.count > 8 ? Set(genuine.lazy.flatMap(\.brought)) : []
+    var lists = records.count > 8 ? genuine.map { SortedKeys($0.brought) } : []
     for record in records {
       let key = record.key
-      let isProven =
-        records.count > 8 ? brought.contains(key) : genuine.contains { $0.brought.contains(key) }
+      var isProven = false
+      if records.count > 8 {
+        for place in lists.indices where !isProven { isProven = lists[place].contains(key) }
+      } else {
+        isProven = genuine.contains { $0.brought.contains(key) }
+      }
       if isProven { proven.append(record) } else { known.append(record) }
     }
     self.init(
       order: order, deliveries: deliveries, receipts: group.proofs.map(\.receipt), lookup: group.lookup?.state,
       proven: proven, known: known)
+  }
+}
+
+/// Looks keys up in a long list. Those that come in its order are found at once.
+private struct SortedKeys {
+  private let keys: [TransactionKey]
+  private var next = 0
+
+  init(_ keys: [TransactionKey]) {
+    let isSorted = zip(keys, keys.dropFirst()).allSatisfy { !($1 < $0) }
+    self.keys = isSorted ? keys : keys.sorted()
+  }
+
+  mutating func contains(_ key: TransactionKey) -> Bool {
+    if next < keys.count, keys[next] == key {
+      next += 1
+      return true
+    }
+    var (low, high) = (0, keys.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if keys[middle] < key { low = middle + 1 } else { high = middle }
+    }
+    next = low
+    guard low < keys.count, keys[low] == key else { return false }
+    next += 1
+    return true
   }
 }

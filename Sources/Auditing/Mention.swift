@@ -5,22 +5,36 @@ import Reconciliation
 ///
 /// All mentions of an id are brought together by it, whatever orders they are of; that is how claims that compete are found
 /// without a join of the shop's tables with ours.
-struct Mention: Hashable {
-  /// What of an order decides whether it could claim a transaction.
-  struct OrderSide: Hashable {
-    var orderId: Identifier
-    var userId: Identifier
-    var productId: Identifier
-    var createdAt: Instant
+struct Mention {
+  /// What of an order decides whether it could claim a transaction. Behind a reference, because an order whose receipts list
+  /// thousands of purchases mentions each of them.
+  final class OrderSide: Sendable {
+    let orderId: Identifier
+    let userId: Identifier
+    let productId: Identifier
+    let createdAt: Instant
     /// The transaction id that the order names.
-    var named: Identifier?
-    var appAccountToken: String?
+    let named: Identifier?
+    let appAccountToken: String?
     /// A row that breaks the contract claims nothing; only whose it is matters.
-    var isBad: Bool
+    let isBad: Bool
+
+    init(
+      orderId: Identifier, userId: Identifier, productId: Identifier, createdAt: Instant, named: Identifier?,
+      appAccountToken: String? = nil, isBad: Bool
+    ) {
+      self.orderId = orderId
+      self.userId = userId
+      self.productId = productId
+      self.createdAt = createdAt
+      self.named = named
+      self.appAccountToken = appAccountToken
+      self.isBad = isBad
+    }
   }
 
   /// The receipt or look-up that brought a transaction.
-  struct Bringer: Hashable {
+  struct Bringer {
     /// Of the transaction.
     var environment: AppleEnvironment
     var subject: CheckSubject

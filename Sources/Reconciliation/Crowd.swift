@@ -1,5 +1,5 @@
-/// Many orders of one product that name nothing and share one list of purchases: what a user with one receipt for all of
-/// them sends, and what hundreds of thousands of pairs would have to be written down for otherwise.
+/// Many orders of one product that name nothing and whose receipts list the same purchases, or with every order those that
+/// were made since: what one user sends, and what millions of pairs would have to be written down for otherwise.
 ///
 /// What an order claims is a range of the purchases in time. The outcome is that of ``Matching`` in general.
 struct Crowd {
@@ -32,15 +32,16 @@ struct Crowd {
     let first = claimants[members[0]]
     guard claimants.indices.allSatisfy({ isAbsent[$0] || claimants[$0].order.transactionId == nil }),
       members.allSatisfy({ first.claimsAlike(claimants[$0], rules: rules) }),
-      let claimable = first.claimableInCrowd(rules: rules)
+      let purchases = Purchases(listedFor: members.map { claimants[$0] }, rules: rules),
+      match(claimants, members, purchases, mostLost, rules)
     else { return nil }
-    match(claimants, members, claimable, mostLost, rules)
   }
 
+  /// - Returns: false where what would be best is not what each order's own list allows.
   private mutating func match(
-    _ claimants: [Claimant], _ members: [Int], _ claimable: [(transaction: TransactionRecord, time: Int64)],
-    _ mostLost: Int, _ rules: Rules
-  ) {
+    _ claimants: [Claimant], _ members: [Int], _ purchases: Purchases, _ mostLost: Int, _ rules: Rules
+  ) -> Bool {
+    let (claimable, inTime) = (purchases.claimable, purchases.inTime)
     let window = rules.matchWindow.microseconds
     let byId = members.sorted { claimants[$0].order.orderId < claimants[$1].order.orderId }
     let solved = LineAssignment.solve(
@@ -51,13 +52,13 @@ struct Crowd {
     var hasOwn = [Bool](repeating: false, count: claimants.count)
     for (order, sale) in solved.partners.enumerated() {
       guard let sale else { continue }
+      guard purchases.lists(sale, for: claimants[byId[order]]) else { return false }
       found[sale].owner = byId[order]
       hasOwn[byId[order]] = true
     }
-    let inTime = claimable.indices.sorted { (claimable[$0].time, $0) < (claimable[$1].time, $1) }
     var smallest = SmallestTree(inTime)
     // The purchases within an order's window are a range in time; ranges that overlap are decided together.
-    var (low, high, groupEnd) = (0, 0, 0)
+    var (low, reached, groupEnd) = (0, 0, 0)
     var group: [Int] = []
     var isClaimed = [Bool](repeating: false, count: claimable.count)
     var isGroupOpen = false
@@ -68,9 +69,10 @@ struct Crowd {
     for index in members {
       let time = claimants[index].order.createdAt.microseconds
       while low < inTime.count, claimable[inTime[low]].time < time - window { low += 1 }
-      high = max(high, low)
-      while high < inTime.count, claimable[inTime[high]].time <= time + window { high += 1 }
-      if low == high { continue }
+      reached = max(reached, low)
+      while reached < inTime.count, claimable[inTime[reached]].time <= time + window { reached += 1 }
+      let high = min(reached, purchases.count(listedFor: claimants[index]))
+      if low >= high { continue }
       if low >= groupEnd { close() }
       for place in max(low, groupEnd)..<max(high, groupEnd) {
         group.append(inTime[place])
@@ -91,7 +93,10 @@ struct Crowd {
     steps += smallest.steps
     let times = members.map { claimants[$0].order.createdAt.microseconds }
     for sale in found.indices where isClaimed[sale] && found[sale].owner == nil && found[sale].transaction.isLive {
-      let owner = members[Crowd.nearest(to: claimable[sale].time, in: times)]
+      let all = Crowd.nearest(to: claimable[sale].time, in: times)
+      let owner =
+        purchases.lists(sale, for: claimants[members[all]])
+        ? members[all] : nearest(to: sale, among: members, of: claimants, purchases)
       found[sale].owner = owner
       found[sale].isFurther = true
       found[sale].isOpen = found[sale].isOpen || claimants[owner].isOpen
@@ -101,6 +106,19 @@ struct Crowd {
     var places = [Int](repeating: 0, count: found.count)
     for (place, sale) in found.indices.filter({ isClaimed[$0] }).enumerated() { places[sale] = place }
     for place in losses.indices { losses[place].sales = losses[place].sales.map { places[$0] } }
+    return true
+  }
+
+  /// The first of those nearest to a purchase that their lists hold. There is one, for somebody claims it.
+  private func nearest(
+    to sale: Int, among members: [Int], of claimants: [Claimant], _ purchases: Purchases
+  ) -> Int {
+    var (nearest, least) = (members[0], Int64.max)
+    for index in members where purchases.lists(sale, for: claimants[index]) {
+      let distance = abs(purchases.claimable[sale].time - claimants[index].order.createdAt.microseconds)
+      if distance < least { (nearest, least) = (index, distance) }
+    }
+    return nearest
   }
 
   /// The first of those nearest to a time; of two at the same distance the earlier one.
@@ -121,10 +139,65 @@ struct Crowd {
   }
 }
 
+extension Crowd {
+  /// What a crowd's lists hold that its orders could claim.
+  fileprivate struct Purchases {
+    /// But for the window and each order's own list, by key.
+    let claimable: [(transaction: TransactionRecord, time: Int64)]
+    /// Places among them, by time and key.
+    let inTime: [Int]
+    /// By place, how many come before in time.
+    private let earlier: [Int]
+    /// By list, how many of them it holds: the first so many in time.
+    private var counts: [ObjectIdentifier: Int] = [:]
+
+    /// - Returns: nil where the lists are not of this kind: one holds all, and the others what there was of it at some time.
+    init?(listedFor claimants: [Claimant], rules: Rules) {
+      guard let longest = claimants.max(by: { $0.list.records.count < $1.list.records.count }),
+        let places = longest.claimableInCrowd(rules: rules)
+      else { return nil }
+      let records = longest.proven
+      let claimable = places.map { (transaction: records[$0.place], time: $0.time) }
+      self.claimable = claimable
+      inTime = claimable.indices.sorted { (claimable[$0].time, $0) < (claimable[$1].time, $1) }
+      var earlier = [Int](repeating: 0, count: claimable.count)
+      for (count, place) in inTime.enumerated() { earlier[place] = count }
+      self.earlier = earlier
+      var earlierThanRecord = [Int?](repeating: nil, count: records.count)
+      for (place, found) in places.enumerated() { earlierThanRecord[found.place] = earlier[place] }
+      for claimant in claimants where counts[ObjectIdentifier(claimant.list)] == nil {
+        guard let count = Purchases.count(claimant.proven, among: records, earlierThanRecord) else { return nil }
+        counts[ObjectIdentifier(claimant.list)] = count
+      }
+    }
+
+    /// How many of the claimable records of a longer list another one holds; nil where it holds others, or leaves out
+    /// any before the last one in time.
+    private static func count(
+      _ records: [TransactionRecord], among longest: [TransactionRecord], _ earlier: [Int?]
+    ) -> Int? {
+      var (place, count, end) = (0, 0, 0)
+      for record in records {
+        while place < longest.count, !longest[place].isSame(as: record) { place += 1 }
+        guard place < longest.count else { return nil }
+        guard let earlier = earlier[place] else { continue }
+        (count, end) = (count + 1, max(end, earlier + 1))
+      }
+      return count == end ? count : nil
+    }
+
+    /// How many of the purchases an order's list holds: the first so many in time.
+    func count(listedFor claimant: Claimant) -> Int { counts[ObjectIdentifier(claimant.list)] ?? 0 }
+
+    /// Whether an order's list holds a purchase.
+    func lists(_ sale: Int, for claimant: Claimant) -> Bool { earlier[sale] < count(listedFor: claimant) }
+  }
+}
+
 extension Claimant {
-  /// Whether the order claims of one list what another one does, but for its age.
+  /// Whether the order claims of a list what another one would, but for its age.
   fileprivate func claimsAlike(_ other: Claimant, rules: Rules) -> Bool {
-    guard list === other.list, order.productId == other.order.productId,
+    guard order.productId == other.order.productId,
       rules.bundleId(of: order) == rules.bundleId(of: other.order)
     else { return false }
     switch (order.appAccountToken, other.order.appAccountToken) {
@@ -134,16 +207,17 @@ extension Claimant {
     }
   }
 
-  /// What of its list the order could claim without naming it, but for the window, by key; nil where not all of it is of
+  /// Places of what of its list the order could claim without naming it, but for the window; nil where not all of it is of
   /// one kind.
-  fileprivate func claimableInCrowd(rules: Rules) -> [(transaction: TransactionRecord, time: Int64)]? {
-    var claimable: [(transaction: TransactionRecord, time: Int64)] = []
-    for transaction in proven where fitness(of: transaction, rules: rules) == .eligible && !transaction.isLaterPeriod {
+  fileprivate func claimableInCrowd(rules: Rules) -> [(place: Int, time: Int64)]? {
+    var claimable: [(place: Int, time: Int64)] = []
+    for (place, transaction) in proven.enumerated()
+    where fitness(of: transaction, rules: rules) == .eligible && !transaction.isLaterPeriod {
       guard let sold = transaction.saleDate else { continue }
       guard transaction.environment == .production, !transaction.restoresOther,
         ClaimRank.token(of: order, on: transaction) != .other
       else { return nil }
-      claimable.append((transaction, sold.microseconds))
+      claimable.append((place, sold.microseconds))
     }
     return claimable
   }

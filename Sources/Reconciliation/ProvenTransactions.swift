@@ -33,4 +33,15 @@ public final class ProvenTransactions: Sendable {
   func contains(_ key: TransactionKey) -> Bool {
     named(key.transactionId).contains { $0.environment == key.environment }
   }
+
+  /// The same for lists of the same transactions, within one run.
+  public var hashOfKeys: Int {
+    var hasher = Hasher()
+    for record in records { hasher.combine(record.key) }
+    return hasher.finalize()
+  }
+
+  public func holdsTheSame(as other: ProvenTransactions) -> Bool {
+    records.count == other.records.count && zip(records, other.records).allSatisfy { $0.isSame(as: $1) }
+  }
 }

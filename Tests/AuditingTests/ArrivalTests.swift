@@ -10,6 +10,7 @@ import Testing
 @testable import Auditing
 @testable import Publishing
 @testable import Run
+@testable import SampleWorlds
 
 /// What a night says depends on the facts alone: not on the order in which they came, nor on what earlier nights decided.
 @Suite struct ArrivalTests {
@@ -53,7 +54,7 @@ import Testing
   @Test(arguments: (0..<UInt64(4 * effort)).map { first &+ $0 })
   func whoOwnsWhatIsAFunctionOfTheMentions(block: UInt64) throws {
     for seed in block * 50..<(block + 1) * 50 {
-      var chance = CrowdedShop(seed: seed)
+      var chance = SeededGenerator(seed: seed)
       let world = try MentionWorld(using: &chance)
       let expected = world.claims()
       for _ in 0..<3 { #expect(world.shuffled(using: &chance).claims() == expected, "seed \(seed)") }
@@ -68,10 +69,10 @@ private struct MentionWorld {
   private let rules = Rules(
     asOf: CrowdedShop.asOf, bundleIds: [CrowdedShop.bundle], lookbackStart: CrowdedShop.asOf - .days(120))
 
-  init(using chance: inout CrowdedShop) throws {
+  init(using chance: inout SeededGenerator) throws {
     let dollars = try #require(Currency(code: "USD"))
     let products: [Identifier] = ["gems", "gems", "coins"]
-    func time(_ chance: inout CrowdedShop) -> Instant {
+    func time(_ chance: inout SeededGenerator) -> Instant {
       CrowdedShop.asOf - .minutes(Int64.random(in: 10...(6 * 24 * 60), using: &chance))
     }
     records = (0..<10).map { number in
@@ -113,7 +114,7 @@ private struct MentionWorld {
     }
   }
 
-  func shuffled(using chance: inout CrowdedShop) -> MentionWorld {
+  func shuffled(using chance: inout SeededGenerator) -> MentionWorld {
     var other = self
     other.groups.shuffle(using: &chance)
     other.records.shuffle(using: &chance)

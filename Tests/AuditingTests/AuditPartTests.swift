@@ -12,6 +12,7 @@ import Testing
 @testable import AuditStore
 @testable import Auditing
 @testable import Run
+@testable import SampleWorlds
 
 /// A night that is audited part by part elsewhere, with frames between the stages, has the bytes of one process. Here
 /// everything that a cluster carries is carried by hand.
@@ -19,7 +20,7 @@ import Testing
   @Test(arguments: 1...(UInt64(ProcessInfo.processInfo.environment["TEST_EFFORT"] ?? "") ?? 1) * 2)
   func framesCarryANight(_ seed: UInt64) async throws {
     let folder = try TemporaryFolder()
-    var shop = CrowdedShop(seed: seed)
+    let shop = CrowdedShop(seed: seed)
     var settings = try await shop.load(reports: "/nonexistent")
     settings.formats = [.csv, .xlsx]
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")

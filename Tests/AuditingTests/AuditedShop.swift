@@ -8,6 +8,7 @@ import Reporting
 @testable import Auditing
 @testable import Publishing
 @testable import Run
+@testable import SampleWorlds
 
 extension CrowdedShop {
   static let files = ["orders", "findings", "users", "amounts", "refunds", "sandbox", "receipts"].map { $0 + ".csv" }

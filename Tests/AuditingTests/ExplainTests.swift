@@ -10,6 +10,7 @@ import Testing
 @testable import Auditing
 @testable import NightAudit
 @testable import Run
+@testable import SampleWorlds
 
 /// `explain` reads one order and the audit reads them all: both say the same about each.
 @Suite struct ExplainTests {
@@ -17,7 +18,7 @@ import Testing
   func eachOrderIsExplainedAsTheAuditJudgesIt(seed: UInt64) async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("explain-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: directory) }
-    var shop = CrowdedShop(seed: seed)
+    let shop = CrowdedShop(seed: seed)
     let settings = try await shop.load(reports: directory.path)
 
     // Everything is sold for good: whoever pays twice for one product is told about.
@@ -77,7 +78,7 @@ import Testing
   }
 
   @Test func whatIsNotThereIsNamedWithItsNeighbours() async throws {
-    var shop = CrowdedShop(seed: 9)
+    let shop = CrowdedShop(seed: 9)
     let settings = try await shop.load(reports: "/nonexistent")
     let explain = Explain(settings: settings)
     let asOf = CrowdedShop.asOf

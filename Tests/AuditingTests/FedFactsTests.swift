@@ -10,6 +10,7 @@ import Testing
 @testable import Auditing
 @testable import Run
 @testable import SalesStore
+@testable import SampleWorlds
 
 /// Everything that the rules can take into account is brought to them by the audit: each pair of orders here differs in one
 /// fact only, and the report differs with it.

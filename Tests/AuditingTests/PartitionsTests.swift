@@ -5,6 +5,7 @@ import Testing
 
 @testable import AuditStore
 @testable import Run
+@testable import SampleWorlds
 
 /// Evidence lies by months; what is let go changes nothing that is known.
 @Suite struct PartitionsTests {
@@ -43,7 +44,7 @@ import Testing
   }
 
   @Test func monthsAreMadeAheadAndLetGoWithoutAChange() async throws {
-    var shop = CrowdedShop(seed: 6)
+    let shop = CrowdedShop(seed: 6)
     let settings = try await shop.load(reports: "/nonexistent", arrival: CrowdedShop.Arrival(seed: 5, nights: 2))
     try await with(settings) { connection in
       try Partitions.ensure(on: connection)

@@ -12,6 +12,7 @@ import Testing
 @testable import AuditStore
 @testable import Auditing
 @testable import Run
+@testable import SampleWorlds
 
 /// A night is a map over parts and a merge: no byte depends on how many parts there are, nor on where they are cut.
 @Suite struct PartsTests {
@@ -50,7 +51,7 @@ import Testing
 
   /// Cuts at ids that exist, between ids, before all of them and behind; each kind of id for itself.
   private static func partition(_ seed: UInt64) -> AuditPartition {
-    var chance = CrowdedShop(seed: seed)
+    var chance = SeededGenerator(seed: seed)
     func cuts(_ prefix: String, _ range: Range<Int>) -> Cuts {
       Cuts(
         (0..<Int.random(in: 0...6, using: &chance)).map { _ in
@@ -64,7 +65,7 @@ import Testing
   @Test(arguments: 1...(UInt64(ProcessInfo.processInfo.environment["TEST_EFFORT"] ?? "") ?? 1) * 3)
   func theReportIsTheSameWhereverIdsAreCut(_ seed: UInt64) async throws {
     let folder = try TemporaryFolder()
-    var shop = CrowdedShop(seed: seed)
+    let shop = CrowdedShop(seed: seed)
     var settings = try await shop.load(reports: "/nonexistent")
     settings.formats = [.csv, .xlsx]
     // Products that are bought once for good, a delivery that is there twice, and a row without an id in the last part.
@@ -100,7 +101,7 @@ import Testing
   }
 
   @Test func statisticsSayWhereIdsAreCut() async throws {
-    var shop = CrowdedShop(seed: 1)
+    let shop = CrowdedShop(seed: 1)
     let settings = try await shop.load(reports: "/nonexistent")
     try await withSession(settings) { session in
       try await session.executeScript(

@@ -5,6 +5,7 @@ import Testing
 
 @testable import AuditStore
 @testable import Run
+@testable import SampleWorlds
 
 /// What is kept for speed follows from the evidence; what does not is found and mended.
 @Suite struct RebuildTests {
@@ -22,14 +23,14 @@ import Testing
   }
 
   @Test func whatAnswersLeftIsWhatFollowsFromThem() async throws {
-    var shop = CrowdedShop(seed: 3)
+    let shop = CrowdedShop(seed: 3)
     let settings = try await shop.load(reports: "/nonexistent", arrival: CrowdedShop.Arrival(seed: 5, nights: 3))
     let found = try await outcome(settings)
     #expect(found.agrees && found.transactions > 40, "\(found)")
   }
 
   @Test func damageIsFoundAndMended() async throws {
-    var shop = CrowdedShop(seed: 4)
+    let shop = CrowdedShop(seed: 4)
     let settings = try await shop.load(reports: "/nonexistent")
     try await damage(
       settings,

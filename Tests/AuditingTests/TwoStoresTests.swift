@@ -8,6 +8,7 @@ import Testing
 @testable import AuditStore
 @testable import Auditing
 @testable import Run
+@testable import SampleWorlds
 
 /// The shop's relations and our schema may be on two servers, one of them a hot standby: nothing joins the two.
 @Suite(.serialized) struct TwoStoresTests {
@@ -22,7 +23,7 @@ import Testing
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let primary = try await PrivatePostgres.start()
-    var shop = CrowdedShop(seed: 8)
+    let shop = CrowdedShop(seed: 8)
     var settings = try await shop.load(reports: directory, database: try await primary.createDatabase())
     try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/one")
 
@@ -49,7 +50,7 @@ import Testing
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("hiding-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    var shop = CrowdedShop(seed: 9)
+    let shop = CrowdedShop(seed: 9)
     let settings = try await shop.load(reports: directory)
     try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/whole")
     try await execute(
@@ -77,7 +78,7 @@ import Testing
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("twice-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    var shop = CrowdedShop(seed: 10)
+    let shop = CrowdedShop(seed: 10)
     let settings = try await shop.load(reports: directory)
     var reports: [[String: [[String]]]] = []
     for (number, order) in ["ASC", "DESC"].enumerated() {
@@ -109,7 +110,7 @@ import Testing
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("given-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    var shop = CrowdedShop(seed: 12)
+    let shop = CrowdedShop(seed: 12)
     let settings = try await shop.load(reports: directory)
     let before = try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/before")
     try await execute(

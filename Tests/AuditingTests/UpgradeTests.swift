@@ -8,6 +8,7 @@ import Testing
 
 @testable import AuditStore
 @testable import Run
+@testable import SampleWorlds
 
 /// A database that the first release has filled becomes one of this release, and nothing of it is lost.
 @Suite struct UpgradeTests {

@@ -152,10 +152,53 @@ class Cliffs(Benchmark):
         some, many = (self.lists(1, count) for count in (3_000, 30_000))
         self.verdict("a receipt with 30,000 purchases: client CPU of one with 3,000", many.client / some.client, 15)
 
-    def long_receipts(self, size):
-        some, many = (self.lists(count, count) for count in (500, 2_000))
-        self.verdict("2,000 receipts that list 2,000 purchases each: CPU of 500 times 500", many.cpu / some.cpu, 20)
-        self.verdict("2,000 receipts that list 2,000 purchases each: peak in MB", many.peak, 150)
+    def bot(self, orders, receipts, listed):
+        """An audit of one user with an order of the same product every minute, and how many purchases receipts list.
+
+        One receipt in `orders / receipts` is kept; `listed` says which purchases, by number, receipt number `r.n` lists.
+        """
+        self.shop(
+            orders, 1, troubled=0,
+            script=f"""
+              DELETE FROM night_audit.receipt_transactions;
+              CREATE TEMPORARY TABLE paces AS
+              SELECT order_id, transaction_id, n, '2026-10-01'::timestamptz + n * interval '1 minute' AS at
+              FROM (SELECT *, row_number() OVER (ORDER BY order_id) AS n FROM sales.orders) numbered;
+              UPDATE sales.orders o SET transaction_id = NULL, product_id = 'gems.100', quantity = 1, created_at = p.at,
+                verified_at = p.at + interval '4 seconds' FROM paces p WHERE p.order_id = o.order_id;
+              UPDATE sales.deliveries d SET product_id = 'gems.100', quantity = 1, delivered_at = p.at + interval '5 seconds'
+              FROM paces p WHERE p.order_id = d.order_id;
+              UPDATE sales.receipts r SET received_at = p.at + interval '3 seconds'
+              FROM paces p WHERE p.order_id = r.order_id;
+              UPDATE night_audit.receipt_checks c SET payload_kind = 'app', received_at = p.at + interval '3 seconds',
+                signed_transaction_id = NULL, brought_count = {orders}
+              FROM paces p WHERE p.order_id = c.order_id;
+              UPDATE night_audit.transactions t SET product_id = 'gems.100', quantity = 1, price_milliunits = NULL,
+                purchased_at = p.at + interval '2 seconds', original_purchased_at = p.at + interval '2 seconds'
+              FROM paces p WHERE p.transaction_id = t.transaction_id;
+              DELETE FROM sales.receipts r USING paces p WHERE p.order_id = r.order_id AND p.n % {orders // receipts} <> 0;
+              INSERT INTO night_audit.receipt_transactions
+              SELECT 'receipt', r.receipt_id, 'Production', t.transaction_id
+              FROM (SELECT receipt_id, n FROM sales.receipts JOIN paces USING (order_id)) r, paces t WHERE {listed};
+              VACUUM ANALYZE""",
+        )
+        links = int(self.ask("SELECT count(*) FROM night_audit.receipt_transactions"))
+        run = self.audit()
+        print(f"  {links:,} purchases listed, {run.cpu / links * 1e6:.2f} CPU us each", flush=True)
+        return run
+
+    def bots(self, size):
+        """One receipt for all, an equal one for each order, one for each order that lists what there is so far."""
+        largest = size // 200
+        for shape, receipts, listed, bound in [
+            ("one receipt lists all", 1, "TRUE", 6),
+            ("each with a receipt that lists all", largest, "TRUE", 30),
+            ("each with a receipt that lists what there is so far", largest, "t.n <= r.n", 30),
+        ]:
+            few, many = (self.bot(n, min(n, receipts), listed) for n in (largest // 5, largest))
+            name = f"one user with {largest:,} orders, {shape}"
+            self.verdict(f"{name}: CPU of a fifth as many", many.cpu / few.cpu, bound)
+            self.verdict(f"{name}: peak in MB", many.peak, 150)
 
     def flat(self, size):
         self.shop(size, size // 6)
@@ -166,7 +209,7 @@ class Cliffs(Benchmark):
         self.verdict("ten times the orders: CPU", many.cpu / some.cpu, 12)
 
 
-SCENARIOS = ["findings", "quiet", "one_user", "users", "one_transaction", "long_receipt", "long_receipts", "flat"]
+SCENARIOS = ["findings", "quiet", "one_user", "users", "one_transaction", "long_receipt", "bots", "flat"]
 
 
 def main():

@@ -94,7 +94,7 @@ import Testing
     let users = told.known.world.rules.testUsers.sorted().map { "\"\($0)\"" }.joined(separator: ", ")
     let shop = try await SignedShop(
       transactions: told.transactions + [another], signsReceipts: true, audit: "testUsers: [\(users)]")
-    try await shop.execute(told.catalogue)
+    try await shop.execute(told.known.world.catalogueRows)
     return shop
   }
 

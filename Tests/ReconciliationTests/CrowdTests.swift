@@ -4,16 +4,28 @@ import Testing
 @testable import Reconciliation
 @testable import SampleWorlds
 
-/// Many orders that share one list of purchases: decided without pairs, and as in general.
+/// Many orders that share one list of purchases, or have one each that grows: decided without pairs, and as in general.
 @Suite struct CrowdTests {
   @Test("What a crowd comes to is what matching pair by pair comes to", arguments: Effort.blocks)
   func asInGeneral(block: UInt64) {
     var random = SeededGenerator(seed: block)
     for number in 0..<40 {
       let crowd = Bot.random(using: &random)
-      let (shared, alone) = (crowd.matching(sharing: true), crowd.matching(sharing: false))
-      #expect(shared.claims == alone.claims, "crowd \(number)")
-      #expect(shared.claimed == alone.claimed, "crowd \(number)")
+      let (asCrowd, inGeneral) = (crowd.matching(), crowd.matching(with: Bot.stranger))
+      var claims = inGeneral.claims
+      claims[Bot.stranger.orderId] = nil
+      #expect(asCrowd.claims == claims, "crowd \(number)")
+      #expect(asCrowd.claimed == inGeneral.claimed, "crowd \(number)")
+    }
+  }
+
+  @Test("Where each receipt lists what there is so far, steps grow with the orders as well", arguments: [100, 400])
+  func growing(count: Int) throws {
+    for purchases in [count - 2, count, count + 2] {
+      var bot = Bot(orders: count, purchases: purchases, pace: .minutes(5))
+      bot.listed = bot.orders.indices.map { min($0 + 3, purchases) }
+      let steps = try #require(bot.crowd?.steps)
+      #expect(steps < 120 * count, "\(Double(steps) / Double(count)) an order")
     }
   }
 
@@ -41,10 +53,21 @@ import Testing
   }
 }
 
-/// A user with many orders and one receipt that lists all purchases.
+/// A user with many orders, and one receipt that lists all purchases or one for each order.
 private struct Bot {
+  /// An order that has nothing to do with theirs, but that it names something: so they are no crowd.
+  static let stranger: Order = {
+    var order = Order(
+      orderId: "s1", userId: "stranger", productId: "coins", amount: .of(990), status: .verified, createdAt: Scene.asOf)
+    order.transactionId = "unheard of"
+    return order
+  }()
+
   var orders: [Order]
+  /// In time.
   var records: [TransactionRecord]
+  /// By order, how many of the records its receipt lists; nil: all of them share one list.
+  var listed: [Int]?
   /// Orders with a further receipt that is not answered.
   var open: Set<Identifier> = []
   let rules = Scene().world.rules
@@ -84,6 +107,15 @@ private struct Bot {
       if random.oneIn(9) { bot.records[place].appAccountToken = .says("ab-1") }
       if random.oneIn(12) { bot.records[place].isRenewal = true }
     }
+    if random.oneIn(2) {
+      bot.records.sort { ($0.saleDate ?? Scene.asOf) < ($1.saleDate ?? Scene.asOf) }
+      bot.listed = bot.orders.map { order in
+        let until = order.createdAt + .minutes(Int64(random.number(0...span)))
+        let made = bot.records.count { ($0.saleDate ?? Scene.asOf) <= until }
+        // Most of them list what there was, a few less than that.
+        return random.oneIn(60) ? random.number(0...made) : made
+      }
+    }
     // Ids in another order than times.
     for place in bot.orders.indices where random.oneIn(3) {
       let other = random.number(0...(bot.orders.count - 1))
@@ -99,18 +131,20 @@ private struct Bot {
     Scene.asOf - .days(40) + .minutes(Int64(random.number(0...minutes)))
   }
 
-  private func claimants(sharing: Bool) -> [Claimant] {
-    let list = ProvenTransactions(records)
-    return orders.map { order in
-      Claimant(
-        order: order, proven: sharing ? list : ProvenTransactions(records), isOpen: open.contains(order.orderId))
+  private var claimants: [Claimant] {
+    let shared = ProvenTransactions(records)
+    return orders.enumerated().map { place, order in
+      let list = listed.map { ProvenTransactions(Array(records.prefix($0[place]))) } ?? shared
+      return Claimant(order: order, proven: list, isOpen: open.contains(order.orderId))
     }
   }
 
-  func matching(sharing: Bool) -> Matching { Matching(of: claimants(sharing: sharing), rules: rules) }
+  func matching(with other: Order? = nil) -> Matching {
+    Matching(of: claimants + [other].compactMap { $0 }.map { Claimant(order: $0, proven: .none) }, rules: rules)
+  }
 
   var crowd: Crowd? {
-    let claimants = claimants(sharing: true).sorted {
+    let claimants = claimants.sorted {
       ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId)
     }
     return Crowd(claimants, Array(repeating: false, count: claimants.count), mostLost: 8, rules: rules)

@@ -12,8 +12,19 @@ enum JSONExtent: Sendable {
 
 /// Walks over JSON text once and validates it, in time proportional to the text and to a bounded depth.
 ///
-/// Signed payloads are read a hundred thousand times a night and a few of their fields are wanted each time; general
-/// decoders cost several times as much as the signature's verification leaves room for.
+/// Foundation's decoders were measured beside it (26 fields of a signed transaction; one answer of 15 MiB that lists 32,576
+/// purchases):
+///
+/// | | a transaction | the answer | memory for the answer |
+/// |---|---|---|---|
+/// | this one | 2.6 µs | 0.05 s | 26 MiB |
+/// | `JSONSerialization` | 8.6 µs | 0.21 s | 121 MiB |
+/// | `JSONDecoder`, a struct | 8.4 µs | | |
+/// | `JSONDecoder`, values that may be of any type | 19.8 µs | 0.44 s | 79 MiB |
+///
+/// Beside a signature's 42 µs either would do. But hundreds of answers are read side by side, and both refuse a whole
+/// document for one value in a field that nobody asks for (`1e400`, half a surrogate pair), which would leave a customer
+/// without an answer; nor do they tell the order of fields, or an object as it was written, as evidence keeps it.
 struct JSONScanner {
   private let text: [UInt8]
   private let end: Int

@@ -70,69 +70,11 @@ struct ToldShop {
 
   // MARK: - The shop
 
-  private static func sql(_ text: String?) -> String {
-    text.map { "'\($0.replacingOccurrences(of: "'", with: "''"))'" } ?? "NULL"
-  }
-
-  private static func sql(_ instant: Instant?) -> String {
-    instant.map { "timestamptz 'epoch' + \($0.microseconds) * interval '1 microsecond'" } ?? "NULL"
-  }
-
-  /// What the shop sells.
-  var catalogue: String {
-    var statements = [
-      "CREATE TABLE sales.products (product_id text, type text, name text, sold_from timestamptz, sold_until timestamptz);"
-    ]
-    for product in Set(known.world.products ?? []) {
-      let (from, until) = (Self.sql(product.soldFrom), Self.sql(product.soldUntil))
-      let type = product.type?.rawValue ?? "Consumable"
-      statements.append(
-        "INSERT INTO sales.products VALUES (\(Self.sql(product.productId.text)), '\(type)', NULL, \(from), \(until));")
-    }
-    return statements.joined(separator: "\n")
-  }
-
-  /// The rows of the shop's tables in place of those that were there. Those that break the contract do so as rows of tables
-  /// can.
+  /// The rows of the shop's tables in place of those that were there.
   ///
   /// - Parameter payloads: by receipt id.
   func statements(of world: World, payloads: [Identifier: String]) -> String {
-    var statements = ["TRUNCATE sales.orders, sales.receipts, sales.deliveries;"]
-    statements += world.orders.map { row in
-      let (amount, currency, status, verified): (String, String, String, Instant?) =
-        switch row {
-        case .valid(let order):
-          (order.amount.decimalText, order.amount.currency.code, order.status.rawValue, order.verifiedAt)
-        case .bad(let bad): (bad.amountText, bad.currencyText, bad.statusText, nil)
-        }
-      var (named, token, quantity): (String?, String?, Int32) = (nil, nil, 1)
-      if case .valid(let order) = row {
-        (named, token, quantity) = (order.transactionId.map(appleId), order.appAccountToken, order.quantity)
-      }
-      return """
-        INSERT INTO sales.orders VALUES (\(Self.sql(row.orderId.text)), \(Self.sql(row.userId.text)),
-          \(Self.sql(row.bundleId)), \(Self.sql(row.productId.text)), \(quantity), \(amount), \(Self.sql(currency)),
-          \(Self.sql(status)), \(Self.sql(named)), \(Self.sql(token)), \(Self.sql(row.createdAt)), \(Self.sql(verified)),
-          \(Self.sql(row.createdAt)));
-        """
-    }
-    statements += world.deliveries.map { delivery in
-      """
-      INSERT INTO sales.deliveries VALUES (\(Self.sql(delivery.deliveryId.text)), \(Self.sql(delivery.orderId?.text)),
-        \(Self.sql(delivery.userId.text)), \(Self.sql(delivery.productId.text)),
-        \(delivery.defect == nil ? delivery.quantity : 0), \(Self.sql(delivery.deliveredAt)),
-        \(Self.sql(delivery.revokedAt)));
-      """
-    }
-    statements += world.receipts.map { receipt in
-      """
-      INSERT INTO sales.receipts VALUES (\(Self.sql(receipt.receiptId.text)), \(Self.sql(receipt.orderId?.text)),
-        \(Self.sql(receipt.userId?.text)), \(Self.sql(payloads[receipt.receiptId])),
-        \(Self.sql(receipt.claimedEnvironment)), \(receipt.defect == nil ? "'unverified'" : "'broken'"), NULL,
-        \(Self.sql(receipt.receivedAt)));
-      """
-    }
-    return statements.joined(separator: "\n")
+    "TRUNCATE sales.orders, sales.receipts, sales.deliveries;\n" + world.salesRows(payloads: payloads, appleId: appleId)
   }
 
   /// What clients sent, signed or forged, by receipt id.

@@ -1,0 +1,138 @@
+import AppStore
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+import TestSupport
+
+@testable import Asking
+@testable import AuditStore
+@testable import Run
+@testable import SalesStore
+@testable import SampleWorlds
+
+/// Written as nights would have left it.
+extension CrowdedShop {
+  /// In which order answers come, and over how many nights.
+  struct Arrival: Hashable, Sendable, CustomStringConvertible {
+    var seed: UInt64
+    var nights: Int
+    var description: String { "order \(seed) over \(nights) nights" }
+  }
+
+  /// Fills a database of its own and returns the settings to audit it with.
+  ///
+  /// - Parameters:
+  ///   - database: an empty one; nil makes one.
+  ///   - arrival: nil: all answers at once.
+  ///   - audit: what each night but the last one does when its answers have come.
+  func load(
+    reports: String, database: String? = nil, arrival: Arrival? = nil,
+    audit: (Settings, Instant) async throws -> Void = { _, _ in }
+  ) async throws -> Settings {
+    try await Self.load([self], reports: reports, database: database, arrival: arrival, audit: audit)
+  }
+
+  /// Several worlds that share nothing but a database, each wide.
+  ///
+  /// - Parameter seeds: of the worlds.
+  static func load(
+    wide seeds: Range<UInt64>, reports: String, arrival: Arrival, audit: (Settings, Instant) async throws -> Void
+  ) async throws -> Settings {
+    let shops = seeds.map { CrowdedShop(seed: $0, prefix: "w\($0)-", isWide: true) }
+    return try await load(shops, reports: reports, database: nil, arrival: arrival, audit: audit)
+  }
+
+  private static func load(
+    _ shops: [CrowdedShop], reports: String, database: String?, arrival: Arrival?,
+    audit: (Settings, Instant) async throws -> Void
+  ) async throws -> Settings {
+    var settings = Settings()
+    if let database {
+      settings.databaseURL = database
+    } else {
+      settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    }
+    settings.apps = [Settings.App(name: "game", bundleId: Self.bundle)]
+    settings.channel = .verifyReceipt
+    if shops.contains(where: \.isWide) { settings.apps.append(Settings.App(name: "second", bundleId: second)) }
+    settings.testUsers = shops.flatMap { $0.world.rules.testUsers.map(\.text) }
+    // Half of the orders accuse somebody; nobody holds that here.
+    settings.holdShare = 1
+    settings.reportDirectory = reports
+    settings.formats = [.csv]
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.withConnection { connection in
+      try SalesSchema.create("sales", connection)
+      _ = try Migrator.migrate(connection)
+    }
+    try await session.executeScript(shops.map { $0.world.salesRows() }.joined(separator: "\n"))
+    let connect: @Sendable () async throws -> PostgresSession = { [url = settings.databaseURL] in
+      try await PostgresSession.connect(url, applicationName: "night-audit tests")
+    }
+    let queue = try await CheckQueue.open(
+      settings: settings, asOf: Self.asOf, selection: Selection(), connect: connect, connectSales: connect)
+    try await queue.enqueue()
+    // What was never asked stays so.
+    var results = shops.flatMap(\.results).filter { $0.outcome != .pending }
+    if let arrival {
+      var chance = SeededGenerator(seed: arrival.seed)
+      results.shuffle(using: &chance)
+    }
+    let nights = arrival?.nights ?? 1
+    let store = OpenSession(open: connect)
+    for night in 1...nights {
+      let asOf = Self.asOf - .days(Int64(nights - night))
+      let writer = AnswerWriter(session: store, asOf: asOf, runId: Self.runId, settings: settings)
+      let share = results.prefix((results.count + nights - night) / (nights - night + 1))
+      results.removeFirst(share.count)
+      // Several batches: what is folded from two of them must be as from one.
+      for start in stride(from: share.startIndex, to: share.endIndex, by: 20 * shops.count) {
+        try await writer.write(Array(share[start..<min(start + 20 * shops.count, share.endIndex)]))
+      }
+      _ = try await store.withConnection { [settings] in
+        try FirstAnswersTable.decide(asOf: asOf, settings: settings, on: $0)
+      }
+      if night < nights { try await audit(settings, asOf) }
+    }
+    await store.close()
+    await queue.close()
+    await session.close()
+    return settings
+  }
+
+  private static let runId = "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11"
+
+  /// What asking about its receipts came to.
+  private var results: [CheckResult] {
+    world.receipts.map { receipt in
+      let due = DueCheck(
+        subject: CheckSubject(kind: .receipt, id: receipt.receiptId), matter: .receipt(payload: "payload"),
+        orderId: receipt.orderId, receivedAt: receipt.receivedAt)
+      let state = receipt.state
+      var result = CheckResult(
+        context: due.context, kind: state.kind, outcome: state.outcome, reason: state.reason, channel: .verifyReceipt)
+      (result.environment, result.bundleId) = (state.environment, state.bundleId)
+      result.signedTransactionId = state.signedTransactionId?.text
+      result.facts = facts[receipt.receiptId] ?? []
+      result.broughtCount = result.facts.count
+      return result
+    }
+  }
+}
+
+extension CrowdedShop {
+  /// Rows of somebody of whom everything is known, and who bought the same twice.
+  static let buyerOfTwo = """
+    INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id, created_at,
+        updated_at)
+      SELECT 'order-8' || number, 'buyer of two', 'gems', 1, 9.90, 'USD', 'verified', 'buyer-' || number, bought, bought
+      FROM (SELECT number, timestamptz 'epoch' + (\((asOf - .days(2)).microseconds) + number)
+        * interval '1 microsecond' AS bought FROM generate_series(1, 2) number) two;
+    INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
+        quantity, purchased_at, tells_revocation, tells_account_token, is_contradictory, channel, signed_at, checked_at)
+      SELECT 'Production', transaction_id, transaction_id, '\(bundle)', product_id, 1, created_at, true, false, false,
+        'serverApi', created_at, created_at
+      FROM sales.orders WHERE user_id = 'buyer of two';
+    """
+}
