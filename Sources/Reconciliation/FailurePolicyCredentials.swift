@@ -23,10 +23,7 @@ public struct CredentialTrial<Kind: Hashable & Sendable>: Sendable {
   public init() {}
 
   /// Apple has answered a question that was put with the credential.
-  public mutating func accept() {
-    isAccepted = true
-    refused = [:]
-  }
+  public mutating func accept() { isAccepted = true }
 
   /// - Parameters:
   ///   - kind: how it was refused.

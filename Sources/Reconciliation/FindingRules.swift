@@ -61,7 +61,6 @@ final class FindingRules {
         found[index].isStakeUnknown = false
       }
     }
-    guard found.count > 1 else { return found }
     found.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
     var isMoneyPlaced = false
     for index in found.indices where found[index].atStake != nil && found[index].kind != .chargedTwice {

@@ -36,7 +36,6 @@ extension Matching {
     for (sale, claim) in wanted.sorted(by: { $0.value.transaction.key < $1.value.transaction.key }) {
       claimed.insert(claim.transaction.key)
       own(claim.transaction, by: claim.index)
-      if claimants[claim.index].isOpen { provisional.insert(sale) }
       if claimants[claim.index].isUnsettled(rules: rules) { shaky.insert(sale) }
     }
     if shaky.isEmpty { return }
@@ -83,8 +82,6 @@ extension Matching {
       }
     }
     for candidate in unnamed {
-      // Of the sandbox only those are claims whom production left without a payment.
-      guard claimed.contains(candidate.transaction.key) else { continue }
       lose(candidate.transaction, candidate.transaction.saleKey, by: candidate.index, isFinal: true, settled)
     }
   }

@@ -106,7 +106,7 @@ extension Matching {
     let times = orders.map { claimants[$0].order.createdAt.microseconds }
     let isComplete = pairs.count == times.count * saleCount
     if !isComplete { for pair in pairs { allowed.insert(pair.order * saleCount + pair.sale) } }
-    let (sales, window) = (dates.map { $0 ?? 0 }, rules.matchWindow.microseconds)
+    let (sales, window) = (dates.compactMap(\.self), rules.matchWindow.microseconds)
     let onLine = LineAssignment.solve(orders: times, transactions: sales, window: window).partners
     // The best of all pairs is the best of those that are allowed, when it is one of them.
     let isAllowed =

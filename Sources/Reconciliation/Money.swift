@@ -19,7 +19,6 @@ public struct Money: Hashable, Sendable {
       guard milliunits % divisor == 0 else { return nil }
       self.init(minorUnits: milliunits / divisor, currency: currency)
     case let digits:
-      guard digits <= 9 else { return nil }
       let (value, overflow) = milliunits.multipliedReportingOverflow(by: Money.powersOfTen[Int(digits) - 3])
       guard !overflow else { return nil }
       self.init(minorUnits: value, currency: currency)

@@ -134,9 +134,11 @@ struct TimelineAssignment {
 
   /// Shortest distances along open arcs from a root that reaches every node at no cost (Bellman-Ford).
   private mutating func relax() {
-    var isChanging = true
-    while isChanging {
-      isChanging = relaxTransactions()
+    var isChanging: Bool
+    repeat {
+      isChanging = false
+      // What this changes is done with below, but where it changes an order, the source or the sink as well.
+      relaxTransactions()
       for (order, partner) in partnerOfOrder.enumerated() {
         guard let partner else { continue }
         let reached = transactionPotentials[partner] - abs(transactions[partner] - orders[order])
@@ -155,12 +157,11 @@ struct TimelineAssignment {
         (transactionPotentials[transaction], isChanging) = (sink, true)
       }
       steps += 3 * (orders.count + transactions.count)
-    }
+    } while isChanging
   }
 
   /// Takes the shortest way from any order within the window to each transaction.
-  private mutating func relaxTransactions() -> Bool {
-    var isChanging = false
+  private mutating func relaxTransactions() {
     // From earlier orders: the least potential less the time, of those in the window.
     var queue: [Int] = []
     var (head, next) = (0, 0)
@@ -176,7 +177,7 @@ struct TimelineAssignment {
       while head < queue.count, orders[queue[head]] < time - window { head += 1 }
       guard head < queue.count else { continue }
       let reached = orderPotentials[queue[head]] - orders[queue[head]] + time
-      if reached < transactionPotentials[place] { (transactionPotentials[place], isChanging) = (reached, true) }
+      transactionPotentials[place] = min(transactionPotentials[place], reached)
     }
     // From later ones: the least potential plus the time.
     (queue, head, next) = ([], 0, orders.count - 1)
@@ -193,9 +194,8 @@ struct TimelineAssignment {
       while head < queue.count, orders[queue[head]] > time + window { head += 1 }
       guard head < queue.count else { continue }
       let reached = orderPotentials[queue[head]] + orders[queue[head]] - time
-      if reached < transactionPotentials[place] { (transactionPotentials[place], isChanging) = (reached, true) }
+      transactionPotentials[place] = min(transactionPotentials[place], reached)
     }
-    return isChanging
   }
 
   // MARK: - Ties
@@ -230,7 +230,7 @@ struct TimelineAssignment {
         search.reset()
       }
       // Settled: nothing later may move it.
-      search.close(order: order, transaction: partnerOfOrder[order])
+      search.close(order)
       if let partner = partnerOfOrder[order] { isSettled[partner] = true }
     }
   }
@@ -264,7 +264,6 @@ struct TimelineAssignment {
     private var before: TightPlaces
     private var after: TightPlaces
     private var isClosedOrder: [Bool]
-    private var isClosedTransaction: [Bool]
     /// The next node on the way to the order.
     private var onward: [Node: Node] = [:]
     private(set) var visits = 0
@@ -275,13 +274,9 @@ struct TimelineAssignment {
       before = TightPlaces(problem.orders.indices.map { (potentials[$0] - problem.orders[$0], problem.orders[$0]) })
       after = TightPlaces(problem.orders.indices.map { (potentials[$0] + problem.orders[$0], problem.orders[$0]) })
       isClosedOrder = Array(repeating: false, count: problem.orders.count)
-      isClosedTransaction = Array(repeating: false, count: problem.transactions.count)
     }
 
-    mutating func close(order: Int, transaction: Int?) {
-      isClosedOrder[order] = true
-      if let transaction { isClosedTransaction[transaction] = true }
-    }
+    mutating func close(_ order: Int) { isClosedOrder[order] = true }
 
     func reaches(_ transaction: Int) -> Bool { onward[.transaction(transaction)] != nil }
 

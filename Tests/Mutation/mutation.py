@@ -165,6 +165,13 @@ def mutants_of(file):
             add(match, f"{first} and {second} change places", [
                 (match.start(1), match.end(1), f"mutated({{n}}, {first}, {second})"),
                 (match.start(2), match.end(2), f"mutated({{n}}, {second}, {first})")])
+    # Of what is done to a line several times, the second and the third say so.
+    counts = {}
+    for mutant in sorted(found, key=lambda m: m.edits[0][0]):
+        counts[mutant.name] = counts.get(mutant.name, 0) + 1
+        if counts[mutant.name] > 1:
+            what, line = mutant.what.split("   in   ", 1)
+            mutant.what = f"{what} ({counts[mutant.name]})   in   {line}"
     return text, found
 
 
@@ -378,7 +385,7 @@ def main():
         chosen = [m for m in mutants if re.sub(r":\d+:", ":", m.name, count=1) in wanted]
     elif arguments.sample:
         chosen = sorted(random.Random(arguments.seed).sample(mutants, min(arguments.sample, len(mutants))), key=lambda m: m.number)
-    explained = EXPLAINED.read_text() if EXPLAINED.exists() else ""
+    explained = set(EXPLAINED.read_text().splitlines())
     counts, survivors = {"killed": 0, "survived": 0, "explained": 0}, []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for mutant, verdict in zip(chosen, pool.map(lambda m: test(binary, m.number, 30 + 6 * calm), chosen)):
@@ -386,7 +393,7 @@ def main():
                 counts["killed"] += 1
                 continue
             source = mutant.what.split("   in   ")
-            is_explained = f"`{source[1].strip()}`: {source[0]}" in explained
+            is_explained = f"- `{source[1].strip()}`: {source[0]}" in explained
             counts["explained" if is_explained else "survived"] += 1
             if not is_explained:
                 survivors.append(mutant)

@@ -9,7 +9,7 @@ import Testing
   @Test("The most pairs, then the smallest distance, then the smallest ids", arguments: Effort.blocks)
   func optimal(block: UInt64) {
     var random = SeededGenerator(seed: block)
-    for _ in 0..<400 {
+    for _ in 0..<800 {
       let graph = Graph.random(using: &random)
       #expect(graph.solved == graph.bruteForce, "\(graph)")
     }
@@ -48,7 +48,7 @@ import Testing
   @Test("On a line: the most pairs, then the smallest distance, then the smallest ids", arguments: Effort.blocks)
   func line(block: UInt64) {
     var random = SeededGenerator(seed: block)
-    for number in 0..<600 {
+    for number in 0..<4_000 {
       let line = Line.random(using: &random, most: 5)
       #expect(line.solved?.partners == line.graph.bruteForce, "\(number): \(line)")
     }
@@ -57,10 +57,28 @@ import Testing
   @Test("On a longer line: as the general way finds it", arguments: Effort.blocks)
   func longLine(block: UInt64) {
     var random = SeededGenerator(seed: block)
-    for number in 0..<60 {
+    for number in 0..<200 {
       let line = Line.random(using: &random, most: 24)
       #expect(line.solved?.partners == line.graph.solved, "\(number): \(line)")
     }
+  }
+
+  @Test(
+    "On lines where several orders come out of reach at once: as the general way finds it",
+    arguments: [
+      Line(orders: [7, 33, 34, 7], transactions: [25, 15, 3, 17], window: 10),
+      Line(
+        orders: [20, 37, 30, 32, 37, 3, 31, 1, 23, 0, 23, 17, 29, 10, 4, 33, 32],
+        transactions: [30, 13, 22, 26, 17, 25, 37, 33, 7, 8, 22, 31, 11, 9, 38, 12, 31], window: 3),
+      Line(
+        orders: [18, 11, 15, 31, 31, 6, 18, 7, 39, 14, 15],
+        transactions: [8, 34, 6, 31, 39, 34, 26, 11, 21, 23, 1, 13, 17, 12, 28, 4, 13, 2, 23, 30, 8, 16, 23, 23],
+        window: 3),
+    ])
+  fileprivate func outOfReach(line: Line) {
+    #expect(line.solved?.partners == line.graph.solved)
+    let solved = LineAssignment.solve(orders: line.orders, transactions: line.transactions, window: line.window)
+    #expect(solved.partners == line.graph.solved)
   }
 
   @Test("On a line with pairs that are not allowed: the same, or no answer", arguments: Effort.blocks)
@@ -101,11 +119,25 @@ import Testing
     }
   }
 
+  @Test("Without pairs steps grow with n log n, wherever orders and purchases lie", arguments: [0, 3, -3])
+  func stepsWithoutPairs(surplus: Int) {
+    var random = SeededGenerator(seed: 7)
+    for count in [300, 3_000] {
+      func times(_ count: Int) -> [Int64] { (0..<count).map { _ in Int64(random.number(0...1_000_000_000)) } }
+      let (orders, transactions) = (times(count), times(count + surplus))
+      let solved = LineAssignment.solve(orders: orders, transactions: transactions, window: .max / 4)
+      #expect(solved.partners.compactMap(\.self).count == min(orders.count, transactions.count))
+      #expect(solved.steps < 150 * count, "\(solved.steps / count) an order")
+    }
+  }
+
   @Test("Everything at one moment, and all orders before all purchases")
   func degenerate() throws {
     let moment = try #require(
       Line(orders: Array(repeating: 7, count: 150), transactions: Array(repeating: 7, count: 140), window: 1).solved)
     #expect(moment.partners == (0..<150).map { $0 < 140 ? $0 : nil })
+    // Every pair once, and what is settled is not looked at again.
+    #expect(moment.steps < 150 * 140 + 40 * 150, "\(moment.steps)")
     let apart = try #require(
       Line(orders: (0..<150).map { -$0 }, transactions: (0..<150).map { 1_000 + $0 }, window: 5_000).solved)
     #expect(apart.partners == (0..<150).map { $0 })

@@ -92,6 +92,21 @@ import Testing
     #expect(steps[1].hasSuffix(": All of them alike."))
   }
 
+  @Test("A proof that the same person sent with another order proves a name, one of another transaction does not")
+  func provenByTheSamePerson() {
+    var scene = Scene()
+    let (first, second) = (scene.transaction(), scene.transaction("T2"))
+    for (user, proven) in [("ann", first), ("bob", second)] {
+      scene.order("naming-" + user, by: user) { $0.transactionId = "T1" }
+      let other = scene.order("other-" + user, by: user) { $0.productId = "coins" }
+      scene.receipt("r-" + user, for: other, .verified(.app), bringing: [proven])
+    }
+    let reasoning = ClaimReasoning(
+      of: first, among: scene.world.claimants, owner: "naming-ann", rules: scene.world.rules)
+    #expect(reasoning.claims.map(\.order.orderId) == ["naming-ann", "naming-bob"])
+    #expect(reasoning.claims.map(\.isProven) == [true, false])
+  }
+
   @Test("Claims without a name are settled together, and whom nobody believes owns nothing")
   func otherwise() {
     // The earlier order is nearer to another payment, which leaves this one to the later.

@@ -50,6 +50,11 @@ import Testing
     bot = Bot(orders: 40, purchases: 40, pace: .minutes(5))
     bot.records[3].environment = .sandbox
     #expect(bot.crowd == nil)
+    bot = Bot(orders: 40, purchases: 40, pace: .minutes(5))
+    for place in bot.orders.indices { bot.orders[place].appAccountToken = nil }
+    #expect(bot.crowd != nil)
+    bot.orders[7].appAccountToken = "ab1"
+    #expect(bot.crowd == nil)
   }
 }
 
@@ -99,8 +104,15 @@ private struct Bot {
   static func random(using random: inout SeededGenerator) -> Bot {
     var bot = Bot(orders: random.number(33...60), purchases: 0, pace: .hours(0))
     let span = random.pick(30, 600, 20_000)
-    for place in bot.orders.indices { bot.orders[place].createdAt = time(within: span, using: &random) }
-    bot.records = (0..<random.number(0...70)).map { record($0, at: time(within: span, using: &random)) }
+    // In one stretch of time, or in several that have nothing to do with each other.
+    let stretches = random.pick(0, 0, 2, 5)
+    func time() -> Instant {
+      Scene.asOf - .days(110) + .days(Int64(20 * random.number(0...stretches)))
+        + .minutes(Int64(random.number(0...span)))
+    }
+    if random.oneIn(4) { for place in bot.orders.indices { bot.orders[place].appAccountToken = nil } }
+    for place in bot.orders.indices { bot.orders[place].createdAt = time() }
+    bot.records = (0..<random.number(0...70)).map { record($0, at: time()) }
     for place in bot.records.indices {
       if random.oneIn(9) { bot.records[place].revocation = Revocation(date: Scene.asOf) }
       if random.oneIn(9) { bot.records[place].productId = "coins" }
@@ -125,10 +137,6 @@ private struct Bot {
     }
     if random.oneIn(3) { bot.open = Set(bot.orders.map(\.orderId).filter { _ in random.oneIn(12) }) }
     return bot
-  }
-
-  private static func time(within minutes: Int, using random: inout SeededGenerator) -> Instant {
-    Scene.asOf - .days(40) + .minutes(Int64(random.number(0...minutes)))
   }
 
   private var claimants: [Claimant] {

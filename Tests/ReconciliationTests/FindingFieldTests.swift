@@ -100,7 +100,7 @@ import Testing
   func onReceipt() throws {
     var scene = Scene()
     scene.receipt("r1", for: nil, .verified(.app)) { receipt in
-      (receipt.userId, receipt.claimedEnvironment) = ("sender", "Sandbox")
+      (receipt.userId, receipt.claimedEnvironment, receipt.orderId) = ("sender", "Sandbox", "missing")
       (receipt.state.environment, receipt.state.bundleId) = (.production, Scene.bundle)
       receipt.state.lastAttempt = Scene.asOf - .hours(2)
     }
@@ -108,6 +108,7 @@ import Testing
       kind: .environmentMislabelled, subject: .receipt("r1"),
       reason: "The client called receipt r1 Sandbox; Apple says Production.")
     (expected.userId, expected.receiptId, expected.occurredAt) = ("sender", "r1", Self.ordered)
+    expected.orderId = "missing"
     (expected.environment, expected.bundleId) = (.production, Scene.bundle)
     expected.evidenceCheckedAt = Scene.asOf - .hours(2)
     #expect(try found(.environmentMislabelled, in: scene) == expected)
@@ -176,8 +177,10 @@ import Testing
   func orders() {
     #expect(Severity.allCases.sorted() == [.critical, .major, .minor])
     #expect([Severity.minor, .major, .critical].sorted() == [.critical, .major, .minor])
-    let subjects: [Subject] = [.transaction("1"), .receipt("1"), .delivery("1"), .order("1"), .order("0")]
-    #expect(subjects.sorted() == [.order("0"), .order("1"), .delivery("1"), .receipt("1"), .transaction("1")])
+    let subjects = [
+      .order("0"), .order("1"), .delivery("1"), .receipt("1"), .transaction("1"), Subject(.productWeek, "1"),
+    ]
+    #expect(subjects.reversed().sorted() == subjects)
     #expect(FindingKind.allCases.map(\.index) == Array(FindingKind.allCases.indices))
     #expect(Disposition.allCases.map(\.index).sorted() == Array(Disposition.allCases.indices))
     let environments: [AppleEnvironment] = [.localTesting, .xcode, .sandbox, .production]

@@ -17,6 +17,12 @@ import Testing
       (fact.details.subscriptionGroupIdentifier, fact.details.commitmentInfo) = (text, text)
       (fact.details.billingPlanType, fact.details.previousOriginalTransactionId) = (text, text)
       fact.subscriptionStatus = number == 1 ? .active : .expired
+      fact.productType = number == 1 ? .consumable : .autoRenewable
+      fact.ownership = number == 1 ? .purchased : .familyShared
+      (fact.hasOffer, fact.isUpgraded, fact.isRenewal) = (number == 1, number == 1, number == 1)
+      (fact.purchaseDate, fact.originalPurchaseDate) = (signed - .hours(1), signed - .hours(2))
+      (fact.expiresDate, fact.renewalDate) = (signed + .hours(3), signed + .hours(4))
+      (fact.priceMilliunits, fact.appAccountToken) = (Int64(number), .says(text))
       return fact
     }
     let (old, new) = (fact("old", 1, Scene.asOf - .days(2)), fact("new", 2, Scene.asOf - .days(1)))
@@ -30,10 +36,18 @@ import Testing
       #expect(record.originalTransactionId?.text == last.originalTransactionId && record.quantity == last.quantity)
       #expect(record.currency == last.currency && record.consumptionRequestReason == last.consumptionRequestReason)
       #expect(record.subscriptionStatus == status && record.subscriptionStatusDate == last.signedDate)
+      #expect(record.productType == last.productType && record.ownership == last.ownership)
+      #expect(record.hasOffer == last.hasOffer && record.isUpgraded == last.isUpgraded)
+      #expect(record.isRenewal == last.isRenewal && record.appAccountToken == last.appAccountToken)
+      #expect(record.purchaseDate == last.purchaseDate && record.originalPurchaseDate == last.originalPurchaseDate)
+      #expect(record.expiresDate == last.expiresDate && record.renewalDate == last.renewalDate)
+      #expect(record.subscriptionExpiresDate == last.renewalDate && record.priceMilliunits == last.priceMilliunits)
+      #expect(record.firstSignedDate == old.signedDate && record.signedDate == facts.map(\.signedDate).max())
     }
     // Without the date of a first purchase nothing says that it is a restore.
     var bare = old
     (bare.originalTransactionId, bare.purchaseDate) = ("T", Scene.asOf)
+    (bare.originalPurchaseDate, bare.expiresDate, bare.isRenewal) = (nil, nil, nil)
     #expect(try !#require(TransactionRecord.folding([bare])).isRestore)
   }
 

@@ -47,6 +47,15 @@ import Testing
     #expect(Money.of(minorUnits, code).decimalText == expected)
   }
 
+  @Test(
+    "What is no code of three capital letters is none, however near it comes to one",
+    arguments: [
+      "A[M", "MF[", "[AA", "UR_", "@SD", "U@D", "US@", "usd", "US", "USDX", "", "DOL",
+    ])
+  func noCurrency(code: String) {
+    #expect(Currency(code: code) == nil)
+  }
+
   @Test("Every number of digits has its power of ten")
   func powers() {
     var power: Int64 = 1

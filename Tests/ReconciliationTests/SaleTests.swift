@@ -10,6 +10,16 @@ import Testing
     #expect(row.scene.world.findingNames == row.expected)
   }
 
+  @Test func nothingIsSaidOfWhatTheCatalogueDoesNotHave() {
+    let catalogue = Catalogue([
+      Catalogue.Product(productId: "gems", type: .consumable),
+      Catalogue.Product(productId: "map", type: .nonConsumable),
+    ])
+    #expect(["gems", "map", "sword"].map { catalogue.isNonConsumable($0) } == [false, true, false])
+    #expect(["gems", "map", "sword"].map { catalogue.knows($0) } == [true, true, false])
+    #expect(catalogue.isOnSale("sword", at: Scene.asOf) == nil)
+  }
+
   static let sales: [Case<[String]>] = [
     Case("a restore by its ids, named", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
       scene.delivery(of: scene.paidOrder(transaction: restored))

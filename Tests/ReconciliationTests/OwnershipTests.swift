@@ -1,0 +1,191 @@
+import TestSupport
+import Testing
+
+@testable import Reconciliation
+@testable import SampleWorlds
+
+/// The fine print of who owns what, and of what may still change.
+@Suite struct OwnershipTests {
+  private let noon = Scene().time
+
+  @Test("Of two orders with the transaction's token the one with a genuine proof comes first, named or not")
+  func proofBeforeName() {
+    var scene = Scene()
+    let record = scene.transaction { $0.appAccountToken = .says("A1") }
+    scene.order("naming", by: "ann") { order in
+      order.transactionId = "T1"
+      order.appAccountToken = "a1"
+    }
+    let bringing = scene.order("bringing", by: "bob") { $0.appAccountToken = "A1" }
+    scene.receipt(for: bringing, .verified(.app), bringing: [record])
+    #expect(scene.world.ownedBy("bringing") == ["T1"])
+    #expect(scene.world.ownedBy("naming") == [])
+  }
+
+  @Test("Who names what another one brought and had no use for has it after all, even if Apple took it back")
+  func givenBack() {
+    var scene = Scene()
+    let refunded = scene.transaction { $0.revocation = Revocation(date: Scene.asOf) }
+    let live = scene.transaction("T2")
+    scene.order("naming", by: "ann") { order in
+      order.transactionId = "T1"
+      order.createdAt = noon + .days(1)
+    }
+    let bringing = scene.order("bringing", by: "bob") { $0.transactionId = "T2" }
+    scene.receipt(for: bringing, .verified(.app), bringing: [refunded, live])
+    let other = scene.order("other", by: "bob") { $0.createdAt = noon + .hours(1) }
+    let nearer = scene.transaction("T3") { $0.purchaseDate = noon + .hours(1) }
+    scene.receipt("r2", for: other, .verified(.app), bringing: [refunded, nearer])
+    #expect(scene.world.ownedBy("bringing") == ["T2"])
+    #expect(scene.world.ownedBy("other") == ["T3"])
+    #expect(scene.world.ownedBy("naming") == ["T1"])
+  }
+
+  @Test(
+    "What an order owns by its name is not final while a better claim may come",
+    arguments: [
+      ("nobody else", false), ("open", true), ("open user", true), ("settled", false), ("false and open", false),
+    ])
+  func beatable(other: String, mayChange: Bool) {
+    let record = Scene().paid("T1")
+    var claimants = [Claimant(order: named("first", "T1"), proven: .none, known: [record])]
+    if other != "nobody else" {
+      claimants.append(
+        Claimant(
+          order: named("second", "T1", after: .hours(1)), proven: .none, known: [record],
+          worth: other == "false and open" ? .allFalseButNameKnown : .notFalse,
+          isOpen: other == "open" || other == "false and open", isUserOpen: other == "open user"))
+    }
+    let claims = Matching(of: claimants, rules: Scene().world.rules).claims
+    #expect(claims["first"]?.owned == [record])
+    #expect(claims["first"]?.isFinal == !mayChange)
+  }
+
+  @Test("Of two with false proofs alone the open one may still come first")
+  func beatableAmongFalse() {
+    let record = Scene().paid("T1")
+    let claimants = [false, true].map { isOpen in
+      Claimant(
+        order: named(isOpen ? "second" : "first", "T1", after: isOpen ? .hours(1) : .hours(0)), proven: .none,
+        known: [record], worth: .allFalseButNameKnown, isOpen: isOpen)
+    }
+    #expect(Matching(of: claimants, rules: Scene().world.rules).claims["first"]?.isFinal == false)
+  }
+
+  @Test("What somebody with an open receipt has may come free: who would have it instead is not final")
+  func openOwner() {
+    for isOpen in [true, false] {
+      let scene = Scene()
+      let live = scene.paid("S1") { $0.environment = .sandbox }
+      let revoked = scene.paid("S2") { record in
+        record.environment = .sandbox
+        record.revocation = Revocation(date: Scene.asOf)
+      }
+      let claimants = [
+        Claimant(order: unnamed("taker"), proven: ProvenTransactions([live]), isOpen: isOpen),
+        Claimant(order: unnamed("other", after: .hours(1)), proven: ProvenTransactions([live, revoked])),
+      ]
+      let claims = Matching(of: claimants, rules: scene.world.rules).claims
+      #expect(claims["taker"]?.owned == [live])
+      #expect(claims["other"]?.owned == [revoked])
+      #expect(claims["other"]?.isFinal == !isOpen)
+    }
+  }
+
+  @Test("A name that false proofs alone speak for and that its transaction refutes owns nothing and is told nothing")
+  func falseAndRefuted() {
+    for change: (inout TransactionRecord.Contents) -> Void in [
+      { $0.productId = "coins" }, { $0.isContradictory = true },
+    ] {
+      let record = Scene().paid("T1", change)
+      let claimant = Claimant(
+        order: named("order", "T1"), proven: .none, known: [record], worth: .allFalseButNameKnown)
+      let claims = Matching.uncontested(claimant, rules: Scene().world.rules)
+      #expect(claims.owned == [] && claims.named == nil && claims.refused == nil && claims.contradictory == nil)
+      #expect(Matching(of: [claimant], rules: Scene().world.rules).claims["order"] == claims)
+    }
+  }
+
+  @Test("Orders alike in what they name own besides what they alone bring, unless their own payload refutes the name")
+  func furtherOfNamers() throws {
+    let (target, own) = (Scene().paid("T1"), Scene().paid("T2"))
+    for (signedIds, isRefuted) in [([], false), (["T1"], false), (["T2"], true)] as [([Identifier], Bool)] {
+      let claimant = Claimant(
+        order: named("order", "T1"), proven: ProvenTransactions([own]), known: [target], signedIds: signedIds)
+      #expect(claimant.contradictsOwnPayload == isRefuted)
+      let kind = try #require(
+        NamerKind(claimant, isOwn: { $0 == own.key }, supporters: { _ in nil }, rules: Scene().world.rules))
+      #expect(kind.further(of: claimant, rules: Scene().world.rules) == (isRefuted ? [] : [own]))
+    }
+  }
+
+  @Test("Many claims with gaps are assigned as in general", arguments: Effort.blocks)
+  func gaps(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    var tried = 0
+    for number in 0..<40 {
+      let hours = random.pick(3, 40, 160)
+      func time() -> Instant { noon + .hours(Int64(random.number(0...hours))) }
+      let records = (0..<random.number(9...13)).map { place in
+        let date = time()
+        return Scene().paid(Identifier("T\(place)")) { $0.purchaseDate = date }
+      }
+      let density = random.pick(6, 9, 10)
+      let claimants = (0..<random.number(9...14)).map { place in
+        var order = unnamed(Identifier("o\(place)"))
+        order.createdAt = time()
+        return Claimant(
+          order: order, proven: ProvenTransactions(records.filter { _ in random.number(1...10) <= density }))
+      }
+      let matching = Matching(
+        deciding: claimants, [:], Scene().world.rules, without: Array(repeating: false, count: claimants.count))
+      let sales = records.map(\.saleKey).sorted()
+      let orders = claimants.indices.sorted { claimants[$0].order.orderId < claimants[$1].order.orderId }
+      for members in Matching.groups(matching.unnamed) {
+        let own = orders.filter { order in members.contains { $0.index == order } }
+        let keys = sales.filter { sale in members.contains { $0.transaction.saleKey == sale } }
+        let pairs = members.compactMap { member -> Matching.Pair? in
+          guard let order = own.firstIndex(of: member.index), let sale = keys.firstIndex(of: member.transaction.saleKey)
+          else { return nil }
+          return Matching.Pair(order: order, sale: sale, transaction: member.transaction)
+        }
+        guard let onTimeline = matching.assignOnTimeline(pairs, own, saleCount: keys.count) else { continue }
+        tried += 1
+        #expect(onTimeline == matching.assignInGeneral(pairs, own, saleCount: keys.count), "\(number)")
+      }
+    }
+    #expect(tried > 5)
+  }
+
+  @Test("Nothing is open unless somebody says so")
+  func nothingOpenUnlessSaid() {
+    #expect(!OrderFacts(order: unnamed("order")).claimant.isUserOpen)
+    #expect(Judgement(judging: OrderFacts(order: unnamed("order")), rules: Scene().world.rules).isPaymentFinal)
+    #expect(Judgement(reporting: .broken("bad")).isPaymentFinal)
+  }
+
+  private func unnamed(_ id: Identifier, after span: Span = .hours(0)) -> Order {
+    Order(
+      orderId: id, userId: Identifier("user of \(id)"), productId: "gems.100", amount: .of(990), status: .verified,
+      createdAt: noon + span)
+  }
+
+  private func named(_ id: Identifier, _ transactionId: Identifier, after span: Span = .hours(0)) -> Order {
+    var order = unnamed(id, after: span)
+    order.transactionId = transactionId
+    return order
+  }
+}
+
+extension Scene {
+  /// A production purchase at noon, or what becomes of it.
+  fileprivate func paid(
+    _ id: Identifier, _ change: (inout TransactionRecord.Contents) -> Void = { _ in }
+  ) -> TransactionRecord {
+    var contents = TransactionRecord.Contents(environment: .production, transactionId: id, productId: "gems.100")
+    contents.bundleId = Scene.bundle
+    contents.purchaseDate = time
+    change(&contents)
+    return TransactionRecord(contents)
+  }
+}
