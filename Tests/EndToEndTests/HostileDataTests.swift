@@ -172,6 +172,54 @@ import Testing
     print("HostileDataTests: \(peak >> 20) MiB for \(shape.prefix(30))")
   }
 
+  /// As many rows as a sheet can have, each with a text as long as a cell can have; or, to try whether this works, fewer. The
+  /// text is written once, and every cell refers to it.
+  @Test func aWorkbookAsLargeAsTheyComeIsReadWithinTheStatedMemory() async throws {
+    let count = Self.effort > 1 ? 1_048_575 : 3_000
+    let shop = try await SignedShop(transactions: [])
+    try await shop.order("unpaid", transaction: nil, created: "2026-11-18T11:59:59Z")
+    #expect(try await shop.night().result.status == 0)
+    let book = shop.directory.file("huge.xlsx")
+    try Command.run(
+      ["python3", "-", book, String(count)],
+      input: """
+        import sys, zipfile
+        path, count = sys.argv[1], int(sys.argv[2])
+        main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+        office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+        package = "http://schemas.openxmlformats.org/package/2006/relationships"
+        def relationships(*targets):
+            return f'<Relationships xmlns="{package}">' + "".join(
+                f'<Relationship Id="r{i}" Type="{office}/{kind}" Target="{target}"/>'
+                for i, (kind, target) in enumerate(targets)) + "</Relationships>"
+        texts = ["Finding id", "Status", "Owner", "Remark", "Due", "x" * 32767]
+        row = '<row>' + '<c t="inlineStr"><is><t>%s</t></is></c>' + '<c t="s"><v>5</v></c>' * 4 + '</row>'
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as book:
+            book.writestr("_rels/.rels", relationships(("officeDocument", "xl/workbook.xml")))
+            book.writestr("xl/_rels/workbook.xml.rels", relationships(
+                ("worksheet", "sheet.xml"), ("sharedStrings", "texts.xml")))
+            book.writestr("xl/workbook.xml", f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets>'
+                '<sheet name="Findings" sheetId="1" r:id="r0"/></sheets></workbook>')
+            book.writestr("xl/texts.xml", f'<sst xmlns="{main}">'
+                + "".join(f"<si><t>{text}</t></si>" for text in texts) + "</sst>")
+            with book.open("xl/sheet.xml", "w") as sheet:
+                sheet.write(f'<worksheet xmlns="{main}"><sheetData><row>'.encode())
+                sheet.write("".join(f'<c t="s"><v>{i}</v></c>' for i in range(5)).encode() + b"</row>")
+                for start in range(0, count, 10000):
+                    sheet.write("".join(row % f"{i:016x}" for i in range(start, min(count, start + 10000))).encode())
+                sheet.write(b"</sheetData></worksheet>")
+        """)
+    let began = ContinuousClock.now
+    let (result, peak) = try await Program.nightAudit.measured(
+      [
+        "findings", "import", "--by", "finance", "--config", shop.directory.file("night-audit.yaml"), book,
+      ])
+    #expect(result.status == 1, "\(result.errors)")
+    #expect(result.output.contains("\(count) findings read: 0 entries of 0 findings changed, \(count) refused."))
+    #expect(peak < 1 << 30, "\(peak)")
+    print("HostileDataTests: \(peak >> 20) MiB and \(ContinuousClock.now - began) for \(count) rows of a workbook")
+  }
+
   /// A name that has got about: one order owns the payment, and every other claimant is named.
   @Test func manyClaimOnePayment() async throws {
     let claims = Self.effort > 1 ? 10_000 : 500

@@ -24,6 +24,30 @@ struct RowMerge {
     var owner: ReadCell?
     var remark: ReadCell?
     var due: ReadCell?
+
+    /// About how many bytes its texts are.
+    var size: Int {
+      [owner, remark, due].reduce(findingId.utf8.count + (status?.utf8.count ?? 0)) { sum, cell in
+        if case .text(let text) = cell { sum + text.utf8.count } else { sum }
+      }
+    }
+  }
+
+  /// Where a finding stood first, and a digest of what was entered: a million rows may refer to one long text.
+  private struct Place {
+    var sheet: String
+    var number: Int
+    var entries: Int
+
+    init(_ row: Row) {
+      (sheet, number) = (row.sheet, row.number)
+      var hasher = Hasher()
+      hasher.combine(row.status)
+      hasher.combine(row.owner)
+      hasher.combine(row.remark)
+      hasher.combine(row.due)
+      entries = hasher.finalize()
+    }
   }
 
   /// People's columns of one finding.
@@ -38,10 +62,14 @@ struct RowMerge {
   private(set) var changes: [PeopleChange] = []
   private let written: Written?
   private var batch: [Row] = []
-  /// The first row of each finding.
-  private var seen: [String: Row] = [:]
+  private var batchBytes = 0
+  private var seen: [String: Place] = [:]
 
   private static let batchSize = 5_000
+  /// Of the texts that wait in a batch: 16 MiB.
+  private static let batchLimit = 16 << 20
+  /// Of what is an id or a word of ours, with blanks around it.
+  private static let longestWord = 200
 
   init(written: Written?) { self.written = written }
 
@@ -65,37 +93,43 @@ struct RowMerge {
     guard case .text(let text) = key else {
       return refuse("the finding id is not text; restore it from the report")
     }
+    guard text.utf8.count <= RowMerge.longestWord else { return refuse(RowMerge.unknown(text)) }
     let findingId = text.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()
     var row = Row(sheet: sheet, number: read.number, findingId: findingId, owner: owner, remark: remark, due: due)
     switch status {
     case .none: break
+    // No word of ours is as long; what is, is not worth looking through.
+    case .text(let text) where text.utf8.count > RowMerge.longestWord: row.status = ""
     case .text(let text):
       let word = text.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()
       row.status = word.isEmpty ? nil : word
     case .number, .boolean, .error, .formula: row.status = ""
     }
+    let place = Place(row)
     if let first = seen[findingId] {
-      if (first.status, first.owner, first.remark, first.due) != (row.status, row.owner, row.remark, row.due) {
+      if first.entries != place.entries {
         refuse(
           "finding \(findingId.prefix(40)) stands on row \(first.number) of \(first.sheet) already, with other entries")
       }
       return
     }
-    seen[findingId] = row
+    seen[findingId] = place
     outcome.rows += 1
     batch.append(row)
-    if batch.count >= RowMerge.batchSize { try settle(connection) }
+    batchBytes += row.size
+    if batch.count >= RowMerge.batchSize || batchBytes >= RowMerge.batchLimit { try settle(connection) }
   }
 
   /// Decides about the rows that wait.
   mutating func settle(_ connection: borrowing BlockingConnection) throws {
     let rows = batch
     batch.removeAll(keepingCapacity: true)
+    batchBytes = 0
     if rows.isEmpty { return }
     let known = try people(of: rows.map(\.findingId), connection)
     for row in rows {
       guard let (now, before) = known[row.findingId] else {
-        refuse(row, "no finding has the id \(row.findingId.prefix(40)); restore it from the report")
+        refuse(row, RowMerge.unknown(row.findingId))
         continue
       }
       let (refused, changed, listed) = (outcome.refusals.count, changes.count, outcome.changes.count)
@@ -113,6 +147,10 @@ struct RowMerge {
         outcome.changes.removeLast(outcome.changes.count - listed)
       }
     }
+  }
+
+  private static func unknown(_ findingId: String) -> String {
+    "no finding has the id \(findingId.prefix(40)); restore it from the report"
   }
 
   private mutating func refuse(_ row: Row, _ reason: String) {

@@ -30,7 +30,9 @@ final class SharedStrings: XMLHandler {
   func end(_ name: String) throws(WorkbookReadError) {
     collector.end(name)
     guard name == "si" else { return }
-    bytes += collector.bytes
+    // Once for all cells that refer to it: they may be four millions.
+    let text = String(decoding: collector.bytes, as: UTF8.self)
+    bytes += text.withoutCharacterMarks.utf8
     ends.append(bytes.count)
     if bytes.count + 8 * ends.count > SharedStrings.maximumBytes {
       throw .tooLarge(part: part, "its texts are more than \(SharedStrings.maximumBytes >> 20) MB")

@@ -162,7 +162,7 @@ final class SheetRows: XMLHandler {
       guard let index = Int(value), let text = shared[index] else {
         throw .damaged(part: part, "a cell of row \(row.number) names a text that is not there")
       }
-      return text.isEmpty ? nil : .text(text.withoutCharacterMarks)
+      return text.isEmpty ? nil : .text(text)
     case .boolean: return value.isEmpty ? nil : .boolean(value == "1" || value == "true")
     case .error: return .error(String(value.prefix(20)))
     case .number: return value.isEmpty ? nil : .number(String(value.prefix(40)))
