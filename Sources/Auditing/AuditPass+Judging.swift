@@ -37,7 +37,7 @@ extension AuditPass {
       }
       // Which of several rows of one id comes first must not depend on where they come from.
       if ofOrder.count > 1 { ofOrder.sort(by: Delivery.precedes) }
-      for place in ofOrder.indices { ofOrder[place] = repeated.mark(ofOrder[place]) }
+      if !repeated.isEmpty { for place in ofOrder.indices { ofOrder[place] = repeated.mark(ofOrder[place]) } }
       let matched = contestants.head?.orderId == orderId ? try contestants.next() : nil
       try judge(group, ofOrder, reading.transactions, matched, boughtTwice[orderId], open: open)
       count += 1
@@ -100,6 +100,12 @@ extension AuditPass {
       if isListed, let lookup = group.lookup, plan.isOutstanding(lookup.state, of: order) {
         collector.countOutstanding(lookup.state)
       }
+      if matched == nil, boughtTwice == nil,
+        let settled = settled(order, group, deliveries, transactions, open: open)
+      {
+        try report(settled, isListed: isListed, isJudged: isJudged)
+        return
+      }
       let facts = OrderFacts.assembled(
         order, group, deliveries, transactions, matched, rules: plan.rules, open: open)
       var judgement = Judgement(judging: facts, rules: plan.rules)
@@ -113,6 +119,33 @@ extension AuditPass {
     }
   }
 
+  /// What is said about an order of the plain shape; nil where the rules have to be asked.
+  private func settled(
+    _ order: Order, _ group: OrderGroup, _ deliveries: [Delivery], _ transactions: OrderTransactions, open: OpenPeople
+  ) -> Judgement? {
+    guard group.proofs.count == 1, group.lookup == nil, deliveries.count == 1, transactions.others.isEmpty,
+      transactions.claimable.count == 1, group.proofs[0].brought.contains(transactions.claimable[0].key),
+      !open.contains(order.userId)
+    else { return nil }
+    let settled = Judgement(
+      settling: order, proof: group.proofs[0].receipt, payment: transactions.claimable[0], delivery: deliveries[0],
+      rules: plan.rules)
+    assert(
+      settled.map {
+        let facts = OrderFacts.assembled(
+          order, group, deliveries, transactions, nil, rules: plan.rules, open: open)
+        return $0 == Judgement(judging: facts, rules: plan.rules)
+          && facts.claims.owned == transactions.claimable && facts.claims.lost.isEmpty
+      } ?? true, "the rules say something else of order \(order.orderId)")
+    return settled
+  }
+
+  /// Of an order that owns its one transaction, of which there is nothing else to say.
+  private func report(_ settled: Judgement, isListed: Bool, isJudged: Bool) throws {
+    if let payment = settled.verdict?.transaction { try collector.note(owner: settled.row.orderId, of: payment.key) }
+    if isJudged, isListed { try collector.add(settled, subjects: [], plan: plan) }
+  }
+
   private func report(
     _ judgement: Judgement, _ explanation: [String], of order: Order, _ group: OrderGroup,
     _ transactions: OrderTransactions,
@@ -120,11 +153,12 @@ extension AuditPass {
   ) throws {
     for record in claims.owned { try collector.note(owner: order.orderId, of: record.key) }
     try collector.addRefunds(of: claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
+    let newestProofs = transactions.newestProofs
     if isJudged, isListed {
       var subjects = group.subjects
       // A payment that no proof of its own brought rests on the proof that did.
       for record in claims.owned + claims.lost.map(\.transaction) where !group.brings(record.key) {
-        if let other = transactions.newestProofs[record.key] ?? matched?.newestProofs[record.key] {
+        if let other = newestProofs[record.key] ?? matched?.newestProofs[record.key] {
           subjects.append(other)
         }
       }
@@ -132,7 +166,7 @@ extension AuditPass {
     }
     for record in transactions.claimable {
       if !claims.areAbout(record.key) {
-        try addUnclaimed(record, userId: order.userId, newestProof: transactions.newestProofs[record.key])
+        try addUnclaimed(record, userId: order.userId, newestProof: newestProofs[record.key])
       }
       if !claims.owned.contains(where: { $0.key == record.key }) {
         try collector.addRefund(of: record, order: nil, judgement: nil, plan: plan)

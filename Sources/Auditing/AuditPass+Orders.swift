@@ -26,21 +26,21 @@ extension AuditPass {
     var orders = try OrderedStream(rows.read(.orders)) { try sales.order($0, asOf: asOf) }
     var lookups = try OrderedStream(rows.read(.lookups)) { try LookupRow($0) }
     var links = try OrderedStream(rows.read(.lookupLinks)) { try ProofLink($0) }
-    var waiting = try SpillCursor(proofs) { record in
-      var reader = RecordReader(record.content)
-      return try Proof(from: &reader)
-    }
+    var waiting = try SpillCursor(proofs) { WaitingProof($0) }
     var reading = OrdersReading(
       groups: try SpillFile(directory: temporaryDirectory), open: OpenPeople(plan.rules.people))
     var writer = GroupWriter(groups: reading.groups, mentions: mentions)
     var count = 0
-    while var group = try orders.next().map({ OrderGroup(row: $0) }) {
-      let orderId = group.row.orderId
+    var proofs: [Proof] = []
+    while let row = try orders.next() {
+      let orderId = row.orderId
       try passProofs(before: orderId, &waiting, &writer, &reading.open)
-      while let proof = waiting.head, proof.receipt.orderId == orderId {
-        group.proofs.append(proof)
+      proofs.removeAll(keepingCapacity: true)
+      while let proof = waiting.head, proof.orderId == orderId {
+        proofs.append(try proof.decoded())
         try waiting.advance()
       }
+      var group = OrderGroup(row: row, proofs: proofs)
       while let next = lookups.nextKey, next <= orderId {
         if next == orderId, let row = try lookups.next() {
           group.lookup = LookedUp(subjectId: row.subjectId, state: row.state, brought: [])
@@ -56,15 +56,21 @@ extension AuditPass {
         }
       }
       group.lookup?.brought.sort()
-      // Which of several rows of one id comes first must not depend on how the server sorts.
-      var rows = [group.row]
-      while orders.nextKey == orderId, let repeated = try orders.next() { rows.append(repeated) }
-      if rows.count > 1 { rows = OrderRow.sorted(rows) }
-      group.row = rows[0]
+      var repeated: [OrderRow] = []
+      if orders.nextKey == orderId {
+        // Which of several rows of one id comes first must not depend on how the server sorts.
+        var rows = [group.row]
+        while orders.nextKey == orderId, let further = try orders.next() { rows.append(further) }
+        rows = OrderRow.sorted(rows)
+        (group.row, repeated) = (rows[0], Array(rows.dropFirst()))
+      }
       reading.open.take(group)
+      reading.totals.add(group.row)
       try writer.write(group)
-      for row in rows.dropFirst() { try writer.write(OrderGroup(row: row, isRepeated: true)) }
-      for row in rows { reading.totals.add(row) }
+      for row in repeated {
+        reading.totals.add(row)
+        try writer.write(OrderGroup(row: row, isRepeated: true))
+      }
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
     }
@@ -77,20 +83,21 @@ extension AuditPass {
 
   /// Handles receipts whose order does not exist, or that name none.
   private func passProofs(
-    before orderId: Identifier?, _ waiting: inout SpillCursor<Proof>, _ writer: inout GroupWriter,
+    before orderId: Identifier?, _ waiting: inout SpillCursor<WaitingProof>, _ writer: inout GroupWriter,
     _ open: inout OpenPeople
   ) throws {
-    while let proof = waiting.head {
+    while let head = waiting.head {
       if let orderId {
         // What names no order comes after everything that does.
-        guard let own = proof.receipt.orderId, own < orderId else { return }
+        guard let own = head.orderId, own < orderId else { return }
       }
+      let proof = try head.decoded()
       if proof.receipt.receivedAt >= plan.rules.lookbackStart {
         for finding in Unowned.findings(on: proof.receipt) {
           try collector.add(finding, subjects: [CheckSubject(kind: .receipt, id: proof.receipt.receiptId)], plan: plan)
         }
       }
-      if proof.receipt.defect == nil { try writer.write(proof.mentions(of: nil)) }
+      if proof.receipt.defect == nil { for mention in proof.mentions(of: nil) { try writer.write(mention) } }
       open.take(proof.receipt, orderedBy: nil)
       try waiting.advance()
     }
@@ -129,14 +136,30 @@ private struct GroupWriter: ~Copyable {
     record.clear()
     group.write(to: &record)
     try groups.add(record.content)
-    try write(group.mentions)
+    try group.forEachMention { (mention) throws in try write(mention) }
   }
 
-  mutating func write(_ mentions: [Mention]) throws {
-    for mention in mentions {
-      record.clear()
-      mention.write(to: &record)
-      try self.mentions.add(mention.transactionId, record)
-    }
+  mutating func write(_ mention: borrowing Mention) throws {
+    record.clear()
+    mention.write(to: &record)
+    try mentions.add(mention.transactionId, record)
+  }
+}
+
+/// A proof as it waits for its order.
+private struct WaitingProof {
+  /// nil of one that names no order.
+  let orderId: Identifier?
+  private let content: UnsafeRawBufferPointer
+
+  init(_ record: SpillSorter.Record) {
+    orderId = Identifier?(sortingBytes: record.key)
+    content = record.content
+  }
+
+  /// Only while the cursor that it comes from stands on it.
+  func decoded() throws(RecordReader.Mismatch) -> Proof {
+    var reader = RecordReader(content)
+    return try Proof(from: &reader)
   }
 }

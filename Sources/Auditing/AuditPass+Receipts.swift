@@ -16,35 +16,36 @@ extension AuditPass {
     var links = try OrderedStream(rows.read(.receiptLinks)) { try ProofLink($0) }
     var key = RecordBytes()
     var record = RecordBytes()
+    var brought: [TransactionKey] = []
     var (count, last) = (0, Identifier?.none)
     while !receipts.isAtEnd {
       let id = receipts.nextKey
       guard var row = try receipts.next() else { break }
       // A view that fans out tells of one receipt several times, and the first has taken its check.
       if let id, id == last { row.receipt.defect = "receipt_id is not unique" }
-      var proof = Proof(receipt: row.receipt, brought: [])
+      brought.removeAll(keepingCapacity: true)
       // A receipt without an id is reported, and has no check.
       if let id, id != last {
         while let next = checks.nextKey, next <= id {
           if next == id, let state = try checks.next() {
-            proof.receipt.state = state ?? .neverChecked
+            row.receipt.state = state ?? .neverChecked
           } else {
             try checks.skip()
           }
         }
         while let next = links.nextKey, next <= id {
-          if next == id, let link = try links.next() { proof.brought.append(link.key) } else { try links.skip() }
+          if next == id, let link = try links.next() { brought.append(link.key) } else { try links.skip() }
         }
       }
       // An order of their own, whoever has sorted the links.
-      if proof.brought.count > 1 { proof.brought.sort() }
+      if brought.count > 1 { brought.sort() }
       last = id
-      if row.isListed, proof.receipt.receivedAt >= plan.judgedFrom { try list(proof.receipt) }
+      if row.isListed, row.receipt.receivedAt >= plan.judgedFrom { try list(row.receipt) }
       record.clear()
-      proof.write(to: &record)
+      Proof.write(row.receipt, bringing: brought, to: &record)
       key.clear()
-      key.put(sorting: proof.receipt.orderId)
-      try proofs.add(proof.receipt.orderId, key: key, record)
+      key.put(sorting: row.receipt.orderId)
+      try proofs.add(row.receipt.orderId, key: key, record)
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
     }
@@ -64,4 +65,9 @@ extension AuditPass {
 extension Optional<Identifier> {
   /// Bytes that sort as the ids do, those that are missing last, like NULLs in the streams.
   var sortingBytes: [UInt8] { map { [0] + $0.bytes } ?? [1] }
+
+  /// The id that such bytes are of.
+  init(sortingBytes bytes: UnsafeRawBufferPointer) {
+    self = bytes.first == 0 ? Identifier(utf8: UnsafeRawBufferPointer(rebasing: bytes.dropFirst())) : nil
+  }
 }

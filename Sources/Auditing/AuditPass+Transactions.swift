@@ -24,11 +24,7 @@ extension AuditPass {
     let reading = TransactionsReading(
       contests: try Contests(directory: temporaryDirectory),
       tokens: TokenQuestions(directory: temporaryDirectory, people: plan.rules.people))
-    var waiting = try SpillCursor(mentions) { record in
-      var reader = RecordReader(record.content)
-      return try Mention(
-        Identifier(utf8: record.key), from: &reader)
-    }
+    var waiting = try SpillCursor(mentions) { (id: Identifier(utf8: $0.key), content: $0.content) }
     var ofOne = Candidates.Gathering()
     var last: Identifier?
     var writer = OrderTransactionWriter(told)
@@ -37,10 +33,11 @@ extension AuditPass {
       let id = record.transactionId
       if id != last {
         // Ids that nothing is known of are nobody's.
-        while let head = waiting.head, head.transactionId < id { try waiting.advance() }
+        while let head = waiting.head, head.id < id { try waiting.advance() }
         ofOne.clear()
-        while let head = waiting.head, head.transactionId == id {
-          ofOne.take(head)
+        while let head = waiting.head, head.id == id {
+          var reader = RecordReader(head.content)
+          ofOne.take(try Mention(id, from: &reader))
           try waiting.advance()
         }
         ofOne.finish()

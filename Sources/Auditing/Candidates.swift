@@ -13,7 +13,8 @@ struct Candidates {
   private(set) var witnesses: [Identifier] = []
   /// Orders among the claimants that have no account token, or another than the transaction's, with their users.
   private(set) var withOtherToken: [(orderId: Identifier, userId: Identifier)] = []
-  /// Users who name it and of whose person a genuine receipt brought it, for whatever order or for none.
+  /// Users who name it and of whose person a genuine receipt brought it, for whatever order or for none. Only where several
+  /// could own it: nobody else is asked for support.
   private(set) var supporters: [Identifier] = []
   /// Whose it seems to be where no order claims it: the user of the first of the orders, or else who sent a receipt.
   private(set) var userId: Identifier?
@@ -111,7 +112,27 @@ struct Candidates {
 
   /// - Parameter gathering: all that mention the transaction's id.
   init(for record: TransactionRecord, _ gathering: Gathering, rules: Rules) {
-    self.init(for: record, gathering.mentions, namers: gathering.namers, rules)
+    if gathering.namers.isEmpty, gathering.mentions.count == 1,
+      let only = Candidates(for: record, theOnly: gathering.mentions[0])
+    {
+      self = only
+    } else {
+      self.init(for: record, gathering.mentions, namers: gathering.namers, rules)
+    }
+  }
+
+  /// Nearly every transaction is mentioned once.
+  ///
+  /// - Returns: nil where it is no order that mentions it, or one that can claim nothing.
+  private init?(for record: TransactionRecord, theOnly mention: borrowing Mention) {
+    guard let order = mention.order, !order.isBad else { return nil }
+    let isBrought = mention.bringer?.environment == record.environment
+    if isBrought { newestProof = mention.bringer?.subject }
+    // What was brought in another environment is another purchase under the same id.
+    guard mention.isNamed || isBrought else { return }
+    userId = order.userId
+    claimants = [order.orderId]
+    if record.hasOtherToken(than: order.appAccountToken) { withOtherToken = [(order.orderId, order.userId)] }
   }
 
   /// - Parameter namers: by id; further orders, that only name it.
@@ -175,6 +196,7 @@ struct Candidates {
       }
     }
     takeNamers(before: nil)
+    if claimants.count < 2 { supporters = [] }
   }
 
   /// The user of the first order.

@@ -28,7 +28,9 @@ extension CheckSubject {
 }
 
 extension Proof {
-  func write(to record: inout RecordBytes) {
+  func write(to record: inout RecordBytes) { Proof.write(receipt, bringing: brought, to: &record) }
+
+  static func write(_ receipt: borrowing Receipt, bringing brought: [TransactionKey], to record: inout RecordBytes) {
     receipt.write(to: &record)
     record.put(brought) { $0.write(to: &$1) }
   }

@@ -59,7 +59,14 @@ struct Mention {
 extension OrderGroup {
   /// Everything that the order has to do with transactions.
   var mentions: [Mention] {
-    if isRepeated { return [] }
+    var mentions: [Mention] = []
+    forEachMention { mentions.append($0) }
+    return mentions
+  }
+
+  /// Hands on everything that the order has to do with transactions.
+  func forEachMention<Failure: Error>(_ body: (borrowing Mention) throws(Failure) -> Void) throws(Failure) {
+    if isRepeated { return }
     let side: Mention.OrderSide
     switch row {
     case .bad(let bad):
@@ -71,24 +78,32 @@ extension OrderGroup {
         orderId: order.orderId, userId: order.userId, productId: order.productId, createdAt: order.createdAt,
         named: order.transactionId, appAccountToken: order.appAccountToken, isBad: false)
     }
-    var mentions: [Mention] = []
-    for proof in proofs where proof.receipt.defect == nil { mentions += proof.mentions(of: side) }
+    // Nearly always its own proof brings what it names: one mention for both.
+    var isNameTold = false
+    func isName(_ id: Identifier) -> Bool {
+      guard !isNameTold, id == side.named else { return false }
+      isNameTold = true
+      return true
+    }
+    for place in proofs.indices where proofs[place].receipt.defect == nil {
+      for key in proofs[place].brought {
+        try body(
+          Mention(
+            transactionId: key.transactionId, order: side, isNamed: isName(key.transactionId),
+            bringer: Mention.Bringer(of: key, by: proofs[place].receipt)))
+      }
+    }
     if let lookup {
       for key in lookup.brought {
         let bringer = Mention.Bringer(
           environment: key.environment, subject: CheckSubject(kind: .lookup, id: lookup.subjectId), userId: nil,
           receivedAt: side.createdAt, isAboutOne: true, isGenuine: lookup.state.outcome != .rejected)
-        mentions.append(Mention(transactionId: key.transactionId, order: side, bringer: bringer))
+        try body(
+          Mention(
+            transactionId: key.transactionId, order: side, isNamed: isName(key.transactionId), bringer: bringer))
       }
     }
-    guard let named = side.named else { return mentions }
-    // Nearly always its own proof brings what it names: one mention for both.
-    if let place = mentions.firstIndex(where: { $0.transactionId == named }) {
-      mentions[place].isNamed = true
-    } else {
-      mentions.append(Mention(transactionId: named, order: side, isNamed: true))
-    }
-    return mentions
+    if let named = side.named, !isNameTold { try body(Mention(transactionId: named, order: side, isNamed: true)) }
   }
 }
 
@@ -96,11 +111,16 @@ extension Proof {
   /// - Parameter side: the order that the receipt was sent for; nil where there is none.
   func mentions(of side: Mention.OrderSide?) -> [Mention] {
     brought.map {
-      let bringer = Mention.Bringer(
-        environment: $0.environment, subject: CheckSubject(kind: .receipt, id: receipt.receiptId),
-        userId: receipt.userId, receivedAt: receipt.receivedAt, isAboutOne: receipt.state.kind != .app,
-        isGenuine: receipt.state.outcome != .rejected)
-      return Mention(transactionId: $0.transactionId, order: side, bringer: bringer)
+      Mention(transactionId: $0.transactionId, order: side, bringer: Mention.Bringer(of: $0, by: receipt))
     }
+  }
+}
+
+extension Mention.Bringer {
+  fileprivate init(of key: TransactionKey, by receipt: borrowing Receipt) {
+    self.init(
+      environment: key.environment, subject: CheckSubject(kind: .receipt, id: receipt.receiptId),
+      userId: receipt.userId, receivedAt: receipt.receivedAt, isAboutOne: receipt.state.kind != .app,
+      isGenuine: receipt.state.outcome != .rejected)
   }
 }

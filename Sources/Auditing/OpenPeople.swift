@@ -14,15 +14,17 @@ struct OpenPeople: Sendable {
 
   /// Takes the receipts that were sent for an order.
   mutating func take(_ group: OrderGroup) {
-    let userId: Identifier? = if case .valid(let order) = group.row { order.userId } else { nil }
-    for proof in group.proofs { take(proof.receipt, orderedBy: userId) }
+    for place in group.proofs.indices where group.proofs[place].receipt.isOpen {
+      let userId: Identifier? = if case .valid(let order) = group.row { order.userId } else { nil }
+      take(group.proofs[place].receipt, orderedBy: userId)
+    }
   }
 
   /// Takes a receipt.
   ///
   /// - Parameter userId: whose order it was sent for; nil where there is none, or one that breaks the contract.
   mutating func take(_ receipt: Receipt, orderedBy userId: Identifier?) {
-    guard receipt.defect == nil, receipt.state.mayBringPayment else { return }
+    guard receipt.isOpen else { return }
     if let userId { open.insert(people.person(userId)) }
     if let sender = receipt.userId { open.insert(people.person(sender)) }
   }
@@ -37,4 +39,9 @@ struct OpenPeople: Sendable {
   mutating func join(_ other: OpenPeople) { open.formUnion(other.open) }
 
   func contains(_ userId: Identifier) -> Bool { !open.isEmpty && open.contains(people.person(userId)) }
+}
+
+extension Receipt {
+  /// Whether an answer about it is missing that could still bring a payment.
+  fileprivate var isOpen: Bool { defect == nil && state.mayBringPayment }
 }

@@ -48,23 +48,27 @@ struct OrderTransactions {
   var claimable: [TransactionRecord] = []
   /// Others that its proofs are about.
   var others: [TransactionRecord] = []
-  /// By transaction, the newest proof that brought it.
-  var newestProofs: [TransactionKey: CheckSubject] = [:]
+  private var proofs: [(key: TransactionKey, subject: CheckSubject)] = []
   /// By account token, a user who has it on file: one of the order's own person, or else another.
   var tokenUsers: [String: Identifier] = [:]
+
+  /// By transaction, the newest proof that brought it. Made anew each time: nearly no order needs it.
+  var newestProofs: [TransactionKey: CheckSubject] {
+    Dictionary(proofs.lazy.map { ($0.key, $0.subject) }) { _, last in last }
+  }
 
   mutating func clear() {
     claimable.removeAll(keepingCapacity: true)
     others.removeAll(keepingCapacity: true)
-    newestProofs.removeAll(keepingCapacity: true)
-    tokenUsers.removeAll(keepingCapacity: true)
+    proofs.removeAll(keepingCapacity: true)
+    if !tokenUsers.isEmpty { tokenUsers.removeAll(keepingCapacity: true) }
   }
 
   mutating func take(_ told: OrderTransaction) {
     switch told {
     case .transaction(let record, let isClaimable, let newestProof):
       if isClaimable { claimable.append(record) } else { others.append(record) }
-      if let newestProof { newestProofs[record.key] = newestProof }
+      if let newestProof { proofs.append((record.key, newestProof)) }
     case .tokenUser(let token, let userId): tokenUsers[token] = userId
     }
   }

@@ -50,6 +50,9 @@ struct RepeatedDeliveries {
       .mapValues { $0.compactMap(\.orderId).min() }
   }
 
+  /// Whether every id is one row's.
+  var isEmpty: Bool { firstOrders.isEmpty }
+
   /// Says of a further row of an id that it is one. Rows of one order come together, in the order of the stream.
   mutating func mark(_ delivery: Delivery) -> Delivery {
     guard let firstOrder = firstOrders[delivery.deliveryId] else { return delivery }

@@ -55,12 +55,12 @@ extension CopyReader {
 
   /// The characters of a `text` as they lie in the server's message, valid UTF-8; `body` gets them for its own duration
   /// only. For values that are made from characters without a `String` between.
-  public func withText(_ column: Int, _ body: (Span<UInt8>) -> Void) throws(PostgresError) {
+  public func withText<R>(_ column: Int, _ body: (Span<UInt8>) -> R) throws(PostgresError) -> R {
     let bytes = try unsafe present(column)
     guard columns[column].type.isText, unsafe BinaryFormat.isText(bytes) else {
       throw .mismatch(columns[column], expected: "text")
     }
-    body(unsafe bytes.assumingMemoryBound(to: UInt8.self).span)
+    return body(unsafe bytes.assumingMemoryBound(to: UInt8.self).span)
   }
 
   /// `smallint`, `integer` or `bigint`.

@@ -31,6 +31,11 @@ public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible 
 
   public var description: String { code }
 
+  /// Whether a text is its code.
+  func isSpelt(_ text: String) -> Bool {
+    text.utf8.count == 3 && text.utf8.reduce(0) { $0 << 8 | UInt32($1) } == packed
+  }
+
   public static func == (left: Currency, right: Currency) -> Bool { left.packed == right.packed }
   public static func < (left: Currency, right: Currency) -> Bool { left.packed < right.packed }
   public func hash(into hasher: inout Hasher) { hasher.combine(packed) }

@@ -139,9 +139,7 @@ extension FindingRules {
         transaction.priceMilliunits == nil ? "Apple told no price." : "An offer or a trial explains another price.")
       return
     }
-    let ours = Int128(order.amount.minorUnits) * Int128(Money.millionthsPerMinorUnit(order.amount.currency))
-    let theirs = Int128(milliunits) * 1_000
-    guard (ours - theirs).magnitude > UInt128(max(rules.amountToleranceMillionths, 0)) else {
+    guard !rules.tolerates(order.amount, charged: milliunits) else {
       decline([.amountMismatch], "Apple's price is the order's amount, or within the tolerance.")
       return
     }

@@ -27,23 +27,24 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
 
   public init(stringLiteral value: String) { self.init(value) }
 
+  /// The empty one.
+  public init() { (first, second, third, fourth, fifth, rest) = (0, 0, 0, 0, 0, nil) }
+
   /// From bytes that are valid UTF-8.
   public init(utf8 bytes: UnsafeRawBufferPointer) {
-    let count = bytes.count
-    func word(at offset: Int) -> UInt64 {
-      if offset >= count { return 0 }
-      if count - offset >= 8 { return UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) }
-      let missing = UInt64(8 * (8 - (count - offset)))
-      // A word that is not full is read from the end, together with bytes that the shift drops again.
-      return count >= 8
-        ? UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)) << missing
-        : bytes.reduce(0) { $0 << 8 | UInt64($1) } << missing
+    var words: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
+    withUnsafeMutableBytes(of: &words) { words in
+      words.copyMemory(
+        from: bytes.count <= Identifier.inlineCount
+          ? bytes : UnsafeRawBufferPointer(rebasing: bytes[..<Identifier.inlineCount]))
     }
-    (first, second, third, fourth) = (word(at: 0), word(at: 8), word(at: 16), word(at: 24))
-    if count <= Identifier.inlineCount {
-      (fifth, rest) = (word(at: 32) | UInt64(count), nil)
+    (first, second, third, fourth) = (
+      UInt64(bigEndian: words.0), UInt64(bigEndian: words.1), UInt64(bigEndian: words.2), UInt64(bigEndian: words.3)
+    )
+    if bytes.count <= Identifier.inlineCount {
+      (fifth, rest) = (UInt64(bigEndian: words.4) | UInt64(bytes.count), nil)
     } else {
-      (fifth, rest) = (word(at: 32) | Identifier.isLonger, [UInt8](bytes[Identifier.inlineCount...]))
+      (fifth, rest) = (UInt64(bigEndian: words.4) | Identifier.isLonger, [UInt8](bytes[Identifier.inlineCount...]))
     }
   }
 

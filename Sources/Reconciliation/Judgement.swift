@@ -1,5 +1,5 @@
 /// What the audit says about one order row.
-public struct Judgement: Sendable {
+public struct Judgement: Hashable, Sendable {
   public var row: OrderRow
   /// nil for a row that breaks the contract: nothing is said about its payment.
   public var verdict: Verdict?
@@ -63,7 +63,7 @@ public struct Judgement: Sendable {
   }
 
   /// The latest attempt is when Apple was last asked.
-  private mutating func take(attempt: Instant?) {
+  mutating func take(attempt: Instant?) {
     if let attempt, checkedAt.map({ $0 < attempt }) ?? true { checkedAt = attempt }
   }
 

@@ -56,6 +56,13 @@ public struct Rules: Hashable, Sendable {
   /// Whether App Review was buying at that time.
   public func isAppReview(at instant: Instant) -> Bool { reviewWindows.contains { $0.contains(instant) } }
 
+  /// Whether Apple's price is an order's amount in the same currency, or differs by no more than is tolerated.
+  func tolerates(_ amount: Money, charged milliunits: Int64) -> Bool {
+    let ours = Int128(amount.minorUnits) * Int128(Money.millionthsPerMinorUnit(amount.currency))
+    let theirs = Int128(milliunits) * 1_000
+    return (ours - theirs).magnitude <= UInt128(max(amountToleranceMillionths, 0))
+  }
+
   /// Whether a time lies later than the as-of by more than clocks may differ.
   public func isInFuture(_ instant: Instant) -> Bool { instant > asOf + clockSkew }
 }

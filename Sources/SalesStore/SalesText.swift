@@ -15,7 +15,7 @@ enum SalesText {
   /// of their ids stay mergeable.
   var shown: Identifier {
     switch self {
-    case .missing: ""
+    case .missing: Identifier()
     case .sound(let id), .tooLong(let id, _), .unreadable(let id): id
     }
   }

@@ -9,9 +9,24 @@ package struct SalesTotals: Equatable, Sendable {
     var orders = 0
     /// In millionths of a major unit.
     var amount: Int128 = 0
+
+    mutating func add(_ millionths: Int128) {
+      orders += 1
+      amount += millionths.magnitude <= UInt128(SalesTotals.limit) * 1_000_000 ? millionths : 0
+    }
   }
 
-  private var lines: [String: Line] = [:]
+  /// Rows that break the contract, and what others have added up.
+  private var others: [String: Line] = [:]
+  /// Orders that keep the contract, as they were read.
+  private var read: [Currency: Line] = [:]
+
+  private var lines: [String: Line] {
+    read.reduce(into: others) {
+      $0[$1.key.code, default: Line()].orders += $1.value.orders
+      $0[$1.key.code, default: Line()].amount += $1.value.amount
+    }
+  }
 
   /// No currency has more digits; an amount with more decimals is no money, and counts as an order only.
   package static let decimals = 6
@@ -20,13 +35,15 @@ package struct SalesTotals: Equatable, Sendable {
 
   package init() {}
 
+  package static func == (left: SalesTotals, right: SalesTotals) -> Bool { left.lines == right.lines }
+
   /// As the server adds them up, in the snapshot of `connection`. Throws `PostgresError`.
   package init(_ sales: SalesRows, on connection: borrowing BlockingConnection) throws(PostgresError) {
     var reader = try connection.copyOut(try Self.query(sales))
     while try reader.advance() {
       let key = try reader.salesText(0).shown.text
-      lines[key, default: Line()].orders += Int(try reader.int64(1))
-      lines[key, default: Line()].amount += try reader.optionalNumeric(2).flatMap(Self.millionths) ?? 0
+      others[key, default: Line()].orders += Int(try reader.int64(1))
+      others[key, default: Line()].amount += try reader.optionalNumeric(2).flatMap(Self.millionths) ?? 0
     }
   }
 
@@ -43,17 +60,11 @@ package struct SalesTotals: Equatable, Sendable {
   package mutating func add(_ row: OrderRow) {
     switch row {
     case .valid(let order):
-      let factor = (Int(order.amount.currency.digits)..<Self.decimals).reduce(Int128(1)) { product, _ in product * 10 }
-      add(Int128(order.amount.minorUnits) * factor, in: order.amount.currency.code)
+      let factor = Money.powersOfTen[Self.decimals - Int(order.amount.currency.digits)]
+      read[order.amount.currency, default: Line()].add(Int128(order.amount.minorUnits) * Int128(factor))
     case .bad(let order):
-      add(Self.millionths(order.amountText) ?? 0, in: order.currencyText)
+      others[order.currencyText, default: Line()].add(Self.millionths(order.amountText) ?? 0)
     }
-  }
-
-  private mutating func add(_ amount: Int128, in currency: String) {
-    let isMoney = amount.magnitude <= UInt128(Self.limit) * 1_000_000
-    lines[currency, default: Line()].orders += 1
-    lines[currency, default: Line()].amount += isMoney ? amount : 0
   }
 
   /// Orders and their amount, in millionths of a major unit, by what stands in the place of the currency.
@@ -63,8 +74,8 @@ package struct SalesTotals: Equatable, Sendable {
 
   /// Adds orders of one currency.
   package mutating func add(orders: Int, millionths: Int128, of currency: String) {
-    lines[currency, default: Line()].orders += orders
-    lines[currency, default: Line()].amount += millionths
+    others[currency, default: Line()].orders += orders
+    others[currency, default: Line()].amount += millionths
   }
 
   /// Adds the orders that other totals were made of.
@@ -87,8 +98,9 @@ package struct SalesTotals: Equatable, Sendable {
 
   /// Where the two sides differ, in words; empty when they agree. The receiver is what the server added up.
   package func differences(from read: SalesTotals) -> [String] {
-    Set(lines.keys).union(read.lines.keys).sorted().compactMap { currency in
-      let (left, right) = (lines[currency] ?? Line(), read.lines[currency] ?? Line())
+    let (counted, read) = (lines, read.lines)
+    return Set(counted.keys).union(read.keys).sorted().compactMap { currency in
+      let (left, right) = (counted[currency] ?? Line(), read[currency] ?? Line())
       if left == right { return nil }
       return """
         \(currency.isEmpty ? "no currency" : currency): the database counts \(left.orders) orders of \

@@ -37,9 +37,7 @@ extension PostgresRow: RowFields {
 extension CopyReader: RowFields {
   /// A text as an id. Throws as `text` does.
   public func id(_ column: Int) throws(PostgresError) -> Identifier {
-    var id = Identifier("")
-    try withText(column) { text in text.withUnsafeBytes { id = Identifier(utf8: $0) } }
-    return id
+    try withText(column) { text in text.withUnsafeBytes { Identifier(utf8: $0) } }
   }
 
   /// As `id`; nil for NULL.

@@ -47,8 +47,8 @@ public struct RecordBytes: ~Copyable {
   public mutating func put(_ byte: UInt8) { place(for: 1).storeBytes(of: byte, as: UInt8.self) }
 
   public mutating func put(_ text: String) {
-    var text = text
-    text.withUTF8 { put(UnsafeRawBufferPointer($0)) }
+    // A text that would have to be copied first is none of ours.
+    if text.utf8.withContiguousStorageIfAvailable({ put(UnsafeRawBufferPointer($0)) }) == nil { put(Identifier(text)) }
   }
 
   private mutating func put(_ text: UnsafeRawBufferPointer) {

@@ -357,7 +357,7 @@ public struct SpillCursor<Value> {
 
   /// Takes the head; nil after the last.
   public mutating func next() throws -> Value? {
-    guard let value = head else { return nil }
+    guard let value = head.take() else { return nil }
     try advance()
     return value
   }

@@ -4,11 +4,8 @@ import Glibc
 struct CSVTable<Row: TableRow> {
   private let plain: CSVFile
   private let excel: CSVFile?
-  /// Of each column, what a row has in it.
-  private let cells = Row.columns.map(\.cell)
-  private let types = Row.columns.map(\.head.type)
-  private let areIds = Row.columns.map(\.head.type.isId)
-  private let pseudonyms: Pseudonyms?
+  /// Puts the cells of a row one after the other.
+  private let put: (Row, inout CSVText) -> Void
 
   /// Creates the files with their header rows.
   init(_ options: ReportOptions) throws(ReportError) {
@@ -23,17 +20,33 @@ struct CSVTable<Row: TableRow> {
         directory: options.directory, name: ReportTable.excelFileName(name), header: names,
         dialect: .excel(options.excelLocale))
       : nil
-    pseudonyms = options.pseudonyms
+    put = Self.putting(Row.columns[...], options.pseudonyms)
+  }
+
+  /// Each closure holds the one for the cells behind its own: what lives as long as it does is called without counting
+  /// references, and millions of rows have a few dozen cells each.
+  private static func putting(
+    _ columns: ArraySlice<Column<Row>>, _ pseudonyms: Pseudonyms?
+  ) -> (Row, inout CSVText) -> Void {
+    guard let column = columns.first else { return { _, _ in } }
+    let (cell, type, isId) = (column.cell, column.head.type, column.head.type.isId)
+    let further = putting(columns.dropFirst(), pseudonyms)
+    guard let pseudonyms else {
+      return { row, text in
+        text.put(cell(row), isId: isId)
+        further(row, &text)
+      }
+    }
+    return { row, text in
+      text.put(pseudonyms.apply(to: cell(row), as: type), isId: isId)
+      further(row, &text)
+    }
   }
 
   /// Adds a row.
   func add(_ row: Row) throws(ReportError) {
-    for place in cells.indices {
-      var cell = cells[place](row)
-      if let pseudonyms { cell = pseudonyms.apply(to: cell, as: types[place]) }
-      plain.text.put(cell, isId: areIds[place])
-      excel?.text.put(cell, isId: areIds[place])
-    }
+    put(row, &plain.text)
+    if let excel { put(row, &excel.text) }
     try plain.endRow()
     try excel?.endRow()
   }

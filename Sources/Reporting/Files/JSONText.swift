@@ -1,0 +1,59 @@
+/// JSON objects of texts in the making (RFC 8259), as UTF-8: one for every finding, of which there may be hundreds of thousands.
+struct JSONText {
+  /// What was written.
+  private(set) var bytes: [UInt8] = []
+  private var isFirst = true
+
+  private static let digits = Array("0123456789abcdef".utf8)
+
+  mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
+
+  /// What is JSON already.
+  mutating func append(_ text: String) { bytes += text.utf8 }
+
+  /// Begins an object, a member of the one that is open where it has a key.
+  mutating func open(_ key: String? = nil) {
+    if let key { begin(key) }
+    bytes.append(UInt8(ascii: "{"))
+    isFirst = true
+  }
+
+  mutating func close() {
+    bytes.append(UInt8(ascii: "}"))
+    isFirst = false
+  }
+
+  /// Adds a member; none without a text.
+  mutating func put(_ key: String, _ text: String?) {
+    guard let text else { return }
+    begin(key)
+    quote(text)
+  }
+
+  private mutating func begin(_ key: String) {
+    if !isFirst { bytes.append(UInt8(ascii: ",")) }
+    isFirst = false
+    quote(key)
+    bytes.append(UInt8(ascii: ":"))
+  }
+
+  private mutating func quote(_ text: String) {
+    bytes.append(UInt8(ascii: "\""))
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "\""): bytes += [UInt8(ascii: "\\"), byte]
+      case UInt8(ascii: "\\"): bytes += [byte, byte]
+      case 0x08: append("\\b")
+      case 0x09: append("\\t")
+      case 0x0A: append("\\n")
+      case 0x0C: append("\\f")
+      case 0x0D: append("\\r")
+      case ..<0x20:
+        append("\\u00")
+        bytes += [JSONText.digits[Int(byte >> 4)], JSONText.digits[Int(byte & 15)]]
+      default: bytes.append(byte)
+      }
+    }
+    bytes.append(UInt8(ascii: "\""))
+  }
+}
