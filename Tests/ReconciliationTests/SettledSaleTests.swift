@@ -38,10 +38,10 @@ import Testing
     }
   }
 
-  private typealias Change = (name: String, apply: (inout Sale) -> Void)
+  private typealias Change = (name: String, apply: @Sendable (inout Sale) -> Void)
 
   /// Instants right at, right before and right after a bound.
-  private static func around(_ name: String, _ apply: @escaping (inout Sale, Span) -> Void) -> [Change] {
+  private static func around(_ name: String, _ apply: @escaping @Sendable (inout Sale, Span) -> Void) -> [Change] {
     [-1, 0, 1].map { offset in ("\(name) \(offset)", { apply(&$0, Span(microseconds: offset)) }) }
   }
 
