@@ -29,7 +29,8 @@ private struct ContestedByOrder {
   private var transactions: [[TransactionRecord]] = []
   /// Most orders have one place.
   private var placeByOrder: [Identifier: Int32] = [:]
-  private var furtherPlacesByOrder: [Identifier: [Int32]] = [:]
+  /// What one user's receipts list comes together.
+  private var furtherPlacesByOrder: [Identifier: [Range<Int32>]] = [:]
 
   mutating func add(_ record: TransactionRecord, claimants: [Identifier]) {
     let own = Claimants(claimants)
@@ -41,7 +42,7 @@ private struct ContestedByOrder {
       if placeByOrder[orderId] == nil {
         placeByOrder[orderId] = place
       } else {
-        furtherPlacesByOrder[orderId, default: []].append(place)
+        furtherPlacesByOrder[orderId, default: []].appendPlace(place)
       }
     }
   }
@@ -61,7 +62,18 @@ private struct ContestedByOrder {
     guard let place = placeByOrder[orderId] else { return [] }
     let own = transactions[Int(place)]
     guard let further = furtherPlacesByOrder[orderId] else { return own }
-    return own + further.flatMap { transactions[Int($0)] }
+    return own + further.flatMap { places in places.lazy.flatMap { transactions[Int($0)] } }
+  }
+}
+
+extension [Range<Int32>] {
+  /// Adds a place after all others.
+  fileprivate mutating func appendPlace(_ place: Int32) {
+    if let last, last.upperBound == place {
+      self[count - 1] = last.lowerBound..<(place + 1)
+    } else {
+      append(place..<(place + 1))
+    }
   }
 }
 

@@ -20,8 +20,11 @@ public struct TransactionKey: Hashable, Comparable, Sendable {
 extension TransactionRecord {
   public var key: TransactionKey { TransactionKey(environment: self.environment, transactionId: self.transactionId) }
 
+  /// The same for copies of one record.
+  var instance: ObjectIdentifier { ObjectIdentifier(box) }
+
   /// Whether it is about the same transaction, which is seen at a glance where lists hold the same records.
-  public func isSame(as other: TransactionRecord) -> Bool { box === other.box || key == other.key }
+  public func isSame(as other: TransactionRecord) -> Bool { instance == other.instance || key == other.key }
 }
 
 /// How one order stands towards one transaction that it names or that its receipts bring.

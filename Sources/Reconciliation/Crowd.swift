@@ -1,5 +1,6 @@
 /// Many orders of one product that name nothing and whose receipts list the same purchases, or with every order those that
-/// were made since: what one user sends, and what millions of pairs would have to be written down for otherwise.
+/// were made since: what one user sends, and what millions of pairs would have to be written down for otherwise. Purchases
+/// beyond an order's window may be missing.
 ///
 /// What an order claims is a range of the purchases in time. The outcome is that of ``Matching`` in general.
 struct Crowd {
@@ -71,8 +72,10 @@ struct Crowd {
       while low < inTime.count, claimable[inTime[low]].time < time - window { low += 1 }
       reached = max(reached, low)
       while reached < inTime.count, claimable[inTime[reached]].time <= time + window { reached += 1 }
-      let high = min(reached, purchases.count(listedFor: claimants[index]))
+      let listed = purchases.range(listedFor: claimants[index])
+      let high = min(reached, listed.upperBound)
       if low >= high { continue }
+      guard listed.lowerBound <= low else { return false }
       if low >= groupEnd { close() }
       for place in max(low, groupEnd)..<max(high, groupEnd) {
         group.append(inTime[place])
@@ -147,50 +150,48 @@ extension Crowd {
     /// Places among them, by time and key.
     let inTime: [Int]
     /// By place, how many come before in time.
-    private let earlier: [Int]
-    /// By list, how many of them it holds: the first so many in time.
-    private var counts: [ObjectIdentifier: Int] = [:]
+    private var earlier: [Int]
+    /// By list, which of them it holds, in time.
+    private var ranges: [ObjectIdentifier: Range<Int>] = [:]
 
-    /// - Returns: nil where the lists are not of this kind: one holds all, and the others what there was of it at some time.
+    /// - Parameter claimants: that are alike but for their age and their lists.
+    /// - Returns: nil where a list leaves out something between the first and the last that it holds.
     init?(listedFor claimants: [Claimant], rules: Rules) {
-      guard let longest = claimants.max(by: { $0.list.records.count < $1.list.records.count }),
-        let places = longest.claimableInCrowd(rules: rules)
+      let lists = Dictionary(claimants.map { (ObjectIdentifier($0.list), $0.list) }) { first, _ in first }
+      // Lists hold the same records, and there may be millions in all: they are told apart without looking into them.
+      var seen: Set<ObjectIdentifier> = []
+      var records: [TransactionRecord] = []
+      for list in lists.values {
+        for record in list.records where seen.insert(record.instance).inserted { records.append(record) }
+      }
+      let all = Claimant(order: claimants[0].order, proven: ProvenTransactions(records))
+      guard zip(all.proven, all.proven.dropFirst()).allSatisfy({ $0.key != $1.key }),
+        let claimable = all.claimableInCrowd(rules: rules)
       else { return nil }
-      let records = longest.proven
-      let claimable = places.map { (transaction: records[$0.place], time: $0.time) }
       self.claimable = claimable
       inTime = claimable.indices.sorted { (claimable[$0].time, $0) < (claimable[$1].time, $1) }
-      var earlier = [Int](repeating: 0, count: claimable.count)
-      for (count, place) in inTime.enumerated() { earlier[place] = count }
-      self.earlier = earlier
-      var earlierThanRecord = [Int?](repeating: nil, count: records.count)
-      for (place, found) in places.enumerated() { earlierThanRecord[found.place] = earlier[place] }
-      for claimant in claimants where counts[ObjectIdentifier(claimant.list)] == nil {
-        guard let count = Purchases.count(claimant.proven, among: records, earlierThanRecord) else { return nil }
-        counts[ObjectIdentifier(claimant.list)] = count
+      earlier = [Int](repeating: 0, count: claimable.count)
+      var earlierByRecord: [ObjectIdentifier: Int] = [:]
+      for (count, place) in inTime.enumerated() {
+        earlier[place] = count
+        earlierByRecord[claimable[place].transaction.instance] = count
+      }
+      for (id, list) in lists {
+        var (count, first, end) = (0, claimable.count, 0)
+        for record in list.records {
+          guard let earlier = earlierByRecord[record.instance] else { continue }
+          (count, first, end) = (count + 1, min(first, earlier), max(end, earlier + 1))
+        }
+        guard count == max(0, end - first) else { return nil }
+        ranges[id] = count == 0 ? 0..<0 : first..<end
       }
     }
 
-    /// How many of the claimable records of a longer list another one holds; nil where it holds others, or leaves out
-    /// any before the last one in time.
-    private static func count(
-      _ records: [TransactionRecord], among longest: [TransactionRecord], _ earlier: [Int?]
-    ) -> Int? {
-      var (place, count, end) = (0, 0, 0)
-      for record in records {
-        while place < longest.count, !longest[place].isSame(as: record) { place += 1 }
-        guard place < longest.count else { return nil }
-        guard let earlier = earlier[place] else { continue }
-        (count, end) = (count + 1, max(end, earlier + 1))
-      }
-      return count == end ? count : nil
-    }
-
-    /// How many of the purchases an order's list holds: the first so many in time.
-    func count(listedFor claimant: Claimant) -> Int { counts[ObjectIdentifier(claimant.list)] ?? 0 }
+    /// Which of the purchases an order's list holds, in time.
+    func range(listedFor claimant: Claimant) -> Range<Int> { ranges[ObjectIdentifier(claimant.list)] ?? 0..<0 }
 
     /// Whether an order's list holds a purchase.
-    func lists(_ sale: Int, for claimant: Claimant) -> Bool { earlier[sale] < count(listedFor: claimant) }
+    func lists(_ sale: Int, for claimant: Claimant) -> Bool { range(listedFor: claimant).contains(earlier[sale]) }
   }
 }
 
@@ -207,17 +208,16 @@ extension Claimant {
     }
   }
 
-  /// Places of what of its list the order could claim without naming it, but for the window; nil where not all of it is of
+  /// What of its list the order could claim without naming it, but for the window, by key; nil where not all of it is of
   /// one kind.
-  fileprivate func claimableInCrowd(rules: Rules) -> [(place: Int, time: Int64)]? {
-    var claimable: [(place: Int, time: Int64)] = []
-    for (place, transaction) in proven.enumerated()
-    where fitness(of: transaction, rules: rules) == .eligible && !transaction.isLaterPeriod {
+  fileprivate func claimableInCrowd(rules: Rules) -> [(transaction: TransactionRecord, time: Int64)]? {
+    var claimable: [(transaction: TransactionRecord, time: Int64)] = []
+    for transaction in proven where fitness(of: transaction, rules: rules) == .eligible && !transaction.isLaterPeriod {
       guard let sold = transaction.saleDate else { continue }
       guard transaction.environment == .production, !transaction.restoresOther,
         ClaimRank.token(of: order, on: transaction) != .other
       else { return nil }
-      claimable.append((place, sold.microseconds))
+      claimable.append((transaction, sold.microseconds))
     }
     return claimable
   }

@@ -9,24 +9,24 @@
 /// three days 25 million.
 struct TimelineAssignment {
   /// Times of the orders, earliest first, and of the transactions.
-  private let orders: [Int64]
-  private let transactions: [Int64]
+  let orders: [Int64]
+  let transactions: [Int64]
   /// By place in time, the rank among ids.
-  private let orderRanks: [Int]
-  private let transactionRanks: [Int]
-  private let window: Int64
+  let orderRanks: [Int]
+  let transactionRanks: [Int]
+  let window: Int64
   /// Of each order, the places of the transactions within the window.
   private var reach: [Range<Int>] = []
   /// By place: the partner's place.
-  private var partnerOfOrder: [Int?]
-  private var partnerOfTransaction: [Int?]
+  var partnerOfOrder: [Int?]
+  var partnerOfTransaction: [Int?]
   /// Potentials: no open arc has a negative reduced cost.
-  private var orderPotentials: [Int64]
-  private var transactionPotentials: [Int64]
-  private var source: Int64 = 0
-  private var sink: Int64 = 0
+  private(set) var orderPotentials: [Int64]
+  private(set) var transactionPotentials: [Int64]
+  private(set) var source: Int64 = 0
+  private(set) var sink: Int64 = 0
   /// How many pairs, relaxations and visits it took.
-  private(set) var steps = 0
+  var steps = 0
 
   /// For each order by rank, the rank of its transaction, or nil.
   ///
@@ -196,218 +196,5 @@ struct TimelineAssignment {
       let reached = orderPotentials[queue[head]] + orders[queue[head]] - time
       transactionPotentials[place] = min(transactionPotentials[place], reached)
     }
-  }
-
-  // MARK: - Ties
-
-  /// Gives each order in turn the smallest transaction that some optimal assignment gives it, earlier orders kept.
-  private mutating func settleTies(_ allows: ((Int, Int) -> Bool)?) {
-    var transactionsBefore = TightPlaces(
-      transactions.indices.map { (transactionPotentials[$0] + transactions[$0], transactions[$0]) })
-    var transactionsAfter = TightPlaces(
-      transactions.indices.map { (transactionPotentials[$0] - transactions[$0], transactions[$0]) })
-    var search = ResidualSearch(self, allows)
-    var isSettled = [Bool](repeating: false, count: transactions.count)
-    let places = orders.indices.sorted { orderRanks[$0] < orderRanks[$1] }
-    for order in places {
-      let (time, potential) = (orders[order], orderPotentials[order])
-      let current = partnerOfOrder[order].map { transactionRanks[$0] } ?? Int.max
-      var smaller: [Int] = []
-      func consider(_ place: Int) {
-        guard !isSettled[place], transactionRanks[place] < current,
-          allows?(orderRanks[order], transactionRanks[place]) ?? true
-        else { return }
-        smaller.append(place)
-      }
-      transactionsAfter.forEach(potential - time, from: time, to: time + window, consider)
-      transactionsBefore.forEach(potential + time, from: time - window, to: time - 1, consider)
-      steps += smaller.count + 1
-      if !smaller.isEmpty {
-        smaller.sort { transactionRanks[$0] < transactionRanks[$1] }
-        search.run(to: order, self)
-        steps += search.visits
-        if let first = smaller.first(where: search.reaches) { turn(order, first, search.way(from: first)) }
-        search.reset()
-      }
-      // Settled: nothing later may move it.
-      search.close(order)
-      if let partner = partnerOfOrder[order] { isSettled[partner] = true }
-    }
-  }
-
-  /// Moves partners along a cycle: from the order to the transaction and on along the way back to the order.
-  private mutating func turn(_ order: Int, _ first: Int, _ way: [ResidualSearch.Node]) {
-    var gained: [(order: Int, transaction: Int)] = [(order, first)]
-    var last: ResidualSearch.Node = .transaction(first)
-    for node in way {
-      switch (last, node) {
-      case (.order(let from), .transaction(let to)): gained.append((from, to))
-      case (.transaction(let from), .order(let to)):
-        partnerOfOrder[to] = nil
-        partnerOfTransaction[from] = nil
-      case (.source, _), (.sink, _), (_, .source), (_, .sink), (.order, .order), (.transaction, .transaction): break
-      }
-      last = node
-    }
-    for pair in gained {
-      partnerOfOrder[pair.order] = pair.transaction
-      partnerOfTransaction[pair.transaction] = pair.order
-    }
-  }
-
-  /// From which nodes open arcs of reduced cost zero lead to an order.
-  fileprivate struct ResidualSearch {
-    enum Node: Hashable { case order(Int), transaction(Int), source, sink }
-
-    private let allows: ((Int, Int) -> Bool)?
-    /// Orders by what makes a pair with a later, and with an earlier, transaction tight.
-    private var before: TightPlaces
-    private var after: TightPlaces
-    private var isClosedOrder: [Bool]
-    /// The next node on the way to the order.
-    private var onward: [Node: Node] = [:]
-    private(set) var visits = 0
-
-    init(_ problem: TimelineAssignment, _ allows: ((Int, Int) -> Bool)?) {
-      self.allows = allows
-      let potentials = problem.orderPotentials
-      before = TightPlaces(problem.orders.indices.map { (potentials[$0] - problem.orders[$0], problem.orders[$0]) })
-      after = TightPlaces(problem.orders.indices.map { (potentials[$0] + problem.orders[$0], problem.orders[$0]) })
-      isClosedOrder = Array(repeating: false, count: problem.orders.count)
-    }
-
-    mutating func close(_ order: Int) { isClosedOrder[order] = true }
-
-    func reaches(_ transaction: Int) -> Bool { onward[.transaction(transaction)] != nil }
-
-    /// The nodes after the transaction on its way to the order.
-    func way(from transaction: Int) -> [Node] {
-      var way: [Node] = []
-      var node = Node.transaction(transaction)
-      while let next = onward[node] {
-        way.append(next)
-        node = next
-      }
-      return way
-    }
-
-    mutating func reset() {
-      onward.removeAll(keepingCapacity: true)
-      before.restore()
-      after.restore()
-      visits = 0
-    }
-
-    /// Searches backwards from the order.
-    mutating func run(to order: Int, _ problem: TimelineAssignment) {
-      var queue: [Node] = [.order(order)]
-      var head = 0
-      before.remove(order)
-      after.remove(order)
-      while head < queue.count {
-        let node = queue[head]
-        head += 1
-        visits += 1
-        for from in predecessors(of: node, problem) where from != .order(order) && onward[from] == nil {
-          onward[from] = node
-          queue.append(from)
-          if case .order(let place) = from {
-            before.remove(place)
-            after.remove(place)
-          }
-        }
-      }
-    }
-
-    private mutating func predecessors(of node: Node, _ problem: TimelineAssignment) -> [Node] {
-      switch node {
-      case .order(let place):
-        if let partner = problem.partnerOfOrder[place] { return [.transaction(partner)] }
-        return problem.source == problem.orderPotentials[place] ? [.source] : []
-      case .transaction(let place):
-        let (time, potential) = (problem.transactions[place], problem.transactionPotentials[place])
-        let partner = problem.partnerOfTransaction[place]
-        var found: [Node] = partner != nil && problem.sink == potential ? [.sink] : []
-        func consider(_ order: Int) {
-          guard !isClosedOrder[order], order != partner,
-            allows?(problem.orderRanks[order], problem.transactionRanks[place]) ?? true
-          else { return }
-          found.append(.order(order))
-        }
-        before.forEach(potential - time, from: time - problem.window, to: time, consider)
-        after.forEach(potential + time, from: time + 1, to: time + problem.window, consider)
-        return found
-      case .source:
-        return problem.orders.indices.filter {
-          problem.partnerOfOrder[$0] != nil && !isClosedOrder[$0] && problem.orderPotentials[$0] == problem.source
-        }.map { .order($0) }
-      case .sink:
-        return problem.transactions.indices.filter {
-          problem.partnerOfTransaction[$0] == nil && problem.transactionPotentials[$0] == problem.sink
-        }.map { .transaction($0) }
-      }
-    }
-  }
-}
-
-/// Places by a key, and under one key by time. Places that were removed are passed over without being looked at.
-private struct TightPlaces {
-  private var places: [Int] = []
-  private var times: [Int64] = []
-  private var ranges: [Int64: Range<Int>] = [:]
-  private var positions: [Int]
-  /// The next position that was not removed, or one on the way to it.
-  private var next: [Int]
-  private var removed: [Int] = []
-
-  init(_ entries: [(key: Int64, time: Int64)]) {
-    places = entries.indices.sorted {
-      (entries[$0].key, entries[$0].time, $0) < (entries[$1].key, entries[$1].time, $1)
-    }
-    times = places.map { entries[$0].time }
-    positions = Array(repeating: 0, count: entries.count)
-    next = Array(0...entries.count)
-    var start = 0
-    for (position, place) in places.enumerated() {
-      positions[place] = position
-      let key = entries[place].key
-      if position + 1 == places.count || entries[places[position + 1]].key != key {
-        ranges[key] = start..<(position + 1)
-        start = position + 1
-      }
-    }
-  }
-
-  mutating func remove(_ place: Int) {
-    next[positions[place]] = positions[place] + 1
-    removed.append(positions[place])
-  }
-
-  mutating func restore() {
-    for position in removed { next[position] = position }
-    removed.removeAll(keepingCapacity: true)
-  }
-
-  /// Calls for each place under the key whose time lies between the two.
-  mutating func forEach(_ key: Int64, from: Int64, to: Int64, _ body: (Int) -> Void) {
-    guard let range = ranges[key] else { return }
-    var (low, high) = (range.lowerBound, range.upperBound)
-    while low < high {
-      let middle = (low + high) / 2
-      if times[middle] < from { low = middle + 1 } else { high = middle }
-    }
-    var position = firstLeft(from: low)
-    while position < range.upperBound, times[position] <= to {
-      body(places[position])
-      position = firstLeft(from: position + 1)
-    }
-  }
-
-  private mutating func firstLeft(from start: Int) -> Int {
-    var end = start
-    while next[end] != end { end = next[end] }
-    var position = start
-    while next[position] != end, position != end { (next[position], position) = (end, next[position]) }
-    return end
   }
 }

@@ -33,14 +33,17 @@ extension CrowdedShop {
     try await Self.load([self], reports: reports, database: database, arrival: arrival, audit: audit)
   }
 
-  /// Several worlds that share nothing but a database, each wide.
+  /// Several worlds that share nothing but a database, each wide. By bytes their ids come in another order than in any
+  /// language.
   ///
   /// - Parameter seeds: of the worlds.
   static func load(
-    wide seeds: Range<UInt64>, reports: String, arrival: Arrival, audit: (Settings, Instant) async throws -> Void
+    wide seeds: Range<UInt64>, reports: String, database: String? = nil, arrival: Arrival,
+    audit: (Settings, Instant) async throws -> Void = { _, _ in }
   ) async throws -> Settings {
-    let shops = seeds.map { CrowdedShop(seed: $0, prefix: "w\($0)-", isWide: true) }
-    return try await load(shops, reports: reports, database: nil, arrival: arrival, audit: audit)
+    let letters = ["w", "Z", "\u{E4}", "W", "Ae", "a", "-w", "_"]
+    let shops = seeds.map { CrowdedShop(seed: $0, prefix: "\(letters[Int($0 % 8)])\($0)-", isWide: true) }
+    return try await load(shops, reports: reports, database: database, arrival: arrival, audit: audit)
   }
 
   private static func load(

@@ -21,8 +21,8 @@ import Testing
 
   @Test("Where each receipt lists what there is so far, steps grow with the orders as well", arguments: [100, 400])
   func growing(count: Int) throws {
-    for purchases in [count - 2, count, count + 2] {
-      var bot = Bot(orders: count, purchases: purchases, pace: .minutes(5))
+    for (purchases, pace) in [(count - 2, Span.minutes(5)), (count, .hours(1)), (count + 2, .minutes(40))] {
+      var bot = Bot(orders: count, purchases: purchases, pace: pace)
       bot.listed = bot.orders.indices.map { min($0 + 3, purchases) }
       let steps = try #require(bot.crowd?.steps)
       #expect(steps < 120 * count, "\(Double(steps) / Double(count)) an order")
@@ -73,6 +73,8 @@ private struct Bot {
   var records: [TransactionRecord]
   /// By order, how many of the records its receipt lists; nil: all of them share one list.
   var listed: [Int]?
+  /// How much beyond the window lists reach.
+  var slack = Span.hours(0)
   /// Orders with a further receipt that is not answered.
   var open: Set<Identifier> = []
   let rules = Scene().world.rules
@@ -127,6 +129,7 @@ private struct Bot {
         // Most of them list what there was, a few less than that.
         return random.oneIn(60) ? random.number(0...made) : made
       }
+      bot.slack = random.pick(.hours(0), .hours(10_000), .hours(-1))
     }
     // Ids in another order than times.
     for place in bot.orders.indices where random.oneIn(3) {
@@ -142,9 +145,15 @@ private struct Bot {
   private var claimants: [Claimant] {
     let shared = ProvenTransactions(records)
     return orders.enumerated().map { place, order in
-      let list = listed.map { ProvenTransactions(Array(records.prefix($0[place]))) } ?? shared
+      let list = listed.map { ProvenTransactions(brought(by: order, among: records.prefix($0[place]))) } ?? shared
       return Claimant(order: order, proven: list, isOpen: open.contains(order.orderId))
     }
+  }
+
+  /// What an audit hands on: what is too far from the order in time is left out, or a part of it.
+  private func brought(by order: Order, among records: ArraySlice<TransactionRecord>) -> [TransactionRecord] {
+    let first = order.createdAt - rules.matchWindow - slack
+    return records.filter { record in record.saleDate.map { $0 >= first } ?? true }
   }
 
   func matching(with other: Order? = nil) -> Matching {

@@ -115,11 +115,14 @@ package final class PrivatePostgres: Sendable {
   }
 
   /// Creates an empty database that no other test uses, and returns its connection string.
-  package func createDatabase() async throws -> String {
+  ///
+  /// - Parameter locale: of ICU, by whose rules text without a collation of its own is compared; nil: by its bytes.
+  package func createDatabase(locale: String? = nil) async throws -> String {
     let name = "test_\(UUID().uuidString.lowercased().filter { $0 != "-" })"
     let session = try await PostgresSession.connect(
       conninfo(database: "postgres"), applicationName: "night-audit tests")
-    try await session.execute("CREATE DATABASE \(PostgresIdentifier(name).sql) TEMPLATE template0")
+    let rules = locale.map { "ENCODING 'UTF8' LOCALE 'C' LOCALE_PROVIDER icu ICU_LOCALE '\($0)'" } ?? ""
+    try await session.execute("CREATE DATABASE \(PostgresIdentifier(name).sql) TEMPLATE template0 \(rules)")
     await session.close()
     return conninfo(database: name)
   }
