@@ -189,14 +189,13 @@ class Cliffs(Benchmark):
 
     def bots(self, size):
         """One receipt for all, an equal one for each order, one for each order that lists what there is so far."""
-        largest = size // 200
-        for shape, receipts, listed, bound in [
-            ("one receipt lists all", 1, "TRUE", 6),
-            ("each with a receipt that lists all", largest, "TRUE", 30),
-            ("each with a receipt that lists what there is so far", largest, "t.n <= r.n", 30),
+        for shape, orders, receipts, listed, bound in [
+            ("one receipt lists all", size // 200, 1, "TRUE", 6),
+            ("each with a receipt that lists all", size // 500, size, "TRUE", 30),
+            ("each with a receipt that lists what there is so far", size // 500, size, "t.n <= r.n", 30),
         ]:
-            few, many = (self.bot(n, min(n, receipts), listed) for n in (largest // 5, largest))
-            name = f"one user with {largest:,} orders, {shape}"
+            few, many = (self.bot(n, min(n, receipts), listed) for n in (orders // 5, orders))
+            name = f"one user with {orders:,} orders, {shape}"
             self.verdict(f"{name}: CPU of a fifth as many", many.cpu / few.cpu, bound)
             self.verdict(f"{name}: peak in MB", many.peak, 150)
 
