@@ -95,9 +95,9 @@ package struct AnswerWriter: Sendable {
     let isFirst = row.history.answeredAt == nil || row.history.reason == .systemic
     let isOffline = result.channel == .offline
     row.held = nil
-    if isFirst, result.outcome != .unanswered {
-      let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
-      first.note(app: row.app ?? "", refusal ?? result.denial)
+    if result.outcome != .unanswered {
+      let refusal = isFirst ? result.refusal(bundleIds: settings.apps.map(\.bundleId)) : nil
+      if isFirst || result.denial != nil { first.note(app: row.app ?? "", refusal ?? result.denial) }
       if let refusal {
         row.held = CheckRow.Held(refusal: refusal, outcome: result.outcome, reason: result.reason)
         row.history.note(.review, reason: .systemic, isOffline: isOffline, asOf: asOf)

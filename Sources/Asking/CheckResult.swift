@@ -25,7 +25,8 @@ package struct CheckResult: Sendable {
   package var broughtIds: Set<String> = []
   /// When Apple said it, if that was before this run; nil for now.
   package var answeredAt: Instant?
-  /// What Apple refused although it had signed it. Accuses nobody, and counts among the refusals of its kind.
+  /// What Apple refused although it has signed it, or accepted it before. Accuses nobody, and counts among the refusals of its
+  /// kind.
   package var denial: Refusal?
 
   package init(

@@ -12,6 +12,8 @@ package struct CheckRow: Sendable {
   package var app: String?
   /// Where an earlier answer found it; saves a request.
   package var environment: AppleEnvironment?
+  /// The app that an earlier answer found it to be of.
+  package var bundleId: String?
   /// How many transactions it has brought so far.
   package var broughtCount: Int
   /// What payload, id and app were when it was asked about.
@@ -44,7 +46,7 @@ package struct CheckRow: Sendable {
     c.subject_kind, c.subject_id, c.received_at, c.known_since, c.is_urgent, c.is_wanted, c.outcome, c.reason, c.channel, \
     c.attempts, c.last_attempt, c.answered_at, c.outcome_since, c.unanswered_since, c.critical_since, c.app, \
     c.environment, c.brought_count, c.fingerprint, c.refusal, c.held_outcome, c.held_reason, c.due_from, c.due_until, \
-    c.due_rank
+    c.due_rank, c.bundle_id
     """
 
   init(_ row: PostgresRow) throws(PostgresError) {
@@ -80,6 +82,7 @@ package struct CheckRow: Sendable {
       due = Dueness(
         from: from, until: try instant(23), rank: Dueness.Rank(rawValue: Int16(clamping: try row.int32(24))) ?? .open)
     }
+    bundleId = try row.optionalText(25)
   }
 }
 

@@ -117,12 +117,35 @@ package struct JudgedCheck: Sendable {
   /// Whether Apple contradicts itself when it denies the proof: its signature holds, or it has accepted the same proof before.
   package var isKnownToApple: Bool {
     switch judgement {
-    case .genuine: return true
+    case .genuine: true
     // Then both say so.
-    case .refused: return false
-    case .claim, .noRoots, nil:
-      return due.broughtCount > 0 && due.context.fingerprint == due.context.row.fingerprint
+    case .refused: false
+    case .claim, .noRoots, nil: isAcceptedBefore
     }
+  }
+
+  private var isAcceptedBefore: Bool {
+    let row = due.context.row
+    // What was held because it was one of too many was not accepted.
+    guard due.context.fingerprint == row.fingerprint, row.history.reason != .systemic else { return false }
+    if row.broughtCount > 0 || row.environment != nil { return true }
+    // Apple knew whose it was; and what contradicted an acceptance once does not undo it by saying so twice.
+    return row.history.reason == .accountGone || row.history.reason == .contradiction
+  }
+
+  /// What an answer about the receipt cannot contradict: what it says in itself, whoever signed it, and what Apple said when
+  /// it accepted it.
+  package var known: [WrittenContent] {
+    let written: WrittenContent? =
+      switch judgement {
+      case .genuine(let proof): WrittenContent(proof)
+      case .claim(let claim): claim.content
+      case .noRoots(let content): content
+      case .refused, nil: nil
+      }
+    let row = due.context.row
+    let accepted = isAcceptedBefore ? WrittenContent(environment: row.environment, bundleId: row.bundleId) : nil
+    return [written, accepted].compactMap(\.self)
   }
 
   /// The app that the question belongs to: a signature names it, else the order does.

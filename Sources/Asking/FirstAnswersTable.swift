@@ -70,6 +70,7 @@ package struct FirstAnswersTable: Sendable {
       guard let held = row.held, systemic[row.app ?? ""]?.contains(held.refusal) != true else { return false }
       row.history.outcome = held.outcome
       row.history.reason = held.reason
+      row.history.unansweredSince = nil
       row.held = nil
       return true
     }

@@ -50,9 +50,13 @@ package struct VerifyReceiptChannel: AppleChannel {
     case .genuine(let environment, let bundleId, let facts):
       // The answer to another receipt, from a cache for instance, is none to this one.
       let contradictions = answer.receipt.map { receipt in
-        check.genuine.map(receipt.contradictions(with:)) ?? receipt.contradictions
+        receipt.contradictions + check.known.flatMap(receipt.contradictions(with:))
       }
-      if contradictions?.isEmpty == false { return check.result(.review, .contradiction, channel: .verifyReceipt) }
+      if let contradictions, !contradictions.isEmpty {
+        var contradicted = check.result(.review, .contradiction, channel: .verifyReceipt)
+        if contradictions.contains(.bundle) { contradicted.denial = .wrongBundle }
+        return contradicted
+      }
       var result = check.result(.verified, channel: .verifyReceipt)
       result.environment = environment
       result.bundleId = bundleId

@@ -46,8 +46,9 @@ public struct CheckHistory: Hashable, Sendable {
     guard outcome != .unanswered else {
       attempts = wasFinal ? 1 : attempts + 1
       unansweredSince = unansweredSince ?? asOf
-      // What was answered stays answered while Apple is silent.
-      if answeredAt == nil || self.outcome == .pending || self.outcome == .unanswered {
+      // What was answered stays answered while Apple is silent. What was held because it was one of too many was not.
+      if answeredAt == nil || self.outcome == .pending || self.outcome == .unanswered || self.reason == .systemic {
+        answeredAt = nil
         self.outcome = outcome
         self.reason = reason
         self.isOffline = isOffline
@@ -60,7 +61,7 @@ public struct CheckHistory: Hashable, Sendable {
     self.reason = reason
     self.isOffline = isOffline
     answeredAt = saidAt ?? asOf
-    unansweredSince = nil
+    if reason != .systemic { unansweredSince = nil }
     criticalSince = nil
   }
 

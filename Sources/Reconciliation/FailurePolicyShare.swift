@@ -47,8 +47,8 @@ public enum Refusal: String, Hashable, CaseIterable, Sendable {
       """
     case .signatureInvalid:
       """
-      Proofs arrive damaged, or the root certificates are not Apple's: compare a payload with what the app sent, and \
-      run night-audit trust.
+      Proofs arrive damaged, the root certificates are not Apple's, or Apple answers 21003 for a shared secret that is not \
+      the app's: compare a payload with what the app sent, and run night-audit trust.
       """
     case .wrongBundle: "bundleId in the configuration, or bundle_id in sales.orders, is another app's: compare the two."
     case .idMismatch:
@@ -62,12 +62,13 @@ public enum Refusal: String, Hashable, CaseIterable, Sendable {
   }
 }
 
-/// The first answers that one app got in a night.
+/// The first answers that one app got in a night, and those that deny what Apple has accepted before: no first ones, but no
+/// other answer says more plainly that refusals of their kind are not the customers' doing.
 public struct FirstAnswers: Hashable, Sendable {
   /// Fewer refusals of one kind are never systemic.
   public static let fewest = 20
 
-  /// All of them, refusals included.
+  /// All of them, refusals and denials included.
   public var count = 0
   public var refusals: [Refusal: Int] = [:]
 
@@ -90,9 +91,9 @@ public struct FirstAnswers: Hashable, Sendable {
   public func complaint(app: String, share: Double) -> String? {
     let sentences = systemic(share: share).map { kind in
       """
-      \(refusals[kind] ?? 0) of the \(count) first answers about \(app) are \(kind.rawValue), which is no accident: they \
-      accuse nobody and are asked again the next night. \(kind.remedy) A shop that is really under such attack sets \
-      audit.systemicShare to 1.
+      \(refusals[kind] ?? 0) of the \(count) first answers about \(app), and of denials of what was accepted before, are \
+      \(kind.rawValue), which is no accident: they accuse nobody and are asked again the next night. \(kind.remedy) A shop \
+      that is really under such attack sets audit.systemicShare to 1.
       """
     }
     return sentences.isEmpty ? nil : sentences.joined(separator: " ")

@@ -101,7 +101,7 @@ struct RecheckRehearsal {
 }
 
 extension OfflineJudge {
-  static let none = OfflineJudge(hasRoots: false) { _ in (.app, .noRoots) }
+  static let none = OfflineJudge(hasRoots: false) { _ in (.app, .noRoots(nil)) }
 }
 
 /// The App Store Server API of one app, with a script in Apple's place.

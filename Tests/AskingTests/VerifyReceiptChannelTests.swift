@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test func onlyAnUncontradicted21003IsAForgery() throws {
-    #expect(try result(.noRoots, ChannelAnswer(.forged)) == "rejected signature_invalid")
+    #expect(try result(.noRoots(nil), ChannelAnswer(.forged)) == "rejected signature_invalid")
     #expect(try result(.refused(.signatureInvalid), ChannelAnswer(.forged)) == "rejected signature_invalid")
     #expect(
       try result(.claim(UnprovenClaim(why: "unknown", transactionIds: [])), ChannelAnswer(.forged))
@@ -65,14 +65,26 @@ import Testing
   @Test func whatWasAcceptedBeforeIsNoForgery() throws {
     let claim = OfflineJudgement.claim(UnprovenClaim(why: "unknown", transactionIds: []))
     for (judgement, broughtCount, fingerprint, wanted) in [
-      (OfflineJudgement.noRoots, 1, "as before", "review contradiction"),
+      (OfflineJudgement.noRoots(nil), 1, "as before", "review contradiction"),
       (claim, 2, "as before", "review contradiction"),
-      (.noRoots, 0, "as before", "rejected signature_invalid"), (.noRoots, 1, "another", "rejected signature_invalid"),
+      (.noRoots(nil), 0, "as before", "rejected signature_invalid"),
+      (.noRoots(nil), 1, "another", "rejected signature_invalid"),
       (.refused(.signatureInvalid), 1, "as before", "rejected signature_invalid"),
     ] {
       let check = check(judgement, broughtCount: broughtCount, fingerprint: fingerprint)
       let result = try channel().result(of: check, answers: [ChannelAnswer(.forged)])
       #expect("\(result.outcome.rawValue) \(result.reason?.rawValue ?? "")" == wanted)
+    }
+    // One that lists nothing was accepted, too.
+    for (reason, environment, isKnown) in [
+      (PaymentReason?.none, AppleEnvironment?.some(.production), true), (nil, nil, false), (.accountGone, nil, true),
+      (.contradiction, nil, true), (.systemic, .production, false), (.appleError, nil, false),
+    ] {
+      var check = check(.noRoots(nil))
+      check.due.context.row.history.reason = reason
+      check.due.context.row.environment = environment
+      let result = try channel().result(of: check, answers: [ChannelAnswer(.forged)])
+      #expect(result.reason == (isKnown ? .contradiction : .signatureInvalid), "\(reason as Any)")
     }
   }
 
@@ -91,7 +103,38 @@ import Testing
         == "verified with its facts")
     receipt.contradictions = [.unreadableDate(transactionId: "1", field: "cancellation_date")]
     #expect(
-      try result(.noRoots, ChannelAnswer(ReceiptAnswer(outcome: .verified(receipt)))) == "review contradiction")
+      try result(.noRoots(nil), ChannelAnswer(ReceiptAnswer(outcome: .verified(receipt)))) == "review contradiction")
+  }
+
+  /// Neither the content of a receipt nor what Apple once said of it needs a root certificate, to tell that an answer is
+  /// another receipt's.
+  @Test func withoutRootsTheAnswerToAnotherReceiptIsNone() throws {
+    var written = WrittenContent(environment: .production, bundleId: "com.example.game")
+    written.ownTransactionId = "1"
+    let claim = OfflineJudgement.claim(UnprovenClaim(why: "unknown", transactionIds: ["1"], content: written))
+    for (judgement, environment, bundleId, id, isAccepted, isNone) in [
+      (OfflineJudgement.noRoots(written), AppleEnvironment.production, "com.example.game", "1", false, false),
+      (.noRoots(written), .sandbox, "com.example.game", "1", false, true),
+      (.noRoots(written), .production, "com.example.stranger", "1", false, true),
+      (claim, .production, "com.example.game", "2", false, true),
+      // Nothing of it can be read.
+      (.noRoots(nil), .sandbox, "com.example.stranger", "2", false, false),
+      (.noRoots(nil), .production, "com.example.game", "2", true, false),
+      (.noRoots(nil), .sandbox, "com.example.game", "1", true, true),
+      (.noRoots(nil), .production, "com.example.stranger", "1", true, true),
+    ] {
+      var check = check(judgement, broughtCount: isAccepted ? 1 : 0)
+      if isAccepted {
+        (check.due.context.row.environment, check.due.context.row.bundleId) = (.production, "com.example.game")
+      }
+      var receipt = VerifiedReceipt(
+        environment: environment, bundleId: bundleId, facts: [Self.fact], requestDate: Self.asOf, status: 0)
+      receipt.ownTransactionId = id
+      let answer = ChannelAnswer(ReceiptAnswer(outcome: .verified(receipt)))
+      let result = try channel().result(of: check, answers: [answer])
+      #expect(result.reason == (isNone ? .contradiction : nil), "\(judgement), \(receipt)")
+      if isNone { #expect(result.facts.isEmpty && result.environment == nil && result.bundleId == nil) }
+    }
   }
 
   @Test func a21002AboutAGenuineReceiptIsTriedAFewTimes() throws {
@@ -101,7 +144,7 @@ import Testing
     }
     #expect(try result(Self.genuine, silence(status: 21_002), attempts: 4) == "review apple_error with its facts")
     // Where nothing vouches for the receipt, or Apple says something else, it goes on.
-    #expect(try result(.noRoots, silence(status: 21_002), attempts: 40) == "unanswered apple_error")
+    #expect(try result(.noRoots(nil), silence(status: 21_002), attempts: 40) == "unanswered apple_error")
     #expect(try result(Self.genuine, silence(status: 21_005), attempts: 40) == "unanswered apple_error with its facts")
   }
 
@@ -109,7 +152,7 @@ import Testing
     let channel = try channel()
     for judgement in [
       Self.genuine, .refused(.signatureInvalid), .refused(.malformed),
-      .claim(UnprovenClaim(why: "unknown", transactionIds: [])), .noRoots,
+      .claim(UnprovenClaim(why: "unknown", transactionIds: [])), .noRoots(nil),
     ] {
       #expect(channel.questions(about: check(judgement)).count == 1)
     }

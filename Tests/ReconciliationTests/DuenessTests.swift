@@ -197,6 +197,20 @@ import Testing
     }
   }
 
+  /// An answer that was one of too many of its kind was taken for none: the silence after it is what is told, and the next
+  /// answer is a first one again.
+  @Test func silenceAfterWhatWasHeldIsSilence() {
+    var check = CheckHistory(dated: Self.received, knownSince: Self.received)
+    check.note(.review, reason: .systemic, isOffline: false, asOf: Self.night)
+    check.fail(Self.night + .days(1))
+    #expect(check.outcome == .unanswered && check.reason == .unreachable && check.answeredAt == nil)
+    check.note(.review, reason: .systemic, isOffline: false, asOf: Self.night + .days(1) + .hours(1))
+    #expect(check.unansweredSince == Self.night + .days(1), "it is as silent as before")
+    check.note(.review, reason: .contradiction, isOffline: false, asOf: Self.night + .days(2))
+    check.fail(Self.night + .days(3))
+    #expect(check.outcome == .review && check.reason == .contradiction)
+  }
+
   @Test func aRangeHoldsItsFirstInstantAndNotItsLast() {
     let due = Dueness(from: Self.night, until: Self.night + .days(1), rank: .stale)
     #expect(due.includes(Self.night) && !due.includes(Self.night - Span(microseconds: 1)))

@@ -8,8 +8,8 @@ package enum OfflineJudgement: Hashable, Sendable {
   case refused(PaymentReason)
   /// It cannot be judged here: Apple has to be asked about what it names.
   case claim(UnprovenClaim)
-  /// There are no root certificates to judge it by.
-  case noRoots
+  /// There are no root certificates to judge it by. With what it says, where that can be read.
+  case noRoots(WrittenContent?)
 }
 
 /// Something whose signature leads to one of Apple's roots.
@@ -45,11 +45,14 @@ package struct UnprovenClaim: Hashable, Sendable {
   package var transactionIds: [String]
   /// The app that it names.
   package var bundleId: String?
+  /// What else a receipt says; nil where it cannot be read.
+  package var content: WrittenContent?
 
-  package init(why: String, transactionIds: [String], bundleId: String? = nil) {
+  package init(why: String, transactionIds: [String], bundleId: String? = nil, content: WrittenContent? = nil) {
     self.why = why
     self.transactionIds = transactionIds
     self.bundleId = bundleId
+    self.content = content
   }
 }
 
@@ -142,7 +145,8 @@ extension OfflineJudgement {
   fileprivate init(withoutRoots content: ReceivedPayload.Content) {
     switch content {
     case .unreadable: self = .refused(.malformed)
-    case .signed, .app: self = .noRoots
+    case .signed: self = .noRoots(nil)
+    case .app(let bytes): self = .noRoots(WrittenContent(app: bytes))
     case .transaction(let bytes):
       do throws(SignedDataRefusal) {
         self = .claim(UnprovenClaim(try OldTransactionReceipt(bytes)))
@@ -157,7 +161,7 @@ extension OfflineJudgement {
     case .signatureInvalid: self = .refused(.signatureInvalid)
     case .malformed: self = .refused(.malformed)
     case .xcode: self = .refused(.xcode)
-    case .noRoots: self = .noRoots
+    case .noRoots: self.init(withoutRoots: content)
     case .undecided: self = .claim(UnprovenClaim(why: "\(refusal)", content: content))
     }
   }
@@ -183,7 +187,7 @@ extension UnprovenClaim {
   fileprivate init(_ receipt: OldTransactionReceipt) {
     self.init(
       why: "an old transaction receipt whose certificate leads to no root here",
-      transactionIds: [receipt.transactionId], bundleId: receipt.bundleId)
+      transactionIds: [receipt.transactionId], bundleId: receipt.bundleId, content: WrittenContent(receipt))
   }
 
   /// What the content says about itself, whoever signed it.
@@ -199,6 +203,7 @@ extension UnprovenClaim {
     case .app(let bytes):
       guard let content = try? ReceiptContent(ReceiptContainer(bytes).content) else { return }
       bundleId = content.bundleId
+      self.content = WrittenContent(content)
       let newestFirst = content.purchases.sorted {
         ($0.purchaseDate?.microseconds ?? 0, $0.transactionId ?? "")
           > ($1.purchaseDate?.microseconds ?? 0, $1.transactionId ?? "")

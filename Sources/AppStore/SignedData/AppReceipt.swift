@@ -72,7 +72,7 @@ extension TransactionFact {
 
 extension ProductType {
   /// Attribute 1707, which Apple does not document.
-  fileprivate init?(receiptCode: Int64) {
+  init?(receiptCode: Int64) {
     switch receiptCode {
     case 0: self = .nonConsumable
     case 1: self = .consumable

@@ -1,10 +1,10 @@
 import Reconciliation
 
-/// What cannot be true of an answer to a receipt: it contradicts itself, or what Apple signed in that very receipt.
+/// What cannot be true of an answer to a receipt: it contradicts itself, or what stands in that very receipt.
 ///
 /// A cache or a proxy that gives one receipt the answer of another one is found out so. Such an answer is none.
 package enum AnswerContradiction: Hashable, Sendable {
-  /// The receipt names another environment.
+  /// The receipt names another environment, or the side that was asked is the other one's, which sends its receipts away.
   case environment(answered: AppleEnvironment)
   /// The receipt is of another app.
   case bundle
@@ -36,17 +36,19 @@ extension AnswerContradiction: CustomStringConvertible {
 extension VerifiedReceipt {
   /// What speaks against this being the answer to the receipt that was asked about; empty when nothing does.
   ///
-  /// - Parameter content: what the receipt itself says, as far as its signature holds.
-  package func contradictions(with content: GenuineProof) -> [AnswerContradiction] {
+  /// - Parameter content: what the receipt itself says, or what else is known of it.
+  package func contradictions(with content: WrittenContent) -> [AnswerContradiction] {
     var found = contradictions
-    if let signed = content.environment, signed != environment { found.append(.environment(answered: environment)) }
-    if let signed = content.bundleId, let bundleId, signed != bundleId { found.append(.bundle) }
+    if let written = content.environment, written != environment {
+      found.append(.environment(answered: environment))
+    }
+    if let written = content.bundleId, let bundleId, written != bundleId { found.append(.bundle) }
     // The receipt's own date has whole seconds.
-    if let signed = content.creationDate, let creationDate, signed.seconds != creationDate.seconds {
+    if let written = content.creationDate, let creationDate, written.seconds != creationDate.seconds {
       found.append(.creationDate(answered: creationDate))
     }
-    if let signed = content.signedTransactionId, let ownTransactionId, signed != ownTransactionId {
-      found.append(.missing(transactionId: signed))
+    if let written = content.ownTransactionId, let ownTransactionId, written != ownTransactionId {
+      found.append(.missing(transactionId: written))
     }
     let answered = Dictionary(facts.map { ($0.transactionId, $0) }) { first, _ in first }
     let undated = Set(
@@ -54,13 +56,12 @@ extension VerifiedReceipt {
         guard case .unreadableDate(let id, _) = contradiction else { return nil }
         return id
       })
-    for fact in content.facts where !undated.contains(fact.transactionId) {
-      guard let answer = answered[fact.transactionId] else {
-        // Only these stay in every receipt: consumables disappear, and what a renewal replaced may be left out.
-        if fact.productType == .nonConsumable { found.append(.missing(transactionId: fact.transactionId)) }
+    for (id, purchase) in content.purchases.sorted(by: { $0.key < $1.key }) where !undated.contains(id) {
+      guard let answer = answered[id] else {
+        if purchase.isLasting { found.append(.missing(transactionId: id)) }
         continue
       }
-      if answer.productId != fact.productId { found.append(.product(transactionId: fact.transactionId)) }
+      if answer.productId != purchase.productId { found.append(.product(transactionId: id)) }
     }
     return found
   }

@@ -25,6 +25,9 @@ extension VerifiedReceipt {
       environment: environment(of: answer, receipt: receipt) ?? host.environment,
       bundleId: receipt.text("bundle_id") ?? receipt.text("bid") ?? latest.lazy.compactMap { $0.text("bid") }.first,
       facts: [], requestDate: receipt.date("request_date").instant ?? receivedAt, status: status)
+    if decoded.environment != host.environment {
+      decoded.contradictions.append(.environment(answered: decoded.environment))
+    }
     decoded.creationDate = receipt.date("receipt_creation_date").instant
     if isFlat { decoded.ownTransactionId = receipt.text("transaction_id") }
     let renewals = renewals(answer.objects("pending_renewal_info") ?? [])

@@ -130,8 +130,25 @@ struct OfflineJudgeTests {
   func withoutRoots() throws {
     let judge = OfflineJudge(roots: nil)
     #expect(!judge.hasRoots)
-    #expect(judge.judge(try TestJWS().text).judgement == .noRoots)
-    #expect(judge.judge(try TestAppReceipt().base64).judgement == .noRoots)
+    #expect(judge.judge(try TestJWS().text).judgement == .noRoots(nil))
     #expect(judge.judge("junk").judgement == .refused(.malformed))
+  }
+
+  @Test("what a receipt says in itself is the same whether or not its signature can be judged")
+  func writtenContent() throws {
+    var receipt = try TestAppReceipt()
+    receipt.purchases = [TestAppReceipt.purchase(id: "7"), TestAppReceipt.purchase(id: "8")]
+    let (payload, old) = (try receipt.base64, try TestOldReceipt().base64)
+    guard case .genuine(let proof) = try judgement(payload),
+      case .noRoots(let written?) = OfflineJudge(roots: nil).judge(payload).judgement,
+      case .claim(let claim) = OfflineJudge(roots: nil).judge(old).judgement
+    else {
+      Issue.record("\(try judgement(payload)), \(OfflineJudge(roots: nil).judge(old).judgement)")
+      return
+    }
+    #expect(written == WrittenContent(proof))
+    #expect(written.purchases.keys.sorted() == ["7", "8"])
+    #expect(claim.content?.ownTransactionId == "170000029449420")
+    #expect(claim.content?.environment == nil, "nobody signs where an old receipt is from")
   }
 }

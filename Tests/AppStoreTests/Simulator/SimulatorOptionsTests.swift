@@ -134,7 +134,7 @@ struct SimulatorOptionsTests {
         return
       }
       #expect(receipt.facts.map(\.transactionId) == ["1", "2", "7"])
-      #expect(receipt.contradictions(with: proof).isEmpty)
+      #expect(receipt.contradictions(with: WrittenContent(proof)).isEmpty)
     }
   }
 
@@ -152,8 +152,8 @@ struct SimulatorOptionsTests {
         Issue.record("no answer")
         return
       }
-      #expect(receipt.contradictions(with: proof).contains(.missing(transactionId: "2")))
-      #expect(receipt.contradictions(with: proof).count == 2, "and it was made at another time")
+      #expect(receipt.contradictions(with: WrittenContent(proof)).contains(.missing(transactionId: "2")))
+      #expect(receipt.contradictions(with: WrittenContent(proof)).count == 2, "and it was made at another time")
     }
   }
 

@@ -15,9 +15,9 @@ struct AnswerContradictionTests {
     return fact
   }
 
-  private func proof(_ facts: [TransactionFact]) -> GenuineProof {
-    GenuineProof(
-      environment: .production, bundleId: "com.example.game", facts: facts, creationDate: Self.created)
+  private func proof(_ facts: [TransactionFact]) -> WrittenContent {
+    WrittenContent(
+      GenuineProof(environment: .production, bundleId: "com.example.game", facts: facts, creationDate: Self.created))
   }
 
   private func answer(
@@ -54,8 +54,9 @@ struct AnswerContradictionTests {
 
   @Test("about an old receipt is told by its transaction")
   func oldReceipts() {
-    let local = GenuineProof(
-      environment: .production, bundleId: "com.example.game", facts: [fact("1")], signedTransactionId: "1")
+    let local = WrittenContent(
+      GenuineProof(
+        environment: .production, bundleId: "com.example.game", facts: [fact("1")], signedTransactionId: "1"))
     var right = answer([fact("1")], created: nil)
     right.ownTransactionId = "1"
     #expect(right.contradictions(with: local).isEmpty)

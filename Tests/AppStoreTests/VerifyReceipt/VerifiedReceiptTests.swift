@@ -175,7 +175,10 @@ struct VerifiedReceiptTests {
     (#""environment":null,"receipt":{}"#, .production, .production),
   ])
   func environment(fields: String, host: AppleHost, expected: AppleEnvironment) throws {
-    #expect(try decode(#"{"status":0,\#(fields)}"#, host: host).environment == expected)
+    let receipt = try decode(#"{"status":0,\#(fields)}"#, host: host)
+    #expect(receipt.environment == expected)
+    // Each side sends the other one's receipts away (21007, 21008).
+    #expect(receipt.contradictions == (expected == host.environment ? [] : [.environment(answered: expected)]))
   }
 
   // MARK: Single fields of one item
