@@ -45,6 +45,8 @@ package struct Audit {
   package var supplement: ReportSupplement?
   /// Where ids are cut; nil: as the planner's statistics say.
   var partition: AuditPartition?
+  /// How far a snapshot of the shop's store reaches; nil: as its relations say.
+  var reach: SnapshotReach?
 
   /// - Parameter faults: apps whose re-check our own configuration ended, with the remedy.
   package init(
@@ -130,7 +132,7 @@ package struct Audit {
     if let parts = plan.parts {
       try AuditPieces(directory: parts).join(into: collector, of: completed)
     } else {
-      try readStores(stores, completed, sales, into: collector, temporary)
+      try readStores(stores, scope, completed, sales, into: collector, temporary)
     }
     progress.end()
     for finding in supplement?.findings ?? [] { try collector.add(finding, subjects: [], plan: plan) }
@@ -139,7 +141,8 @@ package struct Audit {
   }
 
   private func readStores(
-    _ stores: AuditStores, _ completed: AuditPlan, _ sales: SalesRows, into collector: AuditCollector,
+    _ stores: AuditStores, _ scope: BlockingScope, _ completed: AuditPlan, _ sales: SalesRows,
+    into collector: AuditCollector,
     _ temporary: String
   ) throws {
     var partition =
@@ -155,10 +158,15 @@ package struct Audit {
         collector: part == 0 ? collector : try AuditCollector(behind: collector), temporaryDirectory: temporary,
         stop: stop, progress: progress)
     }
-    try AuditStages(
+    var stages = AuditStages(
       readers: readers, partition: partition, contestBatchSize: settings.contestBatchSize,
-      temporaryDirectory: temporary
-    ).run(
+      temporaryDirectory: temporary)
+    switch reach ?? stores.reach {
+    case .everyConnection, .oneConnection: break
+    case .oneStatement:
+      stages.secondLook = SecondLook(settings, scope, sales, rules: completed.rules, own: stores.rows)
+    }
+    try stages.run(
       counted: { try SalesTotals(sales, on: stores.rows.sales) },
       repeated: { try RepeatedDeliveries(sales, shop: stores.rows.sales, directory: temporary) })
   }
@@ -277,6 +285,7 @@ package struct Audit {
       timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: history + [tonight])
     summary.notChecked = settings.notChecked
     summary.settings = settings.settingWords
+    if let figures = collector.lookedAgain { summary.settings.append(SettingWords("Read again", figures.words)) }
     return summary
   }
 

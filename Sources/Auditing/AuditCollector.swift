@@ -40,6 +40,8 @@ final class AuditCollector {
   /// What is decided about each order, for comparing with other nights.
   let nights: OrderNights
   private(set) var outstanding: [String: Int] = [:]
+  /// What came of reading critical orders again; nil where one snapshot spans the shop's store.
+  private(set) var lookedAgain: SecondLook.Reading.Figures?
   /// What critical findings rest on whose evidence is older than the audit.
   private(set) var agedCriticals: Set<CheckSubject> = []
   /// The identities of those that earlier runs have reported.
@@ -113,6 +115,7 @@ final class AuditCollector {
     for (key, sum) in next.sandbox { add(sum, to: key) }
     for (reason, count) in next.outstanding { outstanding[reason, default: 0] += count }
     agedCriticals.formUnion(next.agedCriticals)
+    if let figures = next.lookedAgain { note(figures) }
     guard let orders = next.waiting?.orders else { return }
     try orders.restart()
     while let content = try orders.next() {
@@ -358,6 +361,13 @@ final class AuditCollector {
     finding.write(to: &record)
     record.put(explanation) { $1.put($0) }
     try findings.add(key: finding.digest, content: record.content)
+  }
+
+  /// Notes what came of reading critical orders again.
+  func note(_ figures: SecondLook.Reading.Figures) {
+    let before = lookedAgain ?? SecondLook.Reading.Figures()
+    lookedAgain = SecondLook.Reading.Figures(
+      orders: before.orders + figures.orders, changed: before.changed + figures.changed)
   }
 
   /// Notes who owns a transaction.

@@ -14,17 +14,19 @@ extension AuditPass {
   ///   - repeated: delivery ids that several rows have, of whatever part.
   ///   - boughtTwice: by order, what stands on it because of others.
   ///   - open: of whom a receipt is not answered yet.
+  ///   - again: orders that were read again, by their ids.
   func judge(
     _ orders: GroupReading, _ matched: SpillSorter, repeated: RepeatedDeliveries, _ boughtTwice: [Identifier: Finding],
-    open: OpenPeople
+    open: OpenPeople, again: SpillSorter? = nil
   ) throws {
     let asOf = plan.asOf
     var (reading, repeated) = (orders, repeated)
     var deliveries = try OrderedStream(rows.read(.deliveries)) { try sales.delivery($0, asOf: asOf) }
     var contestants = try matchedOrders(matched)
+    var secondLook = try again.map(SecondLook.Reading.init)
     var ofOrder: [Delivery] = []
     var count = 0
-    while let group = try reading.next() {
+    while var group = try reading.next() {
       if group.isRepeated {
         try report(repeated: group.row)
         continue
@@ -35,6 +37,7 @@ extension AuditPass {
       while deliveries.nextKey == orderId, let delivery = try deliveries.next() {
         ofOrder.append(delivery)
       }
+      try secondLook?.replace(&group, &ofOrder)
       // Which of several rows of one id comes first must not depend on where they come from.
       if ofOrder.count > 1 { ofOrder.sort(by: Delivery.precedes) }
       if !repeated.isEmpty { for place in ofOrder.indices { ofOrder[place] = repeated.mark(ofOrder[place]) } }
@@ -47,6 +50,7 @@ extension AuditPass {
       }
     }
     try passDeliveries(before: nil, &deliveries, &repeated)
+    if let figures = secondLook?.figures { collector.note(figures) }
     // What was matched and never met its order would have been judged as if nobody contested it.
     if let left = contestants.head { throw GroupReading.OutOfStep(orderId: left.orderId) }
   }

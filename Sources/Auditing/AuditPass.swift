@@ -25,6 +25,13 @@ struct AuditPass {
   let stop: StopSignal
   let progress: WorkProgress
 
+  /// The same, whose findings are for nobody.
+  func rehearsal() throws -> AuditPass {
+    AuditPass(
+      plan: plan, sales: sales, rows: rows, collector: try AuditCollector(behind: collector),
+      temporaryDirectory: temporaryDirectory, stop: stop, progress: progress)
+  }
+
   func endIfStopped() throws {
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
   }

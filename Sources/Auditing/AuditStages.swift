@@ -13,6 +13,8 @@ struct AuditStages {
   let partition: AuditPartition
   let contestBatchSize: Int
   let temporaryDirectory: String
+  /// Reads again what would be critical; nil where one snapshot spans the shop's store.
+  var secondLook: SecondLook?
 
   private var plan: AuditPlan { readers[0].plan }
 
@@ -28,6 +30,7 @@ struct AuditStages {
     for reader in readers.dropFirst() { try readers[0].collector.joinReceipts(reader.collector) }
     let proofsByOrder = try proofs.gathered()
 
+    let before = try secondLook.map { _ in try counted() }
     let mentions = exchange(from: partition.orders, to: partition.transactions)
     let readings = try sideBySide(partition.orders.count) {
       try readers[$0].readOrders(proofs: proofsByOrder[$0], into: mentions.outlet($0))
@@ -37,7 +40,10 @@ struct AuditStages {
       open.join(reading.open)
       totals.join(reading.totals)
     }
-    readers[0].collector.control = totals.control(against: try counted())
+    var control = totals.control(against: try before ?? counted())
+    // What was counted and what was read are two instants there, and orders come meanwhile.
+    if before != nil, control.contains(where: { !$0.isBalanced }) { control = totals.control(against: try counted()) }
+    readers[0].collector.control = control
     let mentionsById = try mentions.gathered()
 
     let told = exchange(from: partition.transactions, to: partition.orders)
@@ -57,9 +63,18 @@ struct AuditStages {
     let matched = try match(contests, open: open, orders)
     let boughtTwice = try boughtTwice(matched, open: open, orders)
     let marks = try repeated()
-    _ = try sideBySide(partition.orders.count) {
-      try readers[$0].judge(orders(of: $0), matched[$0], repeated: marks, boughtTwice, open: open)
+    func judge(_ part: Int, with reader: AuditPass, again: SpillSorter?) throws {
+      try reader.judge(orders(of: part), matched[part], repeated: marks, boughtTwice, open: open, again: again)
     }
+    let again = try secondLook.map { look in
+      // Judging twice is what it takes to know beforehand what would be critical.
+      let rehearsals = try readers.map { try $0.rehearsal() }
+      _ = try sideBySide(partition.orders.count) { try judge($0, with: rehearsals[$0], again: nil) }
+      let looked = exchange(from: .none, to: partition.orders)
+      try look.take(rehearsals.map(\.collector.findings), into: looked.outlet(0))
+      return try looked.gathered()
+    }
+    _ = try sideBySide(partition.orders.count) { try judge($0, with: readers[$0], again: again?[$0]) }
     for reader in readers.dropFirst() { try readers[0].collector.join(reader.collector) }
   }
 

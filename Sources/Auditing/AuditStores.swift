@@ -39,8 +39,10 @@ struct AuditStores {
   private let settings: Settings
   private let scope: BlockingScope
   private let ownSnapshot: String
-  /// nil where the shop's server lets no snapshot be shared.
+  /// nil where a snapshot of the shop's store cannot be shared.
   private let salesSnapshot: String?
+  /// How far a snapshot of the shop's store reaches.
+  let reach: SnapshotReach
   /// Of the first reader.
   let rows: StoreRows
 
@@ -58,12 +60,19 @@ struct AuditStores {
     let sales = try SalesStore.connect(settings, scope, applicationName: "night-audit")
     try Self.tune(sales)
     try sales.begin(.snapshot)
-    do { salesSnapshot = try Self.export(sales) } catch {
-      if scope.isCancelled { throw error }
-      salesSnapshot = nil
-      sales.rollback()
-      try sales.begin(.snapshot)
+    var reach = try SnapshotReach(of: settings.salesSchema, on: sales)
+    var shared: String?
+    switch reach {
+    case .oneConnection: break
+    case .everyConnection, .oneStatement:
+      do { shared = try Self.export(sales) } catch {
+        if scope.isCancelled { throw error }
+        sales.rollback()
+        try sales.begin(.snapshot)
+        if reach == .everyConnection { reach = .oneConnection }
+      }
     }
+    (self.reach, salesSnapshot) = (reach, shared)
     (self.settings, self.scope) = (settings, scope)
     rows = StoreRows(AuditConnections(sales: sales, own: own, ownBeside: beside))
   }
@@ -75,8 +84,8 @@ struct AuditStores {
     return snapshots
   }
 
-  /// So many readers beside the first, in its snapshots; fewer where a server has no more connections, or does not let a
-  /// snapshot be shared.
+  /// So many readers beside the first, in its snapshots; fewer where a server has no more connections, and none where a
+  /// snapshot cannot be shared.
   func further(_ count: Int) throws -> [StoreRows] {
     guard let salesSnapshot, count > 0 else { return [] }
     var further: [StoreRows] = []

@@ -8,6 +8,7 @@ import Reporting
 @testable import Auditing
 @testable import Publishing
 @testable import Run
+@testable import SalesStore
 @testable import SampleWorlds
 
 extension CrowdedShop {
@@ -23,6 +24,19 @@ extension CrowdedShop {
   /// - Returns: its files without the columns of history.
   @discardableResult
   static func audit(_ settings: Settings, _ asOf: Instant, _ folder: String) async throws -> [String: [[String]]] {
+    _ = try await outcome(settings, asOf, folder)
+    return try tables(folder)
+  }
+
+  /// The rows of a report's files.
+  static func tables(_ folder: String) throws -> [String: [[String]]] {
+    try files.reduce(into: [:]) { $0[$1] = try withoutHistory(try bytes(folder, $1)) }
+  }
+
+  /// - Parameter reach: how far a snapshot of the shop's store is said to reach.
+  static func outcome(
+    _ settings: Settings, _ asOf: Instant, _ folder: String, reach: SnapshotReach? = nil
+  ) async throws -> AuditOutcome {
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     let plan = AuditPlan(
       rules: settings.rules(asOf: asOf),
@@ -34,15 +48,13 @@ extension CrowdedShop {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
     try await record.begin(session)
     await session.close()
-    let audit = Audit(
+    var audit = Audit(
       settings: settings, plan: plan, faults: [:], stop: StopSignal(),
       progress: WorkProgress(logger: logger, isQuiet: true))
-    _ = try await withBlockingThread { scope in
+    audit.reach = reach
+    return try await withBlockingThread { [audit] scope in
       try audit.report(scope, destination: .exact(folder), saving: record) { _, _ in }
     }
-    var tables: [String: [[String]]] = [:]
-    for name in files { tables[name] = try withoutHistory(try bytes(folder, name)) }
-    return tables
   }
 
   static func bytes(_ folder: String, _ name: String) throws -> Data {

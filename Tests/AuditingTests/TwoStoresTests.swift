@@ -8,6 +8,7 @@ import Testing
 @testable import AuditStore
 @testable import Auditing
 @testable import Run
+@testable import SalesStore
 @testable import SampleWorlds
 
 /// The shop's relations and our schema may be on two servers, one of them a hot standby: nothing joins the two.
@@ -71,6 +72,78 @@ import Testing
       #expect("\(error)".contains("60") && "\(error)".contains("59"), "\(error)")
     }
     #expect(!FileManager.default.fileExists(atPath: directory + "/hidden"))
+  }
+
+  /// What a store without a snapshot shows of an order that changes meanwhile: its deliveries as they were before, its total
+  /// as it is after. Nobody is alarmed by that.
+  @Test func whatWouldBeCriticalIsReadAgainWhereNoSnapshotSpansTheStore() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("torn-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let shop = CrowdedShop(seed: 9)
+    let settings = try await shop.load(reports: directory)
+    let whole = try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/whole")
+    func critical(_ tables: [String: [[String]]]) -> Set<[String]> {
+      Set((tables["findings.csv"] ?? []).filter { $0.contains("paid_not_delivered") })
+    }
+    try await execute(
+      settings.databaseURL,
+      """
+      ALTER SCHEMA sales RENAME TO shop;
+      CREATE SCHEMA sales;
+      CREATE VIEW sales.receipts AS SELECT * FROM shop.receipts;
+      CREATE VIEW sales.orders AS SELECT * FROM shop.orders;
+      CREATE VIEW sales.deliveries AS SELECT * FROM shop.deliveries WHERE current_query() LIKE '%FROM ids%'
+      """)
+    let early = try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/early")
+    #expect(critical(early).count > critical(whole).count)
+    let outcome = try await CrowdedShop.outcome(
+      settings, CrowdedShop.asOf, directory + "/torn", reach: .oneStatement)
+    let words = outcome.summary.settings.first { $0.name == "Read again" }?.value ?? ""
+    #expect(words.contains("were judged anew"), "\(outcome.summary.settings)")
+    #expect(try critical(CrowdedShop.tables(directory + "/torn")) == critical(whole))
+
+    // Nothing had changed: the same bytes as ever.
+    try await execute(
+      settings.databaseURL, "CREATE OR REPLACE VIEW sales.deliveries AS SELECT * FROM shop.deliveries")
+    let still = try await CrowdedShop.outcome(
+      settings, CrowdedShop.asOf, directory + "/still", reach: .oneStatement)
+    #expect(still.summary.settings.contains { $0.name == "Read again" && $0.value.contains("none had changed") })
+    for file in CrowdedShop.files {
+      #expect(
+        try CrowdedShop.bytes(directory + "/still", file) == CrowdedShop.bytes(directory + "/whole", file), "\(file)")
+    }
+  }
+
+  /// Foreign tables are seen by each connection in a snapshot of its own, so that one reader reads them all.
+  @Test func aSnapshotReachesAsFarAsWhatTheRelationsAreMadeOf() async throws {
+    let url = try await PrivatePostgres.shared().createDatabase()
+    func reach() async throws -> SnapshotReach {
+      let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
+      let reach = try await session.withConnection { try SnapshotReach(of: "sales", on: $0) }
+      await session.close()
+      return reach
+    }
+    try await execute(
+      url,
+      """
+      CREATE EXTENSION postgres_fdw; CREATE SERVER elsewhere FOREIGN DATA WRAPPER postgres_fdw;
+      CREATE SCHEMA shop; CREATE SCHEMA sales;
+      CREATE TABLE shop.orders (id text, at date) PARTITION BY RANGE (at);
+      CREATE TABLE shop.orders_here PARTITION OF shop.orders DEFAULT;
+      CREATE VIEW shop.orders_beneath AS SELECT * FROM shop.orders;
+      CREATE FOREIGN TABLE shop.others (id text) SERVER elsewhere;
+      CREATE VIEW sales.orders AS SELECT * FROM shop.orders_beneath;
+      CREATE VIEW sales.others AS SELECT * FROM shop.others
+      """)
+    #expect(try await reach() == .everyConnection)
+    try await execute(
+      url,
+      """
+      CREATE FOREIGN TABLE shop.orders_there PARTITION OF shop.orders FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')
+      SERVER elsewhere
+      """)
+    #expect(try await reach() == .oneConnection)
   }
 
   /// Rows that a view gives twice, ids that exist twice: each is reported, none is counted twice.

@@ -159,7 +159,10 @@ struct Neighbourhood {
     }
   }
 
-  private static func groups(
+  /// The groups of some orders; those that are not there are left out.
+  ///
+  /// - Parameter repeatedRows: gets how many further rows each id has.
+  static func groups(
     _ orderIds: Set<Identifier>, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
     _ sales: SalesRows, rules: Rules, _ repeatedRows: inout [Identifier: Int]
   ) throws -> [OrderGroup] {

@@ -14,7 +14,7 @@ struct SalesHealth {
     let defects = try examination.defects(connection)
     if !defects.isEmpty { return defects.map { Diagnosis(subject: $0.subject, problem: $0.problem) } }
     let sales = try SalesRows(settings)
-    var found = try writingRights(connection) + cluster(connection)
+    var found = try writingRights(connection) + reach(connection)
     found += relation("orders") { try orders(connection, sales) }
     found += relation("deliveries") { try deliveries(connection, sales) }
     found += relation("receipts") { try receipts(connection, sales) }
@@ -49,26 +49,23 @@ struct SalesHealth {
     }
   }
 
-  /// Whether the relations lie on the workers of a Citus coordinator, and what it does itself then.
-  private func cluster(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
-    let isThere = try connection.execute("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')")
-    guard try isThere.single().bool(0) else { return [] }
-    let rows = try connection.execute(
-      """
-      SELECT c.relname::text FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
-      JOIN pg_namespace n ON n.oid = c.relnamespace
-      WHERE n.nspname = $1 AND c.relname IN ('orders', 'receipts', 'deliveries') ORDER BY 1
-      """, [.text(settings.salesSchema)])
-    let distributed = try rows.map { try $0.text(0) }
-    if distributed.isEmpty { return [] }
-    return [
-      Diagnosis(
-        subject: "\(distributed.joined(separator: ", ")) (Citus)",
-        warning: """
-          its workers share no snapshot: what changes while a night reads is judged by its old or its new state; and the \
-          coordinator itself puts rows into the order of their ids, in temporary files of its own
-          """)
-    ]
+  /// How far a snapshot of the relations reaches, where that changes what a night does.
+  private func reach(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
+    switch try SnapshotReach(of: settings.salesSchema, on: connection) {
+    case .everyConnection: []
+    case .oneConnection:
+      [Diagnosis(subject: "orders, receipts, deliveries (foreign tables; one reader reads them, in one snapshot)")]
+    case .oneStatement:
+      [
+        Diagnosis(
+          subject: "orders, receipts, deliveries (Citus)",
+          warning: """
+            its workers share no snapshot: what changes while a night reads is judged by its old or its new state, and what \
+            would be critical is read again first; and the coordinator itself puts rows into the order of their ids, in \
+            temporary files of its own
+            """)
+      ]
+    }
   }
 
   private func writingRights(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
