@@ -5,7 +5,8 @@ import Testing
 /// Any call of a night that opens, writes, syncs, renames or removes a file may fail once: the night ends with what that means
 /// and what to do, whoever looks finds the whole report or none, and the next run leaves nothing of it.
 ///
-/// Some are drawn; `TEST_EFFORT` draws more, and from enough of it on each call fails in each way. `TEST_SEED` draws the same.
+/// Some are drawn; `TEST_EFFORT` draws more, and from enough of it on each call fails in each way. `TEST_SEED` draws the same;
+/// `TEST_CALLS=169-180` tries these alone.
 @Suite(.serialized) struct SystemCallTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
   private static let seed =
@@ -68,8 +69,15 @@ import Testing
     let errors = [ENOSPC, EIO, EACCES]
     let all = calls.indices.flatMap { call in errors.map { (call: call + 1, error: $0) } }
     var generator = SeededGenerator(seed: Self.seed)
+    let chosen = ProcessInfo.processInfo.environment["TEST_CALLS"]?.split(separator: "-").compactMap { Int($0) }
     let drawn =
-      2 * Self.effort >= all.count ? all : (0..<2 * Self.effort).map { _ in all.randomElement(using: &generator)! }
+      if let chosen {
+        all.filter { (chosen[0]...chosen[chosen.count - 1]).contains($0.call) }
+      } else if 2 * Self.effort >= all.count {
+        all
+      } else {
+        (0..<2 * Self.effort).map { _ in all.randomElement(using: &generator)! }
+      }
     print("SystemCallTests: \(drawn.count) of \(all.count) faults, TEST_SEED=\(Self.seed)")
     for (number, fault) in drawn.enumerated() {
       let name = "night-\(number)"

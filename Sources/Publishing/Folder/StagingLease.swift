@@ -67,7 +67,12 @@ final class StagingLease: Sendable {
     let bytes = Array(((try? JSONEncoder().encode(content)) ?? Data()))
     guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count, fchmod(descriptor, 0o640) == 0,
       fsync(descriptor) == 0
-    else { throw PublishingFailure(path: path, code: errno) }
+    else {
+      let code = errno
+      // One that says nothing would lie there for as long as its maker might still write it.
+      unlink(path)
+      throw PublishingFailure(path: path, code: code)
+    }
   }
 
   deinit { close(descriptor) }
