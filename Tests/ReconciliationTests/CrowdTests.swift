@@ -108,9 +108,11 @@ private struct Bot {
     let span = random.pick(30, 600, 20_000)
     // In one stretch of time, or in several that have nothing to do with each other.
     let stretches = random.pick(0, 0, 2, 5)
+    // By half days some pairs are exactly as far apart as they may be.
+    let step: Int64 = random.pick(1, 1, 720)
     func time() -> Instant {
       Scene.asOf - .days(110) + .days(Int64(20 * random.number(0...stretches)))
-        + .minutes(Int64(random.number(0...span)))
+        + .minutes(Int64(random.number(0...span)) / step * step)
     }
     if random.oneIn(4) { for place in bot.orders.indices { bot.orders[place].appAccountToken = nil } }
     for place in bot.orders.indices { bot.orders[place].createdAt = time() }

@@ -56,6 +56,16 @@ import Testing
     #expect(Currency(code: code) == nil)
   }
 
+  @Test("Every currency of the table is the one of its code")
+  func everyCode() {
+    #expect(Currency.all.allSatisfy { Currency(code: $0.code) == $0 })
+    #expect(Currency.all.contains(Money.of(0).currency))
+  }
+
+  @Test func secondsAreWhole() {
+    for seconds: Int64 in [0, 1_795_132_800, -1] { #expect(Instant(seconds: seconds).seconds == seconds) }
+  }
+
   @Test("Every number of digits has its power of ten")
   func powers() {
     var power: Int64 = 1

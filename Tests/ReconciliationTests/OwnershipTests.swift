@@ -116,6 +116,12 @@ import Testing
       let kind = try #require(
         NamerKind(claimant, isOwn: { $0 == own.key }, supporters: { _ in nil }, rules: Scene().world.rules))
       #expect(kind.further(of: claimant, rules: Scene().world.rules) == (isRefuted ? [] : [own]))
+      let bare = NamerKind(
+        claimant.withoutProven, isOwn: { _ in false }, supporters: { _ in nil }, rules: Scene().world.rules)
+      #expect(bare != nil)
+      let claims = Matching.uncontested(claimant.withoutProven, rules: Scene().world.rules)
+      #expect(claims.with(further: []) == claims)
+      #expect(claims.with(further: [own]).owned == claims.owned + [own] && claims.with(further: [own]).lost == [])
     }
   }
 
