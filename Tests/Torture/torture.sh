@@ -59,7 +59,7 @@ stage 'system calls that fail' 'SystemCallTests' $((effort * 12))
 stage 'rows changed by somebody with all rights, secrets, roles' 'TrailTests|SecretsTests|RolesTests'
 
 for sanitizer in address thread; do
-  echo "== $sanitizer sanitizer over libpq, workbooks, decompression and streams"
+  echo "== $sanitizer sanitizer over libpq, workbooks, decompression, streams and Apple's data"
   Tests/Torture/sanitized.py "$sanitizer" --swift "$swift" || failed=$((failed + 1))
   tried=$((tried + 1))
 done
