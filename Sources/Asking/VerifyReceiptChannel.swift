@@ -54,7 +54,8 @@ package struct VerifyReceiptChannel: AppleChannel {
       }
       if let contradictions, !contradictions.isEmpty {
         var contradicted = check.result(.review, .contradiction, channel: .verifyReceipt)
-        if contradictions.contains(.bundle) { contradicted.denial = .wrongBundle }
+        // Of what says itself which app it is from, it is the answer that is another one's.
+        if check.genuine == nil, contradictions.contains(.bundle) { contradicted.denial = .wrongBundle }
         return contradicted
       }
       var result = check.result(.verified, channel: .verifyReceipt)

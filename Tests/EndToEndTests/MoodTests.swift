@@ -141,6 +141,9 @@ struct Mood: Sendable {
 
   private static func force(_ fault: String) -> String { #"{"force":[{\#(fault)}]}"# }
 
+  private static let anotherAppsReceipt = force(
+    #""fields":{"receipt":{"bundle_id":"com.example.stranger","in_app":[]},"latest_receipt_info":[]}"#)
+
   /// What Apple itself may say.
   private static let answers: [Mood] = [
     Mood(name: "brown-out", outcome: .parts, knobs: #"{"errorRate":0.5,"latency":"30ms","latencyJitter":1}"#),
@@ -231,9 +234,11 @@ struct Mood: Sendable {
       name: "one environment for every receipt", outcome: .parts,
       knobs: force(#""fields":{"environment":"Sandbox"}"#), channels: [.signedReceipts, .verifyReceipt]),
     Mood(
-      name: "another app's receipt for every question", outcome: .refused(says: "bundleId"),
-      knobs: force(#""fields":{"receipt":{"bundle_id":"com.example.stranger","in_app":[]},"latest_receipt_info":[]}"#),
-      channels: [.signedReceipts, .verifyReceipt]),
+      name: "another app's receipt for every question", outcome: .parts, knobs: anotherAppsReceipt,
+      channels: [.signedReceipts]),
+    Mood(
+      name: "another app's receipt for every question", outcome: .refused(says: "bundleId"), knobs: anotherAppsReceipt,
+      channels: [.verifyReceipt]),
     Mood(
       name: "pages without an end", outcome: .parts, knobs: force(#""fields":{"hasMore":true}"#), channels: [.serverApi]
     ),

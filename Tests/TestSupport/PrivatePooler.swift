@@ -24,10 +24,22 @@ package final class PrivatePooler: Sendable {
       try PrivatePooler(cluster.conninfo(database: "postgres"), mode: mode, size: size)
     }
     // It answers soon after its start, but not at once.
-    while FileManager.default.fileExists(atPath: "\(pooler.directory)/.s.PGSQL.6432") == false {
-      try Task.checkCancellation()
-    }
+    while !pooler.isListening { try Task.checkCancellation() }
     return pooler
+  }
+
+  /// Whether it takes connections: its socket is there a moment before it does.
+  private var isListening: Bool {
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: "\(directory)/.s.PGSQL.6432".utf8) }
+    return withUnsafePointer(to: &address) { address in
+      address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+      }
+    }
   }
 
   private init(_ conninfo: String, mode: String, size: Int) throws {
