@@ -34,8 +34,9 @@ package enum HTTPFailure: Error, Hashable, Sendable {
 package struct HTTPTransport: Sendable {
   /// The longest reply body that is read unless told otherwise, after decompression: 16 MiB.
   package static let maximumBodyBytes = 16 << 20
-  /// The most that all replies hold in memory together, and one that is read beyond it: 256 MiB.
-  package static let memoryLimit = 256 << 20
+  /// The most that all replies hold in memory together, and one that is read beyond it: 128 MiB. While one grows, its old
+  /// and its new room are both there.
+  package static let memoryLimit = 128 << 20
 
   private let clients: [ProxyRules.Route: HTTPClient]
   private let proxies: ProxyRules
