@@ -142,8 +142,7 @@ package struct Audit {
 
   private func readStores(
     _ stores: AuditStores, _ scope: BlockingScope, _ completed: AuditPlan, _ sales: SalesRows,
-    into collector: AuditCollector,
-    _ temporary: String
+    into collector: AuditCollector, _ temporary: String
   ) throws {
     var partition =
       try partition

@@ -32,7 +32,7 @@ struct SecondLook {
       try shop.begin(.snapshot)
       defer { shop.rollback() }
       var further: [Identifier: Int] = [:]
-      let groups = try Neighbourhood.groups(ids, shop: shop, own: own.own, sales, rules: rules, &further)
+      let groups = try OrderGroup.groups(of: ids, shop: shop, own: own.own, sales, rules: rules, &further)
       var deliveries: [Identifier: [Delivery]] = [:]
       var rows = try shop.copyOut(
         sales.deliveries(where: "d.order_id::text COLLATE \"C\" IN (SELECT id FROM ids)"), ids: ids)

@@ -32,7 +32,7 @@ struct Neighbourhood {
     var newOrders: Set<Identifier> = [orderId]
     var knownReceipts: Set<Identifier> = []
     while !newOrders.isEmpty {
-      let groups = try Self.groups(newOrders, shop: shop, own: own, sales, rules: rules, &repeatedRows)
+      let groups = try OrderGroup.groups(of: newOrders, shop: shop, own: own, sales, rules: rules, &repeatedRows)
       var newIds: Set<Identifier> = []
       for group in groups {
         self.groups[group.row.orderId] = group
@@ -78,7 +78,7 @@ struct Neighbourhood {
       if case .valid(let order) = try sales.order(orders, asOf: rules.asOf) { orderedBy[order.orderId] = order.userId }
     }
     for (column, ids) in [("user_id", users), ("order_id", Set(orderedBy.keys))] {
-      let proofs = try Self.proofs(
+      let proofs = try Proof.proofs(
         "r.\(column)::text COLLATE \"C\" IN (SELECT id FROM ids)", ids, shop: shop, own: own, sales, rules: rules)
       for proof in proofs {
         open.take(proof.receipt, orderedBy: proof.receipt.orderId.flatMap { orderedBy[$0] })
@@ -146,7 +146,7 @@ struct Neighbourhood {
     _ receiptIds: Set<Identifier>, _ candidates: inout Set<Identifier>, shop: borrowing BlockingConnection,
     own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws {
-    let proofs = try Self.proofs(
+    let proofs = try Proof.proofs(
       "r.receipt_id::text COLLATE \"C\" IN (SELECT id FROM ids)", receiptIds, shop: shop, own: own, sales, rules: rules)
     var orderless: [Proof] = []
     for proof in proofs {
@@ -156,83 +156,6 @@ struct Neighbourhood {
       for mention in proof.mentions(of: nil) where mentions[mention.transactionId] != nil {
         mentions[mention.transactionId]?.append(mention)
       }
-    }
-  }
-
-  /// The groups of some orders; those that are not there are left out.
-  ///
-  /// - Parameter repeatedRows: gets how many further rows each id has.
-  static func groups(
-    _ orderIds: Set<Identifier>, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
-    _ sales: SalesRows, rules: Rules, _ repeatedRows: inout [Identifier: Int]
-  ) throws -> [OrderGroup] {
-    var rows: [Identifier: [OrderRow]] = [:]
-    var orders = try shop.copyOut(
-      """
-      SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
-      WHERE o.order_id::text COLLATE "C" IN (SELECT id FROM ids) AND \(try sales.isKnown("o.created_at"))
-      """, ids: orderIds)
-    while try orders.advance() {
-      let row = try sales.order(orders, asOf: rules.asOf)
-      rows[row.orderId, default: []].append(row)
-    }
-    let proofs = Dictionary(
-      grouping: try proofs(
-        "r.order_id::text COLLATE \"C\" IN (SELECT id FROM ids)", orderIds, shop: shop, own: own, sales, rules: rules)
-    ) { $0.receipt.orderId }
-    var lookups: [Identifier: LookedUp] = [:]
-    var waiting = try own.copyOut(LookupRow.query(where: "l.order_id IN (SELECT id FROM ids)"), ids: orderIds)
-    while try waiting.advance() {
-      let row = try LookupRow(waiting)
-      lookups[row.orderId] = LookedUp(subjectId: row.subjectId, state: row.state, brought: [])
-    }
-    var links = try own.copyOut(ProofLink.ofLookups(where: "w.order_id IN (SELECT id FROM ids)"), ids: orderIds)
-    while try links.advance() {
-      let link = try ProofLink(links)
-      lookups[link.id]?.brought.append(link.key)
-    }
-    return rows.map { orderId, rows in
-      repeatedRows[orderId] = rows.count - 1
-      return OrderGroup(
-        row: rows.count == 1 ? rows[0] : OrderRow.sorted(rows)[0], proofs: proofs[orderId] ?? [],
-        lookup: lookups[orderId])
-    }
-  }
-
-  /// Receipts with their checks and what they brought.
-  ///
-  /// - Parameter restriction: on receipts aliased `r`, by the ids.
-  private static func proofs(
-    _ restriction: String, _ ids: Set<Identifier>, shop: borrowing BlockingConnection,
-    own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
-  ) throws -> [Proof] {
-    var receipts: [Receipt] = []
-    var rows = try shop.copyOut(
-      """
-      SELECT \(SalesRows.receiptColumns), TRUE FROM \(sales.schema).receipts r
-      WHERE \(restriction) AND \(try sales.isKnown("r.received_at"))
-      ORDER BY r.receipt_id::text COLLATE "C"
-      """, ids: ids)
-    while try rows.advance() { receipts.append(try ReceiptRow(rows, asOf: rules.asOf).receipt) }
-    let receiptIds = Set(receipts.map(\.receiptId))
-    var states: [Identifier: ProofState] = [:]
-    var checks = try own.copyOut(ReceiptRow.checks(where: "c.subject_id IN (SELECT id FROM ids)"), ids: receiptIds)
-    while try checks.advance() { states[try checks.id(0)] = try ProofState(checks, from: 1) }
-    var brought: [Identifier: [TransactionKey]] = [:]
-    var links = try own.copyOut(ProofLink.ofReceipts(where: "l.subject_id IN (SELECT id FROM ids)"), ids: receiptIds)
-    while try links.advance() {
-      let link = try ProofLink(links)
-      brought[link.id, default: []].append(link.key)
-    }
-    var seen: Set<Identifier> = []
-    return receipts.map { receipt in
-      var receipt = receipt
-      guard seen.insert(receipt.receiptId).inserted else {
-        receipt.defect = "receipt_id is not unique"
-        return Proof(receipt: receipt, brought: [])
-      }
-      receipt.state = states[receipt.receiptId] ?? .neverChecked
-      return Proof(receipt: receipt, brought: brought[receipt.receiptId] ?? [])
     }
   }
 

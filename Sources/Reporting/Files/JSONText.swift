@@ -1,4 +1,7 @@
 /// JSON objects of texts in the making (RFC 8259), as UTF-8: one for every finding, of which there may be hundreds of thousands.
+///
+/// Foundation's encoder takes 30 microseconds for each, twice what judging and writing an order takes in all. Objects of
+/// texts are all that can be written here; a test holds every character against Foundation's encoder.
 struct JSONText {
   /// What was written.
   private(set) var bytes: [UInt8] = []
