@@ -173,10 +173,12 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
+    // Shops of which everything is known, told to their own tables and to Apple: for the simulator and for tests.
+    .target(name: "SampleShops", dependencies: ["Reconciliation"], swiftSettings: strict),
     .executableTarget(
       name: "app-store-simulator",
       dependencies: [
-        "Gzip",
+        "Gzip", "Reconciliation", "SampleShops",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
@@ -199,8 +201,8 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .target(
-      name: "SampleWorlds", dependencies: ["Reconciliation", "TestSupport"], path: "Tests/ReconciliationTests/Support",
-      swiftSettings: strict),
+      name: "SampleWorlds", dependencies: ["Reconciliation", "SampleShops", "TestSupport"],
+      path: "Tests/ReconciliationTests/Support", swiftSettings: strict),
     .testTarget(
       name: "ReconciliationTests", dependencies: ["Reconciliation", "SampleWorlds", "TestSupport"],
       exclude: ["Support"], swiftSettings: strict),

@@ -10,7 +10,6 @@ import Testing
 /// API over HTTP, the report's files.
 @Suite(.serialized) struct KnownTruthNightTests {
   @Test func everyScenarioComesToWhatIsKnownOfIt() async throws {
-    #expect(Set(Self.untold.keys).isSubset(of: Scenario.all.map(\.name)))
     let told = ToldShop(KnownShop(telling: Self.scenarios, seed: 1))
     let shop = try await Self.shop(told)
     try await shop.execute(told.statements(of: told.known.world, payloads: Self.payloads(told, shop)))
@@ -81,7 +80,7 @@ import Testing
     print("KnownTruthNightTests: \(simulated.nights.count) nights, seed \(seed)")
   }
 
-  static let scenarios = Scenario.all.filter { untold[$0.name] == nil }
+  static let scenarios = Scenario.all(.serverApi)
 
   static func text(_ instant: Instant) -> String {
     Date(timeIntervalSince1970: Double(instant.seconds)).ISO8601Format()
@@ -135,17 +134,4 @@ import Testing
     }
     return nil
   }
-
-  private static let purchase = "the Server API always says whether it was a purchase; receipts leave it open"
-
-  /// What this channel cannot be told, or what the clock alone makes.
-  private static let untold: [String: String] = [
-    "Apple is silent tonight": "silence is no answer; outages are tried elsewhere",
-    "silent for too long": "silence is no answer; outages are tried elsewhere",
-    "the channel carries no account token": "the Server API always says whether there is one",
-    "a restore": purchase, "a restore, posted like a purchase": purchase,
-    "a restore on the day of the purchase, posted by the order of that day": purchase,
-    "a sale of long ago, told on the day of its restore": purchase,
-    "a date in the future": "an audit of the past does not know what came later",
-  ]
 }

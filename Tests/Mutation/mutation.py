@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / ".build" / "mutation"
 CORE = ROOT / "Sources" / "Reconciliation"
 TESTS = ROOT / "Tests" / "ReconciliationTests"
+SHOPS = ROOT / "Sources" / "SampleShops"
 GENERATOR = ROOT / "Tests" / "TestSupport" / "SeededGenerator.swift"
 EXPLAINED = Path(__file__).with_name("SURVIVORS.md")
 
@@ -233,8 +234,9 @@ let package = Package(
     .target(name: "Reconciliation", dependencies: [.product(name: "OrderedCollections", package: "swift-collections")],
       path: "Core", swiftSettings: settings),
     .target(name: "TestSupport", path: "Support", swiftSettings: settings),
+    .target(name: "SampleShops", dependencies: ["Reconciliation"], path: "Shops", swiftSettings: settings),
     .target(
-      name: "SampleWorlds", dependencies: ["Reconciliation", "TestSupport"], path: "Tests/Support",
+      name: "SampleWorlds", dependencies: ["Reconciliation", "SampleShops", "TestSupport"], path: "Tests/Support",
       swiftSettings: settings),
     .testTarget(
       name: "ReconciliationTests", dependencies: ["Reconciliation", "SampleWorlds", "TestSupport"], path: "Tests",
@@ -243,7 +245,7 @@ let package = Package(
 """)
     # Of what all tests share, these need the generator alone.
     (PLACE / "Support").mkdir(exist_ok=True)
-    for target, link in ((TESTS, PLACE / "Tests"), (GENERATOR, PLACE / "Support" / GENERATOR.name)):
+    for target, link in ((TESTS, PLACE / "Tests"), (SHOPS, PLACE / "Shops"), (GENERATOR, PLACE / "Support" / GENERATOR.name)):
         if not link.is_symlink():
             link.symlink_to(target)
 

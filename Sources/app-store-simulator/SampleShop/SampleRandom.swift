@@ -1,8 +1,10 @@
+import SampleShops
+
 /// What a sample shop is drawn with.
 struct SampleRandom {
-  private var generator: SeededGenerator
+  private var generator: SampleShops.SampleRandom
 
-  init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
+  init(seed: UInt64) { generator = SampleShops.SampleRandom(seed: seed) }
 
   mutating func next() -> UInt64 { generator.next() }
 

@@ -73,7 +73,8 @@ struct RowBytes {
 
   /// - Parameter amount: as people write it, below 10,000 and with four decimals at most.
   mutating func put(amount: String) {
-    let parts = amount.split(separator: ".")
+    let sign: Int16 = amount.hasPrefix("-") ? 0x4000 : 0
+    let parts = amount.drop { $0 == "-" }.split(separator: ".")
     let decimals = parts.count > 1 ? String(parts[1]) : ""
     let padded = decimals.padding(toLength: 4, withPad: "0", startingAt: 0)
     let (whole, fraction) = (Int16(parts[0]) ?? 0, Int16(padded) ?? 0)
@@ -85,6 +86,6 @@ struct RowBytes {
       weight = digits.isEmpty ? 0 : -1
     }
     put(
-      1700, ([Int16(digits.count), weight, 0, Int16(decimals.utf8.count)] + digits).flatMap { Self.bigEndian($0) })
+      1700, ([Int16(digits.count), weight, sign, Int16(decimals.utf8.count)] + digits).flatMap { Self.bigEndian($0) })
   }
 }

@@ -4,35 +4,42 @@ import Reconciliation
 ///
 /// What a test does not change is ordinary: one unit for 9.90 USD, ordered two days before the audit, paid at the moment
 /// of the order, delivered a minute later.
-struct Scene: Sendable {
+package struct Scene: Sendable {
   /// In front of every id, so that scenes can be put together.
-  let prefix: String
-  var world: World
+  package let prefix: String
+  package var world: World
   /// When the orders are made.
-  var time: Instant
-  var product: Identifier = "gems.100"
-  var amount: Money
+  package var time: Instant
+  package var product: Identifier = "gems.100"
+  package var quantity: Int32 = 1
+  /// Of the whole quantity.
+  package var amount: Money
 
-  static let asOf = Instant(seconds: 1_795_132_800)
-  static let bundle = "com.example.game"
+  package static let asOf = Instant(seconds: 1_795_132_800)
+  package static let bundle = "com.example.game"
+  /// Another developer's app, or another of the same one's.
+  package static let otherBundle = "com.example.cards"
 
-  init(prefix: String = "", time: Instant = asOf - .days(2)) {
+  /// - Parameters:
+  ///   - time: when the orders are made; nil: two days before the audit.
+  ///   - asOf: the audit's.
+  package init(prefix: String = "", time: Instant? = nil, asOf: Instant = Scene.asOf) {
     self.prefix = prefix
-    self.time = time
+    self.time = time ?? asOf - .days(2)
     amount = .of(990)
-    world = World(
-      rules: Rules(asOf: Self.asOf, bundleIds: [Self.bundle], lookbackStart: Self.asOf - .days(120)))
+    world = World(rules: Rules(asOf: asOf, bundleIds: [Self.bundle], lookbackStart: asOf - .days(120)))
   }
 
-  func id(_ text: String) -> Identifier { Identifier(prefix + text) }
+  package func id(_ text: String) -> Identifier { Identifier(prefix + text) }
 
   /// An order that the shop believes paid and that names no transaction.
   @discardableResult
-  mutating func order(
+  package mutating func order(
     _ text: String = "order", by user: String = "user", _ change: (inout Order) -> Void = { _ in }
   ) -> Order {
     var order = Order(
-      orderId: id(text), userId: id(user), productId: product, amount: amount, status: .verified, createdAt: time)
+      orderId: id(text), userId: id(user), productId: product, quantity: quantity, amount: amount, status: .verified,
+      createdAt: time)
     change(&order)
     world.orders.append(.valid(order))
     return order
@@ -40,12 +47,12 @@ struct Scene: Sendable {
 
   /// A production purchase of the scene's product that Apple told us about.
   @discardableResult
-  mutating func transaction(
+  package mutating func transaction(
     _ text: String = "T1", _ change: (inout TransactionRecord) -> Void = { _ in }
   ) -> TransactionRecord {
     var record = TransactionRecord(environment: .production, transactionId: id(text), productId: product)
     record.bundleId = Self.bundle
-    record.quantity = 1
+    record.quantity = quantity
     record.purchaseDate = time
     record.originalTransactionId = id(text)
     record.priceMilliunits = amount.milliunits
@@ -54,7 +61,7 @@ struct Scene: Sendable {
     // So that what keeps a subscription from having lapsed is what a scene says.
     record.subscriptionStatus = .expired
     record.channel = .serverApi
-    record.signedDate = Self.asOf - .hours(1)
+    record.signedDate = world.rules.asOf - .hours(1)
     change(&record)
     record.originalPurchaseDate = record.originalPurchaseDate ?? record.purchaseDate
     world.transactions.append(record)
@@ -63,7 +70,7 @@ struct Scene: Sendable {
 
   /// A receipt sent for an order, or for none.
   @discardableResult
-  mutating func receipt(
+  package mutating func receipt(
     _ text: String = "receipt", for order: Order?, _ state: ProofState, bringing: [TransactionRecord] = [],
     _ change: (inout Receipt) -> Void = { _ in }
   ) -> Receipt {
@@ -81,13 +88,13 @@ struct Scene: Sendable {
   }
 
   /// A signed transaction of one purchase, genuine.
-  mutating func signedProof(_ text: String = "receipt", for order: Order?, of record: TransactionRecord) {
+  package mutating func signedProof(_ text: String = "receipt", for order: Order?, of record: TransactionRecord) {
     receipt(text, for: order, .verified(.signed, id: record.transactionId), bringing: [record])
   }
 
   /// The goods of an order, to the user of the order.
   @discardableResult
-  mutating func delivery(
+  package mutating func delivery(
     _ text: String = "delivery", of order: Order, _ change: (inout Delivery) -> Void = { _ in }
   ) -> Delivery {
     var delivery = Delivery(
@@ -100,7 +107,7 @@ struct Scene: Sendable {
 
   /// An order that names its transaction, answered by look-up; neither receipt nor goods.
   @discardableResult
-  mutating func paidOrder(
+  package mutating func paidOrder(
     _ order: (inout Order) -> Void = { _ in }, transaction: (inout TransactionRecord) -> Void = { _ in }
   ) -> Order {
     let record = self.transaction("T1", transaction)
@@ -115,19 +122,19 @@ struct Scene: Sendable {
 
 extension ProofState {
   /// Authentic. Without a kind: a look-up.
-  static func verified(_ kind: ReceiptKind?, id: Identifier? = nil) -> ProofState {
+  package static func verified(_ kind: ReceiptKind?, id: Identifier? = nil) -> ProofState {
     var state = ProofState(.verified, nil)
     state.kind = kind
     state.signedTransactionId = id
     return state
   }
 
-  static func rejected(_ reason: PaymentReason) -> ProofState { ProofState(.rejected, reason) }
-  static func unanswered(_ reason: PaymentReason?) -> ProofState { ProofState(.unanswered, reason) }
-  static func review(_ reason: PaymentReason) -> ProofState { ProofState(.review, reason) }
+  package static func rejected(_ reason: PaymentReason) -> ProofState { ProofState(.rejected, reason) }
+  package static func unanswered(_ reason: PaymentReason?) -> ProofState { ProofState(.unanswered, reason) }
+  package static func review(_ reason: PaymentReason) -> ProofState { ProofState(.review, reason) }
 
   /// Nothing in production and sandbox, said at that time.
-  static func notFound(at instant: Instant = Scene.asOf) -> ProofState {
+  package static func notFound(at instant: Instant = Scene.asOf) -> ProofState {
     var state = ProofState(.notFound, nil)
     state.answeredAt = instant
     return state
@@ -144,7 +151,7 @@ extension ProofState {
 
 extension BadOrder {
   /// An order of 9.999 USD.
-  static func broken(_ orderId: Identifier, transactionId: Identifier? = "T1") -> BadOrder {
+  package static func broken(_ orderId: Identifier, transactionId: Identifier? = "T1") -> BadOrder {
     BadOrder(
       orderId: orderId, userId: "user", bundleId: nil, productId: "gems.100", quantity: 1, amountText: "9.999",
       currencyText: "USD", statusText: "verified", transactionId: transactionId, createdAt: Scene.asOf - .days(2),
@@ -152,22 +159,7 @@ extension BadOrder {
   }
 }
 
-extension Money {
-  /// Minor units of a currency that the test knows to exist.
-  static func of(_ minorUnits: Int64, _ code: String = "USD") -> Money {
-    guard let currency = Currency(code: code) else { preconditionFailure("no currency \(code)") }
-    return Money(minorUnits: minorUnits, currency: currency)
-  }
-
-  /// The amount as Apple writes prices: thousandths of the major unit in every currency.
-  var milliunits: Int64 {
-    var value = minorUnits
-    for _ in currency.digits..<3 { value *= 10 }
-    return value
-  }
-}
-
 extension Span {
   /// The smallest step of time.
-  static let microsecond = Span(microseconds: 1)
+  package static let microsecond = Span(microseconds: 1)
 }

@@ -26,47 +26,8 @@ struct ToldShop {
     ids.first { $0.value == text }.map(\.key) ?? Identifier(text)
   }
 
-  // MARK: - Apple
-
-  /// In the form of the simulator's world.
-  var transactions: [[String: Any]] {
-    known.world.transactions.map { record in
-      var told: [String: Any] = [
-        "transactionId": appleId(record.transactionId), "environment": record.environment.rawValue,
-        "originalTransactionId": appleId(record.originalTransactionId ?? record.transactionId),
-        "bundleId": record.bundleId ?? "", "productId": record.productId.text, "finished": true,
-        "type": record.expiresDate == nil ? "Consumable" : "Auto-Renewable Subscription",
-        // Periods of one subscription are one customer's.
-        "customer": (record.originalTransactionId ?? record.transactionId).text,
-      ]
-      func tell(_ name: String, _ instant: Instant?) { told[name] = instant.map { $0.microseconds / 1_000 } }
-      tell("purchaseDate", record.purchaseDate)
-      tell("originalPurchaseDate", record.originalPurchaseDate)
-      tell("expiresDate", record.expiresDate)
-      told["quantity"] = record.quantity.map { Int($0) }
-      told["price"] = record.priceMilliunits as Int64?
-      told["currency"] = record.currency as String?
-      if case .says(let token) = record.appAccountToken { told["appAccountToken"] = token }
-      told["inAppOwnershipType"] = record.ownership?.rawValue
-      told["transactionReason"] = record.isRenewal == true ? "RENEWAL" : nil
-      if record.hasOffer == true { told["offerType"] = 1 }
-      // Here Apple is asked, and agrees where a story leaves it open. A period that goes on is active.
-      if let expiresDate = record.expiresDate, expiresDate <= Scene.asOf {
-        told["subscriptionStatus"] = Int((record.subscriptionStatus ?? .active).rawValue)
-      }
-      if let revocation = record.revocation {
-        tell("revocationDate", revocation.date)
-        told["revocationType"] = revocation.type ?? "REFUND_FULL"
-        told["revocationPercentage"] = revocation.percentage.map { Int($0) }
-        told["revocationReason"] = revocation.reason.map { Int($0) }
-      }
-      if let withdrawn = record.revocationWithdrawnDate {
-        tell("revocationDate", withdrawn - .hours(3))
-        tell("refundReversedDate", withdrawn)
-      }
-      return told
-    }
-  }
+  /// What Apple knows, in the form of the simulator's world.
+  var transactions: [[String: Any]] { known.world.appleTransactions(name: appleId, isFinished: true) }
 
   // MARK: - The shop
 
@@ -74,7 +35,8 @@ struct ToldShop {
   ///
   /// - Parameter payloads: by receipt id.
   func statements(of world: World, payloads: [Identifier: String]) -> String {
-    "TRUNCATE sales.orders, sales.receipts, sales.deliveries;\n" + world.salesRows(payloads: payloads, appleId: appleId)
+    "TRUNCATE sales.orders, sales.receipts, sales.deliveries;\n"
+      + world.salesRows(payloads: payloads) { ids[$0] ?? $0.text }
   }
 
   /// What clients sent, signed or forged, by receipt id.
@@ -85,6 +47,7 @@ struct ToldShop {
     for receipt in known.world.receipts {
       payloads[receipt.receiptId] = try await payload(of: receipt, shop, anotherPurchase: anotherPurchase)
     }
+    for (copy, original) in known.world.copies { payloads[copy] = payloads[original] }
     return payloads
   }
 

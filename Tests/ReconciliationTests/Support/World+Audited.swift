@@ -1,23 +1,10 @@
 import Reconciliation
-import TestSupport
 
-/// Everything that the audit knows on one night, held in memory, and what it must conclude from it.
+/// What the audit must conclude from a world.
 ///
 /// This is the reference that any faster way of evaluating is compared with: group by order, match all claims at once,
 /// judge every order, then look at what no order stands behind.
-struct World: Sendable {
-  var rules: Rules
-  var orders: [OrderRow] = []
-  var receipts: [Receipt] = []
-  /// The transactions that each receipt brought, by receipt id.
-  var brings: [Identifier: Set<TransactionKey>] = [:]
-  /// Look-ups of named ids, by order id.
-  var lookups: [Identifier: ProofState] = [:]
-  var transactions: [TransactionRecord] = []
-  var deliveries: [Delivery] = []
-  /// What the shop sells; nil where nobody says.
-  var products: [Catalogue.Product]?
-
+extension World {
   /// What the audit says about a world.
   struct Outcome: Sendable {
     /// By order id.
@@ -178,29 +165,4 @@ struct World: Sendable {
 extension Receipt {
   /// Whether what it brings is proven: its row is sound, and it is not false.
   fileprivate var isGenuine: Bool { defect == nil && state.outcome != .rejected }
-}
-
-extension World {
-  /// Adds what another world holds; ids are expected to be distinct.
-  mutating func add(_ other: World) {
-    orders += other.orders
-    receipts += other.receipts
-    brings.merge(other.brings) { $0.union($1) }
-    lookups.merge(other.lookups) { first, _ in first }
-    transactions += other.transactions
-    deliveries += other.deliveries
-    if let others = other.products { products = (products ?? []) + others }
-    rules.testUsers.formUnion(other.rules.testUsers)
-    rules.reviewWindows += other.rules.reviewWindows
-  }
-
-  /// The same world with its rows in another order.
-  func shuffled(using random: inout SeededGenerator) -> World {
-    var copy = self
-    copy.orders.shuffle(using: &random)
-    copy.receipts.shuffle(using: &random)
-    copy.transactions.shuffle(using: &random)
-    copy.deliveries.shuffle(using: &random)
-    return copy
-  }
 }

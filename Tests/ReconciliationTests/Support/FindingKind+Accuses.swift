@@ -1,24 +1,4 @@
 import Reconciliation
-import TestSupport
-
-/// Stories put together, their rows shuffled: a shop of which everything is known beforehand.
-struct KnownShop: Sendable {
-  var world = World(rules: Scene().world.rules)
-  var dispositions: [Identifier: Disposition] = [:]
-  var findings: Set<Story.Expected> = []
-
-  init(telling scenarios: [Scenario], seed: UInt64) {
-    var random = SeededGenerator(seed: seed)
-    for (number, scenario) in scenarios.enumerated() {
-      var story = Story(prefix: "\(number)/", seed: random.next())
-      scenario.tell(&story)
-      world.add(story.scene.world)
-      dispositions.merge(story.dispositions) { first, _ in first }
-      findings.formUnion(story.findings)
-    }
-    world = world.shuffled(using: &random)
-  }
-}
 
 extension Finding {
   /// As a story expects it.

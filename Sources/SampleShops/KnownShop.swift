@@ -1,0 +1,28 @@
+import Reconciliation
+
+/// Stories put together, their rows shuffled: a shop of which everything is known beforehand.
+package struct KnownShop: Sendable {
+  package var world = Scene().world
+  package private(set) var dispositions: [Identifier: Disposition] = [:]
+  package private(set) var findings: Set<Story.Expected> = []
+
+  package init(telling scenarios: [Scenario], seed: UInt64) {
+    var random = SampleRandom(seed: seed)
+    world.products = Ware.all.map { .init(productId: $0.productId, type: $0.type) }
+    for (number, scenario) in scenarios.enumerated() {
+      var story = Story(prefix: "\(number)/", seed: random.next())
+      scenario.tell(&story)
+      add(story)
+    }
+    world = world.shuffled(using: &random)
+  }
+
+  /// One to which stories are added.
+  package init(asOf: Instant) { world = Scene(asOf: asOf).world }
+
+  package mutating func add(_ story: Story) {
+    world.add(story.scene.world)
+    dispositions.merge(story.dispositions) { first, _ in first }
+    findings.formUnion(story.findings)
+  }
+}

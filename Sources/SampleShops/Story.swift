@@ -1,0 +1,212 @@
+import Reconciliation
+
+/// A scene that knows the truth about itself: what happened, and exactly what the audit has to say about it.
+package struct Story: Sendable {
+  /// A finding as people see it: its kind and what it stands on.
+  package struct Expected: Hashable, Sendable {
+    package var kind: FindingKind
+    package var subject: Identifier
+
+    package init(kind: FindingKind, subject: Identifier) { (self.kind, self.subject) = (kind, subject) }
+  }
+
+  /// The interface of Apple's that alone is asked.
+  package enum Channel: Sendable { case serverApi, verifyReceipt }
+
+  package var scene: Scene
+  package var random: SampleRandom
+  /// nil: whatever can become known does.
+  let channel: Channel?
+  package private(set) var dispositions: [Identifier: Disposition] = [:]
+  package private(set) var findings: Set<Expected> = []
+
+  /// An ordinary day of an ordinary product, drawn at random.
+  ///
+  /// - Parameters:
+  ///   - time: when it begins, unless it has a time of its own; nil: drawn, too.
+  ///   - currency: in which people pay; nil: drawn, too.
+  package init(
+    prefix: String, seed: UInt64, channel: Channel? = nil, asOf: Instant = Scene.asOf, time: Instant? = nil,
+    currency: String? = nil
+  ) {
+    random = SampleRandom(seed: seed)
+    self.channel = channel
+    // Half a minute beside the limits, which are whole hours.
+    let drawn = asOf - .minutes(Int64(random.number(3 * 60...100 * 24 * 60))) - .seconds(30)
+    scene = Scene(prefix: prefix, time: time ?? drawn, asOf: asOf)
+    scene.amount = .of(0, currency ?? Ware.currency(&random))
+    sells(random.pick(among: Ware.gems))
+  }
+
+  package var asOf: Instant { scene.world.rules.asOf }
+
+  /// Everything from here on is about these goods.
+  package mutating func sells(_ ware: Ware, quantity: Int32 = 1) {
+    let price = ware.price(scene.amount.currency.code)
+    (scene.product, scene.quantity) = (ware.productId, quantity)
+    scene.amount = Money(minorUnits: price.minorUnits * Int64(quantity), currency: price.currency)
+  }
+
+  // MARK: - What is known
+
+  /// What an order comes to: its disposition, and every finding on it.
+  package mutating func expect(_ order: Order, _ disposition: Disposition, _ kinds: FindingKind...) {
+    dispositions[order.orderId] = disposition
+    for kind in kinds { expect(kind, on: order.orderId) }
+  }
+
+  /// That nobody can say, which people have to look after when it lasts for two days.
+  package mutating func expectUnconfirmed(_ order: Order) {
+    expect(order, .unconfirmed)
+    if asOf - order.createdAt > .hours(48) { expect(.stuckUnconfirmed, on: order.orderId) }
+  }
+
+  /// A finding on something that is no order, or one more on an order.
+  package mutating func expect(_ kind: FindingKind, on subject: Identifier) {
+    findings.insert(Expected(kind: kind, subject: subject))
+  }
+
+  // MARK: - What happens
+
+  /// One of the ways in which a payment becomes known.
+  private enum Way: CaseIterable {
+    case namedAndLookedUp, namedInSignedProof, namedInAppReceipt, namedAndSwept
+    case signedProof, appReceipt, offline
+
+    var isNamed: Bool {
+      switch self {
+      case .namedAndLookedUp, .namedInSignedProof, .namedInAppReceipt, .namedAndSwept: true
+      case .signedProof, .appReceipt, .offline: false
+      }
+    }
+
+    /// As often as each of them is among what is drawn from.
+    static func all(_ channel: Channel?) -> [Way] {
+      switch channel {
+      case .verifyReceipt:
+        Array(repeating: .namedInAppReceipt, count: 16) + [.namedInSignedProof, .namedInSignedProof, .appReceipt]
+          + [.signedProof]
+      case .serverApi, nil: allCases
+      }
+    }
+  }
+
+  /// An order and its payment, proven in one way or another.
+  ///
+  /// - Parameter mustName: whether the order has to name its transaction for the payment to be found.
+  package mutating func buy(
+    _ text: String = "", by user: String = "user", mustName: Bool = false,
+    order change: (inout Order) -> Void = { _ in }, transaction: (inout TransactionRecord) -> Void = { _ in }
+  ) -> Order {
+    let way = random.pick(among: Way.all(channel).filter { $0.isNamed || !mustName })
+    let paidAt = moments(5...40)
+    let record = scene.transaction("T" + text) { record in
+      record.purchaseDate = paidAt
+      transaction(&record)
+    }
+    let made = scene.order("order" + text, by: user) { made in
+      made.transactionId = way.isNamed ? record.transactionId : nil
+      made.verifiedAt = paidAt + .seconds(2)
+      change(&made)
+      switch made.status {
+      case .pending, .failed, .cancelled: made.verifiedAt = nil
+      case .verified, .refunded: break
+      }
+    }
+    let receipt = "receipt" + text
+    switch way {
+    case .namedAndLookedUp: scene.world.lookups[made.orderId] = .verified(nil)
+    case .namedInSignedProof, .signedProof: scene.signedProof(receipt, for: made, of: record)
+    case .namedInAppReceipt, .appReceipt: scene.receipt(receipt, for: made, .verified(.app), bringing: [record])
+    case .namedAndSwept: scene.receipt(receipt, for: made, .verified(.app)) { $0.state.bundleId = record.bundleId }
+    case .offline:
+      scene.receipt(receipt, for: made, .unanswered(.unreachable), bringing: [record]) {
+        $0.state.signedTransactionId = record.transactionId
+      }
+    }
+    if random.oneIn(channel == .verifyReceipt ? 50 : 5) {
+      // The same proof once more, or a restore on another device: nothing new.
+      scene.receipt("again" + text, for: random.oneIn(2) ? made : nil, .verified(.app), bringing: [record])
+    }
+    return made
+  }
+
+  /// An order that was paid and delivered as it should be.
+  @discardableResult
+  package mutating func sell(
+    _ text: String = "", by user: String = "user", mustName: Bool = false,
+    order change: (inout Order) -> Void = { _ in }, transaction: (inout TransactionRecord) -> Void = { _ in }
+  ) -> Order {
+    let made = buy(text, by: user, mustName: mustName, order: change, transaction: transaction)
+    deliver("delivery" + text, of: made)
+    return made
+  }
+
+  /// The goods of an order, to its user unless told otherwise.
+  mutating func deliver(
+    _ text: String = "delivery", of order: Order, _ change: (inout Delivery) -> Void = { _ in }
+  ) {
+    let deliveredAt = min(order.createdAt + (moments(45...120) - scene.time), asOf)
+    scene.delivery(text, of: order) { delivery in
+      delivery.deliveredAt = deliveredAt
+      change(&delivery)
+    }
+  }
+
+  /// That the money of a payment was given back in whole.
+  mutating func refunding(since time: Instant) -> Revocation { Revocation(date: later(than: time), reason: 0) }
+
+  /// So many seconds after the story's time, and some milliseconds.
+  private mutating func moments(_ seconds: ClosedRange<Int>) -> Instant {
+    let milliseconds = random.number(seconds.lowerBound * 1_000...seconds.upperBound * 1_000)
+    return scene.time + Span(microseconds: Int64(milliseconds) * 1_000)
+  }
+
+  /// A time after this one and before the audit; now and then on the last day, when there is one in between.
+  mutating func later(than time: Instant) -> Instant {
+    let span = Int((asOf - time).microseconds)
+    if span > Int(Span.days(2).microseconds), random.oneIn(6) {
+      return asOf - .minutes(Int64(random.number(200...1_500)))
+    }
+    return Instant(milliseconds: (time + Span(microseconds: Int64(random.number(span / 4...span / 2)))).milliseconds)
+  }
+
+  // MARK: - What Apple says
+
+  /// Why Apple has no answer tonight.
+  mutating func silence() -> ProofState {
+    let reason = random.pick(PaymentReason.unreachable, .rateLimited, .appleError, .noRoots)
+    return .unanswered(channel == .verifyReceipt ? .appleError : reason)
+  }
+
+  /// An account token that no other story has.
+  mutating func token(_ first: String) -> String {
+    let digits = String(random.next(), radix: 16)
+    return "\(first)0000000-0000-4000-8000-\(digits)"
+  }
+}
+
+/// A kind of thing that happens in shops.
+package struct Scenario: Sendable {
+  package let name: String
+  /// How often it happens among 5,000 orders.
+  package let count: Int
+  /// How often besides on the last business day, so that the report of one night has something to show.
+  package let onLastDay: Int
+  /// Why it cannot happen where Apple is asked through that interface alone.
+  package let impossible: [Story.Channel: String]
+  package let tell: @Sendable (inout Story) -> Void
+
+  package init(
+    _ name: String, _ count: Int = 3, onLastDay: Int = 0, impossible: [Story.Channel: String] = [:],
+    _ tell: @escaping @Sendable (inout Story) -> Void
+  ) {
+    (self.name, self.count, self.onLastDay, self.impossible) = (name, count, onLastDay, impossible)
+    self.tell = tell
+  }
+
+  package static let all = ordinary + payments + claims + refunds + records + sales + strays
+
+  /// Those that can be told where Apple is asked through one interface alone.
+  package static func all(_ channel: Story.Channel) -> [Scenario] { all.filter { $0.impossible[channel] == nil } }
+}

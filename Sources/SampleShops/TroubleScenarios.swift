@@ -1,0 +1,260 @@
+import Reconciliation
+
+extension Scenario {
+  /// Payment and goods that disagree.
+  static let payments: [Scenario] = [
+    Scenario("paid, not delivered", 19, onLastDay: 3) { story in
+      let order = story.buy()
+      let takenBack = story.later(than: order.createdAt + .minutes(2))
+      if story.random.oneIn(4) { story.deliver(of: order) { $0.revokedAt = takenBack } }
+      story.expect(order, .paidNotDelivered, .paidNotDelivered)
+    },
+    Scenario("partly delivered", 6, onLastDay: 1) { story in
+      story.sells(story.random.pick(among: Ware.gems), quantity: 3)
+      let order = story.buy()
+      let delivered = Int32(story.random.number(1...2))
+      story.deliver(of: order) { $0.quantity = delivered }
+      story.expect(order, .partlyDelivered, .partlyDelivered)
+    },
+    Scenario("delivered twice", 4) { story in
+      let order = story.sell()
+      story.deliver("surplus", of: order)
+      story.expect(order, .settled, .deliveredTwice)
+    },
+    Scenario("delivered without any proof", 6, onLastDay: 1) { story in
+      let order = story.scene.order()
+      story.deliver(of: order)
+      story.expect(order, .deliveredNotPaid, .deliveredNotPaid)
+    },
+    Scenario("verified without any proof", 2) { story in
+      story.expect(story.scene.order(), .void, .statusMismatch)
+    },
+    Scenario("delivered for an id that Apple does not know", impossible: [.verifyReceipt: noLookup]) { story in
+      story.scene.time = story.asOf - .hours(25)
+      let unknown = story.scene.id("unknown")
+      let order = story.scene.order { $0.transactionId = unknown }
+      story.scene.world.lookups[order.orderId] = .notFound()
+      story.deliver(of: order)
+      story.expect(order, .deliveredNotPaid, .deliveredNotPaid)
+    },
+    Scenario("a forged proof, believed", 6) { story in
+      let order = story.scene.order()
+      story.scene.receipt(for: order, .rejected(.signatureInvalid))
+      story.deliver(of: order)
+      story.expect(order, .deliveredNotPaid, .deliveredNotPaid, .signatureInvalid)
+    },
+    Scenario("a forged proof, seen through") { story in
+      let order = story.scene.order { $0.status = .failed }
+      story.scene.receipt(for: order, .rejected(.signatureInvalid))
+      story.expect(order, .void, .signatureInvalid)
+    },
+    Scenario("a forged proof beside the genuine one") { story in
+      let order = story.sell()
+      story.scene.receipt("forged", for: order, .rejected(.signatureInvalid))
+      story.expect(order, .settled, .signatureInvalid)
+    },
+    Scenario("rubbish or Xcode, believed", 2) { story in
+      let order = story.scene.order()
+      story.scene.receipt(for: order, .rejected(story.random.pick(.malformed, .xcode)))
+      story.deliver(of: order)
+      story.expect(order, .deliveredNotPaid, .deliveredNotPaid)
+    },
+    Scenario("sandbox goods", 7, onLastDay: 1) { story in
+      let order = story.sell(mustName: true, transaction: { $0.environment = .sandbox })
+      story.expect(order, .deliveredNotPaid, .deliveredNotPaid, .sandboxDelivered)
+    },
+    Scenario("sandbox without goods", 4) { story in
+      let order = story.buy(order: { $0.status = .failed }, transaction: { $0.environment = .sandbox })
+      story.expect(order, .void)
+    },
+    Scenario("cancelled, yet paid", 7) { story in
+      let status = story.random.pick(OrderStatus.cancelled, .failed)
+      let order = story.buy(order: { $0.status = status })
+      if story.random.oneIn(2) {
+        story.deliver(of: order)
+        story.expect(order, .settled, .cancelledButPaid)
+      } else {
+        story.expect(order, .paidNotDelivered, .paidNotDelivered, .cancelledButPaid)
+      }
+    },
+    Scenario("settled, the shop still waits", 4) { story in
+      story.expect(story.sell(order: { $0.status = .pending }), .settled, .statusMismatch)
+    },
+    Scenario("silent for too long", 4, impossible: [.serverApi: noAnswer]) { story in
+      story.scene.time = story.asOf - .hours(Int64(story.random.number(49...1_300)))
+      let order = story.scene.order()
+      var silences = [story.silence(), .review(.accountGone)]
+      if story.channel == nil { silences += [.neverChecked, .review(.contradiction)] }
+      story.scene.receipt(for: order, story.random.pick(among: silences))
+      if story.random.oneIn(2) { story.deliver(of: order) }
+      story.expectUnconfirmed(order)
+    },
+  ]
+
+  /// Who owns which payment.
+  static let claims: [Scenario] = [
+    Scenario("one payment for several orders", 4) { story in
+      let owner = story.sell(mustName: true)
+      story.expect(owner, .settled)
+      for number in 1...story.random.number(1...3) {
+        let user = story.random.pick("user", "stranger")
+        story.scene.time = story.scene.time + .minutes(10)
+        let order = story.scene.order("claimant\(number)", by: user) { order in
+          order.transactionId = owner.transactionId
+          order.status = .failed
+        }
+        if story.random.oneIn(2) {
+          story.deliver("d\(number)", of: order)
+          story.expect(order, .deliveredNotPaid, .deliveredNotPaid, .duplicateClaim)
+        } else {
+          story.expect(order, .void, .duplicateClaim)
+        }
+      }
+    },
+    Scenario("one receipt sent for two orders, one payment on it", 5) { story in
+      let record = story.scene.transaction()
+      let owner = story.scene.order("near")
+      let early = story.scene.time - .hours(5)
+      let user = story.random.pick("user", "stranger")
+      let other = story.scene.order("far", by: user) { $0.createdAt = early }
+      for order in [owner, other] {
+        let text = "r" + order.orderId.text.dropFirst(story.scene.prefix.count)
+        story.scene.receipt(text, for: order, .verified(.app), bringing: [record])
+        story.deliver("d" + text, of: order)
+      }
+      story.scene.world.copies = [story.scene.id("rfar"): story.scene.id("rnear")]
+      story.expect(owner, .settled)
+      story.expect(other, .deliveredNotPaid, .deliveredNotPaid, .duplicateClaim)
+    },
+    Scenario("charged twice") { story in
+      let order = story.sell("1")
+      let second = story.scene.transaction("T2") { $0.purchaseDate = order.createdAt + .minutes(2) }
+      story.scene.receipt("second", for: order, .verified(.app), bringing: [second])
+      story.expect(order, .settled, .chargedTwice)
+    },
+    Scenario("the cheapest paid, the dearest delivered", 4) { story in
+      let dearest = Ware.chest.price(story.scene.amount.currency.code)
+      let order = story.sell(
+        mustName: true,
+        order: { order in
+          order.productId = Ware.chest.productId
+          order.amount = dearest
+        })
+      story.expect(order, .deliveredNotPaid, .deliveredNotPaid, .productMismatch)
+    },
+    Scenario("another product, named", 2) { story in
+      let order = story.buy(
+        mustName: true,
+        order: { order in
+          order.productId = Ware.chest.productId
+          order.status = .failed
+        })
+      story.expect(order, .void, .productMismatch)
+    },
+    Scenario("another product, brought", 2) { story in
+      let record = story.scene.transaction { $0.productId = Ware.chest.productId }
+      let order = story.scene.order { $0.status = .failed }
+      story.scene.signedProof(for: order, of: record)
+      story.expect(order, .void, .productMismatch)
+      story.expect(.orphanPayment, on: record.transactionId)
+    },
+    Scenario("a payment in another app") { story in
+      // A look-up finds what its own app sold, so a receipt has to show it.
+      let record = story.scene.transaction { $0.bundleId = Scene.otherBundle }
+      let isNamed = story.random.oneIn(2)
+      let order = story.scene.order { $0.transactionId = isNamed ? record.transactionId : nil }
+      if story.random.oneIn(2) {
+        story.scene.signedProof(for: order, of: record)
+      } else {
+        story.scene.receipt(for: order, .verified(.app), bringing: [record])
+      }
+      story.deliver(of: order)
+      story.expect(order, .deliveredNotPaid, .deliveredNotPaid, .wrongBundle)
+    },
+    Scenario("another id than the one in the payload") { story in
+      let record = story.scene.transaction()
+      let invented = story.scene.id("invented")
+      let order = story.scene.order { $0.transactionId = invented }
+      story.scene.signedProof(for: order, of: record)
+      story.deliver(of: order)
+      story.expect(order, .deliveredNotPaid, .deliveredNotPaid)
+      story.expect(.orphanPayment, on: record.transactionId)
+    },
+    Scenario("family access sold", 2) { story in
+      story.scene.time = story.asOf - .days(Int64(story.random.number(1...28)))
+      let expiry = story.scene.time + .days(30)
+      story.sells(Ware.vip)
+      let order = story.sell(transaction: { record in
+        record.ownership = .familyShared
+        record.expiresDate = expiry
+      })
+      story.expect(order, .void, .familySharedSale, .statusMismatch)
+    },
+    Scenario("a purchase on the receipt of which no order was made") { story in
+      let order = story.sell("1", mustName: true)
+      story.sells(Ware.seasonPass)
+      let lost = story.scene.transaction("T2") { $0.purchaseDate = order.createdAt - .hours(3) }
+      story.scene.receipt("more", for: order, .verified(.app), bringing: [lost])
+      story.expect(order, .settled)
+      story.expect(.orphanPayment, on: lost.transactionId)
+    },
+  ]
+
+  /// What Apple took back.
+  static let refunds: [Scenario] = [
+    Scenario("refunded, not booked", 4) { story in
+      story.sells(story.random.pick(among: Ware.heroes))
+      let refund = story.refunding(since: story.scene.time)
+      let order = story.buy(transaction: { $0.revocation = refund })
+      let takenBack = story.later(than: refund.date)
+      if story.random.oneIn(2) { story.deliver(of: order) { $0.revokedAt = takenBack } }
+      story.expect(order, .refunded, .refundNotBooked)
+    },
+    Scenario("refunded, still delivered", 13, onLastDay: 1) { story in
+      story.sells(story.random.pick(among: Ware.heroes))
+      let refund = story.refunding(since: story.scene.time)
+      let isBooked = story.random.oneIn(3)
+      let order = story.sell(
+        order: { $0.status = isBooked ? .refunded : .verified }, transaction: { $0.revocation = refund })
+      story.expect(order, .refundedStillDelivered, .refundedStillDelivered)
+      if !isBooked { story.expect(.refundNotBooked, on: order.orderId) }
+    },
+    Scenario("delivered after the refund", 2) { story in
+      story.sells(story.random.pick(among: Ware.heroes))
+      let refund = story.refunding(since: story.scene.time)
+      let delivered = story.later(than: refund.date)
+      let order = story.buy(order: { $0.status = .refunded }, transaction: { $0.revocation = refund })
+      story.deliver(of: order) { $0.deliveredAt = delivered }
+      story.expect(order, .refundedStillDelivered, .refundedStillDelivered, .deliveredAfterRefund)
+    },
+    Scenario("refunded, the shop still waits", 2) { story in
+      story.sells(story.random.pick(among: Ware.heroes))
+      let refund = story.refunding(since: story.scene.time)
+      let order = story.buy(order: { $0.status = .pending }, transaction: { $0.revocation = refund })
+      story.expect(order, .refunded, .statusMismatch)
+    },
+    Scenario("prorated", impossible: [.verifyReceipt: "old receipts do not tell shares"]) { story in
+      let status = story.random.pick(OrderStatus.verified, .refunded)
+      let percentage = Int32(story.random.number(1...99_999))
+      let date = story.later(than: story.scene.time)
+      let order = story.sell(
+        order: { $0.status = status },
+        transaction: { record in
+          record.revocation = Revocation(date: date, percentage: percentage, type: "REFUND_PRORATED", reason: 1)
+        })
+      story.expect(order, .settled, .partialRefund)
+    },
+    Scenario("refunded in the shop only", 2) { story in
+      story.expect(story.sell(order: { $0.status = .refunded }), .settled, .refundOnlyHere)
+    },
+    Scenario(
+      "a refund that was reversed, the goods still gone",
+      impossible: [.verifyReceipt: "old receipts do not tell that a refund was reversed"]
+    ) { story in
+      let withdrawn = story.later(than: story.scene.time + .hours(2))
+      let order = story.buy(transaction: { $0.revocationWithdrawnDate = withdrawn })
+      story.deliver(of: order) { $0.revokedAt = withdrawn - .hours(1) }
+      story.expect(order, .paidNotDelivered, .paidNotDelivered, .refundReversedNotReinstated)
+    },
+  ]
+}

@@ -1,0 +1,129 @@
+import Foundation
+import Reconciliation
+
+/// Rows of one of the shop's tables, as text.
+package struct ShopTable {
+  package let name: String
+  let columns: [String]
+  let rows: [[String?]]
+
+  /// As Postgres's `COPY ... (FORMAT csv, HEADER)` reads it: an absent value is an unquoted empty cell.
+  package var csv: String {
+    let lines = rows.map { row in row.map { $0.map(Self.quoted) ?? "" }.joined(separator: ",") }
+    return ([columns.joined(separator: ",")] + lines).joined(separator: "\n") + "\n"
+  }
+
+  /// As statements.
+  package var sql: String {
+    let names = columns.joined(separator: ", ")
+    return rows.map { row in
+      let values = row.map { cell in cell.map { "'\($0.replacing("'", with: "''"))'" } ?? "NULL" }
+      return "INSERT INTO sales.\(name) (\(names)) VALUES (\(values.joined(separator: ", ")));"
+    }.joined(separator: "\n")
+  }
+
+  private static func quoted(_ cell: String) -> String {
+    let isPlain = !cell.isEmpty && cell.utf8.allSatisfy { !special.contains($0) }
+    return isPlain ? cell : "\"" + cell.replacing("\"", with: "\"\"") + "\""
+  }
+
+  private static let special = Set("\",\r\n\\".utf8)
+}
+
+extension World {
+  /// The rows of the shop's tables. Those that break the contract do so as rows of tables can.
+  ///
+  /// - Parameters:
+  ///   - payloads: what clients sent, by receipt id; nil: nobody reads it.
+  ///   - name: what the shop or Apple calls what is called so here.
+  package func tables(
+    payloads: [Identifier: String]? = nil, name: (Identifier) -> String = { $0.text }
+  ) -> [ShopTable] {
+    let orders = self.orders.map { row -> [String?] in
+      switch row {
+      case .valid(let order):
+        [
+          name(order.orderId), name(order.userId), order.bundleId, order.productId.text, "\(order.quantity)",
+          order.amount.decimalText, order.amount.currency.code, order.status.rawValue, order.transactionId.map(name),
+          order.appAccountToken, order.createdAt.text, order.verifiedAt?.text,
+          (order.verifiedAt ?? order.createdAt).text,
+        ]
+      case .bad(let bad):
+        [
+          name(bad.orderId), name(bad.userId), bad.bundleId, bad.productId.text, "\(bad.quantity)", bad.amountText,
+          bad.currencyText, bad.statusText, nil, nil, bad.createdAt.text, nil, bad.createdAt.text,
+        ]
+      }
+    }
+    let receipts = self.receipts.map { receipt -> [String?] in
+      // What the shop itself was told, when it asked at once.
+      let (status, isChecked): (String, Bool) =
+        switch receipt.state.outcome {
+        case .pending: ("unverified", false)
+        case .unanswered: ("timeout", true)
+        case .verified, .rejected, .review, .notFound: ("verified", true)
+        }
+      return [
+        name(receipt.receiptId), receipt.orderId.map(name), receipt.userId.map(name),
+        payloads.map { $0[receipt.receiptId] } ?? "payload", receipt.claimedEnvironment,
+        receipt.defect == nil ? status : "broken", isChecked ? (receipt.receivedAt + .seconds(2)).text : nil,
+        receipt.receivedAt.text,
+      ]
+    }
+    let deliveries = self.deliveries.map { delivery -> [String?] in
+      [
+        name(delivery.deliveryId), delivery.orderId.map(name), name(delivery.userId), delivery.productId.text,
+        "\(delivery.defect == nil ? delivery.quantity : 0)", delivery.deliveredAt.text, delivery.revokedAt?.text,
+      ]
+    }
+    return [
+      ShopTable(
+        name: "orders",
+        columns: [
+          "order_id", "user_id", "bundle_id", "product_id", "quantity", "amount", "currency", "status",
+          "transaction_id", "app_account_token", "created_at", "verified_at", "updated_at",
+        ], rows: orders),
+      ShopTable(
+        name: "receipts",
+        columns: [
+          "receipt_id", "order_id", "user_id", "payload", "environment", "status", "checked_at", "received_at",
+        ], rows: receipts),
+      ShopTable(
+        name: "deliveries",
+        columns: [
+          "delivery_id", "order_id", "user_id", "product_id", "quantity", "delivered_at", "revoked_at",
+        ], rows: deliveries),
+    ]
+  }
+
+  /// The same as statements.
+  package func salesRows(
+    payloads: [Identifier: String]? = nil, name: (Identifier) -> String = { $0.text }
+  ) -> String {
+    tables(payloads: payloads, name: name).map(\.sql).joined(separator: "\n")
+  }
+
+  /// What the shop sells, as a table of its own.
+  package var catalogueRows: String {
+    let columns = ["product_id", "type", "name", "sold_from", "sold_until"]
+    let rows = Set(products ?? []).map { product in
+      [
+        product.productId.text, (product.type ?? .consumable).rawValue, nil, product.soldFrom?.text,
+        product.soldUntil?.text,
+      ]
+    }
+    return """
+      CREATE TABLE sales.products (product_id text, type text, name text, sold_from timestamptz, sold_until timestamptz);
+      \(ShopTable(name: "products", columns: columns, rows: rows).sql)
+      """
+  }
+}
+
+extension Instant {
+  /// `2026-11-19T22:14:03.250000Z`
+  package var text: String {
+    let fraction = String(microseconds - seconds * 1_000_000)
+    let second = Date(timeIntervalSince1970: Double(seconds)).ISO8601Format().dropLast()
+    return "\(second).\(String(repeating: "0", count: 6 - fraction.count))\(fraction)Z"
+  }
+}
