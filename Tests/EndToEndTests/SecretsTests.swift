@@ -87,4 +87,22 @@ import Testing
     }
     for word in words where output.contains(word) { Issue.record("a log or an error has \(word)") }
   }
+
+  /// Signals that ask for a core file come from outside as well: none is written, whatever the caller's limits allow.
+  @Test func noCoreFileIsWritten() async throws {
+    let shop = try await SignedShop(transactions: [])
+    let passage = try await Passage(to: shop.conninfo, .stall, at: 1)
+    let night = try Program(path: "/bin/sh").start(
+      [
+        "-c", "ulimit -c unlimited; exec \"$0\" \"$@\"", Program.nightAudit.executable.path, "run", "--as-of",
+        SignedShop.asOf, "--config", shop.directory.file("night-audit.yaml"),
+      ], environment: ["NIGHT_AUDIT_DATABASE_URL": passage.conninfo])
+    defer { kill(night.process.processIdentifier, SIGKILL) }
+    // It has begun when it has sent something.
+    while passage.count == 0, night.process.isRunning { await Task.yield() }
+    let limits = try String(contentsOfFile: "/proc/\(night.process.processIdentifier)/limits", encoding: .utf8)
+    let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max core file size") })
+    #expect(line.split(separator: " ").map(String.init).contains("0"), "\(line)")
+    #expect(!line.contains("unlimited"), "\(line)")
+  }
 }
