@@ -129,9 +129,9 @@ package struct SalesRows: Sendable {
     return .bad(
       BadOrder(
         orderId: orderId.shown, userId: userId.shown, bundleId: bundleId.present?.text, productId: productId.shown,
-        quantity: Int32(clamping: quantity ?? 0), amountText: amount?.text ?? "", currencyText: currencyText.shown.text,
-        statusText: statusText.shown.text, transactionId: transactionId.present, createdAt: created.instant ?? asOf,
-        defect: defects.text ?? ""))
+        quantity: Int32(clamping: quantity ?? 0), amountText: amount.map { Self.written($0, in: currency) } ?? "",
+        currencyText: currencyText.shown.text, statusText: statusText.shown.text, transactionId: transactionId.present,
+        createdAt: created.instant ?? asOf, defect: defects.text ?? ""))
   }
 
   private static func defect(ofBundle bundle: SalesText, among bundleIds: [String]?) -> String? {
@@ -156,15 +156,28 @@ package struct SalesRows: Sendable {
     guard let amount else { return "amount is missing" }
     do throws(PostgresNumeric.ConversionError) {
       let minorUnits = try amount.scaledInt64(decimals: Int(currency.digits))
-      return minorUnits < 0 ? "amount \(amount.text) is negative" : nil
+      return minorUnits < 0 ? "amount \(written(amount, in: currency)) is negative" : nil
     } catch {
       switch error {
       case .tooManyDecimals:
-        return "amount \(amount.text.prefix(60)) has more than the \(currency.digits) decimals of \(currency)"
+        let written = written(amount, in: currency).prefix(60)
+        return "amount \(written) has more than the \(currency.digits) decimals of \(currency)"
       case .outOfRange: return "amount is too large to be money"
       case .notFinite: return "amount \(amount.text) is no number"
       }
     }
+  }
+
+  /// An amount with the decimals of its currency, or those that it has beyond them. Zeros behind say nothing: how many
+  /// there are is known to a server, but not to a lake.
+  private static func written(_ amount: PostgresNumeric, in currency: Currency?) -> String {
+    guard amount.isFinite else { return amount.text }
+    let parts = amount.text.split(separator: ".")
+    var decimals = parts.count == 2 ? parts[1] : ""
+    let digits = Int(currency?.digits ?? 2)
+    while decimals.count > digits, decimals.last == "0" { decimals.removeLast() }
+    let padded = decimals + String(repeating: "0", count: max(0, digits - decimals.count))
+    return padded.isEmpty ? String(parts[0]) : "\(parts[0]).\(padded)"
   }
 
   // MARK: - Deliveries

@@ -51,7 +51,10 @@ def server_programs():
 
 
 class Cluster:
-    def __init__(self):
+    """Reached by a socket in its directory, and on loopback where it is given a port."""
+
+    def __init__(self, port=None):
+        self.port = port
         self.programs = server_programs()
         self.process = None
         # Postgres refuses to run as root.
@@ -87,7 +90,8 @@ class Cluster:
             user=self.user,
             cwd="/",
         )
-        settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        reached = {"listen_addresses": "127.0.0.1", "port": self.port} if self.port else {}
+        settings = [word for name, value in {**SETTINGS, **reached}.items() for word in ("-c", f"{name}={value}")]
         with open(os.path.join(self.directory, "log"), "w") as log:
             self.process = subprocess.Popen(
                 [f"{self.programs}/postgres", "-D", data, "-k", self.directory, *settings],
@@ -115,7 +119,8 @@ class Cluster:
 
     def environment(self, database):
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "NIGHT_AUDIT_"))}
-        return {**kept, "PGHOST": self.directory, "PGUSER": "benchmark", "PGDATABASE": database}
+        port = {"PGPORT": str(self.port)} if self.port else {}
+        return {**kept, **port, "PGHOST": self.directory, "PGUSER": "benchmark", "PGDATABASE": database}
 
     def psql(self, database, *arguments, script=None):
         subprocess.run(
@@ -141,7 +146,9 @@ class Cluster:
         """CPU that the server has used so far, once all its backends have ended: only then is theirs counted."""
         for _ in range(600):
             processes = self.processes()
-            if not any(b"[local]" in name or b"parallel worker" in name for name, _ in processes):
+            if not any(
+                mark in name for name, _ in processes for mark in (b"[local]", b"127.0.0.1(", b"parallel worker")
+            ):
                 return sum(ticks for _, ticks in processes) / TICKS
             time.sleep(0.05)
         raise SystemExit("A connection to the server was not closed.")
