@@ -46,10 +46,6 @@ extension PostgresError {
     }
   }
 
-  /// Whether a standby has cancelled what was being read, because its primary removed rows that the snapshot needed. To
-  /// start over with a new snapshot helps.
-  public var isSnapshotCancelled: Bool { sqlState == SQLState.serializationFailure }
-
   /// Whether only a person can help, by changing what is configured: in the server, in its roles or here.
   public var isConfiguration: Bool {
     switch kind {

@@ -212,8 +212,8 @@ extension FindingRules {
         let part = revocation.percentage.map { order.amount.share(milliPercent: $0) }
         let words = part.map { "\($0.decimalText) \($0.currency)" } ?? "a part that Apple does not name"
         let why = transaction.isUpgraded == true ? " It was upgraded, and Apple gave back the rest of its period." : ""
-        add(.partialRefund, atStake: part, "Apple refunded \(words) of this order.\(why)")
-        if part == nil { found[found.count - 1].isStakeUnknown = true }
+        add(
+          .partialRefund, atStake: part, isStakeUnknown: part == nil, "Apple refunded \(words) of this order.\(why)")
         decline([.refundOnlyHere], "Apple refunded a part of it.")
       } else {
         decline([.partialRefund], "Apple told of no refund.")

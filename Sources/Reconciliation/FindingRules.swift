@@ -74,7 +74,7 @@ final class FindingRules {
 
   func add(
     _ kind: FindingKind, atStake: Money? = nil, on transaction: TransactionRecord? = nil, receipt: Receipt? = nil,
-    delivery: Delivery? = nil, subject: Subject? = nil, _ reason: String
+    delivery: Delivery? = nil, subject: Subject? = nil, isStakeUnknown: Bool = false, _ reason: String
   ) {
     var finding = Finding(kind: kind, subject: subject ?? .order(order.orderId), reason: reason)
     finding.orderId = order.orderId
@@ -87,6 +87,7 @@ final class FindingRules {
     finding.bundleId = rules.bundleId(of: order)
     finding.amount = order.amount
     finding.atStake = atStake
+    finding.isStakeUnknown = isStakeUnknown
     finding.occurredAt = transaction?.saleDate ?? paidAt ?? order.createdAt
     finding.paidAt = paidAt
     finding.deliveredAt = deliveredAt

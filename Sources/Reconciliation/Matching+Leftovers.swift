@@ -12,16 +12,17 @@ extension Matching {
     var free: [ObjectIdentifier: [TransactionRecord]] = [:]
     for (index, claimant) in claimants.enumerated() {
       let list = ObjectIdentifier(claimant.list)
-      if free[list] == nil {
-        free[list] = claimant.proven.filter {
+      let listed =
+        free[list]
+        ?? claimant.proven.filter {
           $0.isLive && owners[$0.saleKey] == nil && (yielding.contains($0.saleKey) || !named.contains($0.key))
         }
-      }
-      if free[list]?.isEmpty ?? true { continue }
+      free[list] = listed
+      if listed.isEmpty { continue }
       let own = claims[claimant.order.orderId]
       guard own?.refused == nil, own?.contradictory == nil, !claimant.contradictsOwnPayload, !isAbsent[index]
       else { continue }
-      for transaction in free[list] ?? [] {
+      for transaction in listed {
         let sale = transaction.saleKey
         guard claimant.claimsUnnamed(transaction, rules: rules), let date = transaction.saleDate
         else { continue }

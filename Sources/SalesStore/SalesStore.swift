@@ -29,8 +29,9 @@ package enum SalesStore {
     return connection
   }
 
-  /// Runs `body`, which reads a snapshot, and once more when a standby has cancelled the snapshot. `body` must begin with
-  /// new connections and forget what it had read.
+  /// Runs `body`, which reads a snapshot, and once more when others were in the way: a standby has cancelled the snapshot,
+  /// because its primary removed rows that it needed, or somebody held a lock. `body` must begin with new connections and
+  /// forget what it had read.
   ///
   /// Nor does a lost connection lose anything while `body` only reads: a standby ends those that wait in its way, and libpq
   /// cannot always tell why.
@@ -40,7 +41,7 @@ package enum SalesStore {
   ) throws -> R {
     var onlyReads = true
     do { return try body(&onlyReads) } catch let error as PostgresError
-      where error.isSnapshotCancelled || onlyReads && error.isConnectionLost
+      where error.retry == .transaction || onlyReads && error.isConnectionLost
     {
       try awaitReplay(settings, scope)
       return try body(&onlyReads)

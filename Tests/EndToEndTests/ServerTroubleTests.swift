@@ -14,16 +14,20 @@ import Testing
     ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0..<1_000_000)
 
   private enum Trouble: String, CaseIterable {
-    case terminated, cancelled, restarted, conflicting, volumeGone
+    case terminated, cancelled, restarted, conflicting
+    /// The reports' folder: a file lies in its place; it is deleted; it was a mount, and an empty folder lies below.
+    case volumeGone, volumeDeleted, volumeUnmounted
 
     /// How a run may end that met it: 3, as undisturbed, where nothing that counts was met, or it was done again.
     var statuses: Set<Int32> {
       switch self {
       case .terminated, .cancelled, .restarted: [3, 69]
       case .conflicting: [3, 69, 75]
-      case .volumeGone: [3, 73]
+      case .volumeGone, .volumeDeleted, .volumeUnmounted: [3, 73]
       }
     }
+
+    static let ofVolumes = [volumeGone, volumeDeleted, volumeUnmounted]
 
     /// - Parameter reports: where the reports' folder is.
     func make(in database: String, reports: String) async throws {
@@ -61,6 +65,12 @@ import Testing
         let files = FileManager.default
         if files.fileExists(atPath: reports) { try files.moveItem(atPath: reports, toPath: reports + "-away") }
         try Data().write(to: URL(fileURLWithPath: reports))
+      case .volumeDeleted:
+        try? FileManager.default.removeItem(atPath: reports)
+      case .volumeUnmounted:
+        let files = FileManager.default
+        if files.fileExists(atPath: reports) { try files.moveItem(atPath: reports, toPath: reports + "-away") }
+        try files.createDirectory(atPath: reports, withIntermediateDirectories: true)
       }
     }
 
@@ -68,7 +78,7 @@ import Testing
     func end(in database: String, reports: String) async throws {
       let cluster = try await PrivatePostgres.shared()
       switch self {
-      case .terminated, .cancelled, .restarted: return
+      case .terminated, .cancelled, .restarted, .volumeDeleted: return
       case .conflicting:
         for table in Self.written {
           try await execute(
@@ -82,6 +92,12 @@ import Testing
         }
         let away = reports + "-away"
         if files.fileExists(atPath: away) { try files.moveItem(atPath: away, toPath: reports) }
+      case .volumeUnmounted:
+        let (files, away) = (FileManager.default, reports + "-away")
+        guard files.fileExists(atPath: away) else { return }
+        // What was written below the mount is seen no more.
+        try files.removeItem(atPath: reports)
+        try files.moveItem(atPath: away, toPath: reports)
       }
     }
 
@@ -104,63 +120,85 @@ import Testing
     }
   }
 
-  @Test func whateverTheServerDoesOneMoreRunMakesTheNight() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    let original = try #require(shop.conninfo.split(separator: "=").last.map(String.init))
-    let cluster = try await PrivatePostgres.shared()
-    func copy(_ name: String) async throws -> String {
-      let session = try await PostgresSession.connect(
-        cluster.conninfo(database: "postgres"), applicationName: "night-audit tests")
-      let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = '\(original)'"
-      while try await session.execute(others).single().int64(0) > 0 { await Task.yield() }
-      try await session.execute("CREATE DATABASE \(original)_\(name) TEMPLATE \(original)")
-      await session.close()
-      return "\(original)_\(name)"
+  /// A shop that many nights begin with, and what a night of it makes that nothing disturbs.
+  private struct Beginning {
+    let shop: Rehearsal
+    /// How much such a night sends to the server.
+    let total: Int
+    let wanted: [String: Data]
+
+    init() async throws {
+      shop = try await Rehearsal.sampleShop()
+      let calm = try await Passage(to: try await PrivatePostgres.shared().copyDatabase(shop.conninfo))
+      let night = await (try Beginning.start("calm", calm.conninfo, shop)).finish()
+      #expect(night.status == 3, "\(night)")
+      total = calm.count
+      wanted = try Beginning.report("calm", shop)
     }
-    func start(_ name: String, _ conninfo: String) throws -> Program.Running {
+
+    static func start(_ name: String, _ conninfo: String, _ shop: Rehearsal) throws -> Program.Running {
       try Program.nightAudit.start(
         ["run", "--as-of", Rehearsal.asOf, "--config", shop.directory.file("night-audit.yaml")],
         environment: [
           "NIGHT_AUDIT_DATABASE_URL": conninfo, "NIGHT_AUDIT_REPORT_DIRECTORY": shop.directory.file("reports-\(name)"),
         ])
     }
-    func report(_ name: String) throws -> [String: Data] {
+
+    static func report(_ name: String, _ shop: Rehearsal) throws -> [String: Data] {
       var files = try shop.files(shop.directory.file("reports-\(name)/2026-11-19"))
       files["run.json"] = nil
       return files
     }
-    let calm = try await Passage(to: cluster.conninfo(database: try await copy("calm")))
-    #expect(await (try start("calm", calm.conninfo)).finish().status == 3)
-    let (total, wanted) = (calm.count, try report("calm"))
 
-    print("ServerTroubleTests: \(Self.effort) of \(total) instants, TEST_SEED=\(Self.seed)")
-    var state = Self.seed
-    for number in 0..<Self.effort {
-      let trouble = Trouble.allCases[(number + Int(Self.seed % 5)) % Trouble.allCases.count]
-      let reports = shop.directory.file("reports-trouble\(number)")
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      let instant = Int(state >> 33) % total + 1
-      let (name, what) = ("trouble\(number)", "\(trouble) at \(instant)")
-      let database = try await copy(name)
-      let passage = try await Passage(to: cluster.conninfo(database: database), .tell, at: instant)
-      let running = try start(name, passage.conninfo)
+    /// A night that meets the trouble when it has sent so much, and the next one.
+    ///
+    /// - Parameter name: of its folder, which no other night has.
+    func meet(_ trouble: Trouble, at instant: Int, _ name: String) async throws {
+      let reports = shop.directory.file("reports-\(name)")
+      let what = "\(trouble) at \(instant)"
+      let conninfo = try await PrivatePostgres.shared().copyDatabase(shop.conninfo)
+      let database = try #require(conninfo.split(separator: "=").last.map(String.init))
+      let passage = try await Passage(to: conninfo, .tell, at: instant)
+      let running = try Beginning.start(name, passage.conninfo, shop)
       while passage.count < instant, running.process.isRunning { await Task.yield() }
       try await trouble.make(in: database, reports: reports)
       let first = await running.finish()
       passage.stop()
       try await trouble.end(in: database, reports: reports)
       #expect(trouble.statuses.contains(first.status), "\(what): \(first)")
-      if FileManager.default.fileExists(atPath: shop.directory.file("reports-\(name)/2026-11-19")) {
-        #expect(try report(name) == wanted, "\(what)")
+      if first.status != 3 { #expect(first.errors.contains("night-audit: "), "\(what): \(first)") }
+      #expect(!first.errors.contains("Bad file descriptor"), "\(what): \(first)")
+      if FileManager.default.fileExists(atPath: reports + "/2026-11-19") {
+        #expect(try Beginning.report(name, shop) == wanted, "\(what)")
       }
-      let conninfo = cluster.conninfo(database: database)
-      let second = await (try start(name, conninfo)).finish()
+      let second = await (try Beginning.start(name, conninfo, shop)).finish()
       #expect(second.status == 3, "\(what): \(second)")
-      #expect(try report(name) == wanted, "\(what)")
-      let entries = try FileManager.default.contentsOfDirectory(atPath: shop.directory.file("reports-\(name)")).sorted()
+      #expect(try Beginning.report(name, shop) == wanted, "\(what)")
+      let entries = try FileManager.default.contentsOfDirectory(atPath: reports).sorted()
       #expect(entries == ["2026-11-19", "latest"], "\(what)")
       let verified = try await shop.nightAudit("verify", environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
       #expect(verified.status == 0, "\(what): \(verified)")
+    }
+  }
+
+  @Test func whateverTheServerDoesOneMoreRunMakesTheNight() async throws {
+    let beginning = try await Beginning()
+    print("ServerTroubleTests: \(Self.effort) of \(beginning.total) instants, TEST_SEED=\(Self.seed)")
+    var state = Self.seed
+    for number in 0..<Self.effort {
+      let troubles = Trouble.allCases
+      let trouble = troubles[(number + Int(Self.seed % UInt64(troubles.count))) % troubles.count]
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      try await beginning.meet(trouble, at: Int(state >> 33) % beginning.total + 1, "trouble\(number)")
+    }
+  }
+
+  @Test func aVolumeThatIsGoneBetweenTheStartAndPublishingIsSaid() async throws {
+    let beginning = try await Beginning()
+    for trouble in Trouble.ofVolumes {
+      for tenths in Self.effort > 1 ? [1, 7, 9] : [9] {
+        try await beginning.meet(trouble, at: max(1, beginning.total * tenths / 10), "\(trouble)-\(tenths)")
+      }
     }
   }
 }

@@ -25,7 +25,10 @@ import Testing
     /// - Parameters:
     ///   - name: of the folder for its reports.
     ///   - call: which one fails; 0: none.
-    func night(_ name: String, failing call: Int, with error: Int32 = 0) async throws -> Program.Result {
+    ///   - lasting: whether all that come after it and need room or the right to write fail as well.
+    func night(
+      _ name: String, failing call: Int, with error: Int32 = 0, lasting: Bool = false
+    ) async throws -> Program.Result {
       let place = shop.directory.file(name)
       try FileManager.default.createDirectory(atPath: place + "/temporary", withIntermediateDirectories: true)
       return try await shop.nightAudit(
@@ -34,7 +37,7 @@ import Testing
           "LD_PRELOAD": library.path, "FAULT_BELOW": shop.directory.url.path, "FAULT_PROGRAM": "night-audit",
           "FAULT_LOG": shop.directory.file("calls"), "FAULT_AT": String(call), "FAULT_ERROR": String(error),
           "TMPDIR": place + "/temporary", "NIGHT_AUDIT_REPORT_DIRECTORY": place + "/reports",
-        ])
+        ].merging(lasting ? ["FAULT_LASTS": "1"] : [:]) { $1 })
     }
 
     /// The calls of the last night, in their order; the log begins anew.
@@ -87,23 +90,55 @@ import Testing
         "call \(fault.call) (\(met.indices.contains(fault.call - 1) ? met[fault.call - 1] : "")), "
         + "\(String(cString: strerror(fault.error))): \(night)"
       #expect([3, 73, 78].contains(night.status), "\(what)")
-      if night.status != 3 { #expect(night.errors.contains("night-audit: "), "\(what)") }
-      if let found = try stage.report(name) {
-        #expect(found == wanted, "\(what)")
-      } else {
-        #expect(night.status != 3, "\(what)")
-      }
-
-      let next = try await stage.night(name, failing: 0)
-      _ = try stage.calls()
-      #expect(next.status == 3, "after \(what): \(next)")
-      #expect(try stage.report(name) == wanted, "after \(what)")
-      #expect(try stage.entries("\(name)/reports") == ["2026-11-19", "latest"], "after \(what)")
-      #expect(try stage.entries("\(name)/temporary") == [], "after \(what)")
-      try FileManager.default.removeItem(atPath: stage.shop.directory.file(name))
+      try await expectNothingIsLeft(of: night, name, what, stage, wanted)
     }
     let verified = try await stage.shop.nightAudit("verify")
     #expect(verified.status == 0, "\(verified)")
+  }
+
+  /// A volume that becomes read-only, or is full, in the middle of a night, and stays so until its end.
+  @Test(arguments: [EROFS, ENOSPC])
+  func aVolumeThatTakesNothingMoreIsSaid(error: Int32) async throws {
+    let stage = try await Stage()
+    #expect(try await stage.night("first", failing: 0).status == 3)
+    _ = try stage.calls()
+    #expect(try await stage.night("wanted", failing: 0).status == 3)
+    let calls = try stage.calls()
+    let wanted = try #require(try stage.report("wanted"))
+    var generator = SeededGenerator(seed: Self.seed)
+    let drawn = [1] + (0..<Self.effort).map { _ in calls.indices.randomElement(using: &generator)! + 1 }
+    print("SystemCallTests: \(drawn.count) of \(calls.count) instants, TEST_SEED=\(Self.seed)")
+    for (number, call) in drawn.enumerated() {
+      let name = "night-\(number)"
+      let night = try await stage.night(name, failing: call, with: error, lasting: true)
+      let met = try stage.calls()
+      let what =
+        "from call \(call) (\(met.indices.contains(call - 1) ? met[call - 1] : "")) on, "
+        + "\(String(cString: strerror(error))): \(night)"
+      #expect([3, 73].contains(night.status), "\(what)")
+      if night.status == 73 { #expect(night.errors.contains(String(cString: strerror(error))), "\(what)") }
+      try await expectNothingIsLeft(of: night, name, what, stage, wanted)
+    }
+  }
+
+  /// Whoever looks after such a night finds the whole report or none, and after one more run nothing else.
+  private func expectNothingIsLeft(
+    of night: Program.Result, _ name: String, _ what: String, _ stage: Stage, _ wanted: [String: Data]
+  ) async throws {
+    if night.status != 3 { #expect(night.errors.contains("night-audit: "), "\(what)") }
+    if let found = try stage.report(name) {
+      #expect(found == wanted, "\(what)")
+    } else {
+      #expect(night.status != 3, "\(what)")
+    }
+
+    let next = try await stage.night(name, failing: 0)
+    _ = try stage.calls()
+    #expect(next.status == 3, "after \(what): \(next)")
+    #expect(try stage.report(name) == wanted, "after \(what)")
+    #expect(try stage.entries("\(name)/reports") == ["2026-11-19", "latest"], "after \(what)")
+    #expect(try stage.entries("\(name)/temporary") == [], "after \(what)")
+    try FileManager.default.removeItem(atPath: stage.shop.directory.file(name))
   }
 }
 

@@ -7,7 +7,8 @@ All mutants are compiled at once: each place that is mutated asks which mutant i
 trying one costs a run of the tests and no build. What does not compile so is left as it was. Works on a copy below
 .build/mutation, made of Sources/Reconciliation and Tests/ReconciliationTests alone; the rule of dueness is among them.
 
-Ends with 1 when fewer than 95 of 100 mutants are killed, survivors that SURVIVORS.md explains not counted.
+Ends with 1 when fewer than 95 of 100 mutants are killed, survivors that SURVIVORS.md explains not counted, and at once when
+that page explains a mutant that there is none of any more.
 """
 import argparse
 import concurrent.futures
@@ -35,8 +36,9 @@ OPTIMISED = ["--package-path", str(PLACE), "-c", "release", "-Xswiftc", "-enable
 
 # What changes nothing that anybody could see: room kept, steps counted, hashes spread, explanations that nobody reads.
 UNSEEN = re.compile(r"reserveCapacity|keepingCapacity|\b(steps|visits)\b|hasher\.combine|isWanted: false")
-# How things are ordered: of two that are never equal, "not after" is "before". There the order is turned round.
-ORDERING = re.compile(r"\.(sort|sorted|min|max|lexicographicallyPrecedes)\b *[({]|static func <")
+# How things are ordered: of two that are never equal, or were asked whether they are, "not after" is "before". There the order
+# is turned round.
+ORDERING = re.compile(r"\.(sort|sorted|min|max|lexicographicallyPrecedes)\b *[({]|static func <|if ([\w.]+) != ([\w.]+) \{ return \2 < \3")
 
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 LOGIC = {"&&": "||", "||": "&&"}
@@ -342,6 +344,22 @@ def test(binary, number, limit):
     return verdict
 
 
+def explanations():
+    """What SURVIVORS.md explains: (file, line of the list)."""
+    found, file = set(), None
+    for line in EXPLAINED.read_text().splitlines():
+        if line.startswith("## "):
+            file = line[3:].strip()
+        elif line.startswith("- "):
+            found.add((file, line))
+    return found
+
+
+def explanation(mutant):
+    what, line = mutant.what.split("   in   ", 1)
+    return mutant.file.name, f"- `{line.strip()}`: {what}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--swift", default="swift")
@@ -359,6 +377,10 @@ def main():
         mutants += found
     mutants = overlapping(mutants)
     print(f"{len(mutants)} mutants of {len(sources)} files", flush=True)
+    explained = explanations()
+    stale = explained - {explanation(m) for m in mutants}
+    if stale:
+        sys.exit("\n".join(f"{EXPLAINED.name} explains what there is none of: {file} {line}" for file, line in sorted(stale)))
     if arguments.list:
         for mutant in mutants:
             print(mutant.name)
@@ -387,15 +409,13 @@ def main():
         chosen = [m for m in mutants if re.sub(r":\d+:", ":", m.name, count=1) in wanted]
     elif arguments.sample:
         chosen = sorted(random.Random(arguments.seed).sample(mutants, min(arguments.sample, len(mutants))), key=lambda m: m.number)
-    explained = set(EXPLAINED.read_text().splitlines())
     counts, survivors = {"killed": 0, "survived": 0, "explained": 0}, []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for mutant, verdict in zip(chosen, pool.map(lambda m: test(binary, m.number, 30 + 6 * calm), chosen)):
             if verdict != "survived":
                 counts["killed"] += 1
                 continue
-            source = mutant.what.split("   in   ")
-            is_explained = f"- `{source[1].strip()}`: {source[0]}" in explained
+            is_explained = explanation(mutant) in explained
             counts["explained" if is_explained else "survived"] += 1
             if not is_explained:
                 survivors.append(mutant)

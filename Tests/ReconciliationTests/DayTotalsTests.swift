@@ -33,6 +33,37 @@ import Testing
     #expect(totals.sums(of: "2026-11-20") == nil)
   }
 
+  @Test func aLineBeginsWithNothingAndCountsEachOrder() {
+    var line = Totals.Line()
+    #expect(line.orders == 0 && line.ordered == 0 && line.sums == Array(repeating: 0, count: 10))
+    line.add(499, .settled)
+    line.add(1, .void)
+    var both = line
+    both.add(line)
+    #expect(line.orders == 2 && line.ordered == 500 && both.orders == 4 && both.ordered == 1_000)
+    #expect(both.sums[Disposition.settled.index] == 998 && both.sums[Disposition.void.index] == 2)
+  }
+
+  @Test func usersThatWereTakenAreTakenOnceAndStillAddedUp() throws {
+    var totals = Totals()
+    for (id, amount) in [("o1", 499), ("o2", 1)] as [(String, Int64)] {
+      let judgement = try judgement(id, Self.start, amount)
+      totals.read(judgement.row)
+      totals.add(judgement)
+      #expect(totals.takeUsers().map(\.value.ordered) == [Int128(amount)])
+      #expect(totals.takeUsers().isEmpty)
+    }
+    #expect(!totals.control.isEmpty && totals.control.allSatisfy(\.isBalanced), "\(totals.control)")
+  }
+
+  @Test func adjustmentsAreToldByDay() throws {
+    let bucket = DayTotals.Bucket(currency: try #require(Self.dollars), disposition: .settled)
+    let names = (1...20).map { "2026-11-\($0 < 10 ? "0" : "")\($0)" }
+    let reported: [String: DayTotals.Sums] = Dictionary(
+      uniqueKeysWithValues: names.map { ($0, [bucket: DayTotals.Sum(orders: 1, minorUnits: 1)]) })
+    #expect(Adjustment.between(reported, reported.mapValues { _ in [:] }).map(\.day) == names)
+  }
+
   @Test func whatDiffersIsAnAdjustment() throws {
     let dollars = try #require(Self.dollars)
     let settled = DayTotals.Bucket(currency: dollars, disposition: .settled)

@@ -53,6 +53,7 @@ import Testing
       check.note(.verified, reason: nil, isOffline: false, saidAt: night - .days(2), asOf: night)
     },
     Row("verified when no refund is likely any more", nil) { $0.verify(received + .days(114)) },
+    Row("verified so that it is stale when no refund is likely any more", nil) { $0.verify(received + .days(113)) },
     Row("verified by itself alone", due(night + .days(7), until: likely, .byItself)) { check in
       check.note(.verified, reason: nil, isOffline: true, asOf: night)
     },
@@ -152,6 +153,7 @@ import Testing
     var check = CheckHistory(dated: Self.received, knownSince: Self.night)
     (check.isUrgent, check.isWanted) = (false, false)
     let before = check
+    #expect(!before.isOffline, "nothing was said yet, by itself or by anybody")
     check.note(.pending, reason: nil, isOffline: true, asOf: Self.night + .days(1))
     #expect(check == before)
     check.verify(Self.night + .days(1))

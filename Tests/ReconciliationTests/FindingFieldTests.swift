@@ -136,6 +136,27 @@ import Testing
     #expect(try found(.boughtTwice, in: scene) == expected)
   }
 
+  @Test("What is bought again and again is told by order id, in whatever order the orders are judged")
+  func onFurtherPurchases() throws {
+    var scene = Scene()
+    scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
+    for text in ["b", "d", "a", "c"] {
+      let record = scene.transaction("T" + text)
+      let order = scene.order(text) { $0.transactionId = record.transactionId }
+      scene.world.lookups[order.orderId] = .verified(nil)
+      scene.time = scene.time + .hours(1)
+    }
+    var rules = scene.world.rules
+    rules.catalogue = scene.world.products.map { Catalogue($0) }
+    let judgements = scene.world.audited().judgements
+    var (repeated, others) = (RepeatedPurchases(rules: rules), RepeatedPurchases(rules: rules))
+    for id in ["c", "d"] as [Identifier] { repeated.take(try #require(judgements[id])) }
+    for id in ["b", "a"] as [Identifier] { others.take(try #require(judgements[id])) }
+    repeated.join(others)
+    #expect(repeated.findings().map(\.subject.id) == ["a", "c", "d"])
+    #expect(repeated.findings().allSatisfy { $0.reason.hasSuffix("with order b.") })
+  }
+
   @Test("At stake: of a surplus its share, of another price the difference")
   func stakes() throws {
     var surplus = Scene()

@@ -244,11 +244,18 @@ import Testing
 
   @Test("Of facts of one instant the channel with more to say is taken last")
   func ties() {
-    for facts in [[EvidenceChannel.verifyReceipt, .serverApi], [.serverApi, .verifyReceipt]] {
-      let told = facts.map { channel in
-        TransactionFact.told(at: 1, by: channel, channel == .serverApi ? .says(refund) : .says(nil))
+    let byWeight = [EvidenceChannel.verifyReceipt, .offline, .notification, .serverApi]
+    #expect(Set(byWeight) == Set(EvidenceChannel.allCases))
+    for (less, more) in zip(byWeight, byWeight.dropFirst()) {
+      // Whatever they say: of two with the same weight the words would decide.
+      for (said, last) in [("a", "b"), ("b", "a")] {
+        var facts = [TransactionFact.told(at: 1, by: less, .silent), .told(at: 1, by: more, .silent)]
+        (facts[0].currency, facts[1].currency) = (said, last)
+        for facts in [facts, facts.reversed()] {
+          let record = TransactionRecord.folding(facts)
+          #expect(record?.currency == last && record?.channel == more, "\(less) says \(said), \(more) \(last)")
+        }
       }
-      #expect(TransactionRecord.folding(told)?.revocation == refund)
     }
   }
 

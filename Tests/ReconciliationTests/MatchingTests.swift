@@ -1,7 +1,7 @@
-import Reconciliation
 import TestSupport
 import Testing
 
+@testable import Reconciliation
 @testable import SampleWorlds
 
 /// Who owns which transaction.
@@ -200,6 +200,65 @@ import Testing
       #expect(own?.owned == [])
       #expect(own?.lost.count == 8 && own?.lost.allSatisfy(\.isFinal) == true)
     }
+  }
+
+  @Test("Of much that is lost, what may yet be decided otherwise is kept")
+  func lostForNow() {
+    var scene = Scene()
+    let loser = scene.order("loser", by: "ann") { $0.createdAt = ordered + .hours(2) }
+    var brought: [TransactionRecord] = []
+    for number in 1...9 {
+      let record = scene.transaction("T\(number)") { record in
+        record.purchaseDate = ordered
+        record.environment = number == 9 ? .sandbox : .production
+      }
+      brought.append(record)
+      let owner = scene.order("owner\(number)", by: "user\(number)") { $0.createdAt = ordered }
+      scene.receipt("r\(number)", for: owner, .verified(.app), bringing: [record])
+      // Without this answer nobody knows whether it is the owner's, or the loser's.
+      if number == 9 { scene.receipt("open", for: owner, .unanswered(.unreachable)) }
+    }
+    scene.receipt("r10", for: loser, .verified(.app), bringing: brought)
+    let lost = scene.world.matchedFacts().orders["loser"]?.claims.lost
+    #expect(lost?.map(\.transaction.transactionId.text) == ["T1", "T2", "T3", "T4", "T5", "T6", "T7", "T9"])
+    #expect(lost?.map(\.isFinal) == Array(repeating: true, count: 7) + [false])
+  }
+
+  @Test("Where lists leave out some purchases, one line gives what the general way does", arguments: Effort.blocks)
+  func listsWithGaps(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    let rules = Scene().world.rules
+    var answers = 0
+    for number in 0..<60 {
+      // By half days, so that many pairs are equally far apart, and some as far as they may be.
+      let orderCount = random.number(9...14)
+      let orders = (0..<orderCount).map { place in
+        Claimant(
+          order: Order(
+            orderId: Identifier("o\(10 + place)"), userId: "bot", productId: "gems.100", amount: .of(990),
+            status: .verified, createdAt: ordered + .hours(12 * Int64(random.number(0...10)))), proven: .none)
+      }
+      let matching = Matching(of: orders, rules: rules)
+      let byId = matching.claimants.indices.sorted {
+        matching.claimants[$0].order.orderId < matching.claimants[$1].order.orderId
+      }
+      let saleCount = random.number(9...14)
+      var pairs: [Matching.Pair] = []
+      for sale in 0..<saleCount {
+        var record = TransactionRecord(
+          environment: .production, transactionId: Identifier("T\(10 + sale)"), productId: "gems.100")
+        record.purchaseDate = ordered + .hours(12 * Int64(random.number(0...10)))
+        pairs += (0..<orderCount).map { Matching.Pair(order: $0, sale: sale, transaction: record) }.filter { pair in
+          matching.distance(pair, byId) <= rules.matchWindow.microseconds && !random.oneIn(12)
+        }
+      }
+      guard Set(pairs.map(\.sale)).count == saleCount,
+        let partners = matching.assignOnTimeline(pairs, byId, saleCount: saleCount)
+      else { continue }
+      answers += 1
+      #expect(partners == matching.assignInGeneral(pairs, byId, saleCount: saleCount), "\(block), \(number)")
+    }
+    #expect(answers > 5)
   }
 
   private let ordered = Scene.asOf - .days(2)

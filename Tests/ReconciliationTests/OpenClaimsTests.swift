@@ -126,4 +126,44 @@ import Testing
       #expect(verdict == (isOpen ? .unconfirmed(.awaitingEvidence) : .unpaid(.signatureInvalid, nil)))
     }
   }
+
+  @Test("A further payment that an order has for now is waited for by whoever would have it instead")
+  func furtherPayment() throws {
+    for isOpen in [true, false] {
+      var scene = Scene()
+      let own = scene.transaction("T1")
+      let refunded = scene.transaction("T2") { record in
+        record.revocation = Revocation(date: noon + .days(1))
+        record.priceMilliunits = 1
+      }
+      let further = scene.transaction("T3")
+      let near = scene.order("near") { $0.transactionId = "T1" }
+      scene.receipt("r1", for: near, .verified(.app), bringing: [own, further])
+      if isOpen { scene.receipt("r2", for: near, .unanswered(.unreachable)) }
+      let far = scene.order("far") { order in
+        order.transactionId = "T2"
+        order.createdAt = noon + .hours(1)
+      }
+      scene.receipt("r3", for: far, .verified(.app), bringing: [refunded, further])
+      let claims = try #require(scene.world.matchedFacts().orders["far"]?.claims)
+      #expect(claims.owned == [refunded] && claims.isFinal == !isOpen)
+      // What it owns besides may be the payment that its price is to be compared with.
+      let findings = try #require(scene.world.audited().judgements["far"]).findings
+      #expect(findings.contains { $0.kind == .amountMismatch } == !isOpen)
+    }
+  }
+
+  @Test("What its own proof says is wrong says more than that Apple does not know the id")
+  func notFoundBesideFalseProof() {
+    for (state, expected) in [
+      (ProofState.rejected(.signatureInvalid), PaymentReason.signatureInvalid), (.rejected(.malformed), .notFound),
+      (.verified(.app), .notFound),
+    ] {
+      var scene = Scene()
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.receipt(for: order, state)
+      scene.world.lookups["order"] = .notFound()
+      #expect(scene.world.audited().judgements["order"]?.verdict == .unpaid(expected, nil), "\(state)")
+    }
+  }
 }

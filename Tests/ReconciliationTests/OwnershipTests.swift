@@ -8,6 +8,35 @@ import Testing
 @Suite struct OwnershipTests {
   private let noon = Scene().time
 
+  @Test("A list holds what names its app, and tells equal ids of two environments apart")
+  func listOfProven() {
+    let scene = Scene()
+    func record(_ id: Identifier, _ environment: AppleEnvironment, bundleId: String?) -> TransactionRecord {
+      var record = TransactionRecord(environment: environment, transactionId: id, productId: "gems.100")
+      record.bundleId = bundleId
+      record.purchaseDate = scene.time
+      return record
+    }
+    let nameless = record("T1", .production, bundleId: nil)
+    #expect(ProvenTransactions([nameless]).records.isEmpty)
+    let named = record("T2", .sandbox, bundleId: Scene.bundle)
+    let list = ProvenTransactions([named, nameless])
+    #expect(list.records == [named] && list.contains(named.key) && !list.contains(nameless.key))
+    #expect(!list.contains(record("T2", .production, bundleId: Scene.bundle).key))
+  }
+
+  @Test("What an order wants and another owns tells when it was last asked about")
+  func checkedAtOfLost() {
+    var scene = Scene()
+    scene.transaction { $0.checkedAt = Scene.asOf - .hours(5) }
+    for (text, user) in [("first", "ann"), ("second", "bob")] {
+      scene.order(text, by: user) { $0.transactionId = "T1" }
+      scene.time = scene.time + .minutes(1)
+    }
+    let judgement = scene.world.audited().judgements["second"]
+    #expect(judgement?.payment == "unpaid duplicate" && judgement?.checkedAt == Scene.asOf - .hours(5))
+  }
+
   @Test("Of two orders with the transaction's token the one with a genuine proof comes first, named or not")
   func proofBeforeName() {
     var scene = Scene()

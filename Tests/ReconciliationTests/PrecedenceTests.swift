@@ -157,6 +157,8 @@ import Testing
     #expect(people.isSame("a", "c") && people.isSame("e", "d") && people.isSame("z", "z"))
     #expect(!people.isSame("a", "d") && !people.isSame("z", "a"))
     #expect(people.person("c") == people.person("a"))
+    #expect(people.ids(of: "c") == ["a", "b", "c"] && people.ids(of: "d") == ["d", "e"])
+    #expect(people.ids(of: "x") == ["x"])
     #expect(people == People(aliases: [("a", "b"), ("e", "d"), ("c", "a")]))
   }
 }

@@ -68,6 +68,33 @@ import Testing
     ])
   func words(span: Span, words: String) { #expect(span.words == words) }
 
+  @Test("An order that owns nothing is told how much is known for it")
+  func known() throws {
+    var scene = Scene()
+    let other = scene.transaction("T1") { $0.productId = "coins" }
+    let early = scene.transaction("T2") { $0.purchaseDate = Scene.asOf - .days(60) }
+    let order = scene.order { $0.transactionId = other.transactionId }
+    scene.receipt(for: order, .verified(.app), bringing: [early])
+    let facts = try #require(scene.world.matchedFacts().orders["order"])
+    let reasoning = Judgement.explained(facts, rules: scene.world.rules).reasoning
+    #expect(reasoning.steps.first?.because == "It owns none of the 2 transactions that are known for it.")
+  }
+
+  @Test("Why a refund that Apple took back is not found")
+  func withdrawnRefund() throws {
+    for (isWithdrawn, expected) in [
+      (false, "Apple took no refund back."),
+      (true, "Apple took a refund back, and no goods are still taken back for it."),
+    ] {
+      var scene = Scene()
+      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = isWithdrawn ? Scene.asOf : nil })
+      scene.delivery(of: order)
+      let facts = try #require(scene.world.matchedFacts().orders["order"])
+      let reasoning = Judgement.explained(facts, rules: scene.world.rules).reasoning
+      #expect(reasoning.declined[.refundReversedNotReinstated] == expected)
+    }
+  }
+
   /// Runs a check over the facts of every order in the block's worlds and in every scenario.
   private func forEachOrder(_ block: UInt64, _ check: (OrderFacts, Rules) -> Void) {
     var generator = SeededGenerator(seed: block)

@@ -5,6 +5,7 @@
 //   FAULT_LOG     gets one line for each call: its number and its name
 //   FAULT_AT      the number of the call that fails; 0: none
 //   FAULT_ERROR   what it fails with, an errno
+//   FAULT_LASTS   set: all later ones fail, too, that a volume refuses which is read-only (EROFS) or full (ENOSPC)
 //   FAULT_PROGRAM the name of the program that is meant; its children are left alone
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -33,8 +34,16 @@ static int is_meant(void) {
   return known;
 }
 
-// Whether this call is the one that fails.
-static int fails(const char *name, const char *path) {
+// Whether a volume that takes nothing more would do this all the same.
+static int needs_nothing(const char *name, int error) {
+  static const char *const synced[] = {"fsync", "fdatasync", "fchmod", "unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2"};
+  for (size_t i = 0; i < sizeof synced / sizeof *synced; i++)
+    if (strcmp(name, synced[i]) == 0) return error == ENOSPC || i < 2;
+  return 0;
+}
+
+// Whether this call is the one that fails, or comes after it where that lasts.
+static int fails(const char *name, const char *path, int reads) {
   int number = atomic_fetch_add(&calls, 1) + 1;
   const char *log = getenv("FAULT_LOG"), *at = getenv("FAULT_AT"), *error = getenv("FAULT_ERROR");
   if (log) {
@@ -46,8 +55,10 @@ static int fails(const char *name, const char *path) {
       syscall(SYS_close, file);
     }
   }
-  if (!at || atoi(at) != number) return 0;
-  errno = error ? atoi(error) : EIO;
+  int first = at ? atoi(at) : 0, what = error ? atoi(error) : EIO;
+  if (!first || number < first) return 0;
+  if (getenv("FAULT_LASTS") ? reads || needs_nothing(name, what) : number > first) return 0;
+  errno = what;
   return 1;
 }
 
@@ -65,22 +76,24 @@ static int of_descriptor(const char *name, int descriptor) {
   path[length] = 0;
   struct stat status;
   if (!is_below(path) || fstat(descriptor, &status) != 0) return 0;
-  return (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) && fails(name, path);
+  return (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) && fails(name, path, 0);
 }
 
-static int of_path(const char *name, int directory, const char *path) {
+static int of_path(const char *name, int directory, const char *path, int reads) {
   if (!is_meant()) return 0;
-  if (path[0] == '/') return is_below(path) && fails(name, path);
+  if (path[0] == '/') return is_below(path) && fails(name, path, reads);
   char link[64], folder[PATH_MAX + 1];
   if (directory == AT_FDCWD) snprintf(link, sizeof link, "/proc/self/cwd");
   else snprintf(link, sizeof link, "/proc/self/fd/%d", directory);
   ssize_t length = syscall(SYS_readlinkat, AT_FDCWD, link, folder, PATH_MAX);
   if (length < 0) return 0;
   folder[length] = 0;
-  return is_below(folder) && fails(name, path);
+  return is_below(folder) && fails(name, path, reads);
 }
 
 #define NEXT(name) __typeof__(&name) next = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
+
+#define READS(flags) (((flags) & (O_ACCMODE | O_CREAT)) == O_RDONLY)
 
 #define OPEN(name)                                                                      \
   int name(const char *path, int flags, ...) {                                          \
@@ -89,7 +102,7 @@ static int of_path(const char *name, int directory, const char *path) {
     mode_t mode = va_arg(arguments, mode_t);                                            \
     va_end(arguments);                                                                  \
     NEXT(name);                                                                         \
-    return of_path(#name, AT_FDCWD, path) ? -1 : next(path, flags, mode);               \
+    return of_path(#name, AT_FDCWD, path, READS(flags)) ? -1 : next(path, flags, mode); \
   }
 #define OPEN_AT(name)                                                                   \
   int name(int directory, const char *path, int flags, ...) {                           \
@@ -98,14 +111,14 @@ static int of_path(const char *name, int directory, const char *path) {
     mode_t mode = va_arg(arguments, mode_t);                                            \
     va_end(arguments);                                                                  \
     NEXT(name);                                                                         \
-    return of_path(#name, directory, path) ? -1 : next(directory, path, flags, mode);   \
+    return of_path(#name, directory, path, READS(flags)) ? -1 : next(directory, path, flags, mode); \
   }
 OPEN(open) OPEN(open64) OPEN_AT(openat) OPEN_AT(openat64)
 
 #define STREAM(name)                                                                    \
   FILE *name(const char *path, const char *mode) {                                      \
     NEXT(name);                                                                         \
-    return of_path(#name, AT_FDCWD, path) ? NULL : next(path, mode);                    \
+    return of_path(#name, AT_FDCWD, path, *mode == 'r') ? NULL : next(path, mode);      \
   }
 STREAM(fopen) STREAM(fopen64)
 
@@ -141,13 +154,13 @@ int fclose(FILE *stream) {
   errno = error;
   return EOF;
 }
-CALL(int, -1, rename, (const char *a, const char *b), (a, b), of_path("rename", AT_FDCWD, a))
-CALL(int, -1, renameat, (int d, const char *a, int e, const char *b), (d, a, e, b), of_path("renameat", d, a))
-CALL(int, -1, renameat2, (int d, const char *a, int e, const char *b, unsigned f), (d, a, e, b, f), of_path("renameat2", d, a))
-CALL(int, -1, mkdir, (const char *p, mode_t m), (p, m), of_path("mkdir", AT_FDCWD, p))
-CALL(int, -1, mkdirat, (int d, const char *p, mode_t m), (d, p, m), of_path("mkdirat", d, p))
-CALL(int, -1, rmdir, (const char *p), (p), of_path("rmdir", AT_FDCWD, p))
-CALL(int, -1, unlink, (const char *p), (p), of_path("unlink", AT_FDCWD, p))
-CALL(int, -1, unlinkat, (int d, const char *p, int f), (d, p, f), of_path("unlinkat", d, p))
-CALL(int, -1, symlink, (const char *a, const char *b), (a, b), of_path("symlink", AT_FDCWD, b))
-CALL(int, -1, link, (const char *a, const char *b), (a, b), of_path("link", AT_FDCWD, b))
+CALL(int, -1, rename, (const char *a, const char *b), (a, b), of_path("rename", AT_FDCWD, a, 0))
+CALL(int, -1, renameat, (int d, const char *a, int e, const char *b), (d, a, e, b), of_path("renameat", d, a, 0))
+CALL(int, -1, renameat2, (int d, const char *a, int e, const char *b, unsigned f), (d, a, e, b, f), of_path("renameat2", d, a, 0))
+CALL(int, -1, mkdir, (const char *p, mode_t m), (p, m), of_path("mkdir", AT_FDCWD, p, 0))
+CALL(int, -1, mkdirat, (int d, const char *p, mode_t m), (d, p, m), of_path("mkdirat", d, p, 0))
+CALL(int, -1, rmdir, (const char *p), (p), of_path("rmdir", AT_FDCWD, p, 0))
+CALL(int, -1, unlink, (const char *p), (p), of_path("unlink", AT_FDCWD, p, 0))
+CALL(int, -1, unlinkat, (int d, const char *p, int f), (d, p, f), of_path("unlinkat", d, p, 0))
+CALL(int, -1, symlink, (const char *a, const char *b), (a, b), of_path("symlink", AT_FDCWD, b, 0))
+CALL(int, -1, link, (const char *a, const char *b), (a, b), of_path("link", AT_FDCWD, b, 0))

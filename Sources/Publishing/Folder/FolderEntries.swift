@@ -22,9 +22,11 @@ final class OpenDirectory {
 
   /// nil, with `errno`, when there is none: a link to a directory is no directory.
   init?(_ path: String) {
-    descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    let opened = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    // Before anything is kept: what is closed at the end would put its own error in the place of this one.
+    if opened < 0 { return nil }
+    descriptor = opened
     self.path = path
-    if descriptor < 0 { return nil }
   }
 
   deinit { close(descriptor) }
