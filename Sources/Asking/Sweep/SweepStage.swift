@@ -16,8 +16,9 @@ package struct SweepStage: Sendable {
     package var refundWindow: Span
     /// When a customer's history is read again.
     package var staleAfter: Span
-    /// How many pages of one type are asked for at a time, at most: what a rate takes to be used up while answers are slow.
-    package var pagesUnderWay = 64
+    /// How many pages of one type are asked for at a time, at most: Apple takes up to 6 s for each, and 25 a second are what
+    /// it gives by default.
+    package var pagesUnderWay = 150
     /// An outage that lasts this long ends the sweep of one type; nil: only the time for sweeping ends it.
     package var patience: Duration?
     /// The time of day.
