@@ -80,6 +80,14 @@ struct SalesReportTests {
     }
   }
 
+  @Test func aRowThatEndsBeforeItBeginsIsRefusedWhateverWasAskedFor() {
+    var sales = Self.example()
+    sales.rows[2]["End Date"] = "11/19/2016"
+    let problem = ReportProblem(line: 4, "ends on 2016-11-19, before it begins on 2026-11-19")
+    #expect(throws: problem) { try SampleSales.read(sales.bytes) }
+    #expect(throws: problem) { _ = try SalesReport.read(sales.bytes, days: nil) { _ in } }
+  }
+
   @Test func aReportOfAnotherDayIsRefused() {
     #expect(throws: ReportProblem.self) { try SampleSales.read(Self.example().bytes, day: "2026-11-18") }
   }

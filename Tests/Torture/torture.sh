@@ -51,11 +51,15 @@ stage 'killed nights and cut connections' 'KilledNightTests|CutConnectionTests'
 # All of each, but for a look at whether this works at all.
 stage "nights under each of Apple's moods" 'MoodTests' $((nights < 100 ? 1 : 2))
 stage 'hostile rows, huge payloads, ten thousand claims on one payment' 'HostileDataTests' $((nights < 100 ? 1 : 2))
+stage 'records, reports, workbooks and configurations that somebody has broken' \
+  'HostileRecordsTests|HostileReportsTests|HostileWorkbooksTests|HostileConfigurationTests' "$effort"
 stage 'clocks that jump, days of 23 and 25 hours, midnight, a standby that is promoted' 'ClockTests|PromotionTests' \
   $((nights < 100 ? 1 : 8))
-stage 'sessions ended, statements cancelled, servers started anew' 'ServerTroubleTests'
+stage 'sessions ended, statements cancelled, servers started anew, conflicts, volumes that are gone' \
+  'ServerTroubleTests|StoreConflictTests'
 # Each call that opens, writes, syncs, renames or removes, with each error, from a thousand nights on.
-stage 'system calls that fail' 'SystemCallTests' $((effort * 12))
+stage 'system calls that fail' 'oneCallThatFails' $((effort * 12))
+stage 'volumes that become read-only or full' 'aVolumeThatTakesNothingMore' "$effort"
 stage 'rows changed by somebody with all rights, secrets, roles' 'TrailTests|SecretsTests|RolesTests'
 
 for sanitizer in address thread; do

@@ -60,6 +60,9 @@ package enum SalesReport {
         return
       }
       let row = try columns.row(fields, number: number)
+      guard row.first <= row.last else {
+        throw ReportProblem(line: number, "ends on \(row.last), before it begins on \(row.first)")
+      }
       if let days, row.first < days.lowerBound || row.last > days.upperBound {
         throw ReportProblem(
           line: number, "is of \(row.first) to \(row.last), asked was for \(days.lowerBound) to \(days.upperBound)")
