@@ -2,6 +2,37 @@ import Postgres
 import Reconciliation
 import Streams
 
+extension PlainReceipt.State {
+  /// As `ProofState.init(_:from:)`, of texts where they lie; nil where there is no check, or one that did not verify.
+  package init?(_ row: borrowing CopyReader, from first: Int) throws(PostgresError) {
+    guard try row.word(first + 1, of: Vocabularies.outcome) == .verified else { return nil }
+    self.init()
+    kind = try row.word(first, of: Vocabularies.receiptKind)
+    reason = try row.word(first + 2, of: Vocabularies.reason)
+    channel = try row.word(first + 3, of: Vocabularies.channel)
+    environment = try row.word(first + 4, of: Vocabularies.environment)
+    bundleId = try row.optionalBorrowed(first + 5)
+    appleStatus = try row.optionalInt32(first + 6)
+    attempts = try row.int32(first + 7)
+    lastAttempt = try row.optionalInstant(first + 8)
+    due = try Dueness(row, from: first + 9)
+    unansweredSince = try row.optionalInstant(first + 12)
+    answeredAt = try row.optionalInstant(first + 13)
+    signedTransactionId = try row.optionalBorrowed(first + 14)
+    broughtCount = try row.int32(first + 15)
+  }
+}
+
+extension Dueness {
+  /// nil where it is never due.
+  fileprivate init?(_ row: borrowing CopyReader, from first: Int) throws(PostgresError) {
+    guard let from = try row.optionalInstant(first) else { return nil }
+    self.init(
+      from: from, until: try row.optionalInstant(first + 1),
+      rank: Dueness.Rank(rawValue: Int16(clamping: try row.int32(first + 2))) ?? .open)
+  }
+}
+
 extension ProofState {
   /// The columns of `init(_:from:)`, for `night_audit.receipt_checks` aliased `c`.
   package static let columns = """
@@ -25,11 +56,7 @@ extension ProofState {
     appleStatus = try row.optionalInt32(first + 6)
     attempts = try row.int32(first + 7)
     lastAttempt = try row.optionalInstant(first + 8)
-    if let from = try row.optionalInstant(first + 9) {
-      due = Dueness(
-        from: from, until: try row.optionalInstant(first + 10),
-        rank: Dueness.Rank(rawValue: Int16(clamping: try row.int32(first + 11))) ?? .open)
-    }
+    due = try Dueness(row, from: first + 9)
     unansweredSince = try row.optionalInstant(first + 12)
     answeredAt = try row.optionalInstant(first + 13)
     signedTransactionId = try row.optionalId(first + 14)

@@ -35,6 +35,37 @@ package enum TransactionTable {
     TransactionRecord(try contents(row))
   }
 
+  /// The transaction in the reader's current row, of texts where they lie; nil for one that was taken back or of which more is
+  /// told than of nearly all.
+  package static func plain(_ row: borrowing CopyReader) throws(PostgresError) -> PlainTransaction? {
+    guard try row.isNull(10), try row.isNull(25), let environment = try row.word(1, of: Vocabularies.environment) else {
+      return nil
+    }
+    var payment = PlainPayment(
+      environment: environment, transactionId: try row.borrowed(0), productId: try row.borrowed(2))
+    payment.bundleId = try row.optionalBorrowed(3)
+    payment.originalTransactionId = try row.optionalBorrowed(4)
+    payment.quantity = try row.optionalInt32(5)
+    payment.purchaseDate = try row.optionalInstant(6)
+    payment.originalPurchaseDate = try row.optionalInstant(7)
+    payment.expiresDate = try row.optionalInstant(8)
+    payment.priceMilliunits = try row.optionalInt64(16)
+    payment.currency = try row.optionalBorrowed(17)
+    payment.tellsToken = try row.bool(18)
+    if payment.tellsToken { payment.appAccountToken = try row.optionalBorrowed(19) }
+    payment.ownership = try row.word(20, of: Vocabularies.ownership)
+    payment.isRenewal = try row.optionalBool(21)
+    payment.hasOffer = try row.optionalBool(22)
+    payment.isContradictory = try row.bool(23)
+    payment.checkedAt = try row.optionalInstant(24)
+    return PlainTransaction(
+      payment: payment, subscriptionExpiresDate: try row.optionalInstant(9),
+      revocationWithdrawnDate: try row.optionalInstant(14), tellsRevocation: try row.bool(15),
+      subscriptionStatusDate: try row.optionalInstant(26), renewalDate: try row.optionalInstant(27),
+      consumptionRequestReason: try row.optionalBorrowed(28), isUpgraded: try row.optionalBool(30),
+      signedDate: Instant(microseconds: try row.timestamp(31)), firstSignedDate: try row.optionalInstant(32))
+  }
+
   private static func contents(
     _ row: borrowing some RowFields & ~Copyable
   ) throws(PostgresError) -> TransactionRecord.Contents {

@@ -99,6 +99,8 @@ package struct Audit {
     var folder: ReportFolder?
     /// Proofs behind critical findings whose answers are older than the audit.
     var aged: [CriticalEvidence.Proof]
+    /// What tonight is compared with.
+    var base: BaseNight?
     /// How the shop's rows were read.
     var sales: SalesRows
     /// The first reader's rows, whose snapshots are open.
@@ -110,21 +112,23 @@ package struct Audit {
   ) throws -> Reading {
     let token = record?.runId ?? UUID().uuidString.lowercased()
     let folder = try destination.map { try ReportFolder($0, token: token, asOf: plan.asOf) }
-    do { return try read(scope, into: folder, keepsClaims: record != nil) } catch {
+    do { return try read(scope, into: folder, isKept: record != nil) } catch {
       folder?.discard()
       throw error
     }
   }
 
-  private func read(_ scope: BlockingScope, into folder: ReportFolder?, keepsClaims: Bool) throws -> Reading {
+  private func read(_ scope: BlockingScope, into folder: ReportFolder?, isKept: Bool) throws -> Reading {
     let stores = try AuditStores(settings, scope)
     let sales = try SalesRows(settings, horizon: Horizon(of: plan, on: stores.rows.sales))
       .ordered(on: stores.rows.sales)
     let temporary = folder?.staging ?? NSTemporaryDirectory()
+    let base = try BaseNight.before(plan.asOf, day: plan.period.since, on: stores.rows.own)
     let collector = AuditCollector(
       report: try folder.map { try ReportWriter(options($0, stores.rows.sales, sales)) },
       temporaryDirectory: temporary, testUsers: plan.rules.testUsers,
-      days: ReportedDays.days(plan, in: settings.timeZone), keepsClaims: keepsClaims)
+      days: ReportedDays.days(plan, in: settings.timeZone), keepsClaims: isKept,
+      comparesNights: base != nil || isKept)
     collector.openCriticals = try CriticalEvidence.open(before: plan.asOf, on: stores.rows.own)
     var completed = plan
     completed.rules = try plan.rules.completed(sales, shop: stores.rows.sales)
@@ -137,7 +141,7 @@ package struct Audit {
     progress.end()
     for finding in supplement?.findings ?? [] { try collector.add(finding, subjects: [], plan: plan) }
     let aged = try CriticalEvidence.aged(among: collector.agedCriticals, asOf: plan.asOf, on: stores.rows.own)
-    return Reading(collector: collector, folder: folder, aged: aged, sales: sales, rows: stores.rows)
+    return Reading(collector: collector, folder: folder, aged: aged, base: base, sales: sales, rows: stores.rows)
   }
 
   private func readStores(
@@ -184,7 +188,7 @@ package struct Audit {
     // What is kept of a run is written on a connection of its own and committed just before the report appears.
     let recording = try record.map { _ in try AuditStores.connect(settings, scope) }
     try beginSaving(recording)
-    let base = try BaseNight.before(plan.asOf, day: plan.period.since, on: rows.own)
+    let base = reading.base
     let changes = NightChanges(base: base, plan: plan, temporaryDirectory: collector.temporaryDirectory)
     let findings = try reportFindings(collector, changes, rows.own, recording)
     try collector.nights.compare(

@@ -62,7 +62,7 @@ final class AuditCollector {
 
   private init(
     report: consuming ReportWriter?, waiting: WaitingRows?, temporaryDirectory: String, testUsers: Set<Identifier>,
-    days: [DayTotals.Day], keepsClaims: Bool
+    days: [DayTotals.Day], keepsClaims: Bool, comparesNights: Bool
   ) {
     self.report = report
     self.waiting = waiting
@@ -71,19 +71,21 @@ final class AuditCollector {
     users = SpillSorter(directory: temporaryDirectory)
     findings = SpillSorter(directory: temporaryDirectory)
     refunds = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
-    nights = OrderNights(temporaryDirectory: temporaryDirectory)
+    nights = OrderNights(isWanted: comparesNights, temporaryDirectory: temporaryDirectory)
     claims = keepsClaims ? SpillSorter(directory: temporaryDirectory) : nil
     self.testUsers = testUsers
   }
 
-  /// - Parameter report: where the rows of all parts go in the end; nil when only the table is wanted.
+  /// - Parameters:
+  ///   - report: where the rows of all parts go in the end; nil when only the table is wanted.
+  ///   - comparesNights: whether what is decided about each order is compared with other nights, or kept for them.
   convenience init(
     report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>, days: [DayTotals.Day],
-    keepsClaims: Bool
+    keepsClaims: Bool, comparesNights: Bool = true
   ) {
     self.init(
       report: report, waiting: nil, temporaryDirectory: temporaryDirectory, testUsers: testUsers, days: days,
-      keepsClaims: keepsClaims)
+      keepsClaims: keepsClaims, comparesNights: comparesNights)
   }
 
   /// For a part behind the first one, which `first` gathers.
@@ -91,7 +93,7 @@ final class AuditCollector {
     self.init(
       report: nil, waiting: first.isReporting ? try WaitingRows(in: first.temporaryDirectory) : nil,
       temporaryDirectory: first.temporaryDirectory, testUsers: first.testUsers, days: first.days.days,
-      keepsClaims: first.claims != nil)
+      keepsClaims: first.claims != nil, comparesNights: first.nights.isWanted)
     openCriticals = first.openCriticals
   }
 
@@ -99,7 +101,7 @@ final class AuditCollector {
   convenience init(waitingIn temporaryDirectory: String, days: [DayTotals.Day], keepsClaims: Bool) throws {
     self.init(
       report: nil, waiting: try WaitingRows(in: temporaryDirectory), temporaryDirectory: temporaryDirectory,
-      testUsers: [], days: days, keepsClaims: keepsClaims)
+      testUsers: [], days: days, keepsClaims: keepsClaims, comparesNights: true)
   }
 
   /// Takes over what the part behind has gathered.
@@ -262,6 +264,16 @@ final class AuditCollector {
     try waiting.receipts.add(record.content)
   }
 
+  /// As the receipt that `record` is of.
+  func list(_ receipt: PlainReceipt, _ record: borrowing RecordBytes) throws {
+    let content = record.content
+    try report?.write(receipt: receipt) {
+      var reader = RecordReader(content)
+      return try Receipt(from: &reader)
+    }
+    try waiting?.receipts.add(content)
+  }
+
   /// An answer that Apple still owes.
   func countOutstanding(_ state: ProofState) {
     let reason = state.outcome == .verified ? "stale" : (state.reason ?? .neverChecked).rawValue
@@ -299,19 +311,39 @@ final class AuditCollector {
     }
   }
 
+  /// As of the judgement of an order that is listed and owns its one transaction.
+  func add(_ sale: SettledSale, plan: AuditPlan) throws {
+    days.add(sale)
+    try nights.add(sale)
+    guard plan.period.contains(sale.order.createdAt) else { return }
+    totals.read(sale.order)
+    totals.add(sale)
+    try keepFewUsers()
+    try report?.write(settled: sale)
+    guard let waiting else { return }
+    record.clear()
+    OrderLine(sale).write(to: &record)
+    try waiting.orders.add(record.content)
+  }
+
   /// How many users' lines are kept in memory.
   private static let usersInMemory = 1 << 14
 
   private func keepFewUsers() throws { if totals.users.count >= Self.usersInMemory { try putUsersAside() } }
 
   private func putUsersAside() throws {
+    var sortingKey = RecordBytes()
     for (key, line) in totals.takeUsers() {
       record.clear()
       record.put(key.userId)
       record.put(key.currency.code)
       record.put(line)
       // No text of a database holds the zero, so that the keys sort as the users do.
-      try users.add(key: key.userId.bytes + [0] + Array(key.currency.code.utf8), content: record.content)
+      sortingKey.clear()
+      key.userId.withUTF8 { sortingKey.append($0) }
+      sortingKey.put(UInt8(0))
+      withUnsafeBytes(of: key.currency.letters) { sortingKey.append($0) }
+      try users.add(key: sortingKey.content, content: record.content)
     }
   }
 

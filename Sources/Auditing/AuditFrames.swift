@@ -105,7 +105,7 @@ extension RecordBytes {
 
   mutating func put(_ line: Totals.Line) {
     put(Int64(line.orders))
-    put(line.sums) { $1.put($0) }
+    line.forEachSum { put($0) }
   }
 }
 
@@ -130,8 +130,8 @@ extension RecordReader {
   }
 
   mutating func totalsLine() throws(Mismatch) -> Totals.Line {
-    Totals.Line(
-      orders: Int(try int()), sums: try list { (reader) throws(RecordReader.Mismatch) in try reader.int128() })
+    let orders = Int(try int())
+    return try Totals.Line(orders: orders) { () throws(Mismatch) in try int128() }
   }
 }
 

@@ -9,11 +9,13 @@ extension AuditPass {
     let material = SpillSorter(directory: temporaryDirectory, budget: 8 << 20)
     var record = RecordBytes()
     var orders = orders
-    while let group = try orders.next(where: { batches.batch(of: $0) != nil }) {
-      guard !group.isRepeated, let batch = batches.batch(of: group.row.orderId) else { continue }
+    while try orders.advance() {
+      guard let batch = batches.batch(of: orders.orderId) else { continue }
+      let group = try orders.group()
+      if group.isRepeated { continue }
       record.clear()
       record.put(true)
-      Contestant(group: group, claimable: orders.transactions.claimable).write(to: &record)
+      Contestant(group: group, claimable: try orders.transactions().claimable).write(to: &record)
       try material.add(key: AuditPass.key(ofBatch: batch), content: record.content)
     }
     return material

@@ -16,38 +16,48 @@ extension AuditPass {
   ///   - open: of whom a receipt is not answered yet.
   ///   - again: orders that were read again, by their ids.
   func judge(
-    _ orders: GroupReading, _ matched: SpillSorter, repeated: RepeatedDeliveries, _ boughtTwice: [Identifier: Finding],
-    open: OpenPeople, again: SpillSorter? = nil
+    _ orders: consuming GroupReading, _ matched: SpillSorter, repeated: RepeatedDeliveries,
+    _ boughtTwice: [Identifier: Finding], open: OpenPeople, again: SpillSorter? = nil
   ) throws {
     let asOf = plan.asOf
-    var (reading, repeated) = (orders, repeated)
+    var reading = orders
+    var repeated = repeated
     var deliveries = try OrderedStream(rows.read(.deliveries)) { try sales.delivery($0, asOf: asOf) }
     var contestants = try matchedOrders(matched)
     var secondLook = try again.map(SecondLook.Reading.init)
+    // Where nobody has anything to say about an order but its own rows.
+    let isUsual = !plan.selection.isNarrowing && secondLook == nil && repeated.isEmpty && boughtTwice.isEmpty
     var ofOrder: [Delivery] = []
     var count = 0
-    while var group = try reading.next() {
-      if group.isRepeated {
-        try report(repeated: group.row)
-        continue
-      }
-      let orderId = group.row.orderId
+    while try reading.advance() {
+      let orderId = reading.orderId
       try passDeliveries(before: orderId, &deliveries, &repeated)
       ofOrder.removeAll(keepingCapacity: true)
       while deliveries.nextKey == orderId, let delivery = try deliveries.next() {
         ofOrder.append(delivery)
+      }
+      count += 1
+      if count % 4_096 == 0 {
+        progress.advance(by: 4_096)
+        try endIfStopped()
+      }
+      if isUsual, ofOrder.count == 1, contestants.head?.orderId != orderId,
+        try settles(reading, ofOrder[0], open: open)
+      {
+        continue
+      }
+      var group = try reading.group()
+      if group.isRepeated {
+        try report(repeated: group.row)
+        continue
       }
       try secondLook?.replace(&group, &ofOrder)
       // Which of several rows of one id comes first must not depend on where they come from.
       if ofOrder.count > 1 { ofOrder.sort(by: Delivery.precedes) }
       if !repeated.isEmpty { for place in ofOrder.indices { ofOrder[place] = repeated.mark(ofOrder[place]) } }
       let matched = contestants.head?.orderId == orderId ? try contestants.next() : nil
-      try judge(group, ofOrder, reading.transactions, matched, boughtTwice[orderId], open: open)
-      count += 1
-      if count % 4_096 == 0 {
-        progress.advance(by: 4_096)
-        try endIfStopped()
-      }
+      let finding = boughtTwice.isEmpty ? nil : boughtTwice[orderId]
+      try judge(group, ofOrder, reading.transactions(), matched, finding, open: open)
     }
     try passDeliveries(before: nil, &deliveries, &repeated)
     if let figures = secondLook?.figures { collector.note(figures) }
@@ -65,18 +75,20 @@ extension AuditPass {
 
   /// What was paid of products that are bought once for good.
   func purchasesForGood(
-    _ orders: GroupReading, _ matched: SpillSorter, open: OpenPeople
+    _ orders: consuming GroupReading, _ matched: SpillSorter, open: OpenPeople
   ) throws -> RepeatedPurchases {
     var reading = orders
     var contestants = try matchedOrders(matched)
     var repeated = RepeatedPurchases(rules: plan.rules)
-    while let group = try reading.next() {
-      guard !group.isRepeated else { continue }
+    while try reading.advance() {
+      let group = try reading.group()
+      if group.isRepeated { continue }
       let matched = contestants.head?.orderId == group.row.orderId ? try contestants.next() : nil
       guard case .valid(let order) = group.row, plan.rules.catalogue?.isNonConsumable(order.productId) ?? false else {
         continue
       }
-      let facts = OrderFacts.assembled(order, group, [], reading.transactions, matched, rules: plan.rules, open: open)
+      let facts = OrderFacts.assembled(
+        order, group, [], try reading.transactions(), matched, rules: plan.rules, open: open)
       repeated.take(Judgement(judging: facts, rules: plan.rules))
     }
     return repeated
@@ -104,12 +116,6 @@ extension AuditPass {
       if isListed, let lookup = group.lookup, plan.isOutstanding(lookup.state, of: order) {
         collector.countOutstanding(lookup.state)
       }
-      if matched == nil, boughtTwice == nil,
-        let settled = settled(order, group, deliveries, transactions, open: open)
-      {
-        try report(settled, isListed: isListed, isJudged: isJudged)
-        return
-      }
       let facts = OrderFacts.assembled(
         order, group, deliveries, transactions, matched, rules: plan.rules, open: open)
       var judgement = Judgement(judging: facts, rules: plan.rules)
@@ -123,31 +129,37 @@ extension AuditPass {
     }
   }
 
-  /// What is said about an order of the plain shape; nil where the rules have to be asked.
-  private func settled(
-    _ order: Order, _ group: OrderGroup, _ deliveries: [Delivery], _ transactions: OrderTransactions, open: OpenPeople
-  ) -> Judgement? {
-    guard group.proofs.count == 1, group.lookup == nil, deliveries.count == 1, transactions.others.isEmpty,
-      transactions.claimable.count == 1, group.proofs[0].brought.contains(transactions.claimable[0].key),
-      !open.contains(order.userId)
-    else { return nil }
-    let settled = Judgement(
-      settling: order, proof: group.proofs[0].receipt, payment: transactions.claimable[0], delivery: deliveries[0],
-      rules: plan.rules)
+  /// Reports an order of the plain shape, told from its bytes.
+  ///
+  /// - Returns: false where the rules have to be asked.
+  private func settles(
+    _ reading: borrowing GroupReading, _ delivery: borrowing Delivery, open: OpenPeople
+  ) throws -> Bool {
+    guard let plain = try reading.plain(), open.isEmpty || !open.contains(plain.order.userId.id),
+      let sale = SettledSale(
+        plain.order, proof: plain.proof, payment: plain.payment, delivery: delivery, rules: plan.rules)
+    else { return false }
     assert(
-      settled.map {
-        let facts = OrderFacts.assembled(
-          order, group, deliveries, transactions, nil, rules: plan.rules, open: open)
-        return $0 == Judgement(judging: facts, rules: plan.rules)
-          && facts.claims.owned == transactions.claimable && facts.claims.lost.isEmpty
-      } ?? true, "the rules say something else of order \(order.orderId)")
-    return settled
+      (try? isSaidByRules(sale, reading, delivery, open: open)) == true, "the rules say something else of an order")
+    if collector.claims != nil {
+      try collector.note(
+        owner: sale.order.orderId.id,
+        of: TransactionKey(environment: .production, transactionId: sale.transactionId.id))
+    }
+    if plan.judges(sale.order.createdAt) { try collector.add(sale, plan: plan) }
+    return true
   }
 
-  /// Of an order that owns its one transaction, of which there is nothing else to say.
-  private func report(_ settled: Judgement, isListed: Bool, isJudged: Bool) throws {
-    if let payment = settled.verdict?.transaction { try collector.note(owner: settled.row.orderId, of: payment.key) }
-    if isJudged, isListed { try collector.add(settled, subjects: [], plan: plan) }
+  /// Whether the rules, asked one after the other, come to the same.
+  private func isSaidByRules(
+    _ sale: SettledSale, _ reading: borrowing GroupReading, _ delivery: borrowing Delivery, open: OpenPeople
+  ) throws -> Bool {
+    let (group, transactions) = (try reading.group(), try reading.transactions())
+    guard case .valid(let order) = group.row else { return false }
+    let facts = OrderFacts.assembled(
+      order, group, [copy delivery], transactions, nil, rules: plan.rules, open: open)
+    return sale.isSaid(by: Judgement(judging: facts, rules: plan.rules))
+      && facts.claims.owned == transactions.claimable && facts.claims.lost.isEmpty
   }
 
   private func report(

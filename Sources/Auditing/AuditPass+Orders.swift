@@ -26,35 +26,36 @@ extension AuditPass {
     var orders = try OrderedStream(rows.read(.orders)) { try sales.order($0, asOf: asOf) }
     var lookups = try OrderedStream(rows.read(.lookups)) { try LookupRow($0) }
     var links = try OrderedStream(rows.read(.lookupLinks)) { try ProofLink($0) }
-    var waiting = try SpillCursor(proofs) { WaitingProof($0) }
+    var waiting = try SpillCursor(proofs) { $0 }
     var reading = OrdersReading(
       groups: try SpillFile(directory: temporaryDirectory), open: OpenPeople(plan.rules.people))
     var writer = GroupWriter(groups: reading.groups, mentions: mentions)
     var count = 0
-    var proofs: [Proof] = []
-    while let row = try orders.next() {
-      let orderId = row.orderId
+    while !orders.isAtEnd {
+      let orderId = try writer.begin(&orders, sales)
       try passProofs(before: orderId, &waiting, &writer, &reading.open)
-      proofs.removeAll(keepingCapacity: true)
-      while let proof = waiting.head, proof.orderId == orderId {
-        proofs.append(try proof.decoded())
-        try waiting.advance()
+      try orderId.withUTF8 { id in
+        while let proof = waiting.head, let own = proof.orderId, own == BorrowedText(id) {
+          writer.add(proof: proof.content)
+          try waiting.advance()
+        }
       }
-      var group = OrderGroup(row: row, proofs: proofs)
+      var lookup: LookedUp?
       while let next = lookups.nextKey, next <= orderId {
         if next == orderId, let row = try lookups.next() {
-          group.lookup = LookedUp(subjectId: row.subjectId, state: row.state, brought: [])
+          lookup = LookedUp(subjectId: row.subjectId, state: row.state, brought: [])
         } else {
           try lookups.skip()
         }
       }
       while let next = links.nextKey, next <= orderId {
-        if next == orderId, let link = try links.next() {
-          group.lookup?.brought.append(link.key)
-        } else {
-          try links.skip()
-        }
+        if next == orderId, let link = try links.next() { lookup?.brought.append(link.key) } else { try links.skip() }
       }
+      count += 1
+      if count % 4_096 == 0 { try endIfStopped() }
+      if lookup == nil, orders.nextKey != orderId, try writer.writePlain(&reading) { continue }
+      var group = try writer.group()
+      group.lookup = lookup
       group.lookup?.brought.sort()
       var repeated: [OrderRow] = []
       if orders.nextKey == orderId {
@@ -71,8 +72,6 @@ extension AuditPass {
         reading.totals.add(row)
         try writer.write(OrderGroup(row: row, isRepeated: true))
       }
-      count += 1
-      if count % 4_096 == 0 { try endIfStopped() }
     }
     try passProofs(before: nil, &waiting, &writer, &reading.open)
     // Of orders that the shop has no more.
@@ -83,15 +82,16 @@ extension AuditPass {
 
   /// Handles receipts whose order does not exist, or that name none.
   private func passProofs(
-    before orderId: Identifier?, _ waiting: inout SpillCursor<WaitingProof>, _ writer: inout GroupWriter,
+    before orderId: Identifier?, _ waiting: inout SpillCursor<SpillSorter.Record>, _ writer: inout GroupWriter,
     _ open: inout OpenPeople
   ) throws {
     while let head = waiting.head {
       if let orderId {
         // What names no order comes after everything that does.
-        guard let own = head.orderId, own < orderId else { return }
+        guard let own = head.orderId, own.id < orderId else { return }
       }
-      let proof = try head.decoded()
+      var reader = RecordReader(head.content)
+      let proof = try Proof(from: &reader)
       if proof.receipt.receivedAt >= plan.rules.lookbackStart {
         for finding in Unowned.findings(on: proof.receipt) {
           try collector.add(finding, subjects: [CheckSubject(kind: .receipt, id: proof.receipt.receiptId)], plan: plan)
@@ -104,20 +104,30 @@ extension AuditPass {
   }
 }
 
+extension OrderGroup {
+  fileprivate var record: [UInt8] {
+    var record = RecordBytes()
+    write(to: &record)
+    return record.bytes
+  }
+}
+
 extension OrderRow {
+  fileprivate var record: [UInt8] {
+    var record = RecordBytes()
+    write(to: &record)
+    return record.bytes
+  }
+
   /// Rows of one id in an order of their own: which of them counts must not depend on how a server sorts.
   static func sorted(_ rows: [OrderRow]) -> [OrderRow] {
-    rows.map { row in
-      var record = RecordBytes()
-      row.write(to: &record)
-      return (bytes: record.bytes, row: row)
-    }
-    // A row that keeps the contract counts rather than one that breaks it; valid rows begin with the greater byte.
-    .sorted {
-      $0.bytes.first == $1.bytes.first
-        ? $0.bytes.lexicographicallyPrecedes($1.bytes) : ($0.bytes.first ?? 0) > ($1.bytes.first ?? 0)
-    }
-    .map(\.row)
+    rows.map { (bytes: $0.record, row: $0) }
+      // A row that keeps the contract counts rather than one that breaks it; valid rows begin with the greater byte.
+      .sorted {
+        $0.bytes.first == $1.bytes.first
+          ? $0.bytes.lexicographicallyPrecedes($1.bytes) : ($0.bytes.first ?? 0) > ($1.bytes.first ?? 0)
+      }
+      .map(\.row)
   }
 }
 
@@ -125,11 +135,97 @@ extension OrderRow {
 private struct GroupWriter: ~Copyable {
   let groups: SpillFile
   let mentions: Exchange.Outlet
+  /// The row of the order that was begun, as a group begins with it.
+  private var row = RecordBytes()
+  private var isPlain = false
+  /// Its proofs, one behind the other.
+  private var proofs = RecordBytes()
+  private var proofCount = 0
   private var record = RecordBytes()
 
   init(groups: SpillFile, mentions: Exchange.Outlet) {
     self.groups = groups
     self.mentions = mentions
+  }
+
+  /// Takes the next order, without proofs.
+  ///
+  /// - Returns: its id.
+  mutating func begin(_ orders: inout OrderedStream<OrderRow>, _ sales: SalesRows) throws -> Identifier {
+    row.clear()
+    proofs.clear()
+    proofCount = 0
+    if let order = try sales.plainOrder(orders.front) {
+      isPlain = true
+      order.write(to: &row)
+      assert((try? sales.order(orders.front, asOf: Instant(microseconds: 0)).record) == row.bytes, "it is no plain row")
+      let id = order.orderId.id
+      try orders.skip()
+      return id
+    }
+    isPlain = false
+    guard let order = try orders.next() else { return Identifier() }
+    order.write(to: &row)
+    return order.orderId
+  }
+
+  /// Adds a proof of the order, as it waited.
+  mutating func add(proof: UnsafeRawBufferPointer) {
+    proofs.append(proof)
+    proofCount += 1
+  }
+
+  /// Writes the group without making objects of it.
+  ///
+  /// - Returns: false, with nothing written, for an order that breaks the contract or of which an answer is missing.
+  mutating func writePlain(_ reading: inout OrdersReading) throws -> Bool {
+    guard isPlain else { return false }
+    var answers = RecordReader(proofs.content)
+    for _ in 0..<proofCount where try !WaitingProof(&answers).isAnswered { return false }
+    record.clear()
+    record.append(row.content)
+    record.put(false)
+    record.put(Int64(proofCount))
+    record.append(proofs.content)
+    record.put(false)
+    try groups.add(record.content)
+    assert((try? group().record) == record.bytes, "it is no plain group")
+    var order = RecordReader(row.content)
+    guard let order = try PlainOrder(&order) else { throw RecordReader.Mismatch() }
+    reading.totals.add(order)
+    var isNameTold = false
+    var reader = RecordReader(proofs.content)
+    for _ in 0..<proofCount {
+      let proof = try WaitingProof(&reader)
+      if proof.proof.hasDefect { continue }
+      try proof.forEachBrought { environment, transactionId in
+        // Nearly always its own proof brings what it names: one mention for both.
+        let isNamed = !isNameTold && order.transactionId == transactionId
+        isNameTold = isNameTold || isNamed
+        record.clear()
+        order.writeSide(to: &record)
+        record.put(isNamed)
+        proof.writeBringer(of: environment, to: &record)
+        try mentions.add(transactionId.id, record)
+      }
+    }
+    if let named = order.transactionId, !isNameTold {
+      record.clear()
+      order.writeSide(to: &record)
+      record.put(true)
+      record.put(false)
+      try mentions.add(named.id, record)
+    }
+    return true
+  }
+
+  /// The order that was begun, with its proofs.
+  func group() throws -> OrderGroup {
+    var reader = RecordReader(row.content)
+    var group = OrderGroup(row: try OrderRow(from: &reader))
+    var waiting = RecordReader(proofs.content)
+    for _ in 0..<proofCount { group.proofs.append(try Proof(from: &waiting)) }
+    return group
   }
 
   mutating func write(_ group: OrderGroup) throws {
@@ -146,20 +242,9 @@ private struct GroupWriter: ~Copyable {
   }
 }
 
-/// A proof as it waits for its order.
-private struct WaitingProof {
-  /// nil of one that names no order.
-  let orderId: Identifier?
-  private let content: UnsafeRawBufferPointer
-
-  init(_ record: SpillSorter.Record) {
-    orderId = Identifier?(sortingBytes: record.key)
-    content = record.content
-  }
-
-  /// Only while the cursor that it comes from stands on it.
-  func decoded() throws(RecordReader.Mismatch) -> Proof {
-    var reader = RecordReader(content)
-    return try Proof(from: &reader)
+extension SpillSorter.Record {
+  /// Of the order that a proof waits for; nil of one that names no order.
+  fileprivate var orderId: BorrowedText? {
+    key.first == 0 ? BorrowedText(UnsafeRawBufferPointer(rebasing: key.dropFirst())) : nil
   }
 }

@@ -20,6 +20,28 @@ extension AuditPass {
     var (count, last) = (0, Identifier?.none)
     while !receipts.isAtEnd {
       let id = receipts.nextKey
+      count += 1
+      if count % 4_096 == 0 { try endIfStopped() }
+      if let id, id != last, try checks.isNext(id),
+        let state = try PlainReceipt.State(checks.front, from: 1),
+        !state.isOwed(asOf: asOf, stuckAfter: plan.rules.stuckAfter),
+        let receipt = try SalesRows.plainReceipt(receipts.front, state)
+      {
+        record.clear()
+        receipt.write(to: &record)
+        if try receipts.front.optionalBool(8) ?? false, receipt.receivedAt >= plan.judgedFrom {
+          try collector.list(receipt, record)
+        }
+        try links.take(id, into: &brought)
+        record.put(brought) { $0.write(to: &$1) }
+        key.clear()
+        key.put(sorting: receipt.orderId)
+        try proofs.add(receipt.orderId?.id, key: key, record)
+        last = id
+        try receipts.skip()
+        try checks.skip()
+        continue
+      }
       guard var row = try receipts.next() else { break }
       // A view that fans out tells of one receipt several times, and the first has taken its check.
       if let id, id == last { row.receipt.defect = "receipt_id is not unique" }
@@ -33,12 +55,8 @@ extension AuditPass {
             try checks.skip()
           }
         }
-        while let next = links.nextKey, next <= id {
-          if next == id, let link = try links.next() { brought.append(link.key) } else { try links.skip() }
-        }
+        try links.take(id, into: &brought)
       }
-      // An order of their own, whoever has sorted the links.
-      if brought.count > 1 { brought.sort() }
       last = id
       if row.isListed, row.receipt.receivedAt >= plan.judgedFrom { try list(row.receipt) }
       record.clear()
@@ -46,8 +64,6 @@ extension AuditPass {
       key.clear()
       key.put(sorting: row.receipt.orderId)
       try proofs.add(row.receipt.orderId, key: key, record)
-      count += 1
-      if count % 4_096 == 0 { try endIfStopped() }
     }
     // Of receipts that the shop has no more.
     try checks.skipRest()
@@ -59,6 +75,25 @@ extension AuditPass {
       collector.countOutstanding(receipt.state)
     }
     try collector.list(receipt)
+  }
+}
+
+extension OrderedStream<ProofLink> {
+  /// Takes what an id has brought, in an order of its own, whoever has sorted the links.
+  fileprivate mutating func take(_ id: Identifier, into brought: inout [TransactionKey]) throws {
+    brought.removeAll(keepingCapacity: true)
+    while let next = nextKey, next <= id {
+      if next == id, let link = try self.next() { brought.append(link.key) } else { try skip() }
+    }
+    if brought.count > 1 { brought.sort() }
+  }
+}
+
+extension OrderedStream {
+  /// Passes over the rows of lesser ids. Whether the next row is of this one.
+  fileprivate mutating func isNext(_ id: Identifier) throws -> Bool {
+    while let next = nextKey, next < id { try skip() }
+    return nextKey == id
   }
 }
 

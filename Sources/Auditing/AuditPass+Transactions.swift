@@ -24,30 +24,23 @@ extension AuditPass {
     let reading = TransactionsReading(
       contests: try Contests(directory: temporaryDirectory),
       tokens: TokenQuestions(directory: temporaryDirectory, people: plan.rules.people))
-    var waiting = try SpillCursor(mentions) { (id: Identifier(utf8: $0.key), content: $0.content) }
-    var ofOne = Candidates.Gathering()
+    var ofOne = try MentionsOfOne(mentions)
     var last: Identifier?
     var writer = OrderTransactionWriter(told)
     var count = 0
-    while let record = try transactions.next() {
-      let id = record.transactionId
-      if id != last {
-        // Ids that nothing is known of are nobody's.
-        while let head = waiting.head, head.id < id { try waiting.advance() }
-        ofOne.clear()
-        while let head = waiting.head, head.id == id {
-          var reader = RecordReader(head.content)
-          ofOne.take(try Mention(id, from: &reader))
-          try waiting.advance()
-        }
-        ofOne.finish()
-        last = id
-      }
-      let candidates = Candidates(for: record, ofOne, rules: plan.rules)
-      try hand(record, candidates, to: &writer, reading.contests)
-      for waiting in candidates.withOtherToken { try reading.tokens.ask(waiting, about: record) }
+    while let id = transactions.nextKey {
+      if id != last { try ofOne.gather(id) }
+      last = id
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
+      if try writer.writePlain(transactions.front, ofOne, rules: plan.rules) {
+        try transactions.skip()
+        continue
+      }
+      guard let record = try transactions.next() else { break }
+      let candidates = Candidates(for: record, try ofOne.gathered(), rules: plan.rules)
+      try hand(record, candidates, to: &writer, reading.contests)
+      for waiting in candidates.withOtherToken { try reading.tokens.ask(waiting, about: record) }
     }
     return reading
   }
@@ -82,12 +75,103 @@ extension AuditPass {
   }
 }
 
+/// What mentions one transaction id after the other. There is nearly always one, which is left as it lies; of thousands each is
+/// decoded as it comes.
+private struct MentionsOfOne: ~Copyable {
+  private let mentions: SpillSorter
+  private var head: SpillSorter.Record?
+  private var id = Identifier()
+  private var first = RecordBytes()
+  private var count = 0
+  private var gathering = Candidates.Gathering()
+  private var isGathered = false
+
+  init(_ mentions: SpillSorter) throws {
+    self.mentions = mentions
+    head = try mentions.next()
+  }
+
+  /// The one that there is, as it lies; nil where there are several, or none.
+  var only: UnsafeRawBufferPointer? { count == 1 ? first.content : nil }
+
+  /// Takes what mentions an id; ids come in ascending order.
+  mutating func gather(_ id: Identifier) throws {
+    // Ids that nothing is known of are nobody's.
+    while let head, Identifier(utf8: head.key) < id { self.head = try mentions.next() }
+    self.id = id
+    count = 0
+    isGathered = false
+    gathering.clear()
+    while let head, Identifier(utf8: head.key) == id {
+      if count == 0 {
+        first.clear()
+        first.append(head.content)
+      } else {
+        if count == 1 { try decode(first.content) }
+        try decode(head.content)
+      }
+      count += 1
+      self.head = try mentions.next()
+    }
+  }
+
+  /// All of them.
+  mutating func gathered() throws -> Candidates.Gathering {
+    if !isGathered {
+      if count == 1 { try decode(first.content) }
+      gathering.finish()
+      isGathered = true
+    }
+    return gathering
+  }
+
+  private mutating func decode(_ content: UnsafeRawBufferPointer) throws {
+    var reader = RecordReader(content)
+    gathering.take(try Mention(id, from: &reader))
+  }
+}
+
 /// Puts aside what orders are told.
 struct OrderTransactionWriter: ~Copyable {
   private let told: Exchange.Outlet
   private var record = RecordBytes()
 
   init(_ told: Exchange.Outlet) { self.told = told }
+
+  /// Tells the one order that mentions the transaction, without making objects of them.
+  ///
+  /// - Returns: false, with nothing written, where somebody else could own it, or nobody.
+  fileprivate mutating func writePlain(
+    _ row: borrowing CopyReader, _ mentions: borrowing MentionsOfOne, rules: Rules
+  ) throws -> Bool {
+    guard let only = mentions.only, let mention = try PlainMention(only),
+      let transaction = try TransactionTable.plain(row)
+    else { return false }
+    record.clear()
+    guard transaction.write(told: mention, to: &record) else { return false }
+    assert((try? Self.whole(row, mentions, rules)) == record.bytes, "it is no plain transaction")
+    try told.add(mention.orderId.id, record)
+    return true
+  }
+
+  /// What the order is told by way of its candidates.
+  private static func whole(
+    _ row: borrowing CopyReader, _ mentions: borrowing MentionsOfOne, _ rules: Rules
+  ) throws -> [UInt8] {
+    let transaction = try TransactionTable.record(row)
+    var gathering = Candidates.Gathering()
+    if let only = mentions.only {
+      var reader = RecordReader(only)
+      gathering.take(try Mention(transaction.transactionId, from: &reader))
+    }
+    let candidates = Candidates(for: transaction, gathering, rules: rules)
+    guard candidates.claimants.count == 1, candidates.withOtherToken.isEmpty, candidates.witnesses.isEmpty else {
+      return []
+    }
+    var record = RecordBytes()
+    OrderTransaction.transaction(transaction, isClaimable: true, newestProof: candidates.newestProof).write(to: &record)
+    return record.bytes
+  }
 
   mutating func write(_ told: OrderTransaction, for orderId: Identifier) throws {
     record.clear()

@@ -88,13 +88,6 @@ extension OrderRow {
     }
   }
 
-  /// The id of the order whose row a record begins with.
-  static func orderId(in content: UnsafeRawBufferPointer) throws(RecordReader.Mismatch) -> Identifier {
-    var record = RecordReader(content)
-    _ = try record.flag()
-    return try record.id()
-  }
-
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     let isValid = try record.flag()
     let orderId = try record.id()

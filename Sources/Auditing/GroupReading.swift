@@ -1,46 +1,81 @@
+import AuditStore
 import Reconciliation
 import Streams
 
-/// Groups as they were put aside, each with what the transactions' side has told it.
-struct GroupReading {
+/// Groups as they were put aside, each with what the transactions' side has told it, decoded only where somebody asks.
+struct GroupReading: ~Copyable {
   private let groups: SpillFile
-  private var told: SpillCursor<(orderId: Identifier, content: UnsafeRawBufferPointer)>
-  /// Of the group that came last.
-  private(set) var transactions = OrderTransactions()
+  private let byOrder: SpillSorter
+  /// What comes next of what orders were told.
+  private var head: SpillSorter.Record?
+  /// The group in front, as it lies.
+  private var content = UnsafeRawBufferPointer(start: nil, count: 0)
+  /// What the order in front was told, one record behind the other, and where each of them ends.
+  private var told = RecordBytes()
+  private var ends: [Int] = []
+  /// Of the order in front.
+  private(set) var orderId = Identifier()
 
   init(_ groups: SpillFile, _ byOrder: SpillSorter) throws {
     self.groups = groups
+    self.byOrder = byOrder
     try groups.restart()
     try byOrder.restart()
-    told = try SpillCursor(byOrder) { record in
-      (Identifier(utf8: record.key), record.content)
-    }
+    head = try byOrder.next()
   }
 
-  /// The next group; nil after the last.
-  mutating func next() throws -> OrderGroup? { try next { _ in true } }
-
-  /// The next group of an order that is wanted; nil after the last. The others are passed over without being decoded.
-  mutating func next(where isWanted: (Identifier) -> Bool) throws -> OrderGroup? {
-    while let content = try groups.next() {
-      let orderId = try OrderRow.orderId(in: content)
-      guard isWanted(orderId) else {
-        while told.head?.orderId == orderId { try told.advance() }
-        continue
-      }
-      var reader = RecordReader(content)
-      let group = try OrderGroup(from: &reader)
-      transactions.clear()
-      if group.isRepeated { return group }
-      while let head = told.head, head.orderId == orderId {
-        var reader = RecordReader(head.content)
-        transactions.take(try OrderTransaction(from: &reader))
-        try told.advance()
-      }
-      return group
+  /// Goes to the next group; false after the last.
+  mutating func advance() throws -> Bool {
+    guard let next = try groups.next() else {
+      if let head { throw OutOfStep(orderId: Identifier(utf8: head.key)) }
+      return false
     }
-    if let left = told.head { throw OutOfStep(orderId: left.orderId) }
-    return nil
+    content = next
+    var reader = RecordReader(content)
+    _ = try reader.flag()
+    let id = try reader.borrowed()
+    orderId = id.id
+    told.clear()
+    ends.removeAll(keepingCapacity: true)
+    while let record = head, BorrowedText(record.key) == id {
+      told.append(record.content)
+      ends.append(told.content.count)
+      head = try byOrder.next()
+    }
+    return true
+  }
+
+  /// The group in front.
+  func group() throws -> OrderGroup {
+    var reader = RecordReader(content)
+    return try OrderGroup(from: &reader)
+  }
+
+  /// What the order in front was told.
+  func transactions() throws -> OrderTransactions {
+    var transactions = OrderTransactions()
+    var start = 0
+    for end in ends {
+      var reader = RecordReader(UnsafeRawBufferPointer(rebasing: told.content[start..<end]))
+      transactions.take(try OrderTransaction(from: &reader))
+      start = end
+    }
+    return transactions
+  }
+
+  /// The order in front with the one proof that was sent for it and the one transaction that this has brought and nobody else
+  /// could own; nil for one of another shape. Good until the next group.
+  func plain() throws -> (order: PlainOrder, proof: PlainProof, payment: PlainPayment)? {
+    guard ends.count == 1 else { return nil }
+    var reader = RecordReader(content)
+    guard let order = try PlainOrder(&reader), try !reader.flag(), try reader.int() == 1 else { return nil }
+    let proof = try WaitingProof(&reader)
+    if try reader.flag() { return nil }
+    var transaction = RecordReader(told.content)
+    guard let payment = try PlainPayment(told: &transaction),
+      try proof.hasBrought(payment.transactionId, in: payment.environment)
+    else { return nil }
+    return (order, proof.proof, payment)
   }
 
   /// The orders do not come in the order in which what was found out about them waits for them.

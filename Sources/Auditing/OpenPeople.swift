@@ -38,6 +38,9 @@ struct OpenPeople: Sendable {
   /// Takes everybody that another part has found.
   mutating func join(_ other: OpenPeople) { open.formUnion(other.open) }
 
+  /// Whether there is nobody.
+  var isEmpty: Bool { open.isEmpty }
+
   func contains(_ userId: Identifier) -> Bool { !open.isEmpty && open.contains(people.person(userId)) }
 }
 

@@ -15,6 +15,8 @@ final class OrderNights {
   /// Orders that differ from the base, for the table.
   private let differing: SpillSorter
   private var record = RecordBytes()
+  /// Whether anybody will compare or keep them.
+  let isWanted: Bool
 
   /// An order as tonight has it.
   struct Standing {
@@ -30,23 +32,41 @@ final class OrderNights {
     var standing: OrderStanding
   }
 
-  init(temporaryDirectory: String) {
+  init(isWanted: Bool, temporaryDirectory: String) {
+    self.isWanted = isWanted
     tonight = SpillSorter(directory: temporaryDirectory, budget: 1 << 22)
     differing = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
   }
 
   /// Notes a judged order.
   func add(_ judgement: Judgement) throws {
+    guard isWanted else { return }
     record.clear()
     Standing(judgement).write(to: &record)
     try tonight.add(judgement.row.orderId, record)
+  }
+
+  /// As of its judgement.
+  func add(_ sale: SettledSale) throws {
+    guard isWanted else { return }
+    record.clear()
+    record.put(sale.order.userId)
+    record.put(sale.order.productId)
+    record.put(Optional(sale.order.amount))
+    record.put(Optional(sale.order.createdAt))
+    record.put(Disposition.settled.rawValue)
+    record.put(Optional(AppleEnvironment.production.rawValue))
+    OrderStanding(ground: .paid, paidAt: sale.paidAt, refundedAt: nil, deliveredAt: sale.deliveredAt).write(to: &record)
+    try tonight.add(key: sale.order.orderId.bytes, content: record.content)
   }
 
   /// Leaves the orders for another one to take.
   func write(to writer: borrowing AuditFrameWriter) throws { try writer.write(.night, all: tonight) }
 
   /// Takes an order that another one has left.
-  func take(key: [UInt8], content: [UInt8]) throws { try tonight.add(key: key, content: content) }
+  func take(key: [UInt8], content: [UInt8]) throws {
+    if isWanted { try tonight.add(key: key, content: content) }
+  }
 
   /// Takes over the orders of another part.
   func join(_ other: OrderNights) throws { try tonight.absorb(other.tonight) }

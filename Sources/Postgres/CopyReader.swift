@@ -24,6 +24,8 @@ public struct CopyReader: ~Copyable {
 
   /// nil for records.
   private let handle: ConnectionHandle?
+  /// Of the handle: to go by it for every row would count references.
+  private let connection: OpaquePointer?
   private let records: (() throws(PostgresError) -> [UInt8]?)?
   private let sql: String
   private var phase = Phase.header
@@ -39,6 +41,7 @@ public struct CopyReader: ~Copyable {
 
   init(_ handle: ConnectionHandle, sql: String, columns: [PostgresColumn]) {
     self.handle = handle
+    unsafe connection = unsafe handle.pointer
     records = nil
     self.sql = sql
     self.columns = columns
@@ -52,6 +55,7 @@ public struct CopyReader: ~Copyable {
   /// - Parameter next: each time one row as `record_send` encodes it; nil after the last.
   public init(records next: @escaping () throws(PostgresError) -> [UInt8]?) {
     handle = nil
+    unsafe connection = nil
     records = next
     sql = "records"
     columns = []
@@ -107,13 +111,19 @@ public struct CopyReader: ~Copyable {
   }
 
   private mutating func receive() throws(PostgresError) {
-    guard let handle else { return }
     unsafe PQfreemem(message)
     unsafe message = nil
     position = 0
+    // What has come already, as nearly every row has, needs nobody's help.
+    let ready = unsafe PQgetCopyData(connection, &message, 1)
+    if ready > 0 {
+      length = Int(ready)
+      return
+    }
+    guard let handle else { return }
     let received: Int32
     do throws(PostgresError) {
-      received = try unsafe handle.copyData(into: &message, sql)
+      received = try unsafe ready == 0 ? handle.copyData(into: &message, sql) : ready
     } catch {
       phase = .ended
       handle.endStreaming()

@@ -155,6 +155,10 @@ extension CopyReader {
     return value
   }
 
+  /// The bytes of a field as they lie in the server's message, until the next row is read; nil for NULL.
+  @unsafe @inline(__always)
+  public func bytes(_ column: Int) throws(PostgresError) -> UnsafeRawBufferPointer? { try unsafe field(column) }
+
   /// The bytes of a field of any type as the server sent them; `body` gets them for its own duration only.
   public func withBytes<R>(
     _ column: Int, _ body: (Span<UInt8>) throws(PostgresError) -> R

@@ -32,10 +32,10 @@ public struct Totals: Sendable {
 
     public init() {}
 
-    /// - Parameter sums: as ``sums`` gives them.
-    public init(orders: Int, sums: [Int128]) {
+    /// - Parameter next: gives as many as ``sums`` has, in their order.
+    public init<Failure: Error>(orders: Int, next: () throws(Failure) -> Int128) throws(Failure) {
       self.orders = orders
-      for (place, sum) in sums.enumerated() where place <= Line.all { set(sum, at: place) }
+      for place in 0...Line.all { set(try next(), at: place) }
     }
 
     /// Minor units by `Disposition.index`, and behind them of all.
@@ -45,6 +45,12 @@ public struct Totals: Sendable {
 
     /// Minor units by `Disposition.index`, those in money totals only.
     public var byDisposition: [Int128] { Disposition.inMoneyTotals.map { sum($0.index) } }
+
+    /// Minor units of one disposition, of those in money totals.
+    public func sum(of disposition: Disposition) -> Int128 { sum(disposition.index) }
+
+    /// As ``sums``, one after the other.
+    public func forEachSum(_ body: (Int128) -> Void) { for place in 0...Line.all { body(sum(place)) } }
 
     private func sum(_ place: Int) -> Int128 { Int128(upper?[place] ?? 0) << 64 | Int128(lower[place]) }
 
@@ -145,22 +151,36 @@ public struct Totals: Sendable {
   /// Counts an order row that was read, before anything is decided about it.
   public mutating func read(_ row: OrderRow) { ordersRead += 1 }
 
+  /// As of the row.
+  public mutating func read(_ order: PlainOrder) { ordersRead += 1 }
+
   /// Adds one judged order.
   public mutating func add(_ judgement: Judgement) {
-    let disposition = judgement.disposition
+    switch judgement.row {
+    case .bad: ordersByDisposition[judgement.disposition.index] += 1
+    case .valid(let order): add(order.amount, judgement.disposition, userId: order.userId, productId: order.productId)
+    }
+  }
+
+  /// As of its judgement.
+  public mutating func add(_ sale: SettledSale) {
+    add(sale.order.amount, .settled, userId: sale.order.userId.id, productId: sale.order.productId.id)
+  }
+
+  private mutating func add(
+    _ amount: Money, _ disposition: Disposition, userId: Identifier, productId: Identifier
+  ) {
     ordersByDisposition[disposition.index] += 1
-    guard case .valid(let order) = judgement.row else { return }
-    amountByDisposition[disposition.index].add(order.amount)
+    amountByDisposition[disposition.index].add(amount)
     switch disposition {
     case .sandbox, .badRow: return
     case .settled, .paidNotDelivered, .deliveredNotPaid, .partlyDelivered, .refunded, .refundedStillDelivered,
       .inFlight, .unconfirmed, .void:
-      ordered.add(order.amount)
-      let (minorUnits, currency) = (order.amount.minorUnits, order.amount.currency)
-      users.add(minorUnits, disposition, to: UserKey(userId: order.userId, currency: currency))
+      ordered.add(amount)
+      let (minorUnits, currency) = (amount.minorUnits, amount.currency)
+      users.add(minorUnits, disposition, to: UserKey(userId: userId, currency: currency))
       pricePoints.add(
-        minorUnits, disposition,
-        to: PricePoint(currency: currency, minorUnits: minorUnits, productId: order.productId))
+        minorUnits, disposition, to: PricePoint(currency: currency, minorUnits: minorUnits, productId: productId))
     }
   }
 

@@ -10,10 +10,18 @@ public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible 
 
   /// As `init(code:)`.
   public init?(_ code: Identifier) {
-    var packed: UInt32 = 0
-    code.withUTF8 { code in
-      if code.count == 3 { packed = UInt32(code[0]) << 16 | UInt32(code[1]) << 8 | UInt32(code[2]) }
-    }
+    guard let currency = code.withUTF8({ Currency(BorrowedText($0)) }) else { return nil }
+    self = currency
+  }
+
+  /// 0 for what is not three bytes long.
+  private static func packed(_ code: UnsafeRawBufferPointer) -> UInt32 {
+    code.count == 3 ? UInt32(code[0]) << 16 | UInt32(code[1]) << 8 | UInt32(code[2]) : 0
+  }
+
+  /// As `init(code:)`.
+  public init?(_ code: BorrowedText) {
+    let packed = Currency.packed(code.bytes)
     guard let place = Currency.place(of: packed) else { return nil }
     let digits = Currency.digitsByPlace[place]
     if digits == Currency.unknown { return nil }
@@ -32,8 +40,11 @@ public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible 
   public var description: String { code }
 
   /// Whether a text is its code.
-  func isSpelt(_ text: String) -> Bool {
-    text.utf8.count == 3 && text.utf8.reduce(0) { $0 << 8 | UInt32($1) } == packed
+  func isSpelt(_ text: BorrowedText) -> Bool { Currency.packed(text.bytes) == packed }
+
+  /// The bytes of its code.
+  public var letters: (UInt8, UInt8, UInt8) {
+    (UInt8(truncatingIfNeeded: packed >> 16), UInt8(truncatingIfNeeded: packed >> 8), UInt8(truncatingIfNeeded: packed))
   }
 
   public static func == (left: Currency, right: Currency) -> Bool { left.packed == right.packed }

@@ -61,9 +61,16 @@ public struct DayTotals: Sendable {
 
   /// Counts an order, whatever became of it. Rows that break the contract have no amount and are not counted.
   public mutating func add(_ judgement: Judgement) {
-    guard case .valid(let order) = judgement.row, let index = index(of: order.createdAt) else { return }
-    let bucket = Bucket(currency: order.amount.currency, disposition: judgement.disposition)
-    sums[index][bucket, default: Sum()].add(order.amount)
+    guard case .valid(let order) = judgement.row else { return }
+    add(order.amount, judgement.disposition, createdAt: order.createdAt)
+  }
+
+  /// As of its judgement.
+  public mutating func add(_ sale: SettledSale) { add(sale.order.amount, .settled, createdAt: sale.order.createdAt) }
+
+  private mutating func add(_ amount: Money, _ disposition: Disposition, createdAt: Instant) {
+    guard let index = index(of: createdAt) else { return }
+    sums[index][Bucket(currency: amount.currency, disposition: disposition), default: Sum()].add(amount)
   }
 
   /// Adds the orders that other totals of the same days were made of.

@@ -32,20 +32,33 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
 
   /// From bytes that are valid UTF-8.
   public init(utf8 bytes: UnsafeRawBufferPointer) {
-    var words: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
-    withUnsafeMutableBytes(of: &words) { words in
-      words.copyMemory(
-        from: bytes.count <= Identifier.inlineCount
-          ? bytes : UnsafeRawBufferPointer(rebasing: bytes[..<Identifier.inlineCount]))
+    let isLong = bytes.count > Identifier.inlineCount
+    let count = isLong ? Identifier.inlineCount : bytes.count
+    // An empty buffer may have no address; nothing is read through the one that stands in.
+    let start = bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1).unsafelyUnwrapped
+    first = Identifier.word(start, count, at: 0)
+    second = Identifier.word(start, count, at: 8)
+    third = Identifier.word(start, count, at: 16)
+    fourth = Identifier.word(start, count, at: 24)
+    fifth = Identifier.word(start, count, at: 32) | (isLong ? Identifier.isLonger : UInt64(count))
+    rest = isLong ? [UInt8](bytes[Identifier.inlineCount...]) : nil
+  }
+
+  /// Eight bytes of so many as a number, zeros behind the last one.
+  @inline(__always)
+  private static func word(_ start: UnsafeRawPointer, _ count: Int, at place: Int) -> UInt64 {
+    let left = count - place
+    if left <= 0 { return 0 }
+    if left >= 8 { return UInt64(bigEndian: start.loadUnaligned(fromByteOffset: place, as: UInt64.self)) }
+    if count >= 8 {
+      // The last eight, those before the place pushed out.
+      return UInt64(bigEndian: start.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)) << UInt64(64 - 8 * left)
     }
-    (first, second, third, fourth) = (
-      UInt64(bigEndian: words.0), UInt64(bigEndian: words.1), UInt64(bigEndian: words.2), UInt64(bigEndian: words.3)
-    )
-    if bytes.count <= Identifier.inlineCount {
-      (fifth, rest) = (UInt64(bigEndian: words.4) | UInt64(bytes.count), nil)
-    } else {
-      (fifth, rest) = (UInt64(bigEndian: words.4) | Identifier.isLonger, [UInt8](bytes[Identifier.inlineCount...]))
+    var word: UInt64 = 0
+    for offset in 0..<left {
+      word |= UInt64(start.load(fromByteOffset: place + offset, as: UInt8.self)) << UInt64(56 - 8 * offset)
     }
+    return word
   }
 
   /// The id as it was read.

@@ -45,6 +45,13 @@ package struct ReportWriter: ~Copyable {
     try book?.write(line)
   }
 
+  /// Adds an order that settles as it should, in its place among the others.
+  package mutating func write(settled sale: SettledSale) throws(ReportError) {
+    guard book == nil, let orders = csv?.orders, orders.takesBytes else { return try write(order: OrderLine(sale)) }
+    written.orders += 1
+    try orders.add({ OrderLine(sale) }, put: { $0.put(sale) })
+  }
+
   /// Adds a finding to the file; they come in ascending order of ``ReportedFinding/findingId``.
   package mutating func write(finding: ReportedFinding) throws(ReportError) {
     let line = FindingLine(finding, asOf: options.asOf, isTravelling: options.pseudonyms != nil)
@@ -71,6 +78,13 @@ package struct ReportWriter: ~Copyable {
     let line = ReceiptLine(receipt, asOf: options.asOf)
     try csv?.receipts.add(line)
     try book?.write(line)
+  }
+
+  /// As the receipt that `whole` makes of it.
+  package mutating func write(receipt: PlainReceipt, _ whole: () throws -> Receipt) throws {
+    guard book == nil, let receipts = csv?.receipts, receipts.takesBytes else { return try write(receipt: whole()) }
+    let asOf = options.asOf
+    try receipts.add({ ReceiptLine(try whole(), asOf: asOf) }, put: { $0.put(receipt, asOf: asOf) })
   }
 
   /// Adds a refund of the period to the file; they come in ascending byte order of their transactions' ids.

@@ -11,7 +11,7 @@ package struct SalesRows: Sendable {
   /// The schema's quoted name.
   package let schema: String
   /// The configured apps; an order of another one, or of none where there are several, is a bad row. nil: of any app.
-  private let bundleIds: [String]?
+  let bundleIds: [String]?
   /// Rows that it hides by their own date are not read, and a revocation that it hides is none; nil reads everything.
   package let horizon: Horizon?
   /// How streams are put into the byte order of ids.
@@ -280,7 +280,7 @@ package struct SalesRows: Sendable {
   // MARK: - Receipts
 
   /// The words of `receipts.status`.
-  private static let receiptStatuses: [Identifier] = ["unverified", "verified", "timeout", "rejected"]
+  static let receiptStatuses: [Identifier] = ["unverified", "verified", "timeout", "rejected"]
 
   /// What is wrong with a receipt's own words and date; nil for a sound row.
   package static func receiptDefect(status: String?, receivedAt: Timestamp) -> String? {

@@ -59,12 +59,18 @@ package struct SalesTotals: Equatable, Sendable {
   /// Adds an order as it was read.
   package mutating func add(_ row: OrderRow) {
     switch row {
-    case .valid(let order):
-      let factor = Money.powersOfTen[Self.decimals - Int(order.amount.currency.digits)]
-      read[order.amount.currency, default: Line()].add(Int128(order.amount.minorUnits) * Int128(factor))
+    case .valid(let order): add(order.amount)
     case .bad(let order):
       others[order.currencyText, default: Line()].add(Self.millionths(order.amountText) ?? 0)
     }
+  }
+
+  /// As of the row.
+  package mutating func add(_ order: PlainOrder) { add(order.amount) }
+
+  private mutating func add(_ amount: Money) {
+    let factor = Money.powersOfTen[Self.decimals - Int(amount.currency.digits)]
+    read[amount.currency, default: Line()].add(Int128(amount.minorUnits) * Int128(factor))
   }
 
   /// Orders and their amount, in millionths of a major unit, by what stands in the place of the currency.

@@ -55,6 +55,16 @@ extension CopyReader: RowFields {
     return vocabulary.word(spelling)
   }
 
+  /// A text where it lies, until the next row is read. Throws as `text` does.
+  public func borrowed(_ column: Int) throws(PostgresError) -> BorrowedText {
+    try withText(column) { text in text.withUnsafeBytes { BorrowedText($0) } }
+  }
+
+  /// As `borrowed`; nil for NULL.
+  public func optionalBorrowed(_ column: Int) throws(PostgresError) -> BorrowedText? {
+    try isNull(column) ? nil : borrowed(column)
+  }
+
   /// A point in time; nil for NULL.
   public func optionalInstant(_ column: Int) throws(PostgresError) -> Instant? {
     try optionalTimestamp(column).map { Instant(microseconds: $0) }

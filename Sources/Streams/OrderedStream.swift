@@ -16,6 +16,9 @@ public struct OrderedStream<Row>: ~Copyable {
     try advance()
   }
 
+  /// The next row as it lies in the server's message.
+  public var front: CopyReader { @inline(__always) _read { yield reader } }
+
   /// The next row; nil after the last.
   public mutating func next() throws -> Row? {
     if isAtEnd { return nil }

@@ -51,12 +51,20 @@ public struct RecordBytes: ~Copyable {
     if text.utf8.withContiguousStorageIfAvailable({ put(UnsafeRawBufferPointer($0)) }) == nil { put(Identifier(text)) }
   }
 
+  public mutating func put(_ text: BorrowedText) { put(text.bytes) }
+
+  public mutating func put(_ text: BorrowedText?) {
+    put(text != nil)
+    if let text { put(text) }
+  }
+
   private mutating func put(_ text: UnsafeRawBufferPointer) {
     place(for: 4).storeBytes(of: UInt32(clamping: text.count).littleEndian, as: UInt32.self)
     append(text)
   }
 
-  private mutating func append(_ bytes: UnsafeRawBufferPointer) {
+  /// Adds what another record holds, as it is.
+  public mutating func append(_ bytes: UnsafeRawBufferPointer) {
     guard let source = bytes.baseAddress else { return }
     place(for: bytes.count).copyMemory(from: source, byteCount: bytes.count)
   }
@@ -77,6 +85,11 @@ public struct RecordBytes: ~Copyable {
   public mutating func put(sorting id: Identifier?) {
     put(id == nil)
     id?.withUTF8 { append($0) }
+  }
+
+  public mutating func put(sorting id: BorrowedText?) {
+    put(id == nil)
+    if let id { append(id.bytes) }
   }
 
   public mutating func put(_ instant: Instant?) { put(instant?.microseconds) }
@@ -101,6 +114,7 @@ public struct RecordBytes: ~Copyable {
 
   public mutating func put(_ money: Money?) {
     put(money?.minorUnits)
-    if let money { put(money.currency.code) }
+    guard let letters = money?.currency.letters else { return }
+    withUnsafeBytes(of: letters) { put($0) }
   }
 }

@@ -46,14 +46,20 @@ public struct RecordReader: ~Copyable {
 
   public mutating func optionalInt() throws(Mismatch) -> Int64? { try flag() ? int() : nil }
 
-  public mutating func text() throws(Mismatch) -> String { String(decoding: try characters(), as: UTF8.self) }
+  public mutating func text() throws(Mismatch) -> String { try borrowed().text }
 
-  public mutating func id() throws(Mismatch) -> Identifier { Identifier(utf8: try characters()) }
+  public mutating func id() throws(Mismatch) -> Identifier { try borrowed().id }
 
-  private mutating func characters() throws(Mismatch) -> UnsafeRawBufferPointer {
+  /// A text or an id where it lies, which is where the record lies.
+  public mutating func borrowed() throws(Mismatch) -> BorrowedText {
     let count = Int(UInt32(littleEndian: try take(4).loadUnaligned(as: UInt32.self)))
-    return UnsafeRawBufferPointer(start: try take(count), count: count)
+    return BorrowedText(UnsafeRawBufferPointer(start: try take(count), count: count))
   }
+
+  public mutating func optionalBorrowed() throws(Mismatch) -> BorrowedText? { try flag() ? borrowed() : nil }
+
+  /// What of the record was not read yet, where it lies.
+  public var rest: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: next, count: end - next) }
 
   public mutating func optionalInt32() throws(Mismatch) -> Int32? { try optionalInt().map { Int32(clamping: $0) } }
 
@@ -85,7 +91,7 @@ public struct RecordReader: ~Copyable {
 
   public mutating func optionalMoney() throws(Mismatch) -> Money? {
     guard let minorUnits = try optionalInt() else { return nil }
-    guard let currency = Currency(try id()) else { throw Mismatch() }
+    guard let currency = Currency(try borrowed()) else { throw Mismatch() }
     return Money(minorUnits: minorUnits, currency: currency)
   }
 }

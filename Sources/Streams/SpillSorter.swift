@@ -228,7 +228,8 @@ public final class SpillSorter {
       queue.swapAt(0, queue.count - 1)
       queue.removeLast()
     }
-    sink(0, in: &queue)
+    // What came in order lies in one run.
+    if queue.count > 1 { sink(0, in: &queue) }
   }
 
   /// Lets what is too large for its place change places with the lesser of those below.

@@ -128,6 +128,89 @@ import Testing
     }
   }
 
+  @Test("What lies there is read as what it would become, and written as that would be")
+  func plainRecords() throws {
+    var order = Order(
+      orderId: "an order with an id that is longer than most", userId: "u", productId: "p", quantity: 3,
+      amount: Money(minorUnits: 1, currency: try #require(Currency(code: "USD"))), status: .refunded,
+      createdAt: Instant(seconds: 5))
+    var receipt = Receipt(
+      receiptId: "r", orderId: order.orderId, userId: "u", claimedEnvironment: "Sandbox",
+      receivedAt: Instant(seconds: 9), state: .neverChecked)
+    receipt.state.outcome = .verified
+    receipt.state.environment = .sandbox
+    receipt.state.signedTransactionId = "T"
+    receipt.state.lastAttempt = Instant(seconds: 3)
+    receipt.state.due = Dueness(from: Instant(seconds: 4), until: nil, rank: .open)
+    let proof = Proof(receipt: receipt, brought: [Self.bare.key, Self.whole.key])
+    for isNamed in [true, false] {
+      order.transactionId = isNamed ? "T" : nil
+      order.appAccountToken = isNamed ? nil : "a token"
+      order.verifiedAt = isNamed ? nil : Instant(seconds: 6)
+      var row = RecordBytes()
+      var waiting = RecordBytes()
+      OrderRow.valid(order).write(to: &row)
+      proof.write(to: &waiting)
+      waiting.put("behind it")
+      var rowReader = RecordReader(row.content)
+      var proofReader = RecordReader(waiting.content)
+      let plain = try #require(try PlainOrder(&rowReader))
+      var again = RecordBytes()
+      plain.write(to: &again)
+      #expect(again.bytes == row.bytes)
+      let read = try WaitingProof(&proofReader)
+      #expect(try proofReader.text() == "behind it")
+      #expect(read.proof.lastAttempt == receipt.state.lastAttempt && read.proof.environment == .sandbox)
+      #expect(read.proof.claimedEnvironment?.text == "Sandbox" && !read.proof.hasDefect && read.isAnswered)
+      let hasBrought = try Self.whole.transactionId.withUTF8 { id in
+        try read.hasBrought(BorrowedText(id), in: Self.whole.environment)
+      }
+      #expect(hasBrought)
+      #expect(try !read.hasBrought(plain.orderId, in: .production))
+      var mentions: [[UInt8]] = []
+      try read.forEachBrought { environment, id in
+        var mention = RecordBytes()
+        plain.writeSide(to: &mention)
+        mention.put(id == plain.transactionId)
+        read.writeBringer(of: environment, to: &mention)
+        mentions.append(mention.bytes)
+      }
+      #expect(
+        mentions
+          == OrderGroup(row: .valid(order), proofs: [proof]).mentions.map { mention in
+            var record = RecordBytes()
+            mention.write(to: &record)
+            return record.bytes
+          })
+    }
+  }
+
+  @Test func plainPayments() throws {
+    var told = Self.bare
+    told.appAccountToken = .says(nil)
+    for record in [Self.whole, Self.bare, told] {
+      var bytes = RecordBytes()
+      OrderTransaction.transaction(record, isClaimable: true, newestProof: nil).write(to: &bytes)
+      var reader = RecordReader(bytes.content)
+      let plain = try #require(try PlainPayment(told: &reader))
+      #expect(plain.environment == record.environment && plain.transactionId.id == record.transactionId)
+      #expect(plain.originalTransactionId?.id == record.originalTransactionId)
+      #expect(plain.bundleId?.text == record.bundleId)
+      #expect(plain.productId.id == record.productId && plain.quantity == record.quantity)
+      #expect(plain.purchaseDate == record.purchaseDate && plain.originalPurchaseDate == record.originalPurchaseDate)
+      #expect(plain.expiresDate == record.expiresDate && plain.isRevoked == (record.revocation != nil))
+      #expect(plain.priceMilliunits == record.priceMilliunits && plain.currency?.text == record.currency)
+      #expect((plain.tellsToken ? .says(plain.appAccountToken?.text) : .silent) == record.appAccountToken)
+      #expect(plain.ownership == record.ownership && plain.isRenewal == record.isRenewal)
+      #expect(plain.hasOffer == record.hasOffer && plain.isContradictory == record.isContradictory)
+      #expect(plain.checkedAt == record.checkedAt)
+      bytes.clear()
+      OrderTransaction.transaction(record, isClaimable: false, newestProof: nil).write(to: &bytes)
+      var other = RecordReader(bytes.content)
+      #expect(try PlainPayment(told: &other) == nil)
+    }
+  }
+
   private func fields(of mention: Mention) -> [String] {
     let order = mention.order.map { Mirror(reflecting: $0).children.map { "\($0)" } }
     return Mirror(reflecting: mention).children.filter { $0.label != "order" }.map { "\($0)" } + (order ?? ["none"])

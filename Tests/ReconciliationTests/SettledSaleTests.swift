@@ -23,8 +23,12 @@ import Testing
       order.verifiedAt = order.createdAt
     }
 
-    var short: Judgement? {
-      Judgement(settling: order, proof: proof, payment: payment, delivery: delivery, rules: rules)
+    /// The short way's verdict on the sale, where it has one: whether the rules come to the same.
+    var isSaid: Bool? {
+      let texts = Texts()
+      return SettledSale(
+        texts.order(order), proof: texts.proof(proof), payment: texts.payment(payment), delivery: delivery, rules: rules
+      )?.isSaid(by: full)
     }
 
     /// As the rules judge it, one after the other.
@@ -35,6 +39,60 @@ import Testing
         known: isProven ? [] : [payment])
       facts.claims = Matching.uncontested(facts.claimant, rules: rules)
       return Judgement(judging: facts, rules: rules)
+    }
+  }
+
+  /// Bytes that the facts of one sale lie in.
+  private final class Texts {
+    private var kept: [UnsafeMutableRawBufferPointer] = []
+
+    deinit { for bytes in kept { bytes.deallocate() } }
+
+    private func borrowed(_ text: String) -> BorrowedText {
+      let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: text.utf8.count, alignment: 1)
+      bytes.copyBytes(from: text.utf8)
+      kept.append(bytes)
+      return BorrowedText(UnsafeRawBufferPointer(bytes))
+    }
+
+    func order(_ order: Order) -> PlainOrder {
+      PlainOrder(
+        orderId: borrowed(order.orderId.text), userId: borrowed(order.userId.text),
+        bundleId: order.bundleId.map(borrowed), productId: borrowed(order.productId.text), quantity: order.quantity,
+        amount: order.amount, status: order.status, transactionId: order.transactionId.map { borrowed($0.text) },
+        appAccountToken: order.appAccountToken.map(borrowed), createdAt: order.createdAt, verifiedAt: order.verifiedAt)
+    }
+
+    func proof(_ receipt: Receipt) -> PlainProof {
+      PlainProof(
+        hasDefect: receipt.defect != nil, outcome: receipt.state.outcome,
+        claimedEnvironment: receipt.claimedEnvironment.map(borrowed), environment: receipt.state.environment,
+        lastAttempt: receipt.state.lastAttempt)
+    }
+
+    func payment(_ record: TransactionRecord) -> PlainPayment {
+      var payment = PlainPayment(
+        environment: record.environment, transactionId: borrowed(record.transactionId.text),
+        productId: borrowed(record.productId.text))
+      payment.originalTransactionId = record.originalTransactionId.map { borrowed($0.text) }
+      payment.bundleId = record.bundleId.map(borrowed)
+      payment.quantity = record.quantity
+      payment.purchaseDate = record.purchaseDate
+      payment.originalPurchaseDate = record.originalPurchaseDate
+      payment.expiresDate = record.expiresDate
+      payment.isRevoked = record.revocation != nil
+      payment.priceMilliunits = record.priceMilliunits
+      payment.currency = record.currency.map(borrowed)
+      if case .says(let token) = record.appAccountToken {
+        payment.tellsToken = true
+        payment.appAccountToken = token.map(borrowed)
+      }
+      payment.ownership = record.ownership
+      payment.isRenewal = record.isRenewal
+      payment.hasOffer = record.hasOffer
+      payment.isContradictory = record.isContradictory
+      payment.checkedAt = record.checkedAt
+      return payment
     }
   }
 
@@ -171,8 +229,7 @@ import Testing
     for change in Self.harmless {
       var sale = Sale()
       change.apply(&sale)
-      #expect(sale.short == sale.full, "\(change.name)")
-      #expect(sale.short?.disposition == .settled, "\(change.name)")
+      #expect(sale.isSaid == true, "\(change.name)")
     }
   }
 
@@ -183,8 +240,7 @@ import Testing
         var sale = Sale()
         first.apply(&sale)
         second.apply(&sale)
-        guard let short = sale.short else { continue }
-        let isSame = short == sale.full
+        let isSame = sale.isSaid ?? true
         #expect(isSame, "\(first.name), \(second.name)")
       }
     }

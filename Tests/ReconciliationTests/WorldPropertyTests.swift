@@ -156,7 +156,8 @@ import Testing
       }
       let line = totals.users[key]
       #expect(line.sums == exact && line.ordered == exact[9])
-      #expect(Totals.Line(orders: line.orders, sums: exact) == line)
+      var sums = exact[...]
+      #expect(Totals.Line(orders: line.orders) { sums.removeFirst() } == line)
       totals.join(line, of: key)
       #expect(totals.users[key].sums == exact.map { $0 * 2 } && totals.users[key].orders == line.orders * 2)
     }

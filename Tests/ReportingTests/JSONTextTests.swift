@@ -13,7 +13,7 @@ import Testing
       let text = "a\(Character(scalar))/b"
       var json = JSONText()
       json.open()
-      json.put("absent", nil)
+      json.put("absent", String?.none)
       json.put("key", text)
       json.open("nothing")
       json.close()

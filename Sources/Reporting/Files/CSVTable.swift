@@ -6,6 +6,8 @@ struct CSVTable<Row: TableRow> {
   private let excel: CSVFile?
   /// Puts the cells of a row one after the other.
   private let put: (Row, inout CSVText) -> Void
+  /// Whether rows are shown as they are, in one file alone.
+  let takesBytes: Bool
 
   /// Creates the files with their header rows.
   init(_ options: ReportOptions) throws(ReportError) {
@@ -21,6 +23,7 @@ struct CSVTable<Row: TableRow> {
         dialect: .excel(options.excelLocale))
       : nil
     put = Self.putting(Row.columns[...], options.pseudonyms)
+    takesBytes = excel == nil && options.pseudonyms == nil
   }
 
   /// Each closure holds the one for the cells behind its own: what lives as long as it does is called without counting
@@ -49,6 +52,21 @@ struct CSVTable<Row: TableRow> {
     if let excel { put(row, &excel.text) }
     try plain.endRow()
     try excel?.endRow()
+  }
+
+  /// Adds a row that `put` puts as the columns would, where `takesBytes` says that it may.
+  func add(_ row: () throws -> Row, put: (inout CSVText) -> Void) throws(ReportError) {
+    assert(
+      (try? row()).map { row in Self.bytes { self.put(row, &$0) } } == Self.bytes(put),
+      "the columns show another row")
+    put(&plain.text)
+    try plain.endRow()
+  }
+
+  private static func bytes(_ put: (inout CSVText) -> Void) -> [UInt8] {
+    var text = CSVText(capacity: 1_024)
+    put(&text)
+    return text.bytes
   }
 
   /// Brings the files to disk.

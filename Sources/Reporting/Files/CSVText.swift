@@ -71,6 +71,20 @@ struct CSVText: ~Copyable {
     }
   }
 
+  mutating func text(_ text: BorrowedText) { self.text(text.bytes) }
+
+  mutating func word(_ text: StaticString) {
+    self.text(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+
+  mutating func code(of currency: Currency) {
+    withUnsafeBytes(of: currency.letters) { text($0) }
+  }
+
+  mutating func instant(_ instant: Instant?) {
+    if let instant { self.instant(instant) } else { blank() }
+  }
+
   mutating func blank() {
     reserve(1)
     put(dialect.separator)

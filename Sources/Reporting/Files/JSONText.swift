@@ -1,3 +1,5 @@
+import Reconciliation
+
 /// JSON objects of texts in the making (RFC 8259), as UTF-8: one for every finding, of which there may be hundreds of thousands.
 ///
 /// Foundation's encoder takes 30 microseconds for each, twice what judging and writing an order takes in all. Objects of
@@ -33,6 +35,13 @@ struct JSONText {
     quote(text)
   }
 
+  /// As of its text.
+  mutating func put(_ key: String, _ id: Identifier?) {
+    guard let id else { return }
+    begin(key)
+    id.withUTF8 { quote($0) }
+  }
+
   private mutating func begin(_ key: String) {
     if !isFirst { bytes.append(UInt8(ascii: ",")) }
     isFirst = false
@@ -41,8 +50,18 @@ struct JSONText {
   }
 
   private mutating func quote(_ text: String) {
+    var text = text
+    text.withUTF8 { quote(UnsafeRawBufferPointer($0)) }
+  }
+
+  private mutating func quote(_ text: UnsafeRawBufferPointer) {
     bytes.append(UInt8(ascii: "\""))
-    for byte in text.utf8 {
+    defer { bytes.append(UInt8(ascii: "\"")) }
+    if !text.contains(where: { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) {
+      bytes.append(contentsOf: text)
+      return
+    }
+    for byte in text {
       switch byte {
       case UInt8(ascii: "\""): bytes += [UInt8(ascii: "\\"), byte]
       case UInt8(ascii: "\\"): bytes += [byte, byte]
@@ -57,6 +76,5 @@ struct JSONText {
       default: bytes.append(byte)
       }
     }
-    bytes.append(UInt8(ascii: "\""))
   }
 }

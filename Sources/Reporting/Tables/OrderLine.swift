@@ -52,6 +52,18 @@ package struct OrderLine: TableRow, Hashable {
     findings = judgement.findings.isEmpty ? nil : judgement.findings.kindWords
   }
 
+  /// The row of an order that settles as it should.
+  package init(_ sale: SettledSale) {
+    self.init(
+      orderId: sale.order.orderId.id, userId: sale.order.userId.id, productId: sale.order.productId.id,
+      quantity: sale.order.quantity, amount: .money(sale.order.amount), status: sale.order.status.rawValue,
+      disposition: .settled, createdAt: sale.order.createdAt)
+    payment = "paid"
+    transactionId = sale.transactionId.id
+    environment = .production
+    (paidAt, deliveredAt, checkedAt) = (sale.paidAt, sale.deliveredAt, sale.checkedAt)
+  }
+
   /// A row of known values, the others to be set.
   package init(
     orderId: Identifier, userId: Identifier, productId: Identifier, quantity: Int32, amount: Amount, status: String,
@@ -112,6 +124,30 @@ package struct OrderLine: TableRow, Hashable {
     Column("checked_at", .instant, 20, "As-of of the run that asked Apple.") { Cell($0.checkedAt) },
     Column("findings", .text, 40, "Kinds of the order's findings, separated by a space.") { Cell($0.findings) },
   ]
+}
+
+extension CSVText {
+  /// The cells of `OrderLine.columns` of an order that settles as it should, in their order, from its bytes: nine of ten rows.
+  mutating func put(_ sale: SettledSale) {
+    text(sale.order.orderId)
+    text(sale.order.userId)
+    text(sale.order.productId)
+    decimal(Int128(sale.order.quantity), digits: 0)
+    code(of: sale.order.amount.currency)
+    decimal(Int128(sale.order.amount.minorUnits), digits: sale.order.amount.currency.digits)
+    word("verified")
+    word("settled")
+    word("paid")
+    blank()
+    text(sale.transactionId)
+    word("Production")
+    instant(sale.order.createdAt)
+    instant(sale.paidAt)
+    instant(sale.deliveredAt)
+    blank()
+    instant(sale.checkedAt)
+    blank()
+  }
 }
 
 extension [Finding] {

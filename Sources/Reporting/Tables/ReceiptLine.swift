@@ -43,3 +43,27 @@ struct ReceiptLine: TableRow {
     },
   ]
 }
+
+extension CSVText {
+  /// The cells of `ReceiptLine.columns` of a verified receipt, in their order, from its bytes: nearly all rows.
+  mutating func put(_ receipt: PlainReceipt, asOf: Instant) {
+    let state = receipt.state
+    text(receipt.receiptId)
+    optional(receipt.orderId)
+    optional(receipt.userId)
+    if let kind = state.kind { text(kind.rawValue) } else { blank() }
+    if let channel = state.channel { text(channel.rawValue) } else { blank() }
+    if let environment = state.environment { text(environment.rawValue) } else { blank() }
+    word("verified")
+    if let status = state.appleStatus { decimal(Int128(status), digits: 0) } else { blank() }
+    decimal(Int128(state.attempts), digits: 0)
+    instant(state.lastAttempt)
+    instant(state.due?.from)
+    decimal(Int128(max(0, (asOf - receipt.receivedAt).wholeDays)), digits: 0)
+    blank()
+  }
+
+  private mutating func optional(_ id: BorrowedText?) {
+    if let id { text(id) } else { blank() }
+  }
+}

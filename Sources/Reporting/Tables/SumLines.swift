@@ -58,13 +58,13 @@ struct PricePointLine: TableRow {
 struct DispositionSums: Sendable {
   let orders: Int64
   let ordered: Int128
-  let byDisposition: [Int128]
+  private let line: Totals.Line
   let digits: UInt8
 
   init(_ line: Totals.Line, digits: UInt8) {
     orders = Int64(line.orders)
     ordered = line.ordered
-    byDisposition = line.byDisposition
+    self.line = line
     self.digits = digits
   }
 
@@ -76,9 +76,9 @@ struct DispositionSums: Sendable {
         .decimal(sums($0).ordered, digits: sums($0).digits)
       },
     ]
-      + Disposition.inMoneyTotals.enumerated().map { place, disposition in
+      + Disposition.inMoneyTotals.map { disposition in
         Column(disposition.rawValue, .share, 14, "Amounts of orders \(disposition.clause).") {
-          .decimal(sums($0).byDisposition[place], digits: sums($0).digits)
+          .decimal(sums($0).line.sum(of: disposition), digits: sums($0).digits)
         }
       }
   }

@@ -1,0 +1,297 @@
+import AuditStore
+import Reconciliation
+import Streams
+
+// What waits on disk, looked at where it lies: nine of ten orders become no object. The formats are those of `GroupFormats` and
+// `RecordFormats`.
+
+extension PlainOrder {
+  /// As a valid `OrderRow` writes itself.
+  func write(to record: inout RecordBytes) {
+    record.put(true)
+    record.put(orderId)
+    record.put(userId)
+    record.put(bundleId)
+    record.put(productId)
+    record.put(Int64(quantity))
+    record.put(Optional(amount))
+    record.put(status.rawValue)
+    record.put(transactionId)
+    record.put(appAccountToken)
+    record.put(createdAt.microseconds)
+    record.put(verifiedAt)
+  }
+
+  /// - Returns: nil for a row that breaks the contract.
+  init?(_ record: inout RecordReader) throws(RecordReader.Mismatch) {
+    guard try record.flag() else { return nil }
+    let (orderId, userId) = (try record.borrowed(), try record.borrowed())
+    let (bundleId, productId) = (try record.optionalBorrowed(), try record.borrowed())
+    let quantity = Int32(clamping: try record.int())
+    guard let amount = try record.optionalMoney(),
+      let status = Vocabularies.orderStatus.word(try record.borrowed().id)
+    else { throw RecordReader.Mismatch() }
+    self.init(
+      orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity, amount: amount,
+      status: status, transactionId: try record.optionalBorrowed(), appAccountToken: try record.optionalBorrowed(),
+      createdAt: Instant(microseconds: try record.int()), verifiedAt: try record.optionalInstant())
+  }
+}
+
+extension PlainOrder {
+  /// As `Mention.write` writes the order's side.
+  func writeSide(to record: inout RecordBytes) {
+    record.put(true)
+    record.put(orderId)
+    record.put(userId)
+    record.put(productId)
+    record.put(createdAt.microseconds)
+    record.put(transactionId)
+    record.put(appAccountToken)
+    record.put(false)
+  }
+}
+
+extension PlainReceipt {
+  /// As `Receipt` writes itself.
+  func write(to record: inout RecordBytes) {
+    record.put(receiptId)
+    record.put(orderId)
+    record.put(userId)
+    record.put(claimedEnvironment)
+    record.put(Optional(receivedAt))
+    record.put(false)
+    record.put(CheckOutcome.verified, of: Vocabularies.outcome)
+    record.put(state.reason, of: Vocabularies.reason)
+    record.put(state.kind, of: Vocabularies.receiptKind)
+    record.put(state.channel, of: Vocabularies.channel)
+    record.put(state.environment, of: Vocabularies.environment)
+    record.put(state.bundleId)
+    record.put(state.appleStatus)
+    record.put(Int64(state.attempts))
+    record.put(state.lastAttempt)
+    record.put(state.due?.from)
+    record.put(state.due?.until)
+    record.put(state.due.map { Int32($0.rank.rawValue) })
+    record.put(state.unansweredSince)
+    record.put(state.answeredAt)
+    record.put(state.signedTransactionId)
+    record.put(Int64(state.broughtCount))
+  }
+}
+
+/// A proof where it lies.
+struct WaitingProof {
+  let receiptId: BorrowedText
+  let userId: BorrowedText?
+  let receivedAt: Instant
+  let proof: PlainProof
+  let kind: ReceiptKind?
+  /// The list of what it has brought, and perhaps more.
+  private let brought: UnsafeRawBufferPointer
+
+  /// Passes over a proof.
+  init(_ record: inout RecordReader) throws(RecordReader.Mismatch) {
+    receiptId = try record.borrowed()
+    _ = try record.optionalBorrowed()
+    userId = try record.optionalBorrowed()
+    let claimedEnvironment = try record.optionalBorrowed()
+    receivedAt = try record.optionalInstant() ?? Instant(microseconds: 0)
+    let hasDefect = try record.optionalBorrowed() != nil
+    let outcome = try record.word(of: Vocabularies.outcome) ?? .pending
+    _ = try record.byte()
+    kind = try record.word(of: Vocabularies.receiptKind)
+    _ = try record.byte()
+    let environment = try record.word(of: Vocabularies.environment)
+    _ = try record.optionalBorrowed()
+    _ = try record.optionalInt()
+    _ = try record.int()
+    proof = PlainProof(
+      hasDefect: hasDefect, outcome: outcome, claimedEnvironment: claimedEnvironment, environment: environment,
+      lastAttempt: try record.optionalInstant())
+    for _ in 0..<5 { _ = try record.optionalInt() }
+    _ = try record.optionalBorrowed()
+    _ = try record.int()
+    brought = record.rest
+    for _ in 0..<(try record.int()) {
+      _ = try record.byte()
+      _ = try record.borrowed()
+    }
+  }
+
+  /// Hands on what it has brought.
+  func forEachBrought(_ body: (AppleEnvironment, BorrowedText) throws -> Void) throws {
+    var record = RecordReader(brought)
+    for _ in 0..<(try record.int()) {
+      guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
+      try body(environment, try record.borrowed())
+    }
+  }
+
+  func hasBrought(_ wanted: BorrowedText, in environment: AppleEnvironment) throws -> Bool {
+    var isFound = false
+    try forEachBrought { isFound = isFound || ($0 == environment && $1 == wanted) }
+    return isFound
+  }
+
+  /// As `Mention.write` writes the proof that brought a transaction of `environment`.
+  func writeBringer(of environment: AppleEnvironment, to record: inout RecordBytes) {
+    record.put(true)
+    record.put(environment, of: Vocabularies.environment)
+    record.put(false)
+    record.put(receiptId)
+    record.put(userId)
+    record.put(receivedAt.microseconds)
+    record.put(kind != .app)
+    record.put(proof.outcome != .rejected)
+  }
+
+  /// Whether no answer about it is missing that could still bring a payment, which for all others has to be asked.
+  var isAnswered: Bool {
+    switch proof.outcome {
+    case .verified, .rejected, .notFound: true
+    case .pending, .unanswered, .review: false
+    }
+  }
+}
+
+/// The only thing that mentions a transaction id, where it lies: an order of the contract.
+struct PlainMention {
+  let orderId: BorrowedText
+  let appAccountToken: BorrowedText?
+  let isNamed: Bool
+  /// The environment of the transaction that a proof brought; nil where there is the name alone.
+  let broughtIn: AppleEnvironment?
+  /// The proof, as a `CheckSubject` writes itself.
+  let bringer: UnsafeRawBufferPointer
+
+  /// - Returns: nil for what is no order of the contract.
+  init?(_ content: UnsafeRawBufferPointer) throws(RecordReader.Mismatch) {
+    var record = RecordReader(content)
+    guard try record.flag() else { return nil }
+    orderId = try record.borrowed()
+    _ = try record.borrowed()
+    _ = try record.borrowed()
+    _ = try record.int()
+    _ = try record.optionalBorrowed()
+    appAccountToken = try record.optionalBorrowed()
+    if try record.flag() { return nil }
+    isNamed = try record.flag()
+    guard try record.flag() else {
+      broughtIn = nil
+      bringer = UnsafeRawBufferPointer(start: nil, count: 0)
+      return
+    }
+    broughtIn = try record.word(of: Vocabularies.environment)
+    let subject = record.rest
+    _ = try record.byte()
+    _ = try record.borrowed()
+    bringer = UnsafeRawBufferPointer(rebasing: subject[..<(subject.count - record.rest.count)])
+  }
+}
+
+extension PlainTransaction {
+  /// As an `OrderTransaction` writes itself that the order alone could own.
+  ///
+  /// - Returns: false, with something written, where `Candidates` have to say whose it is.
+  func write(told mention: PlainMention, to record: inout RecordBytes) -> Bool {
+    let isBrought = mention.broughtIn == payment.environment
+    // What was brought in another environment is another purchase under the same id.
+    guard mention.isNamed || isBrought else { return false }
+    if let token = payment.appAccountToken, mention.appAccountToken != token { return false }
+    record.put(true)
+    write(to: &record)
+    record.put(true)
+    record.put(isBrought)
+    if isBrought { record.append(mention.bringer) }
+    return true
+  }
+
+  /// As a `TransactionRecord` writes itself.
+  private func write(to record: inout RecordBytes) {
+    let nothing: Int64? = nil
+    record.put(payment.environment, of: Vocabularies.environment)
+    record.put(payment.transactionId)
+    record.put(payment.originalTransactionId)
+    record.put(false)
+    record.put(payment.bundleId)
+    record.put(payment.productId)
+    record.put(false)
+    record.put(payment.quantity)
+    record.put(payment.purchaseDate)
+    record.put(payment.originalPurchaseDate)
+    record.put(payment.expiresDate)
+    record.put(subscriptionExpiresDate)
+    record.put(nothing)
+    record.put(subscriptionStatusDate)
+    record.put(renewalDate)
+    record.put(nothing)
+    record.put(nothing)
+    record.put(false)
+    record.put(nothing)
+    record.put(Bool?.none)
+    record.put(tellsRevocation)
+    record.put(revocationWithdrawnDate)
+    record.put(payment.priceMilliunits)
+    record.put(payment.currency)
+    record.put(payment.tellsToken)
+    if payment.tellsToken { record.put(payment.appAccountToken) }
+    record.put(payment.ownership, of: Vocabularies.ownership)
+    record.put(payment.isRenewal)
+    record.put(payment.hasOffer)
+    record.put(isUpgraded)
+    record.put(consumptionRequestReason)
+    // The details, which no rule asks about.
+    for _ in 0..<8 { record.put(false) }
+    record.put(payment.isContradictory)
+    record.put(EvidenceChannel.verifyReceipt, of: Vocabularies.channel)
+    record.put(signedDate.microseconds)
+    record.put(firstSignedDate)
+    record.put(payment.checkedAt)
+  }
+}
+
+extension PlainPayment {
+  /// - Parameter record: what one order was told.
+  /// - Returns: nil for what is no transaction, or one that others could own, too.
+  init?(told record: inout RecordReader) throws(RecordReader.Mismatch) {
+    guard try record.flag() else { return nil }
+    guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
+    let transactionId = try record.borrowed()
+    let originalTransactionId = try record.optionalBorrowed()
+    _ = try record.optionalBorrowed()
+    let bundleId = try record.optionalBorrowed()
+    self.init(environment: environment, transactionId: transactionId, productId: try record.borrowed())
+    (self.originalTransactionId, self.bundleId) = (originalTransactionId, bundleId)
+    _ = try record.optionalBorrowed()
+    quantity = try record.optionalInt32()
+    purchaseDate = try record.optionalInstant()
+    originalPurchaseDate = try record.optionalInstant()
+    expiresDate = try record.optionalInstant()
+    for _ in 0..<4 { _ = try record.optionalInt() }
+    isRevoked = try record.optionalInt() != nil
+    _ = try record.optionalInt()
+    _ = try record.optionalBorrowed()
+    _ = try record.optionalInt()
+    _ = try record.byte()
+    _ = try record.byte()
+    _ = try record.optionalInt()
+    priceMilliunits = try record.optionalInt()
+    currency = try record.optionalBorrowed()
+    tellsToken = try record.flag()
+    if tellsToken { appAccountToken = try record.optionalBorrowed() }
+    ownership = try record.word(of: Vocabularies.ownership)
+    isRenewal = try record.optionalFlag()
+    hasOffer = try record.optionalFlag()
+    _ = try record.byte()
+    for _ in 0..<3 { _ = try record.optionalBorrowed() }
+    _ = try record.optionalInt()
+    for _ in 0..<5 { _ = try record.optionalBorrowed() }
+    isContradictory = try record.flag()
+    _ = try record.byte()
+    _ = try record.int()
+    _ = try record.optionalInt()
+    checkedAt = try record.optionalInstant()
+    guard try record.flag() else { return nil }
+  }
+}

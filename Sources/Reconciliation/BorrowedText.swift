@@ -1,0 +1,48 @@
+/// An id or name where it lies, in a record or in a server's message: good until those bytes change, and not a moment longer.
+///
+/// Nothing is counted for one and nothing copied, so that what is said nine times of ten is said of bytes.
+public struct BorrowedText: Equatable {
+  public let bytes: UnsafeRawBufferPointer
+
+  public init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+  /// The id, to be kept.
+  public var id: Identifier { Identifier(utf8: bytes) }
+
+  /// The text, to be kept.
+  public var text: String { String(decoding: bytes, as: UTF8.self) }
+
+  public static func == (left: BorrowedText, right: BorrowedText) -> Bool {
+    left.bytes.count == right.bytes.count && left.begins(with: right.bytes)
+  }
+
+  /// Whether it is spelt as a text is, byte for byte.
+  public func isSame(as text: String) -> Bool {
+    text.utf8.withContiguousStorageIfAvailable { self == BorrowedText(UnsafeRawBufferPointer($0)) }
+      ?? (self.text == text)
+  }
+
+  /// Whether it has the bytes of an id.
+  public func isSame(as id: Identifier) -> Bool { id.withUTF8 { self == BorrowedText($0) } }
+
+  /// As many bytes as `other` has are there.
+  private func begins(with other: UnsafeRawBufferPointer) -> Bool {
+    let count = other.count
+    guard count >= 8 else {
+      for place in 0..<count where bytes[place] != other[place] { return false }
+      return true
+    }
+    // Eight bytes at a time; the last ones may be looked at twice.
+    for place in stride(from: 0, to: count - 8, by: 8) where word(bytes, place) != word(other, place) { return false }
+    return word(bytes, count - 8) == word(other, count - 8)
+  }
+
+  private func word(_ bytes: UnsafeRawBufferPointer, _ place: Int) -> UInt64 {
+    bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+  }
+}
+
+extension BorrowedText? {
+  /// As `BorrowedText.id`; nil where there is none.
+  public var id: Identifier? { self?.id }
+}

@@ -1,0 +1,73 @@
+/// A transaction where it lies, not taken back, with what is stored of it beside the payment.
+public struct PlainTransaction {
+  public let payment: PlainPayment
+  public let subscriptionExpiresDate: Instant?
+  public let revocationWithdrawnDate: Instant?
+  public let tellsRevocation: Bool
+  public let subscriptionStatusDate: Instant?
+  public let renewalDate: Instant?
+  public let consumptionRequestReason: BorrowedText?
+  public let isUpgraded: Bool?
+  public let signedDate: Instant
+  public let firstSignedDate: Instant?
+
+  public init(
+    payment: PlainPayment, subscriptionExpiresDate: Instant?, revocationWithdrawnDate: Instant?, tellsRevocation: Bool,
+    subscriptionStatusDate: Instant?, renewalDate: Instant?, consumptionRequestReason: BorrowedText?, isUpgraded: Bool?,
+    signedDate: Instant, firstSignedDate: Instant?
+  ) {
+    self.payment = payment
+    self.subscriptionExpiresDate = subscriptionExpiresDate
+    self.revocationWithdrawnDate = revocationWithdrawnDate
+    self.tellsRevocation = tellsRevocation
+    self.subscriptionStatusDate = subscriptionStatusDate
+    self.renewalDate = renewalDate
+    self.consumptionRequestReason = consumptionRequestReason
+    self.isUpgraded = isUpgraded
+    (self.signedDate, self.firstSignedDate) = (signedDate, firstSignedDate)
+  }
+}
+
+/// A receipt that keeps the sales schema's contract and for which Apple, or its signature, stands: where it lies, like nearly
+/// every receipt of a night.
+public struct PlainReceipt {
+  public var receiptId: BorrowedText
+  public var orderId: BorrowedText?
+  public var userId: BorrowedText?
+  /// `Production` or `Sandbox` as the client claimed.
+  public var claimedEnvironment: BorrowedText?
+  public var receivedAt: Instant
+  public var state: State
+
+  /// As ``ProofState``, of a proof that is verified.
+  public struct State {
+    public var reason: PaymentReason?
+    public var kind: ReceiptKind?
+    public var channel: EvidenceChannel?
+    public var environment: AppleEnvironment?
+    public var bundleId: BorrowedText?
+    public var appleStatus: Int32?
+    public var attempts: Int32 = 0
+    public var lastAttempt: Instant?
+    public var due: Dueness?
+    public var unansweredSince: Instant?
+    public var answeredAt: Instant?
+    public var signedTransactionId: BorrowedText?
+    public var broughtCount: Int32 = 0
+
+    public init() {}
+
+    /// As ``ProofState/isOwed(asOf:stuckAfter:)``.
+    public func isOwed(asOf: Instant, stuckAfter: Span) -> Bool {
+      Dueness.isOwed(due, unansweredSince: unansweredSince, reason: reason, asOf: asOf, stuckAfter: stuckAfter)
+    }
+  }
+
+  public init(
+    receiptId: BorrowedText, orderId: BorrowedText?, userId: BorrowedText?, claimedEnvironment: BorrowedText?,
+    receivedAt: Instant, state: State
+  ) {
+    (self.receiptId, self.orderId, self.userId) = (receiptId, orderId, userId)
+    (self.claimedEnvironment, self.receivedAt, self.state) = (claimedEnvironment, receivedAt, state)
+  }
+}

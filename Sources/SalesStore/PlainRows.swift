@@ -1,0 +1,77 @@
+import Postgres
+import Reconciliation
+import Streams
+
+// Rows that keep the sales schema's contract, where they lie in the server's message: nearly all of them. What is said of the
+// others takes `SalesRows`, whose readers name each defect.
+
+extension CopyReader {
+  /// A text that is no defect; empty for one that is missing. nil where the row has to be looked at closely.
+  private func plainText(_ column: Int) throws(PostgresError) -> BorrowedText? {
+    guard let bytes = try bytes(column) else { return BorrowedText(UnsafeRawBufferPointer(start: nil, count: 0)) }
+    guard bytes.count <= SalesContract.longestId, try isText(column) else { return nil }
+    return BorrowedText(bytes)
+  }
+
+  /// As `plainText`; nil also for one that is missing.
+  fileprivate func plainId(_ column: Int) throws(PostgresError) -> BorrowedText? {
+    guard let text = try plainText(column), !text.bytes.isEmpty else { return nil }
+    return text
+  }
+
+  /// As `plainText`; none for one that is missing or empty.
+  fileprivate func optionalPlainId(_ column: Int) throws(PostgresError) -> BorrowedText?? {
+    guard let text = try plainText(column) else { return nil }
+    return .some(text.bytes.isEmpty ? nil : text)
+  }
+
+  /// A point in time that is no defect; none for NULL.
+  fileprivate func optionalPlainInstant(_ column: Int) throws(PostgresError) -> Instant?? {
+    switch try SalesRows.timestamp(self, column) {
+    case .missing: .some(nil)
+    case .finite(let instant): .some(instant)
+    case .infinite, .beyond: nil
+    }
+  }
+}
+
+extension SalesRows {
+  /// The order in the reader's current row, as `order(_:asOf:)` reads it; nil for one that breaks the contract, or might.
+  package func plainOrder(_ row: borrowing CopyReader) throws(PostgresError) -> PlainOrder? {
+    guard let orderId = try row.plainId(0), let userId = try row.plainId(1), let bundleId = try row.optionalPlainId(2),
+      let productId = try row.plainId(3), let quantity = try row.optionalInt64(4).flatMap(Int32.init(exactly:)),
+      quantity >= 1, let currency = try row.plainId(6).flatMap({ Currency($0) }), let statusText = try row.plainId(7),
+      let status = OrderStatus.allCases.first(where: { statusText.isSame(as: $0.rawValue) }),
+      let transactionId = try row.optionalPlainId(8), let token = try row.optionalPlainId(9),
+      case .finite(let createdAt) = try Self.timestamp(row, 10), let verifiedAt = try row.optionalPlainInstant(11),
+      let amount = try row.optionalNumeric(5), let minorUnits = try? amount.scaledInt64(decimals: Int(currency.digits)),
+      minorUnits >= 0, isPlain(bundleId)
+    else { return nil }
+    return PlainOrder(
+      orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity,
+      amount: Money(minorUnits: minorUnits, currency: currency), status: status, transactionId: transactionId,
+      appAccountToken: token, createdAt: createdAt, verifiedAt: verifiedAt)
+  }
+
+  /// The receipt in the reader's current row, as `receipt(_:asOf:)` reads it; nil for one that breaks the contract, or might.
+  ///
+  /// - Parameter state: what became of asking about it.
+  package static func plainReceipt(
+    _ row: borrowing CopyReader, _ state: PlainReceipt.State
+  ) throws(PostgresError) -> PlainReceipt? {
+    guard let receiptId = try row.plainId(0), let orderId = try row.optionalPlainId(1),
+      let userId = try row.optionalPlainId(2), let environment = try row.optionalPlainId(3),
+      let status = try row.plainId(4), receiptStatuses.contains(where: { status.isSame(as: $0) }),
+      case .finite(let receivedAt) = try timestamp(row, 5), try row.optionalPlainInstant(6) != nil, try !row.bool(7)
+    else { return nil }
+    return PlainReceipt(
+      receiptId: receiptId, orderId: orderId, userId: userId, claimedEnvironment: environment, receivedAt: receivedAt,
+      state: state)
+  }
+
+  private func isPlain(_ bundleId: BorrowedText?) -> Bool {
+    guard let bundleIds else { return true }
+    guard let bundleId else { return bundleIds.count == 1 }
+    return bundleIds.contains { bundleId.isSame(as: $0) }
+  }
+}
