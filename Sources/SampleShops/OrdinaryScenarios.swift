@@ -168,7 +168,7 @@ extension Scenario {
       story.sells(Ware.vip)
       story.scene.amount.minorUnits = 0
       let order = story.sell(
-        order: { $0.status = .pending },
+        tellsAll: true, order: { $0.status = .pending },
         transaction: { record in
           record.ownership = .familyShared
           record.expiresDate = expiry

@@ -81,11 +81,11 @@ package struct Story: Sendable {
     }
 
     /// As often as each of them is among what is drawn from.
-    static func all(_ channel: Channel?) -> [Way] {
+    static func all(_ channel: Channel?, tellsAll: Bool) -> [Way] {
       switch channel {
       case .verifyReceipt:
-        Array(repeating: .namedInAppReceipt, count: 16) + [.namedInSignedProof, .namedInSignedProof, .appReceipt]
-          + [.signedProof]
+        Array(repeating: .namedInAppReceipt, count: 16) + [.appReceipt]
+          + (tellsAll ? [] : [.namedInSignedProof, .namedInSignedProof, .signedProof])
       case .serverApi, nil: allCases
       }
     }
@@ -93,12 +93,15 @@ package struct Story: Sendable {
 
   /// An order and its payment, proven in one way or another.
   ///
-  /// - Parameter mustName: whether the order has to name its transaction for the payment to be found.
+  /// - Parameters:
+  ///   - mustName: whether the order has to name its transaction for the payment to be found.
+  ///   - tellsAll: whether the kind of old receipt that tells less, of one purchase, is no proof of what it is about.
   package mutating func buy(
-    _ text: String = "", by user: String = "user", mustName: Bool = false,
+    _ text: String = "", by user: String = "user", mustName: Bool = false, tellsAll: Bool = false,
     order change: (inout Order) -> Void = { _ in }, transaction: (inout TransactionRecord) -> Void = { _ in }
   ) -> Order {
-    let way = random.pick(among: Way.all(channel).filter { $0.isNamed || !mustName })
+    let way = random.pick(
+      among: Way.all(channel, tellsAll: tellsAll).filter { $0.isNamed || !mustName })
     let paidAt = moments(5...40)
     let record = scene.transaction("T" + text) { record in
       record.purchaseDate = paidAt
@@ -114,6 +117,10 @@ package struct Story: Sendable {
       }
     }
     let receipt = "receipt" + text
+    // Sent when it was paid.
+    let time = scene.time
+    defer { scene.time = time }
+    scene.time = paidAt
     switch way {
     case .namedAndLookedUp: scene.world.lookups[made.orderId] = .verified(nil)
     case .namedInSignedProof, .signedProof: scene.signedProof(receipt, for: made, of: record)
@@ -134,10 +141,11 @@ package struct Story: Sendable {
   /// An order that was paid and delivered as it should be.
   @discardableResult
   package mutating func sell(
-    _ text: String = "", by user: String = "user", mustName: Bool = false,
+    _ text: String = "", by user: String = "user", mustName: Bool = false, tellsAll: Bool = false,
     order change: (inout Order) -> Void = { _ in }, transaction: (inout TransactionRecord) -> Void = { _ in }
   ) -> Order {
-    let made = buy(text, by: user, mustName: mustName, order: change, transaction: transaction)
+    let made = buy(
+      text, by: user, mustName: mustName, tellsAll: tellsAll, order: change, transaction: transaction)
     deliver("delivery" + text, of: made)
     return made
   }

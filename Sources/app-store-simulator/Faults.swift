@@ -72,7 +72,7 @@ final class Faults: Sendable {
     state.withLock { state in
       let times = state.timesAsked[path + subject, default: 0]
       state.timesAsked[path + subject] = times + 1
-      var generator = SampleShops.SampleRandom(seed: seed, text: path + subject, count: times)
+      var generator = SampleRandom(seed: seed, text: path + subject, count: times)
       let settings = state.settings
       // Always drawn in the same order, so that turning one knob does not change what another one brings.
       let variation = Double.random(in: -1...1, using: &generator)

@@ -7,115 +7,25 @@ set -euo pipefail
 binaries=$(cd "${1:?usage: demo.sh BINARIES REPORTS}" && pwd)
 mkdir -p "${2:?usage: demo.sh BINARIES REPORTS}"
 reports=$(cd "$2" && pwd)
-# The sample shop is made for this instant, so that the reports are the same each time.
-as_of=2026-11-20T03:00:00Z
 night_before=2026-11-19T03:00:00Z
 since=2026-09-21
 until=2026-11-20
-
-# Nobody's settings but ours: neither libpq's nor night-audit's.
-for variable in $(compgen -e); do
-  case $variable in PG* | NIGHT_AUDIT_*) unset "$variable" ;; esac
-done
-export LC_ALL=C.UTF-8
-
-# Short, because the path of a Unix socket has at most 107 bytes. mktemp puts letters of its own in the place of the six.
-work=$(mktemp -d /tmp/night-audit-demo.XXXXXX)
-server='' simulator=''
-
-stop() {
-  local status=$?
-  trap '' INT TERM HUP
-  if [ "$status" -eq 0 ] && [ "${KEEP:-}" = 1 ]; then
-    exit 0
-  fi
-  [ -z "$simulator" ] || kill -TERM "$simulator" 2>/dev/null || true
-  # SIGQUIT: Postgres stops at once, and nothing of this cluster is kept.
-  [ -z "$server" ] || kill -QUIT "$server" 2>/dev/null || true
-  wait 2>/dev/null || true
-  if [ "$status" -ne 0 ] && [ -e "$work/server.log" ]; then
-    echo "The demo stopped with status $status. The end of the database's log:" >&2
-    tail -n 5 "$work/server.log" >&2
-  fi
-  rm -rf "$work"
-  exit "$status"
-}
-trap stop EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
-
-say() { printf '\n%s\n' "$1"; }
-
-# wait_for SECONDS PROCESS COMMAND...: until the command succeeds; not longer, and not for a process that is gone.
-wait_for() {
-  local attempts=$(($1 * 20)) process=$2
-  shift 2
-  while ! "$@" >/dev/null 2>&1; do
-    kill -0 "$process" 2>/dev/null || return 1
-    [ $((attempts -= 1)) -gt 0 ] || return 1
-    sleep 0.05
-  done
-}
-
-# initdb and postgres refuse to run as root.
-as_server=()
-server_user=$(id -un)
-if [ "$(id -u)" -eq 0 ]; then
-  server_user=postgres
-  id postgres >/dev/null 2>&1 || server_user=nobody
-  as_server=(setpriv "--reuid=$server_user" "--regid=$(id -g "$server_user")" --clear-groups)
-fi
-
-find_server_programs() {
-  local newest
-  newest=$(compgen -G '/usr/lib/postgresql/*/bin/initdb' | sort -V | tail -n 1) || true
-  [ -n "$newest" ] || newest=$(command -v initdb)
-  dirname "$(readlink -f "$newest")"
-}
-programs=$(find_server_programs)
+name=demo
+source "$(dirname "${BASH_SOURCE[0]}")/shop.sh"
 
 say "1. A private database"
-chmod 711 "$work"
-mkdir "$work/cluster"
-chown "$server_user" "$work/cluster" 2>/dev/null || [ -O "$work/cluster" ]
-(
-  cd /
-  "${as_server[@]}" "$programs/initdb" --pgdata="$work/cluster/data" --username=shop --auth=trust --encoding=UTF8 \
-    --locale=C --no-sync >"$work/server.log" 2>&1
-)
-cd "$work"
-"${as_server[@]}" "$programs/postgres" -D "$work/cluster/data" -c listen_addresses= \
-  -c unix_socket_directories="$work/cluster" -c fsync=off -c synchronous_commit=off -c full_page_writes=off \
-  >>"$work/server.log" 2>&1 &
-server=$!
-chmod 711 "$work/cluster"
-ask=(psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --host="$work/cluster" --username=shop --dbname=postgres)
-wait_for 20 "$server" "${ask[@]}" --command='SELECT 1'
+start_server cluster
+ask=(query --host="$work/cluster")
 
 say "2. A shop of 5,000 orders in two apps, and Apple's side of it"
-"$binaries/app-store-simulator" sample-shop --directory "$work/shop" --as-of "$as_of" --quiz
-mkdir "$work/roots"
-"$binaries/app-store-simulator" --world "$work/shop/world.json" --port-file "$work/port" \
-  --root-certificate "$work/roots/root.pem" >"$work/simulator.log" 2>&1 &
-simulator=$!
-if ! wait_for 20 "$simulator" test -s "$work/port"; then
-  cat "$work/simulator.log" >&2
-  exit 70
-fi
-apple=http://127.0.0.1:$(cat "$work/port")
+start_apple --quiz
 
 cat >"$work/night-audit.yaml" <<YAML
 database:
   url: "host=$work/cluster user=shop dbname=postgres"
 appstore:
   apps: [game, quiz]
-  productionUrl: $apple/production
-  sandboxUrl: $apple/sandbox
-  verifyReceiptUrl: $apple/production/verifyReceipt
-  verifyReceiptSandboxUrl: $apple/sandbox/verifyReceipt
-  rootCertificates: $work/roots
-  pinRoots: false
-  requestsPerSecond: 10000
+$(apple_settings)
 app:
   game:
     bundleId: com.example.game
@@ -141,14 +51,7 @@ $(sed 's/.*/    - "&"/' "$work/shop/test-users.txt")
 report:
   directory: $reports
 YAML
-export TZ=UTC
-"$binaries/night-audit" init --with-sales-schema --config "$work/night-audit.yaml"
-"${ask[@]}" <<SQL
-\copy sales.orders from '$work/shop/orders.csv' (format csv, header)
-\copy sales.receipts from '$work/shop/receipts.csv' (format csv, header)
-\copy sales.deliveries from '$work/shop/deliveries.csv' (format csv, header)
-analyze;
-SQL
+load_shop "$work/night-audit.yaml" "${ask[@]}"
 
 # night AS-OF: one night, as cron would start it, with Apple's clock at the same instant.
 night() {
@@ -209,7 +112,7 @@ if [ "${KEEP:-}" = 1 ]; then
   for command in "${commands[@]}"; do
     echo "  $binaries/night-audit $command --config $work/night-audit.yaml"
   done
-  echo "To stop it:  kill $server $simulator; rm -rf $work"
+  echo "To stop it:  kill ${servers[0]} ${processes[0]}; rm -rf $work"
 else
   say "To try these yourself: make demo KEEP=1"
 fi

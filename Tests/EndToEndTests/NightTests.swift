@@ -68,11 +68,14 @@ import Testing
       "run", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20", "--out",
       shop.directory.file("out"))
     #expect(result.status == 3, "\(result.errors)")
-    let orders = rows(try shop.files(shop.directory.file("out"))["orders.csv"] ?? Data())
+    let files = try shop.files(shop.directory.file("out"))
+    let orders = rows(files["orders.csv"] ?? Data())
     let text = try Data(contentsOf: URL(fileURLWithPath: shop.directory.file("shop") + "/expected.json"))
     let document = try #require(try JSONSerialization.jsonObject(with: text) as? [String: Any])
     let expected = try #require(document["orders"] as? [String: [String: Any]])
     #expect(orders.count == expected.count)
+    let kinds = rows(files["findings.csv"] ?? Data()).map { ($0["kind"] ?? "", 1) }
+    #expect(Dictionary(kinds, uniquingKeysWith: +) == document["findings"] as? [String: Int])
     for order in orders {
       let id = order["order_id"] ?? ""
       let wanted = expected[id]

@@ -17,11 +17,11 @@ name=citus
 source "$repository/Tests/RealParts/sample_shop.sh"
 
 say "A coordinator and two workers"
-start_server coordinator -c shared_preload_libraries=citus
+listen coordinator -c shared_preload_libraries=citus
 coordinator=$port
 at "$coordinator" --command='CREATE EXTENSION citus' --command="SELECT citus_set_coordinator_host('127.0.0.1', $port)" >/dev/null
 for worker in first second; do
-  start_server "$worker" -c shared_preload_libraries=citus
+  listen "$worker" -c shared_preload_libraries=citus
   at "$port" --command='CREATE EXTENSION citus'
   at "$coordinator" --command="SELECT citus_add_node('127.0.0.1', $port)" >/dev/null
 done

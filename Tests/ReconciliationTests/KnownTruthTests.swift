@@ -26,6 +26,7 @@ import Testing
     }
     #expect(kinds.union(FindingKind.foundElsewhere) == Set(FindingKind.allCases))
     #expect(dispositions == Set(Disposition.allCases))
+    #expect(Scenario.all.filter { $0.impossible.count > 1 }.map(\.name).isEmpty, "no night tells it")
   }
 
   @Test("Precision and recall are 1 for every kind over a thousand small shops", arguments: 0..<4)

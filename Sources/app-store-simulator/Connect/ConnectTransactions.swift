@@ -134,7 +134,7 @@ struct ConnectTransactions {
   private func settled(_ period: (first: String, last: String)) -> [Settled] {
     entries().compactMap { entry -> Settled? in
       guard entry.price > 0 else { return nil }
-      var generator = SampleShops.SampleRandom(seed: 7, text: entry.transaction.transactionId, count: 0)
+      var generator = SampleRandom(seed: 7, text: entry.transaction.transactionId, count: 0)
       if Int.random(in: 0..<1_000, using: &generator) < world.connect.uncollectedPermille { return nil }
       var draw = Int.random(in: 0..<76, using: &generator)
       var lag = 0

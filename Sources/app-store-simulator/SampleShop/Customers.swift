@@ -1,10 +1,13 @@
+import Reconciliation
+import SampleShops
+
 /// A user of the sample shop.
 struct Customer {
   /// What the shop calls the user, as clumsy as real account names are.
   var userId: String
   /// The UUID given to StoreKit.
   var accountToken: String
-  var currency: SampleCurrency
+  var currency: String
   /// On the list `audit.testUsers`.
   var isTester = false
 }
@@ -14,9 +17,10 @@ struct Customer {
 struct Customers {
   private(set) var all: [Customer] = []
   /// Products that can be bought only once, by position of the user.
-  private var owned: [Set<String>]
+  private var owned: [Set<Identifier>]
+  /// Who has a story: one each, because a proof that is open keeps all of a user's orders from being called unpaid.
+  private var storied: Set<Int> = []
 
-  static let count = 800
   private static let testerCount = 12
 
   /// Names that have broken spreadsheets, exports and sort orders before: other scripts, both spellings of an accent,
@@ -27,17 +31,15 @@ struct Customers {
     "👩‍🚀 Ana", "1e5", "007",
   ]
 
-  init(_ random: inout SampleRandom) {
-    owned = Array(repeating: [], count: Self.count)
-    let shares: [(SampleCurrency, Double)] = [(.usd, 0.4), (.eur, 0.65), (.jpy, 0.82), (.kwd, 0.9), (.cny, 1)]
-    let spacing = Self.count / Self.names.count
-    for position in 0..<Self.count {
-      let draw = random.fraction()
-      let isTester = position >= Self.count - Self.testerCount
+  init(count: Int, _ random: inout SampleRandom) {
+    owned = Array(repeating: [], count: count)
+    let spacing = count / Self.names.count
+    for position in 0..<count {
+      let isTester = position >= count - Self.testerCount
       let digits = 16 + position % 4
       let userId =
         if isTester {
-          position == Self.count - 1 ? "测试-李雷" : "qa-\(position)"
+          position == count - 1 ? "测试-李雷" : "qa-\(position)"
         } else if position.isMultiple(of: spacing), position / spacing < Self.names.count {
           Self.names[position / spacing]
         } else {
@@ -45,32 +47,36 @@ struct Customers {
         }
       all.append(
         Customer(
-          userId: userId, accountToken: Self.uuid(&random),
-          currency: shares.first { draw < $0.1 }?.0 ?? .usd, isTester: isTester))
+          userId: userId, accountToken: Self.uuid(&random), currency: Ware.currency(&random), isTester: isTester))
     }
   }
 
-  var testers: Range<Int> { (Self.count - Self.testerCount)..<Self.count }
+  var testers: [String] { all.filter(\.isTester).map(\.userId) }
 
-  /// A paying user; some buy much more often than others.
-  func anyone(_ random: inout SampleRandom) -> Int {
-    let draw = random.fraction()
-    return Int(draw * draw.squareRoot() * Double(testers.lowerBound))
+  /// Somebody who pays in that currency and can buy this product, and now has it; some buy much more often than others.
+  mutating func buyer(of ware: Ware, _ currency: String, _ random: inout SampleRandom) -> Int {
+    let isKept = ware.type == .nonConsumable || ware.type == .autoRenewable
+    for _ in 0..<2_000 {
+      let draw = random.fraction()
+      let user = Int(draw * draw.squareRoot() * Double(all.count - Self.testerCount))
+      guard all[user].currency == currency else { continue }
+      if !isKept || owned[user].insert(ware.productId).inserted { return user }
+    }
+    return someone(currency, &random)
   }
 
-  /// A user who does not own this product yet, and now does; nil after looking for a while.
-  mutating func buyer(of product: SampleProduct, _ random: inout SampleRandom) -> Int? {
-    for _ in 0..<200 {
-      let user = anyone(&random)
-      if product.kind == .consumable || product.kind == .nonRenewing { return user }
-      if owned[user].insert(product.productId).inserted { return user }
-    }
-    return nil
+  /// Somebody who pays in that currency and of whom nothing else is told, as long as there are some.
+  mutating func someone(_ currency: String, isTester: Bool = false, _ random: inout SampleRandom) -> Int {
+    let fitting = all.indices.filter { all[$0].isTester == isTester && (isTester || all[$0].currency == currency) }
+    let user = random.pick(among: fitting.filter { !storied.contains($0) || isTester }.nonEmpty ?? fitting)
+    storied.insert(user)
+    owned[user].formUnion(Ware.all.map(\.productId))
+    return user
   }
 
   /// A decimal number of that many digits that no other user has.
   private static func digits(_ count: Int, unique: Int, _ random: inout SampleRandom) -> String {
-    let head = random.whole(100_000_000...999_999_999)
+    let head = random.number(100_000_000...999_999_999)
     let tail = String(unique)
     return "\(head)" + String(repeating: "0", count: count - 9 - tail.count) + tail
   }
@@ -83,4 +89,8 @@ struct Customers {
     let hexadecimal = bytes.map { String($0 >> 4, radix: 16) + String($0 & 0x0F, radix: 16) }
     return [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { hexadecimal[$0].joined() }.joined(separator: "-")
   }
+}
+
+extension Array {
+  fileprivate var nonEmpty: [Element]? { isEmpty ? nil : self }
 }

@@ -1,25 +1,21 @@
 import Crypto
 import Foundation
+import Reconciliation
+import SampleShops
 
 /// A second app of the sample shop, which is asked through the App Store Server API: its orders name their transactions, and
 /// Apple tells prices and storefronts, so that reports can be compared to the coin.
-struct QuizApp {
+enum QuizApp {
   static let bundleId = "com.example.quiz"
-  static let appAppleId: Int64 = 1_234_567_892
   static let sku = "QUIZ01"
-  static let issuerId = "57246542-96fe-1a63-e053-0824d011072b"
   static let keyId = "QUIZKEY"
 
-  static let pack = SampleProduct(productId: "quiz.pack", kind: .consumable, prices: [199, 229, 300, 600, 1_200])
-  static let month = SampleProduct(
-    productId: "quiz.club.month", kind: .autoRenewable, prices: [499, 549, 800, 1_500, 3_000])
-  static let year = SampleProduct(
-    productId: "quiz.club.year", kind: .autoRenewable, prices: [3_999, 4_499, 6_400, 12_000, 24_000])
+  static let pack = Ware("quiz.pack", .consumable, [199, 229, 300, 600, 1_200])
+  static let month = Ware("quiz.club.month", .autoRenewable, [499, 549, 800, 1_500, 3_000])
+  static let year = Ware("quiz.club.year", .autoRenewable, [3_999, 4_499, 6_400, 12_000, 24_000])
 
-  fileprivate(set) var transactions: [SampleTransaction] = []
-  /// Rows of sales reports that no transaction makes.
-  fileprivate(set) var rows: [[String: String]] = []
-  private var serial: Int64 = 0
+  /// Where people pay in a currency, in Apple's three letters.
+  fileprivate static let storefronts = ["USD": "USA", "EUR": "DEU", "JPY": "JPN", "KWD": "KWT", "CNY": "CHN"]
 
   /// A key that the same seed makes on every machine.
   static func key(seed: UInt64) throws -> P256.Signing.PrivateKey {
@@ -27,107 +23,80 @@ struct QuizApp {
     return try P256.Signing.PrivateKey(rawRepresentation: Data(random.bytes(32)))
   }
 
-  fileprivate mutating func nextId(_ base: Int64) -> String {
-    serial += 1
-    return String(base + serial * 7_919)
+  /// In the form of the world file.
+  static func app(key: P256.Signing.PrivateKey) -> [String: Any] {
+    [
+      "bundleId": bundleId, "appAppleId": 1_234_567_892, "sku": sku, "issuerId": "57246542-96fe-1a63-e053-0824d011072b",
+      "keyId": keyId, "publicKey": key.publicKey.pemRepresentation,
+    ]
   }
 }
 
-extension SampleCurrency {
-  /// Where people pay in it, in Apple's three letters.
-  fileprivate var storefront: String {
-    switch self {
-    case .usd: "USA"
-    case .eur: "DEU"
-    case .jpy: "JPN"
-    case .kwd: "KWT"
-    case .cny: "CHN"
-    }
-  }
-}
-
-extension ShopBuilder {
-  /// Opens the second app: three weeks of honest sales, and of each difference that only prices and storefronts show one.
-  ///
-  /// Nothing is drawn: the first app is the same with or without it.
+extension SampleShop {
+  /// Opens the second app: three weeks of honest sales, and of each difference that only prices and storefronts show one. The
+  /// first app is the same with or without it.
   mutating func openQuiz() {
-    var app = QuizApp()
+    hasQuiz = true
     let users = customers.all.indices.filter { !customers.all[$0].isTester }
-    let americans = users.filter { customers.all[$0].currency == .usd }
+    let americans = users.filter { customers.all[$0].currency == "USD" }
     for number in 0..<42 {
-      let moment = midnight(number / 2 + 1) + 10 * Timeline.hour + Int64(number) * Timeline.minute
-      sell(QuizApp.pack, to: users[number * 7], at: moment, in: &app) { _, _ in }
+      let moment = timeline.midnight(number / 2 + 1) + .hours(10) + .minutes(Int64(number))
+      sell(QuizApp.pack, to: users[number * 7], at: moment)
     }
     // A price that was kept for some, and three for a price that three do not divide.
     for number in 0..<3 {
-      sell(QuizApp.pack, to: americans[number], at: midnight(6 + number) + 15 * Timeline.hour, in: &app) {
-        _, transaction in transaction.reportedPrice = 1_790
-      }
-      sell(QuizApp.pack, to: americans[number + 3], at: midnight(9 + number) + 15 * Timeline.hour, in: &app) {
-        order, transaction in
-        (order.quantity, order.amount) = (3, "4.99")
-        (transaction.quantity, transaction.price) = (3, 4_990)
+      let afternoon = timeline.midnight(6 + number) + .hours(15)
+      sell(QuizApp.pack, to: americans[number], at: afternoon, reported: ["reportedPrice": 1_790])
+      sell(QuizApp.pack, to: americans[number + 3], at: afternoon - .days(3)) { scene in
+        (scene.quantity, scene.amount) = (3, .of(499))
       }
     }
     // From the month to the year on the same day: Apple gives the whole month back, which is no refund of ours.
-    let upgraded = midnight(14) + 9 * Timeline.hour
-    sell(QuizApp.month, to: americans[7], at: upgraded, in: &app) { $1.isUpgraded = true }
-    sell(QuizApp.year, to: americans[7], at: upgraded + Timeline.hour, in: &app) { $1.isUpgrade = true }
-    app.rows.append([
-      "Provider": "APPLE", "SKU": QuizApp.month.productId, "Product Type Identifier": "IAY", "Units": "-1",
-      "Developer Proceeds": "3.49", "Customer Currency": "USD", "Country Code": "US", "Currency of Proceeds": "USD",
-      "Customer Price": "-4.99", "Parent Identifier": QuizApp.sku, "Device": "iPhone",
-      "Begin Date": String(Timeline.text(midnight(13) + 20 * Timeline.hour).prefix(10)),
-    ])
-    // A renewal that nobody booked, and that the reports have not either.
-    let joined = midnight(41) + 9 * Timeline.hour
-    let first = sell(QuizApp.month, to: americans[9], at: joined, in: &app) { _, _ in }
-    var renewal = first
-    renewal.transactionId = app.nextId(2_000_000_700_000_000)
-    renewal.purchaseDate = joined + 30 * Timeline.day
-    renewal.expiresDate = joined + 60 * Timeline.day
-    renewal.transactionReason = .renewal
-    renewal.isUnreported = true
-    app.transactions.append(renewal)
-    expect("renewal_without_order", on: renewal.transactionId)
-    quiz = app
+    let upgraded = timeline.midnight(14) + .hours(9)
+    sell(QuizApp.month, to: americans[7], at: upgraded, reported: ["isUpgraded": true])
+    sell(QuizApp.year, to: americans[7], at: upgraded + .hours(1), reported: ["isUpgrade": true])
+    var givenBack = SampleReports.row(
+      QuizApp.month.productId.text, type: "IAY", units: "-1", price: "-4.99", parent: QuizApp.sku,
+      on: (timeline.midnight(13) + .hours(20)).day)
+    givenBack["Developer Proceeds"] = "3.49"
+    reportRows.append(givenBack)
+    sell(QuizApp.month, to: americans[9], at: timeline.midnight(41) + .hours(9), isRenewedUnseen: true)
   }
 
-  private func midnight(_ days: Int) -> Int64 { timeline.lastMidnight - Int64(days) * Timeline.day }
-
-  @discardableResult
+  /// - Parameter isRenewedUnseen: whether it was renewed, which nobody booked and reports do not tell.
   private mutating func sell(
-    _ product: SampleProduct, to user: Int, at moment: Int64, in app: inout QuizApp,
-    change: (inout OrderRow, inout SampleTransaction) -> Void
-  ) -> SampleTransaction {
-    let customer = customers.all[user]
-    let id = app.nextId(2_000_000_700_000_000)
-    var transaction = SampleTransaction(
-      transactionId: id, originalTransactionId: id, bundleId: QuizApp.bundleId, productId: product.productId,
-      type: product.kind, quantity: 1, purchaseDate: moment + 20 * Timeline.second,
-      originalPurchaseDate: moment + 20 * Timeline.second,
-      price: customer.currency.milliunits(minorUnits: product.price(customer.currency)),
-      currency: customer.currency.code, appAccountToken: customer.accountToken)
-    transaction.storefront = customer.currency.storefront
-    if product.kind == .autoRenewable {
-      let days: Int64 = product.productId == QuizApp.year.productId ? 365 : 30
-      transaction.expiresDate = transaction.purchaseDate + days * Timeline.day
-      transaction.subscriptionGroupIdentifier = "quiz.club"
+    _ ware: Ware, to user: Int, at moment: Instant, reported: [String: Any] = [:], isRenewedUnseen: Bool = false,
+    change: (inout Scene) -> Void = { _ in }
+  ) {
+    let currency = customers.all[user].currency
+    var story = story(at: moment, channel: .serverApi, currency: currency)
+    story.sells(ware)
+    change(&story.scene)
+    let isSubscription = ware.type == .autoRenewable
+    let period = Span.days(ware.productId == QuizApp.year.productId ? 365 : 30)
+    let sold = story.scene.transaction { record in
+      record.bundleId = QuizApp.bundleId
+      record.purchaseDate = moment + .seconds(20)
+      if isSubscription { record.expiresDate = moment + .seconds(20) + period }
     }
-    var order = OrderRow(
-      orderId: app.nextId(8_100_000_000_000_000_000), userId: customer.userId, productId: product.productId,
-      quantity: 1,
-      amount: customer.currency.text(minorUnits: product.price(customer.currency)), currency: customer.currency.code,
-      status: "verified", transactionId: id, accountToken: customer.accountToken, createdAt: moment,
-      verifiedAt: moment + 22 * Timeline.second, updatedAt: moment + 25 * Timeline.second)
-    order.bundleId = QuizApp.bundleId
-    change(&order, &transaction)
-    app.transactions.append(transaction)
-    add(order)
-    add(
-      DeliveryRow(
-        deliveryId: app.nextId(510_000_000_000_000_000), orderId: order.orderId, userId: order.userId,
-        productId: order.productId, quantity: order.quantity, deliveredAt: moment + 25 * Timeline.second))
-    return transaction
+    let order = story.scene.order { order in
+      (order.bundleId, order.transactionId) = (QuizApp.bundleId, sold.transactionId)
+      order.verifiedAt = moment + .seconds(22)
+    }
+    story.scene.delivery(of: order)
+    story.expect(order, .settled)
+    if isRenewedUnseen, let expiry = sold.expiresDate {
+      let renewal = story.scene.transaction("T2") { record in
+        record.bundleId = QuizApp.bundleId
+        (record.originalTransactionId, record.originalPurchaseDate) = (sold.transactionId, sold.purchaseDate)
+        (record.purchaseDate, record.expiresDate, record.isRenewal) = (expiry, expiry + period, true)
+      }
+      story.expect(.renewalWithoutOrder, on: renewal.transactionId)
+    }
+    add(story, by: [story.scene.id("user"): user])
+    var told = reported
+    told["storefront"] = QuizApp.storefronts[currency]
+    if isSubscription { told["subscriptionGroupIdentifier"] = "quiz.club" }
+    for record in story.scene.world.transactions { self.reported[record.transactionId] = told }
   }
 }

@@ -1,94 +1,93 @@
 import Crypto
 import Foundation
+import Reconciliation
+import SampleShops
 
 /// What Apple's sales reports make of a sample shop, a little of everything that sets them apart from what the shop knows.
-struct SampleReports: Encodable {
-  static let vendor = "80012345"
+enum SampleReports {
   static let issuerId = "57246542-96fe-1a63-e053-0824d011072a"
   static let keyId = "SAMPLE"
   static let sku = "GAME01"
-
-  var vendor = SampleReports.vendor
-  var issuerId = SampleReports.issuerId
-  var keyId = SampleReports.keyId
-  var publicKey: String
-  var rows: [[String: String]] = []
-
-  /// - Parameter key: what the shop's downloads are signed with.
-  init(key: P256.Signing.PrivateKey) { publicKey = key.publicKey.pemRepresentation }
 
   /// A key that the same seed makes on every machine.
   static func key(seed: UInt64) throws -> P256.Signing.PrivateKey {
     var random = SampleRandom(seed: seed ^ 0x5A1E_5C0D)
     return try P256.Signing.PrivateKey(rawRepresentation: Data(random.bytes(32)))
   }
-}
 
-extension ShopBuilder {
-  /// The world with Apple's side of the tie-out. Nothing is drawn: the shop is the same with or without it.
-  func reportedWorld(key: P256.Signing.PrivateKey, quizKey: P256.Signing.PrivateKey) -> SampleWorld {
-    var world = world
-    for index in world.apps.indices where world.apps[index].bundleId == Catalogue.bundleId {
-      world.apps[index].sku = SampleReports.sku
-    }
-    for index in world.transactions.indices { move(&world.transactions[index], index) }
-    world.transactions += lostOrders
-    var reports = SampleReports(key: key)
-    reports.rows = oddRows
-    if let quiz {
-      world.apps.append(
-        SampleWorld.App(
-          bundleId: QuizApp.bundleId, appAppleId: QuizApp.appAppleId, sku: QuizApp.sku, issuerId: QuizApp.issuerId,
-          keyId: QuizApp.keyId, publicKey: quizKey.publicKey.pemRepresentation))
-      world.transactions += quiz.transactions
-      reports.rows += quiz.rows
-    }
-    world.connect = reports
-    return world
+  /// The side of the App Store Connect API, in the form of the world file.
+  ///
+  /// - Parameter key: what the shop's downloads are signed with.
+  static func connect(key: P256.Signing.PrivateKey, rows: [[String: String]]) -> [String: Any] {
+    [
+      "vendor": "80012345", "issuerId": issuerId, "keyId": keyId, "publicKey": key.publicKey.pemRepresentation,
+      "rows": rows,
+    ]
   }
 
-  /// Some sales are counted a day or two late, some refunds later still, and renewals that nobody booked not at all.
-  private func move(_ transaction: inout SampleTransaction, _ index: Int) {
-    if index % 23 == 7 { transaction.reportedDate = transaction.purchaseDate + Timeline.day }
-    if index % 61 == 3 { transaction.reportedDate = transaction.purchaseDate + 2 * Timeline.day }
-    if let refunded = transaction.revocationDate, index.isMultiple(of: 2) {
-      transaction.refundReportedDate = refunded + 3 * Timeline.day
-    }
-    if unowned[transaction.transactionId] == "renewal_without_order" { transaction.isUnreported = true }
+  /// A row that no purchase makes.
+  static func row(_ product: String, type: String, units: String, price: String, parent: String = sku, on day: String)
+    -> [String: String]
+  {
+    [
+      "Provider": "APPLE", "SKU": product, "Product Type Identifier": type, "Units": units, "Customer Price": price,
+      "Developer Proceeds": price == "0" ? "0" : "0.70", "Customer Currency": "USD", "Country Code": "US",
+      "Currency of Proceeds": "USD", "Parent Identifier": parent, "Device": "iPhone", "Begin Date": day,
+    ]
+  }
+}
+
+extension SampleShop {
+  /// Apple's side, in the form of the world file. Nothing is drawn.
+  var appleTransactions: [[String: Any]] {
+    let unbooked = Set(known.findings.filter { $0.kind == .renewalWithoutOrder }.map(\.subject))
+    let records = known.world.transactions + known.world.unseen
+    let told = zip(records, known.world.appleTransactions(name: name, isFinished: false)).enumerated()
+    return told.map { index, sold in
+      var (record, transaction) = sold
+      // Who bought it, the token says.
+      transaction["customer"] = nil
+      // Some sales are counted a day or two late, and some refunds later still.
+      let bought = record.purchaseDate ?? timeline.asOf
+      if index % 23 == 7 { transaction["reportedDate"] = (bought + .days(1)).milliseconds }
+      if index % 61 == 3 { transaction["reportedDate"] = (bought + .days(2)).milliseconds }
+      if let refunded = record.revocation?.date, index.isMultiple(of: 2) {
+        transaction["refundReportedDate"] = (refunded + .days(3)).milliseconds
+      }
+      // A restore is no sale; and renewals that nobody booked are missing there, too.
+      let isRestore = record.isRenewal != true && record.originalPurchaseDate != record.purchaseDate
+      if isRestore || unbooked.contains(record.transactionId) { transaction["isUnreported"] = true }
+      return transaction.merging(reported[record.transactionId] ?? [:]) { $1 }
+    } + lostOrders
   }
 
   /// Payments that never reached the shop: reports alone know of them.
-  private var lostOrders: [SampleTransaction] {
+  private var lostOrders: [[String: Any]] {
     [(days: 9, quantity: 12), (days: 16, quantity: 1), (days: 17, quantity: 2)].enumerated().map { position, lost in
-      let product = Catalogue.gems[position % Catalogue.gems.count]
-      let date = timeline.lastMidnight - Int64(lost.days) * Timeline.day
-      var transaction = SampleTransaction(
-        transactionId: "29999999999900\(position)", originalTransactionId: "29999999999900\(position)",
-        productId: product.productId, type: product.kind, quantity: Int64(lost.quantity), purchaseDate: date,
-        originalPurchaseDate: date, price: 0, currency: SampleCurrency.usd.code)
-      transaction.price = SampleCurrency.usd.milliunits(minorUnits: product.price(.usd) * Int64(lost.quantity))
-      transaction.isReportOnly = true
-      return transaction
+      let ware = Ware.gems[position]
+      return [
+        "transactionId": "29999999999900\(position)", "environment": "Production", "bundleId": Scene.bundle,
+        "productId": ware.productId.text, "type": ware.type.rawValue, "quantity": lost.quantity, "currency": "USD",
+        "purchaseDate": timeline.midnight(lost.days).milliseconds, "isReportOnly": true,
+        "price": ware.price("USD").milliunits * Int64(lost.quantity),
+      ]
     }
   }
 
   /// Rows that no purchase of the shop makes: another app's, restored purchases, trials, a part of a refund, a new product.
-  private var oddRows: [[String: String]] {
-    [
+  mutating func addOddRows() {
+    let odd = [
       ("cards.pack", "IA1", "25", "0.99", "CARDS01"), ("gems.secret", "IA1", "4", "1.99", SampleReports.sku),
-      (Catalogue.heroes[0].productId, "IA3", "9", "0", SampleReports.sku),
-      (Catalogue.vip.productId, "IAY", "3", "0", SampleReports.sku),
-      (Catalogue.gems[0].productId, "IA1", "-1", "-0.40", SampleReports.sku),
-      (Catalogue.gems[2].productId, "IA1", "-2", "-9.99", SampleReports.sku),
-      (Catalogue.gems[1].productId, "IA1", "0", "-4.99", SampleReports.sku), (SampleReports.sku, "7F", "310", "0", ""),
-    ].enumerated().map { position, row in
-      let isFree = row.3 == "0"
-      return [
-        "Provider": "APPLE", "SKU": row.0, "Product Type Identifier": row.1, "Units": row.2,
-        "Developer Proceeds": isFree ? "0" : "0.70", "Customer Currency": "USD", "Country Code": "US",
-        "Currency of Proceeds": "USD", "Customer Price": row.3, "Parent Identifier": row.4, "Device": "iPhone",
-        "Begin Date": String(Timeline.text(timeline.lastMidnight - Int64(8 + position) * Timeline.day).prefix(10)),
-      ]
+      (Ware.heroes[0].productId.text, "IA3", "9", "0", SampleReports.sku),
+      (Ware.vip.productId.text, "IAY", "3", "0", SampleReports.sku),
+      (Ware.gems[0].productId.text, "IA1", "-1", "-0.40", SampleReports.sku),
+      (Ware.gems[2].productId.text, "IA1", "-2", "-9.99", SampleReports.sku),
+      (Ware.gems[1].productId.text, "IA1", "0", "-4.99", SampleReports.sku),
+      (SampleReports.sku, "7F", "310", "0", ""),
+    ]
+    reportRows += odd.enumerated().map { position, row in
+      SampleReports.row(
+        row.0, type: row.1, units: row.2, price: row.3, parent: row.4, on: timeline.midnight(8 + position).day)
     }
   }
 }

@@ -1,128 +1,179 @@
-/// A whole shop: subscriptions that renew, honest sales, everything that goes wrong, and what lies around without an order.
-enum SampleShop {
+import Reconciliation
+import SampleShops
+
+/// A whole shop: the scenarios of `SampleShops` in the dress of daily life, among honest sales and subscriptions.
+struct SampleShop {
   /// Fewer have no room for every scenario.
   static let fewestOrders = 500
   /// Fewer have no time for a subscription to lapse; more are beyond the audit's lookback.
   static let possibleDays = 56...110
 
+  let timeline: Timeline
+  private(set) var known: KnownShop
+  private(set) var customers: Customers
+  /// What the shop and Apple call what the stories call otherwise.
+  private(set) var names: [Identifier: String] = [:]
+  /// What Apple's reports tell about a transaction beside what its record does, in the form of the world file.
+  var reported: [Identifier: [String: Any]] = [:]
+  /// Rows of reports that no transaction makes, by their business date.
+  var reportRows: [[String: String]] = []
+  var hasQuiz = false
+  private var random: SampleRandom
+  private var stories = 0
+  private var serial: Int64 = 0
+  /// What regular customers sent, and what their app receipts list for good, by the position of the customer.
+  private var regular: [(user: Int, receipt: Receipt)] = []
+  private var permanent: [Int: [TransactionRecord]] = [:]
+
   /// - Parameter orders: exactly so many are made, `fewestOrders` or more.
-  static func make(orders: Int, seed: UInt64, timeline: Timeline) -> ShopBuilder {
-    var shop = ShopBuilder(seed: seed, timeline: timeline)
-    let troubled = Scenario.all.reduce(0) { $0 + $1.orders(among: orders) }
-    for _ in 0..<(orders / 28) { shop.subscribe(at: shop.timeline.instant(&shop.random)) }
-    for _ in 0..<max(1, orders / 800) { shop.subscribeWithUnbookedRenewal() }
-
-    // In the order of time: a receipt lists what its user bought before.
-    let rest = max(0, orders - troubled - shop.orders.count)
-    let instants = (0..<rest).map { _ in timeline.instant(&shop.random) }.sorted()
-    for instant in instants { shop.sellHonestly(at: instant) }
-    for scenario in Scenario.all { scenario.play(among: orders, in: &shop) }
-    shop.leaveLooseEnds(among: orders)
-    return shop
+  init(orders: Int, seed: UInt64, timeline: Timeline) {
+    self.timeline = timeline
+    random = SampleRandom(seed: seed)
+    customers = Customers(count: max(800, orders * 4 / 25), &random)
+    known = KnownShop(asOf: timeline.asOf)
+    let lastDay = timeline.midnight(1)
+    for scenario in Scenario.all(.verifyReceipt) {
+      for _ in 0..<max(1, (scenario.count * orders + 2_500) / 5_000) { tell(scenario, at: timeline.instant(&random)) }
+      for _ in 0..<scenario.onLastDay { tell(scenario, at: lastDay + .minutes(Int64(random.number(0...14 * 60)))) }
+    }
+    for _ in 0..<(orders / 28) { tell(.subscription, of: Ware.vip, at: timeline.instant(&random)) }
+    let sinceMidnight = Int((timeline.asOf - timeline.lastMidnight).wholeSeconds) / 60
+    for _ in 0..<(orders / 600) {
+      sellHonestly(at: timeline.lastMidnight + .minutes(Int64(random.number(0...sinceMidnight - 65))))
+    }
+    while known.world.orders.count < orders { sellHonestly(at: timeline.instant(&random)) }
+    listPurchases()
   }
-}
 
-extension ShopBuilder {
-  /// A sale without any trouble but the daily one: an id that the client never reported, a check that timed out.
-  fileprivate mutating func sellHonestly(at instant: Int64) {
-    let draw = random.fraction()
-    let product =
-      switch draw {
-      case ..<0.38: Catalogue.gems[0]
-      case ..<0.62: Catalogue.gems[1]
-      case ..<0.76: Catalogue.gems[2]
-      case ..<0.82: Catalogue.gems[3]
-      case ..<0.96: random.pick(Catalogue.heroes)
-      default: Catalogue.seasonPass
+  // MARK: - Telling
+
+  mutating func story(
+    at time: Instant, channel: Story.Channel = .verifyReceipt, currency: String? = nil
+  ) -> Story {
+    stories += 1
+    return Story(
+      prefix: "\(stories)/", seed: random.next(), channel: channel, asOf: timeline.asOf, time: time, currency: currency)
+  }
+
+  private mutating func tell(_ scenario: Scenario, at time: Instant) {
+    var story = story(at: time)
+    scenario.tell(&story)
+    add(story, by: [:])
+  }
+
+  /// To a regular customer, or to this one.
+  private mutating func tell(_ scenario: Scenario, of ware: Ware, quantity: Int32 = 1, at time: Instant) {
+    var story = story(at: time)
+    story.sells(ware, quantity: quantity)
+    scenario.tell(&story)
+    let user = customers.buyer(of: ware, story.scene.amount.currency.code, &random)
+    add(story, by: [story.scene.id("user"): user])
+    for receipt in story.scene.world.receipts where receipt.state.kind == .app { regular.append((user, receipt)) }
+    if ware.type != .consumable { permanent[user, default: []] += story.scene.world.transactions }
+  }
+
+  private mutating func sellHonestly(at time: Instant) {
+    let ware =
+      switch random.fraction() {
+      case ..<0.38: Ware.gems[0]
+      case ..<0.62: Ware.gems[1]
+      case ..<0.76: Ware.gems[2]
+      case ..<0.82: Ware.chest
+      case ..<0.96: random.pick(among: Ware.heroes)
+      default: Ware.seasonPass
       }
-    let user = buyer(of: product)
-    let quantity = product.kind == .consumable && random.chance(0.12) ? random.whole(2...5) : 1
-    var sale = sale(to: user, of: product, quantity: quantity, at: instant)
-    if random.chance(0.12) {
-      sale.proof?.kind = .transaction
-    } else {
-      sale.proof?.others = permanentPurchases(of: user, before: instant)
-    }
-    if random.chance(0.1) { sale.order.transactionId = nil }
-    if random.chance(0.04) { sale.proof?.shopStatus = random.pick(["timeout", "timeout", "unverified"]) }
-    recordHonest(sale)
+    let isMany = ware.type == .consumable && random.fraction() < 0.12
+    tell(.honest, of: ware, quantity: isMany ? Int32(random.number(2...5)) : 1, at: time)
   }
 
-  /// A subscription from its first period until the as-of, each period an order of its own. The one that ends does so too
-  /// recently for access to have to end.
-  fileprivate mutating func subscribe(at instant: Int64) {
-    let user = buyer(of: Catalogue.vip)
-    var sale = sale(to: user, of: Catalogue.vip, at: instant)
-    var periods = [sale.transaction].compactMap(\.self)
-    recordHonest(sale)
-    while let expiry = periods.last?.expiresDate, expiry < timeline.asOf - Timeline.hour {
-      if timeline.asOf - expiry < 14 * Timeline.day, random.chance(0.25) { return }
-      sale = renewal(of: periods, for: user, at: expiry)
-      periods += [sale.transaction].compactMap(\.self)
-      record(sale)
+  /// An app receipt shows what its customer has bought for good until then.
+  private mutating func listPurchases() {
+    for (user, receipt) in regular {
+      let listed = permanent[user, default: []].filter { $0.purchaseDate.map { $0 <= receipt.receivedAt } ?? false }
+      known.world.brings[receipt.receiptId, default: []].formUnion(listed.map(\.key))
     }
   }
 
-  /// The same, but the renewals were never booked.
-  fileprivate mutating func subscribeWithUnbookedRenewal() {
-    let user = buyer(of: Catalogue.vip)
-    let firstDays = timeline.start...(timeline.start + 8 * Timeline.day)
-    let first = sale(to: user, of: Catalogue.vip, at: random.whole(firstDays))
-    var periods = [first.transaction].compactMap(\.self)
-    recordHonest(first)
-    while let expiry = periods.last?.expiresDate, expiry < timeline.asOf - Timeline.hour {
-      guard let period = renewal(of: periods, for: user, at: expiry).transaction else { return }
-      periods.append(period)
-      add(period)
-      expect("renewal_without_order", on: period.transactionId)
+  // MARK: - Dressing
+
+  /// Adds a story with ids, names and tokens as shops and Apple give them.
+  ///
+  /// - Parameter users: positions of customers, by what the story calls them; all others are people of whom nothing else is told.
+  mutating func add(_ told: Story, by users: [Identifier: Int]) {
+    var (story, users) = (told, users)
+    var world: SampleShops.World {
+      get { story.scene.world }
+      set { story.scene.world = newValue }
     }
+    let people = world.orders.map(\.userId) + world.receipts.compactMap(\.userId) + world.deliveries.map(\.userId)
+    for id in people where users[id] == nil {
+      let isTester = world.rules.testUsers.contains(id)
+      users[id] = customers.someone(story.scene.amount.currency.code, isTester: isTester, &random)
+    }
+    for (id, user) in users { names[id] = customers.all[user].userId }
+    for row in world.orders { names[row.orderId] = orderId(at: row.createdAt) }
+    for delivery in world.deliveries {
+      names[delivery.deliveryId] = String(500_000_000_000_000_000 + next() * 41)
+      if let id = delivery.orderId, names[id] == nil { names[id] = orderId(at: delivery.deliveredAt) }
+    }
+    for receipt in world.receipts { names[receipt.receiptId] = String(30_000_000_000_000_000 + next() * 37) }
+    for record in world.transactions + world.unseen {
+      for id in [record.transactionId, record.originalTransactionId].compactMap(\.self) { nameTransaction(id) }
+    }
+    for index in world.orders.indices {
+      guard case .valid(var order) = world.orders[index] else { continue }
+      if let id = order.transactionId { nameTransaction(id) }
+      order.appAccountToken = users[order.userId].map { customers.all[$0].accountToken }
+      world.orders[index] = .valid(order)
+    }
+    let buyer = people.first.flatMap { users[$0] }
+    for index in world.transactions.indices where world.transactions[index].ownership != .familyShared {
+      world.transactions[index].appAccountToken = .says(buyer.map { customers.all[$0].accountToken })
+    }
+    for index in world.receipts.indices where world.receipts[index].claimedEnvironment == nil {
+      world.receipts[index].claimedEnvironment = (world.receipts[index].state.environment ?? .production).rawValue
+    }
+    known.add(story)
   }
 
-  private mutating func renewal(of periods: [SampleTransaction], for user: Int, at expiry: Int64) -> Sale {
-    var sale = sale(to: user, of: Catalogue.vip, at: expiry - 20 * Timeline.second)
-    sale.transaction?.purchaseDate = expiry
-    sale.transaction?.expiresDate = expiry + Catalogue.vipPeriod
-    sale.transaction?.transactionReason = .renewal
-    if let first = periods.first {
-      sale.transaction?.originalTransactionId = first.transactionId
-      sale.transaction?.originalPurchaseDate = first.purchaseDate
-    }
-    sale.proof?.others = periods
-    return sale
-  }
+  func name(_ id: Identifier) -> String { names[id] ?? id.text }
 
-  /// Receipts, payments and deliveries behind which no order stands.
-  fileprivate mutating func leaveLooseEnds(among orders: Int) {
-    for _ in 0..<max(1, orders / 1_200) {
-      let sale = looseSale()
-      if let purchase = sale.transaction {
-        add(purchase)
-        expect("orphan_payment", on: purchase.transactionId)
+  /// The rows of the shop's tables, by id: the order of making is nobody's business.
+  func tables(payloads: [Identifier: String]) -> [ShopTable] {
+    var world = known.world
+    for index in world.orders.indices where hasQuiz {
+      switch world.orders[index] {
+      case .valid(var order):
+        order.bundleId = order.bundleId ?? Scene.bundle
+        world.orders[index] = .valid(order)
+      case .bad(var order):
+        order.bundleId = Scene.bundle
+        world.orders[index] = .bad(order)
       }
-      _ = sendReceipt(of: sale, isLost: true)
     }
-    for position in 0..<max(2, orders / 1_500) {
-      var delivery = looseSale().deliveries[0]
-      if position.isMultiple(of: 2) { delivery.orderId = nil }
-      add(delivery)
-      expect("orphan_delivery", on: delivery.deliveryId)
-    }
-    // Restores on a new phone: what the user has bought for good, and no sale.
-    for _ in 0..<max(1, orders / 125) {
-      var sale = looseSale()
-      sale.proof?.others = permanentPurchases(of: sale.user, before: sale.order.createdAt)
-      sale.transaction = nil
-      if sale.proof?.others.isEmpty == false { _ = sendReceipt(of: sale, isLost: true) }
-    }
-    var broken = looseSale()
-    broken.transaction = nil
-    broken.proof?.shopStatus = "ok"
-    _ = sendReceipt(of: broken, isLost: true)
-    if let receipt = receipts.last { expect("bad_row", on: receipt.receiptId) }
+    world.orders.sort { name($0.orderId) < name($1.orderId) }
+    world.receipts.sort { name($0.receiptId) < name($1.receiptId) }
+    world.deliveries.sort { name($0.deliveryId) < name($1.deliveryId) }
+    return world.tables(payloads: payloads, name: name)
   }
 
-  private mutating func looseSale() -> Sale {
-    let product = random.pick(Catalogue.gems)
-    return sale(to: buyer(of: product), of: product, at: timeline.instant(&random))
+  private mutating func next() -> Int64 {
+    serial += 1
+    return serial
+  }
+
+  /// Ids of 16 to 19 digits, which spreadsheets round unless they are text. The shop changed its numbering half-way: from
+  /// day and serial number to an instant with a serial number in its last 22 bits.
+  private mutating func orderId(at instant: Instant) -> String {
+    guard instant < timeline.midnight(timeline.days / 2) else {
+      return String(instant.milliseconds << 22 | next() & 0x3F_FFFF)
+    }
+    let number = String(next())
+    return instant.day.filter { $0 != "-" } + String(repeating: "0", count: max(0, 8 - number.count)) + number
+  }
+
+  private mutating func nameTransaction(_ id: Identifier) {
+    guard names[id] == nil else { return }
+    names[id] = String(2_000_000_500_000_000 + next() * 7_919 + Int64(random.number(0...7_000)))
   }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Reconciliation
 
 /// Writes a shop to rehearse with.
 struct SampleShopCommand: ParsableCommand {
@@ -43,20 +44,21 @@ struct SampleShopCommand: ParsableCommand {
     guard SampleShop.possibleDays.contains(days) else {
       throw ValidationError("--days must be between 56 and 110: subscriptions need time to lapse within the lookback.")
     }
-    guard let instant, instant % Timeline.day >= 2 * Timeline.hour else {
+    guard let instant, instant.seconds % 86_400 >= 7_200 else {
       throw ValidationError("--as-of must be a time such as 2026-11-20T03:00:00Z, two hours after midnight or later.")
     }
   }
 
   func run() throws {
     guard let instant else { throw ValidationError("--as-of is no time.") }
-    var shop = SampleShop.make(orders: orders, seed: seed, timeline: Timeline(asOf: instant, days: days))
-    shop.damagePayloads(share: damagedPayloads)
+    var shop = SampleShop(orders: orders, seed: seed, timeline: Timeline(asOf: instant, days: days))
+    shop.addOddRows()
     if quiz { shop.openQuiz() }
-    try SampleShopFiles(directory: URL(fileURLWithPath: directory, isDirectory: true)).write(shop, seed: seed)
+    try SampleShopFiles(shop: shop, seed: seed, damagedPayloads: damagedPayloads)
+      .write(to: URL(fileURLWithPath: directory, isDirectory: true))
   }
 
-  private var instant: Int64? {
-    (try? Date(asOf, strategy: .iso8601)).map { Int64($0.timeIntervalSince1970 * 1_000) }
+  private var instant: Instant? {
+    (try? Date(asOf, strategy: .iso8601)).map { Instant(milliseconds: Int64($0.timeIntervalSince1970 * 1_000)) }
   }
 }

@@ -1,11 +1,21 @@
 import Crypto
 import Foundation
+import Reconciliation
+import SampleShops
 
 /// The files of a sample shop in one directory.
 struct SampleShopFiles {
-  var directory: URL
+  let shop: SampleShop
+  let seed: UInt64
+  /// The share of payloads that transport changes in a way that can be undone.
+  let damagedPayloads: Double
 
   private struct Expected: Encodable {
+    struct Order: Encodable {
+      var disposition: String
+      var findings: [String] = []
+    }
+
     var asOf: String
     var businessDay: String
     var since: String
@@ -15,53 +25,117 @@ struct SampleShopFiles {
     /// Findings by kind.
     var findings: [String: Int]
     /// By order id.
-    var orders: [String: Expectation]
+    var orders: [String: Order]
     /// Kinds of findings without an order, by the id of their transaction, receipt or delivery.
     var unowned: [String: String]
   }
 
   /// Creates the directory and writes every file, over older ones of the same names.
-  /// - Parameter seed: what the key of the App Store Connect API is made from.
-  func write(_ shop: ShopBuilder, seed: UInt64) throws {
+  func write(to directory: URL) throws {
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    try write(
-      CommaSeparated.orders(shop.orders, bundleId: shop.quiz == nil ? nil : Catalogue.bundleId), to: "orders.csv")
-    try write(CommaSeparated.receipts(shop.receipts), to: "receipts.csv")
-    try write(CommaSeparated.deliveries(shop.deliveries), to: "deliveries.csv")
+    func write(_ data: Data, _ name: String) throws {
+      try data.write(to: directory.appending(path: name), options: .atomic)
+    }
     let key = try SampleReports.key(seed: seed)
     let quizKey = try QuizApp.key(seed: seed)
-    try write(json: shop.reportedWorld(key: key, quizKey: quizKey), to: "world.json")
-    if shop.quiz != nil { try writeSecret(quizKey.pemRepresentation, to: "SubscriptionKey_\(QuizApp.keyId).p8") }
-    try write(json: expected(shop), to: "expected.json")
-    let testers = shop.customers.testers.map { shop.customers.all[$0].userId + "\n" }
-    try write(testers.joined(), to: "test-users.txt")
-    try writeSecret(shop.world.apps.lazy.compactMap(\.sharedSecret).first ?? "", to: "shared-secret")
-    try writeSecret(key.pemRepresentation, to: "AuthKey_\(SampleReports.keyId).p8")
-  }
-
-  private func expected(_ shop: ShopBuilder) -> Expected {
-    let findings = shop.expectations.values.flatMap(\.findings) + shop.unowned.values
-    return Expected(
-      asOf: Timeline.text(shop.timeline.asOf), businessDay: shop.timeline.businessDay,
-      since: shop.timeline.firstDay, until: shop.timeline.lastDay,
-      dispositions: Dictionary(shop.expectations.values.map { ($0.disposition, 1) }, uniquingKeysWith: +),
-      findings: Dictionary(findings.map { ($0, 1) }, uniquingKeysWith: +),
-      orders: shop.expectations, unowned: shop.unowned)
-  }
-
-  private func write(_ text: String, to name: String) throws {
-    try Data(text.utf8).write(to: directory.appending(path: name), options: .atomic)
-  }
-
-  private func write(json value: some Encodable, to name: String) throws {
+    var random = SampleRandom(seed: seed ^ 0x9A71_0AD5)
+    let secret = random.bytes(16).map { String($0 >> 4, radix: 16) + String($0 & 0x0F, radix: 16) }.joined()
+    let transactions = shop.appleTransactions
+    var (payloads, receipts) = try self.receipts(of: transactions, &random)
+    for receipt in shop.known.world.receipts where random.fraction() < damagedPayloads {
+      payloads[receipt.receiptId] = payloads[receipt.receiptId].map {
+        random.pick(among: TransportDamage.mendable).applied(to: $0)
+      }
+    }
+    for table in shop.tables(payloads: payloads) { try write(Data(table.csv.utf8), table.name + ".csv") }
+    let game: [String: Any] = [
+      "bundleId": Scene.bundle, "appAppleId": 1_234_567_890, "sku": SampleReports.sku, "sharedSecret": secret,
+    ]
+    let other: [String: Any] = ["bundleId": Scene.otherBundle, "appAppleId": 1_234_567_891]
+    let world: [String: Any] = [
+      "apps": [game, other] + (shop.hasQuiz ? [QuizApp.app(key: quizKey)] : []),
+      "transactions": transactions, "receipts": receipts,
+      "connect": SampleReports.connect(key: key, rows: shop.reportRows),
+    ]
+    let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
+    try write(JSONSerialization.data(withJSONObject: world, options: options), "world.json")
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    try encoder.encode(value).write(to: directory.appending(path: name), options: .atomic)
+    try write(encoder.encode(expected), "expected.json")
+    try write(Data(shop.customers.testers.map { $0 + "\n" }.joined().utf8), "test-users.txt")
+    var secrets = ["shared-secret": secret, "AuthKey_\(SampleReports.keyId).p8": key.pemRepresentation]
+    if shop.hasQuiz { secrets["SubscriptionKey_\(QuizApp.keyId).p8"] = quizKey.pemRepresentation }
+    for (name, text) in secrets { try writeSecret(text, to: directory.appending(path: name).path) }
+  }
+}
+
+extension SampleShopFiles {
+  /// What clients sent, by receipt id, and what Apple answers about it, in the form of the world file.
+  private func receipts(
+    of transactions: [[String: Any]], _ random: inout SampleRandom
+  ) throws -> (payloads: [Identifier: String], answered: [[String: Any]]) {
+    let world = shop.known.world
+    let told = Dictionary(transactions.map { ($0["transactionId"] as? String ?? "", $0) }) { first, _ in first }
+    var payloads: [Identifier: String] = [:]
+    var answered: [[String: Any]] = []
+    for receipt in world.receipts {
+      let brought = world.brings[receipt.receiptId, default: []].map { shop.name($0.transactionId) }.sorted()
+      let isOld = receipt.state.kind == .signed
+      let payload =
+        switch receipt.state.outcome {
+        // What a client sends that prints a receipt it does not have.
+        case .rejected where receipt.state.reason != .signatureInvalid: "(null)"
+        case _ where isOld:
+          ReceiptPayload.transaction(
+            try JSONDecoder().decode(
+              World.Transaction.self, from: JSONSerialization.data(withJSONObject: told[brought.first ?? ""] ?? [:]))
+          ) { _ in random.bytes(96) }
+        case .rejected, .verified, .pending, .unanswered, .review, .notFound:
+          ReceiptPayload.app(content: random.bytes(64 + 12 * brought.count))
+        }
+      payloads[receipt.receiptId] = payload
+      let isGenuine = receipt.state.outcome != .rejected && receipt.defect == nil
+      guard isGenuine, world.copies[receipt.receiptId] == nil else { continue }
+      var answer: [String: Any] = [
+        "payload": payload, "kind": isOld ? "transaction" : "app", "transactions": brought,
+        "environment": (receipt.state.environment ?? .production).rawValue,
+        "bundleId": receipt.state.bundleId ?? Scene.bundle,
+      ]
+      switch receipt.state.outcome {
+      case .review: answer["status"] = 21_010
+      case .unanswered: answer["status"] = random.pick(21_002, 21_005, 21_009)
+      case .pending, .verified, .rejected, .notFound: break
+      }
+      answered.append(answer)
+    }
+    for (copy, original) in world.copies { payloads[copy] = payloads[original] }
+    return (payloads, answered)
+  }
+
+  private var expected: Expected {
+    let known = shop.known
+    var orders = known.dispositions.mapValues { Expected.Order(disposition: $0.rawValue) }
+    var unowned: [String: String] = [:]
+    // Reports show with an order what is said of its rows.
+    var owners: [Identifier: Identifier] = [:]
+    for receipt in known.world.receipts { owners[receipt.receiptId] = receipt.orderId }
+    for delivery in known.world.deliveries { owners[delivery.deliveryId] = delivery.orderId }
+    for finding in known.findings {
+      let owner = owners[finding.subject] ?? finding.subject
+      if orders[owner] == nil { unowned[shop.name(finding.subject)] = finding.kind.rawValue }
+      orders[owner]?.findings.append(finding.kind.rawValue)
+      orders[owner]?.findings.sort()
+    }
+    return Expected(
+      asOf: shop.timeline.asOf.text, businessDay: shop.timeline.businessDay, since: shop.timeline.firstDay,
+      until: shop.timeline.lastDay,
+      dispositions: Dictionary(known.dispositions.values.map { ($0.rawValue, 1) }, uniquingKeysWith: +),
+      findings: Dictionary(known.findings.map { ($0.kind.rawValue, 1) }, uniquingKeysWith: +),
+      orders: Dictionary(orders.map { (shop.name($0), $1) }) { first, _ in first }, unowned: unowned)
   }
 
   /// For the owner alone, from its first byte on.
-  private func writeSecret(_ secret: String, to name: String) throws {
-    let path = directory.appending(path: name).path
+  private func writeSecret(_ secret: String, to path: String) throws {
     try? FileManager.default.removeItem(atPath: path)
     let isWritten = FileManager.default.createFile(
       atPath: path, contents: Data(secret.utf8), attributes: [.posixPermissions: 0o600])

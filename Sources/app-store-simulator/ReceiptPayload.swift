@@ -10,18 +10,6 @@ enum ReceiptPayload {
   }
 
   /// An old transaction receipt: base64 of a text property list whose `purchase-info` is one in turn (as iOS 6 made it).
-  static func transaction(_ transaction: SampleTransaction, signature: [UInt8]) -> String {
-    let information = Data(
-      list([
-        ("original-transaction-id", transaction.originalTransactionId), ("transaction-id", transaction.transactionId),
-        ("product-id", transaction.productId), ("quantity", "\(transaction.quantity)"), ("bid", transaction.bundleId),
-        ("purchase-date-ms", "\(transaction.purchaseDate)"),
-        ("original-purchase-date-ms", "\(transaction.originalPurchaseDate)"), ("bvrs", "1"),
-      ]).utf8)
-    return receipt(information, signature: signature, environment: transaction.environment.rawValue)
-  }
-
-  /// The same of a world's transaction.
   ///
   /// - Parameter sign: gives the signature of the purchase information.
   static func transaction(_ transaction: World.Transaction, sign: ([UInt8]) throws -> [UInt8]) rethrows -> String {
@@ -33,14 +21,10 @@ enum ReceiptPayload {
     ]
     if let expiry = transaction.expiresDate { entries.append(("expires-date", "\(expiry)")) }
     let information = Data(list(entries).utf8)
-    return receipt(
-      information, signature: try sign(Array(information)), environment: transaction.environment.rawValue)
-  }
-
-  private static func receipt(_ purchaseInfo: Data, signature: [UInt8], environment: String) -> String {
     let receipt = list([
-      ("signature", Data(signature).base64EncodedString()), ("purchase-info", purchaseInfo.base64EncodedString()),
-      ("environment", environment), ("pod", "17"), ("signing-status", "0"),
+      ("signature", Data(try sign(Array(information))).base64EncodedString()),
+      ("purchase-info", information.base64EncodedString()), ("environment", transaction.environment.rawValue),
+      ("pod", "17"), ("signing-status", "0"),
     ])
     return Data(receipt.utf8).base64EncodedString()
   }
