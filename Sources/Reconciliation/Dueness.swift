@@ -15,7 +15,7 @@ public struct Dueness: Hashable, Sendable {
   }
 
   /// Who is asked about first; what ranks equal goes by `from`. The numbers are stored.
-  public enum Rank: Int16, Hashable, CaseIterable, Comparable, Sendable {
+  public enum Rank: Int16, Hashable, CaseIterable, Sendable {
     /// Without a usable answer, and the shop's own attempt failed or never happened.
     case urgent = 0
     /// Without a usable answer.
@@ -26,8 +26,6 @@ public struct Dueness: Hashable, Sendable {
     case stale = 3
     /// Judged by itself; nobody can say more. To judge it again costs no question, and none is owed.
     case byItself = 4
-
-    public static func < (left: Rank, right: Rank) -> Bool { left.rawValue < right.rawValue }
   }
 
   /// It is due in every run whose as-of is not earlier.

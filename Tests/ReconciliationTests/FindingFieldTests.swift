@@ -157,6 +157,19 @@ import Testing
     #expect(repeated.findings().allSatisfy { $0.reason.hasSuffix("with order b.") })
   }
 
+  @Test("Unknown is what is at stake where Apple names no part, and nowhere where nothing is at stake")
+  func unknownStakes() throws {
+    var scene = Scene()
+    let order = scene.paidOrder { $0.status = .pending }
+    scene.delivery(of: order)
+    #expect(try found(.statusMismatch, in: scene).atStake == nil)
+    #expect(try !found(.statusMismatch, in: scene).isStakeUnknown)
+    scene = Scene()
+    let someItems = Revocation(date: Scene.asOf - .hours(1), isOfSomeItems: true)
+    scene.delivery(of: scene.paidOrder(transaction: { $0.revocation = someItems }))
+    #expect(try found(.partialRefund, in: scene).isStakeUnknown)
+  }
+
   @Test("At stake: of a surplus its share, of another price the difference")
   func stakes() throws {
     var surplus = Scene()

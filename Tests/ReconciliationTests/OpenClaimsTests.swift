@@ -166,4 +166,19 @@ import Testing
       #expect(scene.world.audited().judgements["order"]?.verdict == .unpaid(expected, nil), "\(state)")
     }
   }
+
+  @Test("What a named owner has for now may come free, and be had instead of what another order has")
+  func namedForNow() throws {
+    for isOpen in [true, false] {
+      var scene = Scene()
+      let (first, second) = (scene.transaction("T1"), scene.transaction("T2"))
+      let owner = scene.order("owner", by: "ann") { $0.transactionId = "T1" }
+      scene.receipt("r1", for: owner, .verified(.app), bringing: [first])
+      if isOpen { scene.receipt("r2", for: owner, .unanswered(.unreachable)) }
+      let other = scene.order("other", by: "bob")
+      scene.receipt("r3", for: other, .verified(.app), bringing: [first, second])
+      let claims = try #require(scene.world.matchedFacts().orders["other"]?.claims)
+      #expect(claims.owned == [second] && claims.isFinal == !isOpen)
+    }
+  }
 }

@@ -23,6 +23,22 @@ import Testing
     let list = ProvenTransactions([named, nameless])
     #expect(list.records == [named] && list.contains(named.key) && !list.contains(nameless.key))
     #expect(!list.contains(record("T2", .production, bundleId: Scene.bundle).key))
+    let many = (10...30).flatMap { number in
+      [AppleEnvironment.sandbox, .production].map { record(Identifier("T\(number)"), $0, bundleId: Scene.bundle) }
+    }
+    let long = ProvenTransactions(many)
+    #expect(many.allSatisfy { long.contains($0.key) })
+    #expect(long.named("T17").map(\.environment) == [.production, .sandbox] && long.named("T170").isEmpty)
+  }
+
+  @Test("Who owns further payments has lost nothing")
+  func furtherPayments() {
+    var scene = Scene()
+    let (wanted, further) = (scene.transaction("T1"), scene.transaction("T2"))
+    var claims = OrderClaims()
+    claims.lost = [LostClaim(transaction: wanted, ownerOrderId: "owner", ownerUserId: "ann", isFinal: true)]
+    #expect(claims.with(further: []) == claims)
+    #expect(claims.with(further: [further]).owned == [further] && claims.with(further: [further]).lost.isEmpty)
   }
 
   @Test("What an order wants and another owns tells when it was last asked about")
