@@ -65,7 +65,10 @@ extension CopyReader {
 
   /// `smallint`, `integer` or `bigint`.
   public func int64(_ column: Int) throws(PostgresError) -> Int64 {
-    let bytes = try unsafe present(column)
+    try unsafe int64(present(column), column)
+  }
+
+  private func int64(_ bytes: UnsafeRawBufferPointer, _ column: Int) throws(PostgresError) -> Int64 {
     guard columns[column].type.isInteger, let value = unsafe BinaryFormat.integer(bytes) else {
       throw .mismatch(columns[column], expected: "an integer")
     }
@@ -74,7 +77,8 @@ extension CopyReader {
 
   /// As `int64`; nil for NULL.
   public func optionalInt64(_ column: Int) throws(PostgresError) -> Int64? {
-    try isNull(column) ? nil : int64(column)
+    guard let bytes = try unsafe field(column) else { return nil }
+    return try unsafe int64(bytes, column)
   }
 
   /// `smallint`, `integer` or `bigint` within 32 bits.
@@ -87,7 +91,9 @@ extension CopyReader {
 
   /// As `int32`; nil for NULL.
   public func optionalInt32(_ column: Int) throws(PostgresError) -> Int32? {
-    try isNull(column) ? nil : int32(column)
+    guard let value = try optionalInt64(column) else { return nil }
+    guard let value = Int32(exactly: value) else { throw .mismatch(columns[column], expected: "a 32-bit integer") }
+    return value
   }
 
   /// `boolean`.
@@ -106,7 +112,10 @@ extension CopyReader {
 
   /// `timestamptz` in microseconds since 1970-01-01T00:00:00Z. Throws for infinity; see `isInfinite`.
   public func timestamp(_ column: Int) throws(PostgresError) -> Int64 {
-    let bytes = try unsafe present(column)
+    try unsafe timestamp(present(column), column)
+  }
+
+  private func timestamp(_ bytes: UnsafeRawBufferPointer, _ column: Int) throws(PostgresError) -> Int64 {
     guard columns[column].type == .timestamptz, let value = unsafe BinaryFormat.timestamp(bytes) else {
       throw .mismatch(columns[column], expected: "a finite timestamptz")
     }
@@ -115,7 +124,8 @@ extension CopyReader {
 
   /// As `timestamp`; nil for NULL.
   public func optionalTimestamp(_ column: Int) throws(PostgresError) -> Int64? {
-    try isNull(column) ? nil : timestamp(column)
+    guard let bytes = try unsafe field(column) else { return nil }
+    return try unsafe timestamp(bytes, column)
   }
 
   /// As `timestamp`; nil for infinity and for the last years that Postgres knows, which no count of microseconds since 1970

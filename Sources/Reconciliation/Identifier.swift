@@ -38,6 +38,11 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
     let start = bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1).unsafelyUnwrapped
     first = Identifier.word(start, count, at: 0)
     second = Identifier.word(start, count, at: 8)
+    // Numbers and words end here.
+    if count <= 16 {
+      (third, fourth, fifth, rest) = (0, 0, UInt64(count), nil)
+      return
+    }
     third = Identifier.word(start, count, at: 16)
     fourth = Identifier.word(start, count, at: 24)
     fifth = Identifier.word(start, count, at: 32) | (isLong ? Identifier.isLonger : UInt64(count))
@@ -54,11 +59,16 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
       // The last eight, those before the place pushed out.
       return UInt64(bigEndian: start.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)) << UInt64(64 - 8 * left)
     }
-    var word: UInt64 = 0
-    for offset in 0..<left {
-      word |= UInt64(start.load(fromByteOffset: place + offset, as: UInt8.self)) << UInt64(56 - 8 * offset)
+    // Two halves that may share bytes, or up to three single ones.
+    if left >= 4 {
+      let head = UInt64(UInt32(bigEndian: start.loadUnaligned(fromByteOffset: place, as: UInt32.self)))
+      let tail = UInt64(UInt32(bigEndian: start.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self)))
+      return head << 32 | tail << UInt64(64 - 8 * left)
     }
-    return word
+    func byte(_ offset: Int) -> UInt64 {
+      UInt64(start.load(fromByteOffset: place + offset, as: UInt8.self)) << UInt64(56 - 8 * offset)
+    }
+    return byte(0) | byte(left / 2) | byte(left - 1)
   }
 
   /// The id as it was read.

@@ -22,7 +22,7 @@ struct FindingLine: TableRow {
     currency = (reported.finding.atStake ?? reported.finding.amount)?.currency
   }
 
-  private var finding: Finding { reported.finding }
+  private var finding: Finding { _read { yield reported.finding } }
 
   private var amount: Money? { finding.amount?.currency == currency ? finding.amount : nil }
 

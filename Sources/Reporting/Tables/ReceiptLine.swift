@@ -10,7 +10,7 @@ struct ReceiptLine: TableRow {
     self.asOf = asOf
   }
 
-  private var state: ProofState { receipt.state }
+  private var state: ProofState { _read { yield receipt.state } }
 
   static let table = ReportTable.receipts
 
