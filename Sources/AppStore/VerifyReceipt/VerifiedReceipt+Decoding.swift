@@ -30,7 +30,14 @@ extension VerifiedReceipt {
     }
     decoded.creationDate = receipt.date("receipt_creation_date").instant
     if isFlat { decoded.ownTransactionId = receipt.text("transaction_id") }
-    let renewals = renewals(answer.objects("pending_renewal_info") ?? [])
+    var renewals = renewals(answer.objects("pending_renewal_info") ?? [])
+    // The flat shape tells of its one subscription beside the receipt, or by the status alone.
+    if isFlat, status == 21006 || answer.has("auto_renew_status"),
+      let id = receipt.text("original_transaction_id")
+    {
+      let isBeingCollected = answer.flag("is_in_billing_retry_period") == true
+      renewals[id, default: PendingRenewal()].isBeingCollected = isBeingCollected
+    }
     decoded.gracePeriodEnds = renewals.compactMapValues(\.gracePeriodEnd)
     for item in items.inOrder {
       if let field = item.unreadableDate {

@@ -327,6 +327,23 @@ struct VerifiedReceiptTests {
     #expect(receipt.facts.map(\.subscriptionStatus) == [expected, expected])
   }
 
+  @Test(
+    "an old receipt's answer tells of its one subscription beside the receipt, or by the status alone",
+    arguments: [
+      (21_006, "1795211999999", "", .expired),
+      (21_006, "1795211999999", #""is_in_billing_retry_period":1,"#, .billingRetry),
+      // Known to come right at a renewal.
+      (21_006, "1795212000001", "", .active),
+      (0, "1795212000001", #""auto_renew_status":0,"#, .active), (0, "1795211999999", "", nil),
+    ] as [(Int, String, String, SubscriptionState?)])
+  func oldSubscriptionStates(status: Int, expires: String, beside: String, expected: SubscriptionState?) throws {
+    let receipt = try decode(
+      #"{"status":\#(status),\#(beside)"receipt":{"bid":"com.example.old","product_id":"gold","quantity":"1","#
+        + #""transaction_id":"2","original_transaction_id":"1","web_order_line_item_id":"7","request_date_ms":"1795212000000","#
+        + #""expires_date":"\#(expires)"}}"#, status: status)
+    #expect(receipt.facts.map(\.subscriptionStatus) == [expected])
+  }
+
   // MARK: Helpers
 
   private func item(_ fields: String) throws -> TransactionFact {
