@@ -152,3 +152,13 @@ struct CSVFiles {
       + receipts.finish() + orders.finish()
   }
 }
+
+extension CSVDialect {
+  /// For a double click in Excel: UTF-8 told by its mark, separators as the locale has them, every digit of an id kept.
+  static func excel(_ locale: ExcelLocale) -> CSVDialect {
+    CSVDialect(
+      separator: UInt8(ascii: locale.separatesBySemicolon ? ";" : ","),
+      decimalMark: UInt8(ascii: locale.separatesBySemicolon ? "," : "."), timeMark: UInt8(ascii: " "),
+      namesZone: false, marksIds: true, mark: [0xEF, 0xBB, 0xBF])
+  }
+}

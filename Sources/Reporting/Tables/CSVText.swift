@@ -15,14 +15,6 @@ struct CSVDialect: Hashable, Sendable {
 
   /// For machines: RFC 4180.
   static let plain = CSVDialect()
-
-  /// For a double click in Excel: UTF-8 told by its mark, separators as the locale has them, every digit of an id kept.
-  static func excel(_ locale: ExcelLocale) -> CSVDialect {
-    CSVDialect(
-      separator: UInt8(ascii: locale.separatesBySemicolon ? ";" : ","),
-      decimalMark: UInt8(ascii: locale.separatesBySemicolon ? "," : "."), timeMark: UInt8(ascii: " "),
-      namesZone: false, marksIds: true, mark: [0xEF, 0xBB, 0xBF])
-  }
 }
 
 /// Rows of comma-separated values in the making (RFC 4180: comma, CRLF, quotes doubled), as UTF-8.
