@@ -40,18 +40,17 @@ package struct Migrator {
       version: 15, name: "sweep_slices", sql: String(decoding: PackageResources._015_sweep_slices_sql, as: UTF8.self)),
   ]
 
-  /// Any two numbers that no other program of the database is likely to use as an advisory lock.
   package static let lockKey: (Int64, Int64) = (0x6E69_6768, 0x6D69_6772)
 
   /// Applies what is missing. Safe to repeat, and safe to run twice at once: the second one waits, then finds nothing to do.
+  /// Throws 55P03 where others stay at a table that has to change.
   ///
   /// - Parameter last: the version to stop at, to rehearse an upgrade from it.
   /// - Returns: the names of the migrations that were applied now.
   package static func migrate(
     _ connection: borrowing BlockingConnection, through last: Int = .max
   ) throws -> [String] {
-    try connection.transaction { connection in
-      try connection.execute("SELECT pg_advisory_xact_lock(\(lockKey.0), \(lockKey.1))")
+    try connection.migration(under: lockKey) { connection in
       // CREATE SCHEMA IF NOT EXISTS asks for the right to create schemas even where there is nothing to create.
       if try connection.execute("SELECT to_regnamespace('night_audit') IS NULL").single().bool(0) {
         try connection.executeScript("CREATE SCHEMA night_audit")

@@ -5,8 +5,8 @@ import Reconciliation
 /// `evidence.retention` lets go is a table to drop and not a scan.
 package enum Partitions {
   /// Sees to partitions for this month and the next, and moves what the default one has taken meanwhile. Cheap to repeat.
-  package static func ensure(on connection: borrowing BlockingConnection) throws(PostgresError) {
-    try connection.execute("SELECT night_audit.keep_partitions()")
+  package static func ensure(on connection: borrowing BlockingConnection) throws {
+    try connection.migration(under: Migrator.lockKey) { try $0.execute("SELECT night_audit.keep_partitions()") }
   }
 
   /// Lets go of what is older than `cutoff` and of which a newer word stands.
@@ -32,7 +32,7 @@ package enum Partitions {
       for row in rows {
         let name = try row.text(0)
         let table = try PostgresIdentifier("night_audit", name).sql
-        try connection.transaction { connection in
+        try connection.migration(under: Migrator.lockKey) { connection in
           let problem = try TrailVerification(entriesOn: connection).problem(of: parent, on: connection)
           if let problem { throw Altered(table: parent, problem: problem) }
           let kept = parent == "answers" ? [] : try kept(table, on: connection)

@@ -171,7 +171,7 @@ package struct NightRun: Sendable {
   }
 
   /// Sees to the months of evidence and answers, and lets go of what `evidence.retention` no longer keeps. A role that may
-  /// not make tables loses speed by that, and no night.
+  /// not make tables, and whoever stays at one of them, costs speed by that, and no night.
   private func keepPartitions(_ session: PostgresSession) async throws {
     let oldest = settings.evidenceRetention.map { Instant.now - $0 }
     do {
@@ -181,7 +181,7 @@ package struct NightRun: Sendable {
       }
     } catch let error as Partitions.Altered {
       logger.error("\(error); run: night-audit verify")
-    } catch let error as PostgresError where error.sqlState == "42501" {
+    } catch let error as PostgresError where ["42501", SQLState.lockNotAvailable].contains(error.sqlState) {
       logger.warning("evidence is not kept by months: \(error)")
     }
   }

@@ -32,6 +32,23 @@ extension BlockingConnection {
     }
   }
 
+  /// As `transaction`, for what changes a schema: one at a time, however long that takes.
+  ///
+  /// For a table that others are at it waits for three seconds at most, and throws 55P03: whoever wants the table meanwhile,
+  /// a shop's customers perhaps, waits behind it.
+  ///
+  /// - Parameter lock: two numbers that no other program of the database is likely to use as an advisory lock.
+  @discardableResult
+  public func migration<R>(
+    under lock: (Int64, Int64), _ body: (borrowing BlockingConnection) throws -> R
+  ) throws -> R {
+    try transaction { connection in
+      try connection.execute("SELECT pg_advisory_xact_lock(\(lock.0), \(lock.1))")
+      try connection.executeScript("SET LOCAL lock_timeout TO '3s'")
+      return try body(connection)
+    }
+  }
+
   /// As `transaction`, and statements that are postponed travel with the next one, so that a transaction of many of them
   /// waits for the server a few times only: the first ones with the beginning, the last ones with the commit.
   @discardableResult

@@ -6,8 +6,6 @@
 public struct SessionProfile: Hashable, Sendable {
   /// Only reads, and fails (42501) instead of silently reading less where row-level security would hide rows.
   public var isReader = false
-  /// How long a statement waits for a lock; nil waits for as long as it takes.
-  public var lockTimeout: Duration?
   /// After this long without a byte from the server, while a statement runs, the connection counts as lost. nil waits
   /// for ever. A server that sorts or builds an index is silent, too.
   public var silenceLimit: Duration? = .seconds(1_800)
@@ -16,9 +14,8 @@ public struct SessionProfile: Hashable, Sendable {
   public static let store = SessionProfile()
   /// For the shop's relations, which are only ever read.
   public static let salesReader = SessionProfile(isReader: true)
-  /// For migrations. A migration that waits for a lock makes everybody behind it wait, so it does not wait for long; but
-  /// once it has its locks it may take its time.
-  public static let migration = SessionProfile(lockTimeout: .seconds(10), silenceLimit: nil)
+  /// For `BlockingConnection.migration`: once it has its locks it may take its time.
+  public static let migration = SessionProfile(silenceLimit: nil)
 
   /// The statements that make a session so.
   ///
@@ -32,7 +29,7 @@ public struct SessionProfile: Hashable, Sendable {
       ("standard_conforming_strings", "on"), ("array_nulls", "on"), ("transform_null_equals", "off"),
       ("default_transaction_isolation", "'read committed'"), ("default_transaction_deferrable", "off"),
       ("client_min_messages", "'notice'"), ("idle_in_transaction_session_timeout", "0"),
-      ("lock_timeout", "\(lockTimeout.map(Self.milliseconds) ?? 0)"),
+      ("lock_timeout", "0"),
       // How soon the server notices that we are gone, and ends what we held.
       ("tcp_keepalives_idle", "30"), ("tcp_keepalives_interval", "10"), ("tcp_keepalives_count", "6"),
       // A server without an encoding refuses to send a text that is not UTF-8. It is read as it is and judged by us.
@@ -42,10 +39,5 @@ public struct SessionProfile: Hashable, Sendable {
     if serverVersion >= 170_000 { settings.append(("transaction_timeout", "0")) }
     if isReader { settings += [("row_security", "off"), ("default_transaction_read_only", "on")] }
     return settings.map { "SET \($0) TO \($1)" }.joined(separator: "; ")
-  }
-
-  /// How long a wait is, in whole milliseconds, at least 1: 0 would mean for ever.
-  private static func milliseconds(_ duration: Duration) -> Int64 {
-    max(1, duration.components.seconds * 1_000 + duration.components.attoseconds / 1_000_000_000_000_000)
   }
 }

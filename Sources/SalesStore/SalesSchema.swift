@@ -7,9 +7,6 @@ package enum SalesSchema {
   package static func create(_ name: String, _ connection: borrowing BlockingConnection) throws {
     let sql = String(decoding: PackageResources.sales_sql, as: UTF8.self)
       .replacing("{schema}", with: try PostgresIdentifier(name).sql)
-    try connection.transaction { connection in
-      try connection.execute("SELECT pg_advisory_xact_lock(1852401512, 1935764595)")
-      try connection.executeScript(sql)
-    }
+    try connection.migration(under: (1_852_401_512, 1_935_764_595)) { try $0.executeScript(sql) }
   }
 }

@@ -31,7 +31,8 @@ struct Init: AsyncParsableCommand {
 
   func run() async throws {
     try await common.reporting { settings, _ in
-      let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit init")
+      let session = try await PostgresSession.connect(
+        settings.databaseURL, applicationName: "night-audit init", profile: .migration)
       let withSalesSchema = withSalesSchema
       let applied = try await session.withConnection { connection in
         if withSalesSchema { try SalesSchema.create(settings.salesSchema, connection) }

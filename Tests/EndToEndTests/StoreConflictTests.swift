@@ -88,6 +88,46 @@ import Testing
     return files
   }
 
+  /// Who waits for a table makes everybody wait who comes after it; what else changes the schema is waited for.
+  @Test func whoeverStaysAtATableIsNotWaitedForByInit() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    // What an upgrade has to change; an index that is looked for locks its table as well.
+    try await shop.execute("ALTER TABLE night_audit.runs OWNER TO postgres")
+    let others = try await PostgresSession.connect(shop.conninfo, applicationName: "night-audit tests")
+    try await others.executeScript("BEGIN; LOCK TABLE night_audit.runs, sales.deliveries IN ROW EXCLUSIVE MODE")
+    let waiting = try [[], ["--with-sales-schema"]].map { options in
+      try Program.nightAudit.start(["init", "--config", shop.directory.file("night-audit.yaml")] + options)
+    }
+    for one in waiting {
+      let result = await one.finish()
+      #expect(result.status == 69, "\(result)")
+      #expect(result.errors.contains("Postgres error 55P03: "), "\(result)")
+      #expect(result.errors.contains("somebody else holds a lock on the table"), "\(result)")
+      #expect(result.errors.contains("run it again"), "\(result)")
+    }
+    try await others.executeScript("COMMIT")
+    #expect(try await shop.nightAudit("init", "--with-sales-schema").status == 0)
+    let owner = "SELECT relowner::regrole FROM pg_class WHERE oid = 'night_audit.runs'::regclass"
+    #expect(try await shop.value(owner) == "night_audit_owner")
+    await others.close()
+  }
+
+  /// A new month needs the table that takes what no other does: whoever stays at it puts that off, and no night.
+  @Test func whoeverStaysAtATableIsNotWaitedForByANight() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let months = "SELECT count(*) FROM pg_class WHERE relname ~ '^(evidence|answers)_20[0-9_]+$'"
+    let others = try await PostgresSession.connect(shop.conninfo, applicationName: "night-audit tests")
+    try await others.executeScript("BEGIN; LOCK TABLE night_audit.answers_default IN ACCESS SHARE MODE")
+    let disturbed = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(disturbed.status == 3 && disturbed.errors.contains("not kept by months: "), "\(disturbed)")
+    #expect(try await shop.value(months) == "0")
+    try await others.executeScript("COMMIT")
+    let calm = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(calm.status == 3 && !calm.errors.contains("not kept by months: "), "\(calm)")
+    #expect(try await shop.value(months) == "2")
+    await others.close()
+  }
+
   @Test func theShopsStoreMayRefuseOnceAndForLonger() async throws {
     let shop = try await Rehearsal.sampleShop()
     let calm = try TemporaryDirectory()

@@ -95,25 +95,6 @@ struct SessionProfileTests {
     }
   }
 
-  @Test("a migration does not wait for ever in front of others")
-  func lockTimeout() async throws {
-    let conninfo = try await sharedConninfo()
-    try await withBlockingThread { scope in
-      let holder = try scope.connect(conninfo, applicationName: "x")
-      try holder.executeScript("DROP TABLE IF EXISTS public.busy; CREATE TABLE public.busy (n int)")
-      try holder.begin(.readWrite)
-      try holder.executeScript("LOCK TABLE public.busy")
-      var profile = SessionProfile.migration
-      profile.lockTimeout = .milliseconds(200)
-      let migration = try scope.connect(conninfo, applicationName: "x", profile: profile)
-      let error = try postgresError { try migration.executeScript("ALTER TABLE public.busy ADD COLUMN m int") }
-      #expect(error.sqlState == SQLState.lockNotAvailable)
-      #expect(error.retry == .transaction)
-      holder.rollback()
-      try migration.executeScript("ALTER TABLE public.busy ADD COLUMN m int")
-    }
-  }
-
   @Test("a serialization failure and a deadlock are tried again, anything else is not")
   func retrying() async throws {
     let session = try await openSession()
