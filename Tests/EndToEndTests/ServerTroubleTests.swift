@@ -17,20 +17,26 @@ import Testing
     case terminated, cancelled, restarted, conflicting
     /// The reports' folder: a file lies in its place; it is deleted; it was a mount, and an empty folder lies below.
     case volumeGone, volumeDeleted, volumeUnmounted
+    /// The server's own volume has no room left.
+    case full
 
     /// How a run may end that met it: 3, as undisturbed, where nothing that counts was met, or it was done again.
     var statuses: Set<Int32> {
       switch self {
-      case .terminated, .cancelled, .restarted: [3, 69]
+      case .terminated, .cancelled, .restarted, .full: [3, 69]
       case .conflicting: [3, 69, 75]
       case .volumeGone, .volumeDeleted, .volumeUnmounted: [3, 73]
       }
     }
 
+    /// What can happen to every database.
+    static let common = allCases.filter { $0 != .full }
     static let ofVolumes = [volumeGone, volumeDeleted, volumeUnmounted]
 
-    /// - Parameter reports: where the reports' folder is.
-    func make(in database: String, reports: String) async throws {
+    /// - Parameters:
+    ///   - reports: where the reports' folder is.
+    ///   - volume: where the database is, if not where all are.
+    func make(in database: String, reports: String, volume: SmallVolume?) async throws {
       let cluster = try await PrivatePostgres.shared()
       switch self {
       case .terminated: try await signal("pg_terminate_backend", database, cluster)
@@ -71,11 +77,12 @@ import Testing
         let files = FileManager.default
         if files.fileExists(atPath: reports) { try files.moveItem(atPath: reports, toPath: reports + "-away") }
         try files.createDirectory(atPath: reports, withIntermediateDirectories: true)
+      case .full: try volume?.fill()
       }
     }
 
     /// Makes it good again, for the run that follows.
-    func end(in database: String, reports: String) async throws {
+    func end(in database: String, reports: String, volume: SmallVolume?) async throws {
       let cluster = try await PrivatePostgres.shared()
       switch self {
       case .terminated, .cancelled, .restarted, .volumeDeleted: return
@@ -98,6 +105,7 @@ import Testing
         // What was written below the mount is seen no more.
         try files.removeItem(atPath: reports)
         try files.moveItem(atPath: away, toPath: reports)
+      case .full: try volume?.clear()
       }
     }
 
@@ -152,22 +160,30 @@ import Testing
 
     /// A night that meets the trouble when it has sent so much, and the next one.
     ///
-    /// - Parameter name: of its folder, which no other night has.
-    func meet(_ trouble: Trouble, at instant: Int, _ name: String) async throws {
+    /// - Parameters:
+    ///   - name: of its folder, which no other night has.
+    ///   - volume: what the database is moved to.
+    /// - Returns: how the night ended that met it.
+    @discardableResult
+    func meet(
+      _ trouble: Trouble, at instant: Int, _ name: String, on volume: SmallVolume? = nil
+    ) async throws -> Int32 {
       let reports = shop.directory.file("reports-\(name)")
       let what = "\(trouble) at \(instant)"
       let conninfo = try await PrivatePostgres.shared().copyDatabase(shop.conninfo)
       let database = try #require(conninfo.split(separator: "=").last.map(String.init))
+      try await volume?.take(database)
       let passage = try await Passage(to: conninfo, .tell, at: instant)
       let running = try Beginning.start(name, passage.conninfo, shop)
       while passage.count < instant, running.process.isRunning { await Task.yield() }
-      try await trouble.make(in: database, reports: reports)
+      try await trouble.make(in: database, reports: reports, volume: volume)
       let first = await running.finish()
       passage.stop()
-      try await trouble.end(in: database, reports: reports)
+      try await trouble.end(in: database, reports: reports, volume: volume)
       #expect(trouble.statuses.contains(first.status), "\(what): \(first)")
       if first.status != 3 { #expect(first.errors.contains("night-audit: "), "\(what): \(first)") }
       #expect(!first.errors.contains("Bad file descriptor"), "\(what): \(first)")
+      if trouble == .full, first.status == 69 { #expect(first.errors.contains("disk is full"), "\(what): \(first)") }
       if FileManager.default.fileExists(atPath: reports + "/2026-11-19") {
         #expect(try Beginning.report(name, shop) == wanted, "\(what)")
       }
@@ -178,6 +194,8 @@ import Testing
       #expect(entries == ["2026-11-19", "latest"], "\(what)")
       let verified = try await shop.nightAudit("verify", environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
       #expect(verified.status == 0, "\(what): \(verified)")
+      try await volume?.remove(database)
+      return first.status
     }
   }
 
@@ -186,7 +204,7 @@ import Testing
     print("ServerTroubleTests: \(Self.effort) of \(beginning.total) instants, TEST_SEED=\(Self.seed)")
     var state = Self.seed
     for number in 0..<Self.effort {
-      let troubles = Trouble.allCases
+      let troubles = Trouble.common
       let trouble = troubles[(number + Int(Self.seed % UInt64(troubles.count))) % troubles.count]
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
       try await beginning.meet(trouble, at: Int(state >> 33) % beginning.total + 1, "trouble\(number)")
@@ -200,5 +218,16 @@ import Testing
         try await beginning.meet(trouble, at: max(1, beginning.total * tenths / 10), "\(trouble)-\(tenths)")
       }
     }
+  }
+
+  @Test(.enabled(if: SmallVolume.isPossible)) func aServerWithoutRoomIsSaid() async throws {
+    let beginning = try await Beginning()
+    var disturbed = 0
+    for tenth in Self.effort > 1 ? Array(0...9) : [1] {
+      let volume = try await SmallVolume.make(for: PrivatePostgres.shared())
+      let instant = max(1, beginning.total * tenth / 10)
+      disturbed += try await beginning.meet(.full, at: instant, "full-\(tenth)", on: volume) == 69 ? 1 : 0
+    }
+    #expect(disturbed > 0)
   }
 }

@@ -1,0 +1,60 @@
+import Foundation
+import Postgres
+
+/// A volume with little room for databases, which can be taken away: in memory, and made by root alone.
+package final class SmallVolume: Sendable {
+  package static var isPossible: Bool { geteuid() == 0 }
+
+  private let name = "small_\(UInt32.random(in: 0...UInt32.max))"
+  private let directory: String
+  private let cluster: PrivatePostgres
+
+  /// - Parameter cluster: whose databases it is for.
+  package static func make(for cluster: PrivatePostgres) async throws -> SmallVolume {
+    let volume = try await withBlockingThread { _ in try SmallVolume(cluster) }
+    try await volume.execute("CREATE TABLESPACE \(volume.name) LOCATION '\(volume.directory)'")
+    return volume
+  }
+
+  private init(_ cluster: PrivatePostgres) throws {
+    self.cluster = cluster
+    directory = "/tmp/\(name)"
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+    try Command.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=0700", "tmpfs", directory])
+    try PostgresInstallation.find().giveToServerUser(directory)
+  }
+
+  deinit {
+    _ = try? Command.run(["umount", "--lazy", directory])
+    try? FileManager.default.removeItem(atPath: directory)
+  }
+
+  /// Moves a database there that nobody is connected to.
+  package func take(_ database: String) async throws {
+    try await execute("ALTER DATABASE \(database) SET TABLESPACE \(name)")
+  }
+
+  /// Removes a database from it, which has to happen before the volume goes: a server looks for all that it knows.
+  package func remove(_ database: String) async throws {
+    try await execute("DROP DATABASE \(database) WITH (FORCE)")
+    try await execute("DROP TABLESPACE \(name)")
+  }
+
+  /// Takes all the room that is left.
+  package func fill() throws {
+    try Data().write(to: URL(fileURLWithPath: directory + "/rest"))
+    let rest = try FileHandle(forWritingTo: URL(fileURLWithPath: directory + "/rest"))
+    while (try? rest.write(contentsOf: Data(count: 4_096))) != nil {}
+    try rest.close()
+  }
+
+  /// Gives it back.
+  package func clear() throws { try FileManager.default.removeItem(atPath: directory + "/rest") }
+
+  private func execute(_ sql: String) async throws {
+    let session = try await PostgresSession.connect(
+      cluster.conninfo(database: "postgres"), applicationName: "night-audit tests")
+    try await session.execute(sql)
+    await session.close()
+  }
+}
