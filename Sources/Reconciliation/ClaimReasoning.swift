@@ -85,10 +85,9 @@ public struct ClaimReasoning: Sendable {
     narrow("Who does not carry another's account token?", left.filter { $0.token != .other }, "has no other token")
     narrow("Who has a genuine proof that brings it?", left.filter(\.isProven), "has one")
     narrow("Who names it?", left.filter(\.isNamed), "names it")
-    if left.count > 1, let earliest = left.map(\.order.createdAt).min() {
-      narrow("Which order is the earliest?", left.filter { $0.order.createdAt == earliest }, "came first")
-    }
-    if left.count > 1 { narrow("Whose id is the smallest?", [left[0]], "has it") }
+    let earliest = left.map(\.order.createdAt).min()
+    narrow("Which order is the earliest?", left.filter { $0.order.createdAt == earliest }, "came first")
+    narrow("Whose id is the smallest?", [left[0]], "has it")
     let first = left[0].order.orderId
     let question = "Who owns it?"
     guard let owner else {

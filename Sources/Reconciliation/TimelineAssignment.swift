@@ -145,16 +145,16 @@ struct TimelineAssignment {
         if reached < orderPotentials[order] { (orderPotentials[order], isChanging) = (reached, true) }
         if orderPotentials[order] < source { (source, isChanging) = (orderPotentials[order], true) }
       }
-      for (order, partner) in partnerOfOrder.enumerated() where partner == nil && source < orderPotentials[order] {
-        (orderPotentials[order], isChanging) = (source, true)
+      // What the source passes on, and the sink below, has been lowered in this round and noted.
+      for (order, partner) in partnerOfOrder.enumerated() where partner == nil {
+        orderPotentials[order] = min(orderPotentials[order], source)
       }
       for (transaction, partner) in partnerOfTransaction.enumerated()
       where partner == nil && transactionPotentials[transaction] < sink {
         (sink, isChanging) = (transactionPotentials[transaction], true)
       }
-      for (transaction, partner) in partnerOfTransaction.enumerated()
-      where partner != nil && sink < transactionPotentials[transaction] {
-        (transactionPotentials[transaction], isChanging) = (sink, true)
+      for (transaction, partner) in partnerOfTransaction.enumerated() where partner != nil {
+        transactionPotentials[transaction] = min(transactionPotentials[transaction], sink)
       }
       steps += 3 * (orders.count + transactions.count)
     } while isChanging

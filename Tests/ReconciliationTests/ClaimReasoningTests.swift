@@ -79,6 +79,16 @@ import Testing
     #expect(steps[6].hasSuffix("Order also of user u-also, order earlier of user u-earlier came first."))
   }
 
+  @Test("Of two alike the earlier owns it, and nothing more is asked")
+  func two() {
+    let (claims, steps) = told(scene([("a", nil, nil, true, 2), ("b", nil, nil, true, 1)]))
+    #expect(claims == ["b", "a"])
+    #expect(
+      steps.suffix(2) == [
+        "Which order is the earliest? b: Order b of user u-b came first.", "Who owns it? b: Order b.",
+      ])
+  }
+
   @Test("Whose token it carries is asked before all but false proofs, and then nothing more")
   func token() {
     let (claims, steps) = told(
