@@ -63,7 +63,7 @@ stage 'volumes that become read-only or full' 'aVolumeThatTakesNothingMore' "$ef
 stage 'rows changed by somebody with all rights, secrets, roles' 'TrailTests|SecretsTests|RolesTests'
 
 for sanitizer in address thread; do
-  echo "== $sanitizer sanitizer over libpq, workbooks, decompression, streams and Apple's data"
+  echo "== $sanitizer sanitizer over the tests and the programs that they start"
   Tests/Torture/sanitized.py "$sanitizer" --swift "$swift" || failed=$((failed + 1))
   tried=$((tried + 1))
 done
