@@ -59,6 +59,8 @@ test-real-parts:
 	Tests/RealParts/spark.sh "$$($(SWIFT) build --show-bin-path)"
 	Tests/RealParts/citus.sh "$$($(SWIFT) build --show-bin-path)"
 	.build/test-tools/bin/hadolint cron/Dockerfile
+	@$(MAKE) --no-print-directory sbom
+	.build/test-tools/bin/python3 Tests/RealParts/sbom.py night-audit.cdx.json
 	promtool check rules cron/night-audit-alerts.yaml
 	@Tests/Demo/test.sh $(SWIFT) test --skip-build --no-parallel --filter 'LibreOffice|Recalculation|RealParts'
 
