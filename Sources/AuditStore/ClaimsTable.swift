@@ -54,10 +54,10 @@ package enum ClaimsTable {
       var reader = RecordReader(spilled.content)
       return try Claim(from: &reader)
     }
-    while let id = [tonight.head?.key.transactionId, stored.nextKey].compactMap({ $0 }).min() {
+    while let id = [tonight.head?.key.transactionId, stored.nextKey.id].compactMap({ $0 }).min() {
       var before: [TransactionKey: Identifier] = [:]
       var after: [TransactionKey: Identifier] = [:]
-      while stored.nextKey == id, let claim = try stored.next() { before[claim.key] = claim.orderId }
+      while stored.nextKey.id == id, let claim = try stored.next() { before[claim.key] = claim.orderId }
       while let claim = tonight.head, claim.key.transactionId == id {
         after[claim.key] = claim.orderId
         try tonight.advance()

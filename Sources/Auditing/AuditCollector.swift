@@ -11,13 +11,39 @@ import Streams
 /// Used by one thread at a time; not `Sendable`.
 final class AuditCollector {
   /// Rows of a part that wait until the parts before it have theirs in the report.
-  private struct WaitingRows {
+  private final class WaitingRows {
     let orders: SpillFile
     let receipts: SpillFile
+    /// Makes them as the report's files have them; nil where they wait as records.
+    private var text: RowText?
+    let isText: Bool
+    private var record = RecordBytes()
 
-    init(in directory: String) throws {
+    init(in directory: String, as text: consuming RowText?) throws {
       orders = try SpillFile(directory: directory)
       receipts = try SpillFile(directory: directory)
+      isText = text != nil
+      self.text = text
+    }
+
+    func add(_ line: @autoclosure () -> OrderLine, settled sale: SettledSale? = nil) throws {
+      if let sale, let row = text?.row(sale) { return try orders.add(row) }
+      let line = line()
+      if let row = text?.row(line) { return try orders.add(row) }
+      record.clear()
+      line.write(to: &record)
+      try orders.add(record.content)
+    }
+
+    func add(_ receipt: Receipt) throws {
+      if let row = text?.row(receipt) { return try receipts.add(row) }
+      record.clear()
+      receipt.write(to: &record)
+      try receipts.add(record.content)
+    }
+
+    func add(_ receipt: PlainReceipt, _ record: borrowing RecordBytes) throws {
+      try receipts.add(text?.row(receipt) ?? record.content)
     }
   }
 
@@ -46,6 +72,8 @@ final class AuditCollector {
   private(set) var agedCriticals: Set<CheckSubject> = []
   /// The identities of those that earlier runs have reported.
   var openCriticals: Set<String> = []
+  /// Whether anybody will read what was considered about critical findings.
+  let isExplaining: Bool
   private var record = RecordBytes()
   private let testUsers: Set<Identifier>
   let temporaryDirectory: String
@@ -62,8 +90,9 @@ final class AuditCollector {
 
   private init(
     report: consuming ReportWriter?, waiting: WaitingRows?, temporaryDirectory: String, testUsers: Set<Identifier>,
-    days: [DayTotals.Day], keepsClaims: Bool, comparesNights: Bool
+    days: [DayTotals.Day], keepsClaims: Bool, comparesNights: Bool, isExplaining: Bool
   ) {
+    self.isExplaining = isExplaining
     self.report = report
     self.waiting = waiting
     self.days = DayTotals(days: days)
@@ -83,25 +112,27 @@ final class AuditCollector {
     report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>, days: [DayTotals.Day],
     keepsClaims: Bool, comparesNights: Bool = true
   ) {
+    let isExplaining = report?.hasPage ?? false
     self.init(
       report: report, waiting: nil, temporaryDirectory: temporaryDirectory, testUsers: testUsers, days: days,
-      keepsClaims: keepsClaims, comparesNights: comparesNights)
+      keepsClaims: keepsClaims, comparesNights: comparesNights, isExplaining: isExplaining)
   }
 
   /// For a part behind the first one, which `first` gathers.
   convenience init(behind first: AuditCollector) throws {
     self.init(
-      report: nil, waiting: first.isReporting ? try WaitingRows(in: first.temporaryDirectory) : nil,
+      report: nil,
+      waiting: first.isReporting ? try WaitingRows(in: first.temporaryDirectory, as: first.report?.rowText) : nil,
       temporaryDirectory: first.temporaryDirectory, testUsers: first.testUsers, days: first.days.days,
-      keepsClaims: first.claims != nil, comparesNights: first.nights.isWanted)
+      keepsClaims: first.claims != nil, comparesNights: first.nights.isWanted, isExplaining: first.isExplaining)
     openCriticals = first.openCriticals
   }
 
   /// For a part whose rows wait for others, wherever those are.
   convenience init(waitingIn temporaryDirectory: String, days: [DayTotals.Day], keepsClaims: Bool) throws {
     self.init(
-      report: nil, waiting: try WaitingRows(in: temporaryDirectory), temporaryDirectory: temporaryDirectory,
-      testUsers: [], days: days, keepsClaims: keepsClaims, comparesNights: true)
+      report: nil, waiting: try WaitingRows(in: temporaryDirectory, as: nil), temporaryDirectory: temporaryDirectory,
+      testUsers: [], days: days, keepsClaims: keepsClaims, comparesNights: true, isExplaining: true)
   }
 
   /// Takes over what the part behind has gathered.
@@ -118,9 +149,13 @@ final class AuditCollector {
     for (reason, count) in next.outstanding { outstanding[reason, default: 0] += count }
     agedCriticals.formUnion(next.agedCriticals)
     if let figures = next.lookedAgain { note(figures) }
-    guard let orders = next.waiting?.orders else { return }
-    try orders.restart()
-    while let content = try orders.next() {
+    guard let waiting = next.waiting else { return }
+    try waiting.orders.restart()
+    while let content = try waiting.orders.next() {
+      if waiting.isText {
+        try report?.write(madeOrder: content)
+        continue
+      }
       var reader = RecordReader(content)
       try list(try OrderLine(from: &reader))
     }
@@ -128,9 +163,13 @@ final class AuditCollector {
 
   /// Takes over the listed receipts of the part behind: those of all parts come before the first order.
   func joinReceipts(_ next: AuditCollector) throws {
-    guard let receipts = next.waiting?.receipts else { return }
-    try receipts.restart()
-    while let content = try receipts.next() {
+    guard let waiting = next.waiting else { return }
+    try waiting.receipts.restart()
+    while let content = try waiting.receipts.next() {
+      if waiting.isText {
+        try report?.write(madeReceipt: content)
+        continue
+      }
       var reader = RecordReader(content)
       try list(try Receipt(from: &reader))
     }
@@ -258,10 +297,7 @@ final class AuditCollector {
 
   func list(_ receipt: Receipt) throws {
     try report?.write(receipt: receipt)
-    guard let waiting else { return }
-    record.clear()
-    receipt.write(to: &record)
-    try waiting.receipts.add(record.content)
+    try waiting?.add(receipt)
   }
 
   /// As the receipt that `record` is of.
@@ -271,7 +307,7 @@ final class AuditCollector {
       var reader = RecordReader(content)
       return try Receipt(from: &reader)
     }
-    try waiting?.receipts.add(content)
+    try waiting?.add(receipt, record)
   }
 
   /// An answer that Apple still owes.
@@ -320,10 +356,7 @@ final class AuditCollector {
     totals.add(sale)
     try keepFewUsers()
     try report?.write(settled: sale)
-    guard let waiting else { return }
-    record.clear()
-    OrderLine(sale).write(to: &record)
-    try waiting.orders.add(record.content)
+    try waiting?.add(OrderLine(sale), settled: sale)
   }
 
   /// How many users' lines are kept in memory.
@@ -370,10 +403,7 @@ final class AuditCollector {
 
   private func list(_ line: OrderLine) throws {
     try report?.write(order: line)
-    guard let waiting else { return }
-    record.clear()
-    line.write(to: &record)
-    try waiting.orders.add(record.content)
+    try waiting?.add(line)
   }
 
   /// Adds a finding that stands on no order, if the filters list it.

@@ -78,7 +78,7 @@ struct AuditFrameWriter: ~Copyable {
   func outlet(_ frame: AuditFrame) -> Exchange.Outlet {
     let stream = stream
     return Exchange.Outlet { id, _, content in
-      try stream.write(tag: frame.rawValue, key: id.sortingBytes, content: [UInt8](content))
+      try stream.write(tag: frame.rawValue, key: id.id.sortingBytes, content: [UInt8](content))
     }
   }
 

@@ -10,7 +10,7 @@ extension AuditPass {
     var record = RecordBytes()
     var orders = orders
     while try orders.advance() {
-      guard let batch = batches.batch(of: orders.orderId) else { continue }
+      guard let batch = batches.batch(of: orders.orderId.id) else { continue }
       let group = try orders.group()
       if group.isRepeated { continue }
       record.clear()

@@ -28,24 +28,33 @@ extension AuditPass {
     // Where nobody has anything to say about an order but its own rows.
     let isUsual = !plan.selection.isNarrowing && secondLook == nil && repeated.isEmpty && boughtTwice.isEmpty
     var ofOrder: [Delivery] = []
+    var first = RecordBytes()
     var count = 0
     while try reading.advance() {
       let orderId = reading.orderId
       try passDeliveries(before: orderId, &deliveries, &repeated)
-      ofOrder.removeAll(keepingCapacity: true)
-      while deliveries.nextKey == orderId, let delivery = try deliveries.next() {
-        ofOrder.append(delivery)
-      }
       count += 1
       if count % 4_096 == 0 {
         progress.advance(by: 4_096)
         try endIfStopped()
       }
-      if isUsual, ofOrder.count == 1, contestants.head?.orderId != orderId,
-        try settles(reading, ofOrder[0], open: open)
+      ofOrder.removeAll(keepingCapacity: true)
+      if isUsual, deliveries.nextKey == orderId, !contestants.isNext(orderId),
+        let delivery = try sales.plainDelivery(deliveries.front), let sale = try settled(reading, delivery, open: open)
       {
-        continue
+        first.clear()
+        delivery.write(to: &first)
+        assert((try? sales.delivery(deliveries.front, asOf: asOf).record) == first.bytes, "it is no plain delivery")
+        try deliveries.skip()
+        // Only now it is known to be the only one.
+        if deliveries.nextKey != orderId {
+          try report(sale, reading, first, open: open)
+          continue
+        }
+        var waiting = RecordReader(first.content)
+        ofOrder.append(try Delivery(from: &waiting))
       }
+      while deliveries.nextKey == orderId, let delivery = try deliveries.next() { ofOrder.append(delivery) }
       var group = try reading.group()
       if group.isRepeated {
         try report(repeated: group.row)
@@ -55,8 +64,8 @@ extension AuditPass {
       // Which of several rows of one id comes first must not depend on where they come from.
       if ofOrder.count > 1 { ofOrder.sort(by: Delivery.precedes) }
       if !repeated.isEmpty { for place in ofOrder.indices { ofOrder[place] = repeated.mark(ofOrder[place]) } }
-      let matched = contestants.head?.orderId == orderId ? try contestants.next() : nil
-      let finding = boughtTwice.isEmpty ? nil : boughtTwice[orderId]
+      let matched = contestants.isNext(orderId) ? try contestants.next() : nil
+      let finding = boughtTwice.isEmpty ? nil : boughtTwice[orderId.id]
       try judge(group, ofOrder, reading.transactions(), matched, finding, open: open)
     }
     try passDeliveries(before: nil, &deliveries, &repeated)
@@ -83,7 +92,7 @@ extension AuditPass {
     while try reading.advance() {
       let group = try reading.group()
       if group.isRepeated { continue }
-      let matched = contestants.head?.orderId == group.row.orderId ? try contestants.next() : nil
+      let matched = contestants.isNext(reading.orderId) ? try contestants.next() : nil
       guard case .valid(let order) = group.row, plan.rules.catalogue?.isNonConsumable(order.productId) ?? false else {
         continue
       }
@@ -121,7 +130,8 @@ extension AuditPass {
       var judgement = Judgement(judging: facts, rules: plan.rules)
       if let boughtTwice { judgement.add(boughtTwice) }
       // Only what a person must act on at once is explained: it takes judging the order once more.
-      let isExplained = isJudged && isListed && judgement.findings.contains { $0.severity == .critical }
+      let isExplained =
+        collector.isExplaining && isJudged && isListed && judgement.findings.contains { $0.severity == .critical }
       let explanation = isExplained ? Judgement.explained(facts, rules: plan.rules).reasoning.sentences : []
       try report(
         judgement, explanation, of: order, group, transactions, matched, facts.claims,
@@ -129,16 +139,17 @@ extension AuditPass {
     }
   }
 
-  /// Reports an order of the plain shape, told from its bytes.
-  ///
-  /// - Returns: false where the rules have to be asked.
-  private func settles(
-    _ reading: borrowing GroupReading, _ delivery: borrowing Delivery, open: OpenPeople
-  ) throws -> Bool {
-    guard let plain = try reading.plain(), open.isEmpty || !open.contains(plain.order.userId.id),
-      let sale = SettledSale(
-        plain.order, proof: plain.proof, payment: plain.payment, delivery: delivery, rules: plan.rules)
-    else { return false }
+  /// An order of the plain shape, told from its bytes, if it has no other delivery; nil where the rules have to be asked.
+  private func settled(
+    _ reading: borrowing GroupReading, _ delivery: PlainDelivery, open: OpenPeople
+  ) throws -> SettledSale? {
+    guard let plain = try reading.plain(), open.isEmpty || !open.contains(plain.order.userId.id) else { return nil }
+    return SettledSale(plain.order, proof: plain.proof, payment: plain.payment, delivery: delivery, rules: plan.rules)
+  }
+
+  private func report(
+    _ sale: SettledSale, _ reading: borrowing GroupReading, _ delivery: borrowing RecordBytes, open: OpenPeople
+  ) throws {
     assert(
       (try? isSaidByRules(sale, reading, delivery, open: open)) == true, "the rules say something else of an order")
     if collector.claims != nil {
@@ -147,17 +158,17 @@ extension AuditPass {
         of: TransactionKey(environment: .production, transactionId: sale.transactionId.id))
     }
     if plan.judges(sale.order.createdAt) { try collector.add(sale, plan: plan) }
-    return true
   }
 
   /// Whether the rules, asked one after the other, come to the same.
   private func isSaidByRules(
-    _ sale: SettledSale, _ reading: borrowing GroupReading, _ delivery: borrowing Delivery, open: OpenPeople
+    _ sale: SettledSale, _ reading: borrowing GroupReading, _ delivery: borrowing RecordBytes, open: OpenPeople
   ) throws -> Bool {
+    var waiting = RecordReader(delivery.content)
     let (group, transactions) = (try reading.group(), try reading.transactions())
     guard case .valid(let order) = group.row else { return false }
     let facts = OrderFacts.assembled(
-      order, group, [copy delivery], transactions, nil, rules: plan.rules, open: open)
+      order, group, [try Delivery(from: &waiting)], transactions, nil, rules: plan.rules, open: open)
     return sale.isSaid(by: Judgement(judging: facts, rules: plan.rules))
       && facts.claims.owned == transactions.claimable && facts.claims.lost.isEmpty
   }
@@ -208,7 +219,7 @@ extension AuditPass {
 
   /// Handles deliveries whose order does not exist, or that name none.
   private func passDeliveries(
-    before orderId: Identifier?, _ deliveries: inout OrderedStream<Delivery>, _ repeated: inout RepeatedDeliveries
+    before orderId: BorrowedText?, _ deliveries: inout OrderedStream<Delivery>, _ repeated: inout RepeatedDeliveries
   ) throws {
     while !deliveries.isAtEnd {
       if let orderId {
@@ -223,7 +234,17 @@ extension AuditPass {
   }
 }
 
+extension SpillCursor<Matched> {
+  fileprivate func isNext(_ orderId: BorrowedText) -> Bool { head.map { orderId.isSame(as: $0.orderId) } ?? false }
+}
+
 extension Delivery {
+  fileprivate var record: [UInt8] {
+    var record = RecordBytes()
+    write(to: &record)
+    return record.bytes
+  }
+
   /// An order of their own for the deliveries of one order.
   fileprivate static func precedes(_ left: Delivery, _ right: Delivery) -> Bool {
     if left.deliveryId != right.deliveryId { return left.deliveryId < right.deliveryId }

@@ -34,23 +34,15 @@ extension AuditPass {
     while !orders.isAtEnd {
       let orderId = try writer.begin(&orders, sales)
       try passProofs(before: orderId, &waiting, &writer, &reading.open)
-      try orderId.withUTF8 { id in
-        while let proof = waiting.head, let own = proof.orderId, own == BorrowedText(id) {
-          writer.add(proof: proof.content)
-          try waiting.advance()
-        }
+      while let proof = waiting.head, proof.orderId == orderId {
+        writer.add(proof: proof.content)
+        try waiting.advance()
       }
       var lookup: LookedUp?
-      while let next = lookups.nextKey, next <= orderId {
-        if next == orderId, let row = try lookups.next() {
-          lookup = LookedUp(subjectId: row.subjectId, state: row.state, brought: [])
-        } else {
-          try lookups.skip()
-        }
+      if try lookups.isNext(orderId), let row = try lookups.next() {
+        lookup = LookedUp(subjectId: row.subjectId, state: row.state, brought: [])
       }
-      while let next = links.nextKey, next <= orderId {
-        if next == orderId, let link = try links.next() { lookup?.brought.append(link.key) } else { try links.skip() }
-      }
+      while try links.isNext(orderId), let link = try links.next() { lookup?.brought.append(link.key) }
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
       if lookup == nil, orders.nextKey != orderId, try writer.writePlain(&reading) { continue }
@@ -82,13 +74,13 @@ extension AuditPass {
 
   /// Handles receipts whose order does not exist, or that name none.
   private func passProofs(
-    before orderId: Identifier?, _ waiting: inout SpillCursor<SpillSorter.Record>, _ writer: inout GroupWriter,
+    before orderId: BorrowedText?, _ waiting: inout SpillCursor<SpillSorter.Record>, _ writer: inout GroupWriter,
     _ open: inout OpenPeople
   ) throws {
     while let head = waiting.head {
       if let orderId {
         // What names no order comes after everything that does.
-        guard let own = head.orderId, own.id < orderId else { return }
+        guard let own = head.orderId, own < orderId else { return }
       }
       var reader = RecordReader(head.content)
       let proof = try Proof(from: &reader)
@@ -150,8 +142,8 @@ private struct GroupWriter: ~Copyable {
 
   /// Takes the next order, without proofs.
   ///
-  /// - Returns: its id.
-  mutating func begin(_ orders: inout OrderedStream<OrderRow>, _ sales: SalesRows) throws -> Identifier {
+  /// - Returns: its id, where it lies until the next order is taken.
+  mutating func begin(_ orders: inout OrderedStream<OrderRow>, _ sales: SalesRows) throws -> BorrowedText {
     row.clear()
     proofs.clear()
     proofCount = 0
@@ -159,14 +151,14 @@ private struct GroupWriter: ~Copyable {
       isPlain = true
       order.write(to: &row)
       assert((try? sales.order(orders.front, asOf: Instant(microseconds: 0)).record) == row.bytes, "it is no plain row")
-      let id = order.orderId.id
       try orders.skip()
-      return id
+    } else if let order = try orders.next() {
+      isPlain = false
+      order.write(to: &row)
     }
-    isPlain = false
-    guard let order = try orders.next() else { return Identifier() }
-    order.write(to: &row)
-    return order.orderId
+    var begun = RecordReader(row.content)
+    _ = try begun.flag()
+    return try begun.borrowed()
   }
 
   /// Adds a proof of the order, as it waited.
@@ -206,7 +198,7 @@ private struct GroupWriter: ~Copyable {
         order.writeSide(to: &record)
         record.put(isNamed)
         proof.writeBringer(of: environment, to: &record)
-        try mentions.add(transactionId.id, record)
+        try mentions.add(transactionId, record)
       }
     }
     if let named = order.transactionId, !isNameTold {
@@ -214,7 +206,7 @@ private struct GroupWriter: ~Copyable {
       order.writeSide(to: &record)
       record.put(true)
       record.put(false)
-      try mentions.add(named.id, record)
+      try mentions.add(named, record)
     }
     return true
   }
@@ -244,7 +236,5 @@ private struct GroupWriter: ~Copyable {
 
 extension SpillSorter.Record {
   /// Of the order that a proof waits for; nil of one that names no order.
-  fileprivate var orderId: BorrowedText? {
-    key.first == 0 ? BorrowedText(UnsafeRawBufferPointer(rebasing: key.dropFirst())) : nil
-  }
+  fileprivate var orderId: BorrowedText? { BorrowedText(sorting: key) }
 }

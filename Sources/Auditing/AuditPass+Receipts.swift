@@ -19,10 +19,9 @@ extension AuditPass {
     var brought: [TransactionKey] = []
     var (count, last) = (0, Identifier?.none)
     while !receipts.isAtEnd {
-      let id = receipts.nextKey
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
-      if let id, id != last, try checks.isNext(id),
+      if let id = receipts.nextKey, last.map({ !id.isSame(as: $0) }) ?? true, try checks.isNext(id),
         let state = try PlainReceipt.State(checks.front, from: 1),
         !state.isOwed(asOf: asOf, stuckAfter: plan.rules.stuckAfter),
         let receipt = try SalesRows.plainReceipt(receipts.front, state)
@@ -36,26 +35,24 @@ extension AuditPass {
         record.put(brought) { $0.write(to: &$1) }
         key.clear()
         key.put(sorting: receipt.orderId)
-        try proofs.add(receipt.orderId?.id, key: key, record)
-        last = id
+        try proofs.add(sorting: key, record)
+        last = id.id
         try receipts.skip()
         try checks.skip()
         continue
       }
+      let id = receipts.nextKey.id
       guard var row = try receipts.next() else { break }
       // A view that fans out tells of one receipt several times, and the first has taken its check.
       if let id, id == last { row.receipt.defect = "receipt_id is not unique" }
       brought.removeAll(keepingCapacity: true)
       // A receipt without an id is reported, and has no check.
       if let id, id != last {
-        while let next = checks.nextKey, next <= id {
-          if next == id, let state = try checks.next() {
-            row.receipt.state = state ?? .neverChecked
-          } else {
-            try checks.skip()
-          }
+        try id.withUTF8 { bytes in
+          let id = BorrowedText(bytes)
+          if try checks.isNext(id), let state = try checks.next() { row.receipt.state = state ?? .neverChecked }
+          try links.take(id, into: &brought)
         }
-        try links.take(id, into: &brought)
       }
       last = id
       if row.isListed, row.receipt.receivedAt >= plan.judgedFrom { try list(row.receipt) }
@@ -63,7 +60,7 @@ extension AuditPass {
       Proof.write(row.receipt, bringing: brought, to: &record)
       key.clear()
       key.put(sorting: row.receipt.orderId)
-      try proofs.add(row.receipt.orderId, key: key, record)
+      try proofs.add(sorting: key, record)
     }
     // Of receipts that the shop has no more.
     try checks.skipRest()
@@ -80,20 +77,10 @@ extension AuditPass {
 
 extension OrderedStream<ProofLink> {
   /// Takes what an id has brought, in an order of its own, whoever has sorted the links.
-  fileprivate mutating func take(_ id: Identifier, into brought: inout [TransactionKey]) throws {
+  fileprivate mutating func take(_ id: BorrowedText, into brought: inout [TransactionKey]) throws {
     brought.removeAll(keepingCapacity: true)
-    while let next = nextKey, next <= id {
-      if next == id, let link = try self.next() { brought.append(link.key) } else { try skip() }
-    }
+    while try isNext(id), let link = try next() { brought.append(link.key) }
     if brought.count > 1 { brought.sort() }
-  }
-}
-
-extension OrderedStream {
-  /// Passes over the rows of lesser ids. Whether the next row is of this one.
-  fileprivate mutating func isNext(_ id: Identifier) throws -> Bool {
-    while let next = nextKey, next < id { try skip() }
-    return nextKey == id
   }
 }
 

@@ -25,12 +25,10 @@ extension AuditPass {
       contests: try Contests(directory: temporaryDirectory),
       tokens: TokenQuestions(directory: temporaryDirectory, people: plan.rules.people))
     var ofOne = try MentionsOfOne(mentions)
-    var last: Identifier?
     var writer = OrderTransactionWriter(told)
     var count = 0
     while let id = transactions.nextKey {
-      if id != last { try ofOne.gather(id) }
-      last = id
+      try ofOne.gather(id)
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
       if try writer.writePlain(transactions.front, ofOne, rules: plan.rules) {
@@ -80,7 +78,7 @@ extension AuditPass {
 private struct MentionsOfOne: ~Copyable {
   private let mentions: SpillSorter
   private var head: SpillSorter.Record?
-  private var id = Identifier()
+  private var id: Identifier?
   private var first = RecordBytes()
   private var count = 0
   private var gathering = Candidates.Gathering()
@@ -94,15 +92,16 @@ private struct MentionsOfOne: ~Copyable {
   /// The one that there is, as it lies; nil where there are several, or none.
   var only: UnsafeRawBufferPointer? { count == 1 ? first.content : nil }
 
-  /// Takes what mentions an id; ids come in ascending order.
-  mutating func gather(_ id: Identifier) throws {
+  /// Takes what mentions an id; ids come in ascending order, each once or several times.
+  mutating func gather(_ id: BorrowedText) throws {
+    if let known = self.id, id.isSame(as: known) { return }
     // Ids that nothing is known of are nobody's.
-    while let head, Identifier(utf8: head.key) < id { self.head = try mentions.next() }
-    self.id = id
+    while let head, BorrowedText(head.key) < id { self.head = try mentions.next() }
+    self.id = id.id
     count = 0
     isGathered = false
     gathering.clear()
-    while let head, Identifier(utf8: head.key) == id {
+    while let head, BorrowedText(head.key) == id {
       if count == 0 {
         first.clear()
         first.append(head.content)
@@ -127,7 +126,7 @@ private struct MentionsOfOne: ~Copyable {
 
   private mutating func decode(_ content: UnsafeRawBufferPointer) throws {
     var reader = RecordReader(content)
-    gathering.take(try Mention(id, from: &reader))
+    gathering.take(try Mention(id ?? Identifier(), from: &reader))
   }
 }
 
@@ -150,7 +149,7 @@ struct OrderTransactionWriter: ~Copyable {
     record.clear()
     guard transaction.write(told: mention, to: &record) else { return false }
     assert((try? Self.whole(row, mentions, rules)) == record.bytes, "it is no plain transaction")
-    try told.add(mention.orderId.id, record)
+    try told.add(mention.orderId, record)
     return true
   }
 

@@ -83,14 +83,14 @@ struct FindingsHistory {
       last = digest
       let findingId = Finding.id(ofDigest: digest)
       let id = Identifier(findingId)
-      while let next = known.nextKey, next < id, let head = try known.next() {
+      while let next = known.nextKey.id, next < id, let head = try known.next() {
         try count(gone: head, &summary)
       }
       var reader = RecordReader(record.content)
       let finding = try Finding(from: &reader)
       var reported = ReportedFinding(finding, findingId: findingId, firstSeen: asOf)
       reported.explanation = try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.text() }
-      if known.nextKey == id, let head = try known.next() {
+      if known.nextKey.id == id, let head = try known.next() {
         reported.firstSeen = min(head.firstSeen, asOf)
         reported.status = head.status
         reported.owner = head.owner

@@ -13,8 +13,8 @@ struct GroupReading: ~Copyable {
   /// What the order in front was told, one record behind the other, and where each of them ends.
   private var told = RecordBytes()
   private var ends: [Int] = []
-  /// Of the order in front.
-  private(set) var orderId = Identifier()
+  /// Of the order in front, until the next one.
+  private(set) var orderId = BorrowedText(UnsafeRawBufferPointer(start: nil, count: 0))
 
   init(_ groups: SpillFile, _ byOrder: SpillSorter) throws {
     self.groups = groups
@@ -33,11 +33,10 @@ struct GroupReading: ~Copyable {
     content = next
     var reader = RecordReader(content)
     _ = try reader.flag()
-    let id = try reader.borrowed()
-    orderId = id.id
+    orderId = try reader.borrowed()
     told.clear()
     ends.removeAll(keepingCapacity: true)
-    while let record = head, BorrowedText(record.key) == id {
+    while let record = head, BorrowedText(record.key) == orderId {
       told.append(record.content)
       ends.append(told.content.count)
       head = try byOrder.next()

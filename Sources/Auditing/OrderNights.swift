@@ -101,8 +101,7 @@ final class OrderNights {
       // A second row of an id is a broken one; the first has the order's place.
       if orderId == last { continue }
       last = orderId
-      while let next = before.nextKey, next < orderId { _ = try before.next() }
-      let known = before.nextKey == orderId ? try before.next() : nil
+      let known = try before.isNext(BorrowedText(found.key)) ? try before.next() : nil
       var reader = RecordReader(found.content)
       let now = try Standing(from: &reader)
       try each(orderId, now)

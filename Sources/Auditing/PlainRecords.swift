@@ -29,7 +29,7 @@ extension PlainOrder {
     let (bundleId, productId) = (try record.optionalBorrowed(), try record.borrowed())
     let quantity = Int32(clamping: try record.int())
     guard let amount = try record.optionalMoney(),
-      let status = Vocabularies.orderStatus.word(try record.borrowed().id)
+      let status = Vocabularies.orderStatus.word(try record.borrowed())
     else { throw RecordReader.Mismatch() }
     self.init(
       orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity, amount: amount,
@@ -48,6 +48,20 @@ extension PlainOrder {
     record.put(createdAt.microseconds)
     record.put(transactionId)
     record.put(appAccountToken)
+    record.put(false)
+  }
+}
+
+extension PlainDelivery {
+  /// As a `Delivery` without a defect writes itself.
+  func write(to record: inout RecordBytes) {
+    record.put(deliveryId)
+    record.put(orderId)
+    record.put(userId)
+    record.put(productId)
+    record.put(Int64(quantity))
+    record.put(deliveredAt.microseconds)
+    record.put(revokedAt)
     record.put(false)
   }
 }

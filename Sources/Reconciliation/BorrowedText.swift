@@ -1,7 +1,7 @@
 /// An id or name where it lies, in a record or in a server's message: good until those bytes change, and not a moment longer.
 ///
 /// Nothing is counted for one and nothing copied, so that what is said nine times of ten is said of bytes.
-public struct BorrowedText: Equatable {
+public struct BorrowedText: Comparable {
   public let bytes: UnsafeRawBufferPointer
 
   public init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
@@ -14,6 +14,22 @@ public struct BorrowedText: Equatable {
 
   public static func == (left: BorrowedText, right: BorrowedText) -> Bool {
     left.bytes.count == right.bytes.count && left.begins(with: right.bytes)
+  }
+
+  /// In byte order, as `Identifier`.
+  public static func < (left: BorrowedText, right: BorrowedText) -> Bool {
+    let count = min(left.bytes.count, right.bytes.count)
+    var place = 0
+    while count - place >= 8 {
+      let (one, other) = (left.word(left.bytes, place), right.word(right.bytes, place))
+      if one != other { return one.bigEndian < other.bigEndian }
+      place += 8
+    }
+    while place < count {
+      if left.bytes[place] != right.bytes[place] { return left.bytes[place] < right.bytes[place] }
+      place += 1
+    }
+    return left.bytes.count < right.bytes.count
   }
 
   /// Whether it is spelt as a text is, byte for byte.

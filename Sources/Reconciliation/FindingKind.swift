@@ -15,6 +15,9 @@ public enum Severity: String, Hashable, Comparable, CaseIterable, Sendable {
     }
   }
 
+  // Left to the compiler, the word would be hashed.
+  public func hash(into hasher: inout Hasher) { hasher.combine(rank) }
+
   /// The more urgent severity is the smaller one.
   public static func < (left: Severity, right: Severity) -> Bool { left.rank < right.rank }
 }
@@ -77,9 +80,13 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
   case badRow = "bad_row"
 
   /// Its place in the list of kinds, worst first.
-  public var index: Int { FindingKind.places[self] ?? 0 }
+  public var index: Int {
+    // A case without values is one byte, its place among the cases.
+    withUnsafeBytes(of: self) { Int($0[0]) }
+  }
 
-  private static let places = Dictionary(uniqueKeysWithValues: allCases.enumerated().map { ($1, $0) })
+  // Left to the compiler, the word would be hashed.
+  public func hash(into hasher: inout Hasher) { hasher.combine(index) }
 
   /// How urgent it is as a rule; ``Finding/severity`` says it of one finding.
   public var severity: Severity {

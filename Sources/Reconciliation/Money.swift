@@ -58,23 +58,35 @@ public struct Money: Hashable, Sendable {
 
 /// A sum of money per currency. 128 bits, so that no number of orders can overflow it.
 public struct MoneyByCurrency: Equatable, Sendable {
-  public private(set) var minorUnits: [Currency: Int128] = [:]
+  /// The currencies of the sum in alphabetical order with their amounts in minor units. A shop has few: to look through them
+  /// costs less than to hash one, several times for each order.
+  public private(set) var sorted: [(currency: Currency, minorUnits: Int128)] = []
 
   public init() {}
 
-  public init(_ minorUnits: [Currency: Int128]) { self.minorUnits = minorUnits }
+  public init(_ minorUnits: [Currency: Int128]) { for (currency, amount) in minorUnits { add(amount, of: currency) } }
 
-  public mutating func add(_ money: Money) {
-    minorUnits[money.currency, default: 0] += Int128(money.minorUnits)
+  public static func == (left: MoneyByCurrency, right: MoneyByCurrency) -> Bool {
+    left.sorted.elementsEqual(right.sorted, by: ==)
   }
+
+  public var minorUnits: [Currency: Int128] {
+    Dictionary(uniqueKeysWithValues: sorted.lazy.map { ($0.currency, $0.minorUnits) })
+  }
+
+  public mutating func add(_ money: Money) { add(Int128(money.minorUnits), of: money.currency) }
 
   public mutating func add(_ other: MoneyByCurrency) {
-    for (currency, amount) in other.minorUnits { minorUnits[currency, default: 0] += amount }
+    for line in other.sorted { add(line.minorUnits, of: line.currency) }
   }
 
-  /// The currencies of the sum in alphabetical order with their amounts in minor units.
-  public var sorted: [(currency: Currency, minorUnits: Int128)] {
-    minorUnits.sorted { $0.key < $1.key }.map { (currency: $0.key, minorUnits: $0.value) }
+  private mutating func add(_ amount: Int128, of currency: Currency) {
+    let place = sorted.firstIndex { $0.currency >= currency } ?? sorted.count
+    if place == sorted.count || sorted[place].currency != currency {
+      sorted.insert((currency: currency, minorUnits: amount), at: place)
+    } else {
+      sorted[place].minorUnits += amount
+    }
   }
 }
 

@@ -20,7 +20,7 @@ public struct SettledSale {
   /// - Returns: nil where the rules have to be asked. It presumes that no transaction id was to be looked up by itself, and
   ///   that Apple has answered for every receipt of the order's person.
   public init?(
-    _ order: PlainOrder, proof: PlainProof, payment: PlainPayment, delivery: borrowing Delivery, rules: borrowing Rules
+    _ order: PlainOrder, proof: PlainProof, payment: PlainPayment, delivery: PlainDelivery, rules: borrowing Rules
   ) {
     guard proof.isGenuine, payment.isOrdinary, order.isPaid(by: payment, rules), order.isDelivered(by: delivery),
       let paidAt = payment.purchaseDate
@@ -107,9 +107,28 @@ public struct PlainOrder {
     return rules.tolerates(amount, charged: milliunits)
   }
 
-  fileprivate func isDelivered(by delivery: borrowing Delivery) -> Bool {
-    delivery.defect == nil && delivery.revokedAt == nil && delivery.quantity == quantity
-      && userId.isSame(as: delivery.userId)
+  fileprivate func isDelivered(by delivery: PlainDelivery) -> Bool {
+    delivery.revokedAt == nil && delivery.quantity == quantity && delivery.userId == userId
+  }
+}
+
+/// A delivery that keeps the sales schema's contract, where it lies.
+public struct PlainDelivery {
+  public var deliveryId: BorrowedText
+  public var orderId: BorrowedText?
+  public var userId: BorrowedText
+  public var productId: BorrowedText
+  public var quantity: Int32
+  public var deliveredAt: Instant
+  public var revokedAt: Instant?
+
+  public init(
+    deliveryId: BorrowedText, orderId: BorrowedText?, userId: BorrowedText, productId: BorrowedText, quantity: Int32,
+    deliveredAt: Instant, revokedAt: Instant?
+  ) {
+    (self.deliveryId, self.orderId, self.userId) = (deliveryId, orderId, userId)
+    (self.productId, self.quantity) = (productId, quantity)
+    (self.deliveredAt, self.revokedAt) = (deliveredAt, revokedAt)
   }
 }
 

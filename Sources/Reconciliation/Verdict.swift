@@ -100,6 +100,9 @@ public enum Disposition: String, Hashable, CaseIterable, Sendable {
     .unconfirmed, .void,
   ]
 
+  // Left to the compiler, the word would be hashed.
+  public func hash(into hasher: inout Hasher) { hasher.combine(index) }
+
   /// Its place in a table indexed by disposition.
   public var index: Int {
     switch self {

@@ -35,6 +35,9 @@ package struct ReportWriter: ~Copyable {
   /// Whether findings are wanted worst first, too: by a workbook or the page.
   package var hasSheets: Bool { book != nil || options.hasPage }
 
+  /// Whether what was considered about a finding is shown: on the page.
+  package var hasPage: Bool { options.hasPage }
+
   /// Whether there is a workbook.
   package var hasBook: Bool { book != nil }
 
@@ -50,6 +53,23 @@ package struct ReportWriter: ~Copyable {
     guard book == nil, let orders = csv?.orders, orders.takesBytes else { return try write(order: OrderLine(sale)) }
     written.orders += 1
     try orders.add({ OrderLine(sale) }, put: { $0.put(sale) })
+  }
+
+  /// For rows of orders and receipts that are made elsewhere; nil where they are shown in more than one way.
+  package var rowText: RowText? {
+    guard book == nil, let csv, csv.orders.takesBytes else { return nil }
+    return RowText(asOf: options.asOf)
+  }
+
+  /// Adds an order as `rowText` has made its row.
+  package mutating func write(madeOrder row: UnsafeRawBufferPointer) throws(ReportError) {
+    try csv?.orders.add(made: row)
+    written.orders += 1
+  }
+
+  /// The same of a receipt.
+  package mutating func write(madeReceipt row: UnsafeRawBufferPointer) throws(ReportError) {
+    try csv?.receipts.add(made: row)
   }
 
   /// Adds a finding to the file; they come in ascending order of ``ReportedFinding/findingId``.

@@ -41,7 +41,7 @@ extension SalesRows {
     guard let orderId = try row.plainId(0), let userId = try row.plainId(1), let bundleId = try row.optionalPlainId(2),
       let productId = try row.plainId(3), let quantity = try row.optionalInt64(4).flatMap(Int32.init(exactly:)),
       quantity >= 1, let currency = try row.plainId(6).flatMap({ Currency($0) }), let statusText = try row.plainId(7),
-      let status = OrderStatus.allCases.first(where: { statusText.isSame(as: $0.rawValue) }),
+      let status = Vocabularies.orderStatus.word(statusText),
       let transactionId = try row.optionalPlainId(8), let token = try row.optionalPlainId(9),
       case .finite(let createdAt) = try Self.timestamp(row, 10), let verifiedAt = try row.optionalPlainInstant(11),
       let amount = try row.optionalNumeric(5), let minorUnits = try? amount.scaledInt64(decimals: Int(currency.digits)),
@@ -67,6 +67,19 @@ extension SalesRows {
     return PlainReceipt(
       receiptId: receiptId, orderId: orderId, userId: userId, claimedEnvironment: environment, receivedAt: receivedAt,
       state: state)
+  }
+
+  /// The delivery in the reader's current row, as `delivery(_:asOf:)` reads it; nil for one that breaks the contract, or might.
+  package func plainDelivery(_ row: borrowing CopyReader) throws(PostgresError) -> PlainDelivery? {
+    guard let orderId = try row.optionalPlainId(0), let deliveryId = try row.plainId(1),
+      let userId = try row.plainId(2), let productId = try row.plainId(3),
+      let quantity = try row.optionalInt64(4).flatMap(Int32.init(exactly:)),
+      quantity >= 1, case .finite(let deliveredAt) = try Self.timestamp(row, 5),
+      let revokedAt = try row.optionalPlainInstant(6)
+    else { return nil }
+    return PlainDelivery(
+      deliveryId: deliveryId, orderId: orderId, userId: userId, productId: productId, quantity: quantity,
+      deliveredAt: deliveredAt, revokedAt: revokedAt.flatMap { horizon?.hides($0) ?? false ? nil : $0 })
   }
 
   private func isPlain(_ bundleId: BorrowedText?) -> Bool {

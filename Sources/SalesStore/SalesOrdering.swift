@@ -8,6 +8,8 @@ import Postgres
 package struct SalesOrdering: Hashable, Sendable {
   /// Columns that keep their own collation.
   private var columns: Set<Column> = []
+  /// Whether no two deliveries have one id, so that who reads those of an order brings them into an order of their own.
+  var tellsDeliveriesApart = false
 
   /// What streams are ordered by.
   package enum Column: String, CaseIterable, Sendable {
@@ -44,6 +46,7 @@ package struct SalesOrdering: Hashable, Sendable {
       // They differ where the index serves only one of the two: to sort costs the same by either, as far as planners know.
       if let cheaper, let usual, cheaper < usual { columns.insert(column) }
     }
+    tellsDeliveriesApart = try sales.forbidsRepeatedDeliveries(connection)
   }
 
   /// What a stream is ordered by, and where it is cut.

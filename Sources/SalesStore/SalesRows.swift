@@ -94,7 +94,7 @@ package struct SalesRows: Sendable {
     let created = try Self.timestamp(row, 10)
     let verified = try Self.timestamp(row, 11)
     let currency = Currency(currencyText.shown)
-    let status = Vocabularies.orderStatus.word(statusText.shown)
+    let status = statusText.shown.withUTF8 { Vocabularies.orderStatus.word(BorrowedText($0)) }
     var defects = Defects()
     defects.note(orderId.defect("order_id", isRequired: true))
     defects.note(userId.defect("user_id", isRequired: true))
@@ -192,8 +192,8 @@ package struct SalesRows: Sendable {
   /// The columns of `delivery(_:asOf:)`, for a table aliased `d`.
   package static let deliveryColumns = SalesColumn.list(delivery, of: "d")
 
-  /// The deliveries in the byte order of their orders' ids, those without an order last, for `delivery(_:asOf:)`. Those of
-  /// one order are in an order of their own, so that the first of several rows of one id is always the same.
+  /// The deliveries in the byte order of their orders' ids, those without an order last, for `delivery(_:asOf:)`. Where
+  /// rows may share an id, those of one order are in an order of their own, so that the first of them is always the same.
   ///
   /// - Parameter restriction: which of them are read, aliased `d`.
   package func deliveries(where restriction: String = "TRUE") throws(PostgresError) -> String {
@@ -206,10 +206,11 @@ package struct SalesRows: Sendable {
 
   /// The order of `deliveries`, for a table aliased `d`.
   package var deliveryOrder: String {
-    """
-    \(ordering.key(.deliveredOrderId)), d.delivery_id::text COLLATE "C", d.delivered_at, d.revoked_at, d.quantity, \
-    d.user_id::text COLLATE "C", d.product_id::text COLLATE "C"
-    """
+    if ordering.tellsDeliveriesApart { return ordering.key(.deliveredOrderId) }
+    return """
+      \(ordering.key(.deliveredOrderId)), d.delivery_id::text COLLATE "C", d.delivered_at, d.revoked_at, d.quantity, \
+      d.user_id::text COLLATE "C", d.product_id::text COLLATE "C"
+      """
   }
 
   /// The ids of all deliveries with those of their orders, in any order.

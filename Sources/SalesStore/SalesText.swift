@@ -42,7 +42,7 @@ extension CopyReader {
     guard try isText(column) else {
       return .unreadable(SalesText.beginning(of: try escapedText(column)))
     }
-    guard let id = try optionalKey(column) else { return .missing }
+    guard let id = try optionalKey(column).id else { return .missing }
     if id.count <= SalesContract.longestId { return .sound(id) }
     return .tooLong(SalesText.beginning(of: id.text), bytes: id.count)
   }

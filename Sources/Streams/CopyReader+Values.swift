@@ -24,7 +24,8 @@ extension PostgresRow: RowFields {
   }
 
   public func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word? {
-    try optionalId(column).flatMap(vocabulary.word)
+    guard var spelling = try optionalText(column) else { return nil }
+    return spelling.withUTF8 { vocabulary.word(BorrowedText(UnsafeRawBufferPointer($0))) }
   }
 
   public func optionalInstant(_ column: Int) throws(PostgresError) -> Instant? {
@@ -43,16 +44,14 @@ extension CopyReader: RowFields {
   /// As `id`; nil for NULL.
   public func optionalId(_ column: Int) throws(PostgresError) -> Identifier? { try isNull(column) ? nil : id(column) }
 
-  /// The bytes of a field as something to compare, whether they are a text or not; nil for NULL.
-  public func optionalKey(_ column: Int) throws(PostgresError) -> Identifier? {
-    if try isNull(column) { return nil }
-    return try withBytes(column) { bytes in bytes.withUnsafeBytes { Identifier(utf8: $0) } }
+  /// The bytes of a field as something to compare, whether they are a text or not, until the next row is read; nil for NULL.
+  public func optionalKey(_ column: Int) throws(PostgresError) -> BorrowedText? {
+    try bytes(column).map { BorrowedText($0) }
   }
 
   /// A text as one of a list of words; nil for NULL and for another word.
   public func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word? {
-    guard let spelling = try optionalId(column) else { return nil }
-    return vocabulary.word(spelling)
+    try optionalBorrowed(column).flatMap(vocabulary.word)
   }
 
   /// A text where it lies, until the next row is read. Throws as `text` does.
@@ -78,10 +77,10 @@ public struct Vocabulary<Word: RawRepresentable<String> & CaseIterable & Sendabl
 
   public init() {
     words = Array(Word.allCases)
-    spellings = Spellings(ids: words.map { Identifier($0.rawValue) })
+    spellings = Spellings(words.map(\.rawValue))
   }
 
-  public func word(_ spelling: Identifier) -> Word? { spellings.place(of: spelling).map { words[$0] } }
+  public func word(_ spelling: BorrowedText) -> Word? { spellings.place(of: spelling).map { words[$0] } }
 
   /// Where a word stands in the list, below 255.
   func place(of word: Word) -> UInt8 {
@@ -94,10 +93,19 @@ public struct Vocabulary<Word: RawRepresentable<String> & CaseIterable & Sendabl
 }
 
 /// Apart from the words, so that looking for one is the same code for all lists.
-private struct Spellings: Sendable {
-  let ids: [Identifier]
+private struct Spellings: @unchecked Sendable {
+  /// Of memory that is never given back: what words there are is known as long as the program lives.
+  private let texts: [BorrowedText]
 
-  func place(of spelling: Identifier) -> Int? { ids.firstIndex(of: spelling) }
+  init(_ spellings: [String]) {
+    texts = spellings.map { spelling in
+      let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: spelling.utf8.count, alignment: 1)
+      copy.copyBytes(from: spelling.utf8)
+      return BorrowedText(UnsafeRawBufferPointer(copy))
+    }
+  }
+
+  func place(of spelling: BorrowedText) -> Int? { texts.firstIndex(of: spelling) }
 }
 
 /// The lists of words that rows are written in.

@@ -30,7 +30,7 @@ public final class Exchange {
       let only = sorters[0]
       return Outlet { _, key, content in try only.add(key: key, content: content) }
     }
-    return Outlet { id, key, content in try sorters[cuts.part(of: id)].add(key: key, content: content) }
+    return Outlet { id, key, content in try sorters[cuts.part(of: id.id)].add(key: key, content: content) }
   }
 
   /// For each part what was left for it. Not before everything was.
@@ -45,21 +45,26 @@ public final class Exchange {
   }
 
   public struct Outlet {
-    private let put: (Identifier?, UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Void
+    private let put: (BorrowedText?, UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Void
 
-    public init(_ put: @escaping (Identifier?, UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Void) {
+    public init(_ put: @escaping (BorrowedText?, UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Void) {
       self.put = put
     }
 
-    /// Leaves a record for the part that `id` lies in.
-    public func add(_ id: Identifier?, key: borrowing RecordBytes, _ record: borrowing RecordBytes) throws {
-      try put(id, key.content, record.content)
+    /// Leaves a record for the part that an id lies in, by a key as `RecordBytes.put(sorting:)` puts it.
+    public func add(sorting key: borrowing RecordBytes, _ record: borrowing RecordBytes) throws {
+      try put(BorrowedText(sorting: key.content), key.content, record.content)
     }
 
     /// The same, by the bytes of the id.
+    public func add(_ id: BorrowedText, _ record: borrowing RecordBytes) throws {
+      try put(id, id.bytes, record.content)
+    }
+
+    /// The same.
     public func add(_ id: Identifier, _ record: borrowing RecordBytes) throws {
       let content = record.content
-      try id.withUTF8 { key in try put(id, key, content) }
+      try id.withUTF8 { key in try put(BorrowedText(key), key, content) }
     }
   }
 }

@@ -5,8 +5,8 @@ import Reconciliation
 public struct OrderedStream<Row>: ~Copyable {
   private var reader: CopyReader
   private let decode: (borrowing CopyReader) throws -> Row
-  /// The key of the next row; nil when that row has none, or after the last.
-  public private(set) var nextKey: Identifier?
+  /// The key of the next row, where it lies in the server's message; nil when that row has none, or after the last.
+  public private(set) var nextKey: BorrowedText?
   /// Whether there is no row left.
   public private(set) var isAtEnd = false
 
@@ -32,6 +32,12 @@ public struct OrderedStream<Row>: ~Copyable {
 
   /// Passes over all that is left: a stream that is dropped before its end takes its transaction with it.
   public mutating func skipRest() throws { while !isAtEnd { try advance() } }
+
+  /// Passes over the rows of lesser keys. Whether the next row is of this one.
+  public mutating func isNext(_ key: BorrowedText) throws -> Bool {
+    while let next = nextKey, next < key { try advance() }
+    return nextKey == key
+  }
 
   private mutating func advance() throws {
     isAtEnd = try !reader.advance()

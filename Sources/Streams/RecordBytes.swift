@@ -118,3 +118,11 @@ public struct RecordBytes: ~Copyable {
     withUnsafeBytes(of: letters) { put($0) }
   }
 }
+
+extension BorrowedText {
+  /// The id that `RecordBytes.put(sorting:)` has put; nil where there was none.
+  public init?(sorting key: UnsafeRawBufferPointer) {
+    guard key.first == 0 else { return nil }
+    self.init(UnsafeRawBufferPointer(rebasing: key.dropFirst()))
+  }
+}

@@ -94,6 +94,17 @@ import Testing
       let parts = try await Self.report(settings, folder.path("\(number)"), partition: partition)
       Self.expectEqual(parts, whole, "\(partition)")
     }
+    // Files of CSV alone are made as text in each part, and are the same files.
+    var plain = settings
+    plain.formats = [.csv]
+    for number in 1...2 {
+      let partition = Self.partition(seed * 100 + UInt64(number))
+      let parts = try await Self.report(plain, folder.path("text \(number)"), partition: partition)
+      for (name, content) in parts where name.hasSuffix(".csv") {
+        #expect(content == whole[name], "\(name): \(partition)")
+      }
+      #expect(parts["receipts.csv"]?.isEmpty == false && parts["report.html"] == nil)
+    }
     for readers in [1, 2, 3, 5] {
       let read = try await Self.report(settings, folder.path("readers \(readers)"), readers: readers)
       Self.expectEqual(read, whole, "\(readers) readers")

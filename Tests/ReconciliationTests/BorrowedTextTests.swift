@@ -26,6 +26,29 @@ import Testing
     }
   }
 
+  @Test("Texts sort as ids of the same bytes do, those that begin others first")
+  func order() {
+    var texts: [[UInt8]] = []
+    for length in 0...18 {
+      let text = [UInt8](repeating: 0x62, count: length)
+      texts.append(text)
+      for place in 0..<length {
+        for byte: UInt8 in [0x61, 0x7A] {
+          texts.append(text)
+          texts[texts.count - 1][place] = byte
+        }
+      }
+    }
+    for left in texts {
+      for right in texts {
+        let precedes = left.withUnsafeBytes { left in
+          right.withUnsafeBytes { BorrowedText(left) < BorrowedText($0) }
+        }
+        #expect(precedes == left.lexicographicallyPrecedes(right), "\(left), \(right)")
+      }
+    }
+  }
+
   @Test("Spellings that look alike are told apart by their bytes")
   func spellings() {
     "\u{E9}".utf8CString.withUnsafeBytes { composed in

@@ -86,6 +86,13 @@ import Testing
     sum.add(.of(7, "EUR"))
     #expect(sum.sorted.map(\.currency.code) == ["EUR", "USD"])
     #expect(sum.sorted.map(\.minorUnits) == [7, 3 * Int128(Int64.max)])
+    // In which order it was added up plays no part.
+    #expect(sum == MoneyByCurrency(sum.minorUnits))
+    var other = MoneyByCurrency()
+    other.add(.of(7, "EUR"))
+    #expect(sum != other)
+    for _ in 0..<3 { other.add(.of(.max)) }
+    #expect(sum == other)
   }
 
   @Test(

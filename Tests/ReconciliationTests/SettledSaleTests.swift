@@ -26,9 +26,10 @@ import Testing
     /// The short way's verdict on the sale, where it has one: whether the rules come to the same.
     var isSaid: Bool? {
       let texts = Texts()
-      return SettledSale(
-        texts.order(order), proof: texts.proof(proof), payment: texts.payment(payment), delivery: delivery, rules: rules
-      )?.isSaid(by: full)
+      return texts.delivery(delivery).flatMap {
+        SettledSale(
+          texts.order(order), proof: texts.proof(proof), payment: texts.payment(payment), delivery: $0, rules: rules)
+      }?.isSaid(by: full)
     }
 
     /// As the rules judge it, one after the other.
@@ -61,6 +62,15 @@ import Testing
         bundleId: order.bundleId.map(borrowed), productId: borrowed(order.productId.text), quantity: order.quantity,
         amount: order.amount, status: order.status, transactionId: order.transactionId.map { borrowed($0.text) },
         appAccountToken: order.appAccountToken.map(borrowed), createdAt: order.createdAt, verifiedAt: order.verifiedAt)
+    }
+
+    /// nil for one that breaks the contract.
+    func delivery(_ delivery: Delivery) -> PlainDelivery? {
+      if delivery.defect != nil { return nil }
+      return PlainDelivery(
+        deliveryId: borrowed(delivery.deliveryId.text), orderId: delivery.orderId.map { borrowed($0.text) },
+        userId: borrowed(delivery.userId.text), productId: borrowed(delivery.productId.text),
+        quantity: delivery.quantity, deliveredAt: delivery.deliveredAt, revokedAt: delivery.revokedAt)
     }
 
     func proof(_ receipt: Receipt) -> PlainProof {

@@ -59,6 +59,9 @@ package struct Ageing: Equatable, Sendable {
         }
     }
 
+    // Left to the compiler, the word would be hashed.
+    package func hash(into hasher: inout Hasher) { withUnsafeBytes(of: self) { hasher.combine($0[0]) } }
+
     /// As a heading.
     package var title: String {
       switch self {

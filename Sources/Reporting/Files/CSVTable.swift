@@ -63,6 +63,15 @@ struct CSVTable<Row: TableRow> {
     try plain.endRow()
   }
 
+  /// Adds a row as `RowText` has made it, where `takesBytes` says that it may.
+  func add(made row: UnsafeRawBufferPointer) throws(ReportError) {
+    plain.text.append(row)
+    try plain.countRow()
+  }
+
+  /// Puts the cells of a row as its file shows it that takes bytes.
+  static var putting: (Row, inout CSVText) -> Void { putting(Row.columns[...], nil) }
+
   private static func bytes(_ put: (inout CSVText) -> Void) -> [UInt8] {
     var text = CSVText(capacity: 1_024)
     put(&text)
@@ -102,6 +111,11 @@ final class CSVFile {
 
   func endRow() throws(ReportError) {
     text.endRow()
+    try countRow()
+  }
+
+  /// Counts a row that is whole.
+  func countRow() throws(ReportError) {
     rows += 1
     if text.count >= CSVFile.blockSize { try flush() }
   }

@@ -38,6 +38,11 @@ struct CSVText: ~Copyable {
   /// What was written.
   var bytes: [UInt8] { withBytes { [UInt8]($0) } }
 
+  /// What was written, where it lies until more is.
+  var bytesInPlace: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(storage)[..<count])
+  }
+
   /// Lends what was written.
   borrowing func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(storage)[..<count]))
@@ -80,6 +85,13 @@ struct CSVText: ~Copyable {
   mutating func blank() {
     reserve(1)
     put(dialect.separator)
+  }
+
+  /// Adds what was made elsewhere in the same dialect.
+  mutating func append(_ content: UnsafeRawBufferPointer) {
+    reserve(content.count)
+    UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(storage)[count...]).copyMemory(from: content)
+    count += content.count
   }
 
   /// Ends the row. Every cell has put a comma behind itself.

@@ -1,0 +1,33 @@
+import Reconciliation
+
+/// Rows of orders and receipts as their files have them, made beside the report that they go into: parts of an audit are
+/// written side by side, and appended one after the other. Each row lies here until the next is made.
+package struct RowText: ~Copyable {
+  private let asOf: Instant
+  private let put: (order: (OrderLine, inout CSVText) -> Void, receipt: (ReceiptLine, inout CSVText) -> Void)
+  private var text = CSVText(capacity: 1 << 10)
+
+  init(asOf: Instant) {
+    self.asOf = asOf
+    put = (CSVTable<OrderLine>.putting, CSVTable<ReceiptLine>.putting)
+  }
+
+  package mutating func row(_ line: OrderLine) -> UnsafeRawBufferPointer { row { [put] in put.order(line, &$0) } }
+
+  package mutating func row(_ sale: SettledSale) -> UnsafeRawBufferPointer { row { $0.put(sale) } }
+
+  package mutating func row(_ receipt: Receipt) -> UnsafeRawBufferPointer {
+    row { [put, asOf] in put.receipt(ReceiptLine(receipt, asOf: asOf), &$0) }
+  }
+
+  package mutating func row(_ receipt: PlainReceipt) -> UnsafeRawBufferPointer {
+    row { [asOf] in $0.put(receipt, asOf: asOf) }
+  }
+
+  private mutating func row(_ put: (inout CSVText) -> Void) -> UnsafeRawBufferPointer {
+    text.removeAll()
+    put(&text)
+    text.endRow()
+    return text.bytesInPlace
+  }
+}
