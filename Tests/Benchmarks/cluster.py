@@ -134,14 +134,6 @@ class Cluster:
     def create_database(self, name):
         self.psql("postgres", script=f"DROP DATABASE IF EXISTS {name}; CREATE DATABASE {name};")
 
-    def create_schema(self, database):
-        """The tables as the program's own migrations make them, for when there is no program yet."""
-        script = open(os.path.join(SOURCES, "SalesStore", "sales.sql")).read().replace("{schema}", "sales")
-        script += "CREATE SCHEMA night_audit;"
-        for path in sorted(glob.glob(os.path.join(SOURCES, "AuditStore", "Migrations", "[0-9]*.sql"))):
-            script += open(path).read()
-        self.psql(database, script=script)
-
     def cpu_seconds(self):
         """CPU that the server has used so far, once all its backends have ended: only then is theirs counted."""
         for _ in range(600):
