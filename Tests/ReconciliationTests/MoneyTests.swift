@@ -62,6 +62,13 @@ import Testing
     #expect(Currency.all.contains(Money.of(0).currency))
   }
 
+  @Test("Of all words of three capital letters, those of the table are currencies")
+  func everyWord() {
+    let letters = (65...90).map { String(UnicodeScalar(UInt8($0))) }
+    let words = letters.flatMap { one in letters.flatMap { two in letters.map { one + two + $0 } } }
+    #expect(words.filter { Currency(code: $0) != nil } == Currency.all.map(\.code).sorted())
+  }
+
   @Test func secondsAreWhole() {
     for seconds: Int64 in [0, 1_795_132_800, -1] { #expect(Instant(seconds: seconds).seconds == seconds) }
   }

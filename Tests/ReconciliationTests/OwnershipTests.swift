@@ -31,6 +31,17 @@ import Testing
     #expect(long.named("T17").map(\.environment) == [.production, .sandbox] && long.named("T170").isEmpty)
   }
 
+  @Test("Who brings what others could own is not like those who only name an id")
+  func notAlike() {
+    var scene = Scene()
+    let order = scene.order("o1", by: "ann") { $0.transactionId = "T9" }
+    let claimant = Claimant(order: order, proven: ProvenTransactions([scene.transaction("T1")]))
+    func kind(isOwn: Bool) -> NamerKind? {
+      NamerKind(claimant, isOwn: { _ in isOwn }, supporters: { _ in nil }, rules: scene.world.rules)
+    }
+    #expect(kind(isOwn: true) != nil && kind(isOwn: false) == nil)
+  }
+
   @Test("Who owns further payments has lost nothing")
   func furtherPayments() {
     var scene = Scene()
