@@ -391,26 +391,32 @@ package struct NightRun: Sendable {
     }
   }
 
-  /// Removes report folders that have had their time.
+  /// Removes report folders that have had their time. The trail tells of them first: a folder that is gone, and of which it
+  /// tells nothing, is one that somebody has taken.
   private func clearAway(_ outcome: NightOutcome, asOf: Instant, session: PostgresSession) async throws {
     let directory = ReportFolder.absolute(settings.reportDirectory)
     let folders = ReportDirectory(directory: directory, logger: logger)
+    folders.clearLeftovers()
+    var expired: [ReportRetention.Folder] = []
     // What was held of a night that is published now.
-    if outcome.directory.map(ReportFolder.absolute) == "\(directory)/\(outcome.summary.until)" {
-      folders.removeHeld(outcome.summary.until, before: asOf)
+    if outcome.directory.map(ReportFolder.absolute) == "\(directory)/\(outcome.summary.until)",
+      let held = folders.held(outcome.summary.until, before: asOf)
+    {
+      expired.append(held)
     }
-    guard let retention = settings.retention else { return }
-    var kept = try await DispatchTable.owedDirectories(session)
-    if let written = outcome.directory { kept.insert(ReportFolder.absolute(written)) }
-    let prefix = directory + "/"
-    var paths = Set(kept.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) })
-    if let latest = folders.latest { paths.insert(latest) }
-    // An as-of in the future must not make everything old.
-    let rule = ReportRetention(cutoff: min(asOf, .now) - retention, kept: paths)
-    let expired = rule.expired(folders.folders())
+    if let retention = settings.retention {
+      var kept = try await DispatchTable.owedDirectories(session)
+      if let written = outcome.directory { kept.insert(ReportFolder.absolute(written)) }
+      let prefix = directory + "/"
+      var paths = Set(kept.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) })
+      if let latest = folders.latest { paths.insert(latest) }
+      // An as-of in the future must not make everything old.
+      let rule = ReportRetention(cutoff: min(asOf, .now) - retention, kept: paths.union(expired.map(\.path)))
+      expired += rule.expired(folders.folders())
+    }
+    expired = expired.filter(folders.mayRemove)
+    try await Trail.appendRemoved(expired.map(\.path), session)
     for folder in expired { folders.remove(folder) }
-    let left = Set(folders.folders())
-    try await Trail.appendRemoved(expired.filter { !left.contains($0) }.map(\.path), session)
   }
 
   // MARK: - Deciding

@@ -2,8 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Any call of a night that opens, writes, syncs, renames or removes a file may fail once: the night ends with what that means
-/// and what to do, whoever looks finds the whole report or none, and the next run leaves nothing of it.
+/// Any call of a night that opens, writes, syncs, renames or removes a file may fail once, or be the one before which the night
+/// is killed: the night ends with what that means and what to do, whoever looks finds the whole report or none, and the next
+/// run leaves nothing of it.
 ///
 /// Some are drawn; `TEST_EFFORT` draws more, and from enough of it on each call fails in each way. `TEST_SEED` draws the same;
 /// `TEST_CALLS=169-180` tries these alone.
@@ -12,36 +13,80 @@ import Testing
   private static let seed =
     ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0..<1_000_000)
 
+  /// What happens at a call.
+  private enum Trouble: CustomStringConvertible {
+    case fails(Int32)
+    /// All that come after it and need room or the right to write fail as well.
+    case failsFromThenOn(Int32)
+    case kill
+
+    var environment: [String: String] {
+      switch self {
+      case .fails(let error): ["FAULT_ERROR": String(error)]
+      case .failsFromThenOn(let error): ["FAULT_ERROR": String(error), "FAULT_LASTS": "1"]
+      case .kill: ["FAULT_KILLS": "1"]
+      }
+    }
+
+    var description: String {
+      switch self {
+      case .fails(let error): String(cString: strerror(error))
+      case .failsFromThenOn(let error): "\(String(cString: strerror(error))) from then on"
+      case .kill: "killed"
+      }
+    }
+  }
+
   /// What a night is run with.
   private struct Stage {
     let shop: Rehearsal
     let library: TestLibrary
+    /// Of a night that nobody disturbs, in their order.
+    private(set) var calls: [String] = []
+    /// What it reports.
+    private(set) var wanted: [String: Data] = [:]
 
     init() async throws {
       shop = try await Rehearsal.sampleShop()
       library = try await TestLibrary("faults", in: shop.directory)
+      // The first night stores answers, which later ones need not ask for.
+      for name in ["first", "wanted"] {
+        #expect(try await night(name).status == 3)
+        calls = try callsMade()
+      }
+      wanted = try #require(try report("wanted"))
+      #expect(calls.count > 40, "\(calls)")
     }
 
     /// - Parameters:
     ///   - name: of the folder for its reports.
-    ///   - call: which one fails; 0: none.
-    ///   - lasting: whether all that come after it and need room or the right to write fail as well.
+    ///   - call: where it happens; 0: nowhere.
     func night(
-      _ name: String, failing call: Int, with error: Int32 = 0, lasting: Bool = false
+      _ name: String, asOf: String = Rehearsal.asOf, more: [String] = [], at call: Int = 0,
+      _ trouble: Trouble = .kill, environment: [String: String] = [:]
+    ) async throws -> Program.Result {
+      let arguments = ["run", "--as-of", asOf] + more
+      return try await nightAudit(arguments, in: name, at: call, trouble, environment: environment)
+    }
+
+    /// Any command, as `night`.
+    func nightAudit(
+      _ arguments: [String], in name: String, at call: Int = 0, _ trouble: Trouble = .kill,
+      environment: [String: String] = [:]
     ) async throws -> Program.Result {
       let place = shop.directory.file(name)
       try FileManager.default.createDirectory(atPath: place + "/temporary", withIntermediateDirectories: true)
       return try await shop.nightAudit(
-        "run", more: ["--as-of", Rehearsal.asOf],
+        more: arguments,
         environment: [
           "LD_PRELOAD": library.path, "FAULT_BELOW": shop.directory.url.path, "FAULT_PROGRAM": "night-audit",
-          "FAULT_LOG": shop.directory.file("calls"), "FAULT_AT": String(call), "FAULT_ERROR": String(error),
+          "FAULT_LOG": shop.directory.file("calls"), "FAULT_AT": String(call),
           "TMPDIR": place + "/temporary", "NIGHT_AUDIT_REPORT_DIRECTORY": place + "/reports",
-        ].merging(lasting ? ["FAULT_LASTS": "1"] : [:]) { $1 })
+        ].merging(trouble.environment) { $1 }.merging(environment) { $1 })
     }
 
     /// The calls of the last night, in their order; the log begins anew.
-    func calls() throws -> [String] {
+    func callsMade() throws -> [String] {
       let log = shop.directory.file("calls")
       defer { try? FileManager.default.removeItem(atPath: log) }
       return try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n").map(String.init)
@@ -61,36 +106,91 @@ import Testing
     }
   }
 
-  @Test func oneCallThatFailsSpoilsNoReportAndLeavesNothing() async throws {
-    let stage = try await Stage()
-    #expect(try await stage.night("first", failing: 0).status == 3)
-    _ = try stage.calls()
-    #expect(try await stage.night("wanted", failing: 0).status == 3)
-    let calls = try stage.calls()
-    let wanted = try #require(try stage.report("wanted"))
-    #expect(calls.count > 40, "\(calls)")
-    let errors = [ENOSPC, EIO, EACCES]
-    let all = calls.indices.flatMap { call in errors.map { (call: call + 1, error: $0) } }
+  /// Those of them that this run of the tests tries.
+  private func drawn<Fault>(_ all: [Fault], _ count: Int, call: (Fault) -> Int) -> [Fault] {
     var generator = SeededGenerator(seed: Self.seed)
     let chosen = ProcessInfo.processInfo.environment["TEST_CALLS"]?.split(separator: "-").compactMap { Int($0) }
     let drawn =
       if let chosen {
-        all.filter { (chosen[0]...chosen[chosen.count - 1]).contains($0.call) }
-      } else if 2 * Self.effort >= all.count {
+        all.filter { (chosen[0]...chosen[chosen.count - 1]).contains(call($0)) }
+      } else if count >= all.count {
         all
       } else {
-        (0..<2 * Self.effort).map { _ in all.randomElement(using: &generator)! }
+        (0..<count).map { _ in all[generator.number(0...all.count - 1)] }
       }
     print("SystemCallTests: \(drawn.count) of \(all.count) faults, TEST_SEED=\(Self.seed)")
-    for (number, fault) in drawn.enumerated() {
-      let name = "night-\(number)"
-      let night = try await stage.night(name, failing: fault.call, with: fault.error)
-      let met = try stage.calls()
-      let what =
-        "call \(fault.call) (\(met.indices.contains(fault.call - 1) ? met[fault.call - 1] : "")), "
-        + "\(String(cString: strerror(fault.error))): \(night)"
-      #expect([3, 73, 78].contains(night.status), "\(what)")
-      try await expectNothingIsLeft(of: night, name, what, stage, wanted)
+    return drawn
+  }
+
+  @Test func oneCallThatFailsSpoilsNoReportAndLeavesNothing() async throws {
+    let stage = try await Stage()
+    let errors = [ENOSPC, EIO, EACCES]
+    let all = stage.calls.indices.flatMap { call in errors.map { (call: call + 1, error: $0) } }
+    for fault in drawn(all, 2 * Self.effort, call: \.call) {
+      try await endures(.fails(fault.error), at: fault.call, endingWith: [3, 73, 78], stage)
+    }
+    let verified = try await stage.shop.nightAudit("verify")
+    #expect(verified.status == 0, "\(verified)")
+  }
+
+  /// Instants that lie in what a night sends to the database are `KilledNightTests`'.
+  @Test func aNightThatIsKilledAtACallSpoilsNoReportAndLeavesNothing() async throws {
+    let stage = try await Stage()
+    for call in drawn(stage.calls.indices.map { $0 + 1 }, Self.effort, call: \.self) {
+      try await endures(.kill, at: call, endingWith: [128 + SIGKILL], stage)
+    }
+    let verified = try await stage.shop.nightAudit("verify")
+    #expect(verified.status == 0, "\(verified)")
+  }
+
+  /// A folder that is gone has had its time, or somebody has taken it: the trail tells which.
+  @Test func aNightThatIsKilledWhileItClearsAwayIsMadeWhole() async throws {
+    let stage = try await Stage()
+    let retention = ["NIGHT_AUDIT_REPORT_RETENTION": "1d"]
+    // Each has one of its own, as the trail tells of those before.
+    func leaveOldReport(_ number: Int) async throws -> String {
+      let asOf = "2026-11-\(number / 24 + 1)T\(number % 24):00:00Z".replacing(/\b(\d)\b/) { "0\($0.1)" }
+      let night = try await stage.night("night", asOf: asOf, more: ["--date", "2026-10-31", "--user", "800"])
+      #expect([0, 3].contains(night.status), "\(night)")
+      _ = try stage.callsMade()
+      return try await stage.shop.value("SELECT run_id::text FROM night_audit.runs WHERE as_of = '\(asOf)'")
+    }
+    _ = try await leaveOldReport(0)
+    #expect(try await stage.night("night", environment: retention).status == 3)
+    let calls = try stage.callsMade()
+    let first = try #require(calls.firstIndex { $0.contains("rename") && $0.contains("ad-hoc") })
+    for (number, call) in drawn(Array(first + 1...calls.count), 2 * Self.effort, call: \.self).enumerated() {
+      try FileManager.default.removeItem(atPath: stage.shop.directory.file("night"))
+      let run = try await leaveOldReport(number + 1)
+      try await endures(
+        .kill, at: call, endingWith: [128 + SIGKILL], stage, environment: retention, leaving: ["ad-hoc"])
+      let verified = try await stage.shop.nightAudit("verify", "--run", run)
+      #expect(verified.status == 0, "call \(call) (\(calls[call - 1])): \(verified)")
+      try FileManager.default.createDirectory(
+        atPath: stage.shop.directory.file("night"), withIntermediateDirectories: true)
+    }
+  }
+
+  /// A run is forgotten whole or not at all: what was killed on the way can be begun again.
+  @Test func forgettingARunThatWasKilledIsBegunAgain() async throws {
+    let stage = try await Stage()
+    func forget(at call: Int = 0) async throws -> (Program.Result, [String]) {
+      #expect(try await stage.night("night").status == 3)
+      _ = try stage.callsMade()
+      let newest = try await stage.shop.value(
+        "SELECT run_id::text FROM night_audit.runs ORDER BY started_at DESC LIMIT 1")
+      let first = try await stage.nightAudit(["runs", "forget", newest], in: "night", at: call)
+      let calls = try stage.callsMade()
+      if call == 0 { return (first, calls) }
+      #expect(first.status == 128 + SIGKILL, "\(first)")
+      return (try await stage.nightAudit(["runs", "forget", newest], in: "night"), calls)
+    }
+    let (undisturbed, calls) = try await forget()
+    #expect(undisturbed.status == 0 && calls.count > 5, "\(undisturbed) \(calls)")
+    for call in drawn(calls.indices.map { $0 + 1 }, Self.effort, call: \.self) {
+      let (second, _) = try await forget(at: call)
+      #expect(second.status == 0, "call \(call) (\(calls[call - 1])): \(second)")
+      #expect(try stage.entries("night/reports") == [], "call \(call) (\(calls[call - 1]))")
     }
     let verified = try await stage.shop.nightAudit("verify")
     #expect(verified.status == 0, "\(verified)")
@@ -100,56 +200,37 @@ import Testing
   @Test(arguments: [EROFS, ENOSPC])
   func aVolumeThatTakesNothingMoreIsSaid(error: Int32) async throws {
     let stage = try await Stage()
-    #expect(try await stage.night("first", failing: 0).status == 3)
-    _ = try stage.calls()
-    #expect(try await stage.night("wanted", failing: 0).status == 3)
-    let calls = try stage.calls()
-    let wanted = try #require(try stage.report("wanted"))
-    var generator = SeededGenerator(seed: Self.seed)
-    let drawn = [1] + (0..<Self.effort).map { _ in calls.indices.randomElement(using: &generator)! + 1 }
-    print("SystemCallTests: \(drawn.count) of \(calls.count) instants, TEST_SEED=\(Self.seed)")
-    for (number, call) in drawn.enumerated() {
-      let name = "night-\(number)"
-      let night = try await stage.night(name, failing: call, with: error, lasting: true)
-      let met = try stage.calls()
-      let what =
-        "from call \(call) (\(met.indices.contains(call - 1) ? met[call - 1] : "")) on, "
-        + "\(String(cString: strerror(error))): \(night)"
-      #expect([3, 73].contains(night.status), "\(what)")
-      if night.status == 73 { #expect(night.errors.contains(String(cString: strerror(error))), "\(what)") }
-      try await expectNothingIsLeft(of: night, name, what, stage, wanted)
+    for call in [1] + drawn(stage.calls.indices.map { $0 + 1 }, Self.effort, call: \.self) {
+      let night = try await endures(.failsFromThenOn(error), at: call, endingWith: [3, 73], stage)
+      if night.status == 73 { #expect(night.errors.contains(String(cString: strerror(error))), "\(night)") }
     }
   }
 
   /// Whoever looks after such a night finds the whole report or none, and after one more run nothing else.
-  private func expectNothingIsLeft(
-    of night: Program.Result, _ name: String, _ what: String, _ stage: Stage, _ wanted: [String: Data]
-  ) async throws {
-    if night.status != 3 { #expect(night.errors.contains("night-audit: "), "\(what)") }
+  @discardableResult private func endures(
+    _ trouble: Trouble, at call: Int, endingWith statuses: [Int32], _ stage: Stage, environment: [String: String] = [:],
+    leaving others: [String] = []
+  ) async throws -> Program.Result {
+    let name = "night"
+    let night = try await stage.night(name, at: call, trouble, environment: environment)
+    let met = try stage.callsMade()
+    let what = "call \(call) (\(met.indices.contains(call - 1) ? met[call - 1] : "")), \(trouble): \(night)"
+    #expect(statuses.contains(night.status), "\(what)")
+    if night.status != 3, night.status < 128 { #expect(night.errors.contains("night-audit: "), "\(what)") }
     if let found = try stage.report(name) {
-      #expect(found == wanted, "\(what)")
+      #expect(found == stage.wanted, "\(what)")
     } else {
       #expect(night.status != 3, "\(what)")
     }
 
-    let next = try await stage.night(name, failing: 0)
-    _ = try stage.calls()
+    let next = try await stage.night(name, environment: environment)
+    _ = try stage.callsMade()
     #expect(next.status == 3, "after \(what): \(next)")
-    #expect(try stage.report(name) == wanted, "after \(what)")
-    #expect(try stage.entries("\(name)/reports") == ["2026-11-19", "latest"], "after \(what)")
+    #expect(try stage.report(name) == stage.wanted, "after \(what)")
+    #expect(try stage.entries("\(name)/reports") == ["2026-11-19"] + others + ["latest"], "after \(what)")
+    for other in others { #expect(try stage.entries("\(name)/reports/\(other)") == [], "after \(what)") }
     #expect(try stage.entries("\(name)/temporary") == [], "after \(what)")
     try FileManager.default.removeItem(atPath: stage.shop.directory.file(name))
-  }
-}
-
-/// Any sequence will do that can be drawn again (Knuth, MMIX).
-private struct SeededGenerator: RandomNumberGenerator {
-  var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-    return (state >> 32) | (state << 32)
+    return night
   }
 }

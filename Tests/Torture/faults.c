@@ -5,6 +5,7 @@
 //   FAULT_LOG     gets one line for each call: its number and its name
 //   FAULT_AT      the number of the call that fails; 0: none
 //   FAULT_ERROR   what it fails with, an errno
+//   FAULT_KILLS   set: it does not fail, the program is killed in place of it
 //   FAULT_LASTS   set: all later ones fail, too, that a volume refuses which is read-only (EROFS) or full (ENOSPC)
 //   FAULT_PROGRAM the name of the program that is meant; its children are left alone
 #define _GNU_SOURCE
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -57,6 +59,7 @@ static int fails(const char *name, const char *path, int reads) {
   }
   int first = at ? atoi(at) : 0, what = error ? atoi(error) : EIO;
   if (!first || number < first) return 0;
+  if (getenv("FAULT_KILLS")) kill(getpid(), SIGKILL);
   if (getenv("FAULT_LASTS") ? reads || needs_nothing(name, what) : number > first) return 0;
   errno = what;
   return 1;
@@ -164,3 +167,4 @@ CALL(int, -1, unlink, (const char *p), (p), of_path("unlink", AT_FDCWD, p, 0))
 CALL(int, -1, unlinkat, (int d, const char *p, int f), (d, p, f), of_path("unlinkat", d, p, 0))
 CALL(int, -1, symlink, (const char *a, const char *b), (a, b), of_path("symlink", AT_FDCWD, b, 0))
 CALL(int, -1, link, (const char *a, const char *b), (a, b), of_path("link", AT_FDCWD, b, 0))
+CALL(int, -1, linkat, (int d, const char *a, int e, const char *b, int f), (d, a, e, b, f), of_path("linkat", e, b, 0))

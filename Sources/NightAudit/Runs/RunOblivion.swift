@@ -50,9 +50,14 @@ package struct RunOblivion: Sendable {
       _ = try await RunLock.acquire(session)
       let run = try await RunHistory(settings: settings).find(name)
       if run.isForgotten { throw RunsError.forgotten(name) }
-      let summary = try await session.transaction(.readWrite) { try ForgottenRun.forget(runId: run.runId, on: $0) }
       let folders = ReportDirectory(directory: ReportFolder.absolute(settings.reportDirectory), logger: logger)
-      if run.isNightly { try folders.forget(night: run.until, madeAsOf: run.asOf) }
+      let summary = try await session.transaction(.readWrite) { connection in
+        let summary = try ForgottenRun.forget(runId: run.runId, on: connection)
+        // Last, and before it is committed: who dies on the way can begin again, and nothing goes that may not.
+        folders.clearLeftovers()
+        if run.isNightly { try folders.forget(night: run.until, madeAsOf: run.asOf) }
+        return summary
+      }
       await session.close()
       return Outcome(run: run, summary: summary, latest: folders.latest)
     } catch {

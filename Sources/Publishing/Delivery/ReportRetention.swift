@@ -58,10 +58,18 @@ package struct ReportDirectory {
       .compactMap { folder("ad-hoc/\($0)") }
   }
 
-  /// Removes what was held of a night, made for this instant or an earlier one.
-  package func removeHeld(_ night: String, before asOf: Instant) {
-    guard let held = folder("held/\(night)"), held.asOf <= asOf else { return }
-    remove(held)
+  /// Finishes what runs that died here have begun.
+  package func clearLeftovers() {
+    for place in [directory, "\(directory)/held", "\(directory)/ad-hoc"] { Leftovers(directory: place).clear() }
+    unlink(nextLatest)
+  }
+
+  /// Where `latest` is made that points to an earlier night. One run at a time may.
+  private var nextLatest: String { "\(directory)/.night-audit-latest" }
+
+  /// What was held of a night, made for this instant or an earlier one.
+  package func held(_ night: String, before asOf: Instant) -> ReportRetention.Folder? {
+    folder("held/\(night)").flatMap { $0.asOf <= asOf ? $0 : nil }
   }
 
   /// Removes the folder of a night that was made for this instant, and points `latest` to the night before it.
@@ -69,7 +77,7 @@ package struct ReportDirectory {
     if let found = folder(night), found.asOf == asOf.wholeSecond { remove(found) }
     guard latest == night, folder(night) == nil else { return }
     let before = nights(in: directory + "/.").filter { $0 < night && folder($0) != nil }.max()
-    try LatestLink(directory: directory).pointBack(to: before, temporary: "\(directory)/.night-audit-latest")
+    try LatestLink(directory: directory).pointBack(to: before, temporary: nextLatest)
   }
 
   /// Where `latest` points to; nil without one.
@@ -101,19 +109,25 @@ package struct ReportDirectory {
     (try? FileManager.default.attributesOfItem(atPath: path))?[.type] as? FileAttributeType == .typeDirectory
   }
 
-  /// Removes a folder, unless there is something in it that this program has not written, or not so.
+  /// Whether a folder may be removed: nothing is in it that this program has not written, or not so. Says so otherwise.
+  package func mayRemove(_ folder: ReportRetention.Folder) -> Bool {
+    let whole = "\(directory)/\(folder.path)"
+    guard let contents = ReportContents(directory: whole), let opened = OpenDirectory(whole) else { return false }
+    let others = opened.names().filter { !contents.owns($0, in: opened) }
+    if others.isEmpty { return true }
+    logger.warning(
+      "an old report folder is kept: there are files in it that night-audit has not written, or not so",
+      metadata: ["directory": "\(whole)", "files": "\(others.prefix(3).map(\.text).joined(separator: ", "))"])
+    return false
+  }
+
+  /// Removes a folder that may be removed; any other stays.
   ///
   /// It is given another name first: a reader finds it whole or not at all, and what a kill leaves of it is cleared away
   /// by the next run.
   package func remove(_ folder: ReportRetention.Folder) {
+    guard mayRemove(folder) else { return }
     let whole = "\(directory)/\(folder.path)"
-    guard let contents = ReportContents(directory: whole), let opened = OpenDirectory(whole) else { return }
-    let others = opened.names().filter { !contents.owns($0, in: opened) }
-    guard others.isEmpty else {
-      return logger.warning(
-        "an old report folder is kept: there are files in it that night-audit has not written, or not so",
-        metadata: ["directory": "\(whole)", "files": "\(others.prefix(3).map(\.text).joined(separator: ", "))"])
-    }
     do {
       let names = StagingNames(
         directory: (whole as NSString).deletingLastPathComponent, token: UUID().uuidString.lowercased())

@@ -68,6 +68,7 @@ package struct Leftovers {
       // The lease goes last: without it nobody would look for the rest.
       for path in [names.staging, names.old] where FileManager.default.fileExists(atPath: path) { return }
       unlink(names.mark)
+      unlink(names.nextLease)
       unlink(names.lease)
     } catch {
       return

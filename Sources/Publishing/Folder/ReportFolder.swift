@@ -89,8 +89,7 @@ package struct ReportFolder: Sendable {
       ReportContents(directory: names.staging)?.isOurs == true
     else { return nil }
     // Its maker is gone; from now on it is ours.
-    unlink(names.lease)
-    let lease = try StagingLease(path: names.lease, content: .here(target: destination.target))
+    let lease = try StagingLease(succeeding: names, content: .here(target: destination.target))
     return try ReportFolder(destination, asOf: asOf, names: names, lease: lease, volume: volume).publish()
   }
 
@@ -165,13 +164,17 @@ package struct ReportFolder: Sendable {
   }
 
   /// Replaces `run.json` in a published folder: the one file whose content is told apart from the report's.
+  ///
+  /// It is made beside the folder, as reports are: what a kill leaves is cleared away by the next run.
   package static func rewriteRun(_ content: Data, in directory: String) throws(PublishingFailure) {
-    let temporary = directory + "/.run.json-\(UUID().uuidString.lowercased())"
-    try write(content, to: temporary)
-    guard rename(temporary, directory + "/run.json") == 0 else {
-      let code = errno
-      unlink(temporary)
-      throw PublishingFailure(path: directory + "/run.json", code: code)
+    let names = StagingNames(
+      directory: (absolute(directory) as NSString).deletingLastPathComponent, token: UUID().uuidString.lowercased())
+    let lease = try StagingLease(path: names.lease, content: .here(target: absolute(directory)))
+    defer { withExtendedLifetime(lease) { Leftovers(directory: names.directory).clear(names) } }
+    guard mkdir(names.staging, 0o750) == 0 else { throw PublishingFailure(path: names.staging, code: errno) }
+    try write(content, to: names.staging + "/run.json")
+    guard rename(names.staging + "/run.json", directory + "/run.json") == 0 else {
+      throw PublishingFailure(path: directory + "/run.json", code: errno)
     }
   }
 
@@ -354,6 +357,8 @@ struct StagingNames: Hashable {
   private var stem: String { "\(directory)/.night-audit-\(token)" }
 
   var lease: String { stem + ".lease" }
+  /// Of who takes a dead maker's place.
+  var nextLease: String { stem + ".next" }
   /// The report that is being made; after an exchange, the one that it has replaced.
   var staging: String { stem + ".partial" }
   /// The report that was replaced, where volumes cannot exchange.

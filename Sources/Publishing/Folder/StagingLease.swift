@@ -55,24 +55,63 @@ final class StagingLease: Sendable {
     }
   }
 
-  let path: String
   private let descriptor: Int32
 
+  /// - Throws: when it cannot be made, or there is one already.
   init(path: String, content: Content) throws(PublishingFailure) {
-    self.path = path
-    descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o640)
+    // Where the volume can: without a name until it says whose it is, so that a maker that dies meanwhile leaves nothing.
+    if let unnamed = Self.unnamed(in: (path as NSString).deletingLastPathComponent, content) {
+      if linkat(AT_FDCWD, "/proc/self/fd/\(unnamed)", AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 {
+        descriptor = unnamed
+        return
+      }
+      close(unnamed)
+    }
+    descriptor = try Self.named(path, content)
+  }
+
+  /// Takes the place of a maker that is gone. Its lease lies there until this one does: without any, nobody would look for
+  /// what it has left.
+  init(succeeding names: StagingNames, content: Content) throws(PublishingFailure) {
+    unlink(names.nextLease)
+    descriptor = try Self.named(names.nextLease, content)
+    guard rename(names.nextLease, names.lease) == 0 else {
+      let code = errno
+      unlink(names.nextLease)
+      close(descriptor)
+      throw PublishingFailure(path: names.lease, code: code)
+    }
+  }
+
+  /// A file that has no name yet (`O_TMPFILE`, open(2)); nil where there can be none.
+  private static func unnamed(in directory: String, _ content: Content) -> Int32? {
+    let descriptor = open(directory, O_DIRECTORY | 0o20_000_000 | O_RDWR | O_CLOEXEC, 0o640)
+    guard descriptor >= 0 else { return nil }
+    if write(content, to: descriptor) { return descriptor }
+    close(descriptor)
+    return nil
+  }
+
+  private static func named(_ path: String, _ content: Content) throws(PublishingFailure) -> Int32 {
+    let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o640)
     guard descriptor >= 0 else { throw PublishingFailure(path: path, code: errno) }
-    // Where there are no locks, host, process and age must do.
-    _ = flock(descriptor, LOCK_EX | LOCK_NB)
-    let bytes = Array(((try? JSONEncoder().encode(content)) ?? Data()))
-    guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count, fchmod(descriptor, 0o640) == 0,
-      fsync(descriptor) == 0
-    else {
+    guard write(content, to: descriptor) else {
       let code = errno
       // One that says nothing would lie there for as long as its maker might still write it.
       unlink(path)
+      close(descriptor)
       throw PublishingFailure(path: path, code: code)
     }
+    return descriptor
+  }
+
+  /// - Returns: whether all of it is on the volume; else `errno` says why not.
+  private static func write(_ content: Content, to descriptor: Int32) -> Bool {
+    // Where there are no locks, host, process and age must do.
+    _ = flock(descriptor, LOCK_EX | LOCK_NB)
+    let bytes = Array((try? JSONEncoder().encode(content)) ?? Data())
+    return Glibc.write(descriptor, bytes, bytes.count) == bytes.count && fchmod(descriptor, 0o640) == 0
+      && fsync(descriptor) == 0
   }
 
   deinit { close(descriptor) }
