@@ -83,23 +83,12 @@ package struct MetricsFile: Sendable {
     return text?.split(separator: "\n").first { $0.hasPrefix(name + " ") }.map { String($0.dropFirst(name.count + 1)) }
   }
 
-  /// Replaces the file in one step: its reader never sees half of it. Readable by everybody, because its reader is
-  /// another user.
+  /// Replaces the file in one step: its reader never sees half of it.
   package func write(to path: String) throws(PublishingFailure) {
-    let directory = (path as NSString).deletingLastPathComponent
-    // Without the ending that the collector looks for.
-    let temporary =
-      "\(directory.isEmpty ? "." : directory)/.\((path as NSString).lastPathComponent).\(UUID().uuidString)"
-    let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o644)
-    guard descriptor >= 0 else { throw PublishingFailure(path: path, code: errno) }
-    let bytes = Array(text.utf8)
-    let isWritten = Glibc.write(descriptor, bytes, bytes.count) == bytes.count && fchmod(descriptor, 0o644) == 0
-    let code = errno
-    close(descriptor)
-    guard isWritten, rename(temporary, path) == 0 else {
-      let failure = isWritten ? errno : code
-      unlink(temporary)
-      throw PublishingFailure(path: path, code: failure)
+    do {
+      try WholeFile(path: path).write(Array(text.utf8))
+    } catch {
+      throw PublishingFailure(path: error.path, code: error.code)
     }
   }
 }

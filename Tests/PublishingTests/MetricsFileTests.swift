@@ -41,6 +41,28 @@ import Testing
     #expect(mode?.intValue == 0o644)
     #expect(throws: PublishingFailure.self) { try Self.file.write(to: reports.path + "/none/x.prom") }
   }
+
+  @Test func whatAWriterThatWasKilledHasLeftIsNotKept() throws {
+    let reports = try ReportsDirectory()
+    try reports.write(String(repeating: "longer than what is written. ", count: 100), ".night_audit.prom.next")
+    try Self.file.write(to: reports.path + "/night_audit.prom")
+    #expect(reports.text("night_audit.prom") == Self.file.text)
+    #expect(try reports.entries() == ["night_audit.prom"])
+  }
+
+  @Test func ofTwoThatWriteAtOnceEachWritesWhole() async throws {
+    let reports = try ReportsDirectory()
+    let path = reports.path + "/night_audit.prom"
+    let texts = (0..<4).map { String(repeating: "\($0)", count: 100_000 + $0) }
+    try await withThrowingTaskGroup { group in
+      for text in texts {
+        group.addTask { for _ in 0..<50 { try WholeFile(path: path).write(Array(text.utf8)) } }
+      }
+      for _ in 0..<200 { if let seen = reports.text("night_audit.prom") { #expect(texts.contains(seen)) } }
+      try await group.waitForAll()
+    }
+    #expect(try reports.entries() == ["night_audit.prom"])
+  }
 }
 
 /// What `verify` finds.

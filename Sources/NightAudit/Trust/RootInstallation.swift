@@ -1,5 +1,7 @@
 import AppStore
 import Foundation
+import Glibc
+import Publishing
 import Run
 
 /// Puts Apple's root certificates where `appstore.rootCertificates` says, and nothing else.
@@ -52,8 +54,14 @@ package struct RootInstallation: Sendable {
       entries.append(Entry(pin: pin, path: path, isNew: !isThere))
     }
     if !missing.isEmpty {
-      try PublicFile.makeDirectory(directory)
-      for file in missing { try PublicFile.write(file.certificate, to: file.path) }
+      try Self.makeDirectory(directory)
+      for file in missing {
+        do throws(WholeFile.Failure) {
+          try WholeFile(path: file.path).write(file.certificate)
+        } catch {
+          throw RootInstallationError.cannotWrite(path: error.path, code: error.code)
+        }
+      }
     }
     do throws(TrustedRootsError) {
       _ = try TrustedRoots(directory: directory, pinned: pinned)
@@ -61,6 +69,17 @@ package struct RootInstallation: Sendable {
       throw RootInstallationError.directoryUnusable(error)
     }
     return entries
+  }
+
+  /// Makes the directory and those above it, mode 0755, unless it is there: the service runs as another user than the one
+  /// who installs, and certificates are no secret.
+  private static func makeDirectory(_ path: String) throws(RootInstallationError) {
+    guard !FileManager.default.fileExists(atPath: path) else { return }
+    let parent = (path as NSString).deletingLastPathComponent
+    if !parent.isEmpty, parent != path { try makeDirectory(parent) }
+    guard mkdir(path, 0o755) == 0 || errno == EEXIST, chmod(path, 0o755) == 0 else {
+      throw .cannotWrite(path: path, code: errno)
+    }
   }
 
   private static func holds(_ pin: TrustedRoots.Pin, _ path: String) -> Bool {
