@@ -40,6 +40,7 @@ package struct Migrator {
       version: 15, name: "sweep_slices", sql: String(decoding: PackageResources._015_sweep_slices_sql, as: UTF8.self)),
   ]
 
+  /// Of the advisory lock under which the schema changes: two numbers that no other program is likely to choose.
   package static let lockKey: (Int64, Int64) = (0x6E69_6768, 0x6D69_6772)
 
   /// Applies what is missing. Safe to repeat, and safe to run twice at once: the second one waits, then finds nothing to do.

@@ -10,43 +10,6 @@ import Streams
 ///
 /// Used by one thread at a time; not `Sendable`.
 final class AuditCollector {
-  /// Rows of a part that wait until the parts before it have theirs in the report.
-  private final class WaitingRows {
-    let orders: SpillFile
-    let receipts: SpillFile
-    /// Makes them as the report's files have them; nil where they wait as records.
-    private var text: RowText?
-    let isText: Bool
-    private var record = RecordBytes()
-
-    init(in directory: String, as text: consuming RowText?) throws {
-      orders = try SpillFile(directory: directory)
-      receipts = try SpillFile(directory: directory)
-      isText = text != nil
-      self.text = text
-    }
-
-    func add(_ line: @autoclosure () -> OrderLine, settled sale: SettledSale? = nil) throws {
-      if let sale, let row = text?.row(sale) { return try orders.add(row) }
-      let line = line()
-      if let row = text?.row(line) { return try orders.add(row) }
-      record.clear()
-      line.write(to: &record)
-      try orders.add(record.content)
-    }
-
-    func add(_ receipt: Receipt) throws {
-      if let row = text?.row(receipt) { return try receipts.add(row) }
-      record.clear()
-      receipt.write(to: &record)
-      try receipts.add(record.content)
-    }
-
-    func add(_ receipt: PlainReceipt, _ record: borrowing RecordBytes) throws {
-      try receipts.add(text?.row(receipt) ?? record.content)
-    }
-  }
-
   /// The report that is being written; nil when only the table is wanted, and in the parts behind the first.
   private var report: ReportWriter?
   private let waiting: WaitingRows?
@@ -149,30 +112,12 @@ final class AuditCollector {
     for (reason, count) in next.outstanding { outstanding[reason, default: 0] += count }
     agedCriticals.formUnion(next.agedCriticals)
     if let figures = next.lookedAgain { note(figures) }
-    guard let waiting = next.waiting else { return }
-    try waiting.orders.restart()
-    while let content = try waiting.orders.next() {
-      if waiting.isText {
-        try report?.write(madeOrder: content)
-        continue
-      }
-      var reader = RecordReader(content)
-      try list(try OrderLine(from: &reader))
-    }
+    try next.waiting?.passOrders(made: { try report?.write(madeOrder: $0) }) { try list($0) }
   }
 
   /// Takes over the listed receipts of the part behind: those of all parts come before the first order.
   func joinReceipts(_ next: AuditCollector) throws {
-    guard let waiting = next.waiting else { return }
-    try waiting.receipts.restart()
-    while let content = try waiting.receipts.next() {
-      if waiting.isText {
-        try report?.write(madeReceipt: content)
-        continue
-      }
-      var reader = RecordReader(content)
-      try list(try Receipt(from: &reader))
-    }
+    try next.waiting?.passReceipts(made: { try report?.write(madeReceipt: $0) }) { try list($0) }
   }
 
   /// Takes the report out to finish it.
@@ -185,18 +130,7 @@ final class AuditCollector {
 
   /// Leaves everything that was gathered, to be taken elsewhere. Not after anything was taken out.
   func write(to writer: inout AuditFrameWriter) throws {
-    if let waiting {
-      try waiting.receipts.restart()
-      while let content = try waiting.receipts.next() {
-        var reader = RecordReader(content)
-        try writer.write(.receiptLine, try reader.id(), [UInt8](content))
-      }
-      try waiting.orders.restart()
-      while let content = try waiting.orders.next() {
-        var reader = RecordReader(content)
-        try writer.write(.orderLine, try reader.id(), [UInt8](content))
-      }
-    }
+    try waiting?.write(to: &writer)
     try writer.write(.finding, all: findings)
     try writer.write(.refund, all: refunds)
     if let claims { try writer.write(.claim, all: claims) }

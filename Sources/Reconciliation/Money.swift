@@ -70,6 +70,7 @@ public struct MoneyByCurrency: Equatable, Sendable {
     left.sorted.elementsEqual(right.sorted, by: ==)
   }
 
+  /// The sum in minor units of each currency.
   public var minorUnits: [Currency: Int128] {
     Dictionary(uniqueKeysWithValues: sorted.lazy.map { ($0.currency, $0.minorUnits) })
   }

@@ -93,6 +93,8 @@ public struct Vocabulary<Word: RawRepresentable<String> & CaseIterable & Sendabl
 }
 
 /// Apart from the words, so that looking for one is the same code for all lists.
+///
+/// Unchecked: what the pointers lead to is never changed once they are made, which the compiler cannot see.
 private struct Spellings: @unchecked Sendable {
   /// Of memory that is never given back: what words there are is known as long as the program lives.
   private let texts: [BorrowedText]
