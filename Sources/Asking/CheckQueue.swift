@@ -15,7 +15,7 @@ package struct CheckQueue: Sendable {
   let source: ProofSource
   let settings: Settings
   let asOf: Instant
-  let worker: Worker
+  package let worker: Worker
   private let selection: Selection
   /// What filters list; nil when nothing is filtered.
   private let listed: Listed?

@@ -37,54 +37,60 @@ package struct FirstAnswersTable: Sendable {
       ])
   }
 
-  /// What is stored of a night, by app.
-  static func read(
+  /// What is stored of a night, and of those whose refusals are still held: by night and app.
+  private static func read(
     asOf: Instant, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [String: FirstAnswers] {
+  ) throws(PostgresError) -> [Instant: [String: FirstAnswers]] {
     let rows = try connection.execute(
-      "SELECT app, refusal, answers FROM night_audit.first_answers WHERE as_of = $1", [.timestamp(asOf.microseconds)])
-    var found: [String: FirstAnswers] = [:]
+      """
+      SELECT as_of, app, refusal, answers FROM night_audit.first_answers
+      WHERE as_of = $1 OR as_of IN (SELECT last_attempt FROM night_audit.receipt_checks WHERE held_outcome IS NOT NULL)
+      """, [.timestamp(asOf.microseconds)])
+    var found: [Instant: [String: FirstAnswers]] = [:]
     for row in rows {
-      let (app, count) = (try row.text(0), Int(try row.int32(2)))
-      if let refusal = Refusal(rawValue: try row.text(1)) {
-        found[app, default: FirstAnswers()].refusals[refusal] = count
+      let night = Instant(microseconds: try row.timestamp(0))
+      let (app, count) = (try row.text(1), Int(try row.int32(3)))
+      if let refusal = Refusal(rawValue: try row.text(2)) {
+        found[night, default: [:]][app, default: FirstAnswers()].refusals[refusal] = count
       } else {
-        found[app, default: FirstAnswers()].count = count
+        found[night, default: [:]][app, default: FirstAnswers()].count = count
       }
     }
     return found
   }
 
-  /// Gives the refusals of a night that were held their outcome, unless they are too many of their kind.
+  /// Gives refusals that were held their outcome, unless they are too many of their kind in their night: those of this night,
+  /// and those of nights that ended before they came so far. While others ask, theirs are left to them.
   ///
   /// To decide again is safe: what decides is stored.
-  /// - Returns: by app what is wrong and what to do, for the operator; empty when nothing is.
+  ///
+  /// - Parameter worker: who asks.
+  /// - Returns: by app what is wrong tonight and what to do, for the operator; empty when nothing is.
   package static func decide(
-    asOf: Instant, settings: Settings, on connection: borrowing BlockingConnection
+    asOf: Instant, worker: Worker, settings: Settings, on connection: borrowing BlockingConnection
   ) throws -> [String: String] {
     let answers = try read(asOf: asOf, on: connection)
-    let systemic = answers.mapValues { Set($0.systemic(share: settings.systemicShare)) }
+    let systemic = answers.mapValues { apps in
+      apps.mapValues { Set($0.systemic(share: settings.systemicShare)) }
+    }
     try CheckTable(policy: settings.duenessPolicy).change(
-      where: "c.held_outcome IS NOT NULL AND c.last_attempt = $1", [.timestamp(asOf.microseconds)], on: connection
+      where: """
+        c.held_outcome IS NOT NULL AND (c.last_attempt = $1
+          OR NOT EXISTS (SELECT FROM (\(Worker.living)) AS other (number) WHERE other.number <> $2::int))
+        """, [.timestamp(asOf.microseconds), .int(worker.number)], on: connection
     ) { row in
-      guard let held = row.held, systemic[row.app ?? ""]?.contains(held.refusal) != true else { return false }
+      // Whoever was counted has a count, unless somebody began to ask meanwhile.
+      guard let held = row.held, let night = row.history.lastAttempt.flatMap({ systemic[$0] }),
+        night[row.app ?? ""]?.contains(held.refusal) == false
+      else { return false }
       row.history.outcome = held.outcome
       row.history.reason = held.reason
       row.history.unansweredSince = nil
       row.held = nil
       return true
     }
-    return try complaints(asOf: asOf, settings: settings, on: connection)
-  }
-
-  /// What was systemic in a night, by app.
-  package static func complaints(
-    asOf: Instant, settings: Settings, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [String: String] {
-    var complaints: [String: String] = [:]
-    for (app, answers) in try read(asOf: asOf, on: connection) {
-      complaints[app] = answers.complaint(app: app, share: settings.systemicShare)
+    return (answers[asOf] ?? [:]).reduce(into: [:]) { complaints, line in
+      complaints[line.key] = line.value.complaint(app: line.key, share: settings.systemicShare)
     }
-    return complaints
   }
 }

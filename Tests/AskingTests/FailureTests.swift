@@ -78,6 +78,27 @@ import Testing
     }
   }
 
+  /// The share stands for a night that was killed before it decided: its refusals are held, and what was counted is stored.
+  @Test func whatANightDidNotComeToDecideTheNextOneDoes() async throws {
+    try await RecheckRehearsal.run { shop in
+      var shop = shop
+      try await fill(shop, damaged: 30, genuine: 10)
+      _ = try await shop.recheck([ScriptedChannel(found(40))], judge: Self.damaged)
+      shop.settings.systemicShare = 1
+      // While somebody else asks, it may be his night, and not all of it counted.
+      let other = try await shop.queue(asOf: Self.asOf)
+      #expect(try await other.claim().isEmpty)
+      var now = Self.asOf + .hours(1)
+      _ = try await shop.recheck([ScriptedChannel(found(40), asOf: now)], asOf: now, judge: Self.damaged)
+      #expect(try await states(shop) == ["review systemic 30", "verified 10"])
+      await other.close()
+      now = Self.asOf + .hours(2)
+      let next = try await shop.recheck([ScriptedChannel(found(40), asOf: now)], asOf: now, judge: Self.damaged)
+      #expect(next.outcomes.isEmpty && next.faults.isEmpty)
+      #expect(try await states(shop) == ["rejected malformed 30", "verified 10"])
+    }
+  }
+
   @Test func someRefusalsAreTheCustomers() async throws {
     try await RecheckRehearsal.run { shop in
       try await fill(shop, damaged: 19, genuine: 1)
