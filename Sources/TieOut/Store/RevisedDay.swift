@@ -10,13 +10,19 @@ package struct RevisedDay: Hashable, Sendable {
   package var before: Millionths
   package var now: Millionths
 
-  /// The days whose newest report came after the tie-out before this one, in their order.
+  /// The days whose newest report came after the last tie-out that a night has reported, in their order; where no night has,
+  /// after the tie-out before this one. What only a person has seen, or a night that died, is told by the next night.
   package static func since(
-    lastTieOutBefore asOf: Instant, on connection: borrowing BlockingConnection
+    lastReportedBefore asOf: Instant, on connection: borrowing BlockingConnection
   ) throws -> [RevisedDay] {
     try connection.execute(
       """
-      WITH last AS (SELECT max(as_of) AS as_of FROM night_audit.tie_outs WHERE as_of < $1),
+      WITH last AS (
+        SELECT coalesce(max(t.as_of) FILTER (WHERE EXISTS (
+          SELECT FROM night_audit.runs r
+          WHERE r.as_of = t.as_of AND r.is_nightly AND r.complete IS NOT NULL AND r.publication = 'published')),
+          max(t.as_of)) AS as_of
+        FROM night_audit.tie_outs t WHERE t.as_of < $1),
       reports AS (
         SELECT r.report_id, r.vendor, r.name, r.as_of, r.as_of <= last.as_of AS is_told
         FROM night_audit.connect_reports r, last

@@ -13,7 +13,7 @@ package struct TieOutOutcome: Sendable {
   package var periods: [TieOutTable.Period]
   /// Names of products, where the shop has a relation for them.
   package var names: [Identifier: String]
-  /// Days that Apple has reported anew since the tie-out before.
+  /// Days that Apple has reported anew since a night has told of them.
   package var revised: [RevisedDay]
 
   package var isComplete: Bool { record.isComplete }
@@ -135,7 +135,7 @@ package struct TieOutRun: Sendable {
       reasons += payment.problems(earned: settlement.settled[.init(period: payment.period, currency: payment.currency)])
     }
     let names = try ProductNames.read(schema: settings.salesSchema, on: sales)
-    let revised = try RevisedDay.since(lastTieOutBefore: asOf, on: reading)
+    let revised = try RevisedDay.since(lastReportedBefore: asOf, on: reading)
     return try writing.transaction { writing in
       var seen = UnitsComparison.Seen()
       try TieOutTable.replace(window.printed, on: writing) { append in

@@ -172,6 +172,30 @@ struct TieOutRunTests {
     #expect(try await shop.value(stored) == "400")
   }
 
+  /// A person looks, or a night dies after its tie-out: the next night tells of the day all the same.
+  @Test func whatNoNightHasReportedIsStillToBeTold() async throws {
+    let shop = try await Shop()
+    for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
+    _ = try await shop.run()
+    func publish(_ asOf: Instant) async throws {
+      try await shop.execute(
+        """
+        INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+          is_nightly, host, version, complete, publication)
+        VALUES (gen_random_uuid(), 'run', timestamptz 'epoch' + \(asOf.microseconds) * interval '1 microsecond',
+          '2026-11-18', '2026-11-18', 'UTC', '', true, 'h', '1', true, 'published')
+        """)
+    }
+    try await publish(Self.asOf)
+    try shop.drop(Self.sales("2026-11-10", units: "5"), on: "2026-11-10")
+    let adjustment = RevisedDay(day: "2026-11-10", vendor: "80012345", before: Millionths(1), now: Millionths(5))
+    for hours in [22, 23, 24] {
+      #expect(try await shop.run(asOf: Self.asOf + .hours(Int64(hours))).revised == [adjustment])
+    }
+    try await publish(Self.asOf + .hours(24))
+    #expect(try await shop.run(asOf: Self.asOf + .hours(25)).revised == [])
+  }
+
   @Test func theNewestOfADayCountsAndNothingIsSummedTwice() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
