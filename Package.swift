@@ -99,7 +99,7 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ], swiftSettings: strict),
-    .target(name: "Streams", dependencies: ["Postgres", "Reconciliation"], swiftSettings: strict),
+    .target(name: "Streams", dependencies: ["CSystemCalls", "Postgres", "Reconciliation"], swiftSettings: strict),
     .target(
       name: "SalesStore", dependencies: ["Postgres", "Reconciliation", "Run", "Streams"],
       resources: [.embedInCode("sales.sql")], swiftSettings: strict),

@@ -12,6 +12,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+int file_open_nameless(const char *directory, int mode) {
+  return open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+}
+
+int file_name_nameless(int descriptor, const char *path) {
+  char link[64];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+  return linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
 int file_exchange(const char *first, const char *second) {
   return renameat2(AT_FDCWD, first, AT_FDCWD, second, RENAME_EXCHANGE);
 }

@@ -108,6 +108,8 @@ package struct NightRun: Sendable {
     let lock = try await RunLock.acquire(session)
     try await keepPartitions(session)
     try await PublicationSettlement(logger: logger).settle(session)
+    ReportFolder.clearLeftovers(beside: destination(request, plan))
+    ReportDirectory(directory: ReportFolder.absolute(settings.reportDirectory), logger: logger).clearLeftovers()
     var record = planned
     record.lock = lock
     record.trail = try await record.begin(session)
@@ -396,14 +398,7 @@ package struct NightRun: Sendable {
   private func clearAway(_ outcome: NightOutcome, asOf: Instant, session: PostgresSession) async throws {
     let directory = ReportFolder.absolute(settings.reportDirectory)
     let folders = ReportDirectory(directory: directory, logger: logger)
-    folders.clearLeftovers()
-    var expired: [ReportRetention.Folder] = []
-    // What was held of a night that is published now.
-    if outcome.directory.map(ReportFolder.absolute) == "\(directory)/\(outcome.summary.until)",
-      let held = folders.held(outcome.summary.until, before: asOf)
-    {
-      expired.append(held)
-    }
+    var expired = folders.heldOfPublished()
     if let retention = settings.retention {
       var kept = try await DispatchTable.owedDirectories(session)
       if let written = outcome.directory { kept.insert(ReportFolder.absolute(written)) }
@@ -416,7 +411,9 @@ package struct NightRun: Sendable {
     }
     expired = expired.filter(folders.mayRemove)
     try await Trail.appendRemoved(expired.map(\.path), session)
-    for folder in expired { folders.remove(folder) }
+    for folder in expired {
+      do throws(PublishingFailure) { try folders.remove(folder) } catch { logger.warning("\(error)") }
+    }
   }
 
   // MARK: - Deciding

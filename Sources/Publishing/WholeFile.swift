@@ -1,3 +1,4 @@
+import CSystemCalls
 import Foundation
 import Glibc
 
@@ -20,44 +21,53 @@ package struct WholeFile {
     return directory.isEmpty ? "." : directory
   }
 
-  /// Where it is written until it is whole: hidden, and without the ending that readers look for. Always the same, so that
-  /// what a writer that was killed has left is what the next one begins with.
+  /// The name that it has for a moment before it gets its own: hidden, and without the ending that readers look for. Always
+  /// the same, so that what a writer that was killed has left goes with the next one.
   private var draft: String { "\(directory)/.\((path as NSString).lastPathComponent).next" }
 
   /// Writes all of it, brings it to disk, and only then gives it its name.
   package func write(_ content: [UInt8]) throws(Failure) {
-    let descriptor = try openDraft()
-    defer { close(descriptor) }
-    guard ftruncate(descriptor, 0) == 0, Glibc.write(descriptor, content, content.count) == content.count,
-      fchmod(descriptor, 0o644) == 0, fsync(descriptor) == 0, rename(draft, path) == 0
-    else {
-      let code = errno
-      unlink(draft)
-      throw Failure(path: path, code: code)
-    }
+    if try !writeNameless(content) { try writeNamed(content) }
     let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard folder >= 0 else { throw Failure(path: directory, code: errno) }
     defer { close(folder) }
     guard fsync(folder) == 0 else { throw Failure(path: directory, code: errno) }
   }
 
-  /// The draft, locked against everybody else who replaces the same file.
-  private func openDraft() throws(Failure) -> Int32 {
+  /// Has no name before it is whole.
+  ///
+  /// - Returns: false where the volume knows no such files; then nothing was done.
+  private func writeNameless(_ content: [UInt8]) throws(Failure) -> Bool {
+    let descriptor = file_open_nameless(directory, 0o644)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    guard fill(descriptor, content) else { throw Failure(path: path, code: errno) }
     while true {
-      var descriptor = open(draft, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o644)
-      if descriptor < 0, errno == EACCES || errno == ELOOP {
-        // Another user's, who was killed.
-        unlink(draft)
-        descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o644)
+      if file_name_nameless(descriptor, draft) == 0 {
+        if rename(draft, path) == 0 { return true }
+        // Whoever replaces the same file at the same time has put this one there, or taken it away.
+        guard errno == ENOENT else { throw Failure(path: path, code: errno) }
+      } else {
+        guard errno == EEXIST else { return false }
+        guard unlink(draft) == 0 || errno == ENOENT else { throw Failure(path: draft, code: errno) }
       }
-      guard descriptor >= 0 else { throw Failure(path: path, code: errno) }
-      // Where there are no locks, two may write at once; one of them has its way.
-      _ = flock(descriptor, LOCK_EX)
-      var mine = stat()
-      var there = stat()
-      // Whoever held the lock before has made the draft the file, and there is another one now, or none.
-      if fstat(descriptor, &mine) == 0, lstat(draft, &there) == 0, mine.st_ino == there.st_ino { return descriptor }
-      close(descriptor)
     }
+  }
+
+  private func writeNamed(_ content: [UInt8]) throws(Failure) {
+    let temporary = "\(draft)-\(UUID().uuidString.lowercased())"
+    let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { throw Failure(path: path, code: errno) }
+    defer { close(descriptor) }
+    guard fill(descriptor, content), rename(temporary, path) == 0 else {
+      let code = errno
+      unlink(temporary)
+      throw Failure(path: path, code: code)
+    }
+  }
+
+  private func fill(_ descriptor: Int32, _ content: [UInt8]) -> Bool {
+    Glibc.write(descriptor, content, content.count) == content.count && fchmod(descriptor, 0o644) == 0
+      && fsync(descriptor) == 0
   }
 }

@@ -1,3 +1,4 @@
+import CSystemCalls
 import Foundation
 
 /// Records in the order in which they were added, on disk, read as often as they are needed.
@@ -75,15 +76,22 @@ struct TemporaryFile {
 
   /// nil, with `errno` set, when there is no room for one.
   init?(in directory: String) {
-    // mkstemp(3) puts letters of its own in the place of the six.
-    var path = Array((directory + "/night-audit-XXXXXX").utf8CString)
-    let descriptor = mkstemp(&path)
-    guard descriptor >= 0, let stream = fdopen(descriptor, "w+") else { return nil }
-    // Nameless from here on: it is gone with the process, however that ends.
-    unlink(path)
+    guard let descriptor = Self.nameless(in: directory), let stream = fdopen(descriptor, "w+") else { return nil }
     self.stream = stream
     buffer = .allocate(capacity: Self.bufferSize)
     setvbuf(stream, buffer, _IOFBF, Self.bufferSize)
+  }
+
+  /// A file that is gone with the process, however that ends.
+  private static func nameless(in directory: String) -> Int32? {
+    let descriptor = file_open_nameless(directory, 0o600)
+    if descriptor >= 0 { return descriptor }
+    // Where the volume knows none: mkstemp(3) puts letters of its own in the place of the six.
+    var path = Array((directory + "/night-audit-XXXXXX").utf8CString)
+    let named = mkstemp(&path)
+    guard named >= 0 else { return nil }
+    unlink(path)
+    return named
   }
 
   func close() {

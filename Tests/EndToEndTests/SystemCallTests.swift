@@ -196,6 +196,46 @@ import Testing
     #expect(verified.status == 0, "\(verified)")
   }
 
+  /// What was held is published once, or still held.
+  @Test func acceptingANightThatWasKilledIsBegunAgain() async throws {
+    let stage = try await Stage()
+    try await stage.shop.execute(
+      """
+      SET session_replication_role = replica; UPDATE night_audit.runs SET complete = true; TRUNCATE sales.deliveries
+      """)
+    let next = "2026-11-21T03:00:00Z"
+    #expect(try await stage.night("night", asOf: next).status == 4)
+    _ = try stage.callsMade()
+    let held = try await stage.shop.value("SELECT run_id::text FROM night_audit.runs WHERE publication = 'held'")
+    let (night, kept) = (stage.shop.directory.file("night"), stage.shop.directory.file("kept"))
+    try FileManager.default.moveItem(atPath: night, toPath: kept)
+    /// Each begins with a database of its own.
+    func accept(killedAt call: Int?) async throws -> [String] {
+      let database = ["NIGHT_AUDIT_DATABASE_URL": try await PrivatePostgres.shared().copyDatabase(stage.shop.conninfo)]
+      try FileManager.default.copyItem(atPath: kept, toPath: night)
+      defer { try? FileManager.default.removeItem(atPath: night) }
+      if let call {
+        let killed = try await stage.night("night", asOf: next, more: ["--accept"], at: call, environment: database)
+        #expect(killed.status == 128 + SIGKILL, "call \(call): \(killed)")
+        _ = try stage.callsMade()
+      }
+      let accepted = try await stage.night("night", asOf: next, more: ["--accept"], environment: database)
+      let calls = try stage.callsMade()
+      let what = "after call \(call ?? 0): \(accepted)"
+      #expect([0, 3].contains(accepted.status), "\(what)")
+      #expect(try stage.entries("night/reports") == ["2026-11-20", "held", "latest"], "\(what)")
+      #expect(try stage.entries("night/reports/held") == [], "\(what)")
+      for arguments in [["verify", "--run", held], ["verify", night + "/reports/2026-11-20"]] {
+        let verified = try await stage.nightAudit(arguments, in: "night", environment: database)
+        #expect(verified.status == 0, "\(what) \(verified)")
+      }
+      _ = try stage.callsMade()
+      return calls
+    }
+    let calls = try await accept(killedAt: nil)
+    for call in drawn(calls.indices.map { $0 + 1 }, Self.effort, call: \.self) { _ = try await accept(killedAt: call) }
+  }
+
   /// A volume that becomes read-only, or is full, in the middle of a night, and stays so until its end.
   @Test(arguments: [EROFS, ENOSPC])
   func aVolumeThatTakesNothingMoreIsSaid(error: Int32) async throws {

@@ -14,6 +14,13 @@ int file_rename_exclusively(const char *from, const char *to);
 /// The same below two open directories.
 int file_rename_exclusively_at(int from_directory, const char *from, int to_directory, const char *to);
 
+/// Opens a file without a name in a directory, to be read and written (O_TMPFILE, open(2)): it is gone with the process,
+/// however that ends. -1 with errno, also where the volume knows none.
+int file_open_nameless(const char *directory, int mode);
+
+/// Gives such a file a name that nothing has: -1 with EEXIST when something does.
+int file_name_nameless(int descriptor, const char *path);
+
 /// Kind and mode of an entry itself, wherever a link leads (struct stat has two owners in Swift). -1 with errno.
 int file_mode_at(int directory, const char *name);
 

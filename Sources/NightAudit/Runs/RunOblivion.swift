@@ -48,13 +48,14 @@ package struct RunOblivion: Sendable {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit runs forget")
     do {
       _ = try await RunLock.acquire(session)
+      try await PublicationSettlement(logger: logger).settle(session)
       let run = try await RunHistory(settings: settings).find(name)
       if run.isForgotten { throw RunsError.forgotten(name) }
       let folders = ReportDirectory(directory: ReportFolder.absolute(settings.reportDirectory), logger: logger)
+      folders.clearLeftovers()
       let summary = try await session.transaction(.readWrite) { connection in
         let summary = try ForgottenRun.forget(runId: run.runId, on: connection)
         // Last, and before it is committed: who dies on the way can begin again, and nothing goes that may not.
-        folders.clearLeftovers()
         if run.isNightly { try folders.forget(night: run.until, madeAsOf: run.asOf) }
         return summary
       }

@@ -58,7 +58,7 @@ package struct ReportDirectory {
       .compactMap { folder("ad-hoc/\($0)") }
   }
 
-  /// Finishes what runs that died here have begun.
+  /// Clears away what runs that died here have left, once it is settled which of them have published.
   package func clearLeftovers() {
     for place in [directory, "\(directory)/held", "\(directory)/ad-hoc"] { Leftovers(directory: place).clear() }
     unlink(nextLatest)
@@ -67,14 +67,17 @@ package struct ReportDirectory {
   /// Where `latest` is made that points to an earlier night. One run at a time may.
   private var nextLatest: String { "\(directory)/.night-audit-latest" }
 
-  /// What was held of a night, made for this instant or an earlier one.
-  package func held(_ night: String, before asOf: Instant) -> ReportRetention.Folder? {
-    folder("held/\(night)").flatMap { $0.asOf <= asOf ? $0 : nil }
+  /// What is held of nights that were published for the same instant or a later one.
+  package func heldOfPublished() -> [ReportRetention.Folder] {
+    nights(in: "\(directory)/held").compactMap { night in
+      guard let held = folder("held/\(night)"), let published = folder(night) else { return nil }
+      return held.asOf <= published.asOf ? held : nil
+    }
   }
 
   /// Removes the folder of a night that was made for this instant, and points `latest` to the night before it.
   package func forget(night: String, madeAsOf asOf: Instant) throws(PublishingFailure) {
-    if let found = folder(night), found.asOf == asOf.wholeSecond { remove(found) }
+    if let found = folder(night), found.asOf == asOf.wholeSecond { try remove(found) }
     guard latest == night, folder(night) == nil else { return }
     let before = nights(in: directory + "/.").filter { $0 < night && folder($0) != nil }.max()
     try LatestLink(directory: directory).pointBack(to: before, temporary: nextLatest)
@@ -125,23 +128,16 @@ package struct ReportDirectory {
   ///
   /// It is given another name first: a reader finds it whole or not at all, and what a kill leaves of it is cleared away
   /// by the next run.
-  package func remove(_ folder: ReportRetention.Folder) {
+  package func remove(_ folder: ReportRetention.Folder) throws(PublishingFailure) {
     guard mayRemove(folder) else { return }
     let whole = "\(directory)/\(folder.path)"
-    do {
-      let names = StagingNames(
-        directory: (whole as NSString).deletingLastPathComponent, token: UUID().uuidString.lowercased())
-      // From the mark on nothing is removed but by its hash, in whatever instant this ends.
-      let lease = try StagingLease(path: names.lease, content: .here(target: ""))
-      defer { withExtendedLifetime(lease) {} }
-      try names.putMark()
-      guard rename(whole, names.old) == 0 else { throw PublishingFailure(path: whole, code: errno) }
-      _ = try FolderMerge(volume: VolumeCalls()).dissolve(names.old, into: nil)
-      unlink(names.mark)
-      unlink(names.lease)
-      logger.info("removed an old report folder", metadata: ["directory": "\(whole)"])
-    } catch {
-      logger.warning("\(error)")
-    }
+    let names = StagingNames(
+      directory: (whole as NSString).deletingLastPathComponent, token: UUID().uuidString.lowercased())
+    let lease = try StagingLease(path: names.lease, content: .here(target: ""))
+    defer { withExtendedLifetime(lease) { Leftovers(directory: names.directory).clear(names) } }
+    // From the mark on nothing is removed but by its hash, in whatever instant this ends.
+    try names.putMark()
+    guard rename(whole, names.old) == 0 else { throw PublishingFailure(path: whole, code: errno) }
+    logger.info("removed an old report folder", metadata: ["directory": "\(whole)"])
   }
 }

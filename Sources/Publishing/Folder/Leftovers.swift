@@ -14,9 +14,14 @@ package struct Leftovers {
     self.volume = volume
   }
 
-  /// Everything whose maker is gone.
+  /// Everything whose maker is gone. Only once it is settled which of their runs have published (``PublicationSettlement``).
   package func clear() {
     for names in abandoned() { clear(names) }
+  }
+
+  /// What no run can have decided to publish: there is no whole report among it.
+  func clearUnfinished() {
+    for names in abandoned() where ReportContents(directory: names.staging)?.isOurs != true { clear(names) }
   }
 
   /// The staging directories of makers that are gone, by their tokens.

@@ -51,7 +51,7 @@ package struct ReportFolder: Sendable {
     try ReportFolder.check(destination, asOf: asOf)
     let parent = destination.parent
     try ReportFolder.makeDirectories(parent)
-    Leftovers(directory: parent, volume: volume).clear()
+    Leftovers(directory: parent, volume: volume).clearUnfinished()
     names = StagingNames(directory: parent, token: token)
     staging = names.staging
     lease = try StagingLease(path: names.lease, content: .here(target: destination.target))
@@ -81,6 +81,11 @@ package struct ReportFolder: Sendable {
     _ destination: Destination, token: String, asOf: Instant, digest: String, volume: VolumeCalls = VolumeCalls()
   ) throws -> Published? {
     if let found = destination.candidates.first(where: { ReportContents(directory: $0)?.digest == digest }) {
+      // It may have died before it pointed there; what stands in the link's way was its own affair.
+      if case .nightly(let directory, let date) = destination {
+        let link = StagingNames(directory: destination.parent, token: token).link
+        try? LatestLink(directory: directory).point(to: date, temporary: link)
+      }
       return Published(path: found)
     }
     let leftovers = Leftovers(directory: destination.parent, volume: volume)
@@ -91,6 +96,11 @@ package struct ReportFolder: Sendable {
     // Its maker is gone; from now on it is ours.
     let lease = try StagingLease(succeeding: names, content: .here(target: destination.target))
     return try ReportFolder(destination, asOf: asOf, names: names, lease: lease, volume: volume).publish()
+  }
+
+  /// Clears away what runs that died have left beside this destination, once it is settled which of them have published.
+  package static func clearLeftovers(beside destination: Destination) {
+    Leftovers(directory: destination.parent).clear()
   }
 
   /// Whether a run of this token was making its report on the volume that is seen from here.

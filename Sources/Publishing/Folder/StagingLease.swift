@@ -1,3 +1,4 @@
+import CSystemCalls
 import Foundation
 import Glibc
 import Reconciliation
@@ -61,7 +62,7 @@ final class StagingLease: Sendable {
   init(path: String, content: Content) throws(PublishingFailure) {
     // Where the volume can: without a name until it says whose it is, so that a maker that dies meanwhile leaves nothing.
     if let unnamed = Self.unnamed(in: (path as NSString).deletingLastPathComponent, content) {
-      if linkat(AT_FDCWD, "/proc/self/fd/\(unnamed)", AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 {
+      if file_name_nameless(unnamed, path) == 0 {
         descriptor = unnamed
         return
       }
@@ -83,9 +84,9 @@ final class StagingLease: Sendable {
     }
   }
 
-  /// A file that has no name yet (`O_TMPFILE`, open(2)); nil where there can be none.
+  /// A file that has no name yet; nil where there can be none.
   private static func unnamed(in directory: String, _ content: Content) -> Int32? {
-    let descriptor = open(directory, O_DIRECTORY | 0o20_000_000 | O_RDWR | O_CLOEXEC, 0o640)
+    let descriptor = file_open_nameless(directory, 0o640)
     guard descriptor >= 0 else { return nil }
     if write(content, to: descriptor) { return descriptor }
     close(descriptor)
