@@ -116,6 +116,8 @@ final class OrderNights {
           day: Period.dayText(of: now.createdAt, in: zone), before: before, after: now.disposition,
           because: now.standing.words))
     }
+    // Those of a narrowed run end long before.
+    try before.skipRest()
   }
 
   private static let columns = [

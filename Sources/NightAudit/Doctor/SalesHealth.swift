@@ -217,7 +217,8 @@ struct SalesHealth {
             \(order.quantity) x \(order.productId), \(try orders.bool(12) ? "delivered" : "not delivered")
             """))
     }
-    _ = consume orders
+    // What is left before its end takes the transaction with it.
+    _ = try orders.advance()
     var deliveries = try connection.copyOut(
       """
       SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
@@ -232,7 +233,7 @@ struct SalesHealth {
             \(delivery.orderId.map { "for order \($0)" } ?? "for no order")\(delivery.stands ? "" : ", taken back")
             """))
     }
-    _ = consume deliveries
+    _ = try deliveries.advance()
     var receipts = try connection.copyOut(
       """
       SELECT \(SalesRows.receiptColumns), left(r.payload::text, 1000000) FROM \(sales.schema).receipts r
@@ -255,6 +256,7 @@ struct SalesHealth {
             \(receipt.orderId.map { "for order \($0)" } ?? "for no order")
             """))
     }
+    _ = try receipts.advance()
     return found
   }
 }
