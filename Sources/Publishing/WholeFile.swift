@@ -46,7 +46,11 @@ package struct WholeFile {
       if file_name_nameless(descriptor, draft) == 0 {
         if rename(draft, path) == 0 { return true }
         // Whoever replaces the same file at the same time has put this one there, or taken it away.
-        guard errno == ENOENT else { throw Failure(path: path, code: errno) }
+        guard errno == ENOENT else {
+          let code = errno
+          unlink(draft)
+          throw Failure(path: path, code: code)
+        }
       } else {
         guard errno == EEXIST else { return false }
         guard unlink(draft) == 0 || errno == ENOENT else { throw Failure(path: draft, code: errno) }

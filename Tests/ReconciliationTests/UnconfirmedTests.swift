@@ -68,6 +68,11 @@ import Testing
       let order = scene.order { $0.transactionId = "T1" }
       scene.world.lookups[order.orderId] = .neverChecked
     },
+    Case("an id that Apple does not know, beside a receipt that is not answered", "unconfirmed unreachable") { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.receipt(for: order, .unanswered(.unreachable))
+      scene.world.lookups[order.orderId] = .notFound()
+    },
     Case("the named transaction is missing from a receipt that verified", "unconfirmed not_in_receipt") { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt(for: order, .verified(.app), bringing: [scene.transaction("T2") { $0.productId = "gems.500" }])
