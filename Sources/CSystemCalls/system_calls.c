@@ -2,6 +2,7 @@
 #include "system_calls.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <malloc.h>
 #include <errno.h>
 #include <signal.h>
@@ -14,6 +15,20 @@
 
 int file_open_nameless(const char *directory, int mode) {
   return open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+}
+
+int file_open_temporary(const char *directory) {
+  int descriptor = file_open_nameless(directory, 0600);
+  if (descriptor >= 0) return descriptor;
+  char path[PATH_MAX];
+  // mkostemp(3) makes and opens it in one step, under a name that nobody has or can guess.
+  if (snprintf(path, sizeof path, "%s/night-audit-XXXXXX", directory) >= (int)sizeof path) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  descriptor = mkostemp(path, O_CLOEXEC);
+  if (descriptor >= 0) unlink(path);
+  return descriptor;
 }
 
 int file_name_nameless(int descriptor, const char *path) {

@@ -76,22 +76,12 @@ struct TemporaryFile {
 
   /// nil, with `errno` set, when there is no room for one.
   init?(in directory: String) {
-    guard let descriptor = Self.nameless(in: directory), let stream = fdopen(descriptor, "w+") else { return nil }
+    // It is gone with the process, however that ends.
+    let descriptor = file_open_temporary(directory)
+    guard descriptor >= 0, let stream = fdopen(descriptor, "w+") else { return nil }
     self.stream = stream
     buffer = .allocate(capacity: Self.bufferSize)
     setvbuf(stream, buffer, _IOFBF, Self.bufferSize)
-  }
-
-  /// A file that is gone with the process, however that ends.
-  private static func nameless(in directory: String) -> Int32? {
-    let descriptor = file_open_nameless(directory, 0o600)
-    if descriptor >= 0 { return descriptor }
-    // Where the volume knows none: mkstemp(3) puts letters of its own in the place of the six.
-    var path = Array((directory + "/night-audit-XXXXXX").utf8CString)
-    let named = mkstemp(&path)
-    guard named >= 0 else { return nil }
-    unlink(path)
-    return named
   }
 
   func close() {

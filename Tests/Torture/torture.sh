@@ -58,7 +58,8 @@ stage 'clocks that jump, days of 23 and 25 hours, midnight, a standby that is pr
 stage 'sessions ended, statements cancelled, servers started anew, conflicts, volumes that are gone' \
   'ServerTroubleTests|StoreConflictTests'
 # Each call that opens, writes, syncs, renames or removes, with each error and as the last one, from a thousand nights on.
-stage 'system calls that fail, or that a night is killed at' 'oneCallThatFails|aNightThatIsKilled' $((effort * 12))
+stage 'system calls that fail, or that a night is killed at' 'oneCallThatFails|aNightThatIsKilled|ThatWasKilledIsBegunAgain' \
+  $((effort * 12))
 stage 'volumes that become read-only or full' 'aVolumeThatTakesNothingMore' "$effort"
 stage 'rows changed by somebody with all rights, secrets, roles' 'TrailTests|SecretsTests|RolesTests'
 

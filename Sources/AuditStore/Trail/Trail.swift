@@ -59,7 +59,7 @@ package enum Trail {
       [.text(Kind.asked.rawValue), .text(run), .text(marks)])
   }
 
-  /// Tells of report folders that were removed because they had had their time.
+  /// Tells of report folders that are about to be removed because they have had their time.
   ///
   /// - Parameter folders: their paths below the report directory.
   package static func appendRemoved(_ folders: [String], _ session: PostgresSession) async throws {

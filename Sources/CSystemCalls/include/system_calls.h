@@ -21,6 +21,10 @@ int file_open_nameless(const char *directory, int mode);
 /// Gives such a file a name that nothing has: -1 with EEXIST when something does.
 int file_name_nameless(int descriptor, const char *path);
 
+/// Opens an empty file that nobody else sees, to be read and written; also where the volume knows none without a name. -1
+/// with errno.
+int file_open_temporary(const char *directory);
+
 /// Kind and mode of an entry itself, wherever a link leads (struct stat has two owners in Swift). -1 with errno.
 int file_mode_at(int directory, const char *name);
 

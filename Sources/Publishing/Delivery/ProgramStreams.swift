@@ -1,3 +1,4 @@
+import CSystemCalls
 import Glibc
 import SystemPackage
 
@@ -35,12 +36,8 @@ enum ProgramStreams {
 
   /// An empty file without a name. The caller closes it.
   static func errors() throws(Errno) -> Int32 {
-    // mkstemp(3) puts letters of its own in the place of the six.
-    var path = Array("\(temporaryDirectory)/night-audit.XXXXXX".utf8CString)
-    let descriptor = mkstemp(&path)
+    let descriptor = file_open_temporary(temporaryDirectory)
     guard descriptor >= 0 else { throw Errno(rawValue: errno) }
-    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-    unlink(path)
     return descriptor
   }
 
