@@ -73,14 +73,14 @@ private struct ServerLog {
     read = try Data(contentsOf: file).count
   }
 
-  /// The statements since the last call, whole, in the order in which the server got them.
+  /// The statements since the last call, whole, without what the log says before them: a process's id is as long as it is.
   mutating func news() throws -> [Substring] {
     let all = try Data(contentsOf: file)
     defer { read = all.count }
     let text = String(decoding: all[read...], as: UTF8.self)
     // A statement's further lines begin with a tabulator.
-    return text.replacing("\n\t", with: " ").split(separator: "\n").filter { line in
-      line.contains("LOG:  statement: ") || line.contains("LOG:  execute ")
+    return text.replacing("\n\t", with: " ").split(separator: "\n").compactMap { line in
+      line.firstRange(of: /LOG:  (statement: |execute )/).map { line[$0.lowerBound...] }
     }
   }
 }
