@@ -127,7 +127,7 @@ extension TimelineAssignment {
       case .transaction(let place):
         let (time, potential) = (problem.transactions[place], problem.transactionPotentials[place])
         let partner = problem.partnerOfTransaction[place]
-        var found: [Node] = partner != nil && problem.sink == potential ? [.sink] : []
+        var found: [Node] = partner != nil && potential == 0 ? [.sink] : []
         func consider(_ order: Int) {
           guard !isClosedOrder[order], order != partner,
             allows?(problem.orderRanks[order], problem.transactionRanks[place]) ?? true
@@ -143,7 +143,7 @@ extension TimelineAssignment {
         }.map { .order($0) }
       case .sink:
         return problem.transactions.indices.filter {
-          problem.partnerOfTransaction[$0] == nil && problem.transactionPotentials[$0] == problem.sink
+          problem.partnerOfTransaction[$0] == nil && problem.transactionPotentials[$0] == 0
         }.map { .transaction($0) }
       }
     }

@@ -23,8 +23,8 @@ struct TimelineAssignment {
   /// Potentials: no open arc has a negative reduced cost.
   private(set) var orderPotentials: [Int64]
   private(set) var transactionPotentials: [Int64]
+  /// The sink's is always 0: a way to it at less than no cost would make more pairs, or as many that are nearer.
   private(set) var source: Int64 = 0
-  private(set) var sink: Int64 = 0
   /// How many pairs, relaxations and visits it took.
   var steps = 0
 
@@ -137,7 +137,7 @@ struct TimelineAssignment {
     var isChanging: Bool
     repeat {
       isChanging = false
-      // What this changes is done with below, but where it changes an order, the source or the sink as well.
+      // What this changes is done with below, but where it changes an order or the source as well.
       relaxTransactions()
       for (order, partner) in partnerOfOrder.enumerated() {
         guard let partner else { continue }
@@ -145,16 +145,9 @@ struct TimelineAssignment {
         if reached < orderPotentials[order] { (orderPotentials[order], isChanging) = (reached, true) }
         if orderPotentials[order] < source { (source, isChanging) = (orderPotentials[order], true) }
       }
-      // What the source passes on, and the sink below, has been lowered in this round and noted.
+      // What the source passes on has been lowered in this round and noted.
       for (order, partner) in partnerOfOrder.enumerated() where partner == nil {
         orderPotentials[order] = min(orderPotentials[order], source)
-      }
-      for (transaction, partner) in partnerOfTransaction.enumerated()
-      where partner == nil && transactionPotentials[transaction] < sink {
-        (sink, isChanging) = (transactionPotentials[transaction], true)
-      }
-      for (transaction, partner) in partnerOfTransaction.enumerated() where partner != nil {
-        transactionPotentials[transaction] = min(transactionPotentials[transaction], sink)
       }
       steps += 3 * (orders.count + transactions.count)
     } while isChanging

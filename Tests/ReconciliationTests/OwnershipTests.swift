@@ -165,9 +165,12 @@ import Testing
   @Test("Orders alike in what they name own besides what they alone bring, unless their own payload refutes the name")
   func furtherOfNamers() throws {
     let (target, own) = (Scene().paid("T1"), Scene().paid("T2"))
-    for (signedIds, isRefuted) in [([], false), (["T1"], false), (["T2"], true)] as [([Identifier], Bool)] {
+    let cases: [(signedIds: [Identifier], known: [TransactionRecord], isRefuted: Bool)] = [
+      ([], [target], false), (["T1"], [target], false), (["T2"], [target], true), (["T2"], [], true),
+    ]
+    for (signedIds, known, isRefuted) in cases {
       let claimant = Claimant(
-        order: named("order", "T1"), proven: ProvenTransactions([own]), known: [target], signedIds: signedIds)
+        order: named("order", "T1"), proven: ProvenTransactions([own]), known: known, signedIds: signedIds)
       #expect(claimant.contradictsOwnPayload == isRefuted)
       let kind = try #require(
         NamerKind(claimant, isOwn: { $0 == own.key }, supporters: { _ in nil }, rules: Scene().world.rules))

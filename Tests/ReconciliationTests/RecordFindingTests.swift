@@ -152,6 +152,15 @@ import Testing
     Case("delivered before the purchase", ["delivered_before_paid on order"]) { scene in
       scene.delivery(of: scene.paidOrder()) { $0.deliveredAt = ordered - .minutes(5) - .microsecond }
     },
+    Case("one of two delivered before the purchase", ["delivered_before_paid on order"]) { scene in
+      let order = scene.paidOrder({ $0.quantity = 2 }, transaction: { $0.quantity = 2 })
+      for (id, minutes) in [("d1", 5), ("d2", -60)] as [(String, Int64)] {
+        scene.delivery(id, of: order) { delivery in
+          delivery.quantity = 1
+          delivery.deliveredAt = ordered + .minutes(minutes)
+        }
+      }
+    },
     Case("before it by as much as clocks differ", []) { scene in
       scene.delivery(of: scene.paidOrder()) { $0.deliveredAt = ordered - .minutes(5) }
     },
