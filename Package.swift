@@ -121,7 +121,7 @@ let package = Package(
         .embedInCode("Migrations/0010_publishing.sql"), .embedInCode("Migrations/0011_ground.sql"),
         .embedInCode("Migrations/0012_trail.sql"),
         .embedInCode("Migrations/0013_reversals.sql"), .embedInCode("Migrations/0014_scale.sql"),
-        .embedInCode("Migrations/0015_sweep_slices.sql"),
+        .embedInCode("Migrations/0015_sweep_slices.sql"), .embedInCode("Migrations/0016_passed_over.sql"),
         .embedInCode("Migrations/rights.sql"),
       ],
       swiftSettings: strict),

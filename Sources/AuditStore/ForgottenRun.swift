@@ -86,10 +86,11 @@ package enum ForgottenRun {
       SELECT c.table_name::text, array_agg(c.column_name::text ORDER BY c.ordinal_position)
       FROM information_schema.columns c
       WHERE c.table_schema = 'night_audit' AND c.data_type = 'timestamp with time zone'
-        AND c.table_name IN ('receipt_checks', 'sweeps', 'histories', 'transactions')
+        AND c.table_name IN ('receipt_checks', 'sweeps', 'histories', 'transactions',
+          'disbelieved_notifications', 'sweep_gaps')
         AND c.column_name NOT IN ('received_at', 'purchased_at', 'original_purchased_at', 'expires_at',
           'grace_expires_at', 'subscription_expires_at', 'revoked_at', 'revocation_withdrawn_at', 'signed_at',
-          'window_start', 'window_end')
+          'window_start', 'window_end', 'gap_start', 'gap_end')
       GROUP BY 1
       """)
     for row in rows {

@@ -110,6 +110,40 @@ import Testing
     #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1001 "])
   }
 
+  /// A re-check between two nights reports nothing: what it moves on past is told by the night after it, once.
+  @Test func whatWasPassedOverBetweenNightsIsToldByTheNext() async throws {
+    let shop = try await NotifiedShop(transactions: [
+      [
+        "transactionId": "1001", "purchaseDate": Self.start - 200 * Self.day,
+        "revocationDate": Self.start + 6 * Self.hour,
+      ]
+    ])
+    let first = try await shop.night(0)
+    #expect(first.status == 0, "\(first.errors)")
+    // A notification of another app is not believed; and once nobody swept for longer than Apple tells.
+    let file = shop.directory.file("night-audit.yaml")
+    let configuration = try String(contentsOfFile: file, encoding: .utf8)
+    try configuration.replacing("issuerId: issuer", with: "issuerId: issuer\n    appAppleId: 5").write(
+      toFile: file, atomically: true, encoding: .utf8)
+    try await shop.execute(
+      "UPDATE night_audit.sweeps SET swept_until = swept_until - interval '300 days' WHERE notification_type = 'EXPIRED'")
+    try await shop.setClock(1)
+    let between = Date(timeIntervalSince1970: Double((Self.start + 12 * Self.hour) / 1_000)).ISO8601Format()
+    let recheck = try await shop.nightAudit("recheck", "--as-of", between)
+    #expect(recheck.status == 3, "\(recheck.errors)")
+    try configuration.write(toFile: file, atomically: true, encoding: .utf8)
+
+    let reason = "Apple's notifications of game are not known up to this night (REFUND: not_believed, EXPIRED: out_of_reach)."
+    for attempt in 1...2 {
+      let second = try await shop.night(1)
+      #expect(second.status == 3, "\(attempt): \(second.errors)")
+      let reasons: [String]? = try shop.summary("incomplete_reasons", night: "2026-11-20")
+      #expect(reasons == [reason], "\(attempt)")
+    }
+    let third = try await shop.night(2)
+    #expect(third.status == 0, "\(third.errors)")
+  }
+
   @Test func salesThatAppleAnnouncesAsUpgradeOrOfferAreSeen() async throws {
     let subscription: [String: Any] = [
       "type": "Auto-Renewable Subscription", "purchaseDate": Self.start - Self.day,

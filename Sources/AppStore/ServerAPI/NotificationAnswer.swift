@@ -77,13 +77,12 @@ package struct NotificationAnswer: Hashable, Sendable {
     }
   }
 
-  /// How many are not believed, those included of which only the transaction is not.
-  package var refused = 0
+  /// Those included of which only the transaction is not believed.
   package var disbelieved: [Disbelieved] = []
 
   /// Whether nothing of it is believed, which no single damage explains.
   package var isDisbelieved: Bool {
-    refused > 1
+    disbelieved.count > 1
       && notifications.allSatisfy { notification in
         if case .failure = notification.transaction { return true }
         return false

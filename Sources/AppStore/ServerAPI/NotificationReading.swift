@@ -89,7 +89,6 @@ struct NotificationReading {
   }
 
   private mutating func refuse(_ reason: String, _ jws: String) {
-    answer.refused += 1
     answer.disbelieved.append(NotificationAnswer.Disbelieved(jws: jws, reason: reason))
     answer.trail.warn("a notification in Apple's history is not believed: \(reason)")
   }

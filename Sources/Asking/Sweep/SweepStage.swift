@@ -159,13 +159,16 @@ package struct SweepStage: Sendable {
         guard let page = try await group.next() else { break }
         underWay.remove(page.start)
         // What was abandoned, or asked when all was over, is asked for another time.
-        guard isAnswered, var answer = page.answer, cursor.slices.contains(where: { $0.start == page.start }) else {
+        guard isAnswered, let answer = page.answer, cursor.slices.contains(where: { $0.start == page.start }) else {
           continue
         }
         note(answer.trail, of: app)
-        // What was said of one another night is not said again.
-        let known = try await facts.keep(answer.disbelieved, of: app.bundleId, cursor.type)
-        if !answer.isDisbelieved { answer.refused -= known }
+        // One is passed over, and the overlap reads it again should it come well signed.
+        if try await facts.keep(
+          answer.disbelieved, of: app.bundleId, cursor.type, isPassedOver: !answer.isDisbelieved)
+        {
+          shared.values.withLock { $0.summary.isShort = true }
+        }
         let before = cursor
         switch cursor.received(answer, about: page.start, now: plan.now()) {
         case .retry(let silence):
@@ -198,7 +201,7 @@ package struct SweepStage: Sendable {
         if !isAnswered { group.cancelAll() }
       }
     }
-    if cursor.shortfall != nil { shared.values.withLock { $0.summary.isShort = true } }
+    if cursor.shortfall != nil || !cursor.gaps.isEmpty { shared.values.withLock { $0.summary.isShort = true } }
     return isAnswered
   }
 
@@ -261,9 +264,10 @@ package struct SweepStage: Sendable {
       // An earlier page held something that was passed over: this night does not know everything.
       isDisbelieved = isDisbelieved || answer.refused > 0
       let outcome = page == .read && isDisbelieved ? .short(.notBelieved) : page
+      let hasPassedOver = answer.refused > 0 && answer.revision != customer.revision
       customer.revision = answer.revision
       let count = try await facts.store(answer.transactions.map(\.fact)) { [customer] in
-        try histories.save(customer, asOf: plan.asOf, outcome, on: $0)
+        try histories.save(customer, asOf: plan.asOf, outcome, hasPassedOver: hasPassedOver, on: $0)
       }
       shared.values.withLock { values in
         values.summary.facts += count

@@ -39,25 +39,29 @@ package struct SweptFacts: Sendable {
 
   /// Keeps what is not believed, each once.
   ///
-  /// - Returns: how many were kept by an earlier night.
+  /// - Parameter isPassedOver: whether the sweep moves on past them.
+  /// - Returns: whether this run is the first to move on past one of them.
   func keep(
-    _ disbelieved: [NotificationAnswer.Disbelieved], of bundleId: String, _ type: SweptType
-  ) async throws -> Int {
-    if disbelieved.isEmpty { return 0 }
+    _ disbelieved: [NotificationAnswer.Disbelieved], of bundleId: String, _ type: SweptType, isPassedOver: Bool
+  ) async throws -> Bool {
+    if disbelieved.isEmpty { return false }
     let new = try await session.execute(
       """
       INSERT INTO night_audit.disbelieved_notifications AS known
-        (bundle_id, notification_type, digest, as_of, reason, payload)
-      SELECT DISTINCT ON (md5(payload)) $1, $2, md5(payload), $3, reason, payload
+        (bundle_id, notification_type, digest, as_of, reason, payload, passed_over_at)
+      SELECT DISTINCT ON (md5(payload)) $1, $2, md5(payload), $3, reason, payload,
+        CASE WHEN $6 THEN $3::timestamptz END
       FROM unnest($4::text[], $5::text[]) AS came (reason, payload)
-      ON CONFLICT (bundle_id, notification_type, digest) DO UPDATE SET reason = known.reason WHERE known.as_of = $3
+      ON CONFLICT (bundle_id, notification_type, digest) DO UPDATE SET passed_over_at = excluded.passed_over_at
+      WHERE coalesce(known.passed_over_at, $3) = excluded.passed_over_at
       """,
       [
         .text(bundleId), .text(type.rawValue), .timestamp(asOf.microseconds),
         .textArray(disbelieved.map(\.reason.storable)), .textArray(disbelieved.map(\.jws.storable)),
+        .bool(isPassedOver),
       ]
     ).affectedRows
-    return Set(disbelieved.map(\.jws)).count - new
+    return isPassedOver && new > 0
   }
 
   /// The server takes a moment to notice that a worker was killed.

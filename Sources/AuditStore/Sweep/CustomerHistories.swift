@@ -72,8 +72,11 @@ package struct CustomerHistories: Sendable {
   }
 
   /// Stores where a reading has come to; part of the transaction that stores what it has brought.
+  ///
+  /// - Parameter hasPassedOver: whether it has moved on past what is not believed.
   package func save(
-    _ customer: Customer, asOf: Instant, _ outcome: Outcome, on connection: borrowing BlockingConnection
+    _ customer: Customer, asOf: Instant, _ outcome: Outcome, hasPassedOver: Bool,
+    on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     let shortfall: SweepShortfall? =
       switch outcome {
@@ -84,15 +87,17 @@ package struct CustomerHistories: Sendable {
     try connection.execute(
       """
       INSERT INTO night_audit.histories AS h
-        (bundle_id, environment, transaction_id, revision, read_at, last_attempt, reason)
-      VALUES ($1, $2, $3, $4, CASE WHEN $5 THEN $6::timestamptz END, $6, $7)
+        (bundle_id, environment, transaction_id, revision, read_at, last_attempt, reason, passed_over_at)
+      VALUES ($1, $2, $3, $4, CASE WHEN $5 THEN $6::timestamptz END, $6, $7, CASE WHEN $8 THEN $6::timestamptz END)
       ON CONFLICT (bundle_id, environment, transaction_id) DO UPDATE SET
         revision = excluded.revision, read_at = greatest(h.read_at, excluded.read_at),
-        last_attempt = excluded.last_attempt, reason = excluded.reason
+        last_attempt = excluded.last_attempt, reason = excluded.reason,
+        passed_over_at = coalesce(excluded.passed_over_at, h.passed_over_at)
       """,
       [
         .text(bundleId), .text(SweepTable.environment.rawValue), .text(customer.transactionId),
         .text(customer.revision), .bool(outcome == .read), .timestamp(asOf.microseconds), .text(shortfall?.rawValue),
+        .bool(hasPassedOver),
       ])
   }
 }

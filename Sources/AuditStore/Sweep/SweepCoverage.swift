@@ -15,18 +15,25 @@ package struct SweepCoverage {
 
   /// Why the night is incomplete for want of a sweep, one sentence for each app; empty when nothing is wanting.
   package func shortfalls(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {
+    let night = PublishedNight.Span(
+      after: try PublishedNight.last(before: plan.asOf, day: plan.period.until, on: connection), until: plan.asOf)
     var reasons: [String] = []
     for app in settings.sweptApps where plan.selection.bundleId.map({ $0 == app.bundleId }) ?? true {
-      let short = try SweepTable(bundleId: app.bundleId).cursors(connection).filter { $0.isShort(of: plan.asOf) }
-      if !short.isEmpty {
-        let types = short.map { cursor in
+      let table = SweepTable(bundleId: app.bundleId)
+      let passedOver = try table.passedOver(night, connection)
+      let types = try table.cursors(connection).compactMap { cursor -> String? in
+        var words = passedOver[cursor.type] ?? []
+        if cursor.isShort(of: plan.asOf) {
           let reason = cursor.lastAttempt == plan.asOf ? cursor.shortfall : nil
-          return "\(cursor.type.rawValue): \(reason?.rawValue ?? "not swept")"
+          words.insert(reason?.rawValue ?? "not swept")
         }
+        return words.isEmpty ? nil : "\(cursor.type.rawValue): \(words.sorted().joined(separator: " and "))"
+      }
+      if !types.isEmpty {
         reasons.append(
           "Apple's notifications of \(app.name) are not known up to this night (\(types.joined(separator: ", "))).")
       }
-      let customers = try CustomerHistories(bundleId: app.bundleId).shortCount(asOf: plan.asOf, connection)
+      let customers = try CustomerHistories(bundleId: app.bundleId).shortCount(night, connection)
       if customers > 0 {
         reasons.append("The purchases of \(customers) customers of \(app.name) were asked for and not read to the end.")
       }
@@ -40,14 +47,39 @@ extension Settings {
   var sweptApps: [App] { apps.filter { effectiveChannel(of: $0) == .serverApi } }
 }
 
-extension CustomerHistories {
-  /// How many customers the run of this as-of asked about without coming to the end.
-  func shortCount(asOf: Instant, _ connection: borrowing BlockingConnection) throws(PostgresError) -> Int {
+extension SweepTable {
+  /// What sweeps have moved on past and no night has told yet, in words by type.
+  func passedOver(
+    _ night: PublishedNight.Span, _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [SweptType: Set<String>] {
     let rows = try connection.execute(
       """
-      SELECT count(*) FROM night_audit.histories
-      WHERE bundle_id = $1 AND environment = $2 AND last_attempt = $3 AND reason IS NOT NULL
-      """, [.text(bundleId), .text(SweepTable.environment.rawValue), .timestamp(asOf.microseconds)])
+      SELECT notification_type, '\(SweepShortfall.notBelieved.rawValue)' FROM night_audit.disbelieved_notifications
+      WHERE bundle_id = $1 AND passed_over_at <= $3 AND passed_over_at > coalesce($4, '-infinity')
+      UNION
+      SELECT notification_type, '\(SweepShortfall.outOfReach.rawValue)' FROM night_audit.sweep_gaps
+      WHERE bundle_id = $1 AND environment = $2 AND as_of <= $3 AND as_of > coalesce($4, '-infinity')
+      """, [.text(bundleId), .text(Self.environment.rawValue)] + night.parameters)
+    var words: [SweptType: Set<String>] = [:]
+    for row in rows {
+      guard let type = SweptType(rawValue: try row.text(0)) else { continue }
+      words[type, default: []].insert(try row.text(1))
+    }
+    return words
+  }
+}
+
+extension CustomerHistories {
+  /// How many customers the run of this as-of asked about without coming to the end, or sweeps that no night has told of
+  /// moved on past something of theirs.
+  func shortCount(
+    _ night: PublishedNight.Span, _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Int {
+    let rows = try connection.execute(
+      """
+      SELECT count(*) FROM night_audit.histories WHERE bundle_id = $1 AND environment = $2
+        AND (last_attempt = $3 AND reason IS NOT NULL OR passed_over_at <= $3 AND passed_over_at > coalesce($4, '-infinity'))
+      """, [.text(bundleId), .text(SweepTable.environment.rawValue)] + night.parameters)
     return Int(try rows.single().int64(0))
   }
 }

@@ -8,14 +8,18 @@ package struct SweepCursor: Hashable, Sendable {
   package struct Window: Hashable, Sendable {
     package var start: Instant
     package var end: Instant
-    /// How many notifications are not believed in what of it is read.
-    package var refused = 0
 
-    package init(start: Instant, end: Instant, refused: Int = 0) {
+    package init(start: Instant, end: Instant) {
       self.start = start
       self.end = end
-      self.refused = refused
     }
+  }
+
+  /// A time of which Apple does not tell any more.
+  package struct Gap: Hashable, Sendable {
+    package var start: Instant
+    /// Itself outside.
+    package var end: Instant
   }
 
   package enum Step: Hashable, Sendable {
@@ -40,8 +44,8 @@ package struct SweepCursor: Hashable, Sendable {
   package var window: Window?
   /// What of the window is not read yet, by time.
   package var slices: [SweepSlice] = []
-  /// What this night has to say although the cursor moves on.
-  private var remark: SweepShortfall?
+  /// What this run has met and moves over.
+  package private(set) var gaps: [Gap] = []
 
   package init(type: SweptType) { self.type = type }
 
@@ -61,7 +65,6 @@ package struct SweepCursor: Hashable, Sendable {
     lastAttempt = asOf
     // Stored before anything is asked: a kill leaves the truth behind.
     shortfall = .unfinished
-    remark = nil
     return true
   }
 
@@ -80,19 +83,18 @@ package struct SweepCursor: Hashable, Sendable {
       _ = abandon(.notBelieved)
       return .disbelieved
     }
-    slices[place].refused += answer.refused
     switch answer.end {
     case .pageLimit:
       guard slices[place].turn(answer) else { return abandon(.appleError) }
       slices.replaceSubrange(place...place, with: slices[place].parts)
       return .ask
     case .complete:
-      window?.refused += slices.remove(at: place).refused
+      slices.remove(at: place)
       return slices.isEmpty ? finishWindow(now: now) : .ask
     case .restartWindow:
       let query = type.query(start: start, end: slices[place].end, now: now)
       guard query.start < query.end, slices[place].restart(from: query.start) else { return abandon(.outOfReach) }
-      if let window, query.start > start { self.window?.start = max(window.start, query.start) }
+      noteGap(from: start, until: query.start)
       return .ask
     case .unanswered(let silence): return .retry(silence)
     case .fault(let fault):
@@ -103,16 +105,11 @@ package struct SweepCursor: Hashable, Sendable {
 
   private mutating func finishWindow(now: Instant) -> Step {
     guard let window, let asOf = lastAttempt else { return .finish }
-    // One that is not believed is passed over: this night says it, and the overlap reads it again should it come well
-    // signed.
-    if window.refused > 0 { remark = .notBelieved }
-    // Of the time in between Apple does not tell any more.
-    if let sweptUntil, window.start > sweptUntil { remark = .outOfReach }
     // Of the time to come Apple has told nothing, whatever as-of was asked for.
     let until = max(sweptUntil ?? window.start, min(window.end, now))
     sweptUntil = until
     self.window = nil
-    shortfall = remark
+    shortfall = nil
     guard window.end < asOf else { return .finish }
     // The window was an earlier night's.
     shortfall = .unfinished
@@ -126,6 +123,12 @@ package struct SweepCursor: Hashable, Sendable {
   private mutating func open(_ query: NotificationQuery) {
     window = Window(start: query.start, end: query.end)
     slices = [SweepSlice(start: query.start, end: query.end)]
+    if let sweptUntil { noteGap(from: sweptUntil, until: query.start) }
+  }
+
+  private mutating func noteGap(from start: Instant, until end: Instant) {
+    let start = max(start, sweptUntil ?? start)
+    if start < end { gaps.append(Gap(start: start, end: end)) }
   }
 
   /// The next run reads from the cursor again.

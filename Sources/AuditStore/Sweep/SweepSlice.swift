@@ -9,8 +9,6 @@ package struct SweepSlice: Hashable, Sendable {
   package var end: Instant
   /// Where to go on; nil: from the start. Good for one and the same slice only.
   package var paginationToken: String?
-  /// How many of its notifications are not believed.
-  package var refused = 0
 
   // What this run has seen of it.
   private var pages = 0
@@ -18,17 +16,14 @@ package struct SweepSlice: Hashable, Sendable {
   private var seenTokens: Set<String> = []
   private var mayRestart = true
 
-  package init(start: Instant, end: Instant, paginationToken: String? = nil, refused: Int = 0) {
+  package init(start: Instant, end: Instant, paginationToken: String? = nil) {
     self.start = start
     self.end = end
     self.paginationToken = paginationToken
-    self.refused = refused
   }
 
   /// What this run has not seen yet.
-  var unseen: SweepSlice {
-    SweepSlice(start: start, end: end, paginationToken: paginationToken, refused: refused)
-  }
+  var unseen: SweepSlice { SweepSlice(start: start, end: end, paginationToken: paginationToken) }
 
   /// Takes in a page that is not the last; false where the same pages would come for ever.
   mutating func turn(_ answer: NotificationAnswer) -> Bool {

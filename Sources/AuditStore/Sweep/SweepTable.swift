@@ -17,7 +17,7 @@ package struct SweepTable: Sendable {
   package func cursors(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [SweepCursor] {
     let rows = try connection.execute(
       """
-      SELECT notification_type, swept_until, last_attempt, reason, window_start, window_end, refused
+      SELECT notification_type, swept_until, last_attempt, reason, window_start, window_end
       FROM night_audit.sweeps WHERE bundle_id = $1 AND environment = $2
       """, [.text(bundleId), .text(Self.environment.rawValue)])
     var known: [SweptType: SweepCursor] = [:]
@@ -28,14 +28,13 @@ package struct SweepTable: Sendable {
       cursor.lastAttempt = Instant(microseconds: try row.timestamp(2))
       cursor.shortfall = try row.optionalText(3).map { SweepShortfall(rawValue: $0) ?? .unfinished }
       if let start = try row.optionalTimestamp(4), let end = try row.optionalTimestamp(5) {
-        cursor.window = SweepCursor.Window(
-          start: Instant(microseconds: start), end: Instant(microseconds: end), refused: Int(try row.int32(6)))
+        cursor.window = SweepCursor.Window(start: Instant(microseconds: start), end: Instant(microseconds: end))
       }
       known[type] = cursor
     }
     let slices = try connection.execute(
       """
-      SELECT notification_type, slice_start, slice_end, pagination_token, refused
+      SELECT notification_type, slice_start, slice_end, pagination_token
       FROM night_audit.sweep_slices WHERE bundle_id = $1 AND environment = $2 ORDER BY slice_start
       """, [.text(bundleId), .text(Self.environment.rawValue)])
     for row in slices {
@@ -43,7 +42,7 @@ package struct SweepTable: Sendable {
       known[type]?.slices.append(
         SweepSlice(
           start: Instant(microseconds: try row.timestamp(1)), end: Instant(microseconds: try row.timestamp(2)),
-          paginationToken: try row.optionalText(3), refused: Int(try row.int32(4))))
+          paginationToken: try row.optionalText(3)))
     }
     return SweptType.allCases.map { known[$0] ?? SweepCursor(type: $0) }
   }
@@ -58,17 +57,31 @@ package struct SweepTable: Sendable {
     try connection.postpone(
       """
       INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt, reason,
-        window_start, window_end, refused)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::int)
+        window_start, window_end)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
       ON CONFLICT (bundle_id, environment, notification_type) DO UPDATE SET
         swept_until = excluded.swept_until, last_attempt = excluded.last_attempt, reason = excluded.reason,
-        window_start = excluded.window_start, window_end = excluded.window_end, refused = excluded.refused
+        window_start = excluded.window_start, window_end = excluded.window_end
       """,
       key + [
         .timestamp(cursor.sweptUntil?.microseconds), .timestamp(cursor.lastAttempt?.microseconds),
         .text(cursor.shortfall?.rawValue), .timestamp(cursor.window?.start.microseconds),
-        .timestamp(cursor.window?.end.microseconds), .int(Int64(cursor.window?.refused ?? 0)),
+        .timestamp(cursor.window?.end.microseconds),
       ])
+    let gaps = cursor.gaps.filter { !stored.gaps.contains($0) }
+    if !gaps.isEmpty {
+      try connection.postpone(
+        """
+        INSERT INTO night_audit.sweep_gaps AS known (bundle_id, environment, notification_type, gap_start, gap_end, as_of)
+        SELECT $1, $2, $3, met.*, $6 FROM unnest($4::timestamptz[], $5::timestamptz[]) AS met
+        ON CONFLICT (bundle_id, environment, notification_type, gap_start) DO UPDATE
+        SET gap_end = excluded.gap_end, as_of = excluded.as_of WHERE excluded.gap_end > known.gap_end
+        """,
+        key + [
+          .timestampArray(gaps.map(\.start.microseconds)), .timestampArray(gaps.map(\.end.microseconds)),
+          .timestamp(cursor.lastAttempt?.microseconds),
+        ])
+    }
     let kept = Set(cursor.slices.map(\.start))
     let gone = stored.slices.map(\.start).filter { !kept.contains($0) }
     if !gone.isEmpty {
@@ -84,14 +97,14 @@ package struct SweepTable: Sendable {
     try connection.postpone(
       """
       INSERT INTO night_audit.sweep_slices
-        (bundle_id, environment, notification_type, slice_start, slice_end, pagination_token, refused)
-      SELECT $1, $2, $3, * FROM unnest($4::timestamptz[], $5::timestamptz[], $6::text[], $7::int[])
+        (bundle_id, environment, notification_type, slice_start, slice_end, pagination_token)
+      SELECT $1, $2, $3, * FROM unnest($4::timestamptz[], $5::timestamptz[], $6::text[])
       ON CONFLICT (bundle_id, environment, notification_type, slice_start) DO UPDATE SET
-        slice_end = excluded.slice_end, pagination_token = excluded.pagination_token, refused = excluded.refused
+        slice_end = excluded.slice_end, pagination_token = excluded.pagination_token
       """,
       key + [
         .timestampArray(changed.map(\.start.microseconds)), .timestampArray(changed.map(\.end.microseconds)),
-        .textArray(changed.map(\.paginationToken)), .intArray(changed.map { Int64($0.refused) }),
+        .textArray(changed.map(\.paginationToken)),
       ])
   }
 }

@@ -20,7 +20,7 @@ extension NightRun {
     let stop = stop
     let run = TieOutRun(
       settings: tieOut, databaseURL: settings.databaseURL, salesURL: settings.salesURL ?? settings.databaseURL,
-      asOf: asOf, logger: logger
+      asOf: asOf, day: Period.dayBefore(asOf, in: settings.timeZone).until, logger: logger
     ) { stop.stopped != nil }
     return try await run.run(mayFetch: mayFetch, year: year)
   }

@@ -45,7 +45,9 @@ struct TieOutReport: Sendable {
     let names = try ProductNames.read(schema: settings.salesSchema, on: sales)
     var report = TieOutReport(problem: "")
     report.facts = facts(record, totals, problem: problem, settings: settings)
-    report.facts.revisions = try RevisedDay.since(lastReportedBefore: asOf, on: connection).map { .init($0) }
+    report.facts.revisions = try RevisedDay.since(
+      lastReportedBefore: asOf, day: Period.dayBefore(asOf, in: settings.timeZone).until, on: connection
+    ).map { .init($0) }
     report.findings = findings(weeks.weeks, names: names, alertUnits: settings.tieOut.alertUnits)
     report.days = record.days
     report.periods = try TieOutTable.periods(on: connection)

@@ -1,3 +1,4 @@
+import AuditStore
 import Postgres
 import Reconciliation
 
@@ -10,17 +11,19 @@ package struct RevisedDay: Hashable, Sendable {
   package var before: Millionths
   package var now: Millionths
 
-  /// The days whose newest report came after the last tie-out that a night has reported, in their order; where no night has,
-  /// after the tie-out before this one. What only a person has seen, or a night that died, is told by the next night.
+  /// The days whose newest report came after the last tie-out that an earlier night has reported, in their order; where no
+  /// night has, after the tie-out before this one. What only a person has seen, or a night that died, is told by the next
+  /// night.
+  ///
+  /// - Parameter day: the business day of the as-of.
   package static func since(
-    lastReportedBefore asOf: Instant, on connection: borrowing BlockingConnection
+    lastReportedBefore asOf: Instant, day: String, on connection: borrowing BlockingConnection
   ) throws -> [RevisedDay] {
     try connection.execute(
       """
       WITH last AS (
         SELECT coalesce(max(t.as_of) FILTER (WHERE EXISTS (
-          SELECT FROM night_audit.runs r
-          WHERE r.as_of = t.as_of AND r.is_nightly AND r.complete IS NOT NULL AND r.publication = 'published')),
+          SELECT FROM night_audit.runs r WHERE r.as_of = t.as_of AND \(PublishedNight.isBeforeDay))),
           max(t.as_of)) AS as_of
         FROM night_audit.tie_outs t WHERE t.as_of < $1),
       reports AS (
@@ -35,7 +38,7 @@ package struct RevisedDay: Hashable, Sendable {
         (SELECT coalesce(sum(units), 0) FROM night_audit.connect_sales WHERE report_id = n.report_id AND parent <> '')
       FROM newest n JOIN newest b USING (name, vendor)
       WHERE NOT n.is_told AND b.is_told ORDER BY n.name, n.vendor
-      """, [.timestamp(asOf.microseconds)]
+      """, [.timestamp(asOf.microseconds), .text(day)]
     ).map { row in
       RevisedDay(
         day: try row.text(0), vendor: try row.text(1), before: try Millionths(row.numeric(2)),

@@ -34,17 +34,20 @@ package struct TieOutRun: Sendable {
   let databaseURL: String
   let salesURL: String
   let asOf: Instant
+  /// The business day of the as-of.
+  let day: String
   let logger: Logger
   let isStopped: @Sendable () -> Bool
 
   package init(
-    settings: TieOutSettings, databaseURL: String, salesURL: String, asOf: Instant, logger: Logger,
+    settings: TieOutSettings, databaseURL: String, salesURL: String, asOf: Instant, day: String, logger: Logger,
     isStopped: @escaping @Sendable () -> Bool
   ) {
     self.settings = settings
     self.databaseURL = databaseURL
     self.salesURL = salesURL
     self.asOf = asOf
+    self.day = day
     self.logger = logger
     self.isStopped = isStopped
   }
@@ -135,7 +138,7 @@ package struct TieOutRun: Sendable {
       reasons += payment.problems(earned: settlement.settled[.init(period: payment.period, currency: payment.currency)])
     }
     let names = try ProductNames.read(schema: settings.salesSchema, on: sales)
-    let revised = try RevisedDay.since(lastReportedBefore: asOf, on: reading)
+    let revised = try RevisedDay.since(lastReportedBefore: asOf, day: day, on: reading)
     return try writing.transaction { writing in
       var seen = UnitsComparison.Seen()
       try TieOutTable.replace(window.printed, on: writing) { append in

@@ -31,7 +31,7 @@ struct NotificationReadingTests {
     let second = try page([notification("u2"), notification("u3")], token: nil, hasMore: false)
     #expect(reading.received(second) == .finish)
     #expect(reading.answer.notifications.map(\.uuid) == ["u1", "u2", "u3"])
-    #expect(reading.answer.end == .complete && reading.answer.refused == 0)
+    #expect(reading.answer.end == .complete && reading.answer.disbelieved.isEmpty)
     let notification = try #require(reading.answer.notifications.first)
     #expect(notification.type == "REFUND" && notification.subtype == nil)
     #expect(try notification.transaction?.get().fact.channel == .notification)
@@ -93,7 +93,7 @@ struct NotificationReadingTests {
     // The third is Apple's notification all the same; only its transaction is not believed.
     #expect(reading.answer.notifications.map(\.uuid) == ["u1", "u3"])
     #expect(reading.answer.notifications.last?.transaction == .failure(.otherBundle))
-    #expect(reading.answer.refused == 5)
+    #expect(reading.answer.disbelieved.count == 5)
   }
 
   /// Apple's own server library compares it in production's notifications.
@@ -102,7 +102,7 @@ struct NotificationReadingTests {
     var reading = try reading(appAppleId: configured)
     _ = reading.received(
       try page([ServerAPIScript.notification("u1", appAppleId: 1_234_567_890)], token: nil, hasMore: false))
-    #expect(reading.answer.notifications.count == believed && reading.answer.refused == refused)
+    #expect(reading.answer.notifications.count == believed && reading.answer.disbelieved.count == refused)
   }
 
   @Test func theWindowReachesAsFarAsApplesMemory() {

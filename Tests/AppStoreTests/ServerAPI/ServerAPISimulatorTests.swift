@@ -149,7 +149,7 @@ struct ServerAPISimulatorTests {
       }
       let charges = try await sweep("ONE_TIME_CHARGE", start)
       #expect(charges.notifications.count == 45 && charges.trail.asked.count == 3 && charges.end == .complete)
-      #expect(charges.refused == 0)
+      #expect(charges.disbelieved.count == 0)
       #expect(Set(charges.notifications.map(\.uuid)).count == 45)
       let fact = try #require(try charges.notifications.last?.transaction?.get().fact)
       #expect(fact.transactionId == "1045" && fact.channel == .notification)
@@ -290,7 +290,7 @@ struct ServerAPISimulatorTests {
       let start = Instant(milliseconds: Self.start)
       let sweep = try await setting.client.notificationHistory(
         NotificationQuery(start: start - .days(2), end: start + .days(1), type: nil, now: start), on: .production)
-      #expect(sweep.refused == 3 && sweep.notifications.isEmpty)
+      #expect(sweep.disbelieved.count == 3 && sweep.notifications.isEmpty)
     }
   }
 

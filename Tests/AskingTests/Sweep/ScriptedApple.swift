@@ -109,7 +109,6 @@ final class ScriptedApple: Sendable {
       let offset = token.flatMap { Int($0.split(separator: "+").last ?? "") } ?? 0
       answer.notifications = Array(all.dropFirst(offset).prefix(20))
       let disbelieved = answer.notifications.filter { state.refused.contains($0.uuid) }
-      answer.refused = disbelieved.count
       answer.disbelieved = disbelieved.map { NotificationAnswer.Disbelieved(jws: $0.uuid, reason: "forged") }
       guard all.count > offset + 20 else { return answer }
       answer.paginationToken = "\(window)+\(offset + 20)"

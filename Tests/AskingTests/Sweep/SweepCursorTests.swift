@@ -12,10 +12,10 @@ import Testing
   private let refundWindow = Span.days(120)
 
   private func answer(
-    _ end: NotificationAnswer.End, token: String? = nil, refused: Int = 0
+    _ end: NotificationAnswer.End, token: String? = nil, disbelieved: Int = 0
   ) -> NotificationAnswer {
     var answer = NotificationAnswer(paginationToken: token, end: end)
-    answer.refused = refused
+    answer.disbelieved = (0..<disbelieved).map { NotificationAnswer.Disbelieved(jws: "\($0)", reason: "forged") }
     return answer
   }
 
@@ -100,51 +100,54 @@ import Testing
     #expect(cursor.sweptUntil == next && !cursor.isShort(of: next))
   }
 
-  @Test func oneThatIsNotBelievedIsPassedOverAndThatNightSaysSo() {
+  @Test func oneThatIsNotBelievedIsPassedOver() {
     var cursor = swept(asOf - .days(1))
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.told(answer(.pageLimit, token: "a", refused: 1), now: asOf)
+    _ = cursor.told(answer(.pageLimit, token: "a", disbelieved: 1), now: asOf)
     #expect(cursor.told(answer(.complete), now: asOf) == .finish)
-    #expect(cursor.sweptUntil == asOf && cursor.shortfall == .notBelieved && cursor.window == nil)
-    #expect(cursor.isShort(of: asOf))
-    // The same night again has nothing to ask and says the same; the next one is complete.
-    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil && cursor.isShort(of: asOf))
+    #expect(cursor.sweptUntil == asOf && cursor.shortfall == nil && cursor.window == nil)
+    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil)
+    // The overlap reads it again.
     let next = asOf + .days(1)
     #expect(cursor.begun(asOf: next, refundWindow: refundWindow) == ask(asOf - .days(7), next))
-    #expect(cursor.told(answer(.complete), now: next) == .finish)
-    #expect(!cursor.isShort(of: next))
   }
 
   @Test func aPageOfThemHoldsTheCursorBack() {
     var cursor = swept(asOf - .days(1))
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    #expect(cursor.told(answer(.complete, refused: 20), now: asOf) == .disbelieved)
+    #expect(cursor.told(answer(.complete, disbelieved: 20), now: asOf) == .disbelieved)
     #expect(cursor.sweptUntil == asOf - .days(1) && cursor.shortfall == .notBelieved && cursor.window == nil)
     #expect(cursor.isShort(of: asOf))
     // The same night again asks again.
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(8), asOf))
   }
 
-  /// What Apple no longer tells about is gone, and a night says so before it moves on.
+  /// What Apple no longer tells about is gone, and that is noted before anything is asked.
   @Test func theStartMovesOverNoGapInSilence() {
     var cursor = swept(asOf - .days(300))
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(180) + .hours(1), asOf))
+    let gap = SweepCursor.Gap(start: asOf - .days(300), end: asOf - .days(180) + .hours(1))
+    #expect(cursor.gaps == [gap])
     #expect(cursor.told(answer(.complete), now: asOf) == .finish)
-    #expect(cursor.sweptUntil == asOf && cursor.shortfall == .outOfReach && cursor.isShort(of: asOf))
-    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil && cursor.isShort(of: asOf))
+    #expect(cursor.sweptUntil == asOf && cursor.shortfall == nil && cursor.gaps == [gap])
+    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil)
     // The first sweep leaves no gap.
     var first = SweepCursor(type: .refund)
     #expect(first.begun(asOf: asOf, refundWindow: .days(400)) == ask(asOf - .days(180) + .hours(1), asOf))
     #expect(first.told(answer(.complete), now: asOf) == .finish)
-    #expect(first.shortfall == nil)
+    #expect(first.shortfall == nil && first.gaps == [])
+    // What the overlap does not reach any more is known.
+    var late = swept(asOf - .days(179))
+    #expect(late.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(180) + .hours(1), asOf))
+    #expect(late.gaps == [])
   }
 
   @Test func aForgottenTokenRestartsTheWindowOnce() {
     var cursor = SweepCursor(type: .refund)
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.told(answer(.pageLimit, token: "a", refused: 1), now: asOf)
+    _ = cursor.told(answer(.pageLimit, token: "a"), now: asOf)
     #expect(cursor.told(answer(.restartWindow), now: asOf) == ask(asOf - .days(120), asOf))
-    #expect(cursor.slices.map(\.refused) == [0])
+    #expect(cursor.gaps == [])
     #expect(cursor.told(answer(.restartWindow), now: asOf) == .finish)
     #expect(cursor.shortfall == .outOfReach)
   }
@@ -153,7 +156,9 @@ import Testing
     var cursor = SweepCursor(type: .refund)
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
     let late = asOf + .days(100)
-    #expect(cursor.told(answer(.restartWindow), now: late) == ask(late - .days(180) + .hours(1), asOf))
+    let reach = late - .days(180) + .hours(1)
+    #expect(cursor.told(answer(.restartWindow), now: late) == ask(reach, asOf))
+    #expect(cursor.gaps == [SweepCursor.Gap(start: asOf - .days(120), end: reach)])
     var tooLate = SweepCursor(type: .refund)
     _ = tooLate.begun(asOf: asOf, refundWindow: refundWindow)
     #expect(tooLate.told(answer(.restartWindow), now: asOf + .days(181)) == .finish)

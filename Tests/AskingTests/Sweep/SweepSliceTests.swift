@@ -114,25 +114,25 @@ import Testing
     }
   }
 
-  @Test func whatIsNotBelievedIsCountedOnceInAllSlices() throws {
+  @Test func aWindowIsDoneWithItsLastSlice() throws {
     var cursor = SweepCursor(type: .refund)
     cursor.sweptUntil = asOf - .days(1)
     cursor.lastAttempt = asOf - .days(1)
     _ = cursor.begin(asOf: asOf, refundWindow: .days(120))
     let window = try #require(cursor.window)
     cursor.slices = [
-      SweepSlice(start: window.start, end: asOf - .hours(2), paginationToken: "a", refused: 1),
+      SweepSlice(start: window.start, end: asOf - .hours(2), paginationToken: "a"),
       SweepSlice(start: asOf - .hours(2), end: asOf),
     ]
     let last = NotificationAnswer(paginationToken: nil, end: .complete)
     let afterFirst = cursor.received(last, about: window.start, now: asOf)
     #expect(afterFirst == .ask)
-    #expect(cursor.window?.refused == 1 && cursor.slices.count == 1 && cursor.sweptUntil == asOf - .days(1))
+    #expect(cursor.slices.count == 1 && cursor.sweptUntil == asOf - .days(1))
     // Of a slice that is done nothing is heard any more.
     let afterLate = cursor.received(last, about: window.start, now: asOf)
     #expect(afterLate == .ask && cursor.slices.count == 1)
     let afterAll = cursor.received(last, about: asOf - .hours(2), now: asOf)
     #expect(afterAll == .finish)
-    #expect(cursor.sweptUntil == asOf && cursor.shortfall == .notBelieved)
+    #expect(cursor.sweptUntil == asOf && cursor.shortfall == nil)
   }
 }
