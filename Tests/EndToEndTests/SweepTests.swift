@@ -126,14 +126,16 @@ import Testing
     try configuration.replacing("issuerId: issuer", with: "issuerId: issuer\n    appAppleId: 5").write(
       toFile: file, atomically: true, encoding: .utf8)
     try await shop.execute(
-      "UPDATE night_audit.sweeps SET swept_until = swept_until - interval '300 days' WHERE notification_type = 'EXPIRED'")
+      "UPDATE night_audit.sweeps SET swept_until = swept_until - interval '300 days' WHERE notification_type = 'EXPIRED'"
+    )
     try await shop.setClock(1)
     let between = Date(timeIntervalSince1970: Double((Self.start + 12 * Self.hour) / 1_000)).ISO8601Format()
     let recheck = try await shop.nightAudit("recheck", "--as-of", between)
     #expect(recheck.status == 3, "\(recheck.errors)")
     try configuration.write(toFile: file, atomically: true, encoding: .utf8)
 
-    let reason = "Apple's notifications of game are not known up to this night (REFUND: not_believed, EXPIRED: out_of_reach)."
+    let reason =
+      "Apple's notifications of game are not known up to this night (REFUND: not_believed, EXPIRED: out_of_reach)."
     for attempt in 1...2 {
       let second = try await shop.night(1)
       #expect(second.status == 3, "\(attempt): \(second.errors)")

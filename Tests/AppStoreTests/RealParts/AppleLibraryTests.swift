@@ -167,7 +167,9 @@ private struct LearntByUs {
       start: Instant(milliseconds: window.since), end: Instant(milliseconds: window.until), type: type,
       subtype: subtype, now: Instant(milliseconds: window.until))
     let answer = try await client.notificationHistory(query, on: .production)
-    guard answer.end == .complete, answer.disbelieved.isEmpty else { return "\(answer.end), \(answer.disbelieved.count) refused" }
+    guard answer.end == .complete, answer.disbelieved.isEmpty else {
+      return "\(answer.end), \(answer.disbelieved.count) refused"
+    }
     return answer.notifications.map { notification -> [String: Any] in
       [
         "uuid": notification.uuid, "type": notification.type, "subtype": notification.subtype as Any? ?? NSNull(),
