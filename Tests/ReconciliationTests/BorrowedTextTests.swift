@@ -49,6 +49,11 @@ import Testing
     }
   }
 
+  @Test("The empty id is that of no bytes")
+  func empty() {
+    #expect(Identifier() == Identifier("") && Identifier().text.isEmpty)
+  }
+
   @Test("Spellings that look alike are told apart by their bytes")
   func spellings() {
     "\u{E9}".utf8CString.withUnsafeBytes { composed in

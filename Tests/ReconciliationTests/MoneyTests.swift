@@ -60,6 +60,10 @@ import Testing
   func everyCode() {
     #expect(Currency.all.allSatisfy { Currency(code: $0.code) == $0 })
     #expect(Currency.all.contains(Money.of(0).currency))
+    for currency in Currency.all {
+      let (first, second, third) = currency.letters
+      #expect(String(decoding: [first, second, third], as: UTF8.self) == currency.code)
+    }
   }
 
   @Test("Of all words of three capital letters, those of the table are currencies")

@@ -78,6 +78,20 @@ import Testing
     #expect(scene.world.ownedBy("naming") == [])
   }
 
+  @Test("Of several of one person who do not name it, the one with its token has it, and not who names it without one")
+  func tokenAmongUnnamed() {
+    var scene = Scene()
+    let record = scene.transaction { $0.appAccountToken = .says("A1") }
+    let naming = scene.order("naming", by: "ann") { $0.transactionId = "T1" }
+    scene.receipt(for: naming, .verified(.app), bringing: [record])
+    for (number, (name, token)) in [("stranger", "B1"), ("holder", "A1")].enumerated() {
+      let order = scene.order(name, by: "ann") { $0.appAccountToken = token }
+      scene.receipt("r\(number)", for: order, .verified(.app), bringing: [record])
+    }
+    #expect(scene.world.ownedBy("holder") == ["T1"])
+    #expect(scene.world.ownedBy("naming") == [] && scene.world.ownedBy("stranger") == [])
+  }
+
   @Test("Who names what another one brought and had no use for has it after all, even if Apple took it back")
   func givenBack() {
     var scene = Scene()

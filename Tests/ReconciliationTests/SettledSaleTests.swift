@@ -24,12 +24,14 @@ import Testing
     }
 
     /// The short way's verdict on the sale, where it has one: whether the rules come to the same.
-    var isSaid: Bool? {
+    var isSaid: Bool? { isSaid(by: full) }
+
+    func isSaid(by judgement: Judgement) -> Bool? {
       let texts = Texts()
       return texts.delivery(delivery).flatMap {
         SettledSale(
           texts.order(order), proof: texts.proof(proof), payment: texts.payment(payment), delivery: $0, rules: rules)
-      }?.isSaid(by: full)
+      }?.isSaid(by: judgement)
     }
 
     /// As the rules judge it, one after the other.
@@ -241,6 +243,17 @@ import Testing
       change.apply(&sale)
       #expect(sale.isSaid == true, "\(change.name)")
     }
+  }
+
+  @Test("An order of which the rules say that it is not paid is not what the short way says")
+  func unpaid() {
+    var sale = Sale()
+    let plain = sale
+    sale.payment.revocation = Revocation(date: Scene.asOf)
+    #expect(plain.isSaid == true && plain.isSaid(by: sale.full) == false)
+    sale = plain
+    sale.payment.productId = "another"
+    #expect(plain.isSaid(by: sale.full) == false)
   }
 
   @Test("Any two changes to a plain order are judged as the rules judge them, or not the short way")
