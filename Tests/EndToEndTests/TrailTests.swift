@@ -205,6 +205,24 @@ import Testing
     let run = try await shop.nightAudit("verify", "--run", String(first.prefix(8)))
     #expect(run.status == 0, "\(run)")
   }
+
+  /// That an earlier report of the day had its time excuses nobody who takes the one that was made anew.
+  @Test func aFolderThatIsTakenIsMissedWhateverWasRemovedBefore() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let removed = """
+      SELECT night_audit.append_trail('removed', NULL, '{}', jsonb_build_object('folders', ARRAY['2026-11-19']))
+      """
+    try await shop.execute(removed)
+    let again = Rehearsal.asOf.replacing("T03:00", with: "T03:01")
+    #expect(try await shop.nightAudit("run", "--as-of", again).status == 3)
+    try FileManager.default.removeItem(atPath: shop.reports + "/2026-11-19")
+    let taken = try await shop.nightAudit("verify", "--run", "latest")
+    #expect(taken.status == 70 && taken.output.contains("is missing"), "\(taken)")
+    try await shop.execute(removed)
+    let gone = try await shop.nightAudit("verify", "--run", "latest")
+    #expect(gone.status == 0 && gone.output.contains("had its time"), "\(gone)")
+  }
 }
 
 extension Rehearsal {

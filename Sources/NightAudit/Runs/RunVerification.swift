@@ -53,7 +53,9 @@ package struct RunVerification: Sendable {
     let (recorded, content, removed) = try await RunVerification.looking(settings) { connection in
       let trail = try TrailVerification(entriesOn: connection)
       let checks = (trail.checks + [try trail.prove(run: run.runId, on: connection)]).map(Check.init)
-      let removed = trail.entries.flatMap { entry in entry.content.kind == .removed ? entry.content.folders ?? [] : [] }
+      // What was removed before it was made was an earlier report.
+      let since = trail.entries.drop { $0.content.run != run.runId }
+      let removed = since.flatMap { entry in entry.content.kind == .removed ? entry.content.folders ?? [] : [] }
       return (checks, trail.newest(ofRun: run.runId)?.content.report, removed)
     }
     checks = recorded
