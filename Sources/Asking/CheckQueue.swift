@@ -17,6 +17,8 @@ package struct CheckQueue: Sendable {
   let asOf: Instant
   package let worker: Worker
   private let selection: Selection
+  /// Whether nothing narrows what is asked about.
+  package var isWhole: Bool { !selection.isNarrowing }
   /// What filters list; nil when nothing is filtered.
   private let listed: Listed?
 

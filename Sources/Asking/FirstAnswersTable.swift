@@ -37,42 +37,68 @@ package struct FirstAnswersTable: Sendable {
       ])
   }
 
-  /// What is stored of a night, and of those whose refusals are still held: by night and app.
+  /// What counts when refusals are decided.
+  private struct Stored {
+    /// Of the as-of, and of those whose refusals are still held: by as-of and app.
+    var nights: [Instant: [String: FirstAnswers]] = [:]
+    /// Of all runs since the last night that was published, by app: a night's answers come in as many pieces as there are
+    /// re-checks before it, and attempts at it.
+    var sinceLastNight: [String: FirstAnswers] = [:]
+    /// When that began; nil: with the first run of all.
+    var lastNight: Instant?
+
+    mutating func add(_ row: PostgresRow, asOf: Instant) throws(PostgresError) {
+      let night = Instant(microseconds: try row.timestamp(0))
+      let (app, refusal, count) = (try row.text(1), Refusal(rawValue: try row.text(2)), Int(try row.int32(3)))
+      func counted(_ answers: FirstAnswers?) -> FirstAnswers {
+        var answers = answers ?? FirstAnswers()
+        if let refusal { answers.refusals[refusal, default: 0] += count } else { answers.count += count }
+        return answers
+      }
+      nights[night, default: [:]][app] = counted(nights[night]?[app])
+      if night <= asOf, isSinceLastNight(night) { sinceLastNight[app] = counted(sinceLastNight[app]) }
+    }
+
+    func isSinceLastNight(_ night: Instant) -> Bool { lastNight.map { $0 < night } ?? true }
+
+    /// The kinds of refusal about an app that were no customers' doing, by what was counted under an as-of.
+    func systemic(_ app: String, _ night: Instant, share: Double) -> [Refusal] {
+      let of = [nights[night]?[app], isSinceLastNight(night) ? sinceLastNight[app] : nil]
+      return of.compactMap { $0?.systemic(share: share) }.flatMap(\.self)
+    }
+  }
+
   private static func read(
-    asOf: Instant, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [Instant: [String: FirstAnswers]] {
+    asOf: Instant, settings: Settings, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Stored {
+    let day = Period.dayBefore(asOf, in: settings.timeZone).until
+    var stored = Stored(lastNight: try PublishedNight.last(before: asOf, day: day, on: connection))
     let rows = try connection.execute(
       """
       SELECT as_of, app, refusal, answers FROM night_audit.first_answers
-      WHERE as_of = $1 OR as_of IN (SELECT last_attempt FROM night_audit.receipt_checks WHERE held_outcome IS NOT NULL)
-      """, [.timestamp(asOf.microseconds)])
-    var found: [Instant: [String: FirstAnswers]] = [:]
-    for row in rows {
-      let night = Instant(microseconds: try row.timestamp(0))
-      let (app, count) = (try row.text(1), Int(try row.int32(3)))
-      if let refusal = Refusal(rawValue: try row.text(2)) {
-        found[night, default: [:]][app, default: FirstAnswers()].refusals[refusal] = count
-      } else {
-        found[night, default: [:]][app, default: FirstAnswers()].count = count
-      }
-    }
-    return found
+      WHERE as_of = $1 OR as_of <= $1 AND as_of > coalesce($2, '-infinity')
+        OR as_of IN (SELECT last_attempt FROM night_audit.receipt_checks WHERE held_outcome IS NOT NULL)
+      """, [.timestamp(asOf.microseconds), .timestamp(stored.lastNight?.microseconds)])
+    for row in rows { try stored.add(row, asOf: asOf) }
+    return stored
   }
 
   /// Gives refusals that were held their outcome, unless they are too many of their kind in their night: those of this night,
   /// and those of nights that ended before they came so far. While others ask, theirs are left to them.
   ///
+  /// What goes on being held is told by every run until it was asked about again.
+  ///
   /// To decide again is safe: what decides is stored.
   ///
-  /// - Parameter worker: who asks.
-  /// - Returns: by app what is wrong tonight and what to do, for the operator; empty when nothing is.
+  /// - Parameters:
+  ///   - worker: who asks.
+  ///   - isWhole: whether the run is about everything, and tells what earlier ones have left as well.
+  /// - Returns: by app what is wrong and what to do, for the operator; empty when nothing is.
   package static func decide(
-    asOf: Instant, worker: Worker, settings: Settings, on connection: borrowing BlockingConnection
+    asOf: Instant, worker: Worker, settings: Settings, isWhole: Bool, on connection: borrowing BlockingConnection
   ) throws -> [String: String] {
-    let answers = try read(asOf: asOf, on: connection)
-    let systemic = answers.mapValues { apps in
-      apps.mapValues { Set($0.systemic(share: settings.systemicShare)) }
-    }
+    let stored = try read(asOf: asOf, settings: settings, on: connection)
+    let share = settings.systemicShare
     try CheckTable(policy: settings.duenessPolicy).change(
       where: """
         c.held_outcome IS NOT NULL AND (c.last_attempt = $1
@@ -80,8 +106,8 @@ package struct FirstAnswersTable: Sendable {
         """, [.timestamp(asOf.microseconds), .int(worker.number)], on: connection
     ) { row in
       // Whoever was counted has a count, unless somebody began to ask meanwhile.
-      guard let held = row.held, let night = row.history.lastAttempt.flatMap({ systemic[$0] }),
-        night[row.app ?? ""]?.contains(held.refusal) == false
+      guard let held = row.held, let night = row.history.lastAttempt, stored.nights[night]?[row.app ?? ""] != nil,
+        !stored.systemic(row.app ?? "", night, share: share).contains(held.refusal)
       else { return false }
       row.history.outcome = held.outcome
       row.history.reason = held.reason
@@ -89,8 +115,28 @@ package struct FirstAnswersTable: Sendable {
       row.held = nil
       return true
     }
-    return (answers[asOf] ?? [:]).reduce(into: [:]) { complaints, line in
-      complaints[line.key] = line.value.complaint(app: line.key, share: settings.systemicShare)
+    return try complaints(stored, asOf: asOf, share: share, isWhole: isWhole, on: connection)
+  }
+
+  private static func complaints(
+    _ stored: Stored, asOf: Instant, share: Double, isWhole: Bool, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [String: String] {
+    var complaints: [String: String] = [:]
+    func add(_ answers: FirstAnswers?, _ app: String) {
+      if complaints[app] == nil { complaints[app] = answers?.complaint(app: app, share: share) }
     }
+    for (app, answers) in stored.nights[asOf] ?? [:] { add(answers, app) }
+    if !isWhole { return complaints }
+    let held = try connection.execute(
+      """
+      SELECT DISTINCT last_attempt, app FROM night_audit.receipt_checks
+      WHERE held_outcome IS NOT NULL AND due_from IS NOT NULL AND app IS NOT NULL ORDER BY 1 DESC, 2
+      """)
+    for row in held {
+      let (night, app) = (Instant(microseconds: try row.timestamp(0)), try row.text(1))
+      add(stored.nights[night]?[app], app)
+      if stored.isSinceLastNight(night) { add(stored.sinceLastNight[app], app) }
+    }
+    return complaints
   }
 }

@@ -109,9 +109,9 @@ package struct RecheckStage: Sendable {
     }
     progress.end()
     try asking?.get()
-    let (asOf, worker, settings) = (queue.asOf, queue.worker, settings)
+    let (asOf, worker, settings, isWhole) = (queue.asOf, queue.worker, settings, queue.isWhole)
     let complaints = try await queue.store.withConnection {
-      try FirstAnswersTable.decide(asOf: asOf, worker: worker, settings: settings, on: $0)
+      try FirstAnswersTable.decide(asOf: asOf, worker: worker, settings: settings, isWhole: isWhole, on: $0)
     }
     try await queue.release()
     state.values.withLock { values in

@@ -19,7 +19,7 @@ package struct BaseNight: Hashable, Sendable {
       """
       SELECT run_id::text, as_of, complete FROM night_audit.runs
       WHERE is_nightly AND complete IS NOT NULL AND as_of < $1 AND period_until < $2::text::date
-      ORDER BY complete DESC, as_of DESC, started_at DESC LIMIT 1
+      ORDER BY complete DESC, period_until DESC, as_of DESC, started_at DESC LIMIT 1
       """, [.timestamp(asOf.microseconds), .text(day)])
     for row in rows {
       return BaseNight(

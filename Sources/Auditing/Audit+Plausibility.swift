@@ -76,7 +76,7 @@ extension Audit {
   func isNews(_ record: RunRecord, on recording: borrowing BlockingConnection) throws -> Bool {
     if plan.selection.isNarrowing { return false }
     let newest = try recording.execute(
-      "SELECT max(as_of) FROM night_audit.runs WHERE complete IS NOT NULL AND run_id <> $1::uuid", [.text(record.runId)]
+      "SELECT max(as_of) FROM night_audit.findings_met WHERE run_id <> $1::uuid", [.text(record.runId)]
     ).single().optionalTimestamp(0)
     return newest.map { $0 <= plan.asOf.microseconds } ?? true
   }

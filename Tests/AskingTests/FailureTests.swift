@@ -67,6 +67,36 @@ import Testing
     }
   }
 
+  /// Who met them first may have been a re-check, which reports nothing, or a night that died.
+  @Test func whatIsHeldIsToldUntilItWasAskedAboutAgain() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await fill(shop, damaged: 30, genuine: 10)
+      let first = try await shop.recheck([ScriptedChannel(found(40))], judge: Self.damaged)
+      let later = Self.asOf + .hours(6)
+      let next = try await shop.recheck([ScriptedChannel(found(40), asOf: later)], asOf: later, judge: Self.damaged)
+      #expect(next.outcomes.isEmpty && next.faults == first.faults && next.exitStatus == .configuration)
+      #expect(try await states(shop) == ["review systemic 30", "verified 10"])
+    }
+  }
+
+  /// A night's first answers come in as many pieces as there are re-checks before it.
+  @Test func refusalsThatAreTooManyInPiecesAccuseNobody() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await fill(shop, damaged: 12, genuine: 1)
+      let first = try await shop.recheck([ScriptedChannel(found(13))], judge: Self.damaged)
+      #expect(first.faults.isEmpty)
+      #expect(try await states(shop) == ["rejected malformed 12", "verified 1"])
+      for number in 20..<32 {
+        try await shop.order("o\(number)", transaction: nil)
+        try await shop.receipt("r\(number)", for: "o\(number)")
+      }
+      let later = Self.asOf + .minutes(30)
+      let second = try await shop.recheck([ScriptedChannel(found(13), asOf: later)], asOf: later, judge: Self.damaged)
+      #expect(second.faults["com.example.game"]?.contains("24 of the 25 first answers") == true, "\(second.faults)")
+      #expect(try await states(shop) == ["rejected malformed 12", "review systemic 12", "verified 1"])
+    }
+  }
+
   @Test func aShopThatIsReallyUnderAttackSaysSo() async throws {
     try await RecheckRehearsal.run { shop in
       var shop = shop

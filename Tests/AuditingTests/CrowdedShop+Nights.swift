@@ -94,7 +94,7 @@ extension CrowdedShop {
         try await writer.write(Array(share[start..<min(start + 20 * shops.count, share.endIndex)]))
       }
       _ = try await store.withConnection { [settings] in
-        try FirstAnswersTable.decide(asOf: asOf, worker: queue.worker, settings: settings, on: $0)
+        try FirstAnswersTable.decide(asOf: asOf, worker: queue.worker, settings: settings, isWhole: true, on: $0)
       }
       if night < nights { try await audit(settings, asOf) }
     }

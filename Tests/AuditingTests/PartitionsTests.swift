@@ -47,6 +47,22 @@ import Testing
     let shop = CrowdedShop(seed: 6)
     let settings = try await shop.load(reports: "/nonexistent", arrival: CrowdedShop.Arrival(seed: 5, nights: 2))
     try await with(settings) { connection in
+      // The month in which the shop was made is over.
+      try connection.executeScript(
+        """
+        SET session_replication_role = replica; TRUNCATE night_audit.trail;
+        DO $$ DECLARE parent text; BEGIN
+          FOREACH parent IN ARRAY ARRAY['evidence', 'answers'] LOOP
+            EXECUTE format('ALTER TABLE night_audit.%1$I DETACH PARTITION night_audit.%2$I', parent, parent || '_first');
+            EXECUTE format('UPDATE night_audit.%I SET recorded_at = recorded_at - interval ''40 days''', parent || '_first');
+            EXECUTE format('ALTER TABLE night_audit.%1$I ATTACH PARTITION night_audit.%2$I FOR VALUES FROM (MINVALUE) TO (%3$L)',
+              parent, parent || '_first', date_trunc('month', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC');
+          END LOOP;
+        END $$;
+        SELECT night_audit.append_trail('start', NULL);
+        SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs ORDER BY started_at, run_id;
+        SET session_replication_role = origin;
+        """)
       try Partitions.ensure(on: connection)
       try Partitions.ensure(on: connection)
       let before = try connection.execute("SELECT count(*) FROM night_audit.evidence").single().int64(0)
@@ -64,8 +80,17 @@ import Testing
         """)
       #expect(try Rebuild.run(isMending: true, on: connection).transactions > 0)
       let cutoff = try connection.execute(
-        "SELECT (date_trunc('month', now() AT TIME ZONE 'UTC') + interval '1 month') AT TIME ZONE 'UTC'"
+        "SELECT date_trunc('month', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'"
       ).single().timestamp(0)
+      // Whoever may call it cannot empty a month that is not over, or leave out what has to stay.
+      for (table, problem) in [
+        ("to_char(now() AT TIME ZONE 'UTC', '\"evidence_\"YYYY_MM')", "not over"), ("'evidence_first'", "have to stay"),
+      ] {
+        let error = #expect(throws: (any Error).self) {
+          try connection.transaction { try $0.execute("SELECT night_audit.release_partition(\(table), '{}')") }
+        }
+        #expect("\(error.map { "\($0)" } ?? "")".contains(problem), "\(table): \(String(describing: error))")
+      }
       let released = try Partitions.release(before: Instant(microseconds: cutoff), on: connection)
       #expect(released.contains("evidence_first") && released.contains("answers_first"), "\(released)")
       let after = try connection.execute("SELECT count(*) FROM night_audit.evidence").single().int64(0)

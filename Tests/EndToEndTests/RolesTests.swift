@@ -54,6 +54,8 @@ import Testing
       ]
     }) + [
       "UPDATE night_audit.evidence SET quantity = 1", "UPDATE night_audit.runs SET complete = true",
+      "UPDATE night_audit.answers SET outcome = 'x'", "UPDATE night_audit.finding_events SET event = 'closed'",
+      "UPDATE night_audit.run_events SET actor = 'x'", "UPDATE night_audit.trail SET hash = 'x'",
       "INSERT INTO night_audit.trail VALUES (0, '', '', '')", "DELETE FROM sales.orders",
       "CREATE TABLE night_audit.x (n int)",
       "UPDATE night_audit.schema_migrations SET name = 'x'",
@@ -61,6 +63,11 @@ import Testing
       let error = await #expect(throws: (any Error).self) { try await shop.execute(change, conninfo: asWriter) }
       #expect("\(error.map { "\($0)" } ?? "")".contains("42501"), "\(change): \(String(describing: error))")
     }
+    // It lets months go, and none that is not over.
+    let month = try await #require(throws: (any Error).self) {
+      try await shop.execute("SELECT night_audit.release_partition('evidence_first', '{}')", conninfo: asWriter)
+    }
+    #expect("\(month)".contains("is not over"), "\(month)")
     let views = try await shop.value(
       "SELECT string_agg(format('SELECT count(*) FROM night_audit.%I', relname), '; ') FROM pg_class WHERE relnamespace = 'night_audit'::regnamespace AND starts_with(relname, 'bi_')"
     )

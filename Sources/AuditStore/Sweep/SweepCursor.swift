@@ -148,6 +148,8 @@ extension SweepCursor {
   /// from another night.
   package func isShort(of asOf: Instant) -> Bool {
     if lastAttempt == asOf { return shortfall != nil }
+    // What a later run has tried says nothing about what was known that night.
+    if let lastAttempt, lastAttempt > asOf { return sweptUntil.map { $0 < asOf } ?? true }
     return sweptUntil.map { $0 <= asOf - Self.nightly } ?? true
   }
 }

@@ -12,7 +12,7 @@ package struct RevisedDay: Hashable, Sendable {
   package var now: Millionths
 
   /// The days whose newest report came after the last tie-out that an earlier night has reported, in their order; where no
-  /// night has, after the tie-out before this one. What only a person has seen, or a night that died, is told by the next
+  /// night has, after the first tie-out. What only a person has seen, or a night that died, is told by the next
   /// night.
   ///
   /// - Parameter day: the business day of the as-of.
@@ -24,7 +24,7 @@ package struct RevisedDay: Hashable, Sendable {
       WITH last AS (
         SELECT coalesce(max(t.as_of) FILTER (WHERE EXISTS (
           SELECT FROM night_audit.runs r WHERE r.as_of = t.as_of AND \(PublishedNight.isBeforeDay))),
-          max(t.as_of)) AS as_of
+          min(t.as_of)) AS as_of
         FROM night_audit.tie_outs t WHERE t.as_of < $1),
       reports AS (
         SELECT r.report_id, r.vendor, r.name, r.as_of, r.as_of <= last.as_of AS is_told

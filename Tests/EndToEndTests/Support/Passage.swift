@@ -1,11 +1,15 @@
 import Foundation
 
-/// A way to the database that counts what a program sends, and at a given one ends the program, or forwards nothing more: a
-/// kill at any instant, or a server that says nothing, without a clock.
+/// A way to the database that counts what a program sends, and at a given one ends the program or tells it to end, or forwards
+/// nothing more: a kill or a signal at any instant, or a server that says nothing, without a clock.
 final class Passage {
   enum Ending: String {
     /// SIGKILL to whoever sent it.
     case kill
+    /// SIGTERM, and forwarding goes on.
+    case terminate
+    /// SIGHUP, and forwarding goes on.
+    case hangUp
     /// It is told, and forwarding goes on: something happens to the server meanwhile.
     case tell
     /// Nothing is forwarded from then on, in neither direction, and connections stay open.
@@ -51,6 +55,7 @@ final class Passage {
     path, server, ending, last, counter = sys.argv[1:6]
     last = int(last)
     count = 0
+    signals = {"kill": signal.SIGKILL, "terminate": signal.SIGTERM, "hangUp": signal.SIGHUP}
     never = asyncio.Event()
 
     def tell():
@@ -64,11 +69,11 @@ final class Passage {
             while data := await reader.read(1 << 16):
                 if sender:
                     count += 1
-                    if last and count >= last and (ending != "tell" or count == last):
+                    if last and count >= last and (ending in ("kill", "stall") or count == last):
                         tell()
-                        if ending == "kill" and count == last:
-                            os.kill(sender, signal.SIGKILL)
-                if last and count >= last and ending != "tell":
+                        if ending in signals and count == last:
+                            os.kill(sender, signals[ending])
+                if last and count >= last and ending in ("kill", "stall"):
                     if ending == "kill":
                         break
                     await never.wait()

@@ -249,6 +249,8 @@ final class SignedShop {
   /// What a night said.
   struct Night {
     var result: Program.Result
+    /// The report's folder.
+    var directory: String
     /// `payment` and, where there is one, its reason, by order.
     var payments: [String: String]
     /// Disposition by order.
@@ -286,7 +288,7 @@ final class SignedShop {
     let orders = rows(try file("orders.csv"))
     let summary = try JSONSerialization.jsonObject(with: file("summary.json")) as? [String: Any]
     return Night(
-      result: result,
+      result: result, directory: out,
       payments: Dictionary(
         uniqueKeysWithValues: orders.map { order in
           let words = [order["payment"], order["payment_reason"]].compactMap(\.self).filter { !$0.isEmpty }
