@@ -13,6 +13,19 @@ package enum ForgottenRun {
     package var directory: String?
   }
 
+  /// The newest of the runs that have said what is open since a run did; nil: nothing is built on it.
+  package static func newest(
+    after runId: String, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> String? {
+    let rows = try connection.execute(
+      """
+      SELECT b.run_id::text FROM night_audit.findings_met m JOIN night_audit.findings_met b ON b.as_of > m.as_of
+      WHERE m.run_id = $1::uuid ORDER BY b.as_of DESC LIMIT 1
+      """, [.text(runId)])
+    for row in rows { return try row.text(0) }
+    return nil
+  }
+
   /// Part of the caller's transaction, under the run's lock.
   package static func forget(
     runId: String, on connection: borrowing BlockingConnection

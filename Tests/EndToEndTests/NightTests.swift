@@ -172,6 +172,21 @@ import Testing
     #expect((try? shop.requests().count) ?? 0 == 0)
   }
 
+  /// Ops look at one order while the night before has to be made yet: it is no news for anybody.
+  @Test func aNarrowedRunOfALaterInstantMakesNoNightOld() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let order = try await shop.value("SELECT min(order_id) FROM sales.orders")
+    let narrowed = try await shop.nightAudit(
+      "run", "--order", order, "--as-of", Rehearsal.asOf.replacing("T03:00", with: "T03:30"))
+    #expect([0, 3].contains(narrowed.status), "\(narrowed.errors)")
+    let night = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(night.status == 3, "\(night.errors)")
+    let listed = rows(try Data(contentsOf: URL(fileURLWithPath: shop.reports + "/2026-11-19/findings.csv")))
+    #expect(listed.count > 10)
+    let open = try await shop.value("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL")
+    #expect(open == "\(listed.count)")
+  }
+
   @Test func filtersNarrowWhatIsListedAndNotWhatIsKnown() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)

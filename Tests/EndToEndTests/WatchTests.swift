@@ -193,6 +193,10 @@ import Testing
     #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z", "--accept").status))
     #expect(try await shop.value(findings) != before)
     try await shop.execute("INSERT INTO sales.orders SELECT * FROM kept.orders")
+    // What a later night says is built on the one before it.
+    let first = try await shop.value("SELECT run_id FROM night_audit.runs ORDER BY as_of LIMIT 1")
+    let refused = try await shop.nightAudit("runs", "forget", first)
+    #expect(refused.status == 64 && refused.errors.contains("the newest before the others"), "\(refused)")
     let forgotten = try await shop.nightAudit("runs", "forget", "latest")
     #expect(forgotten.status == 0, "\(forgotten.errors)")
     #expect(try await shop.value(findings) == before)

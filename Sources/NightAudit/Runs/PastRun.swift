@@ -87,11 +87,13 @@ package enum RunsError: EndsRun, Equatable, CustomStringConvertible {
   /// The run left no report.
   case unfinished(String, exitStatus: Int32?)
   case forgotten(String)
+  /// Nights after it say what has changed since it.
+  case followed(String, by: String)
 
   package var exitStatus: ExitStatus {
     switch self {
     case .unknown, .unfinished, .forgotten: .nothingThere
-    case .ambiguous: .usage
+    case .ambiguous, .followed: .usage
     }
   }
 
@@ -104,6 +106,9 @@ package enum RunsError: EndsRun, Equatable, CustomStringConvertible {
     case .unfinished(let name, let status):
       "run \(name) left no report (\(status.map { "it ended with \($0)" } ?? "it is at work, or was killed")); name "
         + "another one"
+    case .followed(let name, let newest):
+      "later runs say what has changed since run \(name), and would say something else without it; forget those first, "
+        + "the newest before the others: night-audit runs forget \(newest)"
     case .forgotten(let name): "run \(name) was forgotten before: nothing is left of it that could be taken back"
     }
   }

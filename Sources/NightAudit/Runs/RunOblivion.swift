@@ -54,6 +54,9 @@ package struct RunOblivion: Sendable {
       let folders = ReportDirectory(directory: ReportFolder.absolute(settings.reportDirectory), logger: logger)
       folders.clearLeftovers()
       let summary = try await session.transaction(.readWrite) { connection in
+        if let newest = try ForgottenRun.newest(after: run.runId, on: connection) {
+          throw RunsError.followed(name, by: newest)
+        }
         let summary = try ForgottenRun.forget(runId: run.runId, on: connection)
         // Last, and before it is committed: who dies on the way can begin again, and nothing goes that may not.
         if run.isNightly { try folders.forget(night: run.until, madeAsOf: run.asOf) }

@@ -1,0 +1,56 @@
+import Postgres
+import Reconciliation
+import TestSupport
+import Testing
+
+@testable import AuditStore
+
+/// Which night a report is compared with, and since which one something has come to light.
+@Suite struct BaseNightTests {
+  private static let asOf = Instant(seconds: 1_795_143_600)
+
+  /// Nights that were published, by business day and the hours from the first one's as-of.
+  private func with(
+    _ nights: [(day: String, hours: Int64)], _ body: @Sendable (borrowing BlockingConnection) throws -> Void
+  ) async throws {
+    let conninfo = try await PrivatePostgres.shared().createDatabase()
+    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+    try await session.withConnection { connection in
+      _ = try Migrator.migrate(connection)
+      for (day, hours) in nights {
+        try connection.execute(
+          """
+          INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+            is_nightly, host, version, complete, publication)
+          VALUES (gen_random_uuid(), 'run', $1, $2::text::date, $2::text::date, 'UTC', '', true, 'h', '1', true, 'published')
+          """, [.timestamp((Self.asOf + .hours(hours)).microseconds), .text(day)])
+      }
+      try body(connection)
+    }
+    await session.close()
+  }
+
+  @Test func theNightOfTheLastBusinessDayComesBeforeAndNotTheOneMadeLast() async throws {
+    try await with([("2026-11-19", 0), ("2026-11-20", 24), ("2026-11-19", 31)]) { connection throws in
+      let (next, day) = (Self.asOf + .hours(48), "2026-11-21")
+      #expect(try BaseNight.before(next, day: day, on: connection)?.asOf == Self.asOf + .hours(24))
+      #expect(try PublishedNight.last(before: next, day: day, on: connection) == Self.asOf + .hours(24))
+      // The same night made again begins where it began.
+      let again = Self.asOf + .hours(31)
+      #expect(try BaseNight.before(again, day: "2026-11-19", on: connection) == nil)
+      #expect(try PublishedNight.last(before: again, day: "2026-11-20", on: connection) == Self.asOf)
+    }
+  }
+
+  @Test func whatIsMetAfterANightHasBegunIsNotedBehindIt() async throws {
+    try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in
+      for (hours, noted, later) in [(23, 24, 1), (24, 24, 0), (25, 25, 0)] as [(Int64, Int64, Int64)] {
+        let found = try connection.execute(
+          "SELECT \(PublishedNight.noted("$1::timestamptz"))",
+          [.timestamp((Self.asOf + .hours(hours)).microseconds)]
+        ).single().timestamp(0)
+        #expect(found == (Self.asOf + .hours(noted)).microseconds + later, "\(hours)")
+      }
+    }
+  }
+}
