@@ -2,7 +2,7 @@
 
 The Swift packages are those of Package.swift, with their exact versions; what they depend on in turn is read from
 .build/checkouts where it has been fetched. The libraries of the system are those that the program links, with the versions
-that pkg-config knows, where they are installed.
+that pkg-config knows, where they are installed. What has no licence here stops it.
 """
 import json
 import pathlib
@@ -14,16 +14,34 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Licences as each project states them (SPDX).
 LICENCES = {
-    "BSD-2-Clause": {"xlsxwriter"}, "MIT": {"expat", "vapor/jwt-kit", "jpsim/Yams"}, "PostgreSQL": {"libpq"},
+    "Apache-2.0": {
+        "apple/swift-algorithms", "apple/swift-argument-parser", "apple/swift-asn1", "apple/swift-async-algorithms",
+        "apple/swift-atomics", "apple/swift-certificates", "apple/swift-collections", "apple/swift-configuration",
+        "apple/swift-crypto", "apple/swift-distributed-tracing", "apple/swift-http-structured-headers",
+        "apple/swift-http-types", "apple/swift-log", "apple/swift-metrics", "apple/swift-nio", "apple/swift-nio-extras",
+        "apple/swift-nio-http2", "apple/swift-nio-ssl", "apple/swift-numerics", "apple/swift-service-context",
+        "apple/swift-system", "hummingbird-project/swift-mustache", "swift-server/async-http-client",
+        "swift-server/swift-service-lifecycle", "swiftlang/swift-subprocess", "BoringSSL",
+    },
+    "Apache-2.0 WITH Swift-exception": {"Swift runtime", "Foundation"},
+    "BSD-2-Clause": {"xlsxwriter"},
+    "MIT": {"expat", "vapor/jwt-kit", "jpsim/Yams", "libyaml", "llhttp"},
+    "PostgreSQL": {"libpq"},
+    "Unicode-3.0": {"ICU"},
     "Zlib": {"minizip", "zlib"},
 }
+# Fetched and not linked: the App Store simulator's, and what Linux has nothing of.
+NOT_LINKED = {"hummingbird-project/hummingbird", "apple/swift-nio-transport-services"}
+# What lies within other packages, and what every Swift program brings.
+WITHIN = {"BoringSSL": "apple/swift-nio-ssl", "llhttp": "apple/swift-nio", "libyaml": "jpsim/Yams"}
+RUNTIME = ["Swift runtime", "Foundation", "ICU"]
 
 
 def licence(name):
-    for identifier, names in LICENCES.items():
+    for expression, names in LICENCES.items():
         if name in names:
-            return identifier
-    return "Apache-2.0"
+            return expression
+    sys.exit(f"cron/sbom.py: {name} has no licence in LICENCES; look into its LICENSE file and add it")
 
 
 def version():
@@ -54,7 +72,9 @@ def swift_packages():
                 )
                 found[known] = tag.stdout.strip() or None
     # A dependency that was never fetched is none of this program's: a test's, a plugin's, another platform's.
-    return {name: number for name, number in found.items() if number or name in direct}
+    return {
+        name: number for name, number in found.items() if (number or name in direct) and name not in NOT_LINKED
+    }
 
 
 def system_libraries():
@@ -64,7 +84,7 @@ def system_libraries():
 
 
 def component(name, number, kind, purl):
-    entry = {"type": "library", "name": name, "licenses": [{"license": {"id": licence(name)}}]}
+    entry = {"type": "library", "name": name, "licenses": [{"expression": licence(name)}]}
     if number:
         entry["version"] = number
         purl = f"{purl}@{number}"
@@ -76,9 +96,13 @@ def component(name, number, kind, purl):
 
 def main():
     reference = f"pkg:generic/night-audit@{version()}"
+    packages = swift_packages()
     components = [
         component(name, number, "statically", f"pkg:swift/github.com/{name}")
-        for name, number in sorted(swift_packages().items())
+        for name, number in sorted(packages.items())
+    ] + [
+        component(name, None, "statically", f"pkg:generic/{name.replace(' ', '-').lower()}")
+        for name in [*RUNTIME, *(name for name, package in sorted(WITHIN.items()) if package in packages)]
     ] + [component(name, number, "dynamically", f"pkg:generic/{name}") for name, number in system_libraries()]
     document = {
         "bomFormat": "CycloneDX",

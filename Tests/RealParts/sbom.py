@@ -12,7 +12,27 @@ document = json.loads(text)
 error = JsonStrictValidator(SchemaVersion.from_version(document["specVersion"])).validate_str(text)
 if error:
     sys.exit(f"{sys.argv[1]} is no CycloneDX: {error}")
-unlicensed = [component["name"] for component in document["components"] if not component.get("licenses")]
-if unlicensed:
-    sys.exit(f"without a licence: {', '.join(unlicensed)}")
+
+
+def stated(checkout):
+    """The licence by the text that lies with a package."""
+    words = " ".join(next(checkout.glob("LICEN*")).read_text().split())
+    if words.startswith("Apache License"):
+        return "Apache-2.0"
+    if "Permission is hereby granted, free of charge" in words:
+        return "MIT"
+    return f"something else: {words[:60]}"
+
+
+components = {component["name"]: component["licenses"][0]["expression"] for component in document["components"]}
+checkouts = Path(__file__).resolve().parent.parent.parent / ".build/checkouts"
+wrong = [
+    f"{name} is said to be {expression}, its text is {text}"
+    for name, expression in components.items()
+    if "/" in name
+    for text in [stated(checkouts / name.split("/")[1])]
+    if text != expression
+]
+if wrong:
+    sys.exit("; ".join(wrong))
 print(f"{sys.argv[1]}: {len(document['components'])} components, valid by CycloneDX {document['specVersion']}")
