@@ -44,8 +44,8 @@ package struct FirstAnswersTable: Sendable {
     /// Of all runs since the last night that was published, by app: a night's answers come in as many pieces as there are
     /// re-checks before it, and attempts at it.
     var sinceLastNight: [String: FirstAnswers] = [:]
-    /// When that began; nil: with the first run of all.
-    var lastNight: Instant?
+    /// When that began. What is longer ago than a day is no part of a night, whether one was published since or not.
+    var lastNight: Instant
 
     mutating func add(_ row: PostgresRow, asOf: Instant) throws(PostgresError) {
       let night = Instant(microseconds: try row.timestamp(0))
@@ -59,7 +59,7 @@ package struct FirstAnswersTable: Sendable {
       if night <= asOf, isSinceLastNight(night) { sinceLastNight[app] = counted(sinceLastNight[app]) }
     }
 
-    func isSinceLastNight(_ night: Instant) -> Bool { lastNight.map { $0 < night } ?? true }
+    func isSinceLastNight(_ night: Instant) -> Bool { night > lastNight }
 
     /// The kinds of refusal about an app that were no customers' doing, by what was counted under an as-of.
     func systemic(_ app: String, _ night: Instant, share: Double) -> [Refusal] {
@@ -72,13 +72,15 @@ package struct FirstAnswersTable: Sendable {
     asOf: Instant, settings: Settings, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Stored {
     let day = Period.dayBefore(asOf, in: settings.timeZone).until
-    var stored = Stored(lastNight: try PublishedNight.last(before: asOf, day: day, on: connection))
+    let yesterday = asOf - .days(1)
+    let published = try PublishedNight.last(before: asOf, day: day, on: connection)
+    var stored = Stored(lastNight: max(published ?? yesterday, yesterday))
     let rows = try connection.execute(
       """
       SELECT as_of, app, refusal, answers FROM night_audit.first_answers
-      WHERE as_of = $1 OR as_of <= $1 AND as_of > coalesce($2, '-infinity')
+      WHERE as_of <= $1 AND as_of > $2
         OR as_of IN (SELECT last_attempt FROM night_audit.receipt_checks WHERE held_outcome IS NOT NULL)
-      """, [.timestamp(asOf.microseconds), .timestamp(stored.lastNight?.microseconds)])
+      """, [.timestamp(asOf.microseconds), .timestamp(stored.lastNight.microseconds)])
     for row in rows { try stored.add(row, asOf: asOf) }
     return stored
   }

@@ -188,7 +188,7 @@ struct FindingsHistory {
       order_id text, user_id text, product_id text, bundle_id text, transaction_id text, receipt_id text, delivery_id text,
       environment text, currency text, amount numeric, at_stake numeric, reason text NOT NULL,
       paid_at timestamptz, delivered_at timestamptz, occurred_at timestamptz,
-      at_stake_unknown boolean NOT NULL, owner text) ON COMMIT DROP
+      at_stake_unknown boolean NOT NULL, owner text, told_status text NOT NULL) ON COMMIT DROP
     """
 
   static func write(_ reported: ReportedFinding, to writer: inout CopyWriter) throws(PostgresError) {
@@ -218,6 +218,7 @@ struct FindingsHistory {
       try row.timestamp(finding.occurredAt?.microseconds)
       try row.bool(finding.isStakeUnknown)
       try row.text(reported.owner)
+      try row.text(reported.status)
     }
   }
 
@@ -277,18 +278,19 @@ struct FindingsHistory {
       "INSERT INTO night_audit.findings_met (run_id, as_of) VALUES ($2::uuid, $1) ON CONFLICT DO NOTHING", parameters)
   }
 
-  /// Keeps what a night says about its findings, where that differs from what the night before it said.
+  /// Keeps what a night says about its findings, where that differs from what the night before it said. What people have
+  /// decided since its snapshot is told by the next one.
   static func saveNight(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.execute(
       "DELETE FROM night_audit.finding_nights WHERE as_of = $1", [.timestamp(record.asOf.microseconds)])
     try connection.execute(
       """
       INSERT INTO night_audit.finding_nights (finding_id, as_of, run_id, is_open, status, currency, at_stake)
-      SELECT f.finding_id, $1, $2::uuid, f.closed_at IS NULL, f.status, f.currency, f.at_stake
-      FROM night_audit.findings f LEFT JOIN LATERAL (
+      SELECT f.finding_id, $1, $2::uuid, f.closed_at IS NULL, coalesce(t.told_status, f.status), f.currency, f.at_stake
+      FROM night_audit.findings f LEFT JOIN tonight t USING (finding_id) LEFT JOIN LATERAL (
         SELECT b.is_open, b.status, b.currency, b.at_stake FROM night_audit.finding_nights b
         WHERE b.finding_id = f.finding_id AND b.as_of < $1 ORDER BY b.as_of DESC LIMIT 1) l ON true
-      WHERE (f.closed_at IS NULL OR l.is_open) AND (f.closed_at IS NULL, f.status, f.currency, f.at_stake)
+      WHERE (f.closed_at IS NULL OR l.is_open) AND (f.closed_at IS NULL, coalesce(t.told_status, f.status), f.currency, f.at_stake)
         IS DISTINCT FROM (coalesce(l.is_open, false), l.status, l.currency, l.at_stake)
       """, [.timestamp(record.asOf.microseconds), .text(record.runId)])
   }

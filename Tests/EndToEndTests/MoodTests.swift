@@ -35,6 +35,8 @@ import Testing
     let silent = try await shop.night(.silent, in: try await shop.copy(), shop.first)
     let wanted = try await shop.night(.fair, in: try await shop.copy(), shop.second)
     #expect(silent.result.status == 3, "\(silent.result)")
+    // What Apple does not say accuses nobody: whom it says nothing about is accused by what lies here alone.
+    #expect(silent.accusations.isSubset(of: fair.accusations))
     let known = silent.accusations
     for mood in moods {
       let comment = Comment(rawValue: "\(mood.name), \(channel)")

@@ -187,6 +187,31 @@ import Testing
     #expect(open == "\(listed.count)")
   }
 
+  /// Its report was made of what was so before.
+  @Test func whatPeopleDecideWhileANightIsWrittenIsToldByTheNext() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let id = try await shop.value("SELECT min(finding_id) FROM night_audit.findings WHERE kind = 'duplicate_claim'")
+    try await shop.execute(
+      """
+      CREATE FUNCTION public.meanwhile() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN UPDATE night_audit.findings SET status = 'acknowledged' WHERE finding_id = '\(id)'; RETURN NEW; END $$;
+      CREATE TRIGGER meanwhile BEFORE INSERT ON night_audit.findings_met
+      FOR EACH ROW EXECUTE FUNCTION public.meanwhile()
+      """)
+    for (asOf, day, status) in [("21", "20", "open"), ("22", "21", "acknowledged")] {
+      let night = try await shop.nightAudit("run", "--as-of", "2026-11-\(asOf)T03:00:00Z")
+      #expect([0, 3].contains(night.status), "\(night.errors)")
+      func listed(_ file: String) throws -> [[String: String]] {
+        rows(try Data(contentsOf: URL(fileURLWithPath: shop.reports + "/2026-11-\(day)/\(file)"))).filter {
+          $0["finding_id"] == id
+        }
+      }
+      #expect(try listed("findings.csv").map { $0["status"] } == [status])
+      #expect(try listed("changes.csv").map { $0["after"] } == (status == "open" ? [] : [status]))
+    }
+  }
+
   @Test func filtersNarrowWhatIsListedAndNotWhatIsKnown() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
