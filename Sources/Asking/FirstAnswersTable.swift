@@ -39,49 +39,62 @@ package struct FirstAnswersTable: Sendable {
 
   /// What counts when refusals are decided.
   private struct Stored {
-    /// Of the as-of, and of those whose refusals are still held: by as-of and app.
-    var nights: [Instant: [String: FirstAnswers]] = [:]
-    /// Of all runs since the last night that was published, by app: a night's answers come in as many pieces as there are
-    /// re-checks before it, and attempts at it.
-    var sinceLastNight: [String: FirstAnswers] = [:]
-    /// When that began. What is longer ago than a day is no part of a night, whether one was published since or not.
-    var lastNight: Instant
+    /// By as-of and app.
+    var runs: [Instant: [String: FirstAnswers]] = [:]
+    let asOf: Instant
+    let share: Double
 
-    mutating func add(_ row: PostgresRow, asOf: Instant) throws(PostgresError) {
-      let night = Instant(microseconds: try row.timestamp(0))
-      let (app, refusal, count) = (try row.text(1), Refusal(rawValue: try row.text(2)), Int(try row.int32(3)))
-      func counted(_ answers: FirstAnswers?) -> FirstAnswers {
-        var answers = answers ?? FirstAnswers()
-        if let refusal { answers.refusals[refusal, default: 0] += count } else { answers.count += count }
-        return answers
-      }
-      nights[night, default: [:]][app] = counted(nights[night]?[app])
-      if night <= asOf, isSinceLastNight(night) { sinceLastNight[app] = counted(sinceLastNight[app]) }
+    /// A night's answers come in as many pieces as there are re-checks before it, and attempts at it. What was held longer ago
+    /// has been asked about again since.
+    static let night = RetrySchedule.span(afterAttempt: .max)
+
+    /// The answers about an app that count for what a run was told: its own, those of its night so far, and all since.
+    func counted(_ app: String, _ run: Instant) -> [FirstAnswers] {
+      let begin = run - Self.night + Span(microseconds: 1)
+      return [run...run, begin...run, begin...max(run, asOf)].map { sum(app, $0) }
     }
 
-    func isSinceLastNight(_ night: Instant) -> Bool { night > lastNight }
+    private func sum(_ app: String, _ span: ClosedRange<Instant>) -> FirstAnswers {
+      var sum = FirstAnswers()
+      for (run, apps) in runs where span.contains(run) {
+        guard let answers = apps[app] else { continue }
+        sum.count += answers.count
+        sum.refusals.merge(answers.refusals, uniquingKeysWith: +)
+      }
+      return sum
+    }
 
-    /// The kinds of refusal about an app that were no customers' doing, by what was counted under an as-of.
-    func systemic(_ app: String, _ night: Instant, share: Double) -> [Refusal] {
-      let of = [nights[night]?[app], isSinceLastNight(night) ? sinceLastNight[app] : nil]
-      return of.compactMap { $0?.systemic(share: share) }.flatMap(\.self)
+    /// The kinds of refusal that were no customers' doing.
+    func systemic(_ app: String, _ run: Instant) -> Set<Refusal> {
+      Set(counted(app, run).flatMap { $0.systemic(share: share) })
+    }
+
+    func complaint(_ app: String, _ run: Instant) -> String? {
+      counted(app, run).lazy.compactMap { $0.complaint(app: app, share: share) }.first
     }
   }
 
   private static func read(
-    asOf: Instant, settings: Settings, on connection: borrowing BlockingConnection
+    asOf: Instant, share: Double, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Stored {
-    let day = Period.dayBefore(asOf, in: settings.timeZone).until
-    let yesterday = asOf - .days(1)
-    let published = try PublishedNight.last(before: asOf, day: day, on: connection)
-    var stored = Stored(lastNight: max(published ?? yesterday, yesterday))
     let rows = try connection.execute(
       """
       SELECT as_of, app, refusal, answers FROM night_audit.first_answers
-      WHERE as_of <= $1 AND as_of > $2
-        OR as_of IN (SELECT last_attempt FROM night_audit.receipt_checks WHERE held_outcome IS NOT NULL)
-      """, [.timestamp(asOf.microseconds), .timestamp(stored.lastNight.microseconds)])
-    for row in rows { try stored.add(row, asOf: asOf) }
+      WHERE as_of > least($1, (SELECT min(last_attempt) FROM night_audit.receipt_checks WHERE held_outcome IS NOT NULL))
+        - $2 * interval '1 microsecond'
+      """, [.timestamp(asOf.microseconds), .int(Stored.night.microseconds)])
+    var stored = Stored(asOf: asOf, share: share)
+    for row in rows {
+      let (run, app) = (Instant(microseconds: try row.timestamp(0)), try row.text(1))
+      var answers = stored.runs[run]?[app] ?? FirstAnswers()
+      let count = Int(try row.int32(3))
+      if let refusal = Refusal(rawValue: try row.text(2)) {
+        answers.refusals[refusal] = count
+      } else {
+        answers.count = count
+      }
+      stored.runs[run, default: [:]][app] = answers
+    }
     return stored
   }
 
@@ -99,8 +112,7 @@ package struct FirstAnswersTable: Sendable {
   package static func decide(
     asOf: Instant, worker: Worker, settings: Settings, isWhole: Bool, on connection: borrowing BlockingConnection
   ) throws -> [String: String] {
-    let stored = try read(asOf: asOf, settings: settings, on: connection)
-    let share = settings.systemicShare
+    let stored = try read(asOf: asOf, share: settings.systemicShare, on: connection)
     try CheckTable(policy: settings.duenessPolicy).change(
       where: """
         c.held_outcome IS NOT NULL AND (c.last_attempt = $1
@@ -108,8 +120,8 @@ package struct FirstAnswersTable: Sendable {
         """, [.timestamp(asOf.microseconds), .int(worker.number)], on: connection
     ) { row in
       // Whoever was counted has a count, unless somebody began to ask meanwhile.
-      guard let held = row.held, let night = row.history.lastAttempt, stored.nights[night]?[row.app ?? ""] != nil,
-        !stored.systemic(row.app ?? "", night, share: share).contains(held.refusal)
+      guard let held = row.held, let app = row.app, let run = row.history.lastAttempt, stored.runs[run]?[app] != nil,
+        !stored.systemic(app, run).contains(held.refusal)
       else { return false }
       row.history.outcome = held.outcome
       row.history.reason = held.reason
@@ -117,17 +129,10 @@ package struct FirstAnswersTable: Sendable {
       row.held = nil
       return true
     }
-    return try complaints(stored, asOf: asOf, share: share, isWhole: isWhole, on: connection)
-  }
-
-  private static func complaints(
-    _ stored: Stored, asOf: Instant, share: Double, isWhole: Bool, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [String: String] {
     var complaints: [String: String] = [:]
-    func add(_ answers: FirstAnswers?, _ app: String) {
-      if complaints[app] == nil { complaints[app] = answers?.complaint(app: app, share: share) }
+    for (app, answers) in stored.runs[asOf] ?? [:] {
+      complaints[app] = answers.complaint(app: app, share: settings.systemicShare)
     }
-    for (app, answers) in stored.nights[asOf] ?? [:] { add(answers, app) }
     if !isWhole { return complaints }
     let held = try connection.execute(
       """
@@ -135,9 +140,8 @@ package struct FirstAnswersTable: Sendable {
       WHERE held_outcome IS NOT NULL AND due_from IS NOT NULL AND app IS NOT NULL ORDER BY 1 DESC, 2
       """)
     for row in held {
-      let (night, app) = (Instant(microseconds: try row.timestamp(0)), try row.text(1))
-      add(stored.nights[night]?[app], app)
-      if stored.isSinceLastNight(night) { add(stored.sinceLastNight[app], app) }
+      let (run, app) = (Instant(microseconds: try row.timestamp(0)), try row.text(1))
+      if complaints[app] == nil { complaints[app] = stored.complaint(app, run) }
     }
     return complaints
   }

@@ -109,7 +109,7 @@ package struct RecheckStage: Sendable {
     }
     progress.end()
     try asking?.get()
-    let (asOf, worker, settings, isWhole) = (queue.asOf, queue.worker, settings, queue.isWhole)
+    let (asOf, worker, settings, isWhole) = (queue.asOf, queue.worker, settings, queue.isWhole && !isOffline)
     let complaints = try await queue.store.withConnection {
       try FirstAnswersTable.decide(asOf: asOf, worker: worker, settings: settings, isWhole: isWhole, on: $0)
     }

@@ -12,17 +12,15 @@ package enum CriticalEvidence {
     return finding.evidenceCheckedAt.map { $0 < asOf } ?? true
   }
 
-  /// The identities of the critical findings that people know of: those that were open when the last night was published,
-  /// and where none was, those that any run of an earlier as-of has left open.
-  package static func known(
-    to plan: AuditPlan, on connection: borrowing BlockingConnection
+  /// The identities of the critical findings that runs of earlier as-ofs have left open.
+  package static func open(
+    before asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Set<String> {
-    let told = try PublishedNight.last(before: plan.asOf, day: plan.period.until, on: connection)
     let rows = try connection.execute(
       """
       SELECT kind || E'\\n' || subject_kind || E'\\n' || subject FROM night_audit.findings
-      WHERE closed_at IS NULL AND severity = 'critical' AND opened_at < $1 AND opened_at <= coalesce($2, 'infinity')
-      """, [.timestamp(plan.asOf.microseconds), .timestamp(told?.microseconds)])
+      WHERE closed_at IS NULL AND severity = 'critical' AND opened_at < $1
+      """, [.timestamp(asOf.microseconds)])
     var identities: Set<String> = []
     for row in rows { identities.insert(try row.text(0)) }
     return identities

@@ -1,9 +1,10 @@
 import Postgres
 import Reconciliation
 
-/// Nights that people have got: what came to light after the last of them is told by the next one, whichever run met it.
+/// Reports of everything that people have got: what came to light after the last of them is told by the next one, whichever
+/// run met it.
 package enum PublishedNight {
-  /// What a night has to tell: from the last one that was published, itself outside, to its own as-of.
+  /// What a report has to tell: from the last one that was published, itself outside, to its own as-of.
   package struct Span: Hashable, Sendable {
     /// Nil: nothing was ever told.
     package var after: Instant?
@@ -20,34 +21,36 @@ package enum PublishedNight {
     }
   }
 
-  /// As SQL, of the runs `r`, whether it is one before the business day that the second parameter names.
-  package static let isBeforeDay =
-    "r.is_nightly AND r.complete IS NOT NULL AND r.publication = 'published' AND r.period_until < $2::text::date"
+  /// As SQL, of the runs `r`, whether people have got its report of everything, and it is not of the business day that the
+  /// second parameter names: the same night made again tells the same again.
+  package static let hasTold = """
+    (r.complete IS NOT NULL AND r.publication = 'published'
+      AND CASE WHEN r.is_nightly THEN r.period_until <> $2::text::date
+        ELSE EXISTS (SELECT FROM night_audit.findings_met m WHERE m.run_id = r.run_id) END)
+    """
 
   /// As SQL, the instant under which something is noted that a run of an as-of meets: that as-of, or the first moment after
   /// a night that has begun since and may not see it any more.
   ///
   /// - Parameter asOf: as SQL.
   package static func noted(_ asOf: String) -> String {
+    // An as-of that has not come is a mistake, which is taken back.
     """
     greatest(\(asOf), (SELECT max(r.as_of) + interval '1 microsecond' FROM night_audit.runs r
-      WHERE r.is_nightly AND r.publication IS DISTINCT FROM 'forgotten' AND r.as_of > \(asOf)))
+      WHERE r.is_nightly AND r.publication IS DISTINCT FROM 'forgotten' AND r.as_of > \(asOf)
+        AND r.as_of <= clock_timestamp()))
     """
   }
 
   /// The as-of of the last one before another.
   ///
-  /// - Parameter day: of the other. The same one made again tells the same again.
+  /// - Parameter day: the business day of the other.
   package static func last(
     before asOf: Instant, day: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Instant? {
-    let rows = try connection.execute(
-      """
-      SELECT r.as_of FROM night_audit.runs r WHERE r.as_of < $1 AND \(isBeforeDay)
-      ORDER BY r.period_until DESC, r.as_of DESC LIMIT 1
-      """, [.timestamp(asOf.microseconds), .text(day)]
-    )
-    for row in rows { return Instant(microseconds: try row.timestamp(0)) }
-    return nil
+    try connection.execute(
+      "SELECT max(r.as_of) FROM night_audit.runs r WHERE r.as_of < $1 AND \(hasTold)",
+      [.timestamp(asOf.microseconds), .text(day)]
+    ).single().optionalTimestamp(0).map { Instant(microseconds: $0) }
   }
 }

@@ -129,7 +129,7 @@ package struct Audit {
       temporaryDirectory: temporary, testUsers: plan.rules.testUsers,
       days: ReportedDays.days(plan, in: settings.timeZone), keepsClaims: isKept,
       comparesNights: base != nil || isKept)
-    collector.openCriticals = try CriticalEvidence.known(to: plan, on: stores.rows.own)
+    collector.openCriticals = try CriticalEvidence.open(before: plan.asOf, on: stores.rows.own)
     var completed = plan
     completed.rules = try plan.rules.completed(sales, shop: stores.rows.sales)
     progress.begin("auditing orders", total: 0)

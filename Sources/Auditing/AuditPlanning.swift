@@ -92,7 +92,7 @@ extension Audit {
       hasCatalogue: completed.rules.catalogue != nil,
       context: AuditContext(
         completed, sales, days: ReportedDays.days(plan, in: settings.timeZone),
-        openCriticals: try CriticalEvidence.known(to: plan, on: stores.rows.own)
+        openCriticals: try CriticalEvidence.open(before: plan.asOf, on: stores.rows.own)
       ).encoded)
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -93,7 +93,13 @@ import Testing
       let later = Self.asOf + .minutes(30)
       let second = try await shop.recheck([ScriptedChannel(found(13), asOf: later)], asOf: later, judge: Self.damaged)
       #expect(second.faults["com.example.game"]?.contains("24 of the 25 first answers") == true, "\(second.faults)")
-      #expect(try await states(shop) == ["rejected malformed 12", "review systemic 12", "verified 1"])
+      let decided = ["rejected malformed 12", "review systemic 12", "verified 1"]
+      #expect(try await states(shop) == decided)
+      // Whoever decides later decides the same, until they are asked about again.
+      let third = Self.asOf + .hours(20) + .minutes(29)
+      let told = try await shop.recheck([ScriptedChannel(found(13), asOf: third)], asOf: third, judge: Self.damaged)
+      #expect(told.outcomes.isEmpty && told.faults == second.faults)
+      #expect(try await states(shop) == decided)
     }
   }
 

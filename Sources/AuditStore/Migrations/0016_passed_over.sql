@@ -33,6 +33,11 @@ CREATE OR REPLACE VIEW night_audit.bi_disbelieved_notifications AS
 CREATE OR REPLACE VIEW night_audit.bi_histories AS
   SELECT bundle_id, environment, transaction_id, read_at, last_attempt, reason, passed_over_at FROM night_audit.histories;
 
+-- Which runs said what is open: the last night did, whether it had anything to say or not.
+INSERT INTO night_audit.findings_met (run_id, as_of)
+SELECT run_id, as_of FROM night_audit.runs WHERE is_nightly AND complete IS NOT NULL ORDER BY as_of DESC LIMIT 1
+ON CONFLICT DO NOTHING;
+
 -- Lets go of a month, but for the facts to keep; the trail tells what is left of it and of all before it. Whoever runs nights
 -- may call it: a month that is not over stays, and so does the first word about a transaction, and the last one of each proof
 -- by each channel.
@@ -53,23 +58,27 @@ BEGIN
   IF night_audit.partition_end(format('night_audit.%I', month_table)::regclass) > now() THEN
     RAISE EXCEPTION '% is not over', month_table USING ERRCODE = 'restrict_violation';
   END IF;
+  IF parent = 'evidence' THEN
+    EXECUTE format('SELECT EXISTS (
+        SELECT FROM night_audit.%1$I o WHERE NOT EXISTS (SELECT FROM unnest($1) k (id) WHERE k.id = o.evidence_id)
+          AND NOT EXISTS (SELECT FROM night_audit.evidence e WHERE e.transaction_id = o.transaction_id
+            AND e.environment = o.environment AND e.channel = o.channel AND e.signed_at >= o.signed_at
+            AND e.subject_id IS NOT DISTINCT FROM o.subject_id AND e.tableoid <> %2$s))
+      OR EXISTS (
+        SELECT FROM night_audit.%1$I o WHERE NOT EXISTS (SELECT FROM unnest($1) k (id) WHERE k.id = o.evidence_id)
+          AND NOT EXISTS (SELECT FROM night_audit.evidence e WHERE e.transaction_id = o.transaction_id
+            AND e.environment = o.environment AND (e.signed_at, e.evidence_id) < (o.signed_at, o.evidence_id)))',
+      month_table, format('night_audit.%I', month_table)::regclass::oid) INTO is_needed USING keep;
+    IF is_needed THEN
+      RAISE EXCEPTION '% has facts that have to stay', month_table USING ERRCODE = 'restrict_violation';
+    END IF;
+  END IF;
   -- All of it is in the trail before any of it goes.
   PERFORM night_audit.append_trail('before_release', NULL);
   SELECT t.content::jsonb -> 'marks' INTO marks FROM night_audit.trail t ORDER BY t.entry_id DESC LIMIT 1;
   key := CASE parent WHEN 'evidence' THEN 'evidence_id' ELSE 'answer_id' END;
   EXECUTE format('ALTER TABLE night_audit.%I DETACH PARTITION night_audit.%I', parent, month_table);
   IF parent = 'evidence' THEN
-    EXECUTE format('SELECT EXISTS (SELECT FROM night_audit.%1$I o WHERE NOT EXISTS (
-        SELECT FROM unnest($1) k (id) WHERE k.id = o.evidence_id) AND (
-      NOT EXISTS (SELECT FROM night_audit.evidence e WHERE e.transaction_id = o.transaction_id
-        AND e.environment = o.environment AND e.subject_id IS NOT DISTINCT FROM o.subject_id AND e.channel = o.channel
-        AND e.signed_at >= o.signed_at)
-      OR NOT EXISTS (SELECT FROM (TABLE night_audit.evidence UNION ALL TABLE night_audit.%1$I) e
-        WHERE e.transaction_id = o.transaction_id AND e.environment = o.environment
-          AND (e.signed_at, e.evidence_id) < (o.signed_at, o.evidence_id))))', month_table) INTO is_needed USING keep;
-    IF is_needed THEN
-      RAISE EXCEPTION '% has facts that have to stay', month_table USING ERRCODE = 'restrict_violation';
-    END IF;
     EXECUTE format('ALTER TABLE night_audit.%I RENAME TO evidence_aside', month_table);
     EXECUTE format('CREATE TABLE night_audit.%I (LIKE night_audit.evidence INCLUDING DEFAULTS)', month_table);
     EXECUTE format('INSERT INTO night_audit.%I SELECT e.* FROM night_audit.evidence_aside e

@@ -70,15 +70,15 @@ extension SweepTable {
 }
 
 extension CustomerHistories {
-  /// How many customers this as-of's run, or a later one in its place, asked about without coming to the end, or sweeps that
-  /// no night has told of moved on past something of theirs.
+  /// How many customers the run of this as-of asked about without coming to the end, or sweeps that no night has told of
+  /// moved on past something of theirs.
   func shortCount(
     _ night: PublishedNight.Span, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Int {
     let rows = try connection.execute(
       """
       SELECT count(*) FROM night_audit.histories WHERE bundle_id = $1 AND environment = $2
-        AND (last_attempt >= $3 AND reason IS NOT NULL AND (read_at >= $3) IS NOT TRUE OR passed_over_at <= $3 AND passed_over_at > coalesce($4, '-infinity'))
+        AND (last_attempt = $3 AND reason IS NOT NULL OR passed_over_at <= $3 AND passed_over_at > coalesce($4, '-infinity'))
       """, [.text(bundleId), .text(SweepTable.environment.rawValue)] + night.parameters)
     return Int(try rows.single().int64(0))
   }
