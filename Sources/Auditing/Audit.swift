@@ -339,7 +339,7 @@ package struct Audit {
     case .some(let connection):
       var compared: FindingsSummary?
       let table = try PostgresIdentifier("tonight")
-      try connection.copyIn(into: table, columns: FindingsHistory.tonightColumns + ["told_status"]) { writer in
+      try connection.copyIn(into: table, columns: FindingsHistory.tonightColumns) { writer in
         compared = try comparison.compare(collector.findings, on: coordinator) { reported in
           try keep(reported)
           try FindingsHistory.write(reported, to: &writer)

@@ -178,7 +178,11 @@ struct FindingsHistory {
     "finding_id", "kind", "severity", "subject_kind", "subject", "order_id", "user_id", "product_id", "bundle_id",
     "transaction_id", "receipt_id", "delivery_id", "environment", "currency", "amount", "at_stake", "reason", "paid_at",
     "delivered_at", "occurred_at", "at_stake_unknown", "owner",
+    "told_status",
   ]
+
+  /// Those that a stored finding has as well.
+  private static let storedColumns = tonightColumns.filter { $0 != "told_status" }
 
   /// Where tonight's findings wait until the run is published.
   static let tonightTable = """
@@ -256,7 +260,7 @@ struct FindingsHistory {
       FROM tonight LEFT JOIN night_audit.findings f USING (finding_id)
       WHERE f.finding_id IS NULL AND tonight.owner IS NOT NULL
       """, parameters)
-    let told = tonightColumns.filter { $0 != "finding_id" && $0 != "owner" }
+    let told = storedColumns.filter { $0 != "finding_id" && $0 != "owner" }
     try connection.execute(
       """
       UPDATE night_audit.findings f SET \(told.map { "\($0) = t.\($0)" }.joined(separator: ", ")),
@@ -267,7 +271,7 @@ struct FindingsHistory {
         OR (\(told.map { "f.\($0)" }.joined(separator: ", ")))
           IS DISTINCT FROM (\(told.map { "t.\($0)" }.joined(separator: ", "))))
       """, [.timestamp(asOf.microseconds)])
-    let columns = tonightColumns.joined(separator: ", ")
+    let columns = storedColumns.joined(separator: ", ")
     try connection.execute(
       """
       INSERT INTO night_audit.findings (\(columns), first_seen, opened_at, last_seen)
