@@ -146,6 +146,18 @@ import Testing
     #expect(third.status == 0, "\(third.errors)")
   }
 
+  /// Who makes reports by hand only is told once, too.
+  @Test func whatWasPassedOverIsToldByAReportByHandAsWell() async throws {
+    let shop = try await NotifiedShop(transactions: [])
+    for (number, status) in [(Int64(0), Int32(0)), (1, 3), (2, 0)] {
+      if number == 1 {
+        try await shop.execute("UPDATE night_audit.sweeps SET swept_until = swept_until - interval '300 days'")
+      }
+      let report = try await shop.night(number, "--out", shop.directory.file("report\(number)"))
+      #expect(report.status == status, "\(number): \(report.errors)")
+    }
+  }
+
   @Test func salesThatAppleAnnouncesAsUpgradeOrOfferAreSeen() async throws {
     let subscription: [String: Any] = [
       "type": "Auto-Renewable Subscription", "purchaseDate": Self.start - Self.day,
