@@ -101,7 +101,7 @@ package struct FirstAnswersTable: Sendable {
   /// Gives refusals that were held their outcome, unless they are too many of their kind in their night: those of this night,
   /// and those of nights that ended before they came so far. While others ask, theirs are left to them.
   ///
-  /// What goes on being held is told by every run until it was asked about again.
+  /// What goes on being held is told by every whole run until it was asked about again.
   ///
   /// To decide again is safe: what decides is stored.
   ///
@@ -113,6 +113,8 @@ package struct FirstAnswersTable: Sendable {
     asOf: Instant, worker: Worker, settings: Settings, isWhole: Bool, on connection: borrowing BlockingConnection
   ) throws -> [String: String] {
     let stored = try read(asOf: asOf, share: settings.systemicShare, on: connection)
+    // Reckoned once for each run and app: an outage holds as many as a shop has receipts.
+    var systemic: [Instant: [String: Set<Refusal>]] = [:]
     try CheckTable(policy: settings.duenessPolicy).change(
       where: """
         c.held_outcome IS NOT NULL AND (c.last_attempt = $1
@@ -120,9 +122,11 @@ package struct FirstAnswersTable: Sendable {
         """, [.timestamp(asOf.microseconds), .int(worker.number)], on: connection
     ) { row in
       // Whoever was counted has a count, unless somebody began to ask meanwhile.
-      guard let held = row.held, let app = row.app, let run = row.history.lastAttempt, stored.runs[run]?[app] != nil,
-        !stored.systemic(app, run).contains(held.refusal)
+      guard let held = row.held, let app = row.app, let run = row.history.lastAttempt, stored.runs[run]?[app] != nil
       else { return false }
+      let kinds = systemic[run]?[app] ?? stored.systemic(app, run)
+      systemic[run, default: [:]][app] = kinds
+      if kinds.contains(held.refusal) { return false }
       row.history.outcome = held.outcome
       row.history.reason = held.reason
       row.history.unansweredSince = nil

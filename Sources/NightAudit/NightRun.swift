@@ -183,9 +183,11 @@ package struct NightRun: Sendable {
       }
     } catch let error as Partitions.Altered {
       logger.error("\(error); run: night-audit verify")
-    } catch let error as PostgresError where error.sqlState == "23001" {
+    } catch let error as PostgresError where error.sqlState == SQLState.restrictViolation {
       logger.error("nothing is let go: \(error); run: night-audit verify")
-    } catch let error as PostgresError where ["42501", SQLState.lockNotAvailable].contains(error.sqlState) {
+    } catch let error as PostgresError
+      where [SQLState.insufficientPrivilege, SQLState.lockNotAvailable].contains(error.sqlState)
+    {
       logger.warning("evidence is not kept by months: \(error)")
     }
   }

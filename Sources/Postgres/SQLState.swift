@@ -8,6 +8,7 @@ public enum SQLState {
   public static let adminShutdown = "57P01"
   public static let readOnlyTransaction = "25006"
   public static let insufficientPrivilege = "42501"
+  public static let restrictViolation = "23001"
   public static let undefinedTable = "42P01"
   public static let undefinedColumn = "42703"
   public static let undefinedObject = "42704"

@@ -34,11 +34,11 @@ import Testing
     try await with([("2026-11-19", 0), ("2026-11-20", 24), ("2026-11-19", 31)]) { connection throws in
       let (next, day) = (Self.asOf + .hours(48), "2026-11-21")
       #expect(try BaseNight.before(next, day: day, on: connection)?.asOf == Self.asOf + .hours(24))
-      #expect(try PublishedNight.last(before: next, day: day, on: connection) == Self.asOf + .hours(31))
+      #expect(try PublishedReport.last(before: next, day: day, on: connection) == Self.asOf + .hours(31))
       // The same night made again begins where it began.
       let again = Self.asOf + .hours(31)
       #expect(try BaseNight.before(again, day: "2026-11-19", on: connection) == nil)
-      #expect(try PublishedNight.last(before: again, day: "2026-11-20", on: connection) == Self.asOf)
+      #expect(try PublishedReport.last(before: again, day: "2026-11-20", on: connection) == Self.asOf)
       // A report by hand tells as well, where it is of everything.
       try connection.execute(
         """
@@ -47,13 +47,13 @@ import Testing
         SELECT gen_random_uuid(), 'run', as_of + interval '1 hour', period_since, period_until, 'UTC', '', false, 'h', '1',
           true, 'published' FROM night_audit.runs ORDER BY as_of DESC LIMIT 1
         """)
-      #expect(try PublishedNight.last(before: next, day: day, on: connection) == Self.asOf + .hours(31))
+      #expect(try PublishedReport.last(before: next, day: day, on: connection) == Self.asOf + .hours(31))
       try connection.execute(
         """
         INSERT INTO night_audit.findings_met (run_id, as_of)
         SELECT run_id, as_of FROM night_audit.runs WHERE NOT is_nightly
         """)
-      #expect(try PublishedNight.last(before: next, day: "2026-11-19", on: connection) == Self.asOf + .hours(32))
+      #expect(try PublishedReport.last(before: next, day: "2026-11-19", on: connection) == Self.asOf + .hours(32))
     }
   }
 
@@ -61,7 +61,7 @@ import Testing
     try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in
       for (hours, noted, later) in [(23, 24, 1), (24, 24, 0), (25, 25, 0)] as [(Int64, Int64, Int64)] {
         let found = try connection.execute(
-          "SELECT \(PublishedNight.noted("$1::timestamptz"))",
+          "SELECT \(PublishedReport.noted("$1::timestamptz"))",
           [.timestamp((Self.asOf + .hours(hours)).microseconds)]
         ).single().timestamp(0)
         #expect(found == (Self.asOf + .hours(noted)).microseconds + later, "\(hours)")

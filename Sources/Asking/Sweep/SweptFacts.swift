@@ -50,7 +50,7 @@ package struct SweptFacts: Sendable {
       INSERT INTO night_audit.disbelieved_notifications AS known
         (bundle_id, notification_type, digest, as_of, reason, payload, passed_over_at)
       SELECT DISTINCT ON (md5(payload)) $1, $2, md5(payload), $3, reason, payload,
-        CASE WHEN $6 THEN \(PublishedNight.noted("$3::timestamptz")) END
+        CASE WHEN $6 THEN \(PublishedReport.noted("$3::timestamptz")) END
       FROM unnest($4::text[], $5::text[]) AS came (reason, payload)
       ON CONFLICT (bundle_id, notification_type, digest) DO UPDATE SET passed_over_at = excluded.passed_over_at
       WHERE coalesce(known.passed_over_at, excluded.passed_over_at) = excluded.passed_over_at

@@ -1,4 +1,5 @@
--- What sweeps move on past is told by the first night that is published after it, whoever swept: until then nobody knows.
+-- What sweeps move on past is told by the first report of everything that is published after it, whoever swept: until then
+-- nobody knows.
 
 -- As-of of the run that moved on past a notification; null where the whole page was not believed, and nothing moved.
 ALTER TABLE night_audit.disbelieved_notifications ADD COLUMN passed_over_at timestamptz;
@@ -40,7 +41,7 @@ ON CONFLICT DO NOTHING;
 
 -- Lets go of a month, but for the facts to keep; the trail tells what is left of it and of all before it. Whoever runs nights
 -- may call it: a month that is not over stays, and so does the first word about a transaction, and the last one of each proof
--- by each channel.
+-- by each channel. It stands here whole because what was applied once is not changed.
 CREATE OR REPLACE FUNCTION night_audit.release_partition(month_table text, keep bigint[]) RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD' AS $$
 DECLARE

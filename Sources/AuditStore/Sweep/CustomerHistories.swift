@@ -89,7 +89,7 @@ package struct CustomerHistories: Sendable {
       INSERT INTO night_audit.histories AS h
         (bundle_id, environment, transaction_id, revision, read_at, last_attempt, reason, passed_over_at)
       VALUES ($1, $2, $3, $4, CASE WHEN $5 THEN $6::timestamptz END, $6, $7,
-        CASE WHEN $8 THEN \(PublishedNight.noted("$6::timestamptz")) END)
+        CASE WHEN $8 THEN \(PublishedReport.noted("$6::timestamptz")) END)
       ON CONFLICT (bundle_id, environment, transaction_id) DO UPDATE SET
         revision = excluded.revision, read_at = greatest(h.read_at, excluded.read_at),
         last_attempt = excluded.last_attempt, reason = excluded.reason,

@@ -15,8 +15,8 @@ package struct SweepCoverage {
 
   /// Why the night is incomplete for want of a sweep, one sentence for each app; empty when nothing is wanting.
   package func shortfalls(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {
-    let night = PublishedNight.Span(
-      after: try PublishedNight.last(before: plan.asOf, day: plan.period.until, on: connection), until: plan.asOf)
+    let night = PublishedReport.Span(
+      after: try PublishedReport.last(before: plan.asOf, day: plan.period.until, on: connection), until: plan.asOf)
     var reasons: [String] = []
     for app in settings.sweptApps where plan.selection.bundleId.map({ $0 == app.bundleId }) ?? true {
       let table = SweepTable(bundleId: app.bundleId)
@@ -50,7 +50,7 @@ extension Settings {
 extension SweepTable {
   /// What sweeps have moved on past and no night has told yet, in words by type.
   func passedOver(
-    _ night: PublishedNight.Span, _ connection: borrowing BlockingConnection
+    _ night: PublishedReport.Span, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [SweptType: Set<String>] {
     let rows = try connection.execute(
       """
@@ -73,7 +73,7 @@ extension CustomerHistories {
   /// How many customers the run of this as-of asked about without coming to the end, or sweeps that no night has told of
   /// moved on past something of theirs.
   func shortCount(
-    _ night: PublishedNight.Span, _ connection: borrowing BlockingConnection
+    _ night: PublishedReport.Span, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Int {
     let rows = try connection.execute(
       """

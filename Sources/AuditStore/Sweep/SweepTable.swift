@@ -73,7 +73,7 @@ package struct SweepTable: Sendable {
       try connection.postpone(
         """
         INSERT INTO night_audit.sweep_gaps AS known (bundle_id, environment, notification_type, gap_start, gap_end, as_of)
-        SELECT $1, $2, $3, met.*, \(PublishedNight.noted("$6::timestamptz")) FROM unnest($4::timestamptz[], $5::timestamptz[]) AS met
+        SELECT $1, $2, $3, met.*, \(PublishedReport.noted("$6::timestamptz")) FROM unnest($4::timestamptz[], $5::timestamptz[]) AS met
         ON CONFLICT (bundle_id, environment, notification_type, gap_start) DO UPDATE
         SET gap_end = excluded.gap_end, as_of = excluded.as_of WHERE excluded.gap_end > known.gap_end
         """,

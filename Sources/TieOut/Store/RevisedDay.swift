@@ -11,9 +11,8 @@ package struct RevisedDay: Hashable, Sendable {
   package var before: Millionths
   package var now: Millionths
 
-  /// The days whose newest report came after the last tie-out that an earlier night has reported, in their order; where no
-  /// night has, after the first tie-out. What only a person has seen, or a night that died, is told by the next
-  /// night.
+  /// The days whose newest report came after the last tie-out that an earlier report has told, in their order; where none
+  /// has, after the first tie-out. What a tie-out by hand has shown, or a night that died, is told by the next night.
   ///
   /// - Parameter day: the business day of the as-of.
   package static func since(
@@ -23,7 +22,7 @@ package struct RevisedDay: Hashable, Sendable {
       """
       WITH last AS (
         SELECT coalesce(max(t.as_of) FILTER (WHERE EXISTS (
-          SELECT FROM night_audit.runs r WHERE r.as_of = t.as_of AND \(PublishedNight.hasTold))),
+          SELECT FROM night_audit.runs r WHERE r.as_of = t.as_of AND \(PublishedReport.hasTold))),
           min(t.as_of)) AS as_of
         FROM night_audit.tie_outs t WHERE t.as_of < $1),
       reports AS (

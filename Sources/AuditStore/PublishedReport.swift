@@ -3,7 +3,7 @@ import Reconciliation
 
 /// Reports of everything that people have got: what came to light after the last of them is told by the next one, whichever
 /// run met it.
-package enum PublishedNight {
+package enum PublishedReport {
   /// What a report has to tell: from the last one that was published, itself outside, to its own as-of.
   package struct Span: Hashable, Sendable {
     /// Nil: nothing was ever told.
