@@ -188,6 +188,11 @@ import Testing
     cursor.shortfall = .unreachable
     #expect(!cursor.isShort(of: asOf))
     #expect(cursor.isShort(of: asOf + .days(1)))
+    // Nor does a later beginning: what the night itself did not get is still not there.
+    var begun = swept(asOf - .minutes(40))
+    begun.lastAttempt = asOf + .hours(1)
+    begun.shortfall = .unfinished
+    #expect(begun.isShort(of: asOf))
   }
 }
 
