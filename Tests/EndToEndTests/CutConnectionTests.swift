@@ -3,93 +3,77 @@ import Postgres
 import TestSupport
 import Testing
 
-/// A night whose connections break anywhere: between messages, within them, while it asks, judges or publishes.
+/// A night whose connections break anywhere: at each phase of the protocol, between messages and within them, while it asks,
+/// judges or publishes.
 ///
-/// `TEST_EFFORT=n` cuts n times as often; `TEST_SEED=s` repeats what a failure has printed.
-@Suite struct CutConnectionTests {
-  private static let environment = ProcessInfo.processInfo.environment
-  private static let cuts = 4 * (environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1)
-  private static let seed = environment["TEST_SEED"].flatMap { UInt64($0) } ?? 20_261_120
+/// `TEST_EFFORT=n` cuts n times as often, from 30 on everywhere; `TEST_SEED=s` repeats what a failure has printed.
+@Suite(.serialized) struct CutConnectionTests {
+  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
+  private static let seed =
+    ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0..<1_000_000)
 
-  @Test("whatever is cut, nothing half is published, and one more run makes the night that nothing had disturbed")
-  func cutAnywhere() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    let cluster = try await PrivatePostgres.shared()
-    let undisturbed = try await Night(of: shop, "undisturbed").run()
-    #expect(undisturbed.status == 3, "\(undisturbed.errors)")
-    let expected = try tables(undisturbed.folder)
-    #expect(expected.count >= 6)
-
+  /// The network is gone for all: nothing half is published.
+  @Test func everyConnectionIsCutAfterSomeBytes() async throws {
+    let repeated = try await RepeatedNight()
+    let server = try await PrivatePostgres.shared().directory
     var positions = SeededGenerator(seed: Self.seed)
     var disturbed = 0
-    for attempt in 0..<Self.cuts {
+    let cuts = 2 * Self.effort
+    for attempt in 0..<cuts {
       // Half of the cuts within the first messages, half anywhere in a connection's life.
-      let longest = attempt % 2 == 0 ? 5_000 : 250_000
-      let limit = Int.random(in: 1...longest, using: &positions)
-      let told: Comment = "TEST_SEED=\(Self.seed), attempt \(attempt), each connection cut after \(limit) bytes"
-      let night = try await Night(of: shop, "cut-\(attempt)")
-      let relay = try CuttingRelay(before: cluster.directory, limit: limit)
-      let cut = try await night.run(through: relay.directory)
+      let limit = Int.random(in: 1...(attempt % 2 == 0 ? 5_000 : 250_000), using: &positions)
+      let night = try await repeated.begin()
+      let relay = try CuttingRelay(before: server, limit: limit)
+      let cut = await
+        (try night.start(
+          through: night.conninfo.replacing("host=\(server)", with: "host=\(relay.directory)"))).finish()
+      let what: Comment = "TEST_SEED=\(Self.seed), each connection cut after \(limit) bytes: \(cut)"
       // 69: the database was away. 3, as undisturbed: nothing that counts was cut.
-      #expect([3, 69].contains(cut.status), "\(told): \(cut.errors)")
-      if cut.status == 69 { disturbed += 1 }
-      if FileManager.default.fileExists(atPath: cut.folder) {
-        let verified = try await shop.nightAudit("verify", cut.folder)
-        #expect(verified.status == 0, "\(told): \(verified.errors)")
-      } else {
-        #expect(cut.status == 69 && cut.errors.contains("night-audit:"), "\(told): \(cut.errors)")
+      #expect([3, 69].contains(cut.status), what)
+      disturbed += cut.status == 69 ? 1 : 0
+      try night.isWholeOrSaid(cut, of: repeated.wanted, what)
+      try await night.isMadeWhole(what)
+      #expect(try night.files() == repeated.wanted, what)
+    }
+    #expect(disturbed * 2 >= cuts)
+  }
+
+  /// One connection is cut, and all others live: before the first, the middle and the last message of each kind that a night
+  /// sends or gets, and within them.
+  @Test func oneConnectionIsCutAtEachPhaseOfTheProtocol() async throws {
+    let repeated = try await RepeatedNight()
+    let calm = try await repeated.begin()
+    let passage = try await Passage(to: calm.conninfo, cut: Passage.Message(kind: "none", number: 0, isHalf: false))
+    #expect(await (try calm.start(through: passage)).finish().status == 3)
+    let kinds = try passage.messages()
+    // The beginning, a query of either protocol, rows, both directions of COPY, and the end.
+    for kind in [
+      ">", "<R", "<Z", ">Q", ">P", ">B", ">E", ">S", "<T", "<D", "<C", "<H", "<d", "<c", "<G", ">d", ">c", ">X",
+    ] {
+      #expect(kinds[kind, default: 0] > 0, "\(kind) of \(kinds)")
+    }
+    let all = kinds.keys.sorted().flatMap { kind in
+      Set([1, (kinds[kind, default: 1] + 1) / 2, kinds[kind, default: 1]]).sorted().flatMap { number in
+        [false, true].map { Passage.Message(kind: kind, number: number, isHalf: $0) }
       }
-      let whole = try await night.run()
-      #expect(whole.status == 3, "\(told): \(whole.errors)")
-      #expect(try tables(whole.folder) == expected, told)
-      let left = try FileManager.default.contentsOfDirectory(atPath: night.reports).filter { $0.hasPrefix(".") }
-      #expect(left.isEmpty || left == [".night-audit"], "\(told): \(left)")
     }
-    #expect(disturbed >= Self.cuts / 4)
-  }
-
-  /// The tables of a report, by file name.
-  private func tables(_ folder: String) throws -> [String: Data] {
-    var tables: [String: Data] = [:]
-    for name in try FileManager.default.contentsOfDirectory(atPath: folder) where name.hasSuffix(".csv") {
-      tables[name] = try Data(contentsOf: URL(fileURLWithPath: folder + "/" + name))
+    var generator = SeededGenerator(seed: Self.seed)
+    let count = 4 * Self.effort
+    let drawn = count < all.count ? Array(all.shuffled(using: &generator).prefix(count)) : all
+    print("CutConnectionTests: \(drawn.count) of \(all.count) instants, TEST_SEED=\(Self.seed)")
+    var statuses: [Int32: Int] = [:]
+    for message in drawn {
+      let night = try await repeated.begin()
+      let passage = try await Passage(to: night.conninfo, cut: message)
+      let cut = await (try night.start(through: passage)).finish()
+      passage.stop()
+      let what: Comment = "TEST_SEED=\(Self.seed), \(message): \(cut)"
+      #expect([3, 69].contains(cut.status), what)
+      statuses[cut.status, default: 0] += 1
+      try night.isWholeOrSaid(cut, of: repeated.wanted, what)
+      try await night.isMadeWhole(what)
+      #expect(try night.files() == repeated.wanted, what)
     }
-    return tables
-  }
-
-  /// One database and one report directory, copied from a shop before its first night.
-  private struct Night {
-    struct Outcome {
-      var status: Int32
-      var errors: String
-      var folder: String
-    }
-
-    let shop: Rehearsal
-    let reports: String
-    let database: String
-
-    init(of shop: Rehearsal, _ name: String) async throws {
-      self.shop = shop
-      reports = shop.directory.file("reports-\(name)")
-      let original = try #require(shop.conninfo.split(separator: "=").last.map(String.init))
-      database = "\(original)_\(name.filter { $0 != "-" })"
-      let session = try await PostgresSession.connect(
-        PrivatePostgres.shared().conninfo(database: "postgres"), applicationName: "night-audit tests")
-      try await session.execute("CREATE DATABASE \(database) TEMPLATE \(original)")
-      await session.close()
-    }
-
-    func run(through directory: String? = nil) async throws -> Outcome {
-      let server = try await PrivatePostgres.shared().directory
-      let host = directory ?? server
-      let result = try await shop.nightAudit(
-        "run", "--as-of", Rehearsal.asOf,
-        environment: [
-          "NIGHT_AUDIT_DATABASE_URL": "host=\(host) port=5432 user=postgres dbname=\(database)",
-          "NIGHT_AUDIT_REPORT_DIRECTORY": reports,
-        ])
-      return Outcome(status: result.status, errors: result.errors, folder: reports + "/2026-11-19")
-    }
+    print("CutConnectionTests: ended with \(statuses)")
   }
 }

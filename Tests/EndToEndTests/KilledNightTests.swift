@@ -1,5 +1,4 @@
 import Foundation
-import Postgres
 import TestSupport
 import Testing
 
@@ -14,49 +13,17 @@ import Testing
   private static let seed =
     ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0..<1_000_000)
 
-  /// A shop that many nights begin with: each gets a copy of its database and reports of its own.
-  private struct Beginning {
-    let shop: Rehearsal
-
-    func copy() async throws -> String { try await PrivatePostgres.shared().copyDatabase(shop.conninfo) }
-
-    func start(
-      _ database: String, _ reports: TemporaryDirectory, asOf: String = Rehearsal.asOf
-    ) throws -> Program.Running {
-      try Program.nightAudit.start(
-        ["run", "--as-of", asOf, "--config", shop.directory.file("night-audit.yaml")],
-        environment: ["NIGHT_AUDIT_DATABASE_URL": database, "NIGHT_AUDIT_REPORT_DIRECTORY": reports.file("reports")])
-    }
-
-    /// What lies in the night's folder, without what differs from run to run.
-    func files(_ reports: TemporaryDirectory) throws -> [String: Data] {
-      var files = try shop.files(reports.file("reports/2026-11-19"))
-      files["run.json"] = nil
-      return files
-    }
-
-    /// What a night of another as-of says as well: files that name no instant of it, and the rows of others without those.
-    func truth(_ reports: TemporaryDirectory) throws -> [String: [[String: String]]] {
-      let instants: Set = ["first_seen", "checked_at", "due", "age_days", "days_since", "occurred_at"]
-      let names = [
-        "findings.csv", "orders.csv", "amounts.csv", "users.csv", "refunds.csv", "sandbox.csv", "changes.csv",
-      ]
-      let files = try files(reports)
-      let texts = files.mapValues {
-        Data(String(decoding: $0, as: UTF8.self).replacing(/after \d+ attempts/, with: "").utf8)
-      }
-      return Dictionary(
-        uniqueKeysWithValues: names.map { name in
-          (name, rows(texts[name] ?? Data()).map { $0.filter { !instants.contains($0.key) } })
-        })
-    }
-  }
-
-  private func value(_ database: String, _ sql: String) async throws -> String {
-    let session = try await PostgresSession.connect(database, applicationName: "night-audit tests")
-    let value = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
-    await session.close()
-    return value ?? ""
+  /// What a night of another as-of says as well: files that name no instant of it, and the rows of others without those.
+  private func truth(_ files: [String: Data]) throws -> [String: [[String: String]]] {
+    let instants: Set = ["first_seen", "checked_at", "due", "age_days", "days_since", "occurred_at"]
+    let names = [
+      "findings.csv", "orders.csv", "amounts.csv", "users.csv", "refunds.csv", "sandbox.csv", "changes.csv",
+    ]
+    return try Dictionary(
+      uniqueKeysWithValues: names.map { name in
+        let text = String(decoding: try #require(files[name]), as: UTF8.self).replacing(/after \d+ attempts/, with: "")
+        return (name, rows(Data(text.utf8)).map { $0.filter { !instants.contains($0.key) } })
+      })
   }
 
   private static let endings: [(Passage.Ending, Int32)] = [
@@ -64,86 +31,54 @@ import Testing
     (.terminate, SIGTERM), (.kill, SIGKILL), (.kill, SIGKILL),
   ]
 
-  @Test func oneRunCompletesANightThatWasKilled() async throws {
-    let beginning = Beginning(shop: try await Rehearsal.sampleShop())
-    let undisturbed = try TemporaryDirectory()
-    let passage = try await Passage(to: try await beginning.copy())
-    let calm = await (try beginning.start(passage.conninfo, undisturbed)).finish()
-    #expect(calm.status == 3, "\(calm.errors)")
-    let wanted = try beginning.files(undisturbed)
-    let later = Rehearsal.asOf.replacing("T03:00", with: "T03:07")
-    let atLater = try TemporaryDirectory()
-    let calmLater = await (try beginning.start(try await beginning.copy(), atLater, asOf: later)).finish()
-    #expect(calmLater.status == 3, "\(calmLater.errors)")
-    let wantedLater = try beginning.truth(atLater)
-    let total = passage.count
-    #expect(total > 100)
+  /// What a run of the next minutes asks again: what is due after a minute without an answer, and before an accusation that
+  /// nobody has seen yet, of whom is accused, and of who has the payment that they wanted.
+  private static let dueByThen = """
+    SELECT string_agg(subject_id, ',') FROM night_audit.receipt_checks c LEFT JOIN sales.receipts r
+      ON r.receipt_id::text = c.subject_id
+    WHERE outcome = 'unanswered' OR EXISTS (
+      SELECT FROM night_audit.findings f LEFT JOIN night_audit.claims p USING (transaction_id)
+      WHERE f.severity = 'critical' AND (f.user_id = r.user_id::text OR p.order_id = r.order_id::text))
+    """
 
-    print("KilledNightTests: \(6 * Self.effort) of \(total) instants, TEST_SEED=\(Self.seed)")
+  @Test func oneRunCompletesANightThatWasKilled() async throws {
+    let repeated = try await RepeatedNight()
+    let later = Rehearsal.asOf.replacing("T03:00", with: "T03:07")
+    let calmLater = try await repeated.begin()
+    #expect(await (try calmLater.start(asOf: later)).finish().status == 3)
+    let wantedLater = try truth(try calmLater.files())
+
+    print("KilledNightTests: \(6 * Self.effort) of \(repeated.sent) instants, TEST_SEED=\(Self.seed)")
     var state = Self.seed
     var killed = 0
     for number in 0..<6 * Self.effort {
       // Any sequence will do that can be drawn again (Knuth, MMIX).
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      let instant = Int(state >> 33) % total + 1
-      let database = try await beginning.copy()
-      let reports = try TemporaryDirectory()
+      let instant = Int(state >> 33) % repeated.sent + 1
+      let attempt = try await repeated.begin()
       let (ending, signal) = Self.endings[number % Self.endings.count]
-      let passage = try await Passage(to: database, ending, at: instant)
-      let first = await (try beginning.start(passage.conninfo, reports)).finish()
+      let passage = try await Passage(to: attempt.conninfo, ending, at: instant)
+      let first = await (try attempt.start(through: passage)).finish()
+      let what: Comment = "\(ending) at instant \(instant): \(first)"
       // Who is told while the last things are done has done them.
-      #expect(first.status == 128 + signal || first.status == 3, "instant \(instant): \(first)")
+      #expect(first.status == 128 + signal || first.status == 3, what)
       killed += first.status == 3 ? 0 : 1
       // It may still hold the dead run's connections open.
       passage.stop()
-      let others = """
-        SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-        """
-      while try await value(database, others) != "0" { await Task.yield() }
-      let stored = """
-        SELECT coalesce(string_agg(subject_id || ' ' || n, ',' ORDER BY subject_id), '') FROM (
-          SELECT subject_id, count(*) AS n FROM night_audit.answers GROUP BY 1) a
-        """
-      let before = Set(try await value(database, stored).split(separator: ","))
-
-      let isLater = number % 2 == 1
-      let second = await (try beginning.start(database, reports, asOf: isLater ? later : Rehearsal.asOf)).finish()
-      #expect(second.status == 3, "instant \(instant): \(second.errors)")
-      let after = Set(try await value(database, stored).split(separator: ","))
-      var twice = Set(before.subtracting(after).compactMap { $0.split(separator: " ").first.map(String.init) })
-      if isLater {
-        // Due again after a minute without an answer, and before an accusation that nobody has seen yet: of whom is accused,
-        // and of who has the payment that they wanted.
-        let mayBe = try await value(
-          database,
-          """
-          SELECT string_agg(subject_id, ',') FROM night_audit.receipt_checks c LEFT JOIN sales.receipts r
-            ON r.receipt_id::text = c.subject_id
-          WHERE outcome = 'unanswered' OR EXISTS (
-            SELECT FROM night_audit.findings f LEFT JOIN night_audit.claims p USING (transaction_id)
-            WHERE f.severity = 'critical' AND (f.user_id = r.user_id::text OR p.order_id = r.order_id::text))
-          """)
-        twice.subtract(mayBe.split(separator: ",").map(String.init))
-      }
-      #expect(twice.isEmpty, "instant \(instant): asked twice")
-      let files = try beginning.files(reports)
-      if isLater {
-        let truth = try beginning.truth(reports)
+      try attempt.isWholeOrSaid(first, of: repeated.wanted, what)
+      if number % 2 == 0 {
+        try await attempt.isMadeWhole(what)
+        #expect(try attempt.files() == repeated.wanted, what)
+      } else {
+        try await attempt.isMadeWhole(asOf: later, mayBeAsked: Self.dueByThen, what)
+        let files = try attempt.files()
+        #expect(files.keys.sorted() == repeated.wanted.keys.sorted(), what)
+        let truth = try truth(files)
         for (name, rows) in wantedLater {
           let others = Set(truth[name] ?? []).symmetricDifference(rows)
-          #expect(others.isEmpty, "instant \(instant): \(name)")
+          #expect(others.isEmpty, "\(what): \(name)")
         }
-      } else {
-        for (name, content) in wanted { #expect(files[name] == content, "instant \(instant): \(name)") }
       }
-      #expect(files.count == wanted.count, "instant \(instant): \(files.keys.sorted())")
-      let entries = try FileManager.default.contentsOfDirectory(atPath: reports.file("reports")).sorted()
-      #expect(entries == ["2026-11-19", "latest"], "instant \(instant)")
-      // What the database says of the runs is so.
-      let said = try await value(
-        database,
-        "SELECT count(*) FROM night_audit.runs WHERE publication = 'publishing' OR publication IS NULL AND complete")
-      #expect(said == "0", "instant \(instant)")
     }
     #expect(killed > 0)
   }
@@ -151,14 +86,12 @@ import Testing
   /// Five seconds; what hangs would hang for minutes, so that a loaded machine gets a minute.
   @Test(arguments: [0.02, 0.3, 0.6, 0.97])
   func whateverARunWaitsForItEndsWhenItIsTold(_ share: Double) async throws {
-    let beginning = Beginning(shop: try await Rehearsal.sampleShop())
-    let reports = try TemporaryDirectory()
-    let passage = try await Passage(to: try await beginning.copy())
-    _ = await (try beginning.start(passage.conninfo, reports)).finish()
-    var instant = max(1, Int(Double(passage.count) * share))
+    let repeated = try await RepeatedNight()
+    var instant = max(1, Int(Double(repeated.sent) * share))
     while true {
-      let stalled = try await Passage(to: try await beginning.copy(), .stall, at: instant)
-      let running = try beginning.start(stalled.conninfo, reports)
+      let attempt = try await repeated.begin()
+      let stalled = try await Passage(to: attempt.conninfo, .stall, at: instant)
+      let running = try attempt.start(through: stalled)
       while stalled.count < instant, running.process.isRunning { await Task.yield() }
       let told = ContinuousClock.now
       if running.process.isRunning { kill(running.process.processIdentifier, SIGTERM) }

@@ -40,6 +40,7 @@ import Testing
     let (total, wanted) = (calm.count, try report(1))
     #expect(total > 10)
     print("PromotionTests: \(Self.effort) of \(total) instants")
+    var inTheMiddle = 0
     for number in 0..<min(Self.effort, 8) {
       let standby = try await primary.startStandby()
       try await standby.catchUp(with: primary)
@@ -51,9 +52,11 @@ import Testing
         standby.conninfo(database: "postgres"), applicationName: "night-audit tests")
       #expect(try await session.execute("SELECT pg_promote()").single().bool(0))
       await session.close()
+      inTheMiddle += running.process.isRunning ? 1 : 0
       let result = await running.finish()
       #expect(result.status == 3, "instant \(instant): \(result)")
       #expect(try report(number + 2) == wanted, "instant \(instant)")
     }
+    #expect(inTheMiddle > 0)
   }
 }

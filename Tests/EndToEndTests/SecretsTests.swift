@@ -1,4 +1,6 @@
+import Crypto
 import Foundation
+import TestSupport
 import Testing
 
 /// Markers are planted wherever a secret is configured, and looked for in everything that leaves the program.
@@ -7,27 +9,11 @@ import Testing
 
   @Test func noSecretAndNoPayloadLeavesTheProgram() async throws {
     let shop = try await Rehearsal.sampleShop()
-    let (seen, metrics, script) = (
-      shop.directory.file("seen"), shop.directory.file("metrics.prom"), shop.directory.file("send")
-    )
-    // What a child is given, and what everybody sees of all processes.
-    try """
-    #!/bin/sh
-    { env; echo "$@"; for file in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < "$file"; echo; done; } >> '\(seen)' 2>&1
-    """.write(toFile: script, atomically: true, encoding: .utf8)
-    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: script)
-    let secret = shop.directory.file("marked-secret")
-    try "\(Self.marker)-shared\n".write(toFile: secret, atomically: true, encoding: .utf8)
-    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: secret)
-    let yaml =
-      try shop.configuration() + """
-
-          deliver: [hook]
-        deliver:
-          hook:
-            command: [\(script)]
-        """
-    try yaml.write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+    let metrics = shop.directory.file("metrics.prom")
+    let secret = try plant("\(Self.marker)-shared\n", "marked-secret", in: shop.directory)
+    let child = try Child(in: shop.directory)
+    try (try shop.configuration() + child.configuration)
+      .write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
     let environment = [
       "NIGHT_AUDIT_DATABASE_URL": shop.conninfo + " password=\(Self.marker)-database",
       "NIGHT_AUDIT_NOTIFY_PING_URL": "http://127.0.0.1:1/\(Self.marker)-ping", "PGPASSWORD": "\(Self.marker)-libpq",
@@ -60,35 +46,138 @@ import Testing
     try await run(["run", "--json"], more: ["NIGHT_AUDIT_NOTIFY_PING_URL": "ftp://\(Self.marker)"])
     #expect(!output.contains(Self.marker), "\(output.split(separator: "\n").filter { $0.contains(Self.marker) })")
 
-    let children = try String(contentsOfFile: seen, encoding: .utf8)
-    #expect(children.contains("night-audit run --as-of") && children.contains("PATH="), "\(children.prefix(500))")
+    let children = try child.saw()
     #expect(!children.contains(Self.marker), "\(children.split(separator: "\n").filter { $0.contains(Self.marker) })")
     let payloads = try await shop.value(
       "SELECT string_agg(left(payload, 60), ' ') FROM (SELECT payload FROM sales.receipts WHERE length(payload) > 60 LIMIT 20) p"
     )
     let words = payloads.split(separator: " ").map(String.init) + [Self.marker]
     #expect(words.count > 5)
-    var files = try shop.files(shop.reports + "/2026-11-19")
-    files["metrics"] = try Data(contentsOf: URL(fileURLWithPath: metrics))
-    files["what the database keeps of runs"] = Data(
-      try await shop.value("SELECT string_agg(r::text, ' ') FROM night_audit.runs r").utf8)
-    files["what it keeps of reports to send"] = Data(
-      try await shop.value("SELECT string_agg(d::text, ' ') FROM night_audit.dispatches d").utf8)
-    let workbook = try await Program(path: "/usr/bin/env").run([
-      "python3", "-c",
-      "import sys, zipfile; file = zipfile.ZipFile(sys.argv[1]); [print(file.read(name)) for name in file.namelist()]",
-      shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx",
-    ])
-    #expect(workbook.output.contains("worksheet"), "\(workbook.errors)")
-    files["the workbook's parts"] = Data(workbook.output.utf8)
-    for (name, content) in files {
-      let text = String(decoding: content, as: UTF8.self)
+    let left = try await left(by: shop.reports + "/2026-11-19", metrics, database: { try await shop.value($0) })
+    for (name, text) in left {
       for word in words where text.contains(word) { Issue.record("\(name) has \(word)") }
     }
     for word in words where output.contains(word) { Issue.record("a log or an error has \(word)") }
   }
 
-  /// Signals that ask for a core file come from outside as well: none is written, whatever the caller's limits allow.
+  /// Keys sign, and name nobody: neither they nor what was signed with them goes to anybody but Apple.
+  @Test func noKeyAndNoTokenLeavesTheProgram() async throws {
+    let shop = try await SignedShop(transactions: [SignedShop.gems("1")])
+    try await shop.order("one", transaction: "1")
+    try await shop.order("another", transaction: "2")
+    let connect = P256.Signing.PrivateKey().pemRepresentation
+    let keyFile = try plant(connect, "AuthKey_ABC1234567.p8", in: shop.directory)
+    let pseudonyms = try plant(String(repeating: Self.marker, count: 3), "pseudonyms", in: shop.directory)
+    let (metrics, place) = (shop.directory.file("metrics.prom"), shop.directory.file("night-audit.yaml"))
+    let child = try Child(in: shop.directory)
+    let configuration = try String(contentsOfFile: place, encoding: .utf8)
+      .replacing("formats: [csv]", with: "formats: [csv, xlsx]").replacing(
+        "    bundleId:", with: "    sku: GAME01\n    bundleId:")
+    try """
+    \(configuration)
+      pseudonymise: \(pseudonyms)\(child.configuration)
+    metrics:
+      textfile: \(metrics)
+    appStoreConnect:
+      issuerId: 57246542-96fe-1a63-e053-0824d011072a
+      keyId: ABC1234567
+      privateKeyFile: \(keyFile)
+      vendorNumbers: ["80012345"]
+      url: http://127.0.0.1:\(shop.port)
+    """.write(toFile: place, atomically: true, encoding: .utf8)
+    var output = ""
+    // Each of the keys has been used: Apple knows one of them, and refuses the other.
+    for arguments in [
+      ["run", "--as-of", SignedShop.asOf, "--verbose", "--log-format", "json"],
+      ["tie-out", "--as-of", SignedShop.asOf],
+      ["run", "--as-of", "2026-11-21T03:00:00Z", "--verbose"], ["config", "show", "--json"], ["doctor", "--json"],
+      ["explain", "another"], ["runs", "--json"],
+    ] {
+      let result = try await shop.nightAudit(arguments)
+      output += result.output + result.errors
+    }
+    #expect(output.contains("appStoreConnect"), "\(output)")
+    #expect(try await shop.value("SELECT count(*) > 0 FROM night_audit.answers") == "true")
+    let key = try #require(shop.apps.first).key.pemRepresentation
+    // Its first line is alike in all keys.
+    let secrets = [key, connect].map { String($0.split(separator: "\n")[2].prefix(40)) } + [Self.marker]
+    let token = /eyJ[A-Za-z0-9_-]{10,}\.eyJ/
+    var left = try await left(
+      by: shop.directory.file("reports/2026-11-19"), metrics, database: { try await shop.value($0) })
+    left["a log or an error"] = output
+    left["what a child saw"] = try child.saw()
+    for (name, text) in left {
+      for secret in secrets where text.contains(secret) { Issue.record("\(name) has \(secret)") }
+      if let found = text.firstMatch(of: token) { Issue.record("\(name) has \(found.output)") }
+    }
+  }
+
+  /// A file that only its owner reads.
+  private func plant(_ secret: String, _ name: String, in directory: TemporaryDirectory) throws -> String {
+    let file = directory.file(name)
+    try secret.write(toFile: file, atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
+    return file
+  }
+
+  /// A program that is told of each report.
+  private struct Child {
+    private let seen: String
+    /// The end of a configuration whose last section is the report's.
+    let configuration: String
+
+    init(in directory: TemporaryDirectory) throws {
+      let script = directory.file("send")
+      seen = directory.file("seen")
+      configuration = """
+
+          deliver: [hook]
+        deliver:
+          hook:
+            command: [\(script)]
+        """
+      try """
+      #!/bin/sh
+      { env; echo "$@"; for file in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < "$file"; echo; done; } >> '\(seen)' 2>&1
+      """.write(toFile: script, atomically: true, encoding: .utf8)
+      try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: script)
+    }
+
+    /// What it was given, and what everybody sees of all processes.
+    func saw() throws -> String {
+      let text = try String(contentsOfFile: seen, encoding: .utf8)
+      #expect(text.contains("night-audit run --as-of") && text.contains("PATH="), "\(text.prefix(500))")
+      return text
+    }
+  }
+
+  /// What others read of a night, by name: its folder, each part of the workbook, the metrics, what the database keeps.
+  private func left(
+    by folder: String, _ metrics: String, database value: (String) async throws -> String
+  ) async throws -> [String: String] {
+    let script = """
+      import glob, json, os, sys, zipfile
+      left = {}
+      for path in glob.glob(sys.argv[1] + "/*") + [sys.argv[2]]:
+          with open(path, "rb") as file:
+              left[os.path.basename(path)] = file.read().decode(errors="replace")
+          if path.endswith(".xlsx"):
+              with zipfile.ZipFile(path) as book:
+                  for name in book.namelist():
+                      left[name] = book.read(name).decode(errors="replace")
+      print(json.dumps(left))
+      """
+    let read = try await Program(path: "/usr/bin/env").run(["python3", "-c", script, folder, metrics])
+    var left = try JSONDecoder().decode([String: String].self, from: Data(read.output.utf8))
+    #expect(left.keys.contains { $0.contains("worksheet") } && left.count > 15, "\(left.keys) \(read.errors)")
+    for table in ["runs", "dispatches"] {
+      left["the table \(table)"] = try await value("SELECT string_agg(t::text, ' ') FROM night_audit.\(table) t")
+    }
+    return left
+  }
+
+  /// Signals that ask for a core file come from outside as well: none is written, whatever the caller's limits allow, and none
+  /// is handed to a program of the system's, which asks for no limits; nor may the user's other programs look in.
   @Test func noCoreFileIsWritten() async throws {
     let shop = try await SignedShop(transactions: [])
     let passage = try await Passage(to: shop.conninfo, .stall, at: 1)
@@ -104,5 +193,40 @@ import Testing
     let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max core file size") })
     #expect(line.split(separator: " ").map(String.init).contains("0"), "\(line)")
     #expect(!line.contains("unlimited"), "\(line)")
+  }
+
+  /// What may not be dumped belongs to root, whoever started it (proc(5)).
+  @Test func nobodyLooksIntoARun() async throws {
+    let directory = try TemporaryDirectory()
+    // A server that says nothing.
+    let script = """
+      import os, socket, sys
+      server = socket.create_server(("127.0.0.1", 0))
+      with open(sys.argv[1] + ".new", "w") as file:
+          file.write(str(server.getsockname()[1]))
+      os.rename(sys.argv[1] + ".new", sys.argv[1])
+      client = server.accept()
+      open(sys.argv[2], "w").close()
+      server.accept()
+      """
+    let (port, met) = (directory.file("port"), directory.file("met"))
+    let server = try Program(path: "/usr/bin/env").start(["python3", "-c", script, port, met])
+    defer { kill(server.process.processIdentifier, SIGKILL) }
+    let program = Program.nightAudit.executable.path
+    // As root, a run of its own would be root's either way.
+    let other = getuid() == 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : []
+    let run = try Program(path: "/usr/bin/env").start(
+      other + [program, "runs"],
+      environment: [
+        "NIGHT_AUDIT_DATABASE_URL":
+          "host=127.0.0.1 port=\(try await Rehearsal.port(in: port, of: server)) user=x dbname=x",
+        "NIGHT_AUDIT_APP_APP_BUNDLE_ID": "com.example.game",
+      ])
+    defer { kill(run.process.processIdentifier, SIGKILL) }
+    while !FileManager.default.fileExists(atPath: met), run.process.isRunning { await Task.yield() }
+    let name = try String(contentsOfFile: "/proc/\(run.process.processIdentifier)/comm", encoding: .utf8)
+    #expect(name == "night-audit\n")
+    let memory = try FileManager.default.attributesOfItem(atPath: "/proc/\(run.process.processIdentifier)/mem")
+    #expect(memory[FileAttributeKey.ownerAccountID] as? Int == 0, "\(memory)")
   }
 }

@@ -1,8 +1,21 @@
 import Foundation
 
 /// A way to the database that counts what a program sends, and at a given one ends the program or tells it to end, or forwards
-/// nothing more: a kill or a signal at any instant, or a server that says nothing, without a clock.
+/// nothing more: a kill or a signal at any instant, or a server that says nothing, without a clock. Or it ends one connection
+/// at one message.
 final class Passage {
+  /// A message of the protocol: `>Q` a query, `<Z` the server is ready; `>` alone begins a connection (PostgreSQL, "Message
+  /// Formats").
+  struct Message: CustomStringConvertible {
+    var kind: String
+    /// Which of its kind, from 1, over all connections.
+    var number: Int
+    /// Half of it is forwarded, not nothing.
+    var isHalf: Bool
+
+    var description: String { "\(isHalf ? "within" : "before") the \(number). \(kind)" }
+  }
+
   enum Ending: String {
     /// SIGKILL to whoever sent it.
     case kill
@@ -23,13 +36,15 @@ final class Passage {
   /// - Parameters:
   ///   - conninfo: of the database, on a Unix socket of port 5432.
   ///   - last: the number of what is not forwarded any more; 0 forwards everything.
-  init(to conninfo: String, _ ending: Ending = .kill, at last: Int = 0) async throws {
+  ///   - cut: where the connection ends that has it; all others are left alone.
+  init(to conninfo: String, _ ending: Ending = .kill, at last: Int = 0, cut: Message? = nil) async throws {
     directory = try TemporaryDirectory()
     let host = conninfo.split(separator: " ").first { $0.hasPrefix("host=") }?.dropFirst(5) ?? ""
     try Self.program.write(toFile: directory.file("passage.py"), atomically: true, encoding: .utf8)
     running = try Program(path: "/usr/bin/env").start([
       "python3", directory.file("passage.py"), directory.file(".s.PGSQL.5432"), "\(host)/.s.PGSQL.5432",
-      ending.rawValue, "\(last)", directory.file("count"),
+      ending.rawValue, "\(last)", directory.file("count"), cut?.kind ?? "", "\(cut?.number ?? 0)",
+      cut?.isHalf == true ? "half" : "",
     ])
     self.conninfo = conninfo.replacing("host=\(host)", with: "host=\(directory.url.path)")
     while !FileManager.default.fileExists(atPath: directory.file("count")) {
@@ -49,19 +64,51 @@ final class Passage {
     return text.flatMap { Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) } ?? 0
   }
 
-  private static let program = #"""
-    import asyncio, os, signal, socket, struct, sys
+  /// How many messages of each kind have passed.
+  func messages() throws -> [String: Int] {
+    try JSONDecoder().decode(
+      [String: Int].self, from: Data(contentsOf: URL(fileURLWithPath: directory.file("count.kinds"))))
+  }
 
-    path, server, ending, last, counter = sys.argv[1:6]
-    last = int(last)
+  private static let program = #"""
+    import asyncio, collections, json, os, signal, socket, struct, sys
+
+    path, server, ending, last, counter, cut_kind, cut_number, cut_half = sys.argv[1:9]
+    last, cut_number = int(last), int(cut_number)
     count = 0
+    kinds = collections.Counter()
     signals = {"kill": signal.SIGKILL, "terminate": signal.SIGTERM, "hangUp": signal.SIGHUP}
     never = asyncio.Event()
 
     def tell():
-        with open(counter + ".new", "w") as file:
-            file.write(str(count))
-        os.rename(counter + ".new", counter)
+        for name, content in ((counter + ".kinds", json.dumps(kinds)), (counter, str(count))):
+            with open(name + ".new", "w") as file:
+                file.write(content)
+            os.rename(name + ".new", name)
+
+    async def message(reader, kind):
+        """One message and its kind. The first one of a client has no letter."""
+        letter = b"" if kind == ">" and not reader.was_begun else await reader.readexactly(1)
+        reader.was_begun = True
+        length = await reader.readexactly(4)
+        rest = await reader.readexactly(struct.unpack("!I", length)[0] - 4)
+        return kind + letter.decode(), letter + length + rest
+
+    async def forward_messages(reader, writer, end, direction):
+        reader.was_begun = False
+        try:
+            while True:
+                kind, data = await message(reader, direction)
+                kinds[kind] += 1
+                if kind == cut_kind and kinds[kind] == cut_number:
+                    writer.write(data[:len(data) // 2] if cut_half else b"")
+                    await writer.drain()
+                    break
+                writer.write(data)
+                await writer.drain()
+        finally:
+            writer.close()
+            end.close()
 
     async def forward(reader, writer, sender):
         global count
@@ -91,8 +138,12 @@ final class Passage {
         except OSError:
             writer.close()
             return
-        await asyncio.gather(
-            forward(reader, server_writer, sender), forward(server_reader, writer, 0), return_exceptions=True)
+        if cut_kind:
+            both = (forward_messages(reader, server_writer, writer, ">"),
+                    forward_messages(server_reader, writer, server_writer, "<"))
+        else:
+            both = forward(reader, server_writer, sender), forward(server_reader, writer, 0)
+        await asyncio.gather(*both, return_exceptions=True)
         writer.close()
         server_writer.close()
         tell()

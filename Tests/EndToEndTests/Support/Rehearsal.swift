@@ -113,8 +113,10 @@ final class Rehearsal {
   }
 
   /// One value from the database.
-  func value(_ sql: String) async throws -> String {
-    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+  ///
+  /// - Parameter conninfo: as in `execute`.
+  func value(_ sql: String, conninfo: String? = nil) async throws -> String {
+    let session = try await PostgresSession.connect(conninfo ?? self.conninfo, applicationName: "night-audit tests")
     let row = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
     await session.close()
     return row ?? ""

@@ -1,0 +1,114 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+/// A shop whose first night is made many times, each time in a copy of its database and with reports of its own: disturbed in
+/// one way or another, and held against the one that nobody disturbed.
+struct RepeatedNight {
+  let shop: Rehearsal
+  /// What the undisturbed night reports, but for `run.json`, which differs from run to run.
+  let wanted: [String: Data]
+  /// How often the undisturbed night sends something to the database.
+  let sent: Int
+
+  init() async throws {
+    shop = try await Rehearsal.sampleShop()
+    let calm = try await Attempt(at: shop)
+    let passage = try await Passage(to: calm.conninfo)
+    let night = await (try calm.start(through: passage)).finish()
+    #expect(night.status == 3, "\(night)")
+    (wanted, sent) = (try calm.files(), passage.count)
+    #expect(wanted.count >= 6 && sent > 100)
+  }
+
+  func begin() async throws -> Attempt { try await Attempt(at: shop) }
+
+  struct Attempt {
+    let shop: Rehearsal
+    let conninfo: String
+    private let directory: TemporaryDirectory
+
+    fileprivate init(at shop: Rehearsal) async throws {
+      self.shop = shop
+      conninfo = try await PrivatePostgres.shared().copyDatabase(shop.conninfo)
+      directory = try TemporaryDirectory()
+    }
+
+    var reports: String { directory.file("reports") }
+
+    private var environment: [String: String] {
+      ["NIGHT_AUDIT_DATABASE_URL": conninfo, "NIGHT_AUDIT_REPORT_DIRECTORY": reports]
+    }
+
+    /// - Parameters:
+    ///   - through: nil: straight to the database.
+    ///   - asOf: the whole night's, or that of a run some minutes later.
+    func start(through conninfo: String? = nil, asOf: String = Rehearsal.asOf) throws -> Program.Running {
+      try Program.nightAudit.start(
+        ["run", "--as-of", asOf, "--config", shop.directory.file("night-audit.yaml")],
+        environment: environment.merging(["NIGHT_AUDIT_DATABASE_URL": conninfo ?? self.conninfo]) { $1 })
+    }
+
+    func start(through passage: Passage) throws -> Program.Running { try start(through: passage.conninfo) }
+
+    var isPublished: Bool { FileManager.default.fileExists(atPath: reports + "/2026-11-19") }
+
+    /// What lies in the night's folder, without what differs from run to run.
+    func files() throws -> [String: Data] {
+      var files = try shop.files(reports + "/2026-11-19")
+      files["run.json"] = nil
+      return files
+    }
+
+    func value(_ sql: String) async throws -> String { try await shop.value(sql, conninfo: conninfo) }
+
+    /// How often each question has been answered, one text each.
+    func answers() async throws -> Set<Substring> {
+      let sql = """
+        SELECT coalesce(string_agg(subject_id || ' ' || n, ',' ORDER BY subject_id), '') FROM (
+          SELECT subject_id, count(*) AS n FROM night_audit.answers GROUP BY 1) a
+        """
+      return Set(try await value(sql).split(separator: ","))
+    }
+
+    /// Whoever looks after a night that was disturbed finds the whole report, or none and why there is none.
+    func isWholeOrSaid(_ night: Program.Result, of wanted: [String: Data], _ what: Comment) throws {
+      if isPublished {
+        #expect(try files() == wanted, what)
+      } else {
+        #expect(night.status != 3, what)
+      }
+      if night.status != 3, night.status < 128 { #expect(night.errors.contains("night-audit: "), what) }
+    }
+
+    /// One more run completes it, and asks nothing again whose answer was stored.
+    ///
+    /// - Parameters:
+    ///   - asOf: as in `start`.
+    ///   - mayBeAsked: what a later run asks again by right, as a query of subjects' ids with commas between them.
+    func isMadeWhole(
+      asOf: String = Rehearsal.asOf, mayBeAsked: String? = nil, _ what: Comment
+    ) async throws {
+      // A server may still have to learn that the disturbed run is gone.
+      let others = """
+        SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+        """
+      while try await value(others) != "0" { await Task.yield() }
+      let before = try await answers()
+      let night = await (try start(asOf: asOf)).finish()
+      #expect(night.status == 3, "\(what): \(night.errors)")
+      var twice = Set(before.subtracting(try await answers()).compactMap { $0.split(separator: " ").first })
+      if let mayBeAsked { twice.subtract(try await value(mayBeAsked).split(separator: ",")) }
+      #expect(twice.isEmpty, "\(what): asked twice")
+      let entries = try FileManager.default.contentsOfDirectory(atPath: reports).sorted()
+      #expect(entries == ["2026-11-19", "latest"], what)
+      // What the database says of the runs is so.
+      let said = try await value(
+        "SELECT count(*) FROM night_audit.runs WHERE publication = 'publishing' OR publication IS NULL AND complete")
+      #expect(said == "0", what)
+      let verified = try await shop.nightAudit("verify", environment: environment)
+      #expect(verified.status == 0, "\(what): \(verified)")
+    }
+  }
+}
