@@ -12,7 +12,7 @@ let strict: [SwiftSetting] = [
 ]
 
 let fuzzedModules: [Target.Dependency] = [
-  "AppStore", "Reconciliation",
+  "AppStore", "Gzip", "NightAudit", "Postgres", "Reconciliation", "Run", "Spreadsheet", "TieOut",
   .product(name: "NIOCore", package: "swift-nio"),
   .product(name: "NIOHTTP1", package: "swift-nio"),
 ]

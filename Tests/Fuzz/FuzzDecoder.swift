@@ -29,6 +29,18 @@ enum FuzzDecoder: Character, CaseIterable {
   case dateAndTime = "d"
   case base64 = "b"
   case json = "j"
+  /// A row as COPY's binary format and Spark's job have it.
+  case record = "C"
+  /// Reports of App Store Connect, compressed or not.
+  case salesReport = "S"
+  case financeReport = "F"
+  case connectAnswer = "E"
+  /// YAML.
+  case configuration = "Y"
+  /// A workbook that people have edited.
+  case workbook = "x"
+  /// The name of one of its parts, a line feed, what is in it.
+  case workbookPart = "X"
 
   var letter: UInt8 { rawValue.asciiValue ?? 0 }
 

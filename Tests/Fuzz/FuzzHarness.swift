@@ -24,6 +24,7 @@ struct FuzzHarness {
   private let receipts: AppReceiptVerifier
   private let answers: AnswerVerifier
   private let judge: OfflineJudge
+  private let readers: FuzzReaders
   // What was signed, and so may come out.
   private var transactions: Set<SignedTransaction> = []
   private var renewals: Set<SignedRenewalInfo> = []
@@ -36,6 +37,7 @@ struct FuzzHarness {
     jws = JWSVerifier(roots: roots)
     receipts = AppReceiptVerifier(roots: roots)
     judge = OfflineJudge(roots: roots)
+    readers = try FuzzReaders(corpus)
     answers = AnswerVerifier(verifier: jws, bundleId: Self.bundleId)
     for text in corpus[.signedTransaction] {
       for channel in [EvidenceChannel.offline, .serverApi, .notification] {
@@ -88,6 +90,13 @@ struct FuzzHarness {
     case .dateAndTime: try dateAndTime(bytes)
     case .base64: try base64(bytes)
     case .json: try json(bytes)
+    case .record: try readers.record(bytes)
+    case .salesReport: try readers.salesReport(bytes)
+    case .financeReport: try readers.financeReport(bytes)
+    case .connectAnswer: try readers.connectAnswer(bytes)
+    case .configuration: try readers.configuration(bytes)
+    case .workbook: try readers.workbook(bytes)
+    case .workbookPart: try readers.workbookPart(bytes)
     }
   }
 

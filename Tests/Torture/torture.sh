@@ -51,8 +51,6 @@ stage 'killed nights and cut connections' 'KilledNightTests|CutConnectionTests'
 # All of each, but for a look at whether this works at all.
 stage "nights under each of Apple's moods" 'MoodTests' $((nights < 100 ? 1 : 2))
 stage 'hostile rows, huge payloads, ten thousand claims on one payment' 'HostileDataTests' $((nights < 100 ? 1 : 2))
-stage 'records, reports, workbooks and configurations that somebody has broken' \
-  'HostileRecordsTests|HostileReportsTests|HostileWorkbooksTests|HostileConfigurationTests' "$effort"
 stage 'clocks that jump, days of 23 and 25 hours, midnight, a standby that is promoted' 'ClockTests|PromotionTests' \
   $((nights < 100 ? 1 : 8))
 stage 'sessions ended, statements cancelled, servers started anew, conflicts, volumes that are gone' \
