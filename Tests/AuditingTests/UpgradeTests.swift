@@ -64,6 +64,9 @@ import Testing
     SELECT environment, transaction_id, original_transaction_id, bundle_id, product_id, purchased_at,
       original_purchased_at, false, false, is_renewal, false, channel, signed_at, as_of
     FROM night_audit.evidence WHERE transaction_id <> 't1';
+    -- It did not know of refunds of some items.
+    UPDATE night_audit.evidence SET tells_revocation = true, revoked_at = '2026-11-18T20:00Z' WHERE transaction_id = 't3';
+    UPDATE night_audit.transactions SET tells_revocation = true, revoked_at = '2026-11-18T20:00Z' WHERE transaction_id = 't3';
     INSERT INTO night_audit.receipt_transactions
     SELECT 'receipt', '17', 'Production', transaction_id, '18', false FROM night_audit.evidence WHERE transaction_id <> 't1';
     INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts)
