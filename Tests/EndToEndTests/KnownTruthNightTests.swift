@@ -16,7 +16,7 @@ import Testing
     try check(try await shop.night(asOf: Self.text(Scene.asOf), since: "2026-01-01"), told)
   }
 
-  /// Sequences of nights from a seed: rows come late, Apple is fair, browned out or silent, people take care of findings,
+  /// Sequences of nights from a seed: rows come late or are wrong at first, Apple is fair, browned out or silent, people take care of findings,
   /// runs are killed, started twice at once and made again for a day that is past. In no night an innocent is accused, and
   /// every report is proven; after the last one, what is known is what is said, and the trail verifies.
   ///
@@ -28,7 +28,7 @@ import Testing
     let told = ToldShop(simulated.known)
     let shop = try await Self.shop(told)
     let payloads = try await Self.payloads(told, shop)
-    var cared: [String: String] = [:]
+    var cares: [String: Care] = [:]
     var last: SignedShop.Night?
     for night in simulated.nights {
       let comment = Comment(rawValue: "seed \(seed), night of \(Self.text(night))")
@@ -62,17 +62,23 @@ import Testing
       for finding in try Self.findings(said, told) where finding.kind.accuses {
         #expect(simulated.isAccusable(finding.subject), "\(finding) \(comment)")
       }
-      for row in said.findings {
-        guard let id = row["finding_id"], let owner = cared[id] else { continue }
-        #expect(row["owner"] == owner && row["status"] == "acknowledged", "\(row) \(comment)")
+      let rows = Dictionary(uniqueKeysWithValues: said.findings.map { ($0["finding_id"] ?? "", $0) })
+      // One that the facts have closed begins anew.
+      cares = cares.filter { rows[$0.key] != nil }
+      for (id, care) in cares { #expect(Care(rows[id] ?? [:]) == care, "\(id) \(comment)") }
+      for _ in 0..<random.number(0...3) {
+        guard let (id, row) = rows.sorted(by: { $0.key < $1.key }).randomElement(using: &random) else { break }
+        var care = cares[id] ?? Care(row)
+        let result = try await shop.nightAudit(["findings"] + care.change(of: id, &random))
+        #expect(result.status == 0, "\(result.errors) \(comment)")
+        cares[id] = care
       }
-      if let row = said.findings.randomElement(using: &random), let id = row["finding_id"] {
-        let owner = "owner \(random.number(1...9))"
-        for command in [["findings", "acknowledge", id], ["findings", "assign", id, "--to", owner]] {
-          let result = try await shop.nightAudit(command)
+      if rows.count > 1, random.oneIn(4) {
+        let ids = rows.keys.sorted()
+        for arguments in [["assign", ids[0], ids[ids.count - 1], "--to", "nobody for long"], ["undo"]] {
+          let result = try await shop.nightAudit(["findings"] + arguments)
           #expect(result.status == 0, "\(result.errors) \(comment)")
         }
-        cared[id] = owner
       }
       if random.oneIn(4), let past = simulated.nights.first {
         let result = try await shop.nightAudit(
@@ -85,6 +91,37 @@ import Testing
     let verified = try await shop.nightAudit("verify")
     #expect(verified.status == 0, "\(verified.errors) seed \(seed)")
     print("KnownTruthNightTests: \(simulated.nights.count) nights, seed \(seed)")
+  }
+
+  /// What people have made of a finding.
+  private struct Care: Equatable {
+    var status, owner, due, remark: String
+
+    init(_ row: [String: String]) {
+      (status, owner) = (row["status"] ?? "", row["owner"] ?? "")
+      (due, remark) = (row["due"] ?? "", row["remark"] ?? "")
+    }
+
+    /// Makes one more change, and gives the arguments of it.
+    mutating func change(of id: String, _ random: inout SeededGenerator) -> [String] {
+      switch random.number(0...4) {
+      case 0:
+        owner = "owner \(random.number(1...99))"
+        return ["assign", id, "--to", owner]
+      case 1:
+        due = "2027-01-\(random.number(10...28))"
+        return ["due", id, "--on", due]
+      case 2:
+        remark = "remark \(random.number(1...999))"
+        return ["remark", id, "--text", remark]
+      case 3 where status == "open":
+        status = "acknowledged"
+        return ["acknowledge", id]
+      default:
+        status = status == "closed" ? "open" : "closed"
+        return [status == "open" ? "reopen" : "close", id]
+      }
+    }
   }
 
   static let scenarios = Scenario.all(.serverApi)

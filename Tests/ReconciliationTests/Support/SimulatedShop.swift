@@ -10,6 +10,21 @@ struct SimulatedShop {
   private var arrivals: [Identifier: Instant] = [:]
   /// Purchases of which Apple itself knows only some time later.
   private var learnt: [TransactionKey: Instant] = [:]
+  /// What was written down wrong of orders, until it was put right.
+  private var mistakes: [Identifier: (mistake: Mistake, end: Instant)] = [:]
+
+  private enum Mistake: CaseIterable {
+    case amount, quantity, user, transaction
+
+    func make(in order: inout Order) {
+      switch self {
+      case .amount: order.amount = Money(minorUnits: order.amount.minorUnits * 2 + 1, currency: order.amount.currency)
+      case .quantity: order.quantity += 1
+      case .user: order.userId = Identifier("guest of \(order.orderId.text)")
+      case .transaction: order.transactionId = nil
+      }
+    }
+  }
 
   /// - Parameter scenarios: what its stories are drawn from.
   init(seed: UInt64, telling scenarios: [Scenario] = Scenario.all, stories: ClosedRange<Int> = 2...10) {
@@ -38,16 +53,20 @@ struct SimulatedShop {
     for record in known.world.transactions where !signed.contains(record.key) && random.oneIn(3) {
       learnt[record.key] = record.purchaseDate.map { $0 + .minutes(Int64(random.number(30...1_200))) }
     }
+    for case .valid(let order) in known.world.orders where random.oneIn(8) {
+      let end = min(Scene.asOf, order.createdAt + .minutes(Int64(random.number(60...20_000))))
+      mistakes[order.orderId] = Mistake.allCases.randomElement(using: &random).map { ($0, end) }
+    }
   }
 
-  /// Orders whose proofs came late: until then they have none.
-  var waitingForProofs: Set<Identifier> {
-    Set(known.world.receipts.filter { arrivals[$0.receiptId] != nil }.compactMap(\.orderId))
+  /// Orders whose proofs came late, or of which something was written down wrong: until then they are not what they are.
+  private var unlike: Set<Identifier> {
+    Set(known.world.receipts.filter { arrivals[$0.receiptId] != nil }.compactMap(\.orderId)).union(mistakes.keys)
   }
 
   /// Whether the truth has something against what a finding stands on, or had as long as its proofs were missing.
   func isAccusable(_ subject: Identifier) -> Bool {
-    waitingForProofs.contains(subject) || known.findings.contains { $0.kind.accuses && $0.subject == subject }
+    unlike.contains(subject) || known.findings.contains { $0.kind.accuses && $0.subject == subject }
   }
 
   /// What the shop's tables held at a night. What bears a date behind the last one has a wrong date, and was always there.
@@ -59,9 +78,12 @@ struct SimulatedShop {
     world.products = known.world.products
     world.orders = known.world.orders.compactMap { row in
       guard isThere(row.createdAt) else { return nil }
-      guard case .valid(var order) = row, let verified = order.verifiedAt, !isThere(verified) else { return row }
-      order.verifiedAt = nil
-      order.status = .pending
+      guard case .valid(var order) = row else { return row }
+      if let (mistake, end) = mistakes[order.orderId], night < end { mistake.make(in: &order) }
+      if let verified = order.verifiedAt, !isThere(verified) {
+        order.verifiedAt = nil
+        order.status = .pending
+      }
       return .valid(order)
     }
     world.receipts = known.world.receipts.filter {
