@@ -59,7 +59,7 @@ let package = Package(
     .target(
       name: "Postgres", dependencies: ["CLibPQ"], swiftSettings: strict + [.strictMemorySafety()]),
     .target(
-      name: "Spreadsheet", dependencies: ["CExpat", "CMiniZip", "CXLSXWriter"],
+      name: "Spreadsheet", dependencies: ["CExpat", "CMiniZip", "CSystemCalls", "CXLSXWriter"],
       swiftSettings: strict + [.strictMemorySafety()]),
     // Reports come compressed, and are read as streams; the HTTP stack inflates only what it receives.
     .target(name: "Gzip", dependencies: ["CZlib"], swiftSettings: strict + [.strictMemorySafety()]),
@@ -300,7 +300,8 @@ if let tools = Context.environment["DEVELOPER_TOOLS"] {
 // One module with its tests and nothing else, for building it against other releases of a library: ONLY=Spreadsheet.
 if Context.environment["ONLY"] == "Spreadsheet" {
   let kept: Set = [
-    "CExpat", "CLibPQ", "CMiniZip", "CXLSXWriter", "Postgres", "Spreadsheet", "SpreadsheetTests", "TestSupport",
+    "CExpat", "CLibPQ", "CMiniZip", "CSystemCalls", "CXLSXWriter", "Postgres", "Spreadsheet", "SpreadsheetTests",
+    "TestSupport",
   ]
   package.targets.removeAll { !kept.contains($0.name) }
   package.products.removeAll()

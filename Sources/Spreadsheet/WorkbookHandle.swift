@@ -1,3 +1,4 @@
+import CSystemCalls
 import CXLSXWriter
 import Glibc
 
@@ -82,11 +83,15 @@ final class WorkbookHandle {
       errno = 0
       // workbook_close frees the workbook whether or not it succeeds. Where it fails, temporary files that it had not come to
       // stay open for as long as the process lives.
+      let lost = streams_lost()
       let (result, error) = unsafe (workbook_close(workbook), errno)
       unsafe self.workbook = nil
       if result != LXW_NO_ERROR {
         failure = SpreadsheetError(
           .init(result), operation, libraryCode: result, systemError: error == 0 ? nil : error)
+      } else if streams_lost() != lost {
+        // It copies its temporary files whether or not they could be written.
+        failure = SpreadsheetError(.temporaryFileFailed, operation)
       } else if fsync(descriptor) != 0 {
         failure = SpreadsheetError(.cannotSynchronize, "synchronize workbook", systemError: errno)
       }

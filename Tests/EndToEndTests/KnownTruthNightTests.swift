@@ -20,7 +20,7 @@ import Testing
   /// runs are killed, started twice at once and made again for a day that is past. In no night an innocent is accused, and
   /// every report is proven; after the last one, what is known is what is said, and the trail verifies.
   ///
-  /// `TEST_EFFORT` times as many; `TEST_SEED` draws others.
+  /// `TEST_EFFORT` times as many; `TEST_SEED` draws others, and `TEST_SHOP` repeats the one whose seed a failure names.
   @Test(arguments: Effort.blocks.prefix(Effort.factor))
   func whateverNightsBringTheLastOneSaysTheTruth(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)

@@ -49,6 +49,13 @@ import Testing
     init() async throws {
       shop = try await Rehearsal.sampleShop()
       library = try await TestLibrary("faults", in: shop.directory)
+      try """
+      \(shop.configuration())
+        deliver: [hook]
+      deliver:
+        hook:
+          command: [/bin/true]
+      """.write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
       // The first night stores answers, which later ones need not ask for.
       for name in ["first", "wanted"] {
         #expect(try await night(name).status == 3)
@@ -82,6 +89,7 @@ import Testing
           "LD_PRELOAD": library.path, "FAULT_BELOW": shop.directory.url.path, "FAULT_PROGRAM": "night-audit",
           "FAULT_LOG": shop.directory.file("calls"), "FAULT_AT": String(call),
           "TMPDIR": place + "/temporary", "NIGHT_AUDIT_REPORT_DIRECTORY": place + "/reports",
+          "NIGHT_AUDIT_METRICS_TEXTFILE": place + "/metrics.prom",
         ].merging(trouble.environment) { $1 }.merging(environment) { $1 })
     }
 
@@ -268,6 +276,7 @@ import Testing
     #expect(try stage.entries("\(name)/reports") == ["2026-11-19"] + others + ["latest"], "after \(what)")
     for other in others { #expect(try stage.entries("\(name)/reports/\(other)") == [], "after \(what)") }
     #expect(try stage.entries("\(name)/temporary") == [], "after \(what)")
+    #expect(try stage.entries(name) == ["metrics.prom", "reports", "temporary"], "after \(what)")
     try FileManager.default.removeItem(atPath: stage.shop.directory.file(name))
     return night
   }

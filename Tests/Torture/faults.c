@@ -20,6 +20,7 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -38,7 +39,8 @@ static int is_meant(void) {
 
 // Whether a volume that takes nothing more would do this all the same.
 static int needs_nothing(const char *name, int error) {
-  static const char *const synced[] = {"fsync", "fdatasync", "fchmod", "unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2"};
+  static const char *const synced[] = {"fsync", "fdatasync", "fchmod", "chmod", "unlink", "unlinkat", "remove", "rmdir", "rename",
+                                       "renameat", "renameat2"};
   for (size_t i = 0; i < sizeof synced / sizeof *synced; i++)
     if (strcmp(name, synced[i]) == 0) return error == ENOSPC || i < 2;
   return 0;
@@ -137,6 +139,10 @@ CALL(ssize_t, -1, writev, (int d, const struct iovec *v, int n), (d, v, n), of_d
 CALL(int, -1, ftruncate, (int d, off_t n), (d, n), of_descriptor("ftruncate", d))
 CALL(int, -1, fsync, (int d), (d), of_descriptor("fsync", d))
 CALL(int, -1, fdatasync, (int d), (d), of_descriptor("fdatasync", d))
+CALL(ssize_t, -1, sendfile, (int d, int i, off_t *o, size_t n), (d, i, o, n), of_descriptor("sendfile", d))
+CALL(int, -1, chmod, (const char *p, mode_t m), (p, m), of_path("chmod", AT_FDCWD, p, 0))
+CALL(int, -1, mkstemp, (char *p), (p), of_path("mkstemp", AT_FDCWD, p, 0))
+CALL(int, -1, mkostemp, (char *p, int f), (p, f), of_path("mkostemp", AT_FDCWD, p, 0))
 CALL(int, -1, fchmod, (int d, mode_t m), (d, m), of_descriptor("fchmod", d))
 // A stream writes when its buffer is full, flushed or closed; when that fails, glibc forgets the buffer and remembers the error.
 static int of_stream(const char *name, FILE *stream, size_t more) {
@@ -149,6 +155,8 @@ static int of_stream(const char *name, FILE *stream, size_t more) {
 }
 
 CALL(size_t, 0, fwrite, (const void *b, size_t s, size_t n, FILE *f), (b, s, n, f), (s > 0 && n > 0 && of_stream("fwrite", f, s * n)))
+CALL(int, EOF, fputs, (const char *t, FILE *f), (t, f), (*t && of_stream("fputs", f, strlen(t))))
+CALL(int, EOF, fputc, (int c, FILE *f), (c, f), of_stream("fputc", f, 1))
 CALL(int, EOF, fflush, (FILE *f), (f), (f && of_stream("fflush", f, 0)))
 int fclose(FILE *stream) {
   NEXT(fclose);
@@ -164,6 +172,7 @@ CALL(int, -1, mkdir, (const char *p, mode_t m), (p, m), of_path("mkdir", AT_FDCW
 CALL(int, -1, mkdirat, (int d, const char *p, mode_t m), (d, p, m), of_path("mkdirat", d, p, 0))
 CALL(int, -1, rmdir, (const char *p), (p), of_path("rmdir", AT_FDCWD, p, 0))
 CALL(int, -1, unlink, (const char *p), (p), of_path("unlink", AT_FDCWD, p, 0))
+CALL(int, -1, remove, (const char *p), (p), of_path("remove", AT_FDCWD, p, 0))
 CALL(int, -1, unlinkat, (int d, const char *p, int f), (d, p, f), of_path("unlinkat", d, p, 0))
 CALL(int, -1, symlink, (const char *a, const char *b), (a, b), of_path("symlink", AT_FDCWD, b, 0))
 CALL(int, -1, link, (const char *a, const char *b), (a, b), of_path("link", AT_FDCWD, b, 0))

@@ -48,6 +48,10 @@ void process_allow_files(void);
 /// becomes `status` when something that was written got lost.
 void streams_guard(int status);
 
+/// How many streams of this process have lost something that was written to them before they went back to their beginning,
+/// whichever library's they were.
+unsigned long streams_lost(void);
+
 /// Writes to the standard error stream, whose failure streams_guard finds.
 void standard_error_write(const char *bytes, size_t count);
 
