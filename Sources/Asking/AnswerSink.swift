@@ -34,6 +34,7 @@ struct AnswerSink: Sendable {
   /// Stores until `finish`. Throws what the writer throws; then nothing is taken in any more.
   func store(with writer: AnswerWriter) async throws {
     defer { channel.finish() }
+    let writer = try await writer.inNewRound()
     for await items in channel.chunks(ofCount: Self.longestBatch, or: .repeating(every: Self.interval)) {
       let answers = items.compactMap { if case .answer(let result) = $0 { result } else { nil } }
       if !answers.isEmpty { try await writer.write(answers) }

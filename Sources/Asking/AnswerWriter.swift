@@ -11,12 +11,23 @@ package struct AnswerWriter: Sendable {
   private let asOf: Instant
   private let runId: String
   private let settings: Settings
+  /// The newest answer before this round of questions, in which each is asked once.
+  private var newest: Int64 = 0
 
   package init(session: OpenSession, asOf: Instant, runId: String, settings: Settings) {
     self.session = session
     self.asOf = asOf
     self.runId = runId
     self.settings = settings
+  }
+
+  /// As a writer of one more round of questions.
+  func inNewRound() async throws -> AnswerWriter {
+    var writer = self
+    writer.newest = try await session.run { session, _ in
+      try await session.execute("SELECT coalesce(max(answer_id), 0) FROM night_audit.answers").single().int64(0)
+    }
+    return writer
   }
 
   private var table: CheckTable { CheckTable(policy: settings.duenessPolicy) }
@@ -54,8 +65,10 @@ package struct AnswerWriter: Sendable {
   private func isStored(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws -> Bool {
     guard let answered = results.first(where: { $0.outcome != .pending }) else { return false }
     return try connection.execute(
-      "SELECT EXISTS (SELECT 1 FROM night_audit.answers WHERE subject_kind = $1 AND subject_id = $2 AND run_id = $3::uuid)",
-      [.text(answered.subject.kind.rawValue), .text(answered.subject.id.text), .text(runId)]
+      """
+      SELECT EXISTS (SELECT 1 FROM night_audit.answers
+        WHERE subject_kind = $1 AND subject_id = $2 AND run_id = $3::uuid AND answer_id > $4)
+      """, [.text(answered.subject.kind.rawValue), .text(answered.subject.id.text), .text(runId), .int(newest)]
     ).single().bool(0)
   }
 

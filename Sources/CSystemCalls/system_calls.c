@@ -60,17 +60,17 @@ int file_mode(int descriptor) {
   return fstat(descriptor, &status) == 0 ? (int)status.st_mode : -1;
 }
 
-static atomic_ulong lost;
+static atomic_ulong lost_streams;
 
 // In place of libc's own for all libraries of this process: a stream that goes back to its beginning forgets that a write
 // has failed, and nobody could ask it later (rewind(3)).
 void rewind(FILE *stream) {
   fseek(stream, 0, SEEK_SET);
-  if (ferror(stream)) atomic_fetch_add(&lost, 1);
+  if (ferror(stream)) atomic_fetch_add(&lost_streams, 1);
   clearerr(stream);
 }
 
-unsigned long streams_lost(void) { return atomic_load(&lost); }
+unsigned long streams_lost(void) { return atomic_load(&lost_streams); }
 
 int memory_return_blocks_from(int bytes) { return mallopt(M_MMAP_THRESHOLD, bytes); }
 
@@ -90,13 +90,15 @@ void process_allow_files(void) {
 static void end_of_streams(int status, void *argument) {
   // What ends with another status has failed for a reason of its own.
   const int is_report = status >= 0 && status <= 4;
-  const int is_lost = fflush(stdout) != 0 || ferror(stdout) || fflush(stderr) != 0 || ferror(stderr);
+  // Some volumes say only when a file is closed that it was not written (close(2)).
+  const int is_lost = fflush(stdout) != 0 || ferror(stdout) || fflush(stderr) != 0 || ferror(stderr) ||
+                      close(dup(STDOUT_FILENO)) != 0;
   if (is_report && is_lost) _exit(*(const int *)argument);
 }
 
 void streams_guard(int status) {
-  static int lost;
-  lost = status;
+  static int status_of_loss;
+  status_of_loss = status;
   // Files get the lowest free number, hence from 0 on. Nothing can be written to /dev/full.
   for (int stream = 0; stream <= 2; stream++) {
     if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
@@ -104,7 +106,7 @@ void streams_guard(int status) {
   }
   // A reader that went away is an error of the write.
   signal(SIGPIPE, SIG_IGN);
-  on_exit(end_of_streams, &lost);
+  on_exit(end_of_streams, &status_of_loss);
 }
 
 void standard_error_write(const char *bytes, size_t count) {

@@ -29,6 +29,8 @@ package struct PublicationSettlement: Sendable {
           continue
         }
       } catch let failure as PublishingFailure {
+        // Its report waits, whole, for a volume that takes it.
+        if failure.isOfVolume { throw failure }
         logger.warning("what an earlier run had begun to publish cannot be: \(failure)", metadata: metadata)
       }
       guard run.host == host || ReportFolder.wasMade(destination, token: run.runId) else {

@@ -35,8 +35,12 @@ package struct ReportVerification: Sendable {
       checks.append(Check(file.name, problem: found == file.sha256 ? nil : ReportVerification.difference(found)))
     }
     let listed = Set(contents.files.map(\.name))
-    for name in folder.names() where !listed.contains(name.text) {
-      checks.append(Check("\(name.text) (not of the report: somebody has put it there)"))
+    do throws(PublishingFailure) {
+      for name in try folder.names() where !listed.contains(name.text) {
+        checks.append(Check("\(name.text) (not of the report: somebody has put it there)"))
+      }
+    } catch {
+      checks.append(Check("what else is there", problem: error.problem))
     }
     runId = contents.runId
     trail = contents.trail

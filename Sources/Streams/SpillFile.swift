@@ -11,6 +11,8 @@ public final class SpillFile {
   private var last = UnsafeMutableRawBufferPointer.allocate(byteCount: 512, alignment: 1)
   /// How many records were added.
   public private(set) var count = 0
+  /// How many were read since `restart`.
+  private var position = 0
 
   /// - Parameter directory: where the nameless temporary file lies.
   public init(directory: String) throws(SpillSorter.Failure) {
@@ -45,25 +47,28 @@ public final class SpillFile {
   public func restart() throws(SpillSorter.Failure) {
     guard fflush(file.stream) == 0 else { throw failure() }
     Glibc.rewind(file.stream)
+    position = 0
   }
 
   /// The next record after `restart`, which lies there until the one after it is read; nil after the last.
   public func next() throws(SpillSorter.Failure) -> UnsafeRawBufferPointer? {
+    if position == count { return nil }
     var length: UInt32 = 0
-    guard fread_unlocked(&length, 4, 1, file.stream) == 1 else {
-      if feof(file.stream) != 0 { return nil }
-      throw failure()
-    }
+    guard fread_unlocked(&length, 4, 1, file.stream) == 1 else { throw failure() }
     let wanted = Int(length)
     if wanted > last.count {
       last.deallocate()
       last = .allocate(byteCount: 2 * wanted, alignment: 1)
     }
     guard fread_unlocked(last.baseAddress, 1, wanted, file.stream) == wanted else { throw failure() }
+    position += 1
     return UnsafeRawBufferPointer(rebasing: last[..<wanted])
   }
 
-  private func failure() -> SpillSorter.Failure { SpillSorter.Failure(directory: directory, code: errno) }
+  /// What ended before its last record has lost it, and says so with no error of its own.
+  private func failure() -> SpillSorter.Failure {
+    SpillSorter.Failure(directory: directory, code: feof(file.stream) != 0 ? EIO : errno)
+  }
 }
 
 /// A temporary file that nobody else sees. Whoever has made it closes it, and one thread at a time uses it.

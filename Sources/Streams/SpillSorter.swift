@@ -40,6 +40,9 @@ public final class SpillSorter {
     let file: TemporaryFile
     /// How often its records were merged.
     let level: Int
+    /// How many records it holds, and how many of them were read since it went back.
+    private(set) var count = 0
+    private var position = 0
     /// Key and content of the head.
     private(set) var head: UnsafeMutablePointer<UInt8>
     private var capacity: Int
@@ -61,10 +64,20 @@ public final class SpillSorter {
     var key: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: head, count: keyLength) }
     var content: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: head + keyLength, count: contentLength) }
 
+    /// Takes note of records that were written behind the others.
+    mutating func add(_ records: Int) { count += records }
+
+    mutating func rewind() {
+      Glibc.rewind(file.stream)
+      position = 0
+    }
+
     /// Reads the next record; false after the last. nil, with `errno` set, when that fails.
     mutating func advance() -> Bool? {
+      if position == count { return false }
+      position += 1
       var lengths: (UInt32, UInt32) = (0, 0)
-      guard fread_unlocked(&lengths, 8, 1, file.stream) == 1 else { return feof(file.stream) != 0 ? false : nil }
+      guard fread_unlocked(&lengths, 8, 1, file.stream) == 1 else { return lost() }
       (keyLength, contentLength) = (Int(lengths.0), Int(lengths.1))
       let length = keyLength + contentLength
       if length > capacity {
@@ -72,9 +85,15 @@ public final class SpillSorter {
         capacity = 2 * length
         head = .allocate(capacity: capacity)
       }
-      guard fread_unlocked(head, 1, length, file.stream) == length else { return nil }
+      guard fread_unlocked(head, 1, length, file.stream) == length else { return lost() }
       prefix = SpillSorter.prefix(key)
       return true
+    }
+
+    /// What ended before its last record has lost it, and says so with no error of its own.
+    private func lost() -> Bool? {
+      if feof(file.stream) != 0 { errno = EIO }
+      return nil
     }
 
     static func precedes(_ left: Run, _ right: Run) -> Bool {
@@ -213,7 +232,7 @@ public final class SpillSorter {
   private func rewind(_ indices: Range<Int>) throws(Failure) -> [Int] {
     var queue: [Int] = []
     for index in indices {
-      Glibc.rewind(runs[index].file.stream)
+      runs[index].rewind()
       guard let isThere = runs[index].advance() else { throw failure() }
       if isThere { queue.append(index) }
     }
@@ -290,6 +309,7 @@ public final class SpillSorter {
       SpillSorter.write($0.keyLength, $0.contentLength, bytes($0.all), to: file)
     }
     guard isWritten, fflush(file.stream) == 0 else { throw failure() }
+    runs[runs.count - 1].add(entries.count)
     newestKey = [UInt8](bytes(entries[entries.count - 1].key))
     entries.removeAll(keepingCapacity: true)
     used = 0
@@ -316,9 +336,13 @@ public final class SpillSorter {
       }
       guard fflush(file.stream) == 0 else { throw failure() }
       isMerged = true
-      for run in runs[full] { run.close() }
+      var merged = Run(file, level: level + 1)
+      for run in runs[full] {
+        merged.add(run.count)
+        run.close()
+      }
       runs.removeSubrange(full)
-      runs.append(Run(file, level: level + 1))
+      runs.append(merged)
       newestKey = nil
     }
   }

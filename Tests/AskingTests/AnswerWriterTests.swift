@@ -122,6 +122,28 @@ import Testing
     }
   }
 
+  /// An earlier round of the same run has asked the same: its answer is not this one.
+  @Test func aBatchWhoseConnectionIsLostIsStoredBesideAnEarlierAnswer() async throws {
+    try await withDatabase { session, settings in
+      try await addReceipts(1, session)
+      try await queue(session, settings).enqueue()
+      let writer = writer(settings)
+      try await writer.write([try await result("r1", [fact("t1", signed: asOf - .hours(2))], on: session)])
+      let next = try await writer.inNewRound()
+      try await session.execute(
+        """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+        """)
+      let refunded = fact("t1", signed: asOf - .hours(1), revoked: asOf - .hours(1))
+      try await next.write([try await result("r1", [refunded], on: session)])
+      let stored = try await session.execute(
+        "SELECT (SELECT count(*) FROM night_audit.answers), (SELECT count(*) FROM night_audit.evidence)"
+      ).single()
+      #expect(try stored.int64(0) == 2 && stored.int64(1) == 2)
+    }
+  }
+
   /// However many answers and transactions: what is stored about them is read once, and then all is written.
   @Test(arguments: [1, 60]) func aBatchWaitsForTheDatabaseTwice(_ count: Int) async throws {
     try await withDatabase { session, settings in

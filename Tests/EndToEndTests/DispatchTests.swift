@@ -106,6 +106,29 @@ import TestSupport
     #expect(try await shop.value("SELECT count(*) FROM night_audit.bi_dispatches WHERE state = 'withdrawn'") == "4")
   }
 
+  /// What leads elsewhere has stored nothing, whatever curl thinks of it.
+  @Test(.enabled(if: TestTools.areInstalled)) func aRedirectionIsNoDelivery() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let password = shop.directory.file("password")
+    try write(Self.secret + "\n", to: password)
+    let tls = try await Certificate(in: shop.directory)
+    let storage = try await Receiver(ReceiverProgram.storage, [tls.certificate, tls.key, password])
+    try configure(
+      shop, "bucket",
+      """
+        bucket:
+          url: https://localhost:\(storage.port)/moved/night-audit
+          region: eu-test-1
+          user: AKID
+          passwordFile: \(password)
+          caFile: \(tls.certificate)
+      """)
+    let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(!result.output.contains("Sent to"), "\(result.output)")
+    #expect((result.output + result.errors).contains("answered HTTP 301"), "\(result)")
+    #expect(try await states(shop) == "2026-11-19 bucket owed 1")
+  }
+
   /// As a mail reader and a spreadsheet program see it.
   private func expectMail(_ path: String, workbook: Data) async throws {
     let program = #"""

@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import Spreadsheet
+@testable import Spreadsheet
 import Testing
 
 @Suite("The life of a workbook")
@@ -196,7 +196,7 @@ struct LifecycleTests {
           var limit = rlimit(rlim_cur: size, rlim_max: rlim_t.max)
           setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
         }
-        var (whole, foundByFlushing, foundByProof) = (0, 0, 0)
+        var (whole, foundByFlushing, foundByCopying) = (0, 0, 0)
         for size in stride(from: rlim_t(90_000), to: 160_000, by: 500) {
           setLimit(size)
           do throws(SpreadsheetError) {
@@ -204,11 +204,12 @@ struct LifecycleTests {
             whole += 1
           } catch {
             #expect(error.code == .temporaryFileFailed)
-            if error.systemError == nil { foundByProof += 1 } else { foundByFlushing += 1 }
+            #expect("\(error.operation)" == "write workbook")
+            if error.systemError == nil { foundByCopying += 1 } else { foundByFlushing += 1 }
           }
         }
         setLimit(rlim_t.max)
-        #expect(whole > 0 && foundByFlushing > 0 && foundByProof > 0, "\((whole, foundByFlushing, foundByProof))")
+        #expect(whole > 0 && foundByFlushing > 0 && foundByCopying > 0, "\((whole, foundByFlushing, foundByCopying))")
         let kept = try contents(of: directory)
         #expect(kept.count == whole)
         for name in kept {
@@ -220,6 +221,31 @@ struct LifecycleTests {
             ])
           #expect(String(decoding: sheet, as: UTF8.self).split(separator: "<row ").count == 2_001, "\(name)")
         }
+      }
+    }
+  }
+
+  @Test("a finished workbook of which a part is no whole XML is none")
+  func brokenPart() throws {
+    try withTemporaryDirectory { directory in
+      let workbook = try Workbook(in: directory)
+      try workbook.addSheet(named: "Orders", storage: .streamed).writeText("the same", row: 0, column: 0)
+      try workbook.close()
+      let path = "\(directory)/\(try #require(contents(of: directory).first))"
+      #expect(throws: Never.self) { try FinishedFile.prove(path, sheets: []) }
+      for part in ["xl/worksheets/sheet1.xml", "xl/styles.xml"] {
+        let script = """
+          import sys, zipfile
+          with zipfile.ZipFile(sys.argv[1]) as book, zipfile.ZipFile(sys.argv[2], "w") as broken:
+              for name in book.namelist():
+                  content = book.read(name)
+                  broken.writestr(name, content[: len(content) // 2] if name == sys.argv[3] else content)
+          """
+        _ = try run("python3", ["-c", script, path, "\(directory)/broken.xlsx", part])
+        let error = #expect(throws: SpreadsheetError.self) {
+          try FinishedFile.prove("\(directory)/broken.xlsx", sheets: [])
+        }
+        #expect(error?.code == .temporaryFileFailed, "\(part)")
       }
     }
   }

@@ -22,6 +22,33 @@ import Testing
     return found
   }
 
+  /// What a volume has lost of a file, at the end of a record or within one, is missed.
+  @Test(arguments: [0, 3, 104, 107, 150])
+  func aFileThatHasLostItsEndIsNotTakenForShort(_ size: Int) throws {
+    let directory = NSTemporaryDirectory() + "night-audit-spills-" + UUID().uuidString
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    func cut() throws {
+      for descriptor in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
+        let path = "/proc/self/fd/\(descriptor)"
+        guard let file = try? FileManager.default.destinationOfSymbolicLink(atPath: path), file.hasPrefix(directory)
+        else { continue }
+        #expect(truncate(path, size) == 0)
+      }
+    }
+    let file = try SpillFile(directory: directory)
+    for number in 0..<3 { try file.add(Array(repeating: UInt8(number), count: 100)) }
+    try file.restart()
+    try cut()
+    #expect(throws: SpillSorter.Failure.self) { while try file.next() != nil {} }
+    let sorter = SpillSorter(directory: directory, budget: 1)
+    for number in [3, 1, 2] {
+      try sorter.add(key: [UInt8(number)], content: [UInt8](repeating: UInt8(number), count: 100))
+    }
+    try cut()
+    #expect(throws: SpillSorter.Failure.self) { while try sorter.next() != nil {} }
+  }
+
   @Test(arguments: [0, 1, 2, 50, 2_000])
   func memoryAndDiskAgreeWhateverTheOrderOfArrival(_ count: Int) throws {
     var generator = Generator(state: UInt64(count) + 7)

@@ -48,8 +48,8 @@ void process_allow_files(void);
 /// becomes `status` when something that was written got lost.
 void streams_guard(int status);
 
-/// How many streams of this process have lost something that was written to them before they went back to their beginning,
-/// whichever library's they were.
+/// How many streams of this process had failed before they went back to their beginning, and thereby forgot it, whichever
+/// library's they were.
 unsigned long streams_lost(void);
 
 /// Writes to the standard error stream, whose failure streams_guard finds.

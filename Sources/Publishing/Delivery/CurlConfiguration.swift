@@ -75,10 +75,10 @@ struct CurlConfiguration {
       configuration.add("upload-file", "\(report.directory)/\(file.name)")
       switch upload.kind {
       case .https:
-        configuration.add("fail")
+        configuration.addReply()
         if upload.account.user == nil, let password { configuration.add("oauth2-bearer", password.reveal()) }
       case .s3(let region):
-        configuration.add("fail")
+        configuration.addReply()
         configuration.add("aws-sigv4", "aws:amz:\(region):s3")
         configuration.add("header", "x-amz-content-sha256: \(file.sha256)")
       case .sftp(let hostKey, let privateKeyFile):
@@ -104,6 +104,13 @@ struct CurlConfiguration {
     if scheme == "smtp", !Loopback.contains(parts?.host ?? "") { add("ssl-reqd") }
     if let caFile = account.caFile { add("cacert", caFile) }
     if let user = account.user { add("user", "\(user):\(password?.reveal() ?? "")") }
+  }
+
+  /// Of HTTP: what the server refuses is an error, and what it said besides is told, since curl takes a redirection for an
+  /// answer.
+  private mutating func addReply() {
+    add("fail")
+    add("write-out", "%{stderr}%{http_code}\n")
   }
 
   private mutating func add(_ flag: String) { text += flag + "\n" }

@@ -54,7 +54,14 @@ package struct Dispatcher {
         continue
       }
       guard let report = ReportContents(directory: owed.directory) else {
-        try await withdraw(owed, "its folder is gone")
+        if (try? FileKind.isThere("\(owed.directory)/\(ReportContents.sums)")) == false {
+          try await withdraw(owed, "its folder is gone")
+          continue
+        }
+        let problem = "\(owed.directory) cannot be read; check its owner and the volume"
+        logger.error("a report could not be sent, the next night tries again: \(problem)", metadata: metadata(owed))
+        try await DispatchTable.note(owed, problem: problem, attempts: 0, session)
+        dispatches.append(Dispatch(target: owed.target, directory: owed.directory, problem: problem))
         continue
       }
       if try await DispatchTable.lastContent(owed, session) == report.digest {

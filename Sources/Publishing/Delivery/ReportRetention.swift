@@ -116,7 +116,8 @@ package struct ReportDirectory {
   package func mayRemove(_ folder: ReportRetention.Folder) -> Bool {
     let whole = "\(directory)/\(folder.path)"
     guard let contents = ReportContents(directory: whole), let opened = OpenDirectory(whole) else { return false }
-    let others = opened.names().filter { !contents.owns($0, in: opened) }
+    guard let all = try? opened.names() else { return false }
+    let others = all.filter { !contents.owns($0, in: opened) }
     if others.isEmpty { return true }
     logger.warning(
       "an old report folder is kept: there are files in it that night-audit has not written, or not so",

@@ -110,7 +110,12 @@ package struct ReportSender: Sendable {
     // --disable comes first, or curl would read ~/.curlrc.
     let ended = try await run(
       curl, ["--disable", "--config", "-"], input: configuration, within: ReportSender.transferLimit)
-    if ended.status.isSuccess { return }
+    if ended.status.isSuccess {
+      guard let odd = ended.replies.first(where: { !(200...299).contains($0) }) else { return }
+      throw Failure(
+        description: "the server stored nothing and answered HTTP \(odd); check the address, and the region of S3",
+        isTransient: false)
+    }
     guard case .exited(let code) = ended.status else {
       throw Failure(description: "curl ended with \(ReportSender.words(ended.status))", isTransient: true)
     }
@@ -129,8 +134,17 @@ package struct ReportSender: Sendable {
 
   private struct Ended: Sendable {
     var status: TerminationStatus
-    /// The last line of its standard error, printable and short.
+    /// The last line of its standard error that is more than a number, printable and short.
     var message: String
+    /// Lines that are one: what servers answered to each of curl's transfers.
+    var replies: [Int]
+
+    init(status: TerminationStatus, errors: String) {
+      let lines = errors.split(whereSeparator: \.isNewline)
+      self.status = status
+      replies = lines.compactMap { Int($0) }
+      message = ReportSender.lastLine(lines.filter { Int($0) == nil }.joined(separator: "\n"))
+    }
   }
 
   private enum Outcome: Sendable {
@@ -169,8 +183,7 @@ package struct ReportSender: Sendable {
             input: .fileDescriptor(FileDescriptor(rawValue: stdin), closeAfterSpawningProcess: false),
             output: .discarded,
             error: .fileDescriptor(FileDescriptor(rawValue: stderr), closeAfterSpawningProcess: false))
-          return .ended(
-            Ended(status: result.terminationStatus, message: ReportSender.lastLine(ProgramStreams.tail(of: stderr))))
+          return .ended(Ended(status: result.terminationStatus, errors: ProgramStreams.tail(of: stderr)))
         }
         group.addTask {
           let deadline = ContinuousClock.now + limit

@@ -31,14 +31,24 @@ final class OpenDirectory {
 
   deinit { close(descriptor) }
 
-  /// Its entries in the order of their bytes.
-  func names() -> [Name] {
+  /// Its entries in the order of their bytes: all of them, or an error. What were not seen would count as not there.
+  func names() throws(PublishingFailure) -> [Name] {
     // The stream closes its descriptor, hence another one.
     let copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard copy >= 0, let stream = fdopendir(copy) else { return [] }
+    guard copy >= 0 else { throw PublishingFailure(path: path, code: errno) }
+    guard let stream = fdopendir(copy) else {
+      let code = errno
+      close(copy)
+      throw PublishingFailure(path: path, code: code)
+    }
     defer { closedir(stream) }
     var names: [Name] = []
-    while let entry = readdir(stream) {
+    while true {
+      errno = 0
+      guard let entry = readdir(stream) else {
+        if errno != 0 { throw PublishingFailure(path: path, code: errno) }
+        break
+      }
       let bytes = withUnsafePointer(to: &entry.pointee.d_name) { field in
         field.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) {
           Array(UnsafeBufferPointer(start: $0, count: strlen($0) + 1))
@@ -95,6 +105,15 @@ enum FileKind: Hashable {
 
   /// Of the entry itself; nil, with `errno`, when it cannot be seen.
   init?(path: String) { self.init(mode: file_mode_at(AT_FDCWD, path)) }
+
+  /// Whether something is at a path, wherever a link leads.
+  ///
+  /// - Throws: where nobody can tell.
+  static func isThere(_ path: String) throws(PublishingFailure) -> Bool {
+    if FileKind(path: path) != nil { return true }
+    guard errno == ENOENT || errno == ENOTDIR else { throw PublishingFailure(path: path, code: errno) }
+    return false
+  }
 
   fileprivate init?(mode: Int32) {
     guard mode >= 0 else { return nil }

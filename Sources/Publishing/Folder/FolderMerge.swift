@@ -12,15 +12,16 @@ struct FolderMerge {
   let volume: VolumeCalls
 
   /// - Parameters:
-  ///   - old: the folder that was replaced. Nothing is left of it, unless something could not be moved.
+  ///   - old: the folder that was replaced. Nothing is left of it, unless somebody puts something there meanwhile.
   ///   - target: the folder in its place; nil where there is none, and what is not ours stays.
   /// - Returns: what was moved.
   func dissolve(_ old: String, into target: String?) throws -> [KeptFile] {
-    guard let folder = OpenDirectory(old) else { return [] }
+    guard try FileKind.isThere(old) else { return [] }
+    guard let folder = OpenDirectory(old) else { throw PublishingFailure(path: old, code: errno) }
     let contents = ReportContents(directory: old)
     let place = target.flatMap { OpenDirectory($0) }
     var kept: [KeptFile] = []
-    for name in folder.names() {
+    for name in try folder.names() {
       // The sums come last: without them a second attempt would not know what is ours.
       if contents != nil, name.text == ReportContents.sums { continue }
       try volume.step("take \(name.text) out of what was replaced")
@@ -32,8 +33,8 @@ struct FolderMerge {
     }
     if let place { try check(place.synchronize(), place.path) }
     let sums = OpenDirectory.Name(ReportContents.sums)
-    if folder.names() == [sums] { try check(folder.unlink(sums), "\(old)/\(sums.text)") }
-    if folder.names().isEmpty { try check(rmdir(old) == 0 ? 0 : errno, old) }
+    if try folder.names() == [sums] { try check(folder.unlink(sums), "\(old)/\(sums.text)") }
+    if try folder.names().isEmpty { try check(rmdir(old) == 0 ? 0 : errno, old) }
     return kept
   }
 

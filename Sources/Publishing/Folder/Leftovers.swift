@@ -21,7 +21,19 @@ package struct Leftovers {
 
   /// What no run can have decided to publish: there is no whole report among it.
   func clearUnfinished() {
-    for names in abandoned() where ReportContents(directory: names.staging)?.isOurs != true { clear(names) }
+    for names in abandoned() where isUnfinished(names) { clear(names) }
+  }
+
+  /// Not where nobody can tell: what cannot be read for a moment may be a whole report.
+  private func isUnfinished(_ names: StagingNames) -> Bool {
+    do throws(PublishingFailure) {
+      guard try FileKind.isThere("\(names.staging)/\(ReportContents.sums)") else { return true }
+      guard let contents = ReportContents(directory: names.staging) else { return false }
+      if contents.isOurs { return false }
+      return try !FileKind.isThere("\(names.staging)/summary.json")
+    } catch {
+      return false
+    }
   }
 
   /// The staging directories of makers that are gone, by their tokens.
@@ -63,7 +75,7 @@ package struct Leftovers {
   /// Finishes or undoes what one maker had begun, and removes its traces. What cannot be removed is left for later.
   func clear(_ names: StagingNames) {
     do {
-      if FileManager.default.fileExists(atPath: names.mark) {
+      if try FileKind.isThere(names.mark) {
         try settle(names)
       } else {
         // Nothing of people's gets there before the mark does.
@@ -71,7 +83,7 @@ package struct Leftovers {
       }
       unlink(names.link)
       // The lease goes last: without it nobody would look for the rest.
-      for path in [names.staging, names.old] where FileManager.default.fileExists(atPath: path) { return }
+      for path in [names.staging, names.old] where try FileKind.isThere(path) { return }
       unlink(names.mark)
       unlink(names.nextLease)
       unlink(names.lease)
@@ -89,9 +101,9 @@ package struct Leftovers {
       _ = try merge.dissolve(names.old, into: nil)
       return
     }
-    if !FileManager.default.fileExists(atPath: target) {
+    if try !FileKind.isThere(target) {
       // Between the two renames. The new one is whole, or it would not have come so far.
-      if FileManager.default.fileExists(atPath: names.old) {
+      if try FileKind.isThere(names.old) {
         let next = ReportContents(directory: names.staging)?.isOurs == true ? names.staging : names.old
         guard rename(next, target) == 0 else { return }
       }
@@ -100,8 +112,9 @@ package struct Leftovers {
   }
 
   private func empty(_ path: String) throws {
-    guard let folder = OpenDirectory(path) else { return }
-    for name in folder.names() where unlinkat(folder.descriptor, name.bytes, 0) != 0 {
+    guard try FileKind.isThere(path) else { return }
+    guard let folder = OpenDirectory(path) else { throw PublishingFailure(path: path, code: errno) }
+    for name in try folder.names() where unlinkat(folder.descriptor, name.bytes, 0) != 0 {
       throw PublishingFailure(path: "\(path)/\(name.text)", code: errno)
     }
     rmdir(path)

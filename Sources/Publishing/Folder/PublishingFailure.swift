@@ -8,6 +8,8 @@ package struct PublishingFailure: EndsRun, Hashable, CustomStringConvertible {
   package var path: String
   /// What is wrong with it, and what to do.
   package var problem: String
+  /// Whether it may be otherwise later: a full disk, a volume that fails.
+  package var isOfVolume = false
 
   package init(path: String, problem: String) {
     self.path = path
@@ -18,6 +20,9 @@ package struct PublishingFailure: EndsRun, Hashable, CustomStringConvertible {
   package init(path: String, code: Int32) {
     self.init(
       path: path, problem: "\(String(cString: strerror(code))); check the path, its owner and the free space")
+    isOfVolume = [
+      EACCES, EDQUOT, EIO, EMFILE, ENFILE, ENODEV, ENOMEM, ENOSPC, ENXIO, EPERM, EROFS, ESTALE, ETIMEDOUT,
+    ].contains(code)
   }
 
   package var description: String { "cannot write \(path): \(problem)" }

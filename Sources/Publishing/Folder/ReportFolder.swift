@@ -111,8 +111,9 @@ package struct ReportFolder: Sendable {
   /// The same report, finished as it is, on its way to another place.
   package func redirected(to other: Destination) throws -> ReportFolder {
     let next = try ReportFolder(other, token: names.token, asOf: asOf, volume: volume)
-    for name in (try? FileManager.default.contentsOfDirectory(atPath: staging)) ?? [] {
-      let (from, to) = ("\(staging)/\(name)", "\(next.staging)/\(name)")
+    guard let folder = OpenDirectory(staging) else { throw PublishingFailure(path: staging, code: errno) }
+    for name in try folder.names() {
+      let (from, to) = ("\(staging)/\(name.text)", "\(next.staging)/\(name.text)")
       if rename(from, to) == 0 { continue }
       // `--out` may be on another volume.
       do { try FileManager.default.copyItem(atPath: from, toPath: to) } catch {
@@ -225,8 +226,11 @@ package struct ReportFolder: Sendable {
     case .adHoc: published = try take()
     }
     try volume.step("give up the lease")
-    unlink(names.mark)
-    unlink(names.lease)
+    // What somebody has put into the old folder meanwhile is taken out of it by whoever clears up, who goes by the mark.
+    if (try? FileKind.isThere(names.staging)) == false, (try? FileKind.isThere(names.old)) == false {
+      unlink(names.mark)
+      unlink(names.lease)
+    }
     return published
   }
 
@@ -235,7 +239,7 @@ package struct ReportFolder: Sendable {
   private func seal() throws(PublishingFailure) {
     guard let folder = OpenDirectory(staging) else { throw PublishingFailure(path: staging, code: errno) }
     let report = ReportContents(directory: staging).map { Set($0.files.map(\.name)) }
-    for name in folder.names() {
+    for name in try folder.names() {
       if let report, !report.contains(name.text) {
         let code = folder.unlink(name)
         if code != 0 { throw PublishingFailure(path: "\(staging)/\(name.text)", code: code) }

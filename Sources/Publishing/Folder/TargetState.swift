@@ -24,7 +24,7 @@ enum TargetState: Hashable {
       throw PublishingFailure(path: path, problem: "is no directory; name another one, or move the file away")
     }
     guard let folder = OpenDirectory(path) else { throw PublishingFailure(path: path, code: errno) }
-    if folder.names().isEmpty {
+    if try folder.names().isEmpty {
       self = .free
       return
     }

@@ -154,7 +154,10 @@ enum ReceiverProgram {
           def do_PUT(self):
               body = self.rfile.read(int(self.headers["Content-Length"]))
               path = os.path.normpath(got + self.path)
-              if exposed(secret) or not is_genuine(self, body) or not path.startswith(got + "/"):
+              if self.path.startswith("/moved/"):
+                  # S3 says so in another region, without saying where to.
+                  status = 301
+              elif exposed(secret) or not is_genuine(self, body) or not path.startswith(got + "/"):
                   status = 403
               else:
                   os.makedirs(os.path.dirname(path), exist_ok=True)
