@@ -45,7 +45,7 @@ import Testing
     let calm = try await repeated.begin()
     let passage = try await Passage(to: calm.conninfo, cut: Passage.Message(kind: "none", number: 0, isHalf: false))
     #expect(await (try calm.start(through: passage)).finish().status == 3)
-    let kinds = try passage.messages()
+    let kinds = try await passage.messages().filter { $0.key.first == ">" || $0.key.first == "<" }
     // The beginning, a query of either protocol, rows, both directions of COPY, and the end.
     for kind in [
       ">", "<R", "<Z", ">Q", ">P", ">B", ">E", ">S", "<T", "<D", "<C", "<H", "<d", "<c", "<G", ">d", ">c", ">X",
@@ -66,8 +66,10 @@ import Testing
       let night = try await repeated.begin()
       let passage = try await Passage(to: night.conninfo, cut: message)
       let cut = await (try night.start(through: passage)).finish()
-      passage.stop()
       let what: Comment = "TEST_SEED=\(Self.seed), \(message): \(cut)"
+      // Another night may send fewer of a kind; of each that there is it sends one.
+      if message.number == 1 { #expect(try await passage.messages()["cut"] == 1, what) }
+      passage.stop()
       #expect([3, 69].contains(cut.status), what)
       statuses[cut.status, default: 0] += 1
       try night.isWholeOrSaid(cut, of: repeated.wanted, what)

@@ -60,7 +60,7 @@ import Testing
       let proven = try await shop.nightAudit("verify", said.directory)
       #expect(proven.status == 0, "\(proven) \(comment)")
       for finding in try Self.findings(said, told) where finding.kind.accuses {
-        #expect(simulated.isAccusable(finding.subject), "\(finding) \(comment)")
+        #expect(simulated.isAccusable(finding.subject, at: night), "\(finding) \(comment)")
       }
       let rows = Dictionary(uniqueKeysWithValues: said.findings.map { ($0["finding_id"] ?? "", $0) })
       // One that the facts have closed begins anew.

@@ -29,6 +29,15 @@ import Testing
       }
     }
 
+    /// Whether the night stands still meanwhile: only what a server is doing can be cancelled, and whoever has a table waits
+    /// for nobody.
+    var findsItStanding: Bool {
+      switch self {
+      case .cancelled, .conflicting: false
+      case .terminated, .restarted, .volumeGone, .volumeDeleted, .volumeUnmounted, .full: true
+      }
+    }
+
     static let ofServers = [terminated, cancelled, restarted, conflicting]
     static let ofVolumes = [volumeGone, volumeDeleted, volumeUnmounted]
 
@@ -169,11 +178,13 @@ import Testing
     let attempt = try await repeated.begin()
     let database = try #require(attempt.conninfo.split(separator: "=").last.map(String.init))
     try await volume?.take(database)
-    let passage = try await Passage(to: attempt.conninfo, .tell, at: instant)
+    let passage = try await Passage(to: attempt.conninfo, .hold, at: instant)
     let running = try attempt.start(through: passage)
     while passage.count < instant, running.process.isRunning { await Task.yield() }
+    if !trouble.findsItStanding { try passage.goOn() }
     let isMet = try await trouble.make(
       for: running.process, in: database, reports: attempt.reports, volume: volume)
+    try passage.goOn()
     let first = await running.finish()
     passage.stop()
     let wasMet = try await trouble.end(in: database, reports: attempt.reports, volume: volume)

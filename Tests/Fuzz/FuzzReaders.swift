@@ -35,22 +35,26 @@ struct FuzzReaders {
   /// Rows as a server, or a lake in its place, sends them. The row before is one whose texts may be those of this one.
   func record(_ bytes: [UInt8]) throws(Violation) -> Bool {
     var rows = [bytes, record, bytes]
-    var count = 0
+    var (count, isRight) = (0, true)
     do throws(PostgresError) {
       var reader = CopyReader(records: { () throws(PostgresError) in rows.popLast() })
       while try reader.advance() {
-        for column in reader.columns.indices { try touch(reader, column) }
+        for column in reader.columns.indices { isRight = touch(reader, column) && isRight }
         count += 1
       }
     } catch {
       guard error.kind == .unexpectedData else { throw Violation("\(error)") }
     }
+    guard isRight else { throw Violation("a text that cannot be read as one") }
     return count == 3
   }
 
   /// Reads a field as everything that it could be; each either is that or is refused.
-  private func touch(_ reader: borrowing CopyReader, _ column: Int) throws(PostgresError) {
-    if try reader.isText(column), try !reader.isNull(column) { _ = try reader.text(column) }
+  ///
+  /// - Returns: whether a text could be read as one.
+  private func touch(_ reader: borrowing CopyReader, _ column: Int) -> Bool {
+    let isText = (try? reader.isText(column)) == true && (try? reader.isNull(column)) == false
+    let isRight = !isText || (try? reader.text(column)) != nil
     _ = try? reader.escapedText(column)
     _ = try? reader.withText(column) { $0.count }
     _ = try? reader.int64(column)
@@ -63,6 +67,7 @@ struct FuzzReaders {
     _ = try? reader.textArray(column)
     _ = try? reader.compareBytes(column, to: "ord-1")
     _ = try? reader.withBytes(column) { $0.count }
+    return isRight
   }
 
   // MARK: App Store Connect

@@ -1,12 +1,16 @@
+import Foundation
 import Testing
 
 /// Random bytes and mutated genuine structures into everything that reads what others wrote: some seconds of it, the same
-/// inputs in every run. `make fuzz` goes on for longer.
-@Suite(.timeLimit(.minutes(10)))
-struct FuzzTests {
+/// inputs in every run, unless `TEST_EFFORT` wants more or `TEST_SEED` others. `make fuzz` goes on for longer.
+@Suite struct FuzzTests {
+  private static let environment = ProcessInfo.processInfo.environment
+  private static let inputs = 60_000 * (environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1)
+  private static let seed = environment["TEST_SEED"].flatMap { UInt64($0) } ?? 1
+
   @Test func nothingCrashesAndNothingIsTakenForGenuine() throws {
     let corpus = try FuzzCorpus()
-    let run = try FuzzRun(0..<60_000, seed: 1, corpus: corpus, harness: FuzzHarness(corpus))
+    let run = try FuzzRun(0..<Self.inputs, seed: Self.seed, corpus: corpus, harness: FuzzHarness(corpus))
     for decoder in FuzzDecoder.allCases {
       let tally = try #require(run.tallies[decoder])
       #expect(tally.inputs > 1_000, "\(decoder)")

@@ -12,7 +12,10 @@ shift
 # Where the server's user may read, whoever's the checkout is.
 work=$(mktemp -d)
 chmod 755 "$work"
-trap 'rm -rf "$work"' EXIT
+running=()
+trap '[ ${#running[@]} -eq 0 ] || pkill -P "$(IFS=,; echo "${running[*]}")" || true; rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 tests='PostgresTests|SalesStoreTests|NightAuditTests.DoctorTests|EndToEndTests.NightTests'
 
@@ -90,13 +93,20 @@ bin=$("$swift" build --show-bin-path)
 while [ ${#had[@]} -gt 0 ]; do
   pair=("${had[@]:0:2}")
   had=("${had[@]:2}")
-  for version in "${pair[@]}"; do test_on "$version" & done
+  running=()
+  for version in "${pair[@]}"; do
+    test_on "$version" &
+    running+=($!)
+  done
   wait
+  running=()
   for version in "${pair[@]}"; do
     echo "postgres: PostgreSQL $version"
     cat "$work/$version.log"
+  done
+  for version in "${pair[@]}"; do
     [ ! -e "$work/$version.failed" ] || exit 1
     # A filter that meets nothing is no success.
-    grep -q '^. Test run with [1-9]' "$work/$version.log" || { echo "postgres: no test ran on $version" >&2; exit 1; }
+    grep -q 'Test run with [1-9]' "$work/$version.log" || { echo "postgres: no test ran on $version" >&2; exit 1; }
   done
 done

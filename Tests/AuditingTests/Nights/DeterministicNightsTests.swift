@@ -154,7 +154,8 @@ private struct Nights {
     for order in orders where order.environment == .sandbox && order.payment == "paid" {
       violate("sandbox money paid \(order.orderId) at \(night)")
     }
-    for finding in findings where finding.kind.accuses && !shop.isAccusable(finding.orderId ?? finding.subject.id) {
+    for finding in findings
+    where finding.kind.accuses && !shop.isAccusable(finding.orderId ?? finding.subject.id, at: night) {
       violate("\(finding.kind) on \(finding.subject.id) at \(night), which is innocent: \(finding.reason)")
     }
     try compare(orders, findings, night)

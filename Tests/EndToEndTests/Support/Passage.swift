@@ -23,8 +23,8 @@ final class Passage {
     case terminate
     /// SIGHUP, and forwarding goes on.
     case hangUp
-    /// It is told, and forwarding goes on: something happens to the server meanwhile.
-    case tell
+    /// It is told, and what is sent waits until `goOn`: something happens to the server meanwhile.
+    case hold
     /// Nothing is forwarded from then on, in neither direction, and connections stay open.
     case stall
   }
@@ -64,10 +64,23 @@ final class Passage {
     return text.flatMap { Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) } ?? 0
   }
 
-  /// How many messages of each kind have passed.
-  func messages() throws -> [String: Int] {
-    try JSONDecoder().decode(
-      [String: Int].self, from: Data(contentsOf: URL(fileURLWithPath: directory.file("count.kinds"))))
+  /// Forwards what was held.
+  func goOn() throws { try Data().write(to: URL(fileURLWithPath: directory.file("count.go"))) }
+
+  /// How many messages of each kind have passed, once all connections have ended; `cut` is 1 where one was cut.
+  func messages() async throws -> [String: Int] {
+    while true {
+      let kinds = try JSONDecoder().decode(
+        [String: Int].self, from: Data(contentsOf: URL(fileURLWithPath: directory.file("count.kinds"))))
+      if kinds["begun"] == kinds["ended"] { return kinds }
+      await Task.yield()
+    }
+  }
+
+  /// How much was sent in all, once all connections have ended.
+  func total() async throws -> Int {
+    _ = try await messages()
+    return count
   }
 
   private static let program = #"""
@@ -79,6 +92,7 @@ final class Passage {
     kinds = collections.Counter()
     signals = {"kill": signal.SIGKILL, "terminate": signal.SIGTERM, "hangUp": signal.SIGHUP}
     never = asyncio.Event()
+    held = False
 
     def tell():
         for name, content in ((counter + ".kinds", json.dumps(kinds)), (counter, str(count))):
@@ -103,6 +117,7 @@ final class Passage {
                 if kind == cut_kind and kinds[kind] == cut_number:
                     writer.write(data[:len(data) // 2] if cut_half else b"")
                     await writer.drain()
+                    kinds["cut"] = 1
                     break
                 writer.write(data)
                 await writer.drain()
@@ -111,12 +126,13 @@ final class Passage {
             end.close()
 
     async def forward(reader, writer, sender):
-        global count
+        global count, held
         try:
             while data := await reader.read(1 << 16):
                 if sender:
                     count += 1
                     if last and count >= last and (ending in ("kill", "stall") or count == last):
+                        held = ending == "hold"
                         tell()
                         if ending in signals and count == last:
                             os.kill(sender, signals[ending])
@@ -124,6 +140,9 @@ final class Passage {
                     if ending == "kill":
                         break
                     await never.wait()
+                while held and sender:
+                    held = not os.path.exists(counter + ".go")
+                    await asyncio.sleep(0.002)
                 writer.write(data)
                 await writer.drain()
         finally:
@@ -133,10 +152,14 @@ final class Passage {
     async def handle(reader, writer):
         credentials = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         sender = struct.unpack("3i", credentials)[0]
+        kinds["begun"] += 1
+        tell()
         try:
             server_reader, server_writer = await asyncio.open_unix_connection(server)
         except OSError:
             writer.close()
+            kinds["ended"] += 1
+            tell()
             return
         if cut_kind:
             both = (forward_messages(reader, server_writer, writer, ">"),
@@ -146,6 +169,7 @@ final class Passage {
         await asyncio.gather(*both, return_exceptions=True)
         writer.close()
         server_writer.close()
+        kinds["ended"] += 1
         tell()
 
     async def main():

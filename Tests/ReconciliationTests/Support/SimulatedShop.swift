@@ -59,14 +59,15 @@ struct SimulatedShop {
     }
   }
 
-  /// Orders whose proofs came late, or of which something was written down wrong: until then they are not what they are.
-  private var unlike: Set<Identifier> {
-    Set(known.world.receipts.filter { arrivals[$0.receiptId] != nil }.compactMap(\.orderId)).union(mistakes.keys)
+  /// Orders whose proofs came late: until then they have none.
+  private var waitingForProofs: Set<Identifier> {
+    Set(known.world.receipts.filter { arrivals[$0.receiptId] != nil }.compactMap(\.orderId))
   }
 
-  /// Whether the truth has something against what a finding stands on, or had as long as its proofs were missing.
-  func isAccusable(_ subject: Identifier) -> Bool {
-    unlike.contains(subject) || known.findings.contains { $0.kind.accuses && $0.subject == subject }
+  /// Whether the truth has something against what a finding stands on, or had as long as its proofs were missing or its row was wrong.
+  func isAccusable(_ subject: Identifier, at night: Instant) -> Bool {
+    if let mistake = mistakes[subject], night < mistake.end { return true }
+    return waitingForProofs.contains(subject) || known.findings.contains { $0.kind.accuses && $0.subject == subject }
   }
 
   /// What the shop's tables held at a night. What bears a date behind the last one has a wrong date, and was always there.
