@@ -38,6 +38,8 @@ inside getent passwd night-audit
 [ "$(inside stat -c '%U:%G %a' /var/lib/night-audit)" = "night-audit:night-audit 750" ] || fail "wrong rights of /var/lib/night-audit"
 [ "$(inside stat -c '%U:%G %a' /etc/night-audit/night-audit.yaml)" = "root:night-audit 640" ] || fail "wrong rights of the configuration"
 inside sh -c '! grep -rl /usr/local /lib/systemd/system/night-audit* /usr/share/doc/night-audit/examples' || fail "another prefix than the package's"
+# libxlsxwriter finds it only if the program shows it: system_calls.c tells why there is one.
+nm --dynamic "$root/usr/bin/night-audit" | grep --quiet ' T rewind$' || fail "the program's rewind is not seen by its libraries"
 # Without a database the doctor has something to say, and says it.
 inside night-audit doctor --json >"$root.doctor" && fail "the doctor is content without a database"
 python3 -m json.tool "$root.doctor" >/dev/null || fail "the doctor's answer is no JSON"
