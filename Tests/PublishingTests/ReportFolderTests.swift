@@ -65,6 +65,25 @@ struct ReportsDirectory: ~Copyable {
 
 /// Reports appear whole, and take nothing from anybody.
 @Suite struct ReportFolderTests {
+  /// Somebody saves a file through a window that shows the old folder, while it is taken apart.
+  @Test func whatIsSavedIntoTheOldFolderMeanwhileIsKept() throws {
+    let reports = try ReportsDirectory()
+    try reports.publish("one", reports.night())
+    let token = UUID().uuidString.lowercased()
+    let place = StagingNames(directory: reports.path, token: token).staging + "/notes.txt"
+    var volume = VolumeCalls()
+    volume.step = { step in
+      if step.hasPrefix("take orders.csv") { try "kept".write(toFile: place, atomically: false, encoding: .utf8) }
+    }
+    let folder = try ReportFolder(reports.night(), token: token, asOf: ReportsDirectory.asOf(1), volume: volume)
+    try ReportsDirectory.fill(folder, ["orders.csv": "two"], asOf: ReportsDirectory.asOf(1))
+    _ = try folder.publish()
+    folder.discard()
+    #expect(reports.text("2026-11-19/notes.txt") == "kept")
+    #expect(reports.text("2026-11-19/orders.csv") == "two")
+    #expect(try reports.entries() == ["2026-11-19", "latest"])
+  }
+
   @Test func theSameNightIsReplacedAndLatestNeverPointsBack() throws {
     let reports = try ReportsDirectory()
     #expect(try reports.publish("first", reports.night()).path == reports.path + "/2026-11-19")
