@@ -107,9 +107,10 @@ package struct NightRun: Sendable {
     try await requireHasCome(request.asOf, session)
     let lock = try await RunLock.acquire(session)
     try await keepPartitions(session)
-    try await PublicationSettlement(logger: logger).settle(session)
-    ReportFolder.clearLeftovers(beside: destination(request, plan))
-    ReportDirectory(directory: ReportFolder.absolute(settings.reportDirectory), logger: logger).clearLeftovers()
+    let waiting = try await PublicationSettlement(logger: logger).settle(session)
+    ReportFolder.clearLeftovers(beside: destination(request, plan), except: waiting)
+    ReportDirectory(directory: ReportFolder.absolute(settings.reportDirectory), logger: logger)
+      .clearLeftovers(except: waiting)
     var record = planned
     record.lock = lock
     record.trail = try await record.begin(session)
@@ -146,7 +147,7 @@ package struct NightRun: Sendable {
     } catch {
       try? await record.end(session, exitStatus: NightRun.status(error))
       // What was committed and has not appeared, or has after all.
-      try? await PublicationSettlement(logger: logger).settle(session)
+      _ = try? await PublicationSettlement(logger: logger).settle(session)
       await session.close()
       throw error
     }

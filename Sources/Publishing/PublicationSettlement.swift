@@ -15,7 +15,11 @@ package struct PublicationSettlement: Sendable {
   }
 
   /// Only under the run's lock: whoever was publishing has lost it.
-  package func settle(_ session: PostgresSession) async throws {
+  ///
+  /// - Returns: runs whose report is whole and waits for a volume that takes it; nothing of theirs is to be cleared away.
+  @discardableResult
+  package func settle(_ session: PostgresSession) async throws -> Set<String> {
+    var waiting: Set<String> = []
     for run in try await RunPublication.unsettled(session) {
       let metadata: Logger.Metadata = ["run": "\(run.runId)", "directory": "\(run.directory)"]
       let destination = PublicationSettlement.destination(of: run)
@@ -29,8 +33,11 @@ package struct PublicationSettlement: Sendable {
           continue
         }
       } catch let failure as PublishingFailure {
-        // Its report waits, whole, for a volume that takes it.
-        if failure.isOfVolume { throw failure }
+        if failure.isOfVolume {
+          waiting.insert(run.runId)
+          logger.error("what an earlier run had begun to publish waits: \(failure)", metadata: metadata)
+          continue
+        }
         logger.warning("what an earlier run had begun to publish cannot be: \(failure)", metadata: metadata)
       }
       guard run.host == host || ReportFolder.wasMade(destination, token: run.runId) else {
@@ -42,6 +49,7 @@ package struct PublicationSettlement: Sendable {
       try await run.settleAsNotPublished(session)
       logger.warning("an earlier run died before its report appeared", metadata: metadata)
     }
+    return waiting
   }
 
   /// The destination that a run had.

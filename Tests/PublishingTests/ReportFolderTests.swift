@@ -220,7 +220,7 @@ struct ReportsDirectory: ~Copyable {
     let folder = try ReportFolder(reports.night(), token: "x", asOf: ReportsDirectory.asOf(0))
     try folder.write(Data("half".utf8), as: "report")
     // Another run that starts meanwhile leaves it alone.
-    Leftovers(directory: reports.path).clear()
+    Leftovers(directory: reports.path).clear(except: [])
     #expect(try reports.entries().count == 2)
     folder.discard()
     #expect(try reports.entries() == [])

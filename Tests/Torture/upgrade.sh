@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Two nights of an earlier release, then this one: nothing that people and nights have said is lost, what is told is what a
-# shop is told that never had another release, and nothing is asked again whose answer was stored.
+# Two nights of an earlier release, then this one: nothing that people and nights have said is lost, and what is told is what a
+# shop is told that never had another release.
 # usage: upgrade.sh EARLIER BINARIES   EARLIER: the earlier release's program
 set -euo pipefail
 

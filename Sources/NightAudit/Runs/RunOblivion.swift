@@ -48,11 +48,11 @@ package struct RunOblivion: Sendable {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit runs forget")
     do {
       _ = try await RunLock.acquire(session)
-      try await PublicationSettlement(logger: logger).settle(session)
+      let waiting = try await PublicationSettlement(logger: logger).settle(session)
       let run = try await RunHistory(settings: settings).find(name)
       if run.isForgotten { throw RunsError.forgotten(name) }
       let folders = ReportDirectory(directory: ReportFolder.absolute(settings.reportDirectory), logger: logger)
-      folders.clearLeftovers()
+      folders.clearLeftovers(except: waiting)
       let summary = try await session.transaction(.readWrite) { connection in
         if let newest = try ForgottenRun.newest(after: run.runId, on: connection) {
           throw RunsError.followed(name, by: newest)

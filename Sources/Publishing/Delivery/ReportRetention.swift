@@ -59,8 +59,12 @@ package struct ReportDirectory {
   }
 
   /// Clears away what runs that died here have left, once it is settled which of them have published.
-  package func clearLeftovers() {
-    for place in [directory, "\(directory)/held", "\(directory)/ad-hoc"] { Leftovers(directory: place).clear() }
+  ///
+  /// - Parameter waiting: as `PublicationSettlement` tells them.
+  package func clearLeftovers(except waiting: Set<String>) {
+    for place in [directory, "\(directory)/held", "\(directory)/ad-hoc"] {
+      Leftovers(directory: place).clear(except: waiting)
+    }
     unlink(nextLatest)
   }
 

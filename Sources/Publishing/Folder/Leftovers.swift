@@ -15,8 +15,10 @@ package struct Leftovers {
   }
 
   /// Everything whose maker is gone. Only once it is settled which of their runs have published (``PublicationSettlement``).
-  package func clear() {
-    for names in abandoned() { clear(names) }
+  ///
+  /// - Parameter waiting: runs whose report still may.
+  package func clear(except waiting: Set<String>) {
+    for names in abandoned() where !waiting.contains(names.token) { clear(names) }
   }
 
   /// What no run can have decided to publish: there is no whole report among it.

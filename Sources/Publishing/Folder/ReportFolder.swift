@@ -99,8 +99,10 @@ package struct ReportFolder: Sendable {
   }
 
   /// Clears away what runs that died have left beside this destination, once it is settled which of them have published.
-  package static func clearLeftovers(beside destination: Destination) {
-    Leftovers(directory: destination.parent).clear()
+  ///
+  /// - Parameter waiting: as `PublicationSettlement` tells them.
+  package static func clearLeftovers(beside destination: Destination, except waiting: Set<String>) {
+    Leftovers(directory: destination.parent).clear(except: waiting)
   }
 
   /// Whether a run of this token was making its report on the volume that is seen from here.

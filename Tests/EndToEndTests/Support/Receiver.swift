@@ -16,7 +16,8 @@ final class Receiver {
     port = try await Rehearsal.port(in: directory.file("port"), of: running)
   }
 
-  deinit { running.process.terminate() }
+  // Python's servers do not all end when they are asked to.
+  deinit { kill(running.process.processIdentifier, SIGKILL) }
 
   var got: String { directory.file("got") }
 }
