@@ -22,7 +22,8 @@ import Testing
     for order in orders where order["order_id"] != nil && order["disposition"] != "bad_row" {
       let id = order["order_id"] ?? ""
       let disposition = try await shop.value(
-        "SELECT disposition FROM night_audit.bi_orders WHERE order_id = '\(id.replacing("'", with: "''"))'")
+        "SELECT disposition FROM night_audit.bi_orders WHERE order_id = '\(id.replacing("'", with: "''"))'", as: .reader
+      )
       #expect(disposition == order["disposition"], "\(id)")
     }
     let summary = try #require(
@@ -30,10 +31,10 @@ import Testing
         as? [String: Any])
     let findings = try #require(summary["findings"] as? [String: Any])
     #expect(
-      try await shop.value("SELECT sum(findings) FROM night_audit.bi_findings_by_night")
+      try await shop.value("SELECT sum(findings) FROM night_audit.bi_findings_by_night", as: .reader)
         == String(findings["closing"] as? Int ?? -1))
     #expect(
-      try await shop.value("SELECT sum(at_stake_unknown) FROM night_audit.bi_findings_by_night")
+      try await shop.value("SELECT sum(at_stake_unknown) FROM night_audit.bi_findings_by_night", as: .reader)
         == String(findings["at_stake_unknown"] as? Int ?? -1))
 
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -44,7 +45,7 @@ import Testing
       let lines = query.split(separator: "\n", maxSplits: 1)
       let statement = lines[1].trimmingCharacters(in: .whitespacesAndNewlines.union(CharacterSet(charactersIn: ";")))
       // It fails for a column that is not there.
-      _ = try await shop.value("SELECT count(*)::text FROM (\(statement)) q")
+      _ = try await shop.value("SELECT count(*)::text FROM (\(statement)) q", as: .reader)
     }
   }
 }

@@ -102,7 +102,8 @@ import TestSupport
 
   @Test func aSecondRunIs75() async throws {
     let shop = try await Rehearsal.sampleShop()
-    let holder = try await PostgresSession.connect(shop.conninfo, applicationName: "night-audit tests")
+    let holder = try await PostgresSession.connect(
+      DatabaseRole.superuser.conninfo(shop.conninfo), applicationName: "night-audit tests")
     let locked = try await holder.execute("SELECT pg_try_advisory_lock(1852401512, 3)").single().bool(0)
     #expect(locked)
     let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)

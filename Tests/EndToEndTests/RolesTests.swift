@@ -3,32 +3,10 @@ import Testing
 
 /// The roles of the page about the audit trail, made by what is written there, are those that nights and finance live with.
 @Suite struct RolesTests {
-  private static let page = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent().appending(path: "Sources/night-audit/Documentation.docc/AuditTrail.md")
-
-  /// The page's blocks of SQL, with names of this test's own: roles belong to the cluster that tests share.
-  private func blocks(_ names: [String: String]) throws -> [String] {
-    let text = try String(contentsOf: Self.page, encoding: .utf8)
-    return try text.components(separatedBy: "```sql\n").dropFirst().map { part in
-      try names.reduce(part.components(separatedBy: "```")[0]) { text, name in
-        text.replacing(try Regex("\\b\(name.key)\\b"), with: name.value)
-      }
-    }
-  }
-
   @Test func nightsAreRunByARoleThatCannotChangeWhatItAppended() async throws {
     let shop = try await Rehearsal.sampleShop()
-    let token = UUID().uuidString.lowercased().prefix(8)
-    let name = try #require(shop.conninfo.split(separator: "=").last.map(String.init))
-    let (writer, reader) = ("night_\(token)", "finance_\(token)")
-    let grants = try blocks([
-      "ROLE night_audit": "ROLE \(writer)", "TO night_audit": "TO \(writer)", "DATABASE shop": "DATABASE \(name)",
-      "ROLE finance": "ROLE \(reader)", "TO finance": "TO \(reader)",
-    ])[0]
-    try await shop.execute(grants)
-    let url = ["NIGHT_AUDIT_DATABASE_URL": shop.conninfo.replacing("user=postgres", with: "user=\(writer)")]
     func run(_ arguments: String...) async throws -> Program.Result {
-      try await shop.nightAudit(arguments[0], more: Array(arguments.dropFirst()), environment: url)
+      try await shop.nightAudit(arguments[0], more: Array(arguments.dropFirst()))
     }
     let doctor = try await run("doctor")
     #expect(doctor.status == 0 && !doctor.output.contains("schema night_audit:"), "\(doctor)")
@@ -44,8 +22,6 @@ import Testing
     let verified = try await run("verify")
     #expect(verified.status == 0, "\(verified)")
 
-    let asWriter = shop.conninfo.replacing("user=postgres", with: "user=\(writer)")
-    let asReader = shop.conninfo.replacing("user=postgres", with: "user=\(reader)")
     // The role is refused before a trigger has a word.
     for change in ["evidence", "answers", "runs", "finding_events", "run_events", "trail"].flatMap({ table in
       [
@@ -60,33 +36,34 @@ import Testing
       "CREATE TABLE night_audit.x (n int)",
       "UPDATE night_audit.schema_migrations SET name = 'x'",
     ] {
-      let error = await #expect(throws: (any Error).self) { try await shop.execute(change, conninfo: asWriter) }
+      let error = await #expect(throws: (any Error).self) { try await shop.execute(change, as: .writer) }
       #expect("\(error.map { "\($0)" } ?? "")".contains("42501"), "\(change): \(String(describing: error))")
     }
     // It lets months go, and none that is not over.
     let month = try await #require(throws: (any Error).self) {
-      try await shop.execute("SELECT night_audit.release_partition('evidence_first', '{}')", conninfo: asWriter)
+      try await shop.execute("SELECT night_audit.release_partition('evidence_first', '{}')", as: .writer)
     }
     #expect("\(month)".contains("is not over"), "\(month)")
     let views = try await shop.value(
       "SELECT string_agg(format('SELECT count(*) FROM night_audit.%I', relname), '; ') FROM pg_class WHERE relnamespace = 'night_audit'::regnamespace AND starts_with(relname, 'bi_')"
     )
-    try await shop.execute(views, conninfo: asReader)
+    try await shop.execute(views, as: .reader)
     for statement in [
       "SELECT 1 FROM night_audit.runs", "SELECT 1 FROM night_audit.disbelieved_notifications",
       "SELECT 1 FROM sales.orders",
       "SELECT night_audit.append_trail('began', NULL)", "DELETE FROM night_audit.bi_findings",
     ] {
-      await #expect(throws: (any Error).self, "\(statement)") { try await shop.execute(statement, conninfo: asReader) }
+      await #expect(throws: (any Error).self, "\(statement)") { try await shop.execute(statement, as: .reader) }
     }
   }
 
   @Test func aMemberOfTheOwnerKeepsTheSchemaWhereNobodyIsASuperuser() async throws {
     let shop = try await Rehearsal.sampleShop()
     let dba = "dba_\(UUID().uuidString.lowercased().prefix(8))"
-    let owner = try blocks(["dba": dba])[1].split(separator: "\n").suffix(2).joined(separator: "\n")
+    let owner = try DatabaseRole.pageStatements()[1].split(separator: "\n").suffix(2).joined(separator: "\n")
+      .replacing("TO dba", with: "TO \(dba)")
     try await shop.execute("DROP SCHEMA night_audit CASCADE; CREATE ROLE \(dba) LOGIN; \(owner)")
-    let url = ["NIGHT_AUDIT_DATABASE_URL": shop.conninfo.replacing("user=postgres", with: "user=\(dba)")]
+    let url = ["NIGHT_AUDIT_DATABASE_URL": shop.conninfo.replacing("user=night_audit", with: "user=\(dba)")]
     for _ in 1...2 {
       let made = try await shop.nightAudit("init", environment: url)
       #expect(made.status == 0, "\(made)")

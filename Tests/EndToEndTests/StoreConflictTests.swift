@@ -67,7 +67,8 @@ import Testing
 
     /// Waits until a night has met it, or has ended, and makes it the only time.
     func end(for night: Program.Running?) async throws -> PostgresSession {
-      let session = try await PostgresSession.connect(database, applicationName: "night-audit tests")
+      let session = try await PostgresSession.connect(
+        DatabaseRole.superuser.conninfo(database), applicationName: "night-audit tests")
       while let night, night.process.isRunning,
         try await !session.execute("SELECT EXISTS (\(Self.held(Self.met)))").single().bool(0)
       { await Task.yield() }
@@ -93,10 +94,13 @@ import Testing
     let shop = try await Rehearsal.sampleShop()
     // What an upgrade has to change; an index that is looked for locks its table as well.
     try await shop.execute("ALTER TABLE night_audit.runs OWNER TO postgres")
-    let others = try await PostgresSession.connect(shop.conninfo, applicationName: "night-audit tests")
+    let others = try await PostgresSession.connect(
+      DatabaseRole.superuser.conninfo(shop.conninfo), applicationName: "night-audit tests")
     try await others.executeScript("BEGIN; LOCK TABLE night_audit.runs, sales.deliveries IN ROW EXCLUSIVE MODE")
     let waiting = try [[], ["--with-sales-schema"]].map { options in
-      try Program.nightAudit.start(["init", "--config", shop.directory.file("night-audit.yaml")] + options)
+      try Program.nightAudit.start(
+        ["init", "--config", shop.directory.file("night-audit.yaml")] + options,
+        environment: DatabaseRole.superuser.environment(shop.conninfo))
     }
     for one in waiting {
       let result = await one.finish()
@@ -106,7 +110,9 @@ import Testing
       #expect(result.errors.contains("run it again"), "\(result)")
     }
     try await others.executeScript("COMMIT")
-    #expect(try await shop.nightAudit("init", "--with-sales-schema").status == 0)
+    let initialised = try await shop.nightAudit(
+      "init", "--with-sales-schema", environment: DatabaseRole.superuser.environment(shop.conninfo))
+    #expect(initialised.status == 0, "\(initialised)")
     let owner = "SELECT relowner::regrole FROM pg_class WHERE oid = 'night_audit.runs'::regclass"
     #expect(try await shop.value(owner) == "night_audit_owner")
     await others.close()
@@ -116,7 +122,8 @@ import Testing
   @Test func whoeverStaysAtATableIsNotWaitedForByANight() async throws {
     let shop = try await Rehearsal.sampleShop()
     let months = "SELECT count(*) FROM pg_class WHERE relname ~ '^(evidence|answers)_20[0-9_]+$'"
-    let others = try await PostgresSession.connect(shop.conninfo, applicationName: "night-audit tests")
+    let others = try await PostgresSession.connect(
+      DatabaseRole.superuser.conninfo(shop.conninfo), applicationName: "night-audit tests")
     try await others.executeScript("BEGIN; LOCK TABLE night_audit.answers_default IN ACCESS SHARE MODE")
     let disturbed = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     #expect(disturbed.status == 3 && disturbed.errors.contains("not kept by months: "), "\(disturbed)")

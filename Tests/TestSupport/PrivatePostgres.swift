@@ -127,7 +127,8 @@ package final class PrivatePostgres: Sendable {
     return conninfo(database: name)
   }
 
-  /// Copies a database, whose sessions have ended or are about to, and returns the copy's connection string.
+  /// Copies a database, whose sessions have ended or are about to, and returns the copy's connection string, of the same
+  /// role.
   ///
   /// - Parameter conninfo: of a database of this cluster.
   package func copyDatabase(_ conninfo: String) async throws -> String {
@@ -141,7 +142,7 @@ package final class PrivatePostgres: Sendable {
     try await session.execute(
       "CREATE DATABASE \(PostgresIdentifier(name).sql) TEMPLATE \(PostgresIdentifier(source).sql)")
     await session.close()
-    return self.conninfo(database: name)
+    return conninfo.replacing("dbname=\(source)", with: "dbname=\(name)")
   }
 
   /// Stops the server as a crash would: connections break without a farewell.

@@ -24,7 +24,7 @@ final class NotifiedShop {
     transactions: [[String: Any]], apps: [String] = ["game"], faulty: String? = nil, latency: String = "0"
   ) async throws {
     directory = try TemporaryDirectory()
-    conninfo = try await PrivatePostgres.shared().createDatabase()
+    conninfo = DatabaseRole.writer.conninfo(try await PrivatePostgres.shared().createDatabase())
     let roots = directory.file("roots")
     try FileManager.default.createDirectory(atPath: roots, withIntermediateDirectories: true)
     var known: [[String: Any]] = []
@@ -53,8 +53,7 @@ final class NotifiedShop {
     ])
     port = try await Rehearsal.port(in: directory.file("port"), of: appStore)
     try configuration(apps).write(toFile: directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
-    let initialised = try await nightAudit("init", "--with-sales-schema")
-    guard initialised.status == 0 else { throw Rehearsal.Failure(initialised.errors) }
+    try await DatabaseRole.makeSchemas(in: conninfo, configuration: directory.file("night-audit.yaml"))
   }
 
   deinit { appStore.process.terminate() }
@@ -140,14 +139,16 @@ final class NotifiedShop {
   }
 
   func value(_ sql: String) async throws -> String {
-    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+    let session = try await PostgresSession.connect(
+      DatabaseRole.superuser.conninfo(conninfo), applicationName: "night-audit tests")
     let row = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
     await session.close()
     return row ?? ""
   }
 
   func execute(_ sql: String) async throws {
-    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+    let session = try await PostgresSession.connect(
+      DatabaseRole.superuser.conninfo(conninfo), applicationName: "night-audit tests")
     try await session.executeScript(sql)
     await session.close()
   }

@@ -23,8 +23,8 @@ final class Rehearsal {
       ["sample-shop", "--directory", shop, "--orders", "500", "--as-of", asOf] + options)
     guard made.status == 0 else { throw Failure(made.errors) }
     let rehearsal = try await Rehearsal(directory: directory, world: shop + "/world.json", arguments: arguments)
-    let initialised = try await rehearsal.nightAudit("init", "--with-sales-schema")
-    guard initialised.status == 0 else { throw Failure(initialised.errors) }
+    try await DatabaseRole.makeSchemas(
+      in: rehearsal.conninfo, configuration: directory.file("night-audit.yaml"))
     try await rehearsal.load(shop)
     return rehearsal
   }
@@ -36,7 +36,7 @@ final class Rehearsal {
 
   private init(directory: TemporaryDirectory, world: String, arguments: [String]) async throws {
     self.directory = directory
-    conninfo = try await PrivatePostgres.shared().createDatabase()
+    conninfo = DatabaseRole.writer.conninfo(try await PrivatePostgres.shared().createDatabase())
     let portFile = directory.file("port")
     appStore = try Program.simulator.start(
       ["serve", "--world", world, "--port-file", portFile, "--log", directory.file("requests")] + arguments)
@@ -105,7 +105,7 @@ final class Rehearsal {
     for (table, key) in [("orders", "order_id"), ("receipts", "receipt_id"), ("deliveries", "delivery_id")] {
       // Through psql's own CSV reader, as a shop would load them.
       let result = try await Program(path: "/usr/bin/env").run([
-        "psql", "--no-psqlrc", "--quiet", "--dbname", conninfo, "--command",
+        "psql", "--no-psqlrc", "--quiet", "--dbname", DatabaseRole.superuser.conninfo(conninfo), "--command",
         "\\copy sales.\(table) FROM '\(shop)/\(table).csv' CSV HEADER",
       ])
       guard result.status == 0 else { throw Failure("\(key): \(result.errors)") }
@@ -114,17 +114,25 @@ final class Rehearsal {
 
   /// One value from the database.
   ///
-  /// - Parameter conninfo: as in `execute`.
-  func value(_ sql: String, conninfo: String? = nil) async throws -> String {
-    let session = try await PostgresSession.connect(conninfo ?? self.conninfo, applicationName: "night-audit tests")
+  /// - Parameters: as in `execute`.
+  func value(
+    _ sql: String, conninfo: String? = nil, as role: DatabaseRole = .superuser
+  ) async throws -> String {
+    let session = try await PostgresSession.connect(
+      role.conninfo(conninfo ?? self.conninfo), applicationName: "night-audit tests")
     let row = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
     await session.close()
     return row ?? ""
   }
 
-  /// - Parameter conninfo: of another database of the cluster; nil: of this shop's.
-  func execute(_ sql: String, conninfo: String? = nil) async throws {
-    let session = try await PostgresSession.connect(conninfo ?? self.conninfo, applicationName: "night-audit tests")
+  /// - Parameters:
+  ///   - conninfo: of another database of the cluster; nil: of this shop's.
+  ///   - role: whose it is.
+  func execute(
+    _ sql: String, conninfo: String? = nil, as role: DatabaseRole = .superuser
+  ) async throws {
+    let session = try await PostgresSession.connect(
+      role.conninfo(conninfo ?? self.conninfo), applicationName: "night-audit tests")
     try await session.executeScript(sql)
     await session.close()
   }

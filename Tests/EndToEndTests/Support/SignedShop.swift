@@ -39,7 +39,7 @@ final class SignedShop {
     directory = try TemporaryDirectory()
     self.apps = apps
     auditLine = audit
-    conninfo = try await PrivatePostgres.shared().createDatabase()
+    conninfo = DatabaseRole.writer.conninfo(try await PrivatePostgres.shared().createDatabase())
     try Self.world(apps: apps, transactions: transactions, errors: errors)
       .write(toFile: directory.file("world.json"), atomically: true, encoding: .utf8)
     try FileManager.default.createDirectory(atPath: directory.file("roots"), withIntermediateDirectories: true)
@@ -55,8 +55,7 @@ final class SignedShop {
       try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
     }
     try configuration.write(toFile: directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
-    let initialised = try await nightAudit("init", "--with-sales-schema")
-    guard initialised.status == 0 else { throw Rehearsal.Failure(initialised.errors) }
+    try await DatabaseRole.makeSchemas(in: conninfo, configuration: directory.file("night-audit.yaml"))
   }
 
   deinit { appStore.process.terminate() }
@@ -142,14 +141,16 @@ final class SignedShop {
   }
 
   func execute(_ sql: String) async throws {
-    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+    let session = try await PostgresSession.connect(
+      DatabaseRole.superuser.conninfo(conninfo), applicationName: "night-audit tests")
     try await session.executeScript(sql)
     await session.close()
   }
 
   /// One value from the database; empty for NULL.
   func value(_ sql: String) async throws -> String {
-    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+    let session = try await PostgresSession.connect(
+      DatabaseRole.superuser.conninfo(conninfo), applicationName: "night-audit tests")
     let row = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
     await session.close()
     return row ?? ""

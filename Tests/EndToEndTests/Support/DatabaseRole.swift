@@ -1,0 +1,63 @@
+import Foundation
+import Postgres
+import TestSupport
+
+/// Who acts in a shop's database. The page about the audit trail says how its roles are made; here they are made so.
+enum DatabaseRole: String {
+  /// Runs nights, and everything else but `init`.
+  case writer = "night_audit"
+  /// Reads what BI tools read.
+  case reader = "finance"
+  /// Keeps the schema; and a test, which changes what nobody else may.
+  case superuser = "postgres"
+
+  /// The way to a database of a private cluster for this role.
+  func conninfo(_ conninfo: String) -> String {
+    conninfo.split(separator: " ").map { $0.hasPrefix("user=") ? "user=\(rawValue)" : String($0) }.joined(
+      separator: " ")
+  }
+
+  /// The page's statements for the steps of its two installations, one text each.
+  static func pageStatements() throws -> [String] {
+    let sources = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent()
+    let page = sources.appending(path: "Sources/night-audit/Documentation.docc/AuditTrail.md")
+    return try String(contentsOf: page, encoding: .utf8).components(separatedBy: "```sql\n").dropFirst()
+      .map { $0.components(separatedBy: "```")[0] }
+  }
+
+  /// Roles belong to the cluster, which databases share.
+  private static let made = Task {
+    let roles = try pageStatements()[0].components(separatedBy: "\n").filter { $0.hasPrefix("CREATE ROLE ") }
+    try await execute(
+      roles.joined(separator: "\n"), in: try await PrivatePostgres.shared().conninfo(database: "postgres"))
+  }
+
+  /// Makes both schemas of a shop as a superuser, and gives the roles what the page gives them.
+  ///
+  /// - Parameters:
+  ///   - conninfo: of an empty database of the shared cluster.
+  ///   - configuration: the file's path.
+  static func makeSchemas(in conninfo: String, configuration: String) async throws {
+    let initialised = try await Program.nightAudit.run(
+      ["init", "--with-sales-schema", "--config", configuration], environment: superuser.environment(conninfo))
+    guard initialised.status == 0 else { throw Rehearsal.Failure(initialised.errors) }
+    try await made.value
+    let database = conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }?.dropFirst(7) ?? ""
+    let grants = try pageStatements()[0].components(separatedBy: "\n").filter { $0.hasPrefix("GRANT ") }
+      .map { $0.replacing("DATABASE shop", with: "DATABASE \(database)") }
+    // Whoever adds a relation to the shop grants it as well.
+    let further = "ALTER DEFAULT PRIVILEGES IN SCHEMA sales GRANT SELECT ON TABLES TO \(writer.rawValue)"
+    try await execute((grants + [further]).joined(separator: "\n"), in: conninfo)
+  }
+
+  /// What makes the program act as this role.
+  func environment(_ conninfo: String) -> [String: String] { ["NIGHT_AUDIT_DATABASE_URL": self.conninfo(conninfo)] }
+
+  private static func execute(_ sql: String, in conninfo: String) async throws {
+    let session = try await PostgresSession.connect(
+      superuser.conninfo(conninfo), applicationName: "night-audit tests")
+    try await session.executeScript(sql)
+    await session.close()
+  }
+}
