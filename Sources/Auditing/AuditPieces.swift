@@ -9,10 +9,18 @@ import Streams
 struct AuditPieces {
   /// What lies in the folder, written last.
   private struct Manifest: Decodable {
-    /// Names of files, in the order in which they are joined.
-    let pieces: [String]
+    /// Files, in the order in which they are joined.
+    let pieces: [Piece]
+    /// SHA-256 of `context`.
+    let context: String
     /// What the source adds up to, by what stands in the place of the currency.
     let sums: [Sum]
+
+    struct Piece: Decodable {
+      let name: String
+      /// Lower-case hexadecimal.
+      let sha256: String
+    }
 
     struct Sum: Decodable {
       let currency: String
@@ -34,6 +42,10 @@ struct AuditPieces {
   ///
   /// - Parameter plan: what the parts must have been audited for.
   func join(into collector: AuditCollector, of plan: AuditPlan) throws {
+    guard let content = FileManager.default.contents(atPath: directory + "/manifest.json"),
+      let manifest = try? JSONDecoder().decode(Manifest.self, from: content)
+    else { throw Unfit(description: "there is no manifest.json in \(directory): not all parts were audited") }
+    try prove("context", manifest.context)
     let context = try AuditContext(path: directory + "/context")
     guard context.rules == plan.rules, context.period == plan.period else {
       throw Unfit(
@@ -42,9 +54,6 @@ struct AuditPieces {
           \(context.rules.asOf.text) from \(context.period.since) to \(context.period.until); give the same, or audit anew
           """)
     }
-    guard let content = FileManager.default.contents(atPath: directory + "/manifest.json"),
-      let manifest = try? JSONDecoder().decode(Manifest.self, from: content)
-    else { throw Unfit(description: "there is no manifest.json in \(directory): not all parts were audited") }
     var (read, counted) = (SalesTotals(), SalesTotals())
     for sum in manifest.sums {
       guard let millionths = Int128(sum.millionths) else {
@@ -52,7 +61,9 @@ struct AuditPieces {
       }
       counted.add(orders: sum.orders, millionths: millionths, of: sum.currency)
     }
-    for name in manifest.pieces {
+    for piece in manifest.pieces {
+      let name = piece.name
+      try prove(name, piece.sha256)
       let stream = try FrameStream(path: directory + "/" + name)
       while let frame = try stream.next() {
         switch AuditFrame(rawValue: frame.tag) {
@@ -63,5 +74,19 @@ struct AuditPieces {
       }
     }
     collector.control = read.control(against: counted)
+  }
+
+  /// Throws `Unfit` where a file is not the one that was written: cut off, of another audit, or unreadable.
+  private func prove(_ name: String, _ sha256: String) throws {
+    let file = open(directory + "/" + name, O_RDONLY | O_CLOEXEC)
+    defer { if file >= 0 { close(file) } }
+    guard file >= 0, let found = Digest.sha256(descriptor: file) else {
+      throw Unfit(description: "\(name) in \(directory): \(String(cString: strerror(errno))); audit anew")
+    }
+    guard found == sha256 else {
+      throw Unfit(
+        description:
+          "\(name) in \(directory) is not what manifest.json tells of: it was cut off or replaced; audit anew")
+    }
   }
 }

@@ -43,6 +43,17 @@ import Testing
       let joined = try await PartsTests.report(settings, folder.path("joined \(parts)"), pieces: pieces)
       PartsTests.expectEqual(joined, whole, "\(parts) parts")
     }
+    // Whoever loses a file's end is found out, even one that ends between two frames.
+    for name in ["receipts", "transactions", "contests", "judge", "context"] {
+      let file = URL(fileURLWithPath: folder.path("pieces 4") + "/" + name)
+      let whole = try Data(contentsOf: file)
+      try Data().write(to: file)
+      let unfit = await #expect(throws: AuditPieces.Unfit.self) {
+        try await PartsTests.report(settings, folder.path("never"), pieces: folder.path("pieces 4"))
+      }
+      #expect(unfit?.description.contains("\(name) in ") == true, "\(name)")
+      try whole.write(to: file)
+    }
     // Whoever leaves out an order is found out.
     let manifest = folder.path("pieces 4") + "/manifest.json"
     let said = try String(contentsOfFile: manifest, encoding: .utf8)
@@ -89,7 +100,7 @@ import Testing
     private let plan: Plan
     private let folder: String
     private let database: BlockingConnection
-    private var pieces: [String] = []
+    private var pieces: [[String: String]] = []
 
     init(plan: Plan, folder: String, database: consuming BlockingConnection) throws {
       (self.plan, self.folder) = (plan, folder)
@@ -153,7 +164,12 @@ import Testing
         try writer.write(tag: frame.tag, key: frame.key, content: frame.content)
       }
       try writer.flush()
-      pieces.append(name)
+      pieces.append(["name": name, "sha256": try sha256(name)])
+    }
+
+    private func sha256(_ name: String) throws -> String {
+      let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: folder + "/" + name))
+      return try #require(Digest.sha256(descriptor: file.fileDescriptor))
     }
 
     func run() throws {
@@ -194,7 +210,7 @@ import Testing
           "currency": try row.text(0), "orders": Int(try row.int64(1)), "millionths": try row.text(2),
         ])
       }
-      let manifest: [String: Any] = ["pieces": pieces, "sums": sums]
+      let manifest: [String: Any] = ["pieces": pieces, "context": try sha256("context"), "sums": sums]
       try JSONSerialization.data(withJSONObject: manifest).write(to: URL(fileURLWithPath: folder + "/manifest.json"))
     }
   }

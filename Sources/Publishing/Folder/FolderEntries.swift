@@ -1,5 +1,4 @@
 import CSystemCalls
-import Crypto
 import Foundation
 import Glibc
 import Run
@@ -66,17 +65,7 @@ final class OpenDirectory {
     guard file >= 0 else { return nil }
     defer { close(file) }
     guard FileKind(mode: file_mode(file)) == .regular else { return nil }
-    var hash = SHA256()
-    var buffer = [UInt8](repeating: 0, count: 1 << 18)
-    while true {
-      let count = read(file, &buffer, buffer.count)
-      if count == 0 { return Digest.hexadecimal(hash.finalize()) }
-      if count < 0 {
-        if errno == EINTR { continue }
-        return nil
-      }
-      buffer.withUnsafeBytes { hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
-    }
+    return Digest.sha256(descriptor: file)
   }
 
   func contains(_ name: Name) -> Bool { file_mode_at(descriptor, name.bytes) >= 0 }

@@ -3,6 +3,7 @@
 import argparse
 import bisect
 import contextlib
+import hashlib
 import json
 import os
 import subprocess
@@ -81,7 +82,7 @@ class Job:
         path = os.path.join(self._directory, name + ".frames")
         with open(path, "wb") as file:
             frames.write(file, (row for row in rows if row[1] >= frames.FIRST_PIECE))
-        self._pieces.append(os.path.basename(path))
+        self._pieces.append({"name": os.path.basename(path), "sha256": sha256(path)})
 
     def _keep_all(self, name, rows):
         # All parts side by side first: the iterator would have them made one after the other.
@@ -137,12 +138,23 @@ class Job:
         return of_list(outcome, frames.MATCHED)
 
     def _finish(self):
-        with open(os.path.join(self._directory, "context"), "wb") as file:
+        context = os.path.join(self._directory, "context")
+        with open(context, "wb") as file:
             file.write(self._plan.context)
         manifest = os.path.join(self._directory, "manifest.json")
         with open(manifest + ".new", "w", encoding="utf-8") as file:
-            json.dump({"pieces": self._pieces, "sums": self._stores.sums()}, file, indent=1, sort_keys=True)
+            said = {"pieces": self._pieces, "context": sha256(context), "sums": self._stores.sums()}
+            json.dump(said, file, indent=1, sort_keys=True)
         os.replace(manifest + ".new", manifest)
+
+
+def sha256(path):
+    """Of a file, as hexadecimal."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def of_list(rows, tag):
