@@ -108,6 +108,18 @@ import Testing
     try yaml.write(toFile: file, atomically: false, encoding: .utf8)
     let table = SettingsListing(try SettingsLoader(path: file, environment: environment)).table(width: nil)
     #expect(table.contains("credential database.url") && !table.contains("s3cret"), "\(table)")
+    // One that cannot be read is not one that is not set.
+    let odd = folder.appendingPathComponent("metrics.textfile")
+    try Data([0x73, 0xFF]).write(to: odd)
+    #expect(throws: ConfigurationError.self) { try load(yaml, environment) }
+    try FileManager.default.removeItem(at: odd)
+    try FileManager.default.createDirectory(at: odd, withIntermediateDirectories: false)
+    let unread = #expect(throws: ConfigurationError.self) { try load(yaml, environment) }
+    #expect(unread?.key == "metrics.textfile")
+    let nowhere = #expect(throws: ConfigurationError.self) {
+      try load(yaml, ["CREDENTIALS_DIRECTORY": folder.path + "/none"])
+    }
+    #expect(nowhere?.key == "CREDENTIALS_DIRECTORY")
   }
 
   @Test(

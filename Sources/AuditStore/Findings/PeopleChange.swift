@@ -149,6 +149,8 @@ package enum PeopleText {
   package struct Refusal: EndsRun, Equatable, CustomStringConvertible {
     package var exitStatus: ExitStatus { .usage }
     package let description: String
+
+    package init(description: String) { self.description = description }
   }
 
   private static func plain(

@@ -32,7 +32,7 @@ package struct SettingsLoader {
     path: String?, environment: [String: String], environmentFile: EnvironmentFile.Outcome = .init()
   ) throws {
     let found = path ?? Self.searchedFiles.first { FileManager.default.fileExists(atPath: $0) }
-    self.init(
+    try self.init(
       file: try found.map { try ConfigurationFile(path: $0) }, name: found ?? "configuration", environment: environment,
       environmentFile: environmentFile)
   }
@@ -56,12 +56,12 @@ package struct SettingsLoader {
 
   private init(
     file: ConfigurationFile?, name: String, environment: [String: String], environmentFile: EnvironmentFile.Outcome
-  ) {
+  ) throws {
     fileValues = file?.values ?? [:]
     fileName = name
     self.environment = environment
     self.environmentFile = environmentFile
-    credentials = Self.credentials(in: environment["CREDENTIALS_DIRECTORY"])
+    credentials = try Self.credentials(in: environment["CREDENTIALS_DIRECTORY"])
     func path(_ key: String) -> AbsoluteConfigKey { AbsoluteConfigKey(key.split(separator: ".").map(String.init)) }
     var content: [AbsoluteConfigKey: ConfigValue] = [:]
     for (key, value) in fileValues {
@@ -79,16 +79,32 @@ package struct SettingsLoader {
   }
 
   /// systemd's `LoadCredential=app.game.privateKeyFile:/etc/…`: a credential has the name of its key (systemd.exec(5)).
-  private static func credentials(in directory: String?) -> [String: String] {
-    guard let directory, let names = try? FileManager.default.contentsOfDirectory(atPath: directory) else { return [:] }
+  ///
+  /// Throws `ConfigurationError` for what cannot be read: as good as not set, a night would be run without it.
+  private static func credentials(in directory: String?) throws -> [String: String] {
+    guard let directory else { return [:] }
+    func unreadable(_ key: String, _ error: any Error) -> ConfigurationError {
+      ConfigurationError(
+        key: key,
+        problem: "what systemd handed over in \(directory) cannot be read: \((error as NSError).localizedDescription)")
+    }
     var credentials: [String: String] = [:]
+    let names: [String]
+    do { names = try FileManager.default.contentsOfDirectory(atPath: directory) } catch {
+      throw unreadable("CREDENTIALS_DIRECTORY", error)
+    }
     for name in names {
       guard let key = SettingKey.named(name) else { continue }
       let path = "\(directory)/\(name)"
       if case .file = key.secrecy {
         credentials[name] = path
-      } else if let text = try? String(contentsOfFile: path, encoding: .utf8) {
-        credentials[name] = text.trimmingCharacters(in: .whitespacesAndNewlines)
+      } else {
+        do {
+          credentials[name] = try String(contentsOfFile: path, encoding: .utf8)
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+        } catch {
+          throw unreadable(name, error)
+        }
       }
     }
     return credentials

@@ -174,17 +174,8 @@ struct RowMerge {
     _ row: Row, _ column: String, cell: ReadCell?, now: String?, before: String??,
     _ plain: (String) throws(PeopleText.Refusal) -> String?, _ decision: (String?) -> PeopleDecision
   ) {
-    let text: String
-    switch cell {
-    case .none: text = ""
-    case .text(let content): text = content
-    case .number: return refuse(row, "the \(column) is a number or a date; format the cell as text and write it again")
-    case .boolean: return refuse(row, "the \(column) is TRUE or FALSE; format the cell as text and write it again")
-    case .error: return refuse(row, "the \(column) is an error value; write text")
-    case .formula: return refuse(row, "the \(column) is a formula; write text")
-    }
-    do {
-      let wanted = try plain(text)
+    do throws(PeopleText.Refusal) {
+      let wanted = try plain(cell?.entry(column) ?? "")
       // Stored before these rules, or by somebody's SQL: compared as it would come back.
       func same(_ stored: String?) -> String? { stored.flatMap { (try? plain($0)) ?? $0 } }
       let merged = PeopleMerge(
@@ -269,5 +260,20 @@ extension ReadCell {
   fileprivate var asDay: ReadCell {
     guard case .number(let serial) = self, let day = CalendarDay.text(serial: serial) else { return self }
     return .text(day)
+  }
+}
+
+extension ReadCell {
+  /// What a person wrote into the cell of a column. Throws for what no report has there.
+  func entry(_ column: String) throws(PeopleText.Refusal) -> String {
+    let problem: String
+    switch self {
+    case .text(let content): return content
+    case .number: problem = "is a number or a date; format the cell as text and write it again"
+    case .boolean: problem = "is TRUE or FALSE; format the cell as text and write it again"
+    case .error: problem = "is an error value; write text"
+    case .formula: problem = "is a formula; write text"
+    }
+    throw PeopleText.Refusal(description: "the \(column) \(problem)")
   }
 }

@@ -19,25 +19,31 @@ package enum SignOffImport {
     SignOff.remark: "remark",
   ]
 
-  /// Takes the lines that say something new.
+  /// Takes the lines that say something new, and refuses those that cannot be read or are signed below nobody's report.
   ///
-  /// - Parameter run: whose report it is; nil: nobody's, and then nothing is taken.
+  /// - Parameter run: whose report it is; nil: nobody's.
   static func take(
     from reader: borrowing WorkbookReader, run: String?, by actor: String, isDryRun: Bool,
-    on connection: borrowing BlockingConnection
-  ) throws -> [Line] {
-    guard let run else { return [] }
+    into outcome: inout WorkbookImport.Outcome, on connection: borrowing BlockingConnection
+  ) throws {
     var lines: [Line] = []
+    var refusals: [WorkbookImport.Refusal] = []
     var isBelowHeading = false
     _ = try reader.rows(of: SignOff.sheet, columns: [0: "label", 1: "entry"]) { row in
       guard case .text(let label) = row.cells["label"] else { return }
       if label == SignOff.heading { isBelowHeading = true }
-      guard isBelowHeading, words[label] != nil, let text = row.cells["entry"].flatMap({ text($0, label) }) else {
-        return
+      guard isBelowHeading, words[label] != nil, let cell = row.cells["entry"] else { return }
+      do throws(PeopleText.Refusal) {
+        guard let text = try text(cell, label) else { return }
+        guard run != nil else { throw PeopleText.Refusal(description: "no run of this database wrote this workbook") }
+        lines.append(Line(label: label, text: text))
+      } catch {
+        refusals.append(
+          WorkbookImport.Refusal(sheet: SignOff.sheet, row: row.number, reason: "\(label): \(error.description)"))
       }
-      lines.append(Line(label: label, text: text))
     }
-    var taken: [Line] = []
+    outcome.refusals += refusals
+    guard let run else { return }
     for line in lines {
       guard let word = words[line.label] else { continue }
       let newest = try connection.execute(
@@ -46,22 +52,18 @@ package enum SignOffImport {
         """, [.text(run), .text(word)]
       ).map { row throws(PostgresError) in try row.optionalText(0) }
       if newest.first == .some(line.text) { continue }
-      taken.append(line)
+      outcome.signOff.append(line)
       if isDryRun { continue }
       try connection.execute(
         "INSERT INTO night_audit.run_events (run_id, event, actor, detail) VALUES ($1::uuid, $2, $3, $4)",
         [.text(run), .text(word), .text(actor), .text(line.text)])
     }
-    return taken
   }
 
-  private static func text(_ cell: ReadCell, _ label: String) -> String? {
-    let text: String
-    switch cell {
-    case .text(let entry): text = entry
-    case .number(let serial): text = label == SignOff.date ? CalendarDay.text(serial: serial) ?? serial : serial
-    case .boolean, .error, .formula: return nil
+  private static func text(_ cell: ReadCell, _ label: String) throws(PeopleText.Refusal) -> String? {
+    if case .number(let serial) = cell {
+      return label == SignOff.date ? CalendarDay.text(serial: serial) ?? serial : serial
     }
-    return (try? PeopleText.remark(text)) ?? nil
+    return try PeopleText.remark(cell.entry("entry"))
   }
 }

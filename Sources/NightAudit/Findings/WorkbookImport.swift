@@ -91,8 +91,8 @@ package struct WorkbookImport: Sendable {
         _ = try PeopleChange.apply(merge.changes, by: actor, at: now, changeId: changeId, on: connection)
         merge.outcome.changeId = changeId
       }
-      merge.outcome.signOff = try SignOffImport.take(
-        from: reader, run: written?.runId, by: actor, isDryRun: isDryRun, on: connection)
+      try SignOffImport.take(
+        from: reader, run: written?.runId, by: actor, isDryRun: isDryRun, into: &merge.outcome, on: connection)
       return merge.outcome
     }
   }
