@@ -139,8 +139,7 @@ package struct CheckQueue: Sendable {
 
   private func listedProofs() async throws -> ListedProofs {
     let onlyBundleId = settings.apps.count == 1 ? settings.apps[0].bundleId : nil
-    let listed = try await source.listed(selection, onlyBundleId: onlyBundleId)
-    return ListedProofs(receiptIds: Set(listed.receiptIds), orderIds: Set(listed.orderIds))
+    return try await source.listed(selection, onlyBundleId: onlyBundleId)
   }
 
   /// What filters list of the queue; nil when nothing is filtered.
@@ -148,10 +147,10 @@ package struct CheckQueue: Sendable {
     guard let listed else { return nil }
     if let known = listed.values.withLock({ $0.subjects }) { return known }
     let proofs = try await listedProofs()
-    var subjects = proofs.receiptIds.sorted().map { CheckSubject(kind: .receipt, id: Identifier($0)) }
+    var subjects = proofs.receiptIds.sorted().map { CheckSubject(kind: .receipt, id: $0) }
     let lookups = try await store.execute(
       "SELECT DISTINCT l.subject_id FROM night_audit.lookups l WHERE l.order_id = ANY ($1)",
-      [.textArray(proofs.orderIds.sorted())])
+      [.textArray(proofs.orderIds.sorted().map(\.text))])
     subjects += try lookups.map { CheckSubject(kind: .lookup, id: Identifier(try $0.text(0))) }.sorted { $0.id < $1.id }
     let found = subjects
     listed.values.withLock { $0.subjects = found }
@@ -291,8 +290,8 @@ package struct CheckQueue: Sendable {
 
 /// What filters list of the shop's relations.
 struct ListedProofs: Sendable {
-  var receiptIds: Set<String>
-  var orderIds: Set<String>
+  var receiptIds: Set<Identifier>
+  var orderIds: Set<Identifier>
 }
 
 /// A number that tasks count up together.

@@ -25,13 +25,14 @@ struct LookupNeeds: Sendable {
   let bundleIds: [String]
   let asOf: Instant
 
-  /// Longer ids are none of Apple's. They share a question with those that begin alike, and get the same answer; an index
-  /// could not hold them.
+  /// In bytes. Longer ids are none of Apple's. They share a question with those that begin alike, and get the same answer;
+  /// an index could not hold them.
   private static let longestId = 64
 
   static func subjectId(bundleId: String, transactionId: String) -> String {
-    let isLong = transactionId.utf8.count > longestId
-    return "\(bundleId)/\(isLong ? String(transactionId.prefix(longestId)) + "…" : transactionId)"
+    if transactionId.utf8.count <= longestId { return "\(bundleId)/\(transactionId)" }
+    // A character may be of any length.
+    return "\(bundleId)/\(String(decoding: transactionId.utf8.prefix(longestId), as: UTF8.self))…"
   }
 
   /// The app and the id of a question. A bundle id has no slash.
@@ -121,16 +122,16 @@ struct LookupNeeds: Sendable {
     let freed = try connection.execute(
       "DELETE FROM night_audit.lookups WHERE order_id = ANY ($1) RETURNING subject_id",
       [.textArray(orderIds.map(\.text))]
-    ).map { try $0.text(0) }
+    ).map { Identifier(try $0.text(0)) }
     try abandon(Set(freed), on: connection)
   }
 
   /// Nobody asks what no order waits for any more.
-  private func abandon(_ subjectIds: Set<String>, on connection: borrowing BlockingConnection) throws {
+  private func abandon(_ subjectIds: Set<Identifier>, on connection: borrowing BlockingConnection) throws {
     if subjectIds.isEmpty { return }
     try table.changeWithin(
       "c.subject_kind = 'lookup' AND c.subject_id = ANY ($1) AND NOT EXISTS (SELECT 1 FROM night_audit.lookups l WHERE l.subject_id = c.subject_id)",
-      [.textArray(subjectIds.sorted())], on: connection
+      [.textArray(subjectIds.sorted().map(\.text))], on: connection
     ) { row in
       row.history.isWanted = false
       return true
@@ -139,22 +140,22 @@ struct LookupNeeds: Sendable {
 
   private func want(_ candidates: [Candidate], on connection: borrowing BlockingConnection) throws -> Int {
     if candidates.isEmpty { return 0 }
-    let ids = candidates.map { Self.subjectId(bundleId: $0.bundleId, transactionId: $0.transactionId) }
+    let ids = candidates.map { Identifier(Self.subjectId(bundleId: $0.bundleId, transactionId: $0.transactionId)) }
     let replaced = try connection.execute(
       "SELECT subject_id FROM night_audit.lookups l JOIN unnest($1::text[], $2::text[]) AS w (order_id, wanted) USING (order_id) WHERE l.subject_id <> w.wanted",
-      [.textArray(candidates.map(\.orderId.text)), .textArray(ids)]
-    ).map { try $0.text(0) }
+      [.textArray(candidates.map(\.orderId.text)), .textArray(ids.map(\.text))]
+    ).map { Identifier(try $0.text(0)) }
     let changed = try connection.execute(
       """
       INSERT INTO night_audit.lookups AS l (order_id, subject_id)
       SELECT * FROM unnest($1::text[], $2::text[])
       ON CONFLICT (order_id) DO UPDATE SET subject_id = excluded.subject_id WHERE l.subject_id <> excluded.subject_id
       RETURNING order_id
-      """, [.textArray(candidates.map(\.orderId.text)), .textArray(ids)]
+      """, [.textArray(candidates.map(\.orderId.text)), .textArray(ids.map(\.text))]
     ).map { Identifier(try $0.text(0)) }
     try abandon(Set(replaced), on: connection)
     let isNew = Set(changed)
-    var questions: [String: (dated: Instant, isUrgent: Bool, orderId: Identifier)] = [:]
+    var questions: [Identifier: (dated: Instant, isUrgent: Bool, orderId: Identifier)] = [:]
     for (candidate, id) in zip(candidates, ids) where isNew.contains(candidate.orderId) {
       let other = questions[id]
       questions[id] = (
@@ -163,11 +164,11 @@ struct LookupNeeds: Sendable {
       )
     }
     if questions.isEmpty { return 0 }
-    var known: Set<String> = []
+    var known: Set<Identifier> = []
     var count = try table.changeWithin(
-      "c.subject_kind = 'lookup' AND c.subject_id = ANY ($1)", [.textArray(questions.keys.sorted())], on: connection
+      "c.subject_kind = 'lookup' AND c.subject_id = ANY ($1)", [.textArray(questions.keys.sorted().map(\.text))], on: connection
     ) { row in
-      let id = row.subject.id.text
+      let id = row.subject.id
       known.insert(id)
       guard let question = questions[id] else { return false }
       row.history.dated = max(row.history.dated, question.dated)
@@ -180,7 +181,7 @@ struct LookupNeeds: Sendable {
     let new = questions.filter { !known.contains($0.key) }.sorted { $0.key < $1.key }.map { id, question in
       var history = CheckHistory(dated: question.dated, knownSince: asOf)
       history.isUrgent = question.isUrgent
-      let subject = CheckSubject(kind: .lookup, id: Identifier(id))
+      let subject = CheckSubject(kind: .lookup, id: id)
       return (row: CheckRow(subject: subject, history: history), orderId: Optional(question.orderId))
     }
     count += try table.insert(new, on: connection)

@@ -28,7 +28,7 @@ struct Preparation: Sendable {
     let rows = try await queue.claim(claim)
     if rows.isEmpty { return nil }
     let described = try await queue.source.describe(
-      rows.filter { $0.subject.kind == .receipt }.map(\.subject.id.text))
+      rows.filter { $0.subject.kind == .receipt }.map(\.subject.id))
     var taken: [Taken] = []
     var gone: [CheckRow] = []
     for row in rows {
@@ -38,7 +38,7 @@ struct Preparation: Sendable {
         context.bundleId = LookupNeeds.parts(of: row.subject.id).bundleId
         taken.append(Taken(context: context, payloadBytes: 0))
       case .receipt:
-        guard let receipt = described[row.subject.id.text] else {
+        guard let receipt = described[row.subject.id] else {
           gone.append(row)
           continue
         }
@@ -72,12 +72,12 @@ struct Preparation: Sendable {
     let next = Array(taken.prefix(count))
     taken.removeFirst(count)
     let payloads = try await queue.source.payloads(
-      next.filter { $0.context.row.subject.kind == .receipt }.map(\.context.row.subject.id.text))
+      next.filter { $0.context.row.subject.kind == .receipt }.map(\.context.row.subject.id))
     return next.map { taken in
       let id = taken.context.row.subject.id
       let matter: DueCheck.Matter =
         switch taken.context.row.subject.kind {
-        case .receipt: .receipt(payload: payloads[id.text] ?? "")
+        case .receipt: .receipt(payload: payloads[id] ?? "")
         case .lookup: .lookup(transactionId: LookupNeeds.parts(of: id).transactionId)
         }
       return (JudgedCheck(DueCheck(context: taken.context, matter: matter), judge: judge), taken.payloadBytes)

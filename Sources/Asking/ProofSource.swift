@@ -55,6 +55,9 @@ package struct ProofSource: Sendable {
       AND r.status::text IN ('unverified', 'verified', 'timeout', 'rejected')
     """
 
+  /// The app that an order aliased `o` names. A text without content names none, as in the audit.
+  private static let bundleId = "nullif(o.bundle_id::text, '')"
+
   private static let rowsAtATime = 5_000
 
   // MARK: - What is new
@@ -102,12 +105,12 @@ package struct ProofSource: Sendable {
   ) async throws {
     try await read(
       """
-      SELECT o.order_id::text, coalesce(o.bundle_id::text, $5), o.transaction_id::text, o.created_at,
+      SELECT o.order_id::text, coalesce(\(Self.bundleId), $5), o.transaction_id::text, o.created_at,
         o.status::text IS DISTINCT FROM 'verified'
       FROM \(schema).orders o
       WHERE o.updated_at >= $1 AND o.created_at >= $2 AND o.created_at <= $3 AND o.created_at \(Self.calendar)
         AND o.transaction_id::text <> '' AND o.order_id::text <> '' AND octet_length(o.order_id::text) <= 1000
-        AND coalesce(o.bundle_id::text, $5) = ANY ($4)
+        AND octet_length(o.transaction_id::text) <= 1000 AND coalesce(\(Self.bundleId), $5) = ANY ($4)
       """,
       [
         .timestamp(changedFrom.microseconds), .timestamp(createdFrom.microseconds), .timestamp(until.microseconds),
@@ -134,15 +137,15 @@ package struct ProofSource: Sendable {
   /// What is known of receipts before their payloads are read, in the order of the ids; those that are gone are missing.
   ///
   /// The relations are joined by us: those of a cluster may lie on different hosts.
-  func describe(_ ids: [String]) async throws -> [String: Described] {
+  func describe(_ ids: [Identifier]) async throws -> [Identifier: Described] {
     if ids.isEmpty { return [:] }
     let orderIds = try await session.execute(
       "SELECT DISTINCT r.order_id::text FROM \(schema).receipts r WHERE r.receipt_id::text = ANY ($1) AND r.order_id IS NOT NULL",
-      [.textArray(ids)]
+      [.textArray(ids.map(\.text))]
     ).map { try $0.text(0) }
     let orders = try await session.execute(
       """
-      SELECT o.order_id::text, o.bundle_id::text, o.transaction_id::text,
+      SELECT o.order_id::text, \(Self.bundleId), o.transaction_id::text,
         CASE WHEN o.created_at \(Self.calendar) THEN o.created_at END
       FROM \(schema).orders o WHERE o.order_id::text = ANY ($1)
       """, [.textArray(orderIds)]
@@ -161,14 +164,14 @@ package struct ProofSource: Sendable {
       WHERE r.receipt_id::text = ANY ($1) AND \(Self.isSound)
       """,
       [
-        .textArray(ids), .textArray(orders.map(\.id)), .textArray(orders.map(\.bundleId)),
+        .textArray(ids.map(\.text)), .textArray(orders.map(\.id)), .textArray(orders.map(\.bundleId)),
         .textArray(orders.map(\.named)), .timestampArray(orders.map(\.createdAt)),
       ])
-    var found: [String: Described] = [:]
+    var found: [Identifier: Described] = [:]
     for row in rows {
-      let id = try row.text(0)
+      let id = Identifier(try row.text(0))
       let described = Described(
-        id: Identifier(id), orderId: try row.optionalText(1).map { Identifier($0) }, bundleId: try row.optionalText(2),
+        id: id, orderId: try row.optionalText(1).map { Identifier($0) }, bundleId: try row.optionalText(2),
         namedTransactionId: try row.optionalText(3),
         orderCreatedAt: try row.optionalTimestamp(6).map { Instant(microseconds: $0) },
         payloadBytes: Int(try row.int32(4)), fingerprint: try row.text(5))
@@ -180,23 +183,23 @@ package struct ProofSource: Sendable {
   }
 
   /// Payloads by receipt id.
-  func payloads(_ ids: [String]) async throws -> [String: String] {
+  func payloads(_ ids: [Identifier]) async throws -> [Identifier: String] {
     if ids.isEmpty { return [:] }
     let rows = try await session.execute(
       "SELECT r.receipt_id::text, min(r.payload::text COLLATE \"C\") FROM \(schema).receipts r WHERE r.receipt_id::text = ANY ($1) GROUP BY 1",
-      [.textArray(ids)])
-    var payloads: [String: String] = [:]
-    for row in rows { payloads[try row.text(0)] = try row.optionalText(1) ?? "" }
+      [.textArray(ids.map(\.text))])
+    var payloads: [Identifier: String] = [:]
+    for row in rows { payloads[Identifier(try row.text(0))] = try row.optionalText(1) ?? "" }
     return payloads
   }
 
   /// Those of some orders for which a receipt was sent.
-  func ordersWithReceipts(_ ids: [String]) async throws -> Set<String> {
+  func ordersWithReceipts(_ ids: [Identifier]) async throws -> Set<Identifier> {
     if ids.isEmpty { return [] }
     let rows = try await session.execute(
       "SELECT DISTINCT r.order_id::text FROM \(schema).receipts r WHERE r.order_id::text = ANY ($1) AND \(Self.isSound)",
-      [.textArray(ids)])
-    return Set(try rows.map { try $0.text(0) })
+      [.textArray(ids.map(\.text))])
+    return Set(try rows.map { Identifier(try $0.text(0)) })
   }
 
   /// The receipts and orders that filters list.
@@ -204,7 +207,7 @@ package struct ProofSource: Sendable {
   /// - Parameter onlyBundleId: the app of orders that name none, when there is just one.
   func listed(
     _ selection: Selection, onlyBundleId: String?
-  ) async throws -> (receiptIds: [String], orderIds: [String]) {
+  ) async throws -> ListedProofs {
     var parameters: [PostgresValue] = []
     var conditions: [String] = []
     func add(_ value: String, _ condition: (String) -> String) {
@@ -215,19 +218,19 @@ package struct ProofSource: Sendable {
     if let id = selection.userId { add(id.text) { "o.user_id::text = \($0)" } }
     if let id = selection.productId { add(id.text) { "o.product_id::text = \($0)" } }
     if let id = selection.bundleId {
-      add(id) { onlyBundleId == id ? "coalesce(o.bundle_id::text, \($0)) = \($0)" : "o.bundle_id::text = \($0)" }
+      add(id) { onlyBundleId == id ? "coalesce(\(Self.bundleId), \($0)) = \($0)" : "o.bundle_id::text = \($0)" }
     }
     let orderIds = try await session.execute(
       "SELECT o.order_id::text FROM \(schema).orders o WHERE \(conditions.joined(separator: " AND "))", parameters
-    ).map { try $0.text(0) }
+    ).map { Identifier(try $0.text(0)) }
     let ofUser = conditions.count == 1 ? selection.userId : nil
     let receiptIds = try await session.execute(
       """
       SELECT r.receipt_id::text FROM \(schema).receipts r
       WHERE r.order_id::text = ANY ($1)\(ofUser == nil ? "" : " OR r.user_id::text = $2")
-      """, [.textArray(orderIds)] + (ofUser.map { [.text($0.text)] } ?? [])
-    ).map { try $0.text(0) }
-    return (Array(Set(receiptIds)), orderIds)
+      """, [.textArray(orderIds.map(\.text))] + (ofUser.map { [.text($0.text)] } ?? [])
+    ).map { Identifier(try $0.text(0)) }
+    return ListedProofs(receiptIds: Set(receiptIds), orderIds: Set(orderIds))
   }
 
   // MARK: - Portions

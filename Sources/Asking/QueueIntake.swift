@@ -53,7 +53,7 @@ struct QueueIntake: Sendable {
   func unknownCount(_ listed: ListedProofs?) async throws -> Int {
     let count = Counter()
     try await source.receipts(from: horizon, until: until) { receipts in
-      let ids = receipts.map(\.id.text).filter { listed?.receiptIds.contains($0) ?? true }
+      let ids = receipts.map(\.id).filter { listed?.receiptIds.contains($0) ?? true }
       count.add(try await unknown(ids, kind: .receipt))
     }
     let bundleIds = settings.serverAPIApps
@@ -61,20 +61,20 @@ struct QueueIntake: Sendable {
     try await source.namingOrders(
       changedFrom: horizon, createdFrom: horizon, until: until, bundleIds: bundleIds, onlyBundleId: onlyBundleId
     ) { orders in
-      let listed = orders.filter { listed?.orderIds.contains($0.id.text) ?? true }
-      let described = try await source.ordersWithReceipts(listed.map(\.id.text))
-      let ids = listed.filter { !described.contains($0.id.text) }.map {
-        LookupNeeds.subjectId(bundleId: $0.bundleId, transactionId: $0.transactionId)
+      let listed = orders.filter { listed?.orderIds.contains($0.id) ?? true }
+      let described = try await source.ordersWithReceipts(listed.map(\.id))
+      let ids = listed.filter { !described.contains($0.id) }.map {
+        Identifier(LookupNeeds.subjectId(bundleId: $0.bundleId, transactionId: $0.transactionId))
       }
       count.add(try await unknown(Set(ids).sorted(), kind: .lookup))
     }
     return count.value
   }
 
-  private func unknown(_ ids: [String], kind: CheckSubject.Kind) async throws -> Int {
+  private func unknown(_ ids: [Identifier], kind: CheckSubject.Kind) async throws -> Int {
     let known = try await store.execute(
       "SELECT count(*) FROM night_audit.receipt_checks WHERE subject_kind = $1 AND subject_id = ANY ($2)",
-      [.text(kind.rawValue), .textArray(ids)]
+      [.text(kind.rawValue), .textArray(ids.map(\.text))]
     ).single().int64(0)
     return ids.count - Int(known)
   }
@@ -169,7 +169,7 @@ struct QueueIntake: Sendable {
   /// What was refused, or could not be made sense of, is compared with what the shop's relations say now.
   private func judgeAnew() async throws -> Int {
     var count = 0
-    var last = ""
+    var last = Identifier()
     while true {
       let rows = try await store.execute(
         """
@@ -177,8 +177,8 @@ struct QueueIntake: Sendable {
         WHERE c.subject_kind = 'receipt' AND c.outcome IN ('rejected', 'review', 'not_found')
           AND c.fingerprint IS NOT NULL AND c.received_at >= $1 AND c.subject_id > $2
         ORDER BY c.subject_id LIMIT \(Self.doubtfulAtATime)
-        """, [.timestamp(horizon.microseconds), .text(last)])
-      let known = try rows.map { (id: try $0.text(0), fingerprint: try $0.text(1)) }
+        """, [.timestamp(horizon.microseconds), .text(last.text)])
+      let known = try rows.map { (id: Identifier(try $0.text(0)), fingerprint: try $0.text(1)) }
       guard let newest = known.last else { return count }
       last = newest.id
       let now = try await source.describe(known.map(\.id))
@@ -187,7 +187,7 @@ struct QueueIntake: Sendable {
       let (table, asOf) = (table, asOf)
       count += try await store.withConnection { connection in
         try table.change(
-          where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1)", [.textArray(mended)], on: connection
+          where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1)", [.textArray(mended.map(\.text))], on: connection
         ) { row in
           row.history.renew(asOf: asOf)
           row.held = nil

@@ -10,9 +10,10 @@ extension SalesRows {
       "SELECT a.user_id::text, a.same_as::text FROM \(schema).user_aliases a")
     var pairs: [(Identifier, Identifier)] = []
     while try reader.advance() {
-      if case .sound(let userId) = try reader.salesText(0), case .sound(let sameAs) = try reader.salesText(1) {
-        pairs.append((userId, sameAs))
-      }
+      guard case .sound(let userId) = try reader.salesText(0), case .sound(let sameAs) = try reader.salesText(1),
+        !userId.isEmpty, !sameAs.isEmpty
+      else { continue }
+      pairs.append((userId, sameAs))
     }
     return pairs
   }
@@ -33,14 +34,17 @@ extension SalesRows {
   ///
   /// Throws `PostgresError`.
   package func products(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Product] {
+    // What no report can show is before or after everything that one can; of two times, one that is missing is passed over.
     var reader = try connection.copyOut(
       """
-      SELECT p.product_id::text, p.type::text, p.name::text, p.sold_from::timestamptz, p.sold_until::timestamptz
+      SELECT p.product_id::text, p.type::text, p.name::text,
+        least(greatest(p.sold_from::timestamptz, '1900-01-02Z'), '9999-12-30Z'),
+        greatest(least(p.sold_until::timestamptz, '9999-12-30Z'), '1900-01-02Z')
       FROM \(schema).products p ORDER BY p.product_id::text COLLATE "C", 4, 5
       """)
     var products: [Product] = []
     while try reader.advance() {
-      guard case .sound(let productId) = try reader.salesText(0) else { continue }
+      guard case .sound(let productId) = try reader.salesText(0), !productId.isEmpty else { continue }
       products.append(
         Product(
           productId: productId, type: try reader.salesText(1).present?.text,

@@ -40,7 +40,7 @@ extension Selection {
     if let productId { conditions.append(try SalesRows.equals("o.product_id", productId.text)) }
     if let bundleId {
       let isNamed = try SalesRows.equals("o.bundle_id", bundleId)
-      conditions.append(onlyBundleId == bundleId ? "(o.bundle_id IS NULL OR \(isNamed))" : isNamed)
+      conditions.append(onlyBundleId == bundleId ? "(coalesce(o.bundle_id::text, '') = '' OR \(isNamed))" : isNamed)
     }
     return conditions
   }

@@ -203,7 +203,7 @@ struct UnitsComparison {
   private static func shopQuery(_ days: ReportDays, schema: String) throws(PostgresError) -> String {
     let paid = "coalesce(o.verified_at, o.created_at)"
     return """
-      SELECT o.product_id::text, o.bundle_id::text, \(paid)::timestamptz, o.currency::text, o.quantity::bigint,
+      SELECT o.product_id::text, nullif(o.bundle_id::text, ''), \(paid)::timestamptz, o.currency::text, o.quantity::bigint,
         o.amount::numeric, o.order_id::text, o.transaction_id::text, o.status::text = 'verified'
       FROM \(try PostgresIdentifier(schema, "orders").sql) o
       WHERE o.status::text IN ('verified', 'pending') AND o.order_id IS NOT NULL AND o.product_id IS NOT NULL AND o.quantity BETWEEN 1 AND 1000000
