@@ -38,8 +38,8 @@ extension SalesRows {
     var reader = try connection.copyOut(
       """
       SELECT p.product_id::text, p.type::text, p.name::text,
-        least(greatest(p.sold_from::timestamptz, '1900-01-02Z'), '9999-12-30Z'),
-        greatest(least(p.sold_until::timestamptz, '9999-12-30Z'), '1900-01-02Z')
+        least(greatest(p.sold_from::timestamptz, '1901-01-01Z'), '9999-01-01Z'),
+        greatest(least(p.sold_until::timestamptz, '9999-01-01Z'), '1901-01-01Z')
       FROM \(schema).products p ORDER BY p.product_id::text COLLATE "C", 4, 5
       """)
     var products: [Product] = []
