@@ -42,15 +42,13 @@ package struct RunPublication: Sendable {
 
   /// The folder is there.
   ///
-  /// - Parameter absolute: the same folder, wherever one looks from: what is owed of it is told so.
-  package func settle(publishedAs directory: String, absolute: String, _ session: PostgresSession)
-    async throws(PostgresError)
-  {
+  /// - Parameter directory: its path, wherever one looks from.
+  package func settle(publishedAs directory: String, _ session: PostgresSession) async throws(PostgresError) {
     try await session.execute(RunPublication.publishedStatement, [.text(runId), .text(directory)])
     // What is owed of it lies where it lies.
     try await session.execute(
       "UPDATE night_audit.dispatches SET directory = $2 WHERE run_id = $1::uuid AND state = 'owed'",
-      [.text(runId), .text(absolute)])
+      [.text(runId), .text(directory)])
   }
 
   /// The folder has never appeared, and never will.

@@ -118,7 +118,8 @@ extension Audit {
       try record?.lock?.requireStillHeld(on: connection)
       path = try place.publish().path
       try record?.held(
-        because: causes.map(\.description), directory: path, exitStatus: status.rawValue, on: connection)
+        because: causes.map(\.description), directory: ReportFolder.absolute(path), exitStatus: status.rawValue,
+        on: connection)
     }
     return path
   }
@@ -127,7 +128,7 @@ extension Audit {
   func settle(_ record: RunRecord, as directory: String, on recording: borrowing BlockingConnection?) throws {
     switch recording {
     case .none: return
-    case .some(let connection): try record.published(as: directory, on: connection)
+    case .some(let connection): try record.published(as: ReportFolder.absolute(directory), on: connection)
     }
   }
 }

@@ -403,8 +403,9 @@ package struct Audit {
       try DispatchTable.owe(targets.map(\.name), directory: folder, runId: record.runId, on: recording)
     }
     try record.complete(
-      totals: collector.totals, summary: summary, directory: folder.finalPath, content: folder.digest ?? "",
-      exitStatus: status.rawValue, lookback: figures.map { ($0.orders, $0.deliveries) }, on: recording)
+      totals: collector.totals, summary: summary, directory: ReportFolder.absolute(folder.finalPath),
+      content: folder.digest ?? "", exitStatus: status.rawValue, lookback: figures.map { ($0.orders, $0.deliveries) },
+      on: recording)
     try record.lock?.requireStillHeld(on: recording)
     try recording.commit()
     // Whatever the commit had to wait for.

@@ -27,8 +27,7 @@ package struct PublicationSettlement: Sendable {
         let published = try ReportFolder.resume(
           destination, token: run.runId, asOf: run.asOf, digest: run.content)
         if let published {
-          try await run.settle(
-            publishedAs: published.path, absolute: ReportFolder.absolute(published.path), session)
+          try await run.settle(publishedAs: ReportFolder.absolute(published.path), session)
           logger.info("finished publishing what an earlier run had begun", metadata: metadata)
           continue
         }

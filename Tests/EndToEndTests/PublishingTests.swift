@@ -109,6 +109,16 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: shop.reports + "/latest"))
   }
 
+  /// Whoever asks about a run need not stand where it was started.
+  @Test func whereAReportLiesIsKnownFromAnywhere() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let night = try await shop.nightAudit(
+      "run", "--as-of", Rehearsal.asOf, environment: ["NIGHT_AUDIT_REPORT_DIRECTORY": "nightly/reports"])
+    #expect(night.status == 3, "\(night)")
+    let directory = try await shop.value("SELECT directory FROM night_audit.runs")
+    #expect(directory.hasPrefix("/") && directory.hasSuffix("/nightly/reports/2026-11-19"), "\(directory)")
+  }
+
   @Test func aNightEndsWith2AboveWhatWasSaid() async throws {
     let shop = try await Rehearsal.sampleShop()
     // Nobody is asked, and nothing is due: complete with what the rows alone show.
