@@ -29,14 +29,14 @@ package struct RevisedDay: Hashable, Sendable {
         SELECT r.report_id, r.vendor, r.name, r.as_of, r.as_of <= last.as_of AS is_told
         FROM night_audit.connect_reports r, last
         WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state IN ('reported', 'zero') AND r.as_of <= $1),
-      newest AS (
-        SELECT DISTINCT ON (name, vendor, is_told) * FROM reports
-        ORDER BY name, vendor, is_told, as_of DESC, report_id DESC)
+      newest AS (SELECT DISTINCT ON (name, vendor) * FROM reports ORDER BY name, vendor, report_id DESC),
+      told AS (
+        SELECT DISTINCT ON (name, vendor) * FROM reports WHERE is_told ORDER BY name, vendor, report_id DESC)
       SELECT n.name, n.vendor,
-        (SELECT coalesce(sum(units), 0) FROM night_audit.connect_sales WHERE report_id = b.report_id AND parent <> ''),
+        (SELECT coalesce(sum(units), 0) FROM night_audit.connect_sales WHERE report_id = t.report_id AND parent <> ''),
         (SELECT coalesce(sum(units), 0) FROM night_audit.connect_sales WHERE report_id = n.report_id AND parent <> '')
-      FROM newest n JOIN newest b USING (name, vendor)
-      WHERE NOT n.is_told AND b.is_told ORDER BY n.name, n.vendor
+      FROM newest n JOIN told t USING (name, vendor)
+      WHERE NOT n.is_told ORDER BY n.name, n.vendor
       """, [.timestamp(asOf.microseconds), .text(day)]
     ).map { row in
       RevisedDay(

@@ -79,6 +79,18 @@ struct TieOutRunTests {
       ) { false }.run(mayFetch: true)
     }
 
+    /// As a night that has told its report.
+    func publish(_ asOf: Instant) async throws {
+      let day = TieOutRunTests.businessDay(asOf)
+      try await execute(
+        """
+        INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+          is_nightly, host, version, complete, publication)
+        VALUES (gen_random_uuid(), 'run', timestamptz 'epoch' + \(asOf.microseconds) * interval '1 microsecond',
+          '\(day)', '\(day)', 'UTC', '', true, 'h', '1', true, 'published')
+        """)
+    }
+
     func rows() async throws -> [TieOutRow] {
       let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
       let rows = try await session.withConnection { connection in
@@ -182,23 +194,13 @@ struct TieOutRunTests {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
     _ = try await shop.run()
-    func publish(_ asOf: Instant) async throws {
-      let day = Self.businessDay(asOf)
-      try await shop.execute(
-        """
-        INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
-          is_nightly, host, version, complete, publication)
-        VALUES (gen_random_uuid(), 'run', timestamptz 'epoch' + \(asOf.microseconds) * interval '1 microsecond',
-          '\(day)', '\(day)', 'UTC', '', true, 'h', '1', true, 'published')
-        """)
-    }
-    try await publish(Self.asOf)
+    try await shop.publish(Self.asOf)
     try shop.drop(Self.sales("2026-11-10", units: "5"), on: "2026-11-10")
     let adjustment = RevisedDay(day: "2026-11-10", vendor: "80012345", before: Millionths(1), now: Millionths(5))
     for hours in [22, 23, 24] {
       #expect(try await shop.run(asOf: Self.asOf + .hours(Int64(hours))).revised == [adjustment])
     }
-    try await publish(Self.asOf + .hours(24))
+    try await shop.publish(Self.asOf + .hours(24))
     // The same day's night, made again, tells the same; the next day's does not.
     #expect(try await shop.run(asOf: Self.asOf + .hours(25)).revised == [adjustment])
     #expect(try await shop.run(asOf: Self.asOf + .hours(48)).revised == [])
@@ -222,6 +224,25 @@ struct TieOutRunTests {
     #expect(outcome.record.incompleteReasons.contains { $0.contains("never asked, vendor 80099999") })
     #expect(
       try await shop.rows().first { $0.day == ReportDay("2026-11-10") && $0.level == .units }?.apple == Millionths(12))
+  }
+
+  /// Somebody looks by hand, for a later as-of than the night that comes next; or a clock was ahead.
+  @Test func whatWasStoredLastCountsWhateverItsAsOf() async throws {
+    let shop = try await Shop()
+    for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
+    _ = try await shop.run()
+    try await shop.publish(Self.asOf)
+    try shop.drop(Self.sales("2026-11-10", units: "3"), on: "2026-11-10")
+    #expect(try await shop.run(asOf: Self.asOf + .hours(25)).totals.apple == Millionths(46))
+    try shop.drop(Self.sales("2026-11-10", units: "5"), on: "2026-11-10")
+    let night = try await shop.run(asOf: Self.asOf + .hours(24))
+    #expect(night.totals.apple == Millionths(48))
+    #expect(
+      night.revised == [RevisedDay(day: "2026-11-10", vendor: "80012345", before: Millionths(1), now: Millionths(5))])
+    try await shop.publish(Self.asOf + .hours(24))
+    // What counted in between was told by nobody and counts no more.
+    let next = try await shop.run(asOf: Self.asOf + .hours(48))
+    #expect(next.totals.apple == Millionths(47) && next.revised == [])
   }
 
   @Test func aBadRowLeavesNoPartOfItsFile() async throws {
