@@ -68,16 +68,21 @@ package enum ConnectReportTable {
     return states
   }
 
-  /// The digests of all files of a source, so that a file that lies there every night is read once.
-  package static func digests(
-    of source: ConnectReport.Source, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> Set<String> {
-    let rows = try connection.execute(
-      "SELECT DISTINCT digest FROM night_audit.connect_reports WHERE source = $1 AND digest IS NOT NULL",
-      [.text(source.rawValue)])
-    var digests: Set<String> = []
-    for row in rows { digests.insert(try row.text(0)) }
-    return digests
+  /// Whether its source has brought this report with these very bytes before, so that a file that lies there every night
+  /// is read once. Of another day the same bytes are another report: all days without sales look alike.
+  package static func has(
+    _ bytes: [UInt8], as report: ConnectReport, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Bool {
+    try connection.execute(
+      """
+      SELECT EXISTS (SELECT FROM night_audit.connect_reports
+        WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4 AND source = $5 AND digest = $6)
+      """,
+      [
+        .text(report.vendor), .text(report.kind.rawValue), .text(report.frequency), .text(report.name),
+        .text(report.source.rawValue), .text(digest(bytes)),
+      ]
+    ).single().bool(0)
   }
 
   /// When Apple first said of this report that nothing was sold; nil: never.
@@ -130,7 +135,7 @@ package enum ConnectReportTable {
       [.timestamp(before.microseconds)])
   }
 
-  static func digest(_ bytes: [UInt8]) -> String { Digest.hexadecimal(SHA256.hash(data: bytes)) }
+  private static func digest(_ bytes: [UInt8]) -> String { Digest.hexadecimal(SHA256.hash(data: bytes)) }
 
   /// The state of the file that counts when the new one is the same: it is not stored again.
   private static func unchanged(

@@ -32,14 +32,11 @@ struct ReportFolderReader {
       result.problems.append("the folder \(directory) of tieOut.folder cannot be read")
       return result
     }
-    let known = try ConnectReportTable.digests(of: .folder, on: connection)
-    for name in names { try read(name, known: known, &result, on: connection) }
+    for name in names { try read(name, &result, on: connection) }
     return result
   }
 
-  private func read(
-    _ name: String, known: Set<String>, _ result: inout Result, on connection: borrowing BlockingConnection
-  ) throws {
+  private func read(_ name: String, _ result: inout Result, on connection: borrowing BlockingConnection) throws {
     let path = directory + "/" + name
     let attributes = try? FileManager.default.attributesOfItem(atPath: path)
     guard attributes?[.type] as? FileAttributeType == .typeRegular else { return }
@@ -57,7 +54,7 @@ struct ReportFolderReader {
     }
     guard let report = report(named: name, firstLine: firstLine, bytes, &result) else { return }
     // What was read from this folder before and counts no more is history: it does not become the newest again.
-    if known.contains(ConnectReportTable.digest(bytes)) { return }
+    if try ConnectReportTable.has(bytes, as: report, on: connection) { return }
     let stored = try ConnectReportTable.store(bytes, as: report, asOf: asOf, on: connection)
     if let problem = stored.problem {
       logger.warning("a report cannot be read", metadata: ["file": "\(name)", "problem": "\(problem)"])

@@ -301,6 +301,19 @@ struct TieOutRunTests {
     #expect(try await shop.value(state + "'2026-11-11'") == "reported")
   }
 
+  /// Two days without sales have the same file but for its name.
+  @Test func everyDayWithoutSalesHasItsReport() async throws {
+    let shop = try await Shop()
+    let empty = ["2026-11-09", "2026-11-10"]
+    for date in Self.days(53) { try shop.drop(empty.contains(date) ? SampleSales() : Self.sales(date), on: date) }
+    let zeros = "SELECT count(*) FROM night_audit.connect_reports WHERE state = 'zero'"
+    for _ in 0..<2 {
+      let outcome = try await shop.run()
+      #expect(outcome.isComplete, "\(outcome.record.incompleteReasons)")
+      #expect(try await shop.value(zeros) == "2")
+    }
+  }
+
   /// A price in a subscription report is the price of a subscription and not a sum: nothing of it may be added up.
   @Test func reportsOfAnotherKindAreLeftAlone() async throws {
     let shop = try await Shop()
