@@ -91,10 +91,12 @@ struct SettlementTests {
 struct DownloadStateTests {
   /// Every 404 taken as zero hides a retired version and a wrong parameter.
   @Test func noSalesIsBelievedOnlyWithASecondReason() {
-    #expect(DownloadState.noSales(hasOwnUnits: false, daysSinceFirst: nil) == .zero)
-    #expect(DownloadState.noSales(hasOwnUnits: true, daysSinceFirst: nil) == .doubtfulZero)
-    #expect(DownloadState.noSales(hasOwnUnits: true, daysSinceFirst: 2) == .doubtfulZero)
-    #expect(DownloadState.noSales(hasOwnUnits: true, daysSinceFirst: 3) == .zero)
+    #expect(DownloadState.noSales(hasRows: false, hasOwnUnits: false, daysSinceFirst: nil) == .zero)
+    #expect(DownloadState.noSales(hasRows: false, hasOwnUnits: true, daysSinceFirst: nil) == .doubtfulZero)
+    #expect(DownloadState.noSales(hasRows: false, hasOwnUnits: true, daysSinceFirst: 2) == .doubtfulZero)
+    #expect(DownloadState.noSales(hasRows: false, hasOwnUnits: true, daysSinceFirst: 3) == .zero)
+    #expect(DownloadState.noSales(hasRows: true, hasOwnUnits: false, daysSinceFirst: nil) == .doubtfulZero)
+    #expect(DownloadState.noSales(hasRows: true, hasOwnUnits: true, daysSinceFirst: 3) == .doubtfulZero)
   }
 
   @Test func noNightAsksForMoreThanFortyFiveDaysAndLaterOnesForWhatIsOpen() throws {

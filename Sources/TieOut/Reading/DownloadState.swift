@@ -4,7 +4,8 @@ package enum DownloadState: String, Hashable, CaseIterable, Sendable {
   case reported
   /// Nothing was sold: a header without rows, or Apple's word for it when it can be believed.
   case zero
-  /// Apple says that nothing was sold, but we know of sales: it says the same when a version is retired.
+  /// Apple says that nothing was sold, but we know of sales, or it has reported some: it says the same when a version is
+  /// retired.
   case doubtfulZero = "doubtful_zero"
   /// It is not there yet.
   case pending
@@ -43,9 +44,11 @@ package enum DownloadState: String, Hashable, CaseIterable, Sendable {
 
   /// What Apple's “no sales” about a day means.
   /// - Parameters:
+  ///   - hasRows: whether a report of that day had rows: only another report takes them back.
   ///   - hasOwnUnits: whether we know of anything that Apple should count on that day.
   ///   - daysSinceFirst: how many days ago Apple first said so of this day; nil: never before.
-  package static func noSales(hasOwnUnits: Bool, daysSinceFirst: Int?) -> DownloadState {
+  package static func noSales(hasRows: Bool, hasOwnUnits: Bool, daysSinceFirst: Int?) -> DownloadState {
+    if hasRows { return .doubtfulZero }
     if !hasOwnUnits { return .zero }
     return daysSinceFirst.map { $0 >= 3 } ?? false ? .zero : .doubtfulZero
   }

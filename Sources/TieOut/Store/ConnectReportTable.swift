@@ -85,16 +85,23 @@ package enum ConnectReportTable {
     ).single().bool(0)
   }
 
-  /// When Apple first said of this report that nothing was sold; nil: never.
-  package static func firstNoSales(
-    _ report: ConnectReport, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> Instant? {
-    try connection.execute(
+  /// Stores Apple's word that nothing was sold, as what it is worth beside what it has said of this report before.
+  ///
+  /// - Parameter hasOwnUnits: whether we know of anything that Apple should count on those days.
+  package static func storeNoSales(
+    _ report: ConnectReport, hasOwnUnits: Bool, asOf: Instant, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    let before = try connection.execute(
       """
-      SELECT min(as_of) FROM night_audit.connect_reports
-      WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4 AND state = 'doubtful_zero'
+      SELECT coalesce(bool_or(state = 'reported'), false), min(as_of) FILTER (WHERE state = 'doubtful_zero')
+      FROM night_audit.connect_reports WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4
       """, [.text(report.vendor), .text(report.kind.rawValue), .text(report.frequency), .text(report.name)]
-    ).single().optionalTimestamp(0).map { Instant(microseconds: $0) }
+    ).single()
+    let first = try before.optionalTimestamp(1).map { Instant(microseconds: $0) }
+    let state = DownloadState.noSales(
+      hasRows: try before.bool(0), hasOwnUnits: hasOwnUnits,
+      daysSinceFirst: first.map { Int((asOf - $0).wholeDays) })
+    try store(report, state: state, asOf: asOf, on: connection)
   }
 
   /// Stores an answer without a file.

@@ -161,11 +161,8 @@ struct ReportDownloads {
     guard let days else { return try await store(report, .unknown) }
     let (asOf, span) = (asOf, ReportDays(days, in: settings.zone))
     try await session.withConnection { connection in
-      let first = try ConnectReportTable.firstNoSales(report, on: connection)
-      let state = DownloadState.noSales(
-        hasOwnUnits: try OurTransactions.hasUnits(in: span, on: connection),
-        daysSinceFirst: first.map { Int((asOf - $0).wholeDays) })
-      try ConnectReportTable.store(report, state: state, asOf: asOf, on: connection)
+      let hasOwnUnits = try OurTransactions.hasUnits(in: span, on: connection)
+      try ConnectReportTable.storeNoSales(report, hasOwnUnits: hasOwnUnits, asOf: asOf, on: connection)
     }
   }
 }

@@ -292,13 +292,22 @@ struct TieOutRunTests {
     _ = try await shop.run()
     let report = ConnectReport(vendor: "80012345", kind: .sales, frequency: "DAILY", name: "2026-11-11", source: .api)
     let session = try await PostgresSession.connect(shop.conninfo, applicationName: "tie-out tests")
+    let old = ConnectReport(vendor: "80012345", kind: .sales, frequency: "DAILY", name: "2026-09-01", source: .api)
     try await session.withConnection {
       try ConnectReportTable.store(report, state: .pending, asOf: Self.asOf + .hours(24), on: $0)
+      for night in 1...5 {
+        for (report, isOurs) in [(report, true), (report, false), (old, true)] {
+          try ConnectReportTable.storeNoSales(
+            report, hasOwnUnits: isOurs, asOf: Self.asOf + .days(Int64(night)), on: $0)
+        }
+      }
     }
     await session.close()
     let state = "SELECT state FROM night_audit.connect_reports_current WHERE name = "
     #expect(try await shop.value(state + "'2026-11-10'") == "zero")
+    // What was sold is not unsold by a word; of what was never reported the second one is believed.
     #expect(try await shop.value(state + "'2026-11-11'") == "reported")
+    #expect(try await shop.value(state + "'2026-09-01'") == "zero")
   }
 
   /// Two days without sales have the same file but for its name.
