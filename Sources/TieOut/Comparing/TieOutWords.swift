@@ -95,7 +95,7 @@ package struct Explained: Hashable, Sendable {
 /// One row of the tie-out: a key with what each side says, and where the difference comes from.
 package struct TieOutRow: Hashable, Sendable {
   package var level: TieOutLevel
-  /// The app's name in the configuration; of other apps the SKU that Apple names.
+  /// The app's name in the configuration; of other apps the SKU that Apple names, marked where an app here is called so.
   package var app: String
   package var productId: Identifier
   package var day: ReportDay

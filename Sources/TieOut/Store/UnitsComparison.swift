@@ -174,23 +174,27 @@ struct UnitsComparison {
   /// What belongs to nobody here: counted apart, so that nobody looks for it among what is unexplained.
   private func otherScope(_ rows: [AppleRow], of product: Identifier) -> [TieOutRow] {
     struct Key: Hashable {
-      var parent: Identifier
+      var app: Identifier
       var day: ReportDay
       var kind: TieOutClass
     }
+    // A SKU may be what an app of ours is called in the configuration.
+    let ours = Set(settings.apps.flatMap { [$0.name, scope.app(named: $0.name, productId: product)] })
     var sums: [Key: Millionths] = [:]
     for row in rows {
       let rowKind = SalesRowKind(code: row.type, hasParent: !row.parent.isEmpty)
       guard let kind = AppleUnits.kind(of: rowKind, price: row.price, sign: row.sign) else { continue }
-      sums[Key(parent: row.parent, day: row.day, kind: kind), default: .zero] += row.units
+      var app = row.parent.text
+      while ours.contains(app) { app += " (SKU)" }
+      sums[Key(app: Identifier(app), day: row.day, kind: kind), default: .zero] += row.units
     }
     return sums.sorted {
-      ($0.key.parent, $0.key.day, $0.key.kind.rawValue) < ($1.key.parent, $1.key.day, $1.key.kind.rawValue)
+      ($0.key.app, $0.key.day, $0.key.kind.rawValue) < ($1.key.app, $1.key.day, $1.key.kind.rawValue)
     }.map { key, units in
       var explained = Explained()
       explained[.otherScope] = units
       return TieOutRow(
-        level: .units, app: key.parent.text, productId: product, day: key.day, country: "", currency: "",
+        level: .units, app: key.app.text, productId: product, day: key.day, country: "", currency: "",
         kind: key.kind, apple: units, ours: .zero, shop: nil,
         comparison: .init(explained: explained, unexplained: .zero))
     }

@@ -323,6 +323,20 @@ struct TieOutRunTests {
     }
   }
 
+  /// Apps have names of their own in the configuration; nothing keeps another app's SKU from being the same.
+  @Test func anAppThatIsCalledLikeAnothersSKUIsNoOther() async throws {
+    let shop = try await Shop()
+    var sales = Self.sales("2026-11-10")
+    sales.add(units: "4", day: "11/10/2026", parent: "game")
+    sales.add(units: "2", day: "11/10/2026", parent: "game (SKU)")
+    try shop.drop(sales, on: "2026-11-10")
+    try await shop.buy("1", on: "2026-11-10")
+    let outcome = try await shop.run()
+    #expect(outcome.totals.explained[.otherScope] == Millionths(6) && outcome.totals.unexplained == .zero)
+    let counted = try await shop.rows().filter { $0.level == .units }.map { [$0.app, "\($0.apple ?? .zero)"] }
+    #expect(counted == [["game", "1"], ["game (SKU)", "6"]])
+  }
+
   /// A price in a subscription report is the price of a subscription and not a sum: nothing of it may be added up.
   @Test func reportsOfAnotherKindAreLeftAlone() async throws {
     let shop = try await Shop()
