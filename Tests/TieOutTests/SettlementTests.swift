@@ -133,3 +133,34 @@ struct DownloadStateTests {
     #expect(!AskingPlan.periods(today: second.last.advanced(by: 71), states: [second: .unknown]).contains(second))
   }
 }
+
+struct ReportWindowTests {
+  private static let today = day("11-20")
+
+  /// Of each vendor, when its reports came and how.
+  private func window(
+    _ vendors: [String], _ reports: [String: (days: ClosedRange<Int>, source: ConnectReport.Source)]
+  ) -> ReportWindow {
+    var known: [String: [String: ConnectReportTable.Known]] = [:]
+    for (vendor, came) in reports {
+      for ago in came.days {
+        let name = Self.today.advanced(by: -ago).description
+        known[name, default: [:]][vendor] = ConnectReportTable.Known(.reported, came.source)
+      }
+    }
+    return ReportWindow(today: Self.today, margin: 8, known: known, vendors: vendors)
+  }
+
+  @Test func nobodyWaitsForAVendorThatIsConfiguredNoMore() {
+    let gone = window(["80012345"], ["80012345": (1...53, .api), "80099999": (10...53, .api)])
+    #expect(gone.reasons { _ in true }.isEmpty && gone.printed.allSatisfy(gone.isSettled))
+    // Who drops files in beside those that are asked about, or where nobody is, goes on being waited for.
+    let others: [([String], ConnectReport.Source)] = [(["80012345"], .folder), ([], .folder), ([], .api)]
+    for (vendors, source) in others {
+      let both = window(vendors, ["80012345": (1...53, source), "80099999": (10...53, source)])
+      #expect(
+        both.reasons { _ in true }
+          == ["no daily report of 9 days (never asked, vendor 80099999): 2026-11-11, 2026-11-12, 2026-11-13, …"])
+    }
+  }
+}

@@ -53,19 +53,39 @@ package struct ConnectReport: Hashable, Sendable {
 
 /// The only reader and writer of `connect_reports`, `connect_sales` and `connect_settlements`.
 package enum ConnectReportTable {
+  /// What is known of a report.
+  package struct Known: Hashable, Sendable {
+    package var state: DownloadState
+    package var source: ConnectReport.Source
+
+    package init(_ state: DownloadState, _ source: ConnectReport.Source) {
+      self.state = state
+      self.source = source
+    }
+
+    /// Whether there is more to come of its vendor: nobody waits for one that was taken out of the configuration.
+    /// - Parameter vendors: those that are configured; where none is, all are that anything is known of.
+    func isAwaited(of vendor: String, among vendors: [String]) -> Bool {
+      vendors.isEmpty || vendors.contains(vendor) || source == .folder
+    }
+  }
+
   /// What is known of the reports of one kind, by name and vendor.
-  package static func states(
+  package static func known(
     _ kind: ConnectReport.Kind, frequency: String, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [String: [String: DownloadState]] {
+  ) throws(PostgresError) -> [String: [String: Known]] {
     let rows = try connection.execute(
       """
-      SELECT name, vendor, state FROM night_audit.connect_reports_current WHERE kind = $1 AND frequency = $2
+      SELECT name, vendor, state, source FROM night_audit.connect_reports_current WHERE kind = $1 AND frequency = $2
       """, [.text(kind.rawValue), .text(frequency)])
-    var states: [String: [String: DownloadState]] = [:]
+    var known: [String: [String: Known]] = [:]
     for row in rows {
-      states[try row.text(0), default: [:]][try row.text(1)] = DownloadState(rawValue: try row.text(2))
+      guard let state = DownloadState(rawValue: try row.text(2)),
+        let source = ConnectReport.Source(rawValue: try row.text(3))
+      else { continue }
+      known[try row.text(0), default: [:]][try row.text(1)] = Known(state, source)
     }
-    return states
+    return known
   }
 
   /// Whether its source has brought this report with these very bytes before, so that a file that lies there every night

@@ -34,11 +34,11 @@ struct ReportDownloads {
     let vendors = connect.vendors
     let (days, finance, months) = try await session.withConnection { connection in
       (
-        try ConnectReportTable.states(.sales, frequency: SalesFrequency.daily.rawValue, on: connection),
+        try ConnectReportTable.known(.sales, frequency: SalesFrequency.daily.rawValue, on: connection),
         try [ConnectReport.Kind.detail, .financial].map {
-          ($0, try ConnectReportTable.states($0, frequency: "", on: connection))
+          ($0, try ConnectReportTable.known($0, frequency: "", on: connection))
         },
-        try ConnectReportTable.states(.sales, frequency: SalesFrequency.monthly.rawValue, on: connection)
+        try ConnectReportTable.known(.sales, frequency: SalesFrequency.monthly.rawValue, on: connection)
       )
     }
     for vendor in vendors {
@@ -74,11 +74,11 @@ struct ReportDownloads {
   }
 
   private static func states<Name: Hashable>(
-    of vendor: String, _ known: [String: [String: DownloadState]], _ name: (String) -> Name?
+    of vendor: String, _ known: [String: [String: ConnectReportTable.Known]], _ name: (String) -> Name?
   ) -> [Name: DownloadState] {
     var states: [Name: DownloadState] = [:]
     for (text, byVendor) in known {
-      if let key = name(text), let state = byVendor[vendor] { states[key] = state }
+      if let key = name(text), let known = byVendor[vendor] { states[key] = known.state }
     }
     return states
   }

@@ -28,16 +28,17 @@ enum SettlementComparison {
   }
 
   /// - Parameters:
+  ///   - vendors: those that are configured.
   ///   - sales: reads the sales reports.
   ///   - finance: reads the finance reports.
   ///   - hasSales: whether every day of a period has a sales report that stands.
   static func run(
-    today: ReportDay, sales: borrowing BlockingConnection, finance: borrowing BlockingConnection,
+    today: ReportDay, vendors: [String], sales: borrowing BlockingConnection, finance: borrowing BlockingConnection,
     hasSales: (FiscalPeriod) -> Bool
   ) throws -> Result {
     let periods = FiscalCalendar.periods.filter { $0.last < today && today.number - $0.last.number <= longestLook }
     guard let first = periods.first else { return Result() }
-    let reported = try reported(on: sales)
+    let reported = try reported(vendors, on: sales)
     var settlement = ProceedsSettlement(today: today)
     var sold = try sales.copyOut(
       """
@@ -91,9 +92,15 @@ enum SettlementComparison {
   }
 
   /// Periods whose FINANCE_DETAIL is here.
-  private static func reported(on connection: borrowing BlockingConnection) throws(PostgresError) -> Set<String> {
-    let states = try ConnectReportTable.states(.detail, frequency: "", on: connection)
-    return Set(states.filter { !$0.value.isEmpty && $0.value.values.allSatisfy(\.isSettled) }.keys)
+  private static func reported(
+    _ vendors: [String], on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Set<String> {
+    let known = try ConnectReportTable.known(.detail, frequency: "", on: connection)
+    return Set(
+      known.filter { _, reports in
+        reports.values.contains(where: \.state.isSettled)
+          && reports.allSatisfy { $0.value.state.isSettled || !$0.value.isAwaited(of: $0.key, among: vendors) }
+      }.keys)
   }
 
   private static func key(_ row: borrowing CopyReader) throws(PostgresError) -> Key {

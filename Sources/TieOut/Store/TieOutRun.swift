@@ -114,9 +114,10 @@ package struct TieOutRun: Sendable {
     let asking = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
     let writing = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
     let today = settings.zone.day(of: asOf)
+    let vendors = settings.connect?.vendors ?? []
     let window = ReportWindow(
-      today: today, margin: Self.margin, states: try ConnectReportTable.states(.sales, frequency: "DAILY", on: reading),
-      vendors: settings.connect?.vendors ?? [])
+      today: today, margin: Self.margin, known: try ConnectReportTable.known(.sales, frequency: "DAILY", on: reading),
+      vendors: vendors)
     let days = ReportDays(window.days, in: settings.zone)
     let coverage = DayCoverage(days: window.days, printed: window.printed) { day in
       if !window.isSettled(day) { return .missing }
@@ -124,7 +125,9 @@ package struct TieOutRun: Sendable {
     }
     let belongings = try belongings(window, reading: reading, sales: sales)
     let units = UnitsComparison(settings: settings, coverage: coverage, days: days, scope: belongings)
-    let settlement = try SettlementComparison.run(today: today, sales: reading, finance: other) { period in
+    let settlement = try SettlementComparison.run(
+      today: today, vendors: vendors, sales: reading, finance: other
+    ) { period in
       (period.first...period.last).allSatisfy(window.isSettled)
     }
     var reasons = problems
@@ -195,12 +198,12 @@ package struct TieOutRun: Sendable {
     guard settings.connect != nil else { return [] }
     var reasons: [String] = []
     for kind in [ConnectReport.Kind.detail, .financial] {
-      let states = try ConnectReportTable.states(kind, frequency: "", on: connection)
+      let known = try ConnectReportTable.known(kind, frequency: "", on: connection)
       for period in FiscalCalendar.periods {
         let age = today.number - period.last.number
         guard (Self.financeDue...70).contains(age) else { continue }
         for vendor in settings.connect?.vendors ?? [] {
-          let state = states[period.description]?[vendor]
+          let state = known[period.description]?[vendor]?.state
           guard state.map(\.isOpen) ?? true else { continue }
           reasons.append(
             "no \(kind.rawValue) of fiscal period \(period), vendor \(vendor) (\(state?.rawValue ?? "never asked"))")

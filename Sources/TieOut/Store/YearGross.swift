@@ -24,16 +24,16 @@ package struct YearGross: Sendable {
   ) throws -> YearGross {
     var result = YearGross()
     var years: [Line: Millionths] = [:]
-    let monthly = try ConnectReportTable.states(.sales, frequency: "MONTHLY", on: connection)
-    let daily = try ConnectReportTable.states(.sales, frequency: "DAILY", on: connection)
-    let window = ReportWindow(today: today, margin: 0, states: daily, vendors: vendors)
+    let monthly = try ConnectReportTable.known(.sales, frequency: "MONTHLY", on: connection)
+    let daily = try ConnectReportTable.known(.sales, frequency: "DAILY", on: connection)
+    let window = ReportWindow(today: today, margin: 0, known: daily, vendors: vendors)
     for month in 1...12 {
       guard let first = ReportDay(year: year, month: month, day: 1), first < today else { continue }
       let last = first.advanced(by: ReportDay.days(of: month, in: year) - 1)
       let name = first.month
       let known = monthly[name] ?? [:]
-      let expected = Set(vendors).union(known.keys)
-      let hasMonth = !expected.isEmpty && expected.allSatisfy { known[$0]?.isSettled == true }
+      let awaited = Set(vendors).union(known.filter { $0.value.isAwaited(of: $0.key, among: vendors) }.keys)
+      let hasMonth = !awaited.isEmpty && awaited.allSatisfy { known[$0]?.state.isSettled == true }
       let hasDays = last < today && (first...last).allSatisfy(window.isSettled)
       if last >= today { result.running = name }
       if last < today, !hasMonth, !hasDays {
