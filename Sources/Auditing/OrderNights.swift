@@ -50,6 +50,7 @@ final class OrderNights {
   func add(_ sale: SettledSale) throws {
     guard isWanted else { return }
     record.clear()
+    record.put(UInt8(0))
     record.put(sale.order.userId)
     record.put(sale.order.productId)
     record.put(Optional(sale.order.amount))
@@ -98,7 +99,7 @@ final class OrderNights {
     var last: Identifier?
     while let found = try tonight.next() {
       let orderId = Identifier(utf8: found.key)
-      // A second row of an id is a broken one; the first has the order's place.
+      // Further rows of an id are broken ones; the order's own comes first and has its place.
       if orderId == last { continue }
       last = orderId
       let known = try before.isNext(BorrowedText(found.key)) ? try before.next() : nil
@@ -176,7 +177,9 @@ extension OrderNights.Standing {
 }
 
 extension OrderNights.Standing {
+  /// What is broken sorts behind the row of the same id that is not.
   fileprivate func write(to record: inout RecordBytes) {
+    record.put(UInt8(disposition == .badRow ? 1 : 0))
     record.put(userId)
     record.put(productId)
     record.put(amount)
@@ -187,6 +190,7 @@ extension OrderNights.Standing {
   }
 
   fileprivate init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    _ = try record.byte()
     userId = try record.id()
     productId = try record.id()
     amount = try record.optionalMoney()

@@ -1,3 +1,4 @@
+import Foundation
 import Postgres
 import Reconciliation
 import Reporting
@@ -100,6 +101,77 @@ import Testing
       try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[1], on: $0) }
       let left = try stored(connection)
       #expect(left.values.allSatisfy { $0.isOpen && $0.lastSeen == Self.asOf(0) }, "\(left)")
+    }
+  }
+
+  // MARK: - Orders
+
+  private static func order() throws -> Order {
+    Order(
+      orderId: "order", userId: "user", productId: "gems",
+      amount: Money(minorUnits: 990, currency: try #require(Currency(code: "USD"))), status: .pending,
+      createdAt: asOf - .days(2))
+  }
+
+  private static func judged(_ order: Order) -> Judgement {
+    Judgement(
+      judging: OrderFacts(order: order),
+      rules: Rules(asOf: asOf, bundleIds: ["com.example.game"], lookbackStart: asOf - .days(120)))
+  }
+
+  /// As a second row of it.
+  private static func repeated(_ order: Order) -> Judgement {
+    Judgement(
+      reporting: BadOrder(
+        orderId: order.orderId, userId: order.userId, bundleId: nil, productId: order.productId, quantity: 1,
+        amountText: "9.90", currencyText: "USD", statusText: "pending", transactionId: nil, createdAt: order.createdAt,
+        defect: "order_id is not unique"))
+  }
+
+  /// Keeps what a night says of orders.
+  ///
+  /// - Returns: what it calls adjusted.
+  private func keep(
+    _ night: Int, _ judgements: [Judgement], on connection: borrowing BlockingConnection
+  ) throws -> [ChangeRow] {
+    let orders = OrderNights(isWanted: true, temporaryDirectory: NSTemporaryDirectory())
+    for judgement in judgements { try orders.add(judgement) }
+    let asOf = Self.asOf(night)
+    let record = RunRecord(
+      runId: Self.runs[night], command: "run", asOf: asOf, period: Period.dayBefore(asOf, in: .gmt), timeZone: "UTC",
+      configuration: "", isNightly: true, host: "host")
+    let base =
+      night == 0 ? nil : BaseNight(runId: Self.runs[night - 1], asOf: Self.asOf(night - 1), isComplete: true)
+    var adjusted: [ChangeRow] = []
+    try connection.transaction { connection in
+      try orders.compare(
+        with: base, isKept: true, asOf: asOf, createdBefore: asOf, zone: .gmt, on: connection, each: { _, _ in }
+      ) { adjusted.append($0) }
+      try orders.save(record, lookbackStart: asOf - .days(120), on: connection)
+    }
+    return adjusted
+  }
+
+  /// What is kept of orders: the night, the user, the amount and the bucket.
+  private func kept(_ connection: borrowing BlockingConnection) throws -> [String] {
+    try connection.execute(
+      """
+      SELECT concat_ws(' ', row_number() OVER (ORDER BY as_of), user_id, amount, disposition)
+      FROM night_audit.order_nights ORDER BY as_of
+      """
+    ).map { try $0.text(0) }
+  }
+
+  @Test func aRowThatIsThereTwiceLeavesItsOrderWhereItWas() async throws {
+    try await withDatabase { connection in
+      let order = try Self.order()
+      let word = Self.judged(order).disposition.rawValue
+      #expect(try keep(0, [Self.judged(order)], on: connection) == [])
+      #expect(try keep(1, [Self.repeated(order), Self.judged(order), Self.repeated(order)], on: connection) == [])
+      #expect(try kept(connection) == ["1 user 9.90 \(word)"])
+      // Where no row is right, it is broken.
+      let adjusted = try keep(2, [Self.repeated(order), Self.repeated(order)], on: connection)
+      #expect(adjusted.map(\.before) == [word] && adjusted.map(\.after) == ["bad_row"])
     }
   }
 
