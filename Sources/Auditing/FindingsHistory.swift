@@ -160,16 +160,8 @@ struct FindingsHistory {
       id: try row.id(0), firstSeen: firstSeen, wasOpen: try row.optionalBool(13) ?? false, isListed: isListed,
       status: isReopened ? "open" : try row.text(3), owner: try row.optionalText(4), remark: try row.optionalText(5),
       due: try row.optionalText(10), finding: finding, statusBefore: try row.optionalText(14),
-      atStake: try money(row, 15), wasOpenBetween: try row.bool(17), atStakeBetween: try money(row, 18),
+      atStake: try row.optionalMoney(15), wasOpenBetween: try row.bool(17), atStakeBetween: try row.optionalMoney(18),
       isOlder: base.map { firstSeen <= $0 } ?? false)
-  }
-
-  /// - Parameter column: of the currency; the amount is in the next one.
-  private static func money(_ row: borrowing CopyReader, _ column: Int) throws(PostgresError) -> Money? {
-    guard let currency = try row.optionalText(column).flatMap({ Currency(code: $0) }),
-      let units = try row.optionalNumeric(column + 1).flatMap({ try? $0.scaledInt64(decimals: Int(currency.digits)) })
-    else { return nil }
-    return Money(minorUnits: units, currency: currency)
   }
 
   // MARK: - Writing back
@@ -297,6 +289,16 @@ struct FindingsHistory {
       WHERE (f.closed_at IS NULL OR l.is_open) AND (f.closed_at IS NULL, coalesce(t.told_status, f.status), f.currency, f.at_stake)
         IS DISTINCT FROM (coalesce(l.is_open, false), l.status, l.currency, l.at_stake)
       """, [.timestamp(record.asOf.microseconds), .text(record.runId)])
+  }
+}
+
+extension CopyReader {
+  /// - Parameter column: of the currency; the amount is in the next one.
+  func optionalMoney(_ column: Int) throws(PostgresError) -> Money? {
+    guard let currency = try optionalText(column).flatMap({ Currency(code: $0) }),
+      let units = try optionalNumeric(column + 1).flatMap({ try? $0.scaledInt64(decimals: Int(currency.digits)) })
+    else { return nil }
+    return Money(minorUnits: units, currency: currency)
   }
 }
 

@@ -32,6 +32,30 @@ final class OrderNights {
     var standing: OrderStanding
   }
 
+  /// What the table says of an order.
+  private struct Kept: Equatable {
+    var userId: Identifier?
+    var productId: Identifier?
+    var amount: Money?
+    /// nil without an amount: a row that breaks the contract may have no date, and then has each night's own.
+    var createdAt: Instant?
+    var disposition: String
+    var environment: String?
+
+    init(_ now: Standing) {
+      (userId, productId, amount) = (now.userId, now.productId, now.amount)
+      createdAt = now.amount == nil ? nil : now.createdAt
+      (disposition, environment) = (now.disposition.rawValue, now.environment?.rawValue)
+    }
+
+    /// From the columns behind the order's id and what the base says.
+    init(_ row: borrowing CopyReader) throws(PostgresError) {
+      (userId, productId, amount) = (try row.optionalId(2), try row.optionalId(3), try row.optionalMoney(4))
+      createdAt = amount == nil ? nil : Instant(microseconds: try row.timestamp(6))
+      (disposition, environment) = (try row.text(7), try row.optionalText(8))
+    }
+  }
+
   init(isWanted: Bool, temporaryDirectory: String) {
     self.isWanted = isWanted
     tonight = SpillSorter(directory: temporaryDirectory, budget: 1 << 22)
@@ -90,12 +114,13 @@ final class OrderNights {
     var before = try OrderedStream(
       connection.copyOut(
         """
-        SELECT DISTINCT ON (o.order_id) o.order_id, o.disposition, CASE WHEN o.as_of <= \(instant) THEN o.disposition ELSE (
+        SELECT DISTINCT ON (o.order_id) o.order_id, CASE WHEN o.as_of <= \(instant) THEN o.disposition ELSE (
           SELECT b.disposition FROM night_audit.order_nights b
-          WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END, o.environment
+          WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END,
+          o.user_id, o.product_id, o.currency, o.amount, o.created_at, o.disposition, o.environment
         FROM night_audit.order_nights o WHERE o.as_of < \(asOf.sqlText) ORDER BY o.order_id, o.as_of DESC
         """)
-    ) { (last: try $0.text(1), base: try $0.optionalText(2), environment: try $0.optionalText(3)) }
+    ) { (base: try $0.optionalText(1), last: try Kept($0)) }
     var last: Identifier?
     while let found = try tonight.next() {
       let orderId = Identifier(utf8: found.key)
@@ -106,8 +131,7 @@ final class OrderNights {
       var reader = RecordReader(found.content)
       let now = try Standing(from: &reader)
       try each(orderId, now)
-      let isOther = known?.last != now.disposition.rawValue || known?.environment != now.environment?.rawValue
-      if isOther { try differing.add(key: found.key, content: found.content) }
+      if known?.last != Kept(now) { try differing.add(key: found.key, content: found.content) }
       guard let before = known?.base.flatMap({ Disposition(rawValue: $0) }), before != now.disposition,
         now.createdAt < period
       else { continue }

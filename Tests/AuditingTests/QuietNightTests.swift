@@ -175,6 +175,20 @@ import Testing
     }
   }
 
+  @Test func whatIsCorrectedInAnOrderIsKeptWhateverItsBucket() async throws {
+    try await withDatabase { connection in
+      var order = try Self.order()
+      let word = Self.judged(order).disposition.rawValue
+      #expect(try keep(0, [Self.judged(order)], on: connection) == [])
+      order.amount = Money(minorUnits: 1_990, currency: order.amount.currency)
+      #expect(try keep(1, [Self.judged(order)], on: connection) == [])
+      order.userId = "another"
+      #expect(try keep(2, [Self.judged(order)], on: connection) == [])
+      #expect(try keep(3, [Self.judged(order)], on: connection) == [])
+      #expect(try kept(connection) == ["1 user 9.90 \(word)", "2 user 19.90 \(word)", "3 another 19.90 \(word)"])
+    }
+  }
+
   @Test func newsAreFoldedOntoWhatIsStored() async throws {
     try await withDatabase { connection in
       var random = SeededGenerator(seed: 15)
