@@ -123,6 +123,7 @@ let package = Package(
         .embedInCode("Migrations/0013_reversals.sql"), .embedInCode("Migrations/0014_scale.sql"),
         .embedInCode("Migrations/0015_sweep_slices.sql"), .embedInCode("Migrations/0016_passed_over.sql"),
         .embedInCode("Migrations/0017_revocations.sql"), .embedInCode("Migrations/0019_tie_out.sql"),
+        .embedInCode("Migrations/0020_returned_reports.sql"),
         .embedInCode("Migrations/rights.sql"),
       ],
       swiftSettings: strict),

@@ -43,6 +43,9 @@ package struct Migrator {
     Migration(
       version: 17, name: "revocations", sql: String(decoding: PackageResources._017_revocations_sql, as: UTF8.self)),
     Migration(version: 19, name: "tie_out", sql: String(decoding: PackageResources._019_tie_out_sql, as: UTF8.self)),
+    Migration(
+      version: 20, name: "returned_reports",
+      sql: String(decoding: PackageResources._020_returned_reports_sql, as: UTF8.self)),
   ]
 
   /// Of the advisory lock under which the schema changes: two numbers that no other program is likely to choose.

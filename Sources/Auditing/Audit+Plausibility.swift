@@ -81,6 +81,17 @@ extension Audit {
     return newest.map { $0 <= plan.asOf.microseconds } ?? true
   }
 
+  /// Whether a run is a night that later ones are compared with: none that is already saved is of a later instant.
+  func isNewestNight(_ record: RunRecord, on recording: borrowing BlockingConnection) throws -> Bool {
+    guard record.isNightly else { return false }
+    return try recording.execute(
+      """
+      SELECT NOT EXISTS (SELECT FROM night_audit.findings_met m JOIN night_audit.runs r USING (run_id)
+        WHERE r.is_nightly AND m.as_of > $1)
+      """, [.timestamp(plan.asOf.microseconds)]
+    ).single().bool(0)
+  }
+
   /// Why the night is held; empty when it is not.
   func holdCauses(
     _ figures: NightFigures?, _ record: RunRecord?, on own: borrowing BlockingConnection

@@ -388,10 +388,11 @@ package struct Audit {
     if try isNews(record, on: recording) {
       try FindingsHistory.apply(asOf: plan.asOf, runId: record.runId, on: recording)
       if let claims { try ClaimsTable.apply(claims, on: recording) }
-      if record.isNightly {
-        try FindingsHistory.saveNight(record, on: recording)
-        try collector.nights.save(record, lookbackStart: plan.rules.lookbackStart, on: recording)
-      }
+    }
+    // A report by hand of a later instant says what is open now; the next night is compared with this one all the same.
+    if try isNewestNight(record, on: recording) {
+      try FindingsHistory.saveNight(record, on: recording)
+      try collector.nights.save(record, lookbackStart: plan.rules.lookbackStart, on: recording)
     }
     if record.isNightly {
       try record.save(summary.findings, on: recording)

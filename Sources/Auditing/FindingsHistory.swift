@@ -270,25 +270,39 @@ struct FindingsHistory {
       SELECT \(columns), $1, $1, $1 FROM tonight
       WHERE NOT EXISTS (SELECT 1 FROM night_audit.findings f WHERE f.finding_id = tonight.finding_id)
       """, [.timestamp(asOf.microseconds)])
-    try connection.execute(
-      "INSERT INTO night_audit.findings_met (run_id, as_of) VALUES ($2::uuid, $1) ON CONFLICT DO NOTHING", parameters)
+    try met(parameters, on: connection)
   }
 
   /// Keeps what a night says about its findings, where that differs from what the night before it said. What people have
   /// decided since its snapshot is told by the next one.
   static func saveNight(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
-    try connection.execute(
-      "DELETE FROM night_audit.finding_nights WHERE as_of = $1", [.timestamp(record.asOf.microseconds)])
+    let parameters: [PostgresValue] = [.timestamp(record.asOf.microseconds), .text(record.runId)]
+    try connection.execute("DELETE FROM night_audit.finding_nights WHERE as_of = $1", [parameters[0]])
     try connection.execute(
       """
       INSERT INTO night_audit.finding_nights (finding_id, as_of, run_id, is_open, status, currency, at_stake)
-      SELECT f.finding_id, $1, $2::uuid, f.closed_at IS NULL, coalesce(t.told_status, f.status), f.currency, f.at_stake
-      FROM night_audit.findings f LEFT JOIN tonight t USING (finding_id) LEFT JOIN LATERAL (
+      SELECT n.finding_id, $1, $2::uuid, n.is_open, n.status, n.currency, n.at_stake FROM (
+        SELECT finding_id, t.finding_id IS NOT NULL AS is_open, coalesce(t.told_status, f.status) AS status,
+          CASE WHEN t.finding_id IS NULL THEN f.currency ELSE t.currency END AS currency,
+          CASE WHEN t.finding_id IS NULL THEN f.at_stake ELSE t.at_stake END AS at_stake
+        FROM night_audit.findings f FULL JOIN tonight t USING (finding_id)) n
+      LEFT JOIN LATERAL (
         SELECT b.is_open, b.status, b.currency, b.at_stake FROM night_audit.finding_nights b
-        WHERE b.finding_id = f.finding_id AND b.as_of < $1 ORDER BY b.as_of DESC LIMIT 1) l ON true
-      WHERE (f.closed_at IS NULL OR l.is_open) AND (f.closed_at IS NULL, coalesce(t.told_status, f.status), f.currency, f.at_stake)
+        WHERE b.finding_id = n.finding_id AND b.as_of < $1 ORDER BY b.as_of DESC LIMIT 1) l ON true
+      WHERE (n.is_open OR l.is_open) AND (n.is_open, n.status, n.currency, n.at_stake)
         IS DISTINCT FROM (coalesce(l.is_open, false), l.status, l.currency, l.at_stake)
-      """, [.timestamp(record.asOf.microseconds), .text(record.runId)])
+      """, parameters)
+    try met(parameters, on: connection)
+  }
+
+  /// Notes that a run has said what is open.
+  ///
+  /// - Parameter run: its as-of and its id.
+  private static func met(
+    _ run: [PostgresValue], on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    try connection.execute(
+      "INSERT INTO night_audit.findings_met (run_id, as_of) VALUES ($2::uuid, $1) ON CONFLICT DO NOTHING", run)
   }
 }
 

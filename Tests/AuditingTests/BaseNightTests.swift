@@ -9,7 +9,7 @@ import Testing
 @Suite struct BaseNightTests {
   private static let asOf = Instant(seconds: 1_795_143_600)
 
-  /// Nights that were published, by business day and the hours from the first one's as-of.
+  /// Nights that were published and saved, by business day and the hours from the first one's as-of.
   private func with(
     _ nights: [(day: String, hours: Int64)], _ body: @Sendable (borrowing BlockingConnection) throws -> Void
   ) async throws {
@@ -25,6 +25,8 @@ import Testing
           VALUES (gen_random_uuid(), 'run', $1, $2::text::date, $2::text::date, 'UTC', '', true, 'h', '1', true, 'published')
           """, [.timestamp((Self.asOf + .hours(hours)).microseconds), .text(day)])
       }
+      try connection.execute(
+        "INSERT INTO night_audit.findings_met (run_id, as_of) SELECT run_id, as_of FROM night_audit.runs")
       try body(connection)
     }
     await session.close()
@@ -54,6 +56,16 @@ import Testing
         SELECT run_id, as_of FROM night_audit.runs WHERE NOT is_nightly
         """)
       #expect(try PublishedReport.last(before: next, day: "2026-11-19", on: connection) == Self.asOf + .hours(32))
+    }
+  }
+
+  @Test func aNightThatSavedNothingIsNoBase() async throws {
+    try await with([("2026-11-18", -24), ("2026-11-19", 0)]) { connection throws in
+      let (next, day) = (Self.asOf + .hours(24), "2026-11-20")
+      #expect(try BaseNight.before(next, day: day, on: connection)?.asOf == Self.asOf)
+      try connection.execute(
+        "DELETE FROM night_audit.findings_met WHERE as_of = $1", [.timestamp(Self.asOf.microseconds)])
+      #expect(try BaseNight.before(next, day: day, on: connection)?.asOf == Self.asOf - .hours(24))
     }
   }
 

@@ -35,8 +35,13 @@ import Testing
   private static func asOf(_ night: Int) -> Instant { asOf + .days(Int64(night)) }
 
   /// What a night finds: orders and why.
+  ///
+  /// - Parameters:
+  ///   - isNews: whether it says what is open now.
+  ///   - isSaved: whether later nights are compared with it.
   private func apply(
-    _ night: Int, _ found: [String: String], on connection: borrowing BlockingConnection
+    _ night: Int, _ found: [String: String], isNews: Bool = true, isSaved: Bool = false,
+    on connection: borrowing BlockingConnection
   ) throws {
     try connection.transaction { connection in
       try connection.executeScript(FindingsHistory.tonightTable)
@@ -48,8 +53,15 @@ import Testing
             ReportedFinding(finding, findingId: order, firstSeen: Self.asOf(night)), to: &writer)
         }
       }
-      try FindingsHistory.apply(asOf: Self.asOf(night), runId: Self.runs[night], on: connection)
+      if isNews { try FindingsHistory.apply(asOf: Self.asOf(night), runId: Self.runs[night], on: connection) }
+      if isSaved { try FindingsHistory.saveNight(Self.record(night), on: connection) }
     }
+  }
+
+  private static func record(_ night: Int) -> RunRecord {
+    RunRecord(
+      runId: runs[night], command: "run", asOf: asOf(night), period: Period.dayBefore(asOf(night), in: .gmt),
+      timeZone: "UTC", configuration: "", isNightly: true, host: "host")
   }
 
   /// By finding: where its row lies, when it was met last, and whether it is open.
@@ -104,6 +116,23 @@ import Testing
     }
   }
 
+  /// Somebody made a report by hand before the night was published: what is open is what that one says.
+  @Test func aNightIsComparedWithAlthoughALaterReportHasSaidWhatIsOpen() async throws {
+    try await withDatabase { connection in
+      try apply(0, ["stays": "x", "goes": "x"], isSaved: true, on: connection)
+      try apply(2, ["stays": "x", "comes": "x"], on: connection)
+      try apply(1, ["stays": "x", "comes": "x", "passes": "x"], isNews: false, isSaved: true, on: connection)
+      let nights = try connection.execute(
+        """
+        SELECT concat_ws(' ', extract(day FROM as_of - $1::timestamptz)::int, finding_id, CASE WHEN is_open THEN 'opens' ELSE 'closes' END)
+        FROM night_audit.finding_nights ORDER BY as_of, finding_id
+        """, [.timestamp(Self.asOf.microseconds)]
+      ).map { try $0.text(0) }
+      #expect(nights == ["0 goes opens", "0 stays opens", "1 comes opens", "1 goes closes", "1 passes opens"])
+      #expect(try stored(connection)["stays"]?.lastSeen == Self.asOf(2))
+    }
+  }
+
   // MARK: - Orders
 
   private static func order() throws -> Order {
@@ -137,9 +166,6 @@ import Testing
     let orders = OrderNights(isWanted: true, temporaryDirectory: NSTemporaryDirectory())
     for judgement in judgements { try orders.add(judgement) }
     let asOf = Self.asOf(night)
-    let record = RunRecord(
-      runId: Self.runs[night], command: "run", asOf: asOf, period: Period.dayBefore(asOf, in: .gmt), timeZone: "UTC",
-      configuration: "", isNightly: true, host: "host")
     let base =
       night == 0 ? nil : BaseNight(runId: Self.runs[night - 1], asOf: Self.asOf(night - 1), isComplete: true)
     var adjusted: [ChangeRow] = []
@@ -147,7 +173,7 @@ import Testing
       try orders.compare(
         with: base, isKept: true, asOf: asOf, createdBefore: asOf, zone: .gmt, on: connection, each: { _, _ in }
       ) { adjusted.append($0) }
-      try orders.save(record, lookbackStart: asOf - .days(120), on: connection)
+      try orders.save(Self.record(night), lookbackStart: asOf - .days(120), on: connection)
     }
     return adjusted
   }
