@@ -8,14 +8,16 @@ import TieOut
 extension TieOutReport {
   /// What the report's writer is given: rows are read when they are written, so that memory does not grow with them.
   func supplement(databaseURL: String) -> ReportSupplement {
-    let (days, periods) = (days, periods)
+    let (record, periods) = (record, periods)
     return ReportSupplement(facts: facts, findings: findings) { report in
-      if let days {
+      if let record {
         let connection = try BlockingConnection.connect(databaseURL, applicationName: "night-audit tie-out")
-        try TieOutTable.forEach(days, on: connection) { try report.write(tieOut: TieOutLine($0)) }
+        try TieOutTable.forEach(record.days, asOf: record.asOf, on: connection) {
+          try report.write(tieOut: TieOutLine($0))
+        }
         // People read units first; the file has its rows in the order of their keys.
         for level in report.hasBook ? [TieOutLevel.units, .amount] : [] {
-          try TieOutTable.forEach(days, on: connection) { row in
+          try TieOutTable.forEach(record.days, asOf: record.asOf, on: connection) { row in
             if row.level == level { try report.writeToSheet(tieOut: TieOutLine(row)) }
           }
         }

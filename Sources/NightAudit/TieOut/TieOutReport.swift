@@ -11,8 +11,8 @@ struct TieOutReport: Sendable {
   var facts: TieOutFacts
   /// One for each product and week that Apple counted more of than anybody here knows.
   var findings: [Finding] = []
-  /// The days whose rows are listed; nil: there are none.
-  var days: ClosedRange<ReportDay>?
+  /// The tie-out whose rows are listed; nil: there is none.
+  var record: TieOutTable.Record?
   var periods: [TieOutTable.Period] = []
 
   /// Nothing but that it failed.
@@ -37,7 +37,7 @@ struct TieOutReport: Sendable {
     let firstWeek = oldest.monday == oldest ? oldest : oldest.monday.advanced(by: 7)
     var (totals, weeks) = (TieOutTotals(), TieOutTotals())
     try TieOutTable.forEach(
-      min(firstWeek, record.days.lowerBound)...record.days.upperBound, on: connection
+      min(firstWeek, record.days.lowerBound)...record.days.upperBound, asOf: record.asOf, on: connection
     ) { row in
       if record.days.contains(row.day) { totals.add(row) }
       if row.day >= firstWeek { weeks.add(row) }
@@ -49,8 +49,9 @@ struct TieOutReport: Sendable {
       lastReportedBefore: asOf, day: Period.dayBefore(asOf, in: settings.timeZone).until, on: connection
     ).map { .init($0) }
     report.findings = findings(weeks.weeks, names: names, alertUnits: settings.tieOut.alertUnits)
-    report.days = record.days
-    report.periods = try TieOutTable.periods(on: connection)
+    report.record = record
+    report.periods = try TieOutTable.periods(
+      endedBy: record.days.upperBound, asOf: record.asOf, on: connection)
     return report
   }
 

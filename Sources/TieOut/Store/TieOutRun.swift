@@ -144,10 +144,10 @@ package struct TieOutRun: Sendable {
     let revised = try RevisedDay.since(lastReportedBefore: asOf, day: day, on: reading)
     return try writing.transaction { writing in
       var seen = UnitsComparison.Seen()
-      try TieOutTable.replace(window.printed, on: writing) { append in
+      try TieOutTable.replace(window.printed, asOf: asOf, on: writing) { append in
         seen = try units.run(apple: reading, ours: other, shop: sales, asking: asking, append: append)
       }
-      try TieOutTable.replace(settlement.periods, of: settlement.names, on: writing)
+      try TieOutTable.replace(settlement.periods, of: settlement.names, asOf: asOf, on: writing)
       let record = TieOutTable.Record(
         asOf: asOf, days: window.printed, incompleteReasons: reasons.uniqued(), notes: notes(seen, settlement))
       try TieOutTable.insert(record, on: writing)

@@ -8,24 +8,32 @@ package enum TieOutTable {
   private static let amountColumns =
     ["apple", "ours", "shop", "difference"] + TieOutExplanation.allCases.map(\.rawValue) + ["unexplained", "awaited"]
 
-  /// Replaces the rows of these days. Must be within a transaction.
+  /// In a query of this table, the as-of among those that have told of the same day or period which a reader of `asOf`
+  /// believes: the newest that is not later, or the next one where the next one has replaced it.
+  private static func believed(_ asOf: Instant) throws(PostgresError) -> String {
+    "coalesce(max(as_of) FILTER (WHERE as_of <= \(try PostgresLiteral.timestamp(asOf.microseconds))), min(as_of))"
+  }
+
+  /// Replaces what this as-of and earlier ones say of these days. Must be within a transaction.
   static func replace(
-    _ days: ClosedRange<ReportDay>, on connection: borrowing BlockingConnection,
+    _ days: ClosedRange<ReportDay>, asOf: Instant, on connection: borrowing BlockingConnection,
     _ body: (_ append: (TieOutRow) throws -> Void) throws -> Void
   ) throws {
     // Two at once would each delete what the other writes.
     try connection.execute("SELECT pg_advisory_xact_lock(hashtext('night_audit.tie_out_rows'))")
     try connection.execute(
-      "DELETE FROM night_audit.tie_out_rows WHERE day BETWEEN $1 AND $2",
-      [.text(days.lowerBound.description), .text(days.upperBound.description)])
+      "DELETE FROM night_audit.tie_out_rows WHERE day BETWEEN $1 AND $2 AND as_of <= $3",
+      [
+        .text(days.lowerBound.description), .text(days.upperBound.description), .timestamp(asOf.microseconds),
+      ])
     try connection.copyIn(
-      into: try PostgresIdentifier("night_audit", "tie_out_rows"), columns: keyColumns + amountColumns
+      into: try PostgresIdentifier("night_audit", "tie_out_rows"), columns: keyColumns + amountColumns + ["as_of"]
     ) { writer in
-      try body { try append($0, to: &writer) }
+      try body { try append($0, asOf: asOf, to: &writer) }
     }
   }
 
-  private static func append(_ row: TieOutRow, to writer: inout CopyWriter) throws {
+  private static func append(_ row: TieOutRow, asOf: Instant, to writer: inout CopyWriter) throws {
     let comparison = row.comparison
     var amounts: [Millionths?] = [row.apple, row.ours, row.shop, comparison?.difference]
     amounts += TieOutExplanation.allCases.map { comparison?.explained[$0] }
@@ -39,18 +47,23 @@ package enum TieOutTable {
         try writer.text(text)
       }
       for numeric in numerics { try writer.numeric(numeric) }
+      try writer.timestamp(asOf.microseconds)
     }
   }
 
-  /// The rows of these days in the order of their keys, byte by byte.
+  /// What was said of these days by an as-of, in the order of its keys, byte by byte.
   package static func forEach(
-    _ days: ClosedRange<ReportDay>, on connection: borrowing BlockingConnection, _ body: (TieOutRow) throws -> Void
+    _ days: ClosedRange<ReportDay>, asOf: Instant, on connection: borrowing BlockingConnection,
+    _ body: (TieOutRow) throws -> Void
   ) throws {
     var reader = try connection.copyOut(
       """
       SELECT \((keyColumns + amountColumns).joined(separator: ", ")) FROM night_audit.tie_out_rows
-      WHERE day BETWEEN \(try PostgresLiteral.text(days.lowerBound.description))
-        AND \(try PostgresLiteral.text(days.upperBound.description))
+      JOIN (
+        SELECT day, \(try believed(asOf)) AS as_of FROM night_audit.tie_out_rows
+        WHERE day BETWEEN \(try PostgresLiteral.text(days.lowerBound.description))
+          AND \(try PostgresLiteral.text(days.upperBound.description))
+        GROUP BY day) believed USING (day, as_of)
       ORDER BY level, app, product_id, day, country, currency, class
       """)
     while try reader.advance() {
@@ -92,36 +105,45 @@ package enum TieOutTable {
     package var hasSales: Bool
   }
 
-  /// Replaces the rows of these periods. Must be within a transaction.
+  /// Replaces what this as-of and earlier ones say of these periods. Must be within a transaction.
   static func replace(
-    _ rows: [Period], of names: [String], on connection: borrowing BlockingConnection
+    _ rows: [Period], of names: [String], asOf: Instant, on connection: borrowing BlockingConnection
   ) throws {
     try connection.execute(
-      "DELETE FROM night_audit.tie_out_periods WHERE fiscal_period = ANY ($1::text[])", [.textArray(names)])
+      "DELETE FROM night_audit.tie_out_periods WHERE fiscal_period = ANY ($1::text[]) AND as_of <= $2",
+      [.textArray(names), .timestamp(asOf.microseconds)])
     for row in rows {
       let (line, told) = (row.line, row.hasSales)
       func value(_ amount: Millionths, _ isTold: Bool) throws -> PostgresValue {
         .numeric(isTold ? try amount.numeric("a sum of \(row.name)") : nil)
       }
       try connection.execute(
-        "INSERT INTO night_audit.tie_out_periods VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        "INSERT INTO night_audit.tie_out_periods VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         [
           .text(row.name), .text(row.currency.text), try value(line.salesProceeds, told),
           try value(line.openAtEnd, told), try value(line.settledFromBefore, true),
           try value(line.neverCollected, told), try value(line.settled, true), try value(line.difference, told),
+          .timestamp(asOf.microseconds),
         ])
     }
   }
 
-  /// All periods, the oldest first, currencies in byte order.
-  package static func periods(on connection: borrowing BlockingConnection) throws(PostgresError) -> [Period] {
+  /// What was said by an as-of of the periods that had ended, the oldest first, currencies in byte order.
+  /// - Parameter day: the last one that had.
+  package static func periods(
+    endedBy day: ReportDay, asOf: Instant, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [Period] {
     let rows = try connection.execute(
       """
       SELECT fiscal_period, currency, sales_proceeds, open_at_end, settled_from_before, never_collected, settled
-      FROM night_audit.tie_out_periods ORDER BY fiscal_period, currency
+      FROM night_audit.tie_out_periods JOIN (
+        SELECT fiscal_period, \(try believed(asOf)) AS as_of FROM night_audit.tie_out_periods
+        GROUP BY fiscal_period) believed USING (fiscal_period, as_of)
+      ORDER BY fiscal_period, currency
       """)
     var periods: [Period] = []
     for row in rows {
+      guard let ended = FiscalCalendar.period(named: try row.text(0))?.last, ended <= day else { continue }
       var line = ProceedsSettlement.Line()
       func amount(_ column: Int) throws(PostgresError) -> Millionths {
         guard let numeric = try row.optionalNumeric(column) else { return .zero }
