@@ -139,7 +139,9 @@ package struct Audit {
       try readStores(stores, scope, completed, sales, into: collector, temporary)
     }
     progress.end()
-    for finding in supplement?.findings ?? [] { try collector.add(finding, subjects: [], plan: plan) }
+    for finding in try supplement?.reported(asOf: plan.asOf, on: stores.rows.own) ?? [] {
+      try collector.add(finding, subjects: [], plan: plan)
+    }
     let aged = try CriticalEvidence.aged(among: collector.agedCriticals, asOf: plan.asOf, on: stores.rows.own)
     return Reading(collector: collector, folder: folder, aged: aged, base: base, sales: sales, rows: stores.rows)
   }

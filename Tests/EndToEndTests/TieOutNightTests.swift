@@ -70,6 +70,25 @@ struct TieOutNightTests {
     #expect(alone.status == 78 && alone.errors.contains("appStoreConnect.privateKeyFile"))
   }
 
+  /// Silence is not a no.
+  @Test func whatWasFoundStandsWhereTheTieOutCannotBeRead() async throws {
+    let shop = try await shop()
+    _ = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    let open = """
+      SELECT string_agg(f::text, ' ') FROM (
+        SELECT finding_id, severity, subject, product_id, currency, amount, at_stake, at_stake_unknown, reason
+        FROM night_audit.findings WHERE kind = 'unreported_by_shop' AND closed_at IS NULL ORDER BY finding_id) f
+      """
+    let found = try await shop.value(open)
+    #expect(found.contains("major"))
+    try await shop.execute("ALTER TABLE night_audit.tie_outs RENAME TO tie_outs_elsewhere")
+    _ = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(try block(shop)["complete"] as? Bool == false)
+    #expect(try await shop.value(open) == found)
+    let listed = rows(try shop.files(shop.reports + "/latest")["findings.csv"] ?? Data())
+    #expect(listed.contains { $0["kind"] == "unreported_by_shop" && $0["severity"] == "major" })
+  }
+
   @Test func theTaxFormsQuestionIsAnsweredByCalendarMonths() async throws {
     let shop = try await shop()
     _ = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)

@@ -9,8 +9,8 @@ import TieOut
 /// made again.
 struct TieOutReport: Sendable {
   var facts: TieOutFacts
-  /// One for each product and week that Apple counted more of than anybody here knows.
-  var findings: [Finding] = []
+  /// One for each product and week that Apple counted more of than anybody here knows; nil: nothing could be read.
+  var findings: [Finding]?
   /// The tie-out whose rows are listed; nil: there is none.
   var record: TieOutTable.Record?
   var periods: [TieOutTable.Period] = []
