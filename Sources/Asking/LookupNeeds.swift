@@ -18,28 +18,14 @@ struct LookupNeeds: Sendable {
     var isUrgent: Bool
     /// A receipt whose answer brings the id.
     var settledBy: Identifier?
+
+    var question: CheckSubject { .lookup(transactionId, of: bundleId) }
   }
 
   let table: CheckTable
   /// The apps that can be asked by id.
   let bundleIds: [String]
   let asOf: Instant
-
-  /// In bytes. Longer ids are none of Apple's. They share a question with those that begin alike, and get the same answer;
-  /// an index could not hold them.
-  private static let longestId = 64
-
-  static func subjectId(bundleId: String, transactionId: String) -> String {
-    if transactionId.utf8.count <= longestId { return "\(bundleId)/\(transactionId)" }
-    // A character may be of any length.
-    return "\(bundleId)/\(String(decoding: transactionId.utf8.prefix(longestId), as: UTF8.self))…"
-  }
-
-  /// The app and the id of a question. A bundle id has no slash.
-  static func parts(of subjectId: Identifier) -> (bundleId: String, transactionId: String) {
-    let parts = subjectId.text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-    return (parts.first ?? "", parts.count > 1 ? parts[1] : "")
-  }
 
   /// Asks which of some orders have still to be decided about, though an answer brings what they name: they wait for a
   /// look-up, or the receipt has moved to another order. To be looked at after the next statement.
@@ -90,13 +76,15 @@ struct LookupNeeds: Sendable {
       FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (order_id, transaction_id, position)
       """, [.textArray(candidates.map(\.orderId.text)), .textArray(candidates.map(\.transactionId))])
     var waiting: [Candidate] = []
-    var done: [Identifier] = []
+    var questions: [(orderId: Identifier, question: CheckSubject?)] = []
     for row in rows {
       let candidate = candidates[Int(try row.int64(0)) - 1]
       // While a receipt is unanswered it may still settle it.
-      if try row.bool(1) || row.bool(2) { done.append(candidate.orderId) } else { waiting.append(candidate) }
+      let isDone = try row.bool(1) || row.bool(2)
+      if !isDone { waiting.append(candidate) }
+      questions.append((candidate.orderId, isDone ? nil : candidate.question))
     }
-    try release(done, on: connection)
+    try release(questions, on: connection)
     return try want(waiting, on: connection)
   }
 
@@ -108,20 +96,26 @@ struct LookupNeeds: Sendable {
       [.textArray(orderIds.map(\.text))])
     var candidates: [Candidate] = []
     for row in rows {
-      let parts = Self.parts(of: Identifier(try row.text(1)))
+      let lookedUp = CheckSubject(kind: .lookup, id: Identifier(try row.text(1))).lookedUp
       candidates.append(
         Candidate(
-          orderId: Identifier(try row.text(0)), bundleId: parts.bundleId, transactionId: parts.transactionId,
+          orderId: Identifier(try row.text(0)), bundleId: lookedUp.bundleId, transactionId: lookedUp.transactionId,
           dated: asOf, isUrgent: false))
     }
     try decide(candidates, on: connection)
   }
 
-  private func release(_ orderIds: [Identifier], on connection: borrowing BlockingConnection) throws {
-    if orderIds.isEmpty { return }
+  /// Lets orders wait no more for an answer to anything else than the one question that each may have.
+  func release(
+    _ questions: [(orderId: Identifier, question: CheckSubject?)], on connection: borrowing BlockingConnection
+  ) throws {
+    if questions.isEmpty { return }
     let freed = try connection.execute(
-      "DELETE FROM night_audit.lookups WHERE order_id = ANY ($1) RETURNING subject_id",
-      [.textArray(orderIds.map(\.text))]
+      """
+      DELETE FROM night_audit.lookups l USING unnest($1::text[], $2::text[]) AS now (order_id, subject_id)
+      WHERE l.order_id = now.order_id AND l.subject_id IS DISTINCT FROM now.subject_id
+      RETURNING l.subject_id
+      """, [.textArray(questions.map(\.orderId.text)), .textArray(questions.map { $0.question?.id.text })]
     ).map { Identifier(try $0.text(0)) }
     try abandon(Set(freed), on: connection)
   }
@@ -140,11 +134,7 @@ struct LookupNeeds: Sendable {
 
   private func want(_ candidates: [Candidate], on connection: borrowing BlockingConnection) throws -> Int {
     if candidates.isEmpty { return 0 }
-    let ids = candidates.map { Identifier(Self.subjectId(bundleId: $0.bundleId, transactionId: $0.transactionId)) }
-    let replaced = try connection.execute(
-      "SELECT subject_id FROM night_audit.lookups l JOIN unnest($1::text[], $2::text[]) AS w (order_id, wanted) USING (order_id) WHERE l.subject_id <> w.wanted",
-      [.textArray(candidates.map(\.orderId.text)), .textArray(ids.map(\.text))]
-    ).map { Identifier(try $0.text(0)) }
+    let ids = candidates.map(\.question.id)
     let changed = try connection.execute(
       """
       INSERT INTO night_audit.lookups AS l (order_id, subject_id)
@@ -153,7 +143,6 @@ struct LookupNeeds: Sendable {
       RETURNING order_id
       """, [.textArray(candidates.map(\.orderId.text)), .textArray(ids.map(\.text))]
     ).map { Identifier(try $0.text(0)) }
-    try abandon(Set(replaced), on: connection)
     let isNew = Set(changed)
     var questions: [Identifier: (dated: Instant, isUrgent: Bool, orderId: Identifier)] = [:]
     for (candidate, id) in zip(candidates, ids) where isNew.contains(candidate.orderId) {
@@ -166,7 +155,8 @@ struct LookupNeeds: Sendable {
     if questions.isEmpty { return 0 }
     var known: Set<Identifier> = []
     var count = try table.changeWithin(
-      "c.subject_kind = 'lookup' AND c.subject_id = ANY ($1)", [.textArray(questions.keys.sorted().map(\.text))], on: connection
+      "c.subject_kind = 'lookup' AND c.subject_id = ANY ($1)", [.textArray(questions.keys.sorted().map(\.text))],
+      on: connection
     ) { row in
       let id = row.subject.id
       known.insert(id)
@@ -186,5 +176,15 @@ struct LookupNeeds: Sendable {
     }
     count += try table.insert(new, on: connection)
     return count
+  }
+}
+
+extension LookupNeeds.Candidate {
+  /// nil for an order that names no transaction, or no app.
+  init?(_ order: ProofSource.ChangedOrder) {
+    guard let bundleId = order.bundleId, let transactionId = order.transactionId else { return nil }
+    self.init(
+      orderId: order.id, bundleId: bundleId, transactionId: transactionId, dated: order.createdAt,
+      isUrgent: order.isUrgent)
   }
 }

@@ -35,7 +35,7 @@ struct Preparation: Sendable {
       var context = CheckContext(row: row)
       switch row.subject.kind {
       case .lookup:
-        context.bundleId = LookupNeeds.parts(of: row.subject.id).bundleId
+        context.bundleId = row.subject.lookedUp.bundleId
         taken.append(Taken(context: context, payloadBytes: 0))
       case .receipt:
         guard let receipt = described[row.subject.id] else {
@@ -74,11 +74,11 @@ struct Preparation: Sendable {
     let payloads = try await queue.source.payloads(
       next.filter { $0.context.row.subject.kind == .receipt }.map(\.context.row.subject.id))
     return next.map { taken in
-      let id = taken.context.row.subject.id
+      let subject = taken.context.row.subject
       let matter: DueCheck.Matter =
-        switch taken.context.row.subject.kind {
-        case .receipt: .receipt(payload: payloads[id] ?? "")
-        case .lookup: .lookup(transactionId: LookupNeeds.parts(of: id).transactionId)
+        switch subject.kind {
+        case .receipt: .receipt(payload: payloads[subject.id] ?? "")
+        case .lookup: .lookup(transactionId: subject.lookedUp.transactionId)
         }
       return (JudgedCheck(DueCheck(context: taken.context, matter: matter), judge: judge), taken.payloadBytes)
     }

@@ -13,11 +13,12 @@ package struct ProofSource: Sendable {
     var isUrgent: Bool
   }
 
-  /// An order that names a transaction.
-  struct NamingOrder: Sendable {
+  /// An order, and what it names now.
+  struct ChangedOrder: Sendable {
     var id: Identifier
-    var bundleId: String
-    var transactionId: String
+    /// nil where it is not said which of several apps it is for.
+    var bundleId: String?
+    var transactionId: String?
     var createdAt: Instant
     var isUrgent: Bool
   }
@@ -93,34 +94,34 @@ package struct ProofSource: Sendable {
     }
   }
 
-  /// Orders that name a transaction and were changed at or after an instant, in portions.
+  /// Orders that were changed at or after an instant, in portions: those that name a transaction, and those that name none
+  /// any more.
   ///
   /// - Parameters:
   ///   - createdFrom: older orders are not looked up.
-  ///   - bundleIds: the apps that can be asked by id.
   ///   - onlyBundleId: the app of orders that name none, when there is just one.
-  func namingOrders(
-    changedFrom: Instant, createdFrom: Instant, until: Instant, bundleIds: [String], onlyBundleId: String?,
-    _ take: @Sendable ([NamingOrder]) async throws -> Void
+  func orders(
+    changedFrom: Instant, createdFrom: Instant, until: Instant, onlyBundleId: String?,
+    _ take: @Sendable ([ChangedOrder]) async throws -> Void
   ) async throws {
     try await read(
       """
-      SELECT o.order_id::text, coalesce(\(Self.bundleId), $5), o.transaction_id::text, o.created_at,
+      SELECT o.order_id::text, coalesce(\(Self.bundleId), $4),
+        CASE WHEN octet_length(o.transaction_id::text) <= 1000 THEN nullif(o.transaction_id::text, '') END, o.created_at,
         o.status::text IS DISTINCT FROM 'verified'
       FROM \(schema).orders o
       WHERE o.updated_at >= $1 AND o.created_at >= $2 AND o.created_at <= $3 AND o.created_at \(Self.calendar)
-        AND o.transaction_id::text <> '' AND o.order_id::text <> '' AND octet_length(o.order_id::text) <= 1000
-        AND octet_length(o.transaction_id::text) <= 1000 AND coalesce(\(Self.bundleId), $5) = ANY ($4)
+        AND o.order_id::text <> '' AND octet_length(o.order_id::text) <= 1000
       """,
       [
         .timestamp(changedFrom.microseconds), .timestamp(createdFrom.microseconds), .timestamp(until.microseconds),
-        .textArray(bundleIds), .text(onlyBundleId),
+        .text(onlyBundleId),
       ]
     ) { rows in
       try await take(
         try rows.map { row throws(PostgresError) in
-          NamingOrder(
-            id: Identifier(try row.text(0)), bundleId: try row.text(1), transactionId: try row.text(2),
+          ChangedOrder(
+            id: Identifier(try row.text(0)), bundleId: try row.optionalText(1), transactionId: try row.optionalText(2),
             createdAt: Instant(microseconds: try row.timestamp(3)), isUrgent: try row.bool(4))
         })
     }

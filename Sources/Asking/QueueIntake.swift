@@ -58,14 +58,14 @@ struct QueueIntake: Sendable {
     }
     let bundleIds = settings.serverAPIApps
     if bundleIds.isEmpty { return count.value }
-    try await source.namingOrders(
-      changedFrom: horizon, createdFrom: horizon, until: until, bundleIds: bundleIds, onlyBundleId: onlyBundleId
+    try await source.orders(
+      changedFrom: horizon, createdFrom: horizon, until: until, onlyBundleId: onlyBundleId
     ) { orders in
-      let listed = orders.filter { listed?.orderIds.contains($0.id) ?? true }
-      let described = try await source.ordersWithReceipts(listed.map(\.id))
-      let ids = listed.filter { !described.contains($0.id) }.map {
-        Identifier(LookupNeeds.subjectId(bundleId: $0.bundleId, transactionId: $0.transactionId))
+      let naming = orders.compactMap { LookupNeeds.Candidate($0) }.filter {
+        bundleIds.contains($0.bundleId) && listed?.orderIds.contains($0.orderId) ?? true
       }
+      let described = try await source.ordersWithReceipts(naming.map(\.orderId))
+      let ids = naming.filter { !described.contains($0.orderId) }.map(\.question.id)
       count.add(try await unknown(Set(ids).sorted(), kind: .lookup))
     }
     return count.value
@@ -114,21 +114,19 @@ struct QueueIntake: Sendable {
 
   /// - Parameter changedFrom: nil for all that may be looked up.
   private func takeOrders(changedFrom: Instant?) async throws -> Int {
-    let bundleIds = settings.serverAPIApps
-    if bundleIds.isEmpty { return 0 }
+    if settings.serverAPIApps.isEmpty { return 0 }
     let count = Counter()
-    try await source.namingOrders(
-      changedFrom: changedFrom ?? Instant(seconds: 0), createdFrom: horizon, until: until, bundleIds: bundleIds,
-      onlyBundleId: onlyBundleId
+    try await source.orders(
+      changedFrom: changedFrom ?? Instant(seconds: 0), createdFrom: horizon, until: until, onlyBundleId: onlyBundleId
     ) { orders in
-      let candidates = orders.map {
-        LookupNeeds.Candidate(
-          orderId: $0.id, bundleId: $0.bundleId, transactionId: $0.transactionId, dated: $0.createdAt,
-          isUrgent: $0.isUrgent)
-      }
+      let candidates = orders.map { LookupNeeds.Candidate($0) }
+      let questions = zip(orders, candidates).map { (orderId: $0.id, question: $1?.question) }
       count.add(
         try await store.run { session, _ in
-          try await session.transaction { try needs.decide(candidates, on: $0) }
+          try await session.transaction { connection in
+            try needs.release(questions, on: connection)
+            return try needs.decide(candidates.compactMap(\.self), on: connection)
+          }
         })
     }
     return count.value
@@ -187,7 +185,8 @@ struct QueueIntake: Sendable {
       let (table, asOf) = (table, asOf)
       count += try await store.withConnection { connection in
         try table.change(
-          where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1)", [.textArray(mended.map(\.text))], on: connection
+          where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1)", [.textArray(mended.map(\.text))],
+          on: connection
         ) { row in
           row.history.renew(asOf: asOf)
           row.held = nil

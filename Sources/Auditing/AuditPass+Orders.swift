@@ -47,8 +47,6 @@ extension AuditPass {
       if count % 4_096 == 0 { try endIfStopped() }
       if lookup == nil, orders.nextKey != orderId, try writer.writePlain(&reading) { continue }
       var group = try writer.group()
-      group.lookup = lookup
-      group.lookup?.brought.sort()
       var repeated: [OrderRow] = []
       if orders.nextKey == orderId {
         // Which of several rows of one id comes first must not depend on how the server sorts.
@@ -57,6 +55,8 @@ extension AuditPass {
         rows = OrderRow.sorted(rows)
         (group.row, repeated) = (rows[0], Array(rows.dropFirst()))
       }
+      lookup?.brought.sort()
+      group.take(lookup, rules: plan.rules)
       reading.open.take(group)
       reading.totals.add(group.row)
       try writer.write(group)

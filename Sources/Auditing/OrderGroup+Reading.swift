@@ -41,9 +41,10 @@ extension OrderGroup {
     }
     return rows.map { orderId, rows in
       repeatedRows[orderId] = rows.count - 1
-      return OrderGroup(
-        row: rows.count == 1 ? rows[0] : OrderRow.sorted(rows)[0], proofs: proofs[orderId] ?? [],
-        lookup: lookups[orderId])
+      var group = OrderGroup(
+        row: rows.count == 1 ? rows[0] : OrderRow.sorted(rows)[0], proofs: proofs[orderId] ?? [])
+      group.take(lookups[orderId], rules: rules)
+      return group
     }
   }
 }

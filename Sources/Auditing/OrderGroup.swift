@@ -22,6 +22,13 @@ struct OrderGroup: Hashable {
   var proofs: [Proof] = []
   var lookup: LookedUp?
 
+  /// Takes in what became of a look-up, if that is about what the order names now: an answer about an id that it named once
+  /// says nothing of it.
+  mutating func take(_ lookup: LookedUp?, rules: Rules) {
+    guard let lookup, lookup.subjectId == row.question(rules)?.id else { return }
+    self.lookup = lookup
+  }
+
   /// Proofs whose rows keep the sales schema's contract: the others count for nothing.
   var soundProofs: [Proof] {
     proofs.allSatisfy { $0.receipt.defect == nil } ? proofs : proofs.filter { $0.receipt.defect == nil }
@@ -37,5 +44,21 @@ struct OrderGroup: Hashable {
   /// Whether one of its own proofs, or its look-up, has brought this transaction.
   func brings(_ key: TransactionKey) -> Bool {
     proofs.contains { $0.brought.contains(key) } || lookup?.brought.contains(key) ?? false
+  }
+}
+
+extension OrderRow {
+  /// What Apple can be asked about the transaction that the order names; nil where it names none, or none of several apps.
+  fileprivate func question(_ rules: Rules) -> CheckSubject? {
+    let onlyBundleId = rules.bundleIds.count == 1 ? rules.bundleIds[0] : nil
+    guard let bundleId = bundleId ?? onlyBundleId, let named else { return nil }
+    return CheckSubject.lookup(named.text, of: bundleId)
+  }
+
+  private var named: Identifier? {
+    switch self {
+    case .valid(let order): order.transactionId
+    case .bad(let bad): bad.transactionId
+    }
   }
 }

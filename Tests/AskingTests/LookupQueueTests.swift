@@ -25,8 +25,8 @@ import Testing
       try await shop.order("of another app", transaction: "5", bundleId: "com.example.other")
       try await shop.order("of long ago", transaction: "6", age: .days(121))
       try await shop.order("with a slash", transaction: "7/8")
-      let long = String(repeating: "é", count: 5_000)
-      try await shop.order("with an endless id", transaction: long)
+      try await shop.order("with a long id", transaction: String(repeating: "\u{E9}", count: 300))
+      try await shop.order("with an endless id", transaction: String(repeating: "\u{E9}", count: 5_000))
       let queue = try await shop.queue()
       #expect(try await queue.unknownCount() == 6)
       #expect(try await queue.enqueue() == 6)
@@ -37,17 +37,12 @@ import Testing
         waiting == [
           "a com.example.game/1 18", "b com.example.game/1 18",
           "has a receipt that breaks the contract com.example.game/3 18", "of the only app com.example.game/4 18",
-          "with a slash com.example.game/7/8 20", "with an endless id com.example.game/ééé 82",
+          "with a long id com.example.game/\u{E9}\u{E9}\u{E9} 50", "with a slash com.example.game/7/8 20",
         ])
-      let claimed = try await queue.claim()
-      let ids = claimed.filter { $0.subject.kind == .lookup }.map { due -> String in
-        LookupNeeds.parts(of: due.subject.id).transactionId
-      }
-      #expect(ids.sorted() == ["1", "3", "4", "7/8", String(repeating: "é", count: 64) + "…"])
+      let lookups = try await queue.claim().filter { $0.subject.kind == .lookup }.map(\.subject.lookedUp)
       #expect(
-        claimed.filter { $0.subject.kind == .lookup }.allSatisfy {
-          LookupNeeds.parts(of: $0.subject.id).bundleId == "com.example.game"
-        })
+        lookups.map(\.transactionId).sorted() == ["1", "3", "4", "7/8", String(repeating: "\u{E9}", count: 32) + "…"])
+      #expect(lookups.allSatisfy { $0.bundleId == "com.example.game" })
       #expect(try await queue.claim().isEmpty)
     }
   }
@@ -61,6 +56,49 @@ import Testing
       try await shop.queue().enqueue()
       let due = try await shop.queue().claim().map(\.subject.id.text).sorted()
       #expect(due == ["com.example.game/2", "r"])
+    }
+  }
+
+  @Test func nobodyWaitsForWhatNoOrderNamesAnyMore() async throws {
+    try await RecheckRehearsal.run { shop in
+      for (order, id) in [("emptied", "1"), ("moved", "2"), ("renamed", "3"), ("steady", "4"), ("other", "1")] {
+        try await shop.order(order, transaction: id)
+      }
+      try await shop.queue().enqueue()
+      let now = Self.asOf + .hours(1)
+      for change in [
+        "transaction_id = NULL WHERE order_id = 'emptied'", "bundle_id = 'com.example.other' WHERE order_id = 'moved'",
+        "transaction_id = '5' WHERE order_id = 'renamed'", "transaction_id = '' WHERE order_id = 'other'",
+      ] {
+        try await shop.session.execute(
+          "UPDATE sales.orders SET updated_at = $1, \(change)", [.timestamp(now.microseconds)])
+      }
+      let queue = try await shop.queue(asOf: now)
+      #expect(try await queue.enqueue() == 1)
+      let waiting = try await shop.rows("order_id, subject_id] ) FROM night_audit.lookups ORDER BY order_id")
+      #expect(waiting == ["renamed com.example.game/5", "steady com.example.game/4"])
+      #expect(try await queue.claim().map(\.subject.id.text).sorted() == ["com.example.game/4", "com.example.game/5"])
+    }
+  }
+
+  /// What was answered before stays evidence while the order names it.
+  @Test func anAppThatIsAskedNoMoreKeepsItsAnswers() async throws {
+    try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
+      var shop = shop
+      try await shop.order("kept", transaction: "1", bundleId: "com.example.other")
+      try await shop.order("renamed", transaction: "2", bundleId: "com.example.other")
+      try await shop.queue().enqueue()
+      let now = Self.asOf + .hours(1)
+      try await shop.session.execute(
+        "UPDATE sales.orders SET updated_at = $1, transaction_id = '3' WHERE order_id = 'renamed'",
+        [.timestamp(now.microseconds)])
+      shop.settings.channel = .auto
+      shop.settings.apps[0].privateKeyFile = "/nonexistent"
+      let queue = try await shop.queue(asOf: now)
+      try await queue.enqueue()
+      let waiting = try await shop.rows("order_id, subject_id] ) FROM night_audit.lookups ORDER BY order_id")
+      #expect(waiting == ["kept com.example.other/1"])
+      #expect(try await queue.claim().isEmpty)
     }
   }
 

@@ -63,6 +63,15 @@ import Testing
     #expect(findings["reviewed"]?["delivered_not_paid"] == "minor")
     #expect(findings["reviewed"]?["sandbox_delivered"] == "minor")
     #expect(findings["unreviewed"]?["delivered_not_paid"] == "critical")
+    // Apple does not know the id that the order names; or one that it named before.
+    let named = ["unknown", "long", "emptied", "renamed", "twin", "of-other-app"]
+    let accused = named.filter { findings[$0]?["delivered_not_paid"] != nil }
+    #expect(accused == ["unknown", "long"])
+    let explain = Explain(settings: settings)
+    for (order, reason) in zip(named, [.notFound, .notFound, .notInReceipt, .neverChecked] as [PaymentReason]) {
+      let explanation = try await explain.order(Identifier(order), asOf: Self.asOf)
+      #expect(explanation.paymentReason == reason, "\(order)")
+    }
   }
 
   /// By order and kind the severity.
@@ -124,6 +133,19 @@ import Testing
     try await teller.paidOrder("off-sale", by: "olaf", product: "old")
     try await teller.paidOrder("first-copy", by: "fred", product: "sword", at: Self.day - .days(1))
     try await teller.paidOrder("second-copy", by: "fred", product: "sword")
+    let long = String(repeating: "\u{E9}", count: 300)
+    let lookups: [(order: String, named: String?, lookedUp: String)] = [
+      ("unknown", "X", "X"), ("long", long, long), ("emptied", nil, "X"), ("renamed", "Y", "X"),
+      ("twin", "\u{E9}", "e\u{301}"), ("of-other-app", "Z", "Z"),
+    ]
+    for (order, named, lookedUp) in lookups {
+      try await teller.order(order, by: order, names: named)
+      let app = order == "of-other-app" ? "com.example.other" : CrowdedShop.bundle
+      try await teller.unknown(CheckSubject.lookup(lookedUp, of: app), toldTo: order)
+    }
+    // A text without content names no app.
+    try await teller.session.execute("UPDATE sales.orders SET bundle_id = '' WHERE order_id = 'long'")
+    try await teller.receipt("r-emptied", for: "emptied", by: "emptied")
     let reviewDay = Instant(seconds: 1_794_312_000)
     for (order, at) in [("reviewed", reviewDay), ("unreviewed", reviewDay - .days(2))] {
       try await teller.paidOrder(order, by: order, environment: "Sandbox", at: at)
@@ -183,6 +205,21 @@ private struct Teller {
         .text(environment), .text(id), .text(original), .text(product), .int(quantity), .timestamp(date.microseconds),
         .text(token), .timestamp(CrowdedShop.asOf.microseconds), .timestamp(firstSigned?.microseconds),
       ])
+  }
+
+  /// A look-up that has found nothing.
+  func unknown(_ subject: CheckSubject, toldTo orderId: String) async throws {
+    try await session.execute(
+      """
+      INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, received_at, outcome, reason, last_attempt,
+        answered_at)
+      VALUES ('lookup', $1, $2, 'not_found', 'not_found', $3, $3) ON CONFLICT DO NOTHING
+      """,
+      [
+        .text(subject.id.text), .timestamp(Self.day.microseconds), .timestamp(CrowdedShop.asOf.microseconds),
+      ])
+    try await session.execute(
+      "INSERT INTO night_audit.lookups VALUES ($1, $2)", [.text(orderId), .text(subject.id.text)])
   }
 
   func receipt(

@@ -93,17 +93,16 @@ extension StoredRows {
     for (id, keys) in world.brings {
       for key in keys { add(.receiptLinks, id, RowBytes(id, key)) }
     }
-    for (orderId, state) in world.lookups {
+    for case .valid(let order) in world.orders {
+      guard let state = world.lookups[order.orderId], let named = order.transactionId else { continue }
       var row = RowBytes()
-      row.put(orderId)
-      row.put(SimulatedStore.lookup(orderId).id)
+      row.put(order.orderId)
+      row.put(CheckSubject.lookup(named.text, of: Scene.bundle).id)
       row.put(state)
-      add(.lookups, orderId, row)
+      add(.lookups, order.orderId, row)
       guard state.outcome == .verified else { continue }
-      for case .valid(let order) in world.orders where order.orderId == orderId {
-        for record in world.transactions where record.transactionId == order.transactionId {
-          add(.lookupLinks, orderId, RowBytes(orderId, record.key))
-        }
+      for record in world.transactions where record.transactionId == named {
+        add(.lookupLinks, order.orderId, RowBytes(order.orderId, record.key))
       }
     }
     for record in world.transactions { add(.transactions, record.transactionId, RowBytes(record)) }

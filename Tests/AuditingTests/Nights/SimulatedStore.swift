@@ -37,12 +37,10 @@ struct SimulatedStore {
   private(set) var links: [CheckSubject: Set<TransactionKey>] = [:]
   /// Which answers were stored for which night: nothing is asked again that was answered.
   private(set) var answered: [CheckSubject: Instant] = [:]
+  /// The orders that wait for a look-up.
+  private var waiting: Set<Identifier> = []
   /// The identities of the critical findings that the night before left open.
   var openCriticals: Set<String> = []
-
-  static func lookup(_ orderId: Identifier) -> CheckSubject {
-    CheckSubject(kind: .lookup, id: Identifier("\(Scene.bundle)/\(orderId.text)"))
-  }
 
   // MARK: - The night
 
@@ -54,10 +52,13 @@ struct SimulatedStore {
       if checks[subject] != nil { continue }
       checks[subject] = Check(history: CheckHistory(dated: receipt.receivedAt, knownSince: night))
     }
-    for case .valid(let order) in tables.orders where shop.known.world.lookups[order.orderId] != nil {
-      let subject = Self.lookup(order.orderId)
-      if checks[subject] != nil { continue }
-      checks[subject] = Check(history: CheckHistory(dated: order.createdAt, knownSince: night))
+    for case .valid(let order) in tables.orders {
+      guard let subject = shop.lookup(of: order), waiting.insert(order.orderId).inserted else { continue }
+      var check = checks[subject] ?? Check(history: CheckHistory(dated: order.createdAt, knownSince: night))
+      check.history.dated = max(check.history.dated, order.createdAt)
+      // A younger order may name what Apple did not know for an older one.
+      if check.history.outcome == .notFound { check.history.renew(asOf: night) }
+      checks[subject] = check
     }
   }
 
@@ -187,8 +188,9 @@ struct SimulatedStore {
       if world.receipts[place].defect == nil { world.receipts[place].state = state(of: subject) }
       world.brings[world.receipts[place].receiptId] = links[subject] ?? []
     }
-    for case .valid(let order) in world.orders where shop.known.world.lookups[order.orderId] != nil {
-      world.lookups[order.orderId] = state(of: Self.lookup(order.orderId))
+    for case .valid(let order) in world.orders {
+      guard let subject = shop.lookup(of: order) else { continue }
+      world.lookups[order.orderId] = state(of: subject)
     }
     world.transactions = records(&random)
     return world
@@ -196,16 +198,33 @@ struct SimulatedStore {
 }
 
 extension SimulatedShop {
+  /// The question about what an order names, where it waits for one.
+  func lookup(of order: Order) -> CheckSubject? {
+    guard known.world.lookups[order.orderId] != nil, let named = order.transactionId else { return nil }
+    return CheckSubject.lookup(named.text, of: Scene.bundle)
+  }
+
+  /// The orders that wait for a question in the end.
+  private func orders(waitingFor subject: CheckSubject) -> [Order] {
+    known.world.orders.compactMap { row in
+      guard case .valid(let order) = row, lookup(of: order) == subject else { return nil }
+      return order
+    }
+  }
+
   /// Whether an id that Apple does not know may be one that it does not know yet.
   func isYoung(_ subject: CheckSubject, at night: Instant) -> Bool {
     night - (born(subject) ?? night) <= known.world.rules.notFoundGrace
   }
 
-  /// When the order was made that a question is about, else when its receipt came.
+  /// When the youngest order was made that a question is about, else when its receipt came.
   private func born(_ subject: CheckSubject) -> Instant? {
-    let receipt = known.world.receipts.first { subject.kind == .receipt && $0.receiptId == subject.id }
-    let orderId = subject.kind == .lookup ? orderId(of: subject) : receipt?.orderId
-    return known.world.orders.first { $0.orderId == orderId }?.createdAt ?? receipt?.receivedAt
+    switch subject.kind {
+    case .lookup: return orders(waitingFor: subject).map(\.createdAt).max()
+    case .receipt:
+      let receipt = known.world.receipts.first { $0.receiptId == subject.id }
+      return known.world.orders.first { $0.orderId == receipt?.orderId }?.createdAt ?? receipt?.receivedAt
+    }
   }
 
   /// What a question comes to at a night: in the end, unless Apple has not learnt of the purchase by then.
@@ -213,7 +232,8 @@ extension SimulatedShop {
     switch subject.kind {
     case .receipt: return known.world.receipts.first { $0.receiptId == subject.id }?.state
     case .lookup:
-      guard let state = orderId(of: subject).flatMap({ known.world.lookups[$0] }) else { return nil }
+      guard let state = orders(waitingFor: subject).first.flatMap({ known.world.lookups[$0.orderId] })
+      else { return nil }
       let isKnown = brings(subject).contains { !facts(about: $0, at: night).isEmpty }
       return state.outcome == .verified && !isKnown ? .notFound(at: night) : state
     }
@@ -224,14 +244,8 @@ extension SimulatedShop {
     switch subject.kind {
     case .receipt: return known.world.brings[subject.id] ?? []
     case .lookup:
-      for case .valid(let order) in known.world.orders where order.orderId == orderId(of: subject) {
-        return Set(known.world.transactions.filter { $0.transactionId == order.transactionId }.map(\.key))
-      }
-      return []
+      let named = Identifier(subject.lookedUp.transactionId)
+      return Set(known.world.transactions.filter { $0.transactionId == named }.map(\.key))
     }
-  }
-
-  func orderId(of subject: CheckSubject) -> Identifier? {
-    subject.id.text.split(separator: "/", maxSplits: 1).last.map { Identifier(String($0)) }
   }
 }
