@@ -4,7 +4,8 @@ import Reconciliation
 import Run
 
 /// Takes into the queue what the shop's relations have that it does not know. That costs what is new; all there is is read
-/// again only when the relations are defined otherwise, when what is asked whom is configured otherwise, and once a week.
+/// again only when the relations are defined otherwise, when what is asked whom is configured otherwise, when what is audited
+/// goes further back than it ever did, and once a week.
 struct QueueIntake: Sendable {
   let store: OpenSession
   let source: ProofSource
@@ -36,7 +37,8 @@ struct QueueIntake: Sendable {
     }
     let isDefinedOtherwise = state.definition != definition || state.policy?.apps != policy.apps
     let isTime = state.readAllAt.map { asOf - $0 >= Self.everything } ?? true
-    let isAll = isDefinedOtherwise || isTime
+    let isFurtherBack = state.readFrom.map { horizon < $0 } ?? true
+    let isAll = isDefinedOtherwise || isTime || isFurtherBack
     count += try await takeReceipts(from: isAll ? horizon : max(horizon, start(state.receiptsUntil)))
     count += try await takeOrders(changedFrom: isAll ? nil : start(state.ordersUntil))
     count += try await judgeAnew()
@@ -44,7 +46,11 @@ struct QueueIntake: Sendable {
     state.definition = definition
     state.receiptsUntil = max(state.receiptsUntil ?? asOf, asOf)
     state.ordersUntil = max(state.ordersUntil ?? asOf, asOf)
-    if isAll { state.readAllAt = asOf }
+    if isDefinedOtherwise {
+      (state.readAllAt, state.readFrom) = (asOf, horizon)
+    } else if isAll {
+      (state.readAllAt, state.readFrom) = (max(state.readAllAt ?? asOf, asOf), min(state.readFrom ?? horizon, horizon))
+    }
     try await state.save(store)
     return count
   }
@@ -223,6 +229,8 @@ struct AskingState: Sendable {
   var receiptsUntil: Instant?
   var ordersUntil: Instant?
   var readAllAt: Instant?
+  /// What is dated from here on was read, by this definition.
+  var readFrom: Instant?
 
   static func read(_ store: OpenSession) async throws -> AskingState {
     var values: [String: String] = [:]
@@ -236,6 +244,7 @@ struct AskingState: Sendable {
     state.receiptsUntil = instant("receipts")
     state.ordersUntil = instant("orders")
     state.readAllAt = instant("all")
+    state.readFrom = instant("from")
     return state
   }
 
@@ -243,7 +252,7 @@ struct AskingState: Sendable {
     let values: [(String, String?)] = [
       ("times", policy?.times), ("apps", policy?.apps), ("definition", definition),
       ("receipts", receiptsUntil.map { "\($0.microseconds)" }), ("orders", ordersUntil.map { "\($0.microseconds)" }),
-      ("all", readAllAt.map { "\($0.microseconds)" }),
+      ("all", readAllAt.map { "\($0.microseconds)" }), ("from", readFrom.map { "\($0.microseconds)" }),
     ]
     let known = values.filter { $0.1 != nil }
     try await store.execute(
