@@ -18,6 +18,8 @@ package struct CheckRow: Sendable {
   package var broughtCount: Int
   /// What payload, id and app were when it was asked about.
   package var fingerprint: String?
+  /// As-of of the run that missed its receipt in the shop's relation; nil while that is there.
+  package var goneAt: Instant?
   /// What the rule said when it was stored.
   package private(set) var due: Dueness?
 
@@ -46,7 +48,7 @@ package struct CheckRow: Sendable {
     c.subject_kind, c.subject_id, c.received_at, c.known_since, c.is_urgent, c.is_wanted, c.outcome, c.reason, c.channel, \
     c.attempts, c.last_attempt, c.answered_at, c.outcome_since, c.unanswered_since, c.critical_since, c.app, \
     c.environment, c.brought_count, c.fingerprint, c.refusal, c.held_outcome, c.held_reason, c.due_from, c.due_until, \
-    c.due_rank, c.bundle_id
+    c.due_rank, c.bundle_id, c.gone_at
     """
 
   init(_ row: PostgresRow) throws(PostgresError) {
@@ -83,6 +85,7 @@ package struct CheckRow: Sendable {
         from: from, until: try instant(23), rank: Dueness.Rank(rawValue: Int16(clamping: try row.int32(24))) ?? .open)
     }
     bundleId = try row.optionalText(25)
+    goneAt = try instant(26)
   }
 }
 
@@ -111,14 +114,14 @@ package struct CheckTable: Sendable {
         answered_at = now.answered_at, outcome_since = now.outcome_since, unanswered_since = now.unanswered_since,
         critical_since = now.critical_since, app = now.app, fingerprint = now.fingerprint, refusal = now.refusal,
         held_outcome = now.held_outcome, held_reason = now.held_reason, due_from = now.due_from, due_until = now.due_until,
-        due_rank = coalesce(now.due_rank, c.due_rank)
+        due_rank = coalesce(now.due_rank, c.due_rank), gone_at = now.gone_at
       FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::boolean[], $6::boolean[], $7::text[],
         $8::text[], $9::int[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
         $14::timestamptz[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::timestamptz[],
-        $21::timestamptz[], $22::int[])
+        $21::timestamptz[], $22::int[], $23::timestamptz[])
         AS now (subject_kind, subject_id, received_at, known_since, is_urgent, is_wanted, outcome, reason, attempts,
           last_attempt, answered_at, outcome_since, unanswered_since, critical_since, app, fingerprint, refusal,
-          held_outcome, held_reason, due_from, due_until, due_rank)
+          held_outcome, held_reason, due_from, due_until, due_rank, gone_at)
       WHERE c.subject_kind = now.subject_kind AND c.subject_id = now.subject_id
       """,
       [
@@ -130,6 +133,7 @@ package struct CheckTable: Sendable {
         texts(\.fingerprint), texts(\.held?.refusal.rawValue), texts(\.held?.outcome.rawValue),
         texts(\.held?.reason?.rawValue), .timestampArray(due.map { $0?.from.microseconds }),
         .timestampArray(due.map { $0?.until?.microseconds }), .intArray(due.map { $0.map { Int64($0.rank.rawValue) } }),
+        .timestampArray(rows.map { $0.goneAt?.microseconds }),
       ])
   }
 

@@ -57,10 +57,11 @@ struct Preparation: Sendable {
   /// Nobody can ask about what is not there any more.
   private func abandon(_ gone: [CheckRow]) async throws {
     if gone.isEmpty { return }
-    let table = queue.table
+    let (table, asOf) = (queue.table, queue.asOf)
     let rows = gone.map { row in
       var row = row
       row.history.isWanted = false
+      row.goneAt = asOf
       return row
     }
     try await queue.store.withConnection { try table.save(rows, on: $0) }

@@ -183,6 +183,14 @@ package struct ProofSource: Sendable {
     return found
   }
 
+  /// Those of some receipts that are there.
+  func present(_ ids: [Identifier]) async throws -> [Identifier] {
+    let rows = try await session.execute(
+      "SELECT DISTINCT r.receipt_id::text FROM \(schema).receipts r WHERE r.receipt_id::text = ANY ($1) AND \(Self.isSound)",
+      [.textArray(ids.map(\.text))])
+    return try rows.map { Identifier(try $0.text(0)) }
+  }
+
   /// Payloads by receipt id.
   func payloads(_ ids: [Identifier]) async throws -> [Identifier: String] {
     if ids.isEmpty { return [:] }

@@ -40,6 +40,7 @@ struct QueueIntake: Sendable {
     let isFurtherBack = state.readFrom.map { horizon < $0 } ?? true
     let isAll = isDefinedOtherwise || isTime || isFurtherBack
     count += try await takeReceipts(from: isAll ? horizon : max(horizon, start(state.receiptsUntil)))
+    try await wantAgain(goneFrom: isAll ? Instant(seconds: 0) : asOf - Self.everything)
     count += try await takeOrders(changedFrom: isAll ? nil : start(state.ordersUntil))
     count += try await judgeAnew()
     state.policy = policy
@@ -101,14 +102,6 @@ struct QueueIntake: Sendable {
       let taken = try await store.run { session, _ in
         try await session.transaction { connection in
           let taken = try table.insert(rows, on: connection)
-          // What had gone from the shop's relation and is there again.
-          try table.changeWithin(
-            "c.subject_kind = 'receipt' AND NOT c.is_wanted AND c.subject_id = ANY ($1)",
-            [.textArray(rows.map(\.row.subject.id.text))], on: connection
-          ) { row in
-            row.history.isWanted = true
-            return true
-          }
           if taken > 0 { try needs.reconsider(rows.compactMap(\.orderId), on: connection) }
           return taken
         }
@@ -116,6 +109,37 @@ struct QueueIntake: Sendable {
       count.add(taken)
     }
     return count.value
+  }
+
+  /// Wants again what was gone from the shop's relation and is there: that was being loaded, or a replica was behind.
+  ///
+  /// - Parameter goneFrom: what has been gone for longer is left alone.
+  private func wantAgain(goneFrom: Instant) async throws {
+    var last = (at: goneFrom, id: Identifier())
+    while true {
+      let rows = try await store.execute(
+        """
+        SELECT c.gone_at, c.subject_id FROM night_audit.receipt_checks c
+        WHERE c.gone_at >= $1 AND (c.gone_at, c.subject_id) > ($1, $2) AND c.received_at >= $3
+        ORDER BY c.gone_at, c.subject_id LIMIT \(Self.doubtfulAtATime)
+        """, [.timestamp(last.at.microseconds), .text(last.id.text), .timestamp(horizon.microseconds)])
+      let gone = try rows.map { (at: Instant(microseconds: try $0.timestamp(0)), id: Identifier(try $0.text(1))) }
+      guard let newest = gone.last else { return }
+      last = newest
+      let back = try await source.present(gone.map(\.id))
+      if back.isEmpty { continue }
+      let table = table
+      try await store.withConnection { connection in
+        try table.change(
+          where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1)", [.textArray(back.map(\.text))],
+          on: connection
+        ) { row in
+          row.history.isWanted = true
+          row.goneAt = nil
+          return true
+        }
+      }
+    }
   }
 
   /// - Parameter changedFrom: nil for all that may be looked up.

@@ -42,6 +42,7 @@ package struct Migrator {
       version: 16, name: "passed_over", sql: String(decoding: PackageResources._016_passed_over_sql, as: UTF8.self)),
     Migration(
       version: 17, name: "revocations", sql: String(decoding: PackageResources._017_revocations_sql, as: UTF8.self)),
+    Migration(version: 18, name: "gone", sql: String(decoding: PackageResources._018_gone_sql, as: UTF8.self)),
     Migration(version: 19, name: "tie_out", sql: String(decoding: PackageResources._019_tie_out_sql, as: UTF8.self)),
     Migration(
       version: 20, name: "returned_reports",

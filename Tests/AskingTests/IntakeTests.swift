@@ -1,3 +1,4 @@
+import AppStore
 import Postgres
 import Reconciliation
 import Testing
@@ -36,6 +37,36 @@ import Testing
       try await fill(shop, age: .days(150))
       #expect(try await shop.queue().enqueue() == 0)
       #expect(try await shop.queue(asOf: Self.asOf - .days(60)).enqueue() == 2)
+    }
+  }
+
+  /// A relation that is loaded anew, or a replica that is behind, lacks what was there a moment ago.
+  @Test func aReceiptThatWasGoneIsAskedAboutWhenItIsThere() async throws {
+    try await RecheckRehearsal.run { shop in
+      for id in ["soon", "late"] {
+        try await shop.order(id, transaction: nil, age: .days(20))
+        try await shop.receipt(id, for: id)
+      }
+      try await shop.session.execute(
+        "UPDATE sales.receipts SET received_at = $1", [.timestamp((Self.asOf - .days(20)).microseconds)])
+      try await shop.queue().enqueue()
+      try await shop.session.executeScript(
+        "CREATE TABLE sales.aside AS SELECT * FROM sales.receipts; DELETE FROM sales.receipts")
+      let judge = OfflineJudge(hasRoots: true) { _ in (.signed, .refused(.signatureInvalid)) }
+      let nights: [(day: Int64, back: String, wanted: [String])] = [
+        (0, "none", []), (1, "soon", ["soon"]),
+        // When everything is read again.
+        (10, "late", ["late", "soon"]),
+      ]
+      for (day, back, wanted) in nights {
+        try await shop.session.execute(
+          "INSERT INTO sales.receipts SELECT * FROM sales.aside WHERE receipt_id = $1", [.text(back)])
+        let asOf = Self.asOf + .days(day)
+        let summary = try await shop.recheck([ScriptedChannel(.init([:]), asOf: asOf)], asOf: asOf, judge: judge)
+        #expect(summary.outcomes[.rejected, default: 0] == (wanted.isEmpty ? 0 : 1), "day \(day)")
+        let known = try await shop.rows("subject_id] ) FROM night_audit.receipt_checks WHERE is_wanted ORDER BY 1")
+        #expect(known == wanted, "day \(day)")
+      }
     }
   }
 }
