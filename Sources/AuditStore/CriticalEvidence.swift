@@ -15,14 +15,14 @@ package enum CriticalEvidence {
   /// The identities of the critical findings that runs of earlier as-ofs have left open.
   package static func open(
     before asOf: Instant, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> Set<String> {
+  ) throws(PostgresError) -> Set<Identifier> {
     let rows = try connection.execute(
       """
       SELECT kind || E'\\n' || subject_kind || E'\\n' || subject FROM night_audit.findings
       WHERE closed_at IS NULL AND severity = 'critical' AND opened_at < $1
       """, [.timestamp(asOf.microseconds)])
-    var identities: Set<String> = []
-    for row in rows { identities.insert(try row.text(0)) }
+    var identities: Set<Identifier> = []
+    for row in rows { identities.insert(Identifier(try row.text(0))) }
     return identities
   }
 

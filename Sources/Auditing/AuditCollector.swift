@@ -34,7 +34,7 @@ final class AuditCollector {
   /// What critical findings rest on whose evidence is older than the audit.
   private(set) var agedCriticals: Set<CheckSubject> = []
   /// The identities of those that earlier runs have reported.
-  var openCriticals: Set<String> = []
+  var openCriticals: Set<Identifier> = []
   /// Whether anybody will read what was considered about critical findings.
   let isExplaining: Bool
   private var record = RecordBytes()
@@ -349,7 +349,7 @@ final class AuditCollector {
 
   private func keep(_ finding: Finding, _ subjects: [CheckSubject], _ explanation: [String], asOf: Instant) throws {
     if !subjects.isEmpty, CriticalEvidence.isAged(behind: finding, asOf: asOf),
-      !openCriticals.contains(finding.identity)
+      !openCriticals.contains(Identifier(finding.identity))
     {
       agedCriticals.formUnion(subjects)
     }

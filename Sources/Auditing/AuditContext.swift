@@ -16,9 +16,9 @@ package struct AuditContext {
   /// The clock when the relations are read; nil in an audit of the past.
   var clock: Instant?
   var days: [DayTotals.Day]
-  var openCriticals: Set<String>
+  var openCriticals: Set<Identifier>
 
-  init(_ plan: AuditPlan, _ sales: SalesRows, days: [DayTotals.Day], openCriticals: Set<String>) {
+  init(_ plan: AuditPlan, _ sales: SalesRows, days: [DayTotals.Day], openCriticals: Set<Identifier>) {
     rules = plan.rules
     (period, staleAfter, refundWindow) = (plan.period, plan.staleAfter, plan.refundWindow)
     lookedUpApps = plan.lookedUpApps
@@ -131,7 +131,7 @@ extension AuditContext {
     days = try record.list { (record) throws(RecordReader.Mismatch) in
       DayTotals.Day(name: try record.text(), start: try record.instant(), end: try record.instant())
     }
-    openCriticals = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.text() })
+    openCriticals = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.id() })
     for (span, grace) in zip(spans, graces) { rules[keyPath: span] = grace }
     rules.amountToleranceMillionths = tolerance
   }

@@ -29,6 +29,23 @@ import Testing
     }
     print("DeterministicNightsTests: \(counts)")
   }
+
+  /// Ids that are one by Unicode's rules are two: what is open about the one says nothing about the other.
+  @Test func aCriticalFindingIsNewThoughThatOnItsTwinIsOpen() throws {
+    let folder = try TemporaryFolder()
+    func audit(_ orderId: String, open: Set<Identifier> = []) throws -> SimulatedAudit {
+      var scene = Scene()
+      let order = scene.order(orderId) { $0.transactionId = "unknown" }
+      scene.world.lookups[order.orderId] = .notFound()
+      scene.delivery(of: order)
+      return try SimulatedAudit(
+        scene.world, partition: AuditPartition(), contestBatchSize: 1, openCriticals: open, folder: folder.path(""))
+    }
+    let open = Set(try audit("\u{E9}").findings().map { Identifier($0.identity) })
+    #expect(try audit("\u{E9}", open: open).agedCriticals.isEmpty)
+    let aged = CheckSubject.lookup("unknown", of: Scene.bundle)
+    #expect(try audit("e\u{301}", open: open).agedCriticals == [aged])
+  }
 }
 
 /// The nights of one shop.
@@ -93,7 +110,7 @@ private struct Nights {
     }
     if isLast { try checkTruth(audit) }
     let findings = try audit.findings()
-    store.openCriticals = Set(findings.filter { $0.severity == .critical }.map(\.identity))
+    store.openCriticals = Set(findings.filter { $0.severity == .critical }.map { Identifier($0.identity) })
     before = (night, Set(findings.map(\.identity)))
   }
 

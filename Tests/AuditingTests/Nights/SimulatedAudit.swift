@@ -21,7 +21,7 @@ struct SimulatedAudit {
   ///   - world: what is known, folded.
   ///   - partition: where ids are cut, which changes nothing.
   init(
-    _ world: World, partition: AuditPartition, contestBatchSize: Int, openCriticals: Set<String>, folder: String
+    _ world: World, partition: AuditPartition, contestBatchSize: Int, openCriticals: Set<Identifier>, folder: String
   ) throws {
     var rules = world.rules
     rules.catalogue = world.products.map { Catalogue($0) }

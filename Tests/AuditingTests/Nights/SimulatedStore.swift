@@ -40,7 +40,7 @@ struct SimulatedStore {
   /// The orders that wait for a look-up.
   private var waiting: Set<Identifier> = []
   /// The identities of the critical findings that the night before left open.
-  var openCriticals: Set<String> = []
+  var openCriticals: Set<Identifier> = []
 
   // MARK: - The night
 
