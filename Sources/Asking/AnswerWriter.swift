@@ -168,7 +168,8 @@ package struct AnswerWriter: Sendable {
         channel = CASE WHEN $10 THEN told.channel ELSE coalesce(c.channel, told.channel) END,
         bundle_id = coalesce(told.bundle_id, c.bundle_id),
         apple_status = CASE WHEN $10 THEN told.apple_status ELSE c.apple_status END,
-        signed_transaction_id = coalesce(told.signed_transaction_id, c.signed_transaction_id),
+        signed_transaction_id = CASE WHEN told.payload_kind <> c.payload_kind THEN told.signed_transaction_id
+          ELSE coalesce(told.signed_transaction_id, c.signed_transaction_id) END,
         brought_count = greatest(c.brought_count, told.brought_count), worker = CASE WHEN $10 THEN NULL ELSE c.worker END
       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[])
         AS told (subject_kind, subject_id, payload_kind, channel, environment, bundle_id, signed_transaction_id,

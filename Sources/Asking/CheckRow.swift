@@ -14,6 +14,8 @@ package struct CheckRow: Sendable {
   package var environment: AppleEnvironment?
   /// The app that an earlier answer found it to be of.
   package var bundleId: String?
+  /// The one purchase that it was about when it was read last.
+  package var signedTransactionId: String?
   /// How many transactions it has brought so far.
   package var broughtCount: Int
   /// What payload, id and app were when it was asked about.
@@ -48,7 +50,7 @@ package struct CheckRow: Sendable {
     c.subject_kind, c.subject_id, c.received_at, c.known_since, c.is_urgent, c.is_wanted, c.outcome, c.reason, c.channel, \
     c.attempts, c.last_attempt, c.answered_at, c.outcome_since, c.unanswered_since, c.critical_since, c.app, \
     c.environment, c.brought_count, c.fingerprint, c.refusal, c.held_outcome, c.held_reason, c.due_from, c.due_until, \
-    c.due_rank, c.bundle_id, c.gone_at
+    c.due_rank, c.bundle_id, c.gone_at, c.signed_transaction_id
     """
 
   init(_ row: PostgresRow) throws(PostgresError) {
@@ -86,6 +88,7 @@ package struct CheckRow: Sendable {
     }
     bundleId = try row.optionalText(25)
     goneAt = try instant(26)
+    signedTransactionId = try row.optionalText(27)
   }
 }
 

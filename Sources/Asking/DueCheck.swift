@@ -163,8 +163,15 @@ package struct JudgedCheck: Sendable {
     result.signedTransactionId = genuine.signedTransactionId
     result.broughtCount = genuine.facts.count
     result.broughtIds = genuine.facts.reduce(into: []) { $0.formUnion($1.ids) }
-    if due.broughtCount == 0 { result.facts = genuine.facts }
+    if !isStored(genuine) { result.facts = genuine.facts }
     return result
+  }
+
+  /// Whether what Apple signed was stored before: the payload may be another one now, which is about another purchase.
+  private func isStored(_ proof: GenuineProof) -> Bool {
+    guard due.broughtCount > 0 else { return false }
+    guard let id = proof.signedTransactionId else { return true }
+    return due.context.row.signedTransactionId.map { Identifier($0) } == Identifier(id)
   }
 
   /// What the check comes to when nobody can say more than the receipt itself does.
@@ -179,7 +186,7 @@ package struct JudgedCheck: Sendable {
 
   /// What is worth storing although the check stays due: what Apple signed is evidence while Apple is silent.
   package var preliminaryResult: CheckResult? {
-    guard genuine != nil, due.broughtCount == 0 else { return nil }
+    guard let genuine, !isStored(genuine) else { return nil }
     return result(.pending, .neverChecked, channel: .offline)
   }
 }

@@ -137,6 +137,34 @@ import Testing
     }
   }
 
+  /// Where nobody is asked, as about the sandbox, the payload alone says what it brings.
+  @Test func aPayloadThatIsReplacedBringsItsOwnPurchase() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: nil)
+      try await shop.receipt("r", for: "o")
+      let judge = OfflineJudge(hasRoots: true) { payload in
+        let signed = payload == "list" ? nil : payload
+        let proof = GenuineProof(
+          environment: .sandbox, bundleId: "com.example.game", facts: [.test(signed ?? "2", .offline)],
+          signedTransactionId: signed)
+        return (signed == nil ? .app : .signed, .genuine(proof))
+      }
+      let nights: [(payload: String, signed: String, brought: [String])] = [
+        ("1", "1", ["1"]), ("2", "2", ["1", "2"]), ("2", "2", ["1", "2"]), ("list", "", ["1", "2"]),
+      ]
+      for (night, expected) in nights.enumerated() {
+        try await shop.session.execute("UPDATE sales.receipts SET payload = $1", [.text(expected.payload)])
+        let asOf = Self.asOf + .days(8 * Int64(night))
+        let summary = try await shop.recheck([ScriptedChannel(.init([:]), asOf: asOf)], asOf: asOf, judge: judge)
+        #expect(summary.outcomes == [.verified: 1], "night \(night)")
+        let signed = try await shop.rows("signed_transaction_id] ) FROM night_audit.receipt_checks")
+        #expect(signed == [expected.signed], "night \(night)")
+        let brought = try await shop.rows("transaction_id] ) FROM night_audit.evidence ORDER BY 1")
+        #expect(brought == expected.brought, "night \(night)")
+      }
+    }
+  }
+
   /// Finished consumables are in no receipt, and a renewal's proof says nothing of the first purchase.
   @Test(arguments: [("9", nil), ("0", "0"), ("1", nil)] as [(String, String?)])
   func anIdThatAGenuineReceiptDoesNotListIsAskedAbout(named: String, original: String?) async throws {

@@ -162,6 +162,7 @@ import Testing
   private static func stored(_ check: JudgedCheck) -> JudgedCheck {
     var check = check
     check.due.broughtCount = 1
+    check.due.context.row.signedTransactionId = check.genuine?.signedTransactionId
     return check
   }
 
