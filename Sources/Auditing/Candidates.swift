@@ -235,7 +235,7 @@ extension TransactionRecord {
   /// Whether the transaction carries an account token that an order with this one, or with none, does not have.
   fileprivate func hasOtherToken(than own: String?) -> Bool {
     guard case .says(.some(let token)) = self.appAccountToken else { return false }
-    return own.map { !AccountToken.isSame($0, token) } ?? true
+    return own.map { AccountToken.isSame($0, token) != true } ?? true
   }
 }
 

@@ -203,14 +203,34 @@ public struct Claimant: Sendable {
   }
 }
 
-/// Account tokens are UUIDs: letter case and hyphens are spelling.
+/// Account tokens are UUIDs: letter case, hyphens, braces and `urn:uuid:` are spelling.
 public enum AccountToken {
-  public static func isSame(_ left: String, _ right: String) -> Bool {
-    left == right || spelling(left) == spelling(right)
+  /// Whether two are one; nil where only one of them is a UUID. Nobody has given the other to StoreKit, so that it says
+  /// neither yes nor no.
+  public static func isSame(_ left: String, _ right: String) -> Bool? {
+    let (left, right) = (spelling(left), spelling(right))
+    if left == right { return true }
+    return isUUID(left[...]) == isUUID(right[...]) ? false : nil
   }
 
-  /// The one spelling that all spellings of a token share.
-  public static func spelling(_ token: String) -> String { token.lowercased().filter { $0 != "-" } }
+  /// The one spelling that all spellings of a token share: of a UUID its digits in lower case.
+  public static func spelling(_ token: String) -> String {
+    let plain = token.lowercased().filter { $0 != "-" }
+    var digits = plain[...]
+    if digits.hasPrefix("urn:uuid:") { digits = digits.dropFirst("urn:uuid:".count) }
+    if digits.hasPrefix("{"), digits.hasSuffix("}") { digits = digits.dropFirst().dropLast() }
+    return isUUID(digits) ? String(digits) : plain
+  }
+
+  private static func isUUID(_ spelling: Substring) -> Bool {
+    spelling.utf8.count == 32
+      && spelling.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): true
+        default: false
+        }
+      }
+  }
 }
 
 /// How good a claim on a transaction is; the smaller one comes first.
@@ -240,7 +260,11 @@ struct ClaimRank: Comparable {
     guard let own = order.appAccountToken, case .says(.some(let token)) = transaction.appAccountToken else {
       return .unknown
     }
-    return AccountToken.isSame(own, token) ? .same : .other
+    return switch AccountToken.isSame(own, token) {
+    case .some(true): .same
+    case .some(false): .other
+    case .none: .unknown
+    }
   }
 
   static func < (left: ClaimRank, right: ClaimRank) -> Bool {

@@ -203,7 +203,7 @@ extension Claimant {
     else { return false }
     switch (order.appAccountToken, other.order.appAccountToken) {
     case (.none, .none): return true
-    case (.some(let own), .some(let others)): return AccountToken.isSame(own, others)
+    case (.some(let own), .some(let others)): return AccountToken.spelling(own) == AccountToken.spelling(others)
     case (.none, .some), (.some, .none): return false
     }
   }

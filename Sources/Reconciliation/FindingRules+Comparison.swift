@@ -51,11 +51,11 @@ extension FindingRules {
     }
   }
 
-  /// The order has no account token, or another one than Apple's transaction.
+  /// The order has no account token that can be compared, or another one than Apple's transaction.
   func considerTokenHolder() {
     let holder = facts.accountTokenUser
     if let holder, rules.people.isSame(holder, order.userId) { return }
-    if order.appAccountToken != nil {
+    if let comparable, ClaimRank.token(of: order, on: comparable) == .other {
       add(
         .wrongUser, atStake: order.amount, on: comparable,
         "Apple's account token is not the one of this order's user.")

@@ -97,7 +97,7 @@ public struct OrderFacts: Sendable {
   }
 
   /// Whether it matters for whom the shop has the account token on file that the order's transaction carries: the order has
-  /// none, or another.
+  /// none that is the same.
   public var asksForTokenHolder: Bool {
     guard let transaction = comparable, case .says(.some) = transaction.appAccountToken else { return false }
     return ClaimRank.token(of: order, on: transaction) != .same

@@ -97,7 +97,7 @@ public struct PlainOrder {
       switch (payment.appAccountToken, appAccountToken) {
       case (.none, .none): break
       case (.some(let token), .some(let own)):
-        guard own == token || AccountToken.isSame(own.text, token.text) else { return false }
+        guard own == token || AccountToken.isSame(own.text, token.text) == true else { return false }
       case (.none, .some), (.some, .none): return false
       }
     }

@@ -36,6 +36,29 @@ import Testing
       scene.delivery(
         of: scene.paidOrder({ $0.appAccountToken = bare }, transaction: { $0.appAccountToken = .says(token) }))
     },
+    Case("the same token in braces, as a URN for Apple", []) { scene in
+      scene.delivery(
+        of: scene.paidOrder(
+          { $0.appAccountToken = "{\(token.uppercased())}" },
+          transaction: { $0.appAccountToken = .says("urn:uuid:\(token)") }))
+    },
+    Case("another token in braces", ["wrong_user on order"]) { scene in
+      scene.delivery(
+        of: scene.paidOrder(
+          { $0.appAccountToken = "{\(token)}" }, transaction: { $0.appAccountToken = .says(otherToken) }))
+    },
+    Case("what the order has is no token that StoreKit takes", []) { scene in
+      scene.delivery(
+        of: scene.paidOrder({ $0.appAccountToken = "player 17" }, transaction: { $0.appAccountToken = .says(token) }))
+    },
+    Case("the same, and Apple's is another user's", ["wrong_user on order"]) { scene in
+      scene.delivery(
+        of: scene.paidOrder({ $0.appAccountToken = "player 17" }, transaction: { $0.appAccountToken = .says(token) }))
+      scene.order("other", by: "stranger") { order in
+        order.appAccountToken = token
+        order.status = .failed
+      }
+    },
     Case("the order has no token, and it is another user's", ["wrong_user on order"]) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .says(token.uppercased()) }))
       scene.order("other", by: "stranger") { order in

@@ -125,17 +125,23 @@ struct ExplanationReader: ~Copyable {
   private func addTokenUser(_ matching: inout Neighbourhood.Matching, of order: Order) throws {
     let records = matching.transactions.claimable + (matching.matched?.contested ?? [])
     for case .says(.some(let text)) in records.map(\.appAccountToken) {
-      if let own = order.appAccountToken, AccountToken.isSame(own, text) { continue }
+      if let own = order.appAccountToken, AccountToken.isSame(own, text) == true { continue }
       let token = AccountToken.spelling(text)
       var users: Set<Identifier> = []
+      // Every spelling of it and a few other texts, of which the rows say what they are.
       var reader = try shop.copyOut(
         """
         SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
-        WHERE replace(lower(o.app_account_token::text), '-', '') COLLATE "C" IN (SELECT id FROM ids)
+        WHERE regexp_replace(
+            translate(lower(o.app_account_token::text COLLATE "C"), E'-{} \\t\\n\\x0B\\f\\r', ''), '^urn:uuid:', '')
+            IN (SELECT id FROM ids)
           AND \(try sales.isKnown("o.created_at"))
         """, ids: [Identifier(token)])
       while try reader.advance() {
-        if case .valid(let holder) = try sales.order(reader, asOf: rules.asOf) { users.insert(holder.userId) }
+        guard case .valid(let holder) = try sales.order(reader, asOf: rules.asOf),
+          let known = holder.appAccountToken, AccountToken.isSame(known, text) == true
+        else { continue }
+        users.insert(holder.userId)
       }
       let own = users.filter { rules.people.isSame($0, order.userId) }.min()
       guard let holder = own ?? users.min() else { continue }
