@@ -107,8 +107,8 @@ package struct ProofSource: Sendable {
     try await read(
       """
       SELECT o.order_id::text, coalesce(\(Self.bundleId), $4),
-        CASE WHEN octet_length(o.transaction_id::text) <= 1000 THEN nullif(o.transaction_id::text, '') END, o.created_at,
-        o.status::text IS DISTINCT FROM 'verified'
+        CASE WHEN octet_length(o.transaction_id::text) <= 1000 THEN nullif(\(SalesRows.namedTransaction), '') END,
+        o.created_at, o.status::text IS DISTINCT FROM 'verified'
       FROM \(schema).orders o
       WHERE o.updated_at >= $1 AND o.created_at >= $2 AND o.created_at <= $3 AND o.created_at \(Self.calendar)
         AND o.order_id::text <> '' AND octet_length(o.order_id::text) <= 1000
@@ -146,7 +146,7 @@ package struct ProofSource: Sendable {
     ).map { try $0.text(0) }
     let orders = try await session.execute(
       """
-      SELECT o.order_id::text, \(Self.bundleId), o.transaction_id::text,
+      SELECT o.order_id::text, \(Self.bundleId), \(SalesRows.namedTransaction),
         CASE WHEN o.created_at \(Self.calendar) THEN o.created_at END
       FROM \(schema).orders o WHERE o.order_id::text = ANY ($1)
       """, [.textArray(orderIds)]

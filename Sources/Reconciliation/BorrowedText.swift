@@ -38,6 +38,14 @@ public struct BorrowedText: Comparable {
       ?? (self.text == text)
   }
 
+  /// Without white space of ASCII's at its ends.
+  public var trimmed: BorrowedText {
+    var (start, end) = (0, bytes.count)
+    while start < end, isBlank(bytes[start]) { start += 1 }
+    while start < end, isBlank(bytes[end - 1]) { end -= 1 }
+    return BorrowedText(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
+  }
+
   /// Whether it has the bytes of an id.
   public func isSame(as id: Identifier) -> Bool { id.withUTF8 { self == BorrowedText($0) } }
 
@@ -57,6 +65,9 @@ public struct BorrowedText: Comparable {
     bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self)
   }
 }
+
+/// Whether it is white space of ASCII's.
+public func isBlank(_ character: UInt8) -> Bool { character == 0x20 || (0x09...0x0D).contains(character) }
 
 extension BorrowedText? {
   /// As `BorrowedText.id`; nil where there is none.

@@ -97,6 +97,22 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
     (first.bigEndian, second.bigEndian, third.bigEndian, fourth.bigEndian, fifth.bigEndian)
   }
 
+  /// Whether a transaction of Apple's could have it: up to 64 of ASCII's letters and digits, `-` and `_`. Others come from
+  /// clients, and nobody is asked about them.
+  public var canBeApples: Bool {
+    withUTF8 { bytes in
+      (1...64).contains(bytes.count)
+        && bytes.allSatisfy { byte in
+          switch byte {
+          case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+          default: false
+          }
+        }
+    }
+  }
+
   /// Lends the bytes of the id to `body` for its own duration.
   public func withUTF8<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result

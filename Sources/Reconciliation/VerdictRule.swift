@@ -132,20 +132,24 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     switch lookup.outcome {
     case .pending: return because.noting(.unconfirmed(.neverChecked), "Apple has not been asked about the id yet.")
     case .notFound:
+      // What no request can carry is answered without one.
+      let wasAsked = facts.order.transactionId?.canBeApples ?? true
+      let known = wasAsked ? "Apple does not know the id" : "No id of Apple's looks like the one that it names"
       if facts.hasOpenProofs {
-        return because.noting(
-          nil, "Apple does not know the id, but a receipt that is not answered could bring another.")
+        return because.noting(nil, "\(known), but a receipt that is not answered could bring another.")
       }
       if facts.worth != .notFalse, facts.soundReceipts.contains(where: { $0.state.reason != .malformed }) {
-        return because.noting(nil, "Apple does not know the id, and its own proof says what is wrong.")
+        return because.noting(nil, "\(known), and its own proof says what is wrong.")
       }
       return isTooOldToBeUnknown(facts, lookup, rules)
         ? because.noting(
           .unpaid(.notFound, nil),
-          "Apple knows the id neither in production nor in the sandbox, longer than \(rules.notFoundGrace.words) on.")
+          wasAsked
+            ? "Apple knows the id neither in production nor in the sandbox, longer than \(rules.notFoundGrace.words) on."
+            : "\(known), so nobody was asked about it, and the order is older than \(rules.notFoundGrace.words).")
         : because.noting(
           .unconfirmed(.notFoundYet),
-          "Apple does not know the id, but did not yet have \(rules.notFoundGrace.words) to learn of it.")
+          "\(known), but the order was not older than \(rules.notFoundGrace.words) then.")
     case .rejected, .unanswered, .review:
       let reason = lookup.reason.flatMap(asSilence) ?? .appleError
       return because.noting(.unconfirmed(reason), "The look-up has no usable answer: \(reason.explanation).")

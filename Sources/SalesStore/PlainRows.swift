@@ -25,6 +25,12 @@ extension CopyReader {
     return .some(text.bytes.isEmpty ? nil : text)
   }
 
+  /// As `optionalPlainId`, without the white space that is no part of an id of Apple's or of a UUID.
+  fileprivate func optionalTrimmedId(_ column: Int) throws(PostgresError) -> BorrowedText?? {
+    guard let text = try plainText(column)?.trimmed else { return nil }
+    return .some(text.bytes.isEmpty ? nil : text)
+  }
+
   /// A point in time that is no defect; none for NULL.
   fileprivate func optionalPlainInstant(_ column: Int) throws(PostgresError) -> Instant?? {
     switch try SalesRows.timestamp(self, column) {
@@ -42,7 +48,7 @@ extension SalesRows {
       let productId = try row.plainId(3), let quantity = try row.optionalInt64(4).flatMap(Int32.init(exactly:)),
       quantity >= 1, let currency = try row.plainId(6).flatMap({ Currency($0) }), let statusText = try row.plainId(7),
       let status = Vocabularies.orderStatus.word(statusText),
-      let transactionId = try row.optionalPlainId(8), let token = try row.optionalPlainId(9),
+      let transactionId = try row.optionalTrimmedId(8), let token = try row.optionalTrimmedId(9),
       case .finite(let createdAt) = try Self.timestamp(row, 10), let verifiedAt = try row.optionalPlainInstant(11),
       let amount = try row.optionalNumeric(5), let minorUnits = try? amount.scaledInt64(decimals: Int(currency.digits)),
       minorUnits >= 0, isPlain(bundleId)

@@ -60,6 +60,10 @@ package struct SalesRows: Sendable {
   /// The columns of `order(_:asOf:)`, for a table aliased `o`.
   package static let orderColumns = SalesColumn.list(order, of: "o")
 
+  /// The transaction that an order names, as `order(_:asOf:)` reads it, for a table aliased `o`: without the white space at
+  /// its ends, and compared byte by byte.
+  package static let namedTransaction = #"btrim(o.transaction_id::text COLLATE "C", E' \t\n\x0B\f\r')"#
+
   /// The orders in the byte order of their ids, for `order(_:asOf:)`.
   ///
   /// - Parameter restriction: which of them are read, aliased `o`.
@@ -89,8 +93,8 @@ package struct SalesRows: Sendable {
     let amount = try row.optionalNumeric(5)
     let currencyText = try row.salesText(6)
     let statusText = try row.salesText(7)
-    let transactionId = try row.salesText(8)
-    let token = try row.salesText(9)
+    let transactionId = try row.salesText(8).trimmed
+    let token = try row.salesText(9).trimmed
     let created = try Self.timestamp(row, 10)
     let verified = try Self.timestamp(row, 11)
     let currency = Currency(currencyText.shown)

@@ -23,6 +23,14 @@ enum SalesText {
   /// What can be shown of it; nil when it is missing or empty.
   var present: Identifier? { shown.isEmpty ? nil : shown }
 
+  /// Without the white space at its ends, which is no part of an id of Apple's or of a UUID.
+  var trimmed: SalesText {
+    switch self {
+    case .sound(let id): .sound(id.withUTF8 { BorrowedText($0).trimmed.id })
+    case .missing, .tooLong, .unreadable: self
+    }
+  }
+
   /// What is wrong with it.
   func defect(_ column: String, isRequired: Bool) -> String? {
     switch self {

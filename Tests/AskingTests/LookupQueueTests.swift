@@ -47,6 +47,18 @@ import Testing
     }
   }
 
+  /// Apple's ids have none at their ends, and no request can carry it.
+  @Test func whiteSpaceAroundAnIdIsNoPartOfTheQuestion() async throws {
+    try await RecheckRehearsal.run { shop in
+      for (order, id) in [("a", "1 "), ("b", "\t2\r\n"), ("c", "2"), ("d", " \r ")] {
+        try await shop.order(order, transaction: id)
+      }
+      try await shop.queue().enqueue()
+      let due = try await shop.queue().claim().map(\.subject.id.text).sorted()
+      #expect(due == ["com.example.game/1", "com.example.game/2"])
+    }
+  }
+
   @Test func aReceiptThatComesLaterEndsTheWait() async throws {
     try await RecheckRehearsal.run { shop in
       try await shop.order("a", transaction: "1")

@@ -28,6 +28,12 @@ import Testing
       CREATE TABLE sales.products AS SELECT DISTINCT product_id, 'Non-Consumable'::text AS type, product_id AS name,
         NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until FROM sales.orders
       """)
+    // White space around what every other order names makes no difference to either.
+    try await session.execute(
+      """
+      UPDATE sales.orders SET transaction_id = E'\t' || transaction_id || E' \r', app_account_token = ' ' || app_account_token
+      WHERE md5(order_id) < '8'
+      """)
     await session.close()
     var request = NightRequest(asOf: CrowdedShop.asOf)
     request.period = try Period(since: "2026-01-01", until: "2026-12-31", in: settings.timeZone)

@@ -70,6 +70,37 @@ struct SalesRowsTests {
       ])
   }
 
+  @Test("white space around a transaction id or an account token is no part of it, however it is read")
+  func whiteSpace() async throws {
+    let texts = ["'17'", "' 17'", #"E'17\r\n'"#, #"E'\t17\x0B\f '"#, "'1 7'", "'  '", "''"]
+    let expected: [Identifier?] = ["17", "17", "17", "17", "1 7", nil, nil]
+    let shop = try await TestShop.make(
+      texts.enumerated().map {
+        insertOrder(["order_id": "'o\($0)'", "transaction_id": $1, "app_account_token": $1])
+      }.joined())
+    var orders: [Order] = []
+    for case .valid(let order) in try await shop.orders() { orders.append(order) }
+    #expect(orders.map(\.transactionId) == expected)
+    #expect(orders.map(\.appAccountToken) == expected.map { $0?.text })
+    let sales = try SalesRows(shop.settings)
+    let plain = try await shop.reading { connection in
+      var found: [[Identifier?]] = []
+      var reader = try connection.copyOut(try sales.orders())
+      while try reader.advance() {
+        guard let order = try sales.plainOrder(reader) else { continue }
+        found.append([order.transactionId.id, order.appAccountToken.id])
+      }
+      return found
+    }
+    #expect(plain == expected.map { [$0, $0] })
+    let asked = try await shop.reading { connection in
+      try connection.execute(
+        "SELECT nullif(\(SalesRows.namedTransaction), '') FROM sales.orders o ORDER BY o.order_id COLLATE \"C\""
+      ).map { try $0.optionalText(0) }
+    }
+    #expect(asked == expected.map { $0?.text })
+  }
+
   @Test(
     "a bundle id may be missing where there is one app",
     arguments: [(1, nil), (2, "bundle_id is missing, and there are several apps")] as [(Int, String?)])

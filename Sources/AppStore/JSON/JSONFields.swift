@@ -193,9 +193,6 @@ struct JSONFields: Sendable {
 
 private func isDigit(_ character: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(character) }
 
-/// Whether it is white space of ASCII's.
-func isBlank(_ character: UInt8) -> Bool { character == 0x20 || (0x09...0x0D).contains(character) }
-
 /// A text fit to be an identifier or a word in our tables; nil for others.
 func plainText(_ text: String?) -> String? {
   guard let text, !text.isEmpty, text.utf8.count <= DecodingLimits.textLength else { return nil }

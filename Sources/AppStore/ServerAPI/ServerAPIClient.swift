@@ -199,17 +199,9 @@ package struct ServerAPIClient: Sendable {
 }
 
 extension ServerAPIClient {
-  /// Nil for what cannot be an id of Apple's. Such ids come from clients: nothing of them may reach another interface.
+  /// Nil for what cannot be an id of Apple's: nothing of it may reach another interface.
   private static func path(_ endpoint: ServerAPIEndpoint, id: String) -> String? {
-    let isPlain = id.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-        true
-      default: false
-      }
-    }
-    return isPlain && (1...64).contains(id.utf8.count) ? "\(endpoint.path)/\(id)" : nil
+    Identifier(id).canBeApples ? "\(endpoint.path)/\(id)" : nil
   }
 
   private static func query(_ items: [(name: String, value: String?)], _ fixed: String? = nil) -> String {

@@ -1,3 +1,5 @@
+import Reconciliation
+
 /// Base64 as RFC 4648 defines it, decoded without leniency where leniency would let two texts mean the same bytes.
 enum Base64Text {
   /// Decodes one part of a JWS: the URL-safe alphabet of RFC 4648 section 5, no padding, no unused bits set

@@ -208,6 +208,9 @@ package struct ExplanationText {
   }
 
   private func sentence(about proof: Explanation.Proof) -> String {
+    if proof.receivedAt == nil, proof.outcome == .notFound, explanation.order.transactionId?.canBeApples == false {
+      return "No id of Apple's looks like that, so nobody was asked."
+    }
     var text =
       switch proof.outcome {
       case .pending: "Nobody has asked Apple about it yet."

@@ -33,7 +33,7 @@ enum NearMisses {
     let others = [
       (
         "transaction",
-        "SELECT o.order_id::text FROM \(sales.schema).orders o WHERE o.transaction_id::text COLLATE \"C\" = $1"
+        "SELECT o.order_id::text FROM \(sales.schema).orders o WHERE \(SalesRows.namedTransaction) = $1"
       ),
       (
         "receipt", "SELECT r.order_id::text FROM \(sales.schema).receipts r WHERE r.receipt_id::text COLLATE \"C\" = $1"

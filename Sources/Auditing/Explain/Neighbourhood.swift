@@ -110,7 +110,7 @@ struct Neighbourhood {
     var named = try shop.copyOut(
       """
       SELECT o.order_id::text FROM \(sales.schema).orders o
-      WHERE o.transaction_id::text COLLATE "C" IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
+      WHERE \(SalesRows.namedTransaction) IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
         AND \(try sales.isKnown("o.created_at"))
       """, ids: transactionIds)
     while try named.advance() { orders.insert(try named.id(0)) }
