@@ -87,12 +87,16 @@ DELETE FROM sales.deliveries WHERE right(order_id, 1) < '5';
 SQL
 "$python" - "jdbc:postgresql://127.0.0.1:$port/postgres" >lake.log 2>&1 <<'PYTHON'
 import sys
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
 spark = SparkSession.builder.master("local[1]").config("spark.jars", "/usr/share/java/postgresql.jar").getOrCreate()
 for relation in ("orders", "receipts", "deliveries"):
     rows = spark.read.jdbc(sys.argv[1], f"(SELECT * FROM sales.{relation} WHERE right(order_id, 1) < '5') AS west",
                            properties={"user": "shop", "driver": "org.postgresql.Driver"})
     rows.write.parquet(f"west/{relation}")
+# As pandas writes whole numbers of which some are missing.
+deliveries = spark.read.parquet("west/deliveries")
+for kind in ("double", "decimal(20,2)"):
+    deliveries.withColumn("order_id", functions.lit(17).cast(kind)).write.parquet(f"{kind}/deliveries")
 PYTHON
 echo "postgresql://shop@127.0.0.1:$port/east" >east
 # Nobody tells where ids are to be cut.
@@ -103,6 +107,11 @@ publish divided
 echo 'shop:secret@127.0.0.1' >broken-uri
 ! spread never-read --sales broken-uri || fail "a source that is none was taken"
 ! grep -q secret never-read.log || fail "a password was told"
+for kind in double 'decimal(20,2)'; do
+  cp -r west/orders west/receipts "$kind"
+  ! spread "never-read-$kind" --sales east --sales "$work/$kind" || fail "ids of type $kind were taken"
+  grep -qF "column order_id is of type $kind, but must be text" "never-read-$kind.log" || fail "$kind: $(cat "never-read-$kind.log")"
+done
 rm -r west/receipts/*.parquet
 ! spread never-read-either --sales east --sales "$work/west" || fail "a lake without receipts was taken"
 

@@ -11,6 +11,20 @@ _EPOCH = 946_684_800_000_000
 _DECIMALS_OF_MONEY = 6
 
 
+def refusal(table, column):
+    """Why a column cannot be read as the plan wants it; None where it can."""
+    name, reading = column["name"], column["reading"]
+    if reading == "always":
+        return None
+    if name not in table.columns:
+        return f"has no column {name}; the page Views has all that are wanted"
+    kind = table.schema[name].dataType
+    if reading == "text" and isinstance(kind, types.FractionalType):
+        return (f"column {name} is of type {kind.simpleString()}, but must be text, because 17 would be read as 17.0; write "
+                f"it with CAST(CAST({name} AS DECIMAL(38, 0)) AS STRING) AS {name}, and long ids anew from their source")
+    return None
+
+
 def selected(table, column):
     """The column of a table in the type that the plan wants; what cannot be read so is missing."""
     name, reading = column["name"], column["reading"]

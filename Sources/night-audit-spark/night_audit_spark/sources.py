@@ -88,19 +88,21 @@ class Database:
 class Lake:
     """A folder with the relations `orders`, `receipts` and `deliveries` as Parquet."""
 
-    def __init__(self, spark, folder, hidden):
-        self._spark, self._folder, self._hidden = spark, folder.rstrip("/"), hidden
+    def __init__(self, spark, folder, relations, hidden):
+        self._tables, self._hidden = {}, hidden
+        for relation in relations:
+            path = f"{folder.rstrip('/')}/{relation['name']}"
+            table = self._tables[relation["name"]] = spark.read.parquet(path)
+            for column in relation["columns"]:
+                if reason := records.refusal(table, column):
+                    sys.exit(f"{path}: {reason}")
 
     def close(self):
         pass
 
     def _known(self, relation):
         """The rows that the audit knows of."""
-        path = f"{self._folder}/{relation['name']}"
-        table = self._spark.read.parquet(path)
-        for column in relation["columns"]:
-            if column["reading"] != "always" and column["name"] not in table.columns:
-                sys.exit(f"{path} has no column {column['name']}; the page Views has all that are wanted")
+        table = self._tables[relation["name"]]
         date = functions.unix_micros(table[relation["date"]].cast("timestamp"))
         is_later = date > self._hidden["asOf"]
         if self._hidden.get("clock") is not None:
@@ -139,9 +141,11 @@ class Stores:
             return Database(spark, plan.connections[name], plan.snapshots.get(name), is_shop=name == "sales")
 
         self._plan, self._own, self._sales = plan, configured("own"), []
+        relations = [relation for relation in plan.relations.values() if relation["store"] == "sales"]
         for source in sales:
             is_file = os.path.isfile(source)
-            self._sales.append(Database.of_uri(spark, source) if is_file else Lake(spark, source, plan.hidden))
+            self._sales.append(
+                Database.of_uri(spark, source) if is_file else Lake(spark, source, relations, plan.hidden))
         if not sales:
             self._sales.append(configured("sales"))
         self._context, self._cuts = spark.sparkContext, partitions - 1 if sales else 0
