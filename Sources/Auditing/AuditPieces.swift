@@ -1,4 +1,5 @@
 import Foundation
+import Postgres
 import Reconciliation
 import Reporting
 import Run
@@ -13,20 +14,13 @@ struct AuditPieces {
     let pieces: [Piece]
     /// SHA-256 of `context`.
     let context: String
-    /// What the source adds up to, by what stands in the place of the currency.
-    let sums: [Sum]
+    /// What the source adds up to: the rows of `SalesTotals.query`, as `record_send` writes them.
+    let sums: [Data]
 
     struct Piece: Decodable {
       let name: String
       /// Lower-case hexadecimal.
       let sha256: String
-    }
-
-    struct Sum: Decodable {
-      let currency: String
-      let orders: Int
-      /// Of a major unit, as a whole number.
-      let millionths: String
     }
   }
 
@@ -54,13 +48,8 @@ struct AuditPieces {
           \(context.rules.asOf.text) from \(context.period.since) to \(context.period.until); give the same, or audit anew
           """)
     }
-    var (read, counted) = (SalesTotals(), SalesTotals())
-    for sum in manifest.sums {
-      guard let millionths = Int128(sum.millionths) else {
-        throw Unfit(description: "manifest.json in \(directory): '\(sum.millionths)' is no whole number")
-      }
-      counted.add(orders: sum.orders, millionths: millionths, of: sum.currency)
-    }
+    var read = SalesTotals()
+    let counted = try counted(manifest)
     for piece in manifest.pieces {
       let name = piece.name
       try prove(name, piece.sha256)
@@ -74,6 +63,15 @@ struct AuditPieces {
       }
     }
     collector.control = read.control(against: counted)
+  }
+
+  /// What the source adds up to.
+  private func counted(_ manifest: Manifest) throws -> SalesTotals {
+    var sums = manifest.sums.makeIterator()
+    var rows = CopyReader { () throws(PostgresError) in sums.next().map { [UInt8]($0) } }
+    do throws(PostgresError) { return try SalesTotals(rows: &rows) } catch {
+      throw Unfit(description: "manifest.json in \(directory): \(error.message); audit anew")
+    }
   }
 
   /// Throws `Unfit` where a file is not the one that was written: cut off, of another audit, or unreadable.

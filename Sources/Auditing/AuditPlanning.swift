@@ -29,7 +29,7 @@ package struct AuditPlanning: Encodable {
 
   /// What the source adds up to by currency: orders, and amounts of at most so many decimals up to a limit in major units.
   struct Totals: Encodable {
-    /// As the server adds it up: currency, orders, and millionths of a major unit.
+    /// As the server adds it up: currency, orders and amount as `record_send` writes them.
     var query: String
     var decimals = SalesTotals.decimals
     var limit = SalesTotals.limit
@@ -85,10 +85,7 @@ extension Audit {
       snapshots: stores.snapshots,
       hidden: AuditPlanning.Hidden(asOf: horizon.asOf.microseconds, clock: horizon.clock?.microseconds),
       totals: AuditPlanning.Totals(
-        query: """
-          SELECT coalesce(q.currency, '') AS currency, q.orders, trunc(coalesce(q.amount, 0) * 1000000)::text AS millionths
-          FROM (\(try SalesTotals.query(sales))) AS q (currency, orders, amount)
-          """),
+        query: "SELECT record_send(q) AS row FROM (\(try SalesTotals.query(sales))) AS q"),
       hasCatalogue: completed.rules.catalogue != nil,
       context: AuditContext(
         completed, sales, days: ReportedDays.days(plan, in: settings.timeZone),

@@ -39,11 +39,16 @@ package struct SalesTotals: Equatable, Sendable {
 
   /// As the server adds them up, in the snapshot of `connection`. Throws `PostgresError`.
   package init(_ sales: SalesRows, on connection: borrowing BlockingConnection) throws(PostgresError) {
-    var reader = try connection.copyOut(try Self.query(sales))
-    while try reader.advance() {
-      let key = try reader.salesText(0).shown.text
-      others[key, default: Line()].orders += Int(try reader.int64(1))
-      others[key, default: Line()].amount += try reader.optionalNumeric(2).flatMap(Self.millionths) ?? 0
+    var rows = try connection.copyOut(try Self.query(sales))
+    try self.init(rows: &rows)
+  }
+
+  /// From rows of `query`, whoever got them. Throws `PostgresError`.
+  package init(rows: inout CopyReader) throws(PostgresError) {
+    while try rows.advance() {
+      let key = try rows.salesText(0).shown.text
+      others[key, default: Line()].orders += Int(try rows.int64(1))
+      others[key, default: Line()].amount += try rows.optionalNumeric(2).flatMap(Self.millionths) ?? 0
     }
   }
 

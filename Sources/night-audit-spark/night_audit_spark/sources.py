@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 import urllib.parse
+from base64 import b64encode
 
 from pyspark.sql import functions
 
@@ -80,9 +81,9 @@ class Database:
             yield self._query(query).select("key", functions.lit(relation["tag"]).alias("tag"), "row").rdd.map(
                 lambda row: (frames.key(row[0]), row[1], bytes(row[2])))
 
-    def sums(self, totals):
-        """What the source adds up to: currency, orders, millionths of a major unit."""
-        return self._query(totals["query"])
+    def sums(self, totals, _):
+        """What the source adds up to: rows of currency, orders and amount."""
+        return [bytes(row[0]) for row in self._query(totals["query"]).collect()]
 
 
 class Lake:
@@ -124,11 +125,10 @@ class Lake:
         exact = table["amount"].cast("decimal(38,18)")
         rounded = exact.cast(f"decimal(38,{totals['decimals']})")
         is_money = (exact == rounded) & (functions.abs(exact) <= totals["limit"])
-        return table.groupBy(functions.coalesce(table["currency"].cast("string"), functions.lit("")).alias("currency")).agg(
-            functions.count("*").alias("orders"),
-            functions.coalesce(
-                functions.sum(functions.when(is_money, rounded)) * 10 ** totals["decimals"], functions.lit(0)
-            ).cast("decimal(38,0)").cast("string").alias("millionths"))
+        added = table.groupBy(table["currency"].cast("string")).agg(
+            functions.count("*"), functions.sum(functions.when(is_money, rounded)))
+        encode = records.Encoder([{"reading": reading} for reading in ("text", "bigint", "numeric")])
+        return [encode(row) for row in added.collect()]
 
 
 class Stores:
@@ -176,13 +176,7 @@ class Stores:
         return sorted({keys[len(keys) * cut // (self._cuts + 1)] for cut in range(1, self._cuts + 1)}) if keys else []
 
     def sums(self):
-        """What the sources add up to by currency: as Spark adds up what each says of itself."""
-        added = {}
-        for source in self._sales:
-            further = () if isinstance(source, Database) else (self._plan.relations["orders"],)
-            for row in source.sums(self._plan.totals, *further).collect():
-                orders, millionths = added.get(row.currency, (0, 0))
-                added[row.currency] = orders + int(row.orders), millionths + int(row.millionths)
-        return [
-            {"currency": currency, "orders": orders, "millionths": str(millionths)}
-            for currency, (orders, millionths) in sorted(added.items())]
+        """What the sources add up to, each by currency, in base 64."""
+        orders = self._plan.relations["orders"]
+        rows = [row for source in self._sales for row in source.sums(self._plan.totals, orders)]
+        return [b64encode(row).decode() for row in sorted(rows)]
