@@ -43,10 +43,11 @@ struct RepeatedDeliveries {
   /// For these rows, in any order.
   init(among rows: [(deliveryId: Identifier, orderId: Identifier?)]) { firstOrders = Self.firstOrders(among: rows) }
 
+  /// A row without an id repeats none.
   static func firstOrders(
     among rows: [(deliveryId: Identifier, orderId: Identifier?)]
   ) -> [Identifier: Identifier?] {
-    Dictionary(grouping: rows, by: \.deliveryId).filter { $0.value.count > 1 }
+    Dictionary(grouping: rows, by: \.deliveryId).filter { $0.value.count > 1 && !$0.key.isEmpty }
       .mapValues { $0.compactMap(\.orderId).min() }
   }
 

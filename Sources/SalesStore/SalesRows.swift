@@ -217,12 +217,12 @@ package struct SalesRows: Sendable {
       """
   }
 
-  /// The ids of all deliveries with those of their orders, in any order.
+  /// The ids of all deliveries that have one with those of their orders, in any order.
   package var deliveryIds: String {
     get throws(PostgresError) {
       """
       SELECT d.delivery_id::text, d.order_id::text FROM \(schema).deliveries d
-      WHERE d.delivery_id IS NOT NULL AND \(try isKnown("d.delivered_at"))
+      WHERE d.delivery_id::text COLLATE "C" <> '' AND \(try isKnown("d.delivered_at"))
       """
     }
   }

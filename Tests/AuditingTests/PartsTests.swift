@@ -111,6 +111,25 @@ import Testing
     }
   }
 
+  /// It is a bad row by having none: neither a night in parts nor `explain` says more.
+  @Test func aDeliveryWithoutAnIdRepeatsNone() async throws {
+    let settings = try await CrowdedShop(seed: 1).load(reports: "/nonexistent")
+    try await withSession(settings) { session in
+      try await session.executeScript(
+        """
+        ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey, ALTER delivery_id DROP NOT NULL;
+        UPDATE sales.deliveries SET delivery_id = '' WHERE delivery_id IN ('d1', 'd2');
+        UPDATE sales.deliveries SET delivery_id = NULL WHERE delivery_id = 'd3'
+        """)
+    }
+    let isNone = try await withBlockingThread { scope in
+      let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit tests")
+      return try RepeatedDeliveries(SalesRows(settings), shop: connection, directory: NSTemporaryDirectory()).isEmpty
+    }
+    #expect(isNone)
+    #expect(RepeatedDeliveries(among: [("", "o1"), ("", "o2"), ("", nil)]).isEmpty)
+  }
+
   @Test func statisticsSayWhereIdsAreCut() async throws {
     let shop = CrowdedShop(seed: 1)
     let settings = try await shop.load(reports: "/nonexistent")

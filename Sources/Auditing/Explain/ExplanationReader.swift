@@ -88,7 +88,7 @@ struct ExplanationReader: ~Copyable {
       ORDER BY \(sales.deliveryOrder)
       """, ids: own)
     while try reader.advance() { rows.append(try sales.delivery(reader, asOf: rules.asOf)) }
-    var repeated = RepeatedDeliveries(among: rows.filter { !$0.deliveryId.isEmpty }.map { ($0.deliveryId, $0.orderId) })
+    var repeated = RepeatedDeliveries(among: rows.map { ($0.deliveryId, $0.orderId) })
     return rows.filter { $0.orderId == orderId }.map { repeated.mark($0) }
   }
 
