@@ -14,19 +14,15 @@ package struct ChangeReasons {
   /// - Parameters:
   ///   - condition: on rows `e` with an as-of and a run, with its parameters from `$1` to `$3`; the first two of them are
   ///     the two instants.
-  ///   - sales: where the shop's orders and deliveries are, in the same database; nil: they are not looked at,
-  ///     and neither is what runs came to.
+  ///   - withClaims: whether what runs came to about claims counts. It is no fact: a night that is made again would find
+  ///     its own there.
   package init(
-    findingIds: [String], condition: String, parameters: [PostgresValue], sales: SalesRows?,
+    findingIds: [String], condition: String, parameters: [PostgresValue], withClaims: Bool,
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     let parameters = parameters + [.textArray(findingIds)]
-    // What a run came to about claims is no fact: a night that is made again would find its own there.
-    try addEvidence(condition, parameters, withClaims: sales != nil, connection)
+    try addEvidence(condition, parameters, withClaims: withClaims, connection)
     try addAnswers(condition, parameters, connection)
-    guard let sales else { return }
-    try addDeliveries(sales, findingIds, parameters, connection)
-    try addOrders(sales, findingIds, parameters, connection)
   }
 
   private static let ofEvidence = [
@@ -91,44 +87,58 @@ package struct ChangeReasons {
     }
   }
 
-  private mutating func addDeliveries(
-    _ sales: SalesRows, _ findingIds: [String], _ parameters: [PostgresValue],
-    _ connection: borrowing BlockingConnection
+  // MARK: - The shop's side
+
+  /// Adds what became of the findings' orders and deliveries after one instant and up to another.
+  ///
+  /// - Parameters:
+  ///   - shop: where the shop's relations are; nothing joins them with ours.
+  ///   - connection: where the findings are.
+  package mutating func add(
+    _ findingIds: [String], after start: Instant, upTo end: Instant, sales: SalesRows,
+    shop: borrowing BlockingConnection, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
-    let rows = try connection.execute(
+    var (ofOrder, ofDelivery): ([Identifier: [String]], [Identifier: [String]]) = ([:], [:])
+    let findings = try connection.execute(
+      "SELECT finding_id, order_id, delivery_id FROM night_audit.findings WHERE finding_id = ANY ($1) ORDER BY finding_id",
+      [.textArray(findingIds)])
+    for row in findings {
+      let findingId = try row.text(0)
+      if let id = try row.optionalText(1) { ofOrder[Identifier(id), default: []].append(findingId) }
+      if let id = try row.optionalText(2) { ofDelivery[Identifier(id), default: []].append(findingId) }
+    }
+    let interval: [PostgresValue] = [.timestamp(start.microseconds), .timestamp(end.microseconds)]
+    let orderIds = PostgresValue.textArray(ofOrder.keys.sorted().map(\.text))
+    let deliveries = try shop.execute(
       """
-      SELECT f.finding_id, d.delivery_id::text, d.user_id::text, d.quantity::bigint,
+      SELECT d.order_id::text, coalesce(d.delivery_id::text, ''), coalesce(d.user_id::text, ''), d.quantity::bigint::text,
         CASE WHEN d.delivered_at > $1 AND d.delivered_at <= $2 THEN d.delivered_at END,
         CASE WHEN d.revoked_at > $1 AND d.revoked_at <= $2 THEN d.revoked_at END
-      FROM night_audit.findings f
-      JOIN \(sales.schema).deliveries d ON d.order_id::text = f.order_id OR d.delivery_id::text = f.delivery_id
-      WHERE f.finding_id = ANY ($3) AND (d.delivered_at > $1 AND d.delivered_at <= $2
-        OR d.revoked_at > $1 AND d.revoked_at <= $2)
-      ORDER BY f.finding_id, d.delivered_at, d.delivery_id
-      """, [parameters[0], parameters[1], .textArray(findingIds)])
-    for row in rows {
-      let what = "delivery \(try row.text(1)) of \(try row.int64(3)) to user \(try row.text(2))"
+      FROM \(sales.schema).deliveries d
+      WHERE (d.order_id::text COLLATE "C" = ANY ($3) OR d.delivery_id::text COLLATE "C" = ANY ($4))
+        AND (d.delivered_at > $1 AND d.delivered_at <= $2 OR d.revoked_at > $1 AND d.revoked_at <= $2)
+      ORDER BY d.delivered_at, d.delivery_id::text COLLATE "C"
+      """, interval + [orderIds, .textArray(ofDelivery.keys.sorted().map(\.text))])
+    for row in deliveries {
+      let deliveryId = try row.text(1)
+      let ids = Set(try row.optionalText(0).flatMap { ofOrder[Identifier($0)] } ?? [])
+        .union(ofDelivery[Identifier(deliveryId)] ?? [])
+      let what = "delivery \(deliveryId) of \(try row.optionalText(3) ?? "no units") to user \(try row.text(2))"
       for (date, verb) in [(try row.optionalTimestamp(4), "delivered"), (try row.optionalTimestamp(5), "taken back")] {
-        if let date { add("\(Instant(microseconds: date).text) \(verb): \(what)", to: try row.text(0)) }
+        guard let date else { continue }
+        for id in ids { add("\(Instant(microseconds: date).text) \(verb): \(what)", to: id) }
       }
     }
-  }
-
-  private mutating func addOrders(
-    _ sales: SalesRows, _ findingIds: [String], _ parameters: [PostgresValue],
-    _ connection: borrowing BlockingConnection
-  ) throws(PostgresError) {
-    let rows = try connection.execute(
+    let orders = try shop.execute(
       """
-      SELECT f.finding_id, o.updated_at, o.status::text, o.created_at > $1
-      FROM night_audit.findings f JOIN \(sales.schema).orders o ON o.order_id::text = f.order_id
-      WHERE f.finding_id = ANY ($3) AND o.updated_at > $1 AND o.updated_at <= $2 ORDER BY f.finding_id
-      """, [parameters[0], parameters[1], .textArray(findingIds)])
-    for row in rows {
+      SELECT o.order_id::text, o.updated_at, coalesce(o.status::text, ''), (o.created_at > $1) IS TRUE
+      FROM \(sales.schema).orders o
+      WHERE o.order_id::text COLLATE "C" = ANY ($3) AND o.updated_at > $1 AND o.updated_at <= $2 ORDER BY o.updated_at
+      """, interval + [orderIds])
+    for row in orders {
       let verb = try row.bool(3) ? "recorded" : "changed"
-      add(
-        "\(Instant(microseconds: try row.timestamp(1)).text) the shop \(verb) the order: \(try row.text(2))",
-        to: try row.text(0))
+      let what = "\(Instant(microseconds: try row.timestamp(1)).text) the shop \(verb) the order: \(try row.text(2))"
+      for id in ofOrder[Identifier(try row.text(0))] ?? [] { add(what, to: id) }
     }
   }
 }

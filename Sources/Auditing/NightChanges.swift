@@ -107,8 +107,8 @@ final class NightChanges {
     let reasons = try ChangeReasons(
       findingIds: worst.compactMap(\.findingId),
       condition: "(e.as_of > $1 AND e.as_of <= $2 AND $3::uuid IS NULL)",
-      parameters: [.timestamp(base.asOf.microseconds), .timestamp(plan.asOf.microseconds), .text(nil)], sales: nil,
-      on: connection)
+      parameters: [.timestamp(base.asOf.microseconds), .timestamp(plan.asOf.microseconds), .text(nil)],
+      withClaims: false, on: connection)
     for var row in worst {
       let arrived = row.findingId.map { reasons[$0] } ?? []
       row.because = ([row.because ?? ""] + arrived.suffix(3)).joined(separator: "; ")

@@ -56,7 +56,8 @@ package struct RunDifference: Sendable {
   package var timeZoneChanged: Bool { first.timeZone != second.timeZone }
 
   init(
-    from first: PastRun, to second: PastRun, sales: SalesRows, on connection: borrowing BlockingConnection
+    from first: PastRun, to second: PastRun, sales: SalesRows, shop: borrowing BlockingConnection,
+    on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     self.first = first
     self.second = second
@@ -86,7 +87,8 @@ package struct RunDifference: Sendable {
       SELECT count(*) FROM night_audit.finding_events e WHERE run_id IS NULL AND recorded_at > $1 AND recorded_at <= $2
       """, [.timestamp(first.startedAt.microseconds), .timestamp(second.startedAt.microseconds)]
     ).single().int64(0)
-    findings = try RunDifference.findings(between, sales, connection)
+    findings = try RunDifference.changes(between, connection)
+    try explainFindings(between, sales, shop: shop, connection)
   }
 
   /// What is dated after the first run's as-of and up to the second's; made for the same as-of, what the second one did.
@@ -126,8 +128,8 @@ package struct RunDifference: Sendable {
     }
   }
 
-  private static func findings(
-    _ between: Between, _ sales: SalesRows, _ connection: borrowing BlockingConnection
+  private static func changes(
+    _ between: Between, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [Change] {
     let rows = try connection.execute(
       """
@@ -145,11 +147,18 @@ package struct RunDifference: Sendable {
           orderId: try row.optionalText(4), event: try row.text(5), at: Instant(microseconds: try row.timestamp(6)),
           reasons: []))
     }
-    if changes.isEmpty { return [] }
-    let reasons = try ChangeReasons(
-      findingIds: Set(changes.map(\.findingId)).sorted(), condition: between.condition, parameters: between.parameters,
-      sales: sales, on: connection)
-    for index in changes.indices { changes[index].reasons = reasons[changes[index].findingId] }
     return changes
+  }
+
+  private mutating func explainFindings(
+    _ between: Between, _ sales: SalesRows, shop: borrowing BlockingConnection,
+    _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    if findings.isEmpty { return }
+    let ids = Set(findings.map(\.findingId)).sorted()
+    var reasons = try ChangeReasons(
+      findingIds: ids, condition: between.condition, parameters: between.parameters, withClaims: true, on: connection)
+    try reasons.add(ids, after: first.asOf, upTo: second.asOf, sales: sales, shop: shop, on: connection)
+    for index in findings.indices { findings[index].reasons = reasons[findings[index].findingId] }
   }
 }

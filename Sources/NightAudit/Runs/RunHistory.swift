@@ -24,11 +24,18 @@ package struct RunHistory: Sendable {
   /// What changed from one run to another, the one of the earlier instant first. Throws `RunsError`, `PostgresError`,
   /// `SchemaError`.
   package func difference(_ first: String, _ second: String) async throws -> RunDifference {
-    let sales = try SalesRows(schema: settings.salesSchema)
-    return try await withSnapshot { connection in
-      let runs = [try RunHistory.find(first, connection), try RunHistory.find(second, connection)]
+    let settings = settings
+    return try await withBlockingThread { scope in
+      let own = try scope.connect(settings.databaseURL, applicationName: "night-audit runs")
+      try Migrator.requireCurrent(own)
+      try own.begin(.snapshot)
+      let runs = [try RunHistory.find(first, own), try RunHistory.find(second, own)]
         .sorted { ($0.asOf, $0.startedAt) < ($1.asOf, $1.startedAt) }
-      return try RunDifference(from: runs[0], to: runs[1], sales: sales, on: connection)
+      let shop = try SalesStore.open(settings, scope, applicationName: "night-audit runs")
+      let sales = try SalesRows(schema: settings.salesSchema)
+      let difference = try RunDifference(from: runs[0], to: runs[1], sales: sales, shop: shop, on: own)
+      own.rollback()
+      return difference
     }
   }
 
