@@ -40,7 +40,8 @@ extension Selection {
     if let productId { conditions.append(try SalesRows.equals("o.product_id", productId.text)) }
     if let bundleId {
       let isNamed = try SalesRows.equals("o.bundle_id", bundleId)
-      conditions.append(onlyBundleId == bundleId ? "(coalesce(o.bundle_id::text, '') = '' OR \(isNamed))" : isNamed)
+      let isAnyones = "coalesce(o.bundle_id::text, '') COLLATE \"C\" = ''"
+      conditions.append(onlyBundleId == bundleId ? "(\(isAnyones) OR \(isNamed))" : isNamed)
     }
     return conditions
   }

@@ -1,9 +1,11 @@
 import Foundation
 import Postgres
+import Reconciliation
 import TestSupport
 import Testing
 
 @testable import AuditStore
+@testable import Auditing
 @testable import SampleWorlds
 
 /// Ids compare byte by byte, whatever a server's collation makes of them: a merge of ordered streams depends on it.
@@ -47,5 +49,44 @@ import Testing
       }
     }
     #expect(expected["findings.csv"].map { $0.count > 10_000 } ?? false)
+  }
+
+  /// The shop's columns have a collation of their own, under which letters that differ in case are one. The server refuses
+  /// to search in a text by it.
+  @Test func aShopWhoseColumnsCompareOtherwiseIsAuditedAndExplainedAlike() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("columns-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let shop = CrowdedShop(seed: 3)
+    var (files, explanations): ([[String: [[String]]]], [[String]]) = ([], [])
+    for isLoose in [false, true] {
+      let settings = try await shop.load(reports: directory)
+      let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+      try await session.executeScript(
+        """
+        CREATE COLLATION public.loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
+        DO $$ DECLARE c record; BEGIN
+          FOR c IN SELECT a.attrelid::regclass AS t, a.attname FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid
+            WHERE \(isLoose) AND r.relnamespace = 'sales'::regnamespace AND r.relkind = 'r' AND a.atttypid = 'text'::regtype
+              AND a.attnum > 0 AND NOT a.attisdropped
+          LOOP EXECUTE format('ALTER TABLE %s ALTER %I TYPE text COLLATE public.loose', c.t, c.attname); END LOOP; END $$
+        """)
+      await session.close()
+      files.append(try await CrowdedShop.audit(settings, CrowdedShop.asOf, "\(directory)/\(isLoose)"))
+      let explain = Explain(settings: settings)
+      var said: [String] = []
+      for id in shop.orderIds {
+        let explanation = try await explain.order(Identifier(id), asOf: CrowdedShop.asOf)
+        let findings = explanation.findings.filter(\.stands).map(\.findingId).sorted()
+        said.append("\(id) \(explanation.disposition.rawValue) \(findings.joined(separator: " "))")
+      }
+      let missing = await #expect(throws: Explain.Missing.self) {
+        try await explain.order("ORDER-17", asOf: CrowdedShop.asOf)
+      }
+      explanations.append(said + (missing?.nearMisses ?? []))
+    }
+    #expect(files[0] == files[1])
+    #expect(explanations[0] == explanations[1])
+    #expect(explanations[0].contains("There is an order order-17."))
   }
 }

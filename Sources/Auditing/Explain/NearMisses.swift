@@ -23,29 +23,25 @@ enum NearMisses {
     // Ids of two or three characters are part of too many others.
     let similar = try shop.execute(
       """
-      SELECT o.order_id::text FROM \(sales.schema).orders o
-      WHERE lower(o.order_id::text) = lower($1)
-        OR length($1) > 3 AND strpos(lower(o.order_id::text), lower($1)) > 0
-        OR length(o.order_id::text) > 3 AND strpos(lower($1), lower(o.order_id::text)) > 0
-      ORDER BY abs(length(o.order_id::text) - length($1)), o.order_id::text COLLATE "C" LIMIT \(limit)
+      SELECT q.id FROM (
+        SELECT o.order_id::text COLLATE "C" AS id, lower(o.order_id::text COLLATE "C") AS plain, lower($1 COLLATE "C") AS meant
+        FROM \(sales.schema).orders o) AS q
+      WHERE q.plain = q.meant OR length($1) > 3 AND strpos(q.plain, q.meant) > 0
+        OR length(q.id) > 3 AND strpos(q.meant, q.plain) > 0
+      ORDER BY abs(length(q.id) - length($1)), q.id LIMIT \(limit)
       """, [.text(text)])
     for row in similar { found.append("There is an order \(try row.text(0)).") }
     let others = [
-      (
-        "transaction",
-        "SELECT o.order_id::text FROM \(sales.schema).orders o WHERE \(SalesRows.namedTransaction) = $1"
-      ),
-      (
-        "receipt", "SELECT r.order_id::text FROM \(sales.schema).receipts r WHERE r.receipt_id::text COLLATE \"C\" = $1"
-      ),
-      (
-        "delivery",
-        "SELECT d.order_id::text FROM \(sales.schema).deliveries d WHERE d.delivery_id::text COLLATE \"C\" = $1"
-      ),
-      ("user", "SELECT o.order_id::text FROM \(sales.schema).orders o WHERE o.user_id::text COLLATE \"C\" = $1"),
+      ("transaction", "orders", SalesRows.namedTransaction),
+      ("receipt", "receipts", #"o.receipt_id::text COLLATE "C""#),
+      ("delivery", "deliveries", #"o.delivery_id::text COLLATE "C""#),
+      ("user", "orders", #"o.user_id::text COLLATE "C""#),
     ]
-    for (what, query) in others {
-      for row in try shop.execute("\(query) ORDER BY 1 LIMIT \(limit)", [.text(text)]) {
+    for (what, relation, id) in others {
+      let query = """
+        SELECT o.order_id::text COLLATE "C" FROM \(sales.schema).\(relation) o WHERE \(id) = $1 ORDER BY 1 LIMIT \(limit)
+        """
+      for row in try shop.execute(query, [.text(text)]) {
         let order = try row.optionalText(0).map { "of order \($0)" } ?? "without an order"
         let sentence = "\(text) is the id of a \(what) \(order)."
         if !found.contains(sentence) { found.append(sentence) }

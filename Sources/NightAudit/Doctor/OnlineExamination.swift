@@ -118,9 +118,10 @@ struct OnlineExamination: Sendable {
       var reader = try connection.copyOut(
         """
         SELECT r.payload::text FROM \(schema).receipts r
-        LEFT JOIN \(schema).orders o ON o.order_id::text = r.order_id::text
+        LEFT JOIN \(schema).orders o ON o.order_id::text COLLATE "C" = r.order_id::text
         WHERE octet_length(r.payload::text) BETWEEN 100 AND 1000000 AND r.status::text = 'verified'
-          AND coalesce(o.bundle_id::text, \(try PostgresLiteral.text(bundleId))) = \(try PostgresLiteral.text(bundleId))
+          AND coalesce(o.bundle_id::text, \(try PostgresLiteral.text(bundleId))) COLLATE "C"
+            = \(try PostgresLiteral.text(bundleId))
         ORDER BY r.received_at DESC NULLS LAST LIMIT 50
         """)
       while try reader.advance() {
