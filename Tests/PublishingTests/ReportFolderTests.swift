@@ -84,6 +84,35 @@ struct ReportsDirectory: ~Copyable {
     #expect(try reports.entries() == ["2026-11-19", "latest"])
   }
 
+  /// What nobody can list is not empty. In the place of the directory comes something that the system does not list.
+  @Test func aFolderThatCannotBeListedIsNotAnEmptyOne() throws {
+    let reports = try ReportsDirectory()
+    let folder = try #require(OpenDirectory(reports.path))
+    #expect(try folder.names() == [])
+    let device = open("/dev/null", O_RDONLY | O_CLOEXEC)
+    #expect(dup2(device, folder.descriptor) == folder.descriptor)
+    close(device)
+    #expect(throws: PublishingFailure.self) { try folder.names() }
+  }
+
+  /// The name of the lease is as long as leaves no room for the mark's, so that the system does not say whether it is there.
+  @Test func nothingIsClearedAwayWhileNobodyCanTellWhetherItIsPeoples() throws {
+    let reports = try ReportsDirectory()
+    let names = StagingNames(directory: reports.path, token: String(repeating: "a", count: 233))
+    #expect(throws: PublishingFailure.self) { try FileKind.isThere(names.mark) }
+    try FileManager.default.createDirectory(atPath: names.staging, withIntermediateDirectories: false)
+    try "kept".write(toFile: names.staging + "/notes.txt", atomically: false, encoding: .utf8)
+    let lease = StagingLease.Content.here(target: reports.path + "/2026-11-19")
+    try JSONEncoder().encode(lease).write(to: URL(fileURLWithPath: names.lease))
+    let before = try reports.entries()
+    let leftovers = Leftovers(directory: reports.path)
+    #expect(leftovers.abandoned() == [names])
+    leftovers.clearUnfinished()
+    leftovers.clear(except: [])
+    #expect(try reports.entries() == before && before.count == 2)
+    #expect(try String(contentsOfFile: names.staging + "/notes.txt", encoding: .utf8) == "kept")
+  }
+
   @Test func theSameNightIsReplacedAndLatestNeverPointsBack() throws {
     let reports = try ReportsDirectory()
     #expect(try reports.publish("first", reports.night()).path == reports.path + "/2026-11-19")
