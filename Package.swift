@@ -256,7 +256,7 @@ let package = Package(
       name: "NightAuditTests",
       dependencies: [
         "NightAudit", "AppStore", "AuditStore", "Postgres", "Reconciliation", "Reporting", "Run", "SalesStore",
-        "TestSupport",
+        "Spreadsheet", "TestSupport",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .testTarget(

@@ -76,15 +76,21 @@ package struct RunRecord: Sendable {
     try connection.execute(RunPublication.publishedStatement, [.text(runId), .text(directory)])
   }
 
-  /// Records that the night is held, and why. Nothing else of it is recorded.
+  /// Records that the night is held, and why. Nothing else of it is recorded but what its workbook is known by.
   package func held(
-    because causes: [String], directory: String, exitStatus: Int32, on connection: borrowing BlockingConnection
+    because causes: [String], mark: ReportMark, directory: String, exitStatus: Int32,
+    on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     try connection.execute(
       """
       SELECT night_audit.write_run($1::uuid, 'held', jsonb_build_object('finished_at', clock_timestamp(),
-        'publication', 'held', 'held_because', $2::text[], 'directory', $3::text, 'exit_status', $4::int))
-      """, [.text(runId), .textArray(causes.map { $0 }), .text(directory), .int(Int64(exitStatus))])
+        'publication', 'held', 'held_because', $2::text[], 'directory', $3::text, 'exit_status', $4::int,
+        'newest_event', $5::bigint, 'summary', $6::text))
+      """,
+      [
+        .text(runId), .textArray(causes.map { $0 }), .text(directory), .int(Int64(exitStatus)), .int(mark.newestEvent),
+        .text(mark.summary),
+      ])
   }
 
   /// Records how a run without a report ended.
@@ -101,9 +107,10 @@ package struct RunRecord: Sendable {
   ///
   /// - Parameters:
   ///   - content: SHA-256 of the report's `SHA256SUMS`.
+  ///   - mark: what its workbook is known by.
   ///   - lookback: orders and deliveries in the lookback, what the next night is compared with; nil: of no night.
   package func complete(
-    totals: Totals, summary: SummaryFacts, directory: String, content: String, exitStatus: Int32,
+    totals: Totals, summary: SummaryFacts, directory: String, content: String, mark: ReportMark, exitStatus: Int32,
     lookback: (orders: Int, deliveries: Int)?, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     var lines: [(currency: Currency, word: String, orders: Int, minorUnits: Int128)] = []
@@ -131,13 +138,15 @@ package struct RunRecord: Sendable {
         'publication', 'publishing', 'content', $2::text, 'incomplete_reasons', $3::text[], 'orders_read', $4::bigint,
         'findings_opening', $5::bigint, 'findings_new', $6::bigint, 'findings_closed', $7::bigint,
         'findings_closing', $8::bigint, 'directory', $9::text, 'exit_status', $10::int,
-        'lookback_orders', $11::bigint, 'lookback_deliveries', $12::bigint))
+        'lookback_orders', $11::bigint, 'lookback_deliveries', $12::bigint, 'newest_event', $13::bigint,
+        'summary', $14::text))
       """,
       [
         .text(runId), .text(content), .textArray(summary.incompleteReasons.map { $0 }),
         .int(Int64(totals.ordersRead)), .int(Int64(summary.findings.opening)), .int(Int64(summary.findings.new)),
         .int(Int64(summary.findings.closed)), .int(Int64(summary.findings.closing)), .text(directory),
         .int(Int64(exitStatus)), .int(lookback.map { Int64($0.orders) }), .int(lookback.map { Int64($0.deliveries) }),
+        .int(mark.newestEvent), .text(mark.summary),
       ])
   }
 

@@ -116,8 +116,9 @@ extension Audit {
   ///
   /// - Returns: where it is.
   func hold(
-    _ folder: ReportFolder, because causes: [HoldCause], _ status: ExitStatus, _ record: RunRecord?,
-    on recording: borrowing BlockingConnection?, _ finishing: (ExitStatus, ReportFolder) throws -> Void
+    _ folder: ReportFolder, because causes: [HoldCause], _ mark: ReportMark, _ status: ExitStatus,
+    _ record: RunRecord?, on recording: borrowing BlockingConnection?,
+    _ finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> String {
     let place = try folder.redirected(to: .held(directory: settings.reportDirectory, date: plan.period.until))
     try finishing(status, place)
@@ -129,8 +130,8 @@ extension Audit {
       try record?.lock?.requireStillHeld(on: connection)
       path = try place.publish().path
       try record?.held(
-        because: causes.map(\.description), directory: ReportFolder.absolute(path), exitStatus: status.rawValue,
-        on: connection)
+        because: causes.map(\.description), mark: mark, directory: ReportFolder.absolute(path),
+        exitStatus: status.rawValue, on: connection)
     }
     return path
   }

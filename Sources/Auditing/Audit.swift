@@ -206,6 +206,7 @@ package struct Audit {
     }
     let figures = try figures(record, reading.sales, shop: rows.sales, recording: recording)
     let causes = try holdCauses(figures, record, on: rows.own)
+    var mark = try ReportMark(on: rows.own)
     rows.own.rollback()
 
     let unread = collector.control.filter { !$0.isBalanced }
@@ -226,16 +227,19 @@ package struct Audit {
     }
     if var report = collector.takeReport() {
       try supplement?.write(&report)
-      _ = try report.finish(totals: totals, summary: summary)
+      let files = try report.finish(totals: totals, summary: summary)
+      mark.summary = files.first { $0.name == SummaryDocument.fileName }?.sha256
     }
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
     guard causes.isEmpty else {
       outcome.held = causes
-      outcome.directory = try hold(folder, because: causes, status, record, on: recording, finishing)
+      outcome.directory = try hold(folder, because: causes, mark, status, record, on: recording, finishing)
       return outcome
     }
     try finishing(status, folder)
-    if let record { try save(collector, claims, record, summary, status, figures, folder: folder, on: recording) }
+    if let record {
+      try save(collector, claims, record, summary, mark, status, figures, folder: folder, on: recording)
+    }
     let published = try folder.publish()
     if let record { try settle(record, as: published.path, on: recording) }
     outcome.directory = published.path
@@ -372,18 +376,20 @@ package struct Audit {
 
   private func save(
     _ collector: AuditCollector, _ claims: SpillFile?, _ record: RunRecord, _ summary: SummaryFacts,
-    _ status: ExitStatus, _ figures: NightFigures?, folder: ReportFolder, on recording: borrowing BlockingConnection?
+    _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures?, folder: ReportFolder,
+    on recording: borrowing BlockingConnection?
   ) throws {
     switch recording {
     case .none: return
     case .some(let connection):
-      try save(collector, claims, record, summary, status, figures, folder: folder, in: connection)
+      try save(collector, claims, record, summary, mark, status, figures, folder: folder, in: connection)
     }
   }
 
   private func save(
     _ collector: AuditCollector, _ claims: SpillFile?, _ record: RunRecord, _ summary: SummaryFacts,
-    _ status: ExitStatus, _ figures: NightFigures?, folder: ReportFolder, in recording: borrowing BlockingConnection
+    _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures?, folder: ReportFolder,
+    in recording: borrowing BlockingConnection
   ) throws {
     // Before a finding is touched: people who are writing are waited for, and then wait.
     try Trail.holdPeople(on: recording)
@@ -407,8 +413,8 @@ package struct Audit {
     }
     try record.complete(
       totals: collector.totals, summary: summary, directory: ReportFolder.absolute(folder.finalPath),
-      content: folder.digest ?? "", exitStatus: status.rawValue, lookback: figures.map { ($0.orders, $0.deliveries) },
-      on: recording)
+      content: folder.digest ?? "", mark: mark, exitStatus: status.rawValue,
+      lookback: figures.map { ($0.orders, $0.deliveries) }, on: recording)
     try record.lock?.requireStillHeld(on: recording)
     try recording.commit()
     // Whatever the commit had to wait for.

@@ -168,7 +168,7 @@ package struct ReportWriter: ~Copyable {
     }
     let document = try ReportWriter.write(
       SummaryDocument(totals: totals, summary: summary, control: control, asOf: options.asOf).encoded(),
-      as: "summary.json", in: options.directory)
+      as: SummaryDocument.fileName, in: options.directory)
     files.append(document)
     if let book = book.take() {
       try book.finish(totals: totals, summary: summary, summaryDigest: document.sha256)

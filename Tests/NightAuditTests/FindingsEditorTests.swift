@@ -138,6 +138,24 @@ import Testing
     }
   }
 
+  @Test func whatAFindingWasBeforeItWasOpenedAnewIsNotBroughtBack() async throws {
+    try await withFindings { session, editor in
+      _ = try await editor.change(.ids([id(1), id(2)]), to: .owner("bob"), by: "anna")
+      let second = try await editor.change(.ids([id(1), id(2)]), to: .owner("carl"), by: "anna")
+      // The run that had met it was forgotten, and the right one met it again.
+      try await session.executeScript(
+        """
+        UPDATE night_audit.findings SET owner = NULL WHERE finding_id = '\(id(1))';
+        INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
+        VALUES ('\(id(1))', now(), gen_random_uuid(), 'opened');
+        """)
+      let undone = try await editor.undo(second.changeId, by: "anna").outcome
+      #expect(undone.changed == [id(2)] && undone.unchanged == [id(1)])
+      let owners = try await editor.list(FindingsFilter(), ids: ["a1000", "a2000"]).map(\.reported.owner)
+      #expect(Set(owners) == [nil, "bob"])
+    }
+  }
+
   @Test func aListIsTheReportsFileAndRefusesToRunAsAFormula() async throws {
     try await withFindings { _, editor in
       var filter = FindingsFilter()

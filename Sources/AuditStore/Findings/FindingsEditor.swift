@@ -56,7 +56,8 @@ package struct FindingsEditor: Sendable {
         """
         SELECT DISTINCT ON (e.finding_id, e.event) e.finding_id, e.event, e.before,
           e.event_id = (SELECT max(n.event_id) FROM night_audit.finding_events n
-            WHERE n.finding_id = e.finding_id AND (n.event = e.event OR n.event = 'reopened' AND e.event = 'status'))
+            WHERE n.finding_id = e.finding_id
+              AND (n.event IN (e.event, 'opened') OR n.event = 'reopened' AND e.event = 'status'))
         FROM night_audit.finding_events e WHERE e.change_id = $1::uuid ORDER BY e.finding_id, e.event, e.event_id DESC
         """, parameters)
       var changes: [PeopleChange] = []

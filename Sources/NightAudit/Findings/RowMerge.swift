@@ -7,12 +7,14 @@ import Spreadsheet
 
 /// Rows of a workbook that come back, compared with the database in batches.
 struct RowMerge {
-  /// The run that wrote the workbook.
-  struct Written: Sendable {
-    var asOf: Instant
-    /// When it began, by the database's clock: what people changed before is in its workbook.
-    var began: Int64
+  /// A run that may have written the workbook.
+  struct Written: Hashable, Sendable {
     var runId: String
+    var asOf: Instant
+    /// The newest event of findings that its report knew; nil in a run of an earlier version.
+    var newestEvent: Int64?
+    /// When it began, by the database's clock. Where nobody knows more, what people changed before is in its workbook.
+    var began: Int64
   }
 
   /// A row as it was understood. nil: the cell is empty or the column is not there.
@@ -56,11 +58,17 @@ struct RowMerge {
     var owner: String?
     var remark: String?
     var due: String?
+
+    /// From the columns behind the finding's id.
+    init(_ row: PostgresRow) throws(PostgresError) {
+      (status, owner) = (try row.text(1), try row.optionalText(2))
+      (remark, due) = (try row.optionalText(3), try row.optionalText(4))
+    }
   }
 
   var outcome = WorkbookImport.Outcome()
   private(set) var changes: [PeopleChange] = []
-  private let written: Written?
+  private let written: [Written]
   private var batch: [Row] = []
   private var batchBytes = 0
   private var seen: [String: Place] = [:]
@@ -71,7 +79,8 @@ struct RowMerge {
   /// Of what is an id or a word of ours, with blanks around it.
   private static let longestWord = 200
 
-  init(written: Written?) { self.written = written }
+  /// - Parameter written: none: nobody knows what the workbook said when it was written.
+  init(written: [Written]) { self.written = written }
 
   // MARK: - Rows
 
@@ -159,26 +168,36 @@ struct RowMerge {
 
   // MARK: - Cells
 
-  private mutating func mergeStatus(_ row: Row, now: People, before: People?) {
+  /// What all runs that may have written the workbook agree upon; the rest only people can settle.
+  private static func merged<Value: Hashable & Sendable>(
+    sheet: Value, now: Value, before: [Value], isEmpty: Bool
+  ) -> PeopleMerge<Value> {
+    let merged = before.map { PeopleMerge(sheet: sheet, now: now, before: $0, isEmpty: isEmpty) }
+    guard let first = merged.first else { return PeopleMerge(sheet: sheet, now: now, before: nil, isEmpty: isEmpty) }
+    return merged.allSatisfy { $0 == first } ? first : .conflict
+  }
+
+  private mutating func mergeStatus(_ row: Row, now: People, before: [People]) {
     // A status cannot be cleared: an empty cell says nothing.
     guard let word = row.status else { return }
     guard let status = FindingStatus(rawValue: word) else {
       let known = FindingStatus.allCases.map(\.rawValue).joined(separator: ", ")
       return refuse(row, "the status is none of \(known); choose one from the list")
     }
-    let merged = PeopleMerge(sheet: status.rawValue, now: now.status, before: before?.status, isEmpty: false)
+    let merged = RowMerge.merged(
+      sheet: status.rawValue, now: now.status, before: before.map(\.status), isEmpty: false)
     apply(merged, row, "status", now: now.status) { _ in .status(status) }
   }
 
   private mutating func merge(
-    _ row: Row, _ column: String, cell: ReadCell?, now: String?, before: String??,
+    _ row: Row, _ column: String, cell: ReadCell?, now: String?, before: [String?],
     _ plain: (String) throws(PeopleText.Refusal) -> String?, _ decision: (String?) -> PeopleDecision
   ) {
     do throws(PeopleText.Refusal) {
       let wanted = try plain(cell?.entry(column) ?? "")
       // Stored before these rules, or by somebody's SQL: compared as it would come back.
       func same(_ stored: String?) -> String? { stored.flatMap { (try? plain($0)) ?? $0 } }
-      let merged = PeopleMerge(
+      let merged = RowMerge.merged(
         sheet: wanted, now: same(now), before: before.map { same($0) }, isEmpty: wanted == nil)
       apply(merged, row, column, now: now, decision)
     } catch {
@@ -220,39 +239,50 @@ struct RowMerge {
 
   // MARK: - The database
 
-  /// People's columns now, and when the workbook was written, where that is known: as history has it, which never changes.
+  /// People's columns now, and in the workbook of each run that may have written it.
   private func people(
     of ids: [String], _ connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [String: (now: People, before: People?)] {
-    func newest(_ condition: String, _ value: String) -> String {
-      """
-      (SELECT \(value) FROM night_audit.finding_events e WHERE e.finding_id = f.finding_id AND \(condition)
-         AND (e.recorded_at < $2 OR e.run_id IS NOT NULL AND e.as_of <= $3) ORDER BY e.event_id DESC LIMIT 1)
-      """
+  ) throws(PostgresError) -> [String: (now: People, before: [People])] {
+    var known: [String: (now: People, before: [People])] = [:]
+    for row in try connection.execute(
+      "SELECT finding_id, status, owner, remark, due::text FROM night_audit.findings WHERE finding_id = ANY ($1)",
+      [.textArray(ids)])
+    {
+      known[try row.text(0)] = (try People(row), [])
     }
-    let rows = try connection.execute(
-      """
-      SELECT f.finding_id, f.status, f.owner, f.remark,
-        coalesce(\(newest("e.event IN ('status', 'reopened')", "CASE e.event WHEN 'status' THEN e.detail ELSE 'open' END")), 'open'),
-        \(newest("e.event = 'owner'", "e.detail")), \(newest("e.event = 'remark'", "e.detail")),
-        \(newest("e.event = 'due'", "e.detail")), f.due::text
-      FROM night_audit.findings f WHERE f.finding_id = ANY ($1)
-      """,
-      [
-        .textArray(ids), .timestamp(written?.began ?? 0), .timestamp(written?.asOf.microseconds ?? 0),
-      ])
-    var known: [String: (now: People, before: People?)] = [:]
-    for row in rows {
-      let now = People(
-        status: try row.text(1), owner: try row.optionalText(2), remark: try row.optionalText(3),
-        due: try row.optionalText(8))
-      let before = People(
-        status: try row.text(4), owner: try row.optionalText(5), remark: try row.optionalText(6),
-        due: try row.optionalText(7))
-      known[try row.text(0)] = (now, written == nil ? nil : before)
+    for run in written {
+      for row in try connection.execute(
+        RowMerge.before,
+        [
+          .textArray(ids), .text(run.runId), .int(run.newestEvent), .timestamp(run.began),
+          .timestamp(run.asOf.microseconds),
+        ])
+      {
+        known[try row.text(0)]?.before.append(try People(row))
+      }
     }
     return known
   }
+
+  /// People's columns as the report of a run has them: by what had happened when it was made, and what it brought about
+  /// itself. That is history, which never changes. A finding that is opened starts over, whatever became of it before.
+  private static let before: String = {
+    func newest(_ column: String, or other: String = "opened") -> String {
+      """
+      (SELECT CASE e.event WHEN '\(column)' THEN e.detail END FROM night_audit.finding_events e
+       WHERE e.finding_id = f.finding_id AND e.event IN ('\(column)', '\(other)', 'opened')
+         AND CASE WHEN $3::bigint IS NULL
+           THEN e.recorded_at < $4::timestamptz OR e.run_id IS NOT NULL AND e.as_of <= $5::timestamptz
+           ELSE e.event_id <= $3::bigint OR e.run_id = $2::uuid END
+       ORDER BY e.event_id DESC LIMIT 1)
+      """
+    }
+    return """
+      SELECT f.finding_id, coalesce(\(newest("status", or: "reopened")), 'open'), \(newest("owner")),
+        \(newest("remark")), \(newest("due"))
+      FROM night_audit.findings f WHERE f.finding_id = ANY ($1)
+      """
+  }()
 }
 
 extension ReadCell {

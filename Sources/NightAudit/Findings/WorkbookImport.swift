@@ -68,7 +68,7 @@ package struct WorkbookImport: Sendable {
     try await editor.withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
       let reader = try WorkbookReader(path: path)
       let written = try reader.created.map { try WorkbookImport.written($0, connection) } ?? nil
-      var merge = RowMerge(written: written)
+      var merge = RowMerge(written: [written].compactMap(\.self))
       merge.outcome.writtenFor = written?.asOf
       var columns: Set<String> = []
       for sheet in [FindingsSheet.name] + reader.sheetNames.filter(FindingsSheet.isContinuation) {
@@ -105,12 +105,13 @@ package struct WorkbookImport: Sendable {
   ) throws(PostgresError) -> RowMerge.Written? {
     let rows = try connection.execute(
       """
-      SELECT as_of, started_at, run_id::text FROM night_audit.runs
+      SELECT as_of, started_at, run_id::text, newest_event FROM night_audit.runs
       WHERE complete IS NOT NULL AND as_of >= $1 AND as_of < $1 + interval '1 second' ORDER BY started_at LIMIT 1
       """, [.timestamp(Instant(seconds: created).microseconds)])
     for row in rows {
       return RowMerge.Written(
-        asOf: Instant(microseconds: try row.timestamp(0)), began: try row.timestamp(1), runId: try row.text(2))
+        runId: try row.text(2), asOf: Instant(microseconds: try row.timestamp(0)),
+        newestEvent: try row.optionalInt64(3), began: try row.timestamp(1))
     }
     return nil
   }

@@ -4,6 +4,8 @@ import Reconciliation
 
 /// `summary.json`.
 package struct SummaryDocument: Codable {
+  package static let fileName = "summary.json"
+
   struct Period: Codable {
     var since: String
     var until: String
@@ -156,7 +158,7 @@ package struct SummaryDocument: Codable {
       return Array(try encoder.encode(self)) + [UInt8(ascii: "\n")]
     } catch {
       // Text and whole numbers can always be encoded.
-      throw ReportError.cannotWrite(file: "summary.json", systemError: EINVAL)
+      throw ReportError.cannotWrite(file: SummaryDocument.fileName, systemError: EINVAL)
     }
   }
 }

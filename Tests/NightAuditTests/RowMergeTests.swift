@@ -1,0 +1,108 @@
+import Postgres
+import Reconciliation
+import Reporting
+import Spreadsheet
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import NightAudit
+
+/// What comes back in a workbook, against what has happened to its finding before and since.
+@Suite struct RowMergeTests {
+  private static let asOf = Instant(seconds: 1_795_132_800)
+  private static let run = "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11"
+  private static let finding = String(repeating: "a", count: 32)
+
+  /// One finding that a night has opened.
+  private func withFinding(_ body: @escaping @Sendable (borrowing BlockingConnection) throws -> Void) async throws {
+    let url = try await PrivatePostgres.shared().createDatabase()
+    try await withBlockingThread { scope in
+      let connection = try scope.connect(url, applicationName: "night-audit tests")
+      _ = try Migrator.migrate(connection)
+      try connection.execute(
+        """
+        INSERT INTO night_audit.findings (finding_id, kind, severity, subject_kind, subject, reason, first_seen, opened_at,
+          last_seen)
+        VALUES ($1, 'paid_not_delivered', 'critical', 'order', 'o', 'x', $2, $2, $2)
+        """, [.text(Self.finding), .timestamp(Self.asOf.microseconds)])
+      try Self.record("opened", on: connection)
+      try body(connection)
+    }
+  }
+
+  /// What a night does to the finding.
+  private static func record(_ event: String, on connection: borrowing BlockingConnection) throws {
+    try connection.execute(
+      "INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event) VALUES ($1, $2, $3::uuid, $4)",
+      [.text(finding), .timestamp(asOf.microseconds), .text(run), .text(event)])
+  }
+
+  private static func decide(_ decision: PeopleDecision, on connection: borrowing BlockingConnection) throws {
+    _ = try PeopleChange.apply(
+      [PeopleChange(findingId: finding, decision: decision)], by: "ops", at: asOf, on: connection)
+  }
+
+  /// A report that is made now, by a run that began long ago.
+  private static func report(on connection: borrowing BlockingConnection) throws -> RowMerge.Written {
+    RowMerge.Written(
+      runId: "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d12", asOf: asOf - .days(1),
+      newestEvent: try ReportMark(on: connection).newestEvent, began: 0)
+  }
+
+  /// What is taken of a row in which somebody has filled in an owner, and no other cell; nil where it is refused.
+  private static func merge(
+    owner: String?, _ written: [RowMerge.Written], on connection: borrowing BlockingConnection
+  ) throws -> [PeopleDecision]? {
+    var merge = RowMerge(written: written)
+    var cells: [String: ReadCell] = [FindingsSheet.key: .text(finding)]
+    cells[FindingsSheet.owner] = owner.map { ReadCell.text($0) }
+    try merge.add(ReadRow(number: 2, cells: cells), sheet: FindingsSheet.name, connection)
+    try merge.settle(connection)
+    return merge.outcome.refusals.isEmpty ? merge.changes.map(\.decision) : nil
+  }
+
+  @Test func whatWasDecidedBeforeTheReportWasMadeStandsInItsWorkbook() async throws {
+    try await withFinding { connection in
+      // The run had begun already.
+      try Self.decide(.owner("bob"), on: connection)
+      let report = try Self.report(on: connection)
+      #expect(try Self.merge(owner: "bob", [report], on: connection) == [])
+      #expect(try Self.merge(owner: nil, [report], on: connection) == [.owner(nil)])
+      #expect(try Self.merge(owner: "carl", [report], on: connection) == [.owner("carl")])
+      try Self.decide(.owner("dana"), on: connection)
+      #expect(try Self.merge(owner: "bob", [report], on: connection) == [])
+      #expect(try Self.merge(owner: nil, [report], on: connection) == nil)
+      // Of a run of an earlier version nobody knows more than when it began.
+      var early = report
+      early.newestEvent = nil
+      #expect(try Self.merge(owner: nil, [early], on: connection) == [])
+    }
+  }
+
+  @Test func aFindingThatIsOpenedAnewStartsOver() async throws {
+    try await withFinding { connection in
+      try Self.decide(.owner("bob"), on: connection)
+      // Its run was forgotten, and the right one met it again.
+      try connection.execute("UPDATE night_audit.findings SET owner = NULL")
+      try Self.record("forgotten", on: connection)
+      try Self.record("opened", on: connection)
+      let report = try Self.report(on: connection)
+      #expect(try Self.merge(owner: "bob", [report], on: connection) == [.owner("bob")])
+      #expect(try Self.merge(owner: nil, [report], on: connection) == [])
+    }
+  }
+
+  @Test func whatSeveralReportsDoNotAgreeUponIsForPeopleToSettle() async throws {
+    try await withFinding { connection in
+      let first = try Self.report(on: connection)
+      try Self.decide(.owner("bob"), on: connection)
+      let second = try Self.report(on: connection)
+      // In one of them the cell was empty, in the other it was cleared.
+      #expect(try Self.merge(owner: nil, [first], on: connection) == [])
+      #expect(try Self.merge(owner: nil, [second], on: connection) == [.owner(nil)])
+      #expect(try Self.merge(owner: nil, [first, second], on: connection) == nil)
+      #expect(try Self.merge(owner: "bob", [first, second], on: connection) == [])
+    }
+  }
+}
