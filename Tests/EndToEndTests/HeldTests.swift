@@ -25,6 +25,11 @@ import Testing
     #expect(held.output.contains("would newly be paid and not delivered"), "\(held.output)")
     #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/held") == ["2026-11-20"])
     #expect(try shop.files(shop.reports + "/held/2026-11-20")["findings.csv"] != nil)
+    // Its workbook is known, although nothing of it counts: as it was written it changes nothing.
+    let workbook = shop.reports + "/held/2026-11-20/night-audit-2026-11-20.xlsx"
+    let returned = try await shop.nightAudit("findings", "import", workbook, "--json")
+    let told = try JSONSerialization.jsonObject(with: Data(returned.output.utf8)) as? [String: Any]
+    #expect(told?["as_of"] as? String == next && (told?["changes"] as? [Any])?.isEmpty == true, "\(returned)")
     #expect(try FileManager.default.destinationOfSymbolicLink(atPath: shop.reports + "/latest") == "2026-11-19")
     #expect(!FileManager.default.fileExists(atPath: shop.reports + "/2026-11-20"))
     #expect(try await shop.value("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL") == open)

@@ -138,6 +138,8 @@ import Testing
 
   @Test func whatIsSignedOnTheFirstSheetIsAnEventOfTheRun() async throws {
     let shop = try await Rehearsal.sampleShop()
+    // Another report of the same as-of, made before.
+    _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf, "--user", "nobody")
     _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
     let target = shop.directory.file("signed.xlsx")
@@ -160,6 +162,9 @@ import Testing
       ])
     let events = "SELECT string_agg(event || '=' || detail, ',' ORDER BY event_id) FROM night_audit.bi_run_events"
     #expect(try await shop.value(events) == "prepared_by=Dana,signed_on=2026-11-20,remark=looks right")
+    let nightly =
+      "SELECT count(*) FROM night_audit.bi_run_events JOIN night_audit.bi_runs USING (run_id) WHERE is_nightly"
+    #expect(try await shop.value(nightly) == "3")
     let runs = try await shop.nightAudit("runs")
     #expect(runs.output.contains("is signed: prepared by Dana"), "\(runs.output)")
     // The same once more is nothing new.

@@ -20,12 +20,11 @@ package enum SignOffImport {
   ]
 
   /// Takes the lines that say something new, and refuses those that cannot be read or are signed below nobody's report.
-  ///
-  /// - Parameter run: whose report it is; nil: nobody's.
   static func take(
-    from reader: borrowing WorkbookReader, run: String?, by actor: String, isDryRun: Bool,
+    from reader: borrowing WorkbookReader, of origin: WorkbookOrigin, by actor: String, isDryRun: Bool,
     into outcome: inout WorkbookImport.Outcome, on connection: borrowing BlockingConnection
   ) throws {
+    let signed = Result { () throws(PeopleText.Refusal) in try origin.signed() }
     var lines: [Line] = []
     var refusals: [WorkbookImport.Refusal] = []
     var isBelowHeading = false
@@ -35,7 +34,7 @@ package enum SignOffImport {
       guard isBelowHeading, words[label] != nil, let cell = row.cells["entry"] else { return }
       do throws(PeopleText.Refusal) {
         guard let text = try text(cell, label) else { return }
-        guard run != nil else { throw PeopleText.Refusal(description: "no run of this database wrote this workbook") }
+        _ = try signed.get()
         lines.append(Line(label: label, text: text))
       } catch {
         refusals.append(
@@ -43,7 +42,7 @@ package enum SignOffImport {
       }
     }
     outcome.refusals += refusals
-    guard let run else { return }
+    guard case .success(let run) = signed else { return }
     for line in lines {
       guard let word = words[line.label] else { continue }
       let newest = try connection.execute(

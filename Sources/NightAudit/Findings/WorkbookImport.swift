@@ -67,9 +67,9 @@ package struct WorkbookImport: Sendable {
   package func run(isDryRun: Bool) async throws -> Outcome {
     try await editor.withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
       let reader = try WorkbookReader(path: path)
-      let written = try reader.created.map { try WorkbookImport.written($0, connection) } ?? nil
-      var merge = RowMerge(written: [written].compactMap(\.self))
-      merge.outcome.writtenFor = written?.asOf
+      let origin = try WorkbookOrigin(of: reader, on: connection)
+      var merge = RowMerge(written: origin.runs.map(\.written))
+      merge.outcome.writtenFor = origin.runs.last?.written.asOf
       var columns: Set<String> = []
       for sheet in [FindingsSheet.name] + reader.sheetNames.filter(FindingsSheet.isContinuation) {
         columns.formUnion(
@@ -92,27 +92,8 @@ package struct WorkbookImport: Sendable {
         merge.outcome.changeId = changeId
       }
       try SignOffImport.take(
-        from: reader, run: written?.runId, by: actor, isDryRun: isDryRun, into: &merge.outcome, on: connection)
+        from: reader, of: origin, by: actor, isDryRun: isDryRun, into: &merge.outcome, on: connection)
       return merge.outcome
     }
-  }
-
-  /// The run whose report the workbook is, by the instant that workbooks carry as their time of creation.
-  ///
-  /// Made again for the same as-of, the older one counts: what changed between the two is settled by people then.
-  private static func written(
-    _ created: Int64, _ connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> RowMerge.Written? {
-    let rows = try connection.execute(
-      """
-      SELECT as_of, started_at, run_id::text, newest_event FROM night_audit.runs
-      WHERE complete IS NOT NULL AND as_of >= $1 AND as_of < $1 + interval '1 second' ORDER BY started_at LIMIT 1
-      """, [.timestamp(Instant(seconds: created).microseconds)])
-    for row in rows {
-      return RowMerge.Written(
-        runId: try row.text(2), asOf: Instant(microseconds: try row.timestamp(0)),
-        newestEvent: try row.optionalInt64(3), began: try row.timestamp(1))
-    }
-    return nil
   }
 }

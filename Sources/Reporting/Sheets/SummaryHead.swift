@@ -90,7 +90,7 @@ extension SummaryPage {
   mutating func writeScope(_ totals: Totals, _ facts: SummaryFacts) throws(SpreadsheetError) {
     try heading("What was audited")
     for (label, day) in facts.isRange
-      ? [("First day", facts.since), ("Last day", facts.until)] : [("Day", facts.until)]
+      ? [("First day", facts.since), (ReportIdentity.lastDay, facts.until)] : [(ReportIdentity.day, facts.until)]
     {
       let cell = CellReference(row: row, column: 1)
       try sheet.writeText(label, row: row, column: 0, format: formats.label)
@@ -116,12 +116,34 @@ extension SummaryPage {
     names["OrdersRead"] = CellReference(row: row, column: 1)
     row += 1
     try fact("Settings", "on the sheet About, with what every bucket, kind and reason means")
-    try fact(
-      "Run", "summary.json has the SHA-256 \(summaryDigest.prefix(16))…; run.json beside it names the run that made it")
+    try fact(ReportIdentity.run, ReportIdentity.words(summaryDigest))
     try fact(
       "Amounts",
       "Customer amounts as the shop recorded them: not Apple's proceeds, and not for revenue recognition. "
         + "Amounts of different currencies are never added up.")
     row += 1
+  }
+}
+
+/// What the first sheet says about which report it is of.
+package enum ReportIdentity {
+  /// The label of the line that names `summary.json`.
+  package static let run = "Run"
+  /// The label of the day, where it is one.
+  package static let day = "Day"
+  /// The label of the last day of several.
+  package static let lastDay = "Last day"
+  /// Digits of the digest that are shown.
+  private static let shown = 16
+
+  /// - Parameter digest: of `summary.json`: 64 hexadecimal digits.
+  static func words(_ digest: String) -> String {
+    "summary.json has the SHA-256 \(digest.prefix(shown))…; run.json beside it names the run that made it"
+  }
+
+  /// The beginning of the digest in a line that came back; nil in a line that says something else.
+  package static func digits(in words: String) -> String? {
+    guard let found = words.firstMatch(of: /SHA-256 ([0-9a-f]+)…/), found.1.count == shown else { return nil }
+    return String(found.1)
   }
 }

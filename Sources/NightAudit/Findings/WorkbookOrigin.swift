@@ -1,0 +1,107 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import Reporting
+import Spreadsheet
+
+/// Whose report a workbook is. Its bytes name no run, because the same audit made twice gives the same ones.
+struct WorkbookOrigin: Equatable {
+  /// What a workbook says about its report.
+  struct Traits: Equatable {
+    /// The beginning of the SHA-256 of `summary.json`.
+    var digits: String?
+    /// The last day of its period.
+    var day: String?
+  }
+
+  /// A run that has left a report.
+  struct Run: Hashable, Sendable {
+    var written: RowMerge.Written
+    /// SHA-256 of its `summary.json`; nil in a run of an earlier version.
+    var summary: String?
+    /// The last day of its period.
+    var day: String
+    /// Whether people have got its report: it is neither held nor forgotten.
+    var isPublished: Bool
+    /// SHA-256 of its `SHA256SUMS`.
+    var content: String?
+  }
+
+  /// The runs that may have written it, in the order in which they began.
+  let runs: [Run]
+  /// Whether they are told by what the report says, and not by its as-of and its day alone.
+  private let isExact: Bool
+
+  /// - Parameter runs: of the workbook's as-of, in the order in which they began.
+  init(_ traits: Traits, among runs: [Run]) {
+    let same = runs.filter { run in traits.digits.map { run.summary?.hasPrefix($0) ?? false } ?? false }
+    isExact = !same.isEmpty
+    self.runs =
+      isExact
+      ? same
+      : runs.filter { (traits.digits == nil || $0.summary == nil) && (traits.day == nil || traits.day == $0.day) }
+  }
+
+  /// Reads what a workbook says, and looks for its runs.
+  init(of reader: borrowing WorkbookReader, on connection: borrowing BlockingConnection) throws {
+    var runs: [Run] = []
+    if let created = reader.created { runs = try Run.all(asOf: created, on: connection) }
+    self.init(try Traits(of: reader), among: runs)
+  }
+
+  /// The run whose report people have signed: of several that say the same, the one that was published last.
+  func signed() throws(PeopleText.Refusal) -> String {
+    if runs.isEmpty { throw PeopleText.Refusal(description: "no run of this database wrote this workbook") }
+    let published = runs.filter(\.isPublished)
+    guard let last = published.last else {
+      throw PeopleText.Refusal(
+        description: "its report is not published: it is held, or was forgotten; sign the one that is published")
+    }
+    guard isExact || published.count == 1 || published.allSatisfy({ $0.content != nil && $0.content == last.content })
+    else {
+      throw PeopleText.Refusal(
+        description: "several reports of this as-of are not the same, and this workbook does not say which one it is; "
+          + "make the report again and sign that one")
+    }
+    return last.written.runId
+  }
+}
+
+extension WorkbookOrigin.Traits {
+  fileprivate init(of reader: borrowing WorkbookReader) throws {
+    var (digits, day): (String?, String?) = (nil, nil)
+    _ = try reader.rows(of: SignOff.sheet, columns: [0: "label", 1: "entry"]) { row in
+      guard case .text(let label) = row.cells["label"], case .text(let entry) = row.cells["entry"] else { return }
+      switch label {
+      case ReportIdentity.run: digits = digits ?? ReportIdentity.digits(in: entry)
+      case ReportIdentity.day, ReportIdentity.lastDay: day = day ?? entry
+      default: break
+      }
+    }
+    (self.digits, self.day) = (digits, day)
+  }
+}
+
+extension WorkbookOrigin.Run {
+  /// The runs that have left a report of an as-of, by the instant that workbooks carry as their time of creation.
+  ///
+  /// - Parameter created: in seconds since 1970.
+  fileprivate static func all(
+    asOf created: Int64, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [WorkbookOrigin.Run] {
+    try connection.execute(
+      """
+      SELECT run_id::text, as_of, newest_event, started_at, summary, period_until::text, publication = 'published', content
+      FROM night_audit.runs
+      WHERE publication <> 'not_published' AND as_of >= $1 AND as_of < $1 + interval '1 second' ORDER BY started_at
+      """, [.timestamp(Instant(seconds: created).microseconds)]
+    ).map { row throws(PostgresError) in
+      WorkbookOrigin.Run(
+        written: RowMerge.Written(
+          runId: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)),
+          newestEvent: try row.optionalInt64(2), began: try row.timestamp(3)),
+        summary: try row.optionalText(4), day: try row.text(5), isPublished: try row.bool(6),
+        content: try row.optionalText(7))
+    }
+  }
+}
