@@ -90,24 +90,20 @@ package enum ForgottenRun {
       reopened: reopened.count, removed: removed.count, closedAgain: closedAgain.count, directory: directory)
   }
 
+  /// The columns that runs fill with times of their own. What Apple or the shop dates is as they have dated it.
+  private static let timesOfRuns = [
+    "receipt_checks": [
+      "last_attempt", "due_from", "answered_at", "known_since", "outcome_since", "unanswered_since", "critical_since",
+    ],
+    "sweeps": ["swept_until", "last_attempt"], "histories": ["read_at", "last_attempt", "passed_over_at"],
+    "transactions": ["checked_at"], "disbelieved_notifications": ["as_of", "passed_over_at"], "sweep_gaps": ["as_of"],
+  ]
+
   /// What an as-of in the future has put there: answers would seem fresh until then, and nothing would be due.
   private static func putTimesRight(
     _ runId: String, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) {
-    let rows = try connection.execute(
-      """
-      SELECT c.table_name::text, array_agg(c.column_name::text ORDER BY c.ordinal_position)
-      FROM information_schema.columns c
-      WHERE c.table_schema = 'night_audit' AND c.data_type = 'timestamp with time zone'
-        AND c.table_name IN ('receipt_checks', 'sweeps', 'histories', 'transactions',
-          'disbelieved_notifications', 'sweep_gaps')
-        AND c.column_name NOT IN ('received_at', 'purchased_at', 'original_purchased_at', 'expires_at',
-          'grace_expires_at', 'subscription_expires_at', 'revoked_at', 'revocation_withdrawn_at', 'signed_at',
-          'window_start', 'window_end', 'gap_start', 'gap_end')
-      GROUP BY 1
-      """)
-    for row in rows {
-      let (table, columns) = (try row.text(0), try row.textArray(1).compactMap { $0 })
+    for (table, columns) in timesOfRuns.sorted(by: { $0.key < $1.key }) {
       let shifted = columns.map {
         "\($0) = CASE WHEN t.\($0) >= r.as_of THEN t.\($0) - (r.as_of - r.started_at) ELSE t.\($0) END"
       }
