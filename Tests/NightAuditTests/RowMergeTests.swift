@@ -52,12 +52,13 @@ import Testing
 
   /// What is taken of a row in which somebody has filled in an owner, and no other cell; nil where it is refused.
   private static func merge(
-    owner: String?, _ written: [RowMerge.Written], on connection: borrowing BlockingConnection
+    owner: String?, of columns: Set<String> = [FindingsSheet.owner, FindingsSheet.remark, FindingsSheet.due],
+    _ written: [RowMerge.Written], on connection: borrowing BlockingConnection
   ) throws -> [PeopleDecision]? {
     var merge = RowMerge(written: written)
     var cells: [String: ReadCell] = [FindingsSheet.key: .text(finding)]
     cells[FindingsSheet.owner] = owner.map { ReadCell.text($0) }
-    try merge.add(ReadRow(number: 2, cells: cells), sheet: FindingsSheet.name, connection)
+    try merge.add(ReadRow(number: 2, cells: cells), of: columns, sheet: FindingsSheet.name, connection)
     try merge.settle(connection)
     return merge.outcome.refusals.isEmpty ? merge.changes.map(\.decision) : nil
   }
@@ -77,6 +78,15 @@ import Testing
       var early = report
       early.newestEvent = nil
       #expect(try Self.merge(owner: nil, [early], on: connection) == [])
+    }
+  }
+
+  @Test func aColumnThatIsGoneClearsNothing() async throws {
+    try await withFinding { connection in
+      try Self.decide(.owner("bob"), on: connection)
+      let report = try Self.report(on: connection)
+      #expect(try Self.merge(owner: nil, of: [FindingsSheet.remark], [report], on: connection) == [])
+      #expect(try Self.merge(owner: nil, [report], on: connection) == [.owner(nil)])
     }
   }
 

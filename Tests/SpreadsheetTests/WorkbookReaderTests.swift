@@ -9,7 +9,12 @@ import Testing
   /// Rows as `number: column=cell`, sheet by sheet.
   private func read(_ path: String, sheet: String = "Findings") throws -> [ReadRow] {
     var rows: [ReadRow] = []
-    _ = try WorkbookReader(path: path).rows(of: sheet, columns: Self.columns, key: "Finding id") { rows.append($0) }
+    let reader = try WorkbookReader(path: path)
+    let found = try reader.columns(of: sheet, among: Self.columns, key: "Finding id")
+    try reader.rows(of: sheet, columns: Self.columns, key: "Finding id") { row in
+      #expect(found.isSuperset(of: row.cells.keys))
+      rows.append(row)
+    }
     return rows
   }
 

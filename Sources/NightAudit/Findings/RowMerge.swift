@@ -17,9 +17,11 @@ struct RowMerge {
     var began: Int64
   }
 
-  /// A row as it was understood. nil: the cell is empty or the column is not there.
+  /// A row as it was understood. nil: the cell is empty.
   private struct Row: Hashable {
     var sheet: String
+    /// Those that the sheet has; of the others the row says nothing.
+    var columns: Set<String>
     var number: Int
     var findingId: String
     var status: String?
@@ -84,8 +86,9 @@ struct RowMerge {
 
   // MARK: - Rows
 
+  /// - Parameter columns: the wanted ones that the sheet has.
   mutating func add(
-    _ read: ReadRow, sheet: String, _ connection: borrowing BlockingConnection
+    _ read: ReadRow, of columns: Set<String>, sheet: String, _ connection: borrowing BlockingConnection
   ) throws {
     let owner = read.cells[FindingsSheet.owner]
     let remark = read.cells[FindingsSheet.remark]
@@ -104,7 +107,8 @@ struct RowMerge {
     }
     guard text.utf8.count <= RowMerge.longestWord else { return refuse(RowMerge.unknown(text)) }
     let findingId = text.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()
-    var row = Row(sheet: sheet, number: read.number, findingId: findingId, owner: owner, remark: remark, due: due)
+    var row = Row(
+      sheet: sheet, columns: columns, number: read.number, findingId: findingId, owner: owner, remark: remark, due: due)
     switch status {
     case .none: break
     // No word of ours is as long; what is, is not worth looking through.
@@ -143,13 +147,21 @@ struct RowMerge {
       }
       let (refused, changed, listed) = (outcome.refusals.count, changes.count, outcome.changes.count)
       mergeStatus(row, now: now, before: before)
-      merge(row, "owner", cell: row.owner, now: now.owner, before: before.map(\.owner), PeopleText.owner) { .owner($0) }
-      merge(row, "remark", cell: row.remark, now: now.remark, before: before.map(\.remark), PeopleText.remark) {
-        .remark($0)
+      if row.columns.contains(FindingsSheet.owner) {
+        merge(row, "owner", cell: row.owner, now: now.owner, before: before.map(\.owner), PeopleText.owner) {
+          .owner($0)
+        }
       }
-      merge(
-        row, "due day", cell: row.due?.asDay, now: now.due, before: before.map(\.due), PeopleText.due
-      ) { .due($0) }
+      if row.columns.contains(FindingsSheet.remark) {
+        merge(row, "remark", cell: row.remark, now: now.remark, before: before.map(\.remark), PeopleText.remark) {
+          .remark($0)
+        }
+      }
+      if row.columns.contains(FindingsSheet.due) {
+        merge(row, "due day", cell: row.due?.asDay, now: now.due, before: before.map(\.due), PeopleText.due) {
+          .due($0)
+        }
+      }
       // A row is one decision: a part of it would be another one than the person made.
       if outcome.refusals.count > refused {
         changes.removeLast(changes.count - changed)

@@ -70,22 +70,18 @@ package struct WorkbookImport: Sendable {
       let origin = try WorkbookOrigin(of: reader, on: connection)
       var merge = RowMerge(written: origin.runs.map(\.written))
       merge.outcome.writtenFor = origin.runs.last?.written.asOf
-      var columns: Set<String> = []
+      let people = [FindingsSheet.status, FindingsSheet.owner, FindingsSheet.remark, FindingsSheet.due]
+      let wanted = people + [FindingsSheet.key]
+      var found: Set<String> = []
       for sheet in [FindingsSheet.name] + reader.sheetNames.filter(FindingsSheet.isContinuation) {
-        columns.formUnion(
-          try reader.rows(
-            of: sheet,
-            columns: [
-              FindingsSheet.key, FindingsSheet.status, FindingsSheet.owner, FindingsSheet.remark, FindingsSheet.due,
-            ],
-            key: FindingsSheet.key
-          ) { row in try merge.add(row, sheet: sheet, connection) })
+        let columns = try reader.columns(of: sheet, among: wanted, key: FindingsSheet.key)
+        found.formUnion(columns)
+        try reader.rows(of: sheet, columns: wanted, key: FindingsSheet.key) { row in
+          try merge.add(row, of: columns, sheet: sheet, connection)
+        }
       }
       try merge.settle(connection)
-      merge.outcome.missingColumns = [
-        FindingsSheet.status, FindingsSheet.owner, FindingsSheet.remark, FindingsSheet.due,
-      ]
-      .filter { !columns.contains($0) }
+      merge.outcome.missingColumns = people.filter { !found.contains($0) }
       if !isDryRun, !merge.changes.isEmpty {
         let changeId = UUID().uuidString.lowercased()
         _ = try PeopleChange.apply(merge.changes, by: actor, at: now, changeId: changeId, on: connection)

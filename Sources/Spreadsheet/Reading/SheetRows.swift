@@ -33,6 +33,8 @@ final class SheetRows: XMLHandler {
   /// The column without which the sheet is useless; its heading tells the header row.
   private let key: String
   private let shared: SharedStrings
+  /// Whether only the header is wanted.
+  private let endsWithHeader: Bool
   private let body: (ReadRow) throws(WorkbookReadError) -> Void
 
   /// Wanted names by column.
@@ -51,12 +53,12 @@ final class SheetRows: XMLHandler {
   private static let maximumRows = 1_048_576
   private static let maximumColumns = 16_384
 
-  var isDone: Bool { false }
+  var isDone: Bool { endsWithHeader && hasHeader }
   var hasHeader: Bool { !columns.isEmpty }
 
   init(
     part: String, sheet: String, wanted: [String], key: String, shared: SharedStrings, columns: [Int: String] = [:],
-    _ body: @escaping (ReadRow) throws(WorkbookReadError) -> Void
+    endsWithHeader: Bool = false, _ body: @escaping (ReadRow) throws(WorkbookReadError) -> Void
   ) {
     self.part = part
     self.sheet = sheet
@@ -64,6 +66,7 @@ final class SheetRows: XMLHandler {
     self.key = key
     self.shared = shared
     self.columns = columns
+    self.endsWithHeader = endsWithHeader
     self.body = body
   }
 

@@ -58,15 +58,12 @@ package struct WorkbookReader: ~Copyable {
   ///   - columns: headings of the wanted columns, wherever they stand; case, blanks and underscores do not matter.
   ///   - key: the one of them that must be there; its heading marks the header row.
   ///   - body: gets every row that has anything in those columns.
-  /// - Returns: the wanted columns that the sheet has.
   /// - Throws: `WorkbookReadError`, or what the body throws.
   package func rows(
     of sheet: String, columns: [String], key: String, _ body: (ReadRow) throws -> Void
-  ) throws -> Set<String> {
-    guard let part = parts[sheet] else {
-      throw WorkbookReadError.noSheet(sheet, present: sheetNames.map { String($0.prefix(31)) })
-    }
-    return try withoutActuallyEscaping(body) { body in
+  ) throws {
+    let part = try part(of: sheet)
+    try withoutActuallyEscaping(body) { body in
       // The body's own error has to pass through a reader that knows only its own.
       var failure: (any Error)?
       let handler = SheetRows(part: part, sheet: sheet, wanted: columns, key: key, shared: shared) { row in
@@ -77,8 +74,33 @@ package struct WorkbookReader: ~Copyable {
       if let failure { throw failure }
       guard isThere else { throw WorkbookReadError.damaged(part: part, "it is missing") }
       guard handler.hasHeader else { throw WorkbookReadError.noColumn(key, sheet: sheet) }
-      return Set(handler.columns.values)
     }
+  }
+
+  /// Which of the wanted columns a sheet has: of a column that is not there, no row says anything.
+  ///
+  /// - Parameters:
+  ///   - columns: as of `rows(of:columns:key:_:)`.
+  ///   - key: the one of them that must be there.
+  package func columns(
+    of sheet: String, among columns: [String], key: String
+  ) throws(WorkbookReadError) -> Set<String> {
+    let part = try part(of: sheet)
+    let handler = SheetRows(
+      part: part, sheet: sheet, wanted: columns, key: key, shared: shared, endsWithHeader: true
+    ) { _ in }
+    guard try archive.scan(part, limit: Self.largePart, handler) else {
+      throw .damaged(part: part, "it is missing")
+    }
+    guard handler.hasHeader else { throw .noColumn(key, sheet: sheet) }
+    return Set(handler.columns.values)
+  }
+
+  private func part(of sheet: String) throws(WorkbookReadError) -> String {
+    guard let part = parts[sheet] else {
+      throw .noSheet(sheet, present: sheetNames.map { String($0.prefix(31)) })
+    }
+    return part
   }
 
   /// Reads the rows of a sheet that has no header.
