@@ -18,6 +18,8 @@ package struct AuditOutcome: Sendable {
   package var kept: [KeptFile] = []
   /// Why the night is held; empty when it is not.
   package var held: [HoldCause] = []
+  /// Business days before it that no report is about, with the remedy.
+  package var uncovered: String?
   package var exitStatus: ExitStatus
 }
 
@@ -206,6 +208,10 @@ package struct Audit {
     }
     let figures = try figures(record, reading.sales, shop: rows.sales, recording: recording)
     let causes = try holdCauses(figures, record, on: rows.own)
+    var uncovered: [String] = []
+    if !plan.selection.isNarrowing {
+      uncovered = try UncoveredDays.before(plan.period, asOf: plan.asOf, in: settings.timeZone, on: rows.own)
+    }
     var mark = try ReportMark(on: rows.own)
     rows.own.rollback()
 
@@ -218,8 +224,10 @@ package struct Audit {
     summary.dayLines = days
     summary.changes = try changes.write(to: collector)
     summary.tieOut = supplement?.facts
+    let remedy = UncoveredDays.remedy(uncovered)
+    if let remedy { summary.settings.append(SettingWords("Days without a report", remedy)) }
     let status = exitStatus(summary, isHeld: !causes.isEmpty)
-    var outcome = AuditOutcome(totals: totals, summary: summary, exitStatus: status)
+    var outcome = AuditOutcome(totals: totals, summary: summary, uncovered: remedy, exitStatus: status)
     guard let folder = reading.folder else {
       let unbalanced = (totals.control + findings.control).filter { !$0.isBalanced }
       if !unbalanced.isEmpty { throw ReportError.unbalanced(unbalanced) }

@@ -135,6 +135,7 @@ package struct NightRun: Sendable {
           try await audit(plan, request, recheck, supplement, saving: record, since: began), asOf: plan.asOf)
       }
       outcome.recheck = recheck
+      if let uncovered = outcome.uncovered { logger.warning("\(uncovered)") }
       stages.end("audit")
       if record.isNightly, outcome.held.isEmpty {
         try await deliver(&outcome, sender, record: record, session: session)

@@ -1,9 +1,11 @@
+import Foundation
 import Postgres
 import Reconciliation
 import TestSupport
 import Testing
 
 @testable import AuditStore
+@testable import Run
 
 /// Which night a report is compared with, and since which one something has come to light.
 @Suite struct BaseNightTests {
@@ -67,6 +69,48 @@ import Testing
         "DELETE FROM night_audit.findings_met WHERE as_of = $1", [.timestamp(Self.asOf.microseconds)])
       #expect(try BaseNight.before(next, day: day, on: connection)?.asOf == Self.asOf - .hours(24))
     }
+  }
+
+  /// What the night of a day says of the days before it.
+  private static func uncovered(_ day: String, _ connection: borrowing BlockingConnection) throws -> [String] {
+    let period = try Period(since: day, until: day, in: .gmt)
+    return try UncoveredDays.before(period, asOf: asOf + .hours(24), in: .gmt, on: connection)
+  }
+
+  @Test func daysOfWhichNoNightWasMadeAreTold() async throws {
+    try await with([("2026-11-16", -72), ("2026-11-17", -48)]) { connection throws in
+      #expect(try Self.uncovered("2026-11-16", connection) == [])
+      #expect(try Self.uncovered("2026-11-18", connection) == [])
+      #expect(try Self.uncovered("2026-11-21", connection) == ["2026-11-18", "2026-11-19", "2026-11-20"])
+      // A report by hand tells as well, where it is of everything.
+      for isOfEverything in [false, true] {
+        let report = try connection.execute(
+          """
+          INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+            is_nightly, host, version, complete, publication)
+          VALUES (gen_random_uuid(), 'run', $1, '2026-11-19', '2026-11-19', 'UTC', '', false, 'h', '1', true, 'published')
+          RETURNING run_id::text
+          """, [.timestamp(Self.asOf.microseconds)]
+        ).single().text(0)
+        if isOfEverything {
+          try connection.execute(
+            "INSERT INTO night_audit.findings_met (run_id, as_of) VALUES ($1::uuid, $2)",
+            [.text(report), .timestamp(Self.asOf.microseconds)])
+        }
+        let told = try Self.uncovered("2026-11-21", connection)
+        #expect(told == (isOfEverything ? ["2026-11-18", "2026-11-20"] : ["2026-11-18", "2026-11-19", "2026-11-20"]))
+      }
+    }
+  }
+
+  /// The day was over in Tokyo before it had begun where the next night is of.
+  @Test func hoursThatAChangeOfTheTimeZoneLeavesOutAreTold() throws {
+    let tokyo = try #require(TimeZone(identifier: "Asia/Tokyo"))
+    let last = try Period(since: "2026-11-18", until: "2026-11-18", in: tokyo)
+    let next = try Period(since: "2026-11-19", until: "2026-11-19", in: .gmt)
+    let reports = [(span: last.start..<last.end, isNightly: true)]
+    #expect(UncoveredDays.days(before: next.start, reports, in: .gmt) == ["2026-11-18"])
+    #expect(UncoveredDays.days(before: last.end, reports, in: tokyo) == [])
   }
 
   @Test func whatIsMetAfterANightHasBegunIsNotedBehindIt() async throws {

@@ -16,6 +16,8 @@ package struct NightOutcome: Sendable {
   package var kept: [KeptFile] = []
   /// Why the night is held; empty when it is not.
   package var held: [HoldCause] = []
+  /// Business days before it that no report is about, with the remedy.
+  package var uncovered: String?
   package var recheck: RecheckSummary?
   /// What was sent, or could not be.
   package var dispatches: [Dispatch] = []
@@ -28,6 +30,7 @@ package struct NightOutcome: Sendable {
     directory = audit.directory
     kept = audit.kept
     held = audit.held
+    uncovered = audit.uncovered
     exitStatus = audit.exitStatus
   }
 }

@@ -1,0 +1,65 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Run
+
+/// Business days between the last night and this one that no report of everything is about: no night was made of them, or
+/// `report.timeZone` is another one now. Whatever was refunded then is in no file, and no later report tells.
+package enum UncoveredDays {
+  /// By name, the earliest first.
+  package static func before(
+    _ period: Period, asOf: Instant, in zone: TimeZone, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [String] {
+    let rows = try connection.execute(
+      """
+      WITH told AS (
+        SELECT period_since, period_until, time_zone, is_nightly FROM night_audit.runs r
+        WHERE complete IS NOT NULL AND as_of < $1
+          AND (is_nightly OR EXISTS (SELECT FROM night_audit.findings_met m WHERE m.run_id = r.run_id)))
+      SELECT period_since::text, period_until::text, time_zone, is_nightly FROM told
+      WHERE period_until >= (SELECT max(period_until) - 1 FROM told WHERE is_nightly AND period_until < $2::text::date)
+      """, [.timestamp(asOf.microseconds), .text(period.since)])
+    var reports: [(span: Range<Instant>, isNightly: Bool)] = []
+    for row in rows {
+      let (since, until, zone) = (try row.text(0), try row.text(1), TimeZone(identifier: try row.text(2)))
+      guard let zone, let told = try? Period(since: since, until: until, in: zone) else { continue }
+      reports.append((told.start..<told.end, try row.bool(3)))
+    }
+    return days(before: period.start, reports, in: zone)
+  }
+
+  /// What to do about them; nil where there are none.
+  package static func remedy(_ days: [String]) -> String? {
+    guard let first = days.first else { return nil }
+    let names = days.joined(separator: ", ")
+    return "no report is about \(names), and what was refunded then is in no file; for each day run: "
+      + "night-audit run --date \(first)"
+  }
+
+  /// Of the time between the last night and an instant, the days that are not wholly in reports.
+  static func days(
+    before end: Instant, _ reports: [(span: Range<Instant>, isNightly: Bool)], in zone: TimeZone
+  ) -> [String] {
+    let earlier = reports.filter { $0.span.lowerBound < end }
+    guard var covered = earlier.filter(\.isNightly).map(\.span.upperBound).max() else { return [] }
+    var days: [String] = []
+    func add(from first: Instant, to last: Instant) {
+      var instant = first
+      while instant < last, days.count < longest {
+        let name = Period.dayText(of: instant, in: zone)
+        if days.last != name { days.append(name) }
+        guard let day = try? Period(since: name, until: name, in: zone) else { return }
+        instant = day.end
+      }
+    }
+    for report in earlier.map(\.span).sorted(by: { $0.lowerBound < $1.lowerBound }) {
+      add(from: covered, to: report.lowerBound)
+      covered = max(covered, report.upperBound)
+    }
+    add(from: covered, to: end)
+    return days
+  }
+
+  /// Whoever comes back after a year knows.
+  private static let longest = 31
+}
