@@ -35,6 +35,17 @@ public struct Subject: Hashable, Comparable, Sendable {
     Subject(.productWeek, Identifier("\(id.text) \(day)"))
   }
 
+  /// A row of the shop's: by its id, and without one by whom and what it is about, which is the same from night to night.
+  static func row(
+    _ kind: Kind, _ id: Identifier, orderId: Identifier? = nil, userId: Identifier?, productId: Identifier? = nil
+  ) -> Subject {
+    guard id.isEmpty else { return Subject(kind, id) }
+    let words = [("order", orderId), ("user", userId), ("product", productId)].compactMap { word, id in
+      id.flatMap { $0.isEmpty ? nil : ", \(word) \($0.text)" }
+    }
+    return Subject(kind, words.isEmpty ? id : Identifier("without an id" + words.joined()))
+  }
+
   public static func < (left: Subject, right: Subject) -> Bool {
     (left.id, left.kind.rank) < (right.id, right.kind.rank)
   }

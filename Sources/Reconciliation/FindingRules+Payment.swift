@@ -175,13 +175,13 @@ extension FindingRules {
     for receipt in facts.receipts {
       guard let defect = receipt.defect else { continue }
       add(
-        .badRow, receipt: receipt, subject: .receipt(receipt.receiptId),
+        .badRow, receipt: receipt, subject: receipt.subject,
         "The receipt row breaks the contract: \(defect).")
     }
     for delivery in facts.deliveries {
       guard let defect = delivery.defect else { continue }
       add(
-        .badRow, delivery: delivery, subject: .delivery(delivery.deliveryId),
+        .badRow, delivery: delivery, subject: delivery.subject,
         "The delivery row breaks the contract: \(defect).")
     }
     declineOthers([.signatureInvalid], "No proof of it was refused for its signature.")

@@ -73,7 +73,8 @@ public struct Judgement: Hashable, Sendable {
     disposition = .badRow
     transactionId = bad.transactionId
     var finding = Finding(
-      kind: .badRow, subject: .order(bad.orderId), reason: "The order row breaks the contract: \(bad.defect).")
+      kind: .badRow, subject: .row(.order, bad.orderId, userId: bad.userId, productId: bad.productId),
+      reason: "The order row breaks the contract: \(bad.defect).")
     finding.orderId = bad.orderId
     finding.userId = bad.userId
     finding.productId = bad.productId

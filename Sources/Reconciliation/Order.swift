@@ -141,4 +141,7 @@ public struct Delivery: Hashable, Sendable {
 
   /// Whether the goods are still with the user.
   public var stands: Bool { revokedAt == nil }
+
+  /// What a finding on the row itself stands on.
+  var subject: Subject { .row(.delivery, deliveryId, orderId: orderId, userId: userId, productId: productId) }
 }

@@ -120,4 +120,7 @@ public struct Receipt: Hashable, Sendable {
     self.state = state
     self.defect = defect
   }
+
+  /// What a finding on the row itself stands on.
+  var subject: Subject { .row(.receipt, receiptId, orderId: orderId, userId: userId) }
 }

@@ -40,7 +40,7 @@ public enum Unowned {
       case (.none, .none): "The delivery names no order."
       }
     var finding = Finding(
-      kind: delivery.defect == nil ? .orphanDelivery : .badRow, subject: .delivery(delivery.deliveryId), reason: reason)
+      kind: delivery.defect == nil ? .orphanDelivery : .badRow, subject: delivery.subject, reason: reason)
     finding.orderId = delivery.orderId
     finding.userId = delivery.userId
     finding.productId = delivery.productId
@@ -55,7 +55,7 @@ public enum Unowned {
   public static func findings(on receipt: Receipt) -> [Finding] {
     var found: [Finding] = []
     func add(_ kind: FindingKind, _ reason: String) {
-      var finding = Finding(kind: kind, subject: .receipt(receipt.receiptId), reason: reason)
+      var finding = Finding(kind: kind, subject: receipt.subject, reason: reason)
       finding.orderId = receipt.orderId
       finding.userId = receipt.userId
       finding.receiptId = receipt.receiptId

@@ -10,6 +10,37 @@ import Testing
     #expect(row.scene.world.findingNames == row.expected)
   }
 
+  /// Otherwise what people make of one would be told of another the next night.
+  @Test func rowsWithoutAnIdAreToldApartByWhatTheyAreAbout() {
+    func delivery(
+      _ id: Identifier, of order: Identifier?, to user: Identifier, at date: Instant = Self.late
+    ) -> String {
+      Unowned.finding(
+        on: Delivery(
+          deliveryId: id, orderId: order, userId: user, productId: "gems", deliveredAt: date, defect: "broken")
+      ).identity
+    }
+    func receipt(of order: Identifier?, from user: Identifier?) -> [String] {
+      Unowned.findings(
+        on: Receipt(
+          receiptId: "", orderId: order, userId: user, receivedAt: Self.late, state: .neverChecked, defect: "broken")
+      ).map(\.identity)
+    }
+    func order(by user: Identifier) -> [String] {
+      var bad = BadOrder.broken("")
+      bad.userId = user
+      return Judgement(reporting: bad).findings.map(\.identity)
+    }
+    let identities: [String] =
+      [delivery("", of: "A", to: "u"), delivery("", of: "B", to: "u"), delivery("", of: nil, to: "v")]
+      + receipt(of: "A", from: "u") + receipt(of: "B", from: nil) + receipt(of: nil, from: nil)
+      + order(by: "u") + order(by: "v")
+    #expect(Set(identities).count == identities.count && identities.count == 8, "\(identities)")
+    // A date that cannot be read is another one each night.
+    #expect(delivery("", of: "A", to: "u", at: Self.ended) == identities[0])
+    #expect(delivery("d", of: "A", to: "u") == Finding(kind: .badRow, subject: .delivery("d"), reason: "").identity)
+  }
+
   static let users: [Case<[String]>] = [
     Case("goods to another user", ["wrong_user on order"]) { scene in
       scene.delivery(of: scene.paidOrder()) { $0.userId = "stranger" }
