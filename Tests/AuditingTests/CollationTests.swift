@@ -6,6 +6,7 @@ import Testing
 
 @testable import AuditStore
 @testable import Auditing
+@testable import Run
 @testable import SampleWorlds
 
 /// Ids compare byte by byte, whatever a server's collation makes of them: a merge of ordered streams depends on it.
