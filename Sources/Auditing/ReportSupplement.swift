@@ -25,14 +25,12 @@ package struct ReportSupplement: Sendable {
     if let findings { return findings }
     let rows = try own.execute(
       """
-      SELECT \(StoredFinding.columns), f.severity FROM night_audit.findings f
+      SELECT \(StoredFinding.columns) FROM night_audit.findings f
       WHERE f.kind = $1 AND f.opened_at <= $2 AND (f.closed_at IS NULL OR f.closed_at > $2) ORDER BY f.finding_id
       """, [.text(FindingKind.unreportedByShop.rawValue), .timestamp(asOf.microseconds)])
     var open: [Finding] = []
     for row in rows {
-      guard var finding = try StoredFinding(row)?.reported.finding else { continue }
-      finding.severity = Severity(rawValue: try row.text("severity")) ?? finding.severity
-      open.append(finding)
+      if let stored = try StoredFinding(row) { open.append(stored.reported.finding) }
     }
     return open
   }

@@ -52,17 +52,18 @@ import Testing
     let (ownURL, shopURL) = (
       try await PrivatePostgres.shared().createDatabase(), try await PrivatePostgres.shared().createDatabase()
     )
-    let (start, changed, end) = (Instant(seconds: 1_795_000_000), 1_795_050_000 as Int64, Instant(seconds: 1_795_100_000))
+    let (start, end) = (Instant(seconds: 1_795_000_000), Instant(seconds: 1_795_100_000))
+    let changed: Int64 = 1_795_050_000
     let told = try await withBlockingThread { scope -> [[String]] in
       let own = try scope.connect(ownURL, applicationName: "night-audit tests")
       let shop = try scope.connect(shopURL, applicationName: "night-audit tests")
       _ = try Migrator.migrate(own)
       try own.executeScript(
         """
-        INSERT INTO night_audit.findings (finding_id, kind, severity, subject, order_id, delivery_id, reason, first_seen,
-          opened_at, last_seen)
-        VALUES ('f-order', 'paid_not_delivered', 'critical', 'a', 'a', NULL, 'x', now(), now(), now()),
-          ('f-delivery', 'bad_row', 'minor', 'd1', NULL, 'd1', 'x', now(), now(), now())
+        INSERT INTO night_audit.findings (finding_id, kind, severity, subject_kind, subject, order_id, delivery_id, reason,
+          first_seen, opened_at, last_seen)
+        VALUES ('f-order', 'paid_not_delivered', 'critical', 'order', 'a', 'a', NULL, 'x', now(), now(), now()),
+          ('f-delivery', 'bad_row', 'minor', 'delivery', 'd1', NULL, 'd1', 'x', now(), now(), now())
         """)
       try SalesSchema.create("sales", shop)
       try shop.executeScript(

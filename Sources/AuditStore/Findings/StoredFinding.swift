@@ -32,7 +32,8 @@ package struct StoredFinding: Sendable {
   package static let columns = """
     f.finding_id, f.kind, f.subject, f.reason, f.order_id, f.user_id, f.product_id, f.bundle_id, f.transaction_id,
     f.receipt_id, f.delivery_id, f.environment, f.currency, f.amount, f.at_stake, f.paid_at, f.delivered_at, f.first_seen,
-    \(lastSeen), f.closed_at, f.status, f.owner, f.remark, f.occurred_at, f.at_stake_unknown, f.due::text AS due
+    \(lastSeen), f.closed_at, f.status, f.owner, f.remark, f.occurred_at, f.at_stake_unknown, f.due::text AS due,
+    f.severity
     """
 
   /// From a row of `columns`; nil for a kind that this program does not know.
@@ -55,6 +56,7 @@ package struct StoredFinding: Sendable {
       stored: Identifier(try row.text("subject")), of: kind, orderId: try id("order_id"),
       receiptId: try id("receipt_id"), deliveryId: try id("delivery_id"))
     var finding = Finding(kind: kind, subject: subject, reason: try row.text("reason"))
+    finding.severity = Severity(rawValue: try row.text("severity")) ?? finding.severity
     finding.orderId = try id("order_id")
     finding.userId = try id("user_id")
     finding.productId = try id("product_id")

@@ -1,6 +1,7 @@
 import Foundation
 import Postgres
 import Reconciliation
+import SalesStore
 import Streams
 
 /// Compares what reports and we say about units, countries and amounts: three streams in the order of their products, one
@@ -88,7 +89,7 @@ struct UnitsComparison {
           if row.isVerified { side(app, product, &sides) { $0.shop.append(row.units) } }
           if row.transactionId.map({ !known.contains($0) }) ?? true {
             waiting[app, default: WaitingOrders()].add(
-              row.orderId, transactionId: row.transactionId, day: row.units.day, units: row.units.units)
+              row.orderId, transactionId: row.transactionId, bundleId: row.bundleId ?? onlyBundleId, row.units)
           }
         }
         hasOrder = try orders.advance()
@@ -119,11 +120,13 @@ struct UnitsComparison {
       &sides[app, default: ProductSides(app: app, productId: product, isKnown: scope.isKnown(product))])
   }
 
-  /// The configured app of one of our rows; with a single app a row that names none is that app's.
+  /// The app of rows that name none.
+  private var onlyBundleId: String? { settings.apps.count == 1 ? settings.apps[0].bundleId : nil }
+
+  /// The configured app of one of our rows.
   private func app(_ bundleId: String?, _ product: Identifier) -> String? {
-    let app =
-      bundleId.map { bundle in settings.apps.first { $0.bundleId == bundle } }
-      ?? (settings.apps.count == 1 ? settings.apps.first : nil)
+    let bundleId = bundleId ?? onlyBundleId
+    let app = settings.apps.first { $0.bundleId == bundleId }
     return app.map { scope.app(named: $0.name, productId: product) }
   }
 
@@ -208,7 +211,7 @@ struct UnitsComparison {
     let paid = "coalesce(o.verified_at, o.created_at)"
     return """
       SELECT o.product_id::text, nullif(o.bundle_id::text, ''), \(paid)::timestamptz, o.currency::text, o.quantity::bigint,
-        o.amount::numeric, o.order_id::text, o.transaction_id::text, o.status::text = 'verified'
+        o.amount::numeric, o.order_id::text, nullif(\(SalesRows.namedTransaction), ''), o.status::text = 'verified'
       FROM \(try PostgresIdentifier(schema, "orders").sql) o
       WHERE o.status::text IN ('verified', 'pending') AND o.order_id IS NOT NULL AND o.product_id IS NOT NULL AND o.quantity BETWEEN 1 AND 1000000
         AND o.amount >= 0 AND o.amount < 1000000000000 AND o.amount::numeric = round(o.amount::numeric, 6)

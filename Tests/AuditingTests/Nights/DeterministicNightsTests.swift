@@ -36,7 +36,9 @@ import Testing
     func audit(_ orderId: String, open: Set<Identifier> = []) throws -> SimulatedAudit {
       var scene = Scene()
       let order = scene.order(orderId) { $0.transactionId = "unknown" }
-      scene.world.lookups[order.orderId] = .notFound()
+      var state = ProofState.notFound(at: Scene.asOf - .hours(1))
+      state.lastAttempt = state.answeredAt
+      scene.world.lookups[order.orderId] = state
       scene.delivery(of: order)
       return try SimulatedAudit(
         scene.world, partition: AuditPartition(), contestBatchSize: 1, openCriticals: open, folder: folder.path(""))
@@ -44,7 +46,9 @@ import Testing
     let open = Set(try audit("\u{E9}").findings().map { Identifier($0.identity) })
     #expect(try audit("\u{E9}", open: open).agedCriticals.isEmpty)
     let aged = CheckSubject.lookup("unknown", of: Scene.bundle)
-    #expect(try audit("e\u{301}", open: open).agedCriticals == [aged])
+    let twin = try audit("e\u{301}", open: open)
+    let found = try twin.findings().map { "\($0.kind) \($0.severity) \(String(describing: $0.evidenceCheckedAt))" }
+    #expect(twin.agedCriticals == [aged], "\(found) \(twin.agedCriticals.map(\.id))")
   }
 }
 
