@@ -105,15 +105,18 @@ struct LookupNeeds: Sendable {
     try decide(candidates, on: connection)
   }
 
-  /// Lets orders wait no more for an answer to anything else than the one question that each may have.
+  /// Lets orders wait no more for an answer to anything else than the questions that they have: of an order that is there
+  /// twice, those of both rows.
   func release(
     _ questions: [(orderId: Identifier, question: CheckSubject?)], on connection: borrowing BlockingConnection
   ) throws {
     if questions.isEmpty { return }
     let freed = try connection.execute(
       """
-      DELETE FROM night_audit.lookups l USING unnest($1::text[], $2::text[]) AS now (order_id, subject_id)
-      WHERE l.order_id = now.order_id AND l.subject_id IS DISTINCT FROM now.subject_id
+      DELETE FROM night_audit.lookups l
+      WHERE l.order_id = ANY ($1) AND NOT EXISTS (
+        SELECT FROM unnest($1::text[], $2::text[]) AS now (order_id, subject_id)
+        WHERE now.order_id = l.order_id AND now.subject_id = l.subject_id)
       RETURNING l.subject_id
       """, [.textArray(questions.map(\.orderId.text)), .textArray(questions.map { $0.question?.id.text })]
     ).map { Identifier(try $0.text(0)) }

@@ -93,6 +93,16 @@ import Testing
     }
   }
 
+  /// A view that gives an order twice, with a transaction each, is no reason to ask anew each night.
+  @Test func anOrderThatIsThereTwiceKeepsItsQuestion() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.session.execute("ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey")
+      for id in ["1", "2"] { try await shop.order("twice", transaction: id) }
+      #expect(try await shop.queue().enqueue() == 1)
+      for hours in 1...2 { #expect(try await shop.queue(asOf: Self.asOf + .hours(Int64(hours))).enqueue() == 0) }
+    }
+  }
+
   /// What was answered before stays evidence while the order names it.
   @Test func anAppThatIsAskedNoMoreKeepsItsAnswers() async throws {
     try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
