@@ -124,6 +124,8 @@ let package = Package(
         .embedInCode("Migrations/0015_sweep_slices.sql"), .embedInCode("Migrations/0016_passed_over.sql"),
         .embedInCode("Migrations/0017_revocations.sql"), .embedInCode("Migrations/0018_gone.sql"),
         .embedInCode("Migrations/0019_tie_out.sql"), .embedInCode("Migrations/0020_returned_reports.sql"),
+        .embedInCode("Migrations/0021_sandbox.sql"),
+        .embedInCode("Migrations/0022_forgotten_runs.sql"), .embedInCode("Migrations/0023_withdrawals.sql"),
         .embedInCode("Migrations/rights.sql"),
       ],
       swiftSettings: strict),

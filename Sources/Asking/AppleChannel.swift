@@ -150,6 +150,11 @@ package struct ChannelAnswer: Hashable, Sendable {
     return missing
   }
 
+  var isFault: Bool {
+    if case .fault = meaning { return true }
+    return false
+  }
+
   /// What Apple accepted when it gave the answer, nil standing for the request itself. The secret is looked at only where a
   /// subscription of the app is concerned.
   func accepted(bundleId: String) -> [AppleFault.Credential?] {

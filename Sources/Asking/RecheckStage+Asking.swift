@@ -111,9 +111,13 @@ extension RecheckStage {
     history.note(
       result.outcome, reason: result.reason, isOffline: result.channel == .offline, saidAt: result.answeredAt,
       asOf: queue.asOf)
-    let isOwed = Dueness.isOwed(
-      Dueness(of: history, policy: settings.duenessPolicy), unansweredSince: history.unansweredSince,
-      reason: history.reason, asOf: queue.asOf, stuckAfter: settings.stuckAfter)
+    // As the audit counts it: of what is older than the lookback no answer is awaited.
+    let isOwed =
+      history.dated >= queue.asOf - settings.lookback
+      && Dueness.isOwed(
+        Dueness(of: history, policy: settings.duenessPolicy), outcome: history.outcome,
+        unansweredSince: history.unansweredSince, reason: history.reason, asOf: queue.asOf,
+        stuckAfter: settings.stuckAfter)
     state.values.withLock { values in
       values.summary.outcomes[result.outcome, default: 0] += 1
       if isOwed { values.summary.owed += 1 }

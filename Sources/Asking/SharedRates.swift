@@ -8,6 +8,13 @@ import Reconciliation
 package struct SharedRates: Sendable {
   private let session: OpenSession
 
+  /// The row's time, null where no rule can have put it: no wait is longer than what is believed of Apple, and a minute's turns
+  /// behind it. Beyond that the server's clock was ahead once, and would have everybody wait until it is that late again.
+  private static let believed = """
+    CASE WHEN r.next_turn <= clock_timestamp() + interval '\(RetryAfter.longest.wholeSeconds + 60) seconds'
+      THEN r.next_turn END
+    """
+
   /// - Parameter connect: opens a session of its own: nothing may hold up the pace.
   package init(connect: @escaping @Sendable () async throws -> PostgresSession) {
     // A database that is gone stops the asking elsewhere; meanwhile each gate keeps its own pace.
@@ -36,7 +43,7 @@ package struct SharedRates: Sendable {
           INSERT INTO night_audit.rates AS r (app, side, interface, next_turn)
           VALUES ($1, $2, $3, clock_timestamp() + $4 * interval '1 microsecond')
           ON CONFLICT (app, side, interface) DO UPDATE
-            SET next_turn = greatest(r.next_turn, clock_timestamp()) + $4 * interval '1 microsecond'
+            SET next_turn = greatest(\(Self.believed), clock_timestamp()) + $4 * interval '1 microsecond'
           RETURNING (extract(epoch FROM next_turn - clock_timestamp()) * 1000000)::bigint - $4
           """, key + [.int(interval * Int64(count))]
         ).single().int64(0)
@@ -48,7 +55,8 @@ package struct SharedRates: Sendable {
           // Whoever cannot tell the others obeys all the same.
           _ = try? await session.execute(
             """
-            UPDATE night_audit.rates SET next_turn = greatest(next_turn, clock_timestamp() + $4 * interval '1 microsecond')
+            UPDATE night_audit.rates r
+            SET next_turn = greatest(\(Self.believed), clock_timestamp() + $4 * interval '1 microsecond')
             WHERE app = $1 AND side = $2 AND interface = $3
             """, key + [.int(microseconds)])
         }

@@ -38,8 +38,7 @@ package enum CriticalEvidence {
     /// Whether the audit has not counted it already as an answer that Apple owes.
     package func isOwed(beside plan: AuditPlan) -> Bool {
       // Without root certificates nobody is silent.
-      state.reason != .noRoots
-        && !(receivedAt >= plan.judgedFrom && plan.isOutstanding(state, from: receivedAt))
+      state.reason != .noRoots && !plan.isOutstanding(state, from: receivedAt)
     }
   }
 

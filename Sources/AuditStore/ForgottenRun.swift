@@ -2,7 +2,8 @@ import Postgres
 import Reconciliation
 
 /// Takes back what a run with a wrong as-of did: findings that it opened and closed, what it was compared by, and how
-/// fresh answers seemed after it. Evidence stays: Apple has said what it has said; only its as-of is read otherwise.
+/// fresh answers seemed after it. Evidence stays: Apple has said what it has said; only its as-of is read otherwise. The
+/// clocks are right again by then.
 package enum ForgottenRun {
   /// What was taken back.
   package struct Summary: Hashable, Sendable, Encodable {
@@ -74,6 +75,8 @@ package enum ForgottenRun {
     for table in ["order_nights", "finding_nights", "findings_met", "run_findings", "run_totals", "reported_days"] {
       try connection.execute("DELETE FROM night_audit.\(table) WHERE run_id = $1::uuid", run)
     }
+    try connection.execute(
+      "INSERT INTO night_audit.run_events (run_id, event, actor) VALUES ($1::uuid, 'forgotten', 'night-audit')", run)
     try putTimesRight(runId, connection)
     let directory = try connection.execute(
       """
@@ -99,21 +102,42 @@ package enum ForgottenRun {
     "transactions": ["checked_at"], "disbelieved_notifications": ["as_of", "passed_over_at"], "sweep_gaps": ["as_of"],
   ]
 
+  /// When a run ran, as SQL: by the server's clock, and no later than it was forgotten. Where both clocks were wrong a run of
+  /// the future begins after its as-of like any other.
+  ///
+  /// - Parameter run: the name that `night_audit.runs` goes by.
+  package static func ran(_ run: String) -> String {
+    """
+    least(\(run).started_at, (SELECT max(o.recorded_at) FROM night_audit.run_events o
+      WHERE o.run_id = \(run).run_id AND o.event = 'forgotten'))
+    """
+  }
+
   /// What an as-of in the future has put there: answers would seem fresh until then, and nothing would be due.
   private static func putTimesRight(
     _ runId: String, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) {
+    let time = try connection.execute(
+      "SELECT r.as_of, \(ran("r")) FROM night_audit.runs r WHERE r.run_id = $1::uuid", [.text(runId)]
+    ).single()
+    let (asOf, began) = (try time.timestamp(0), try time.timestamp(1))
+    if asOf <= began { return }
     for (table, columns) in timesOfRuns.sorted(by: { $0.key < $1.key }) {
       let shifted = columns.map {
-        "\($0) = CASE WHEN t.\($0) >= r.as_of THEN t.\($0) - (r.as_of - r.started_at) ELSE t.\($0) END"
+        "\($0) = CASE WHEN t.\($0) >= $1 THEN t.\($0) - ($1 - $2) ELSE t.\($0) END"
       }
-      let touched = columns.map { "t.\($0) >= r.as_of" }
+      let touched = columns.map { "t.\($0) >= $1" }
       try connection.execute(
         """
-        UPDATE night_audit.\(table) t SET \(shifted.joined(separator: ", ")) FROM night_audit.runs r
-        WHERE r.run_id = $1::uuid AND r.as_of > r.started_at AND (\(touched.joined(separator: " OR ")))
-        """, [.text(runId)])
+        UPDATE night_audit.\(table) t SET \(shifted.joined(separator: ", ")) WHERE \(touched.joined(separator: " OR "))
+        """, [.timestamp(asOf), .timestamp(began)])
     }
+    // What came to light in the time that the run passed over is found by reading everything once more.
+    try connection.execute(
+      """
+      DELETE FROM night_audit.asking_state
+      WHERE CASE WHEN key IN ('receipts', 'orders', 'all') THEN value::bigint >= $1 ELSE false END
+      """, [.int(asOf)])
   }
 
   /// A table of what Apple said with the as-of that counts: what a forgotten run of the future was told was told when it ran.
@@ -123,8 +147,8 @@ package enum ForgottenRun {
   package static func told(_ table: String, _ columns: [String]) -> String {
     let names = columns.map { "t.\($0)" }.joined(separator: ", ")
     return """
-      (SELECT \(names), coalesce((SELECT r.started_at FROM night_audit.runs r
-        WHERE r.run_id = t.run_id AND r.publication = 'forgotten' AND r.as_of > r.started_at AND r.as_of = t.as_of),
+      (SELECT \(names), coalesce((SELECT least(r.as_of, \(ran("r"))) FROM night_audit.runs r
+        WHERE r.run_id = t.run_id AND r.publication = 'forgotten' AND r.as_of = t.as_of),
         t.as_of) AS as_of FROM night_audit.\(table) t)
       """
   }

@@ -47,6 +47,12 @@ package struct Migrator {
     Migration(
       version: 20, name: "returned_reports",
       sql: String(decoding: PackageResources._020_returned_reports_sql, as: UTF8.self)),
+    Migration(version: 21, name: "sandbox", sql: String(decoding: PackageResources._021_sandbox_sql, as: UTF8.self)),
+    Migration(
+      version: 22, name: "forgotten_runs",
+      sql: String(decoding: PackageResources._022_forgotten_runs_sql, as: UTF8.self)),
+    Migration(
+      version: 23, name: "withdrawals", sql: String(decoding: PackageResources._023_withdrawals_sql, as: UTF8.self)),
   ]
 
   /// Of the advisory lock under which the schema changes: two numbers that no other program is likely to choose.

@@ -116,8 +116,8 @@ package struct RunRecord: Sendable {
     var lines: [(currency: Currency, word: String, orders: Int, minorUnits: Int128)] = []
     for disposition in Disposition.inMoneyTotals {
       for sum in totals.amountByDisposition[disposition.index].sorted {
-        lines.append(
-          (sum.currency, disposition.rawValue, totals.ordersByDisposition[disposition.index], sum.minorUnits))
+        let orders = totals.ordersByCurrency[disposition.index][sum.currency, default: 0]
+        lines.append((sum.currency, disposition.rawValue, orders, sum.minorUnits))
       }
     }
     for sum in summary.findings.atStake.sorted { lines.append((sum.currency, "at_stake", 0, sum.minorUnits)) }

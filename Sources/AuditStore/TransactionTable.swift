@@ -4,30 +4,79 @@ import Streams
 
 /// How `night_audit.transactions` is read and written.
 package enum TransactionTable {
-  /// The columns of `record(_:)`, for the table aliased `t`. What no rule asks about is left out, and so the record lacks
-  /// it; `wholeColumns` has it behind these.
-  package static let columns = """
-    t.transaction_id, t.environment, t.product_id, t.bundle_id, t.original_transaction_id, t.quantity, t.purchased_at, \
-    t.original_purchased_at, t.expires_at, t.subscription_expires_at, t.revoked_at, t.revocation_percentage, \
-    t.revocation_type, t.revocation_reason, t.revocation_withdrawn_at, t.tells_revocation, t.price_milliunits, \
-    t.currency, t.tells_account_token, t.app_account_token, t.ownership, t.is_renewal, t.has_offer, \
-    t.is_contradictory, t.checked_at, t.subscription_status, t.subscription_status_at, t.renewal_at, \
-    t.consumption_request_reason, t.revocation_of_some_items, t.is_upgraded, t.signed_at, t.first_signed_at
-    """
+  /// The columns of `record(_:)`. What no rule asks about is left out, and so the record lacks it; `wholeColumns` has it
+  /// behind these.
+  private static let names = [
+    "transaction_id", "environment", "product_id", "bundle_id", "original_transaction_id", "quantity", "purchased_at",
+    "original_purchased_at", "expires_at", "subscription_expires_at", "revoked_at", "revocation_percentage",
+    "revocation_type", "revocation_reason", "revocation_withdrawn_at", "tells_revocation", "price_milliunits",
+    "currency", "tells_account_token", "app_account_token", "ownership", "is_renewal", "has_offer",
+    "is_contradictory", "checked_at", "subscription_status", "subscription_status_at", "renewal_at",
+    "consumption_request_reason", "revocation_of_some_items", "is_upgraded", "signed_at", "first_signed_at",
+  ]
 
   private static let wholeColumns = """
-    \(columns), t.product_type, t.web_order_line_item_id, t.channel, t.storefront, t.app_transaction_id, t.offer_type, \
-    t.offer_identifier, t.subscription_group_identifier, t.commitment_info, t.billing_plan_type, \
-    t.previous_original_transaction_id
+    \(names.map { "t.\($0)" }.joined(separator: ", ")), t.product_type, t.web_order_line_item_id, t.channel, \
+    t.storefront, t.app_transaction_id, t.offer_type, t.offer_identifier, t.subscription_group_identifier, \
+    t.commitment_info, t.billing_plan_type, t.previous_original_transaction_id
     """
+
+  /// What was so when nothing hidden had happened, for `record(_:)`, of the table aliased `t`.
+  ///
+  /// A refund that is hidden is none yet. One whose withdrawal is hidden stands, beside its withdrawal: nobody knows whether
+  /// that came before.
+  ///
+  /// - Parameter isHidden: the condition that a date is hidden.
+  package static func columns(
+    hiding isHidden: (_ date: String) throws(PostgresError) -> String
+  ) throws(PostgresError) -> String {
+    let isWithdrawalHidden = try isHidden("t.revocation_withdrawn_at")
+    let isRefundHidden = try isHidden("e.revoked_at")
+    // Evaluated for rows with such a withdrawal alone: the newest word of the refund that it is about.
+    func told(_ value: String) -> String {
+      """
+      (SELECT \(value) FROM night_audit.evidence e
+        WHERE e.transaction_id = t.transaction_id AND e.environment = t.environment AND e.revoked_at IS NOT NULL
+        ORDER BY e.signed_at DESC, e.revoked_at DESC, e.revocation_percentage, e.evidence_id LIMIT 1)
+      """
+    }
+    var values: [String: String] = [:]
+    for column in [
+      "revocation_percentage", "revocation_type", "revocation_reason", "revocation_of_some_items",
+    ] { values[column] = "CASE WHEN \(isWithdrawalHidden) THEN \(told("e.\(column)")) ELSE t.\(column) END" }
+    values["revoked_at"] = """
+      CASE WHEN \(isWithdrawalHidden) THEN \(told("CASE WHEN \(isRefundHidden) THEN NULL ELSE e.revoked_at END"))
+        WHEN \(try isHidden("t.revoked_at")) THEN NULL ELSE t.revoked_at END
+      """
+    values["revocation_withdrawn_at"] = """
+      CASE WHEN \(isWithdrawalHidden) AND \(told(isRefundHidden)) IS NOT FALSE THEN NULL
+        ELSE t.revocation_withdrawn_at END
+      """
+    return names.map { column in values[column].map { "\($0) AS \(column)" } ?? "t.\(column)" }
+      .joined(separator: ", ")
+  }
 
   /// Transactions in the byte order of their ids.
   ///
-  /// - Parameter restriction: which of them are read, aliased `t`.
-  package static func byId(where restriction: String = "TRUE") -> String {
-    """
-    SELECT \(columns) FROM night_audit.transactions t WHERE \(restriction) ORDER BY t.transaction_id, t.environment
-    """
+  /// - Parameters:
+  ///   - isHidden: as in `columns(hiding:)`.
+  ///   - restriction: which of them are read, aliased `t`.
+  package static func byId(
+    hiding isHidden: (_ date: String) throws(PostgresError) -> String, where restriction: String = "TRUE"
+  ) throws(PostgresError) -> String {
+    let isWithdrawalHidden = try isHidden("t.revocation_withdrawn_at")
+    let refund = "CASE WHEN \(try isHidden("t.revoked_at")) THEN NULL ELSE t.revoked_at END AS revoked_at"
+    let plain = names.map { $0 == "revoked_at" ? refund : "t.\($0)" }.joined(separator: ", ")
+    // Apart, because a question that is put to no row still costs each of them ten times the reading.
+    return """
+      SELECT * FROM (
+        SELECT \(plain) FROM night_audit.transactions t
+        WHERE (\(restriction)) AND (\(isWithdrawalHidden)) IS NOT TRUE
+        UNION ALL
+        SELECT \(try columns(hiding: isHidden)) FROM night_audit.transactions t
+        WHERE (\(restriction)) AND \(isWithdrawalHidden)) t
+      ORDER BY t.transaction_id, t.environment
+      """
   }
 
   /// The transaction in the reader's current row.

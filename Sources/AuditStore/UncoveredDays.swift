@@ -13,17 +13,19 @@ package enum UncoveredDays {
     let rows = try connection.execute(
       """
       WITH told AS (
-        SELECT period_since, period_until, time_zone, is_nightly FROM night_audit.runs r
+        SELECT period_since, period_until, time_zone, is_nightly, r.as_of FROM night_audit.runs r
         WHERE complete IS NOT NULL AND as_of < $1
           AND (is_nightly OR EXISTS (SELECT FROM night_audit.findings_met m WHERE m.run_id = r.run_id)))
-      SELECT period_since::text, period_until::text, time_zone, is_nightly FROM told
+      SELECT period_since::text, period_until::text, time_zone, is_nightly, as_of FROM told
       WHERE period_until >= (SELECT max(period_until) - 1 FROM told WHERE is_nightly AND period_until < $2::text::date)
       """, [.timestamp(asOf.microseconds), .text(period.since)])
     var reports: [(span: Range<Instant>, isNightly: Bool)] = []
     for row in rows {
       let (since, until, zone) = (try row.text(0), try row.text(1), TimeZone(identifier: try row.text(2)))
       guard let zone, let told = try? Period(since: since, until: until, in: zone) else { continue }
-      reports.append((told.start..<told.end, try row.bool(3)))
+      // A report by hand may be made before its days are over.
+      let end = min(told.end, Instant(microseconds: try row.timestamp(4)))
+      if told.start < end { reports.append((told.start..<end, try row.bool(3))) }
     }
     return days(before: period.start, reports, in: zone)
   }

@@ -148,8 +148,6 @@ extension Audit {
 extension FindingsThreshold {
   /// Whether a night's open critical findings are more than that.
   package func isExceeded(by findings: FindingsSummary) -> Bool {
-    var atStake = MoneyByCurrency()
-    for (kind, stake) in findings.byKind where kind.severity == .critical { atStake.add(stake.money) }
-    return isExceeded(critical: findings.count(.critical), atStake: atStake.minorUnits)
+    isExceeded(critical: findings.count(.critical), atStake: findings.atStake(.critical).minorUnits)
   }
 }

@@ -63,7 +63,7 @@ final class AuditCollector {
     users = SpillSorter(directory: temporaryDirectory)
     findings = SpillSorter(directory: temporaryDirectory)
     refunds = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
-    nights = OrderNights(isWanted: comparesNights, temporaryDirectory: temporaryDirectory)
+    nights = OrderNights(isWanted: comparesNights, testUsers: testUsers, temporaryDirectory: temporaryDirectory)
     claims = keepsClaims ? SpillSorter(directory: temporaryDirectory) : nil
     self.testUsers = testUsers
   }
@@ -149,6 +149,7 @@ final class AuditCollector {
     try writer.write(.totals, nil) { record in
       record.put(Int64(totals.ordersRead))
       record.put(totals.ordersByDisposition) { $1.put(Int64($0)) }
+      record.put(totals.ordersByCurrency) { $1.put($0) }
       record.put(totals.amountByDisposition) { $1.put($0) }
       record.put(totals.ordered)
     }
@@ -199,10 +200,12 @@ final class AuditCollector {
     case .totals:
       let read = Int(try reader.int())
       let orders = try reader.list { (reader) throws(RecordReader.Mismatch) in Int(try reader.int()) }
+      let counts = try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.counts() }
       let amounts = try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.money() }
       totals.join(
         Totals(
-          ordersRead: read, ordersByDisposition: orders, amountByDisposition: amounts, ordered: try reader.money()))
+          ordersRead: read, ordersByDisposition: orders, ordersByCurrency: counts, amountByDisposition: amounts,
+          ordered: try reader.money()))
     case .userLine:
       let userKey = Totals.UserKey(userId: id, currency: try reader.currency())
       totals.join(try reader.totalsLine(), of: userKey)
@@ -257,7 +260,8 @@ final class AuditCollector {
 
   // MARK: - Orders
 
-  /// Adds a judged and listed order: to the totals and files when it is of the period, its findings always.
+  /// Adds a judged and listed order: to the totals and files when it is of the period, its findings when it is of
+  /// the lookback.
   ///
   /// - Parameters:
   ///   - subjects: the proofs that its findings rest on.
@@ -265,8 +269,10 @@ final class AuditCollector {
   func add(
     _ judgement: Judgement, subjects: [CheckSubject], explanation: [String] = [], plan: AuditPlan
   ) throws {
-    for finding in judgement.findings {
-      try keep(finding, subjects, finding.severity == .critical ? explanation : [], asOf: plan.asOf)
+    if plan.keepsFindings(judgement.row.createdAt) {
+      for finding in judgement.findings {
+        try keep(finding, subjects, finding.severity == .critical ? explanation : [], asOf: plan.asOf)
+      }
     }
     days.add(judgement)
     try nights.add(judgement)
@@ -409,9 +415,11 @@ final class AuditCollector {
     try passUsers { try report?.write(user: $0, $1) }
     // The file is in the order of ids, the sheet in that of the refunds.
     let byDate = SpillSorter(directory: temporaryDirectory)
+    let restored = try RestoredRefunds(refunds)
     while let refund = try refunds.next() {
       var reader = RecordReader(refund.content)
       let row = try RefundRow(from: &reader)
+      if restored.isToldElsewhere(row) { continue }
       try report?.write(refund: row)
       if hasSheets { try byDate.add(key: row.refundedAt.sortingBytes + refund.key, content: refund.content) }
     }

@@ -13,16 +13,15 @@ package struct AuditContext {
   var staleAfter: Span
   var refundWindow: Span
   var lookedUpApps: Set<String>
-  /// The clock when the relations are read; nil in an audit of the past.
-  var clock: Instant?
+  var horizon: Horizon
   var days: [DayTotals.Day]
   var openCriticals: Set<Identifier>
 
-  init(_ plan: AuditPlan, _ sales: SalesRows, days: [DayTotals.Day], openCriticals: Set<Identifier>) {
+  init(_ plan: AuditPlan, _ horizon: Horizon, days: [DayTotals.Day], openCriticals: Set<Identifier>) {
     rules = plan.rules
     (period, staleAfter, refundWindow) = (plan.period, plan.staleAfter, plan.refundWindow)
     lookedUpApps = plan.lookedUpApps
-    clock = sales.horizon?.clock
+    self.horizon = horizon
     self.days = days
     self.openCriticals = openCriticals
   }
@@ -43,15 +42,13 @@ package struct AuditContext {
     var plan = AuditPlan(
       rules: rules, period: period, selection: Selection(), staleAfter: staleAfter, refundWindow: refundWindow)
     plan.lookedUpApps = lookedUpApps
-    plan.isOfThePast = clock == nil
+    plan.isOfThePast = horizon.isOfThePast
     return plan
   }
 
   /// Decodes rows that come without a database.
   var sales: SalesRows {
-    get throws {
-      try SalesRows(schema: "-", bundleIds: rules.bundleIds, horizon: Horizon(asOf: rules.asOf, clock: clock))
-    }
+    get throws { try SalesRows(schema: "-", bundleIds: rules.bundleIds, horizon: horizon) }
   }
 }
 
@@ -89,7 +86,8 @@ extension AuditContext {
     record.put(period.start.microseconds)
     record.put(period.end.microseconds)
     record.put(lookedUpApps.sorted()) { $1.put($0) }
-    record.put(clock)
+    record.put(horizon.clock.microseconds)
+    record.put(horizon.isOfThePast)
     record.put(days) {
       $1.put($0.name)
       $1.put($0.start.microseconds)
@@ -127,7 +125,8 @@ extension AuditContext {
     let (since, until) = (try record.text(), try record.text())
     period = Period(since: since, until: until, start: try record.instant(), end: try record.instant())
     lookedUpApps = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.text() })
-    clock = try record.optionalInstant()
+    horizon = Horizon(asOf: asOf, clock: try record.instant(), isOfThePast: try record.flag())
+    rules.readAt = horizon.clock
     days = try record.list { (record) throws(RecordReader.Mismatch) in
       DayTotals.Day(name: try record.text(), start: try record.instant(), end: try record.instant())
     }

@@ -96,6 +96,13 @@ extension RecordBytes {
     put(Int64(bitPattern: UInt64(truncatingIfNeeded: number)))
   }
 
+  mutating func put(_ counts: [Currency: Int]) {
+    put(counts.sorted { $0.key < $1.key }) { line, record in
+      record.put(line.key.code)
+      record.put(Int64(line.value))
+    }
+  }
+
   mutating func put(_ money: MoneyByCurrency) {
     put(money.sorted) { line, record in
       record.put(line.currency.code)
@@ -118,6 +125,15 @@ extension RecordReader {
   mutating func currency() throws(Mismatch) -> Currency {
     guard let currency = Currency(try id()) else { throw Mismatch() }
     return currency
+  }
+
+  mutating func counts() throws(Mismatch) -> [Currency: Int] {
+    var counts: [Currency: Int] = [:]
+    for _ in 0..<(try int()) {
+      let currency = try currency()
+      counts[currency] = Int(try int())
+    }
+    return counts
   }
 
   mutating func money() throws(Mismatch) -> MoneyByCurrency {

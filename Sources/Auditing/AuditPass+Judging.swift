@@ -116,7 +116,9 @@ extension AuditPass {
         try collector.add(Unowned.finding(on: delivery), subjects: [], plan: plan)
       }
       for proof in group.proofs where proof.receipt.defect != nil {
-        for finding in Unowned.findings(on: proof.receipt) { try collector.add(finding, subjects: [], plan: plan) }
+        for finding in Unowned.findings(on: proof.receipt, rules: plan.rules) {
+          try collector.add(finding, subjects: [], plan: plan)
+        }
       }
     case .valid(let order):
       let isJudged = plan.judges(order.createdAt)

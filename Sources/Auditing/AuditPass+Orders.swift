@@ -85,7 +85,7 @@ extension AuditPass {
       var reader = RecordReader(head.content)
       let proof = try Proof(from: &reader)
       if proof.receipt.receivedAt >= plan.rules.lookbackStart {
-        for finding in Unowned.findings(on: proof.receipt) {
+        for finding in Unowned.findings(on: proof.receipt, rules: plan.rules) {
           try collector.add(finding, subjects: [CheckSubject(kind: .receipt, id: proof.receipt.receiptId)], plan: plan)
         }
       }

@@ -64,9 +64,8 @@ extension AuditPass {
     }
   }
 
-  /// A transaction that no order claims, names or owns. The order of a later one may not be known yet.
+  /// A transaction that no order claims, names or owns.
   func addUnclaimed(_ record: TransactionRecord, userId: Identifier?, newestProof: CheckSubject?) throws {
-    if let sold = record.saleDate, sales.horizon?.hides(sold) ?? false { return }
     if let finding = Unowned.finding(on: record, userId: userId, receiptId: nil, rules: plan.rules) {
       try collector.add(finding, subjects: newestProof.map { [$0] } ?? [], plan: plan)
     }

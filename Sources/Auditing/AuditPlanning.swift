@@ -83,12 +83,13 @@ extension Audit {
       ],
       connections: ["own": stores.rows.own.parameters, "sales": stores.rows.sales.parameters],
       snapshots: stores.snapshots,
-      hidden: AuditPlanning.Hidden(asOf: horizon.asOf.microseconds, clock: horizon.clock?.microseconds),
+      hidden: AuditPlanning.Hidden(
+        asOf: horizon.asOf.microseconds, clock: horizon.isOfThePast ? nil : horizon.clock.microseconds),
       totals: AuditPlanning.Totals(
         query: "SELECT record_send(q) AS row FROM (\(try SalesTotals.query(sales))) AS q"),
       hasCatalogue: completed.rules.catalogue != nil,
       context: AuditContext(
-        completed, sales, days: ReportedDays.days(plan, in: settings.timeZone),
+        completed, horizon, days: ReportedDays.days(plan, in: settings.timeZone),
         openCriticals: try CriticalEvidence.open(before: plan.asOf, on: stores.rows.own)
       ).encoded)
     let encoder = JSONEncoder()

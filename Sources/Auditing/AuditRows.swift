@@ -54,7 +54,7 @@ extension AuditRelation {
     case .orders: return try sales.orders(where: lies(sales.ordering.key(.orderId)))
     case .lookups: return LookupRow.query(where: try lies("l.order_id"))
     case .lookupLinks: return ProofLink.ofLookups(where: try lies("w.order_id"))
-    case .transactions: return TransactionTable.byId(where: try lies("t.transaction_id"))
+    case .transactions: return try TransactionTable.byId(hiding: sales.isHidden, where: lies("t.transaction_id"))
     case .deliveries: return try sales.deliveries(where: lies(sales.ordering.key(.deliveredOrderId)))
     }
   }

@@ -189,8 +189,6 @@ struct FindingsHistory {
 
   static func write(_ reported: ReportedFinding, to writer: inout CopyWriter) throws(PostgresError) {
     let finding = reported.finding
-    // As in findings.csv: one currency for both amounts, that of what is at stake.
-    let currency = (finding.atStake ?? finding.amount)?.currency
     try writer.row { row throws(PostgresError) in
       try row.text(reported.findingId)
       try row.text(finding.kind.rawValue)
@@ -205,8 +203,8 @@ struct FindingsHistory {
       try row.text(finding.receiptId?.text)
       try row.text(finding.deliveryId?.text)
       try row.text(finding.environment?.rawValue)
-      try row.text(currency?.code)
-      try row.numeric(finding.amount?.currency == currency ? finding.amount?.numeric : nil)
+      try row.text(finding.currency?.code)
+      try row.numeric(finding.amountBesideStake?.numeric)
       try row.numeric(finding.atStake?.numeric)
       try row.text(finding.reason)
       try row.timestamp(finding.paidAt?.microseconds)

@@ -72,6 +72,7 @@ extension OrderRow {
       record.put(order.appAccountToken)
       record.put(order.createdAt.microseconds)
       record.put(order.verifiedAt)
+      record.put(order.isChangedLater)
     case .bad(let bad):
       record.put(false)
       record.put(bad.orderId)
@@ -115,6 +116,7 @@ extension OrderRow {
     order.transactionId = transactionId
     order.appAccountToken = appAccountToken
     order.verifiedAt = try record.optionalInstant()
+    order.isChangedLater = try record.flag()
     self = .valid(order)
   }
 }

@@ -17,6 +17,7 @@ final class OrderNights {
   private var record = RecordBytes()
   /// Whether anybody will compare or keep them.
   let isWanted: Bool
+  private let testUsers: Set<Identifier>
 
   /// An order as tonight has it.
   struct Standing {
@@ -30,6 +31,11 @@ final class OrderNights {
     var environment: AppleEnvironment?
     /// Why it is there.
     var standing: OrderStanding
+
+    /// Of a purchase in the sandbox, whether its user is on the list of test users.
+    func isAllowed(among testUsers: Set<Identifier>) -> Bool? {
+      environment == .sandbox ? testUsers.contains(userId) : nil
+    }
   }
 
   /// What the table says of an order.
@@ -41,23 +47,28 @@ final class OrderNights {
     var createdAt: Instant?
     var disposition: String
     var environment: String?
+    /// As ``Standing/isAllowed(among:)``.
+    var isAllowed: Bool?
 
-    init(_ now: Standing) {
+    init(_ now: Standing, testUsers: Set<Identifier>) {
       (userId, productId, amount) = (now.userId, now.productId, now.amount)
       createdAt = now.amount == nil ? nil : now.createdAt
       (disposition, environment) = (now.disposition.rawValue, now.environment?.rawValue)
+      isAllowed = now.isAllowed(among: testUsers)
     }
 
     /// From the columns behind the order's id and what the base says.
     init(_ row: borrowing CopyReader) throws(PostgresError) {
       (userId, productId, amount) = (try row.optionalId(2), try row.optionalId(3), try row.optionalMoney(4))
       createdAt = amount == nil ? nil : Instant(microseconds: try row.timestamp(6))
-      (disposition, environment) = (try row.text(7), try row.optionalText(8))
+      (disposition, environment, isAllowed) = (try row.text(7), try row.optionalText(8), try row.optionalBool(9))
     }
   }
 
-  init(isWanted: Bool, temporaryDirectory: String) {
+  /// - Parameter testUsers: who may buy in the sandbox.
+  init(isWanted: Bool, testUsers: Set<Identifier>, temporaryDirectory: String) {
     self.isWanted = isWanted
+    self.testUsers = testUsers
     tonight = SpillSorter(directory: temporaryDirectory, budget: 1 << 22)
     differing = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
   }
@@ -117,7 +128,7 @@ final class OrderNights {
         SELECT DISTINCT ON (o.order_id) o.order_id, CASE WHEN o.as_of <= \(instant) THEN o.disposition ELSE (
           SELECT b.disposition FROM night_audit.order_nights b
           WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END,
-          o.user_id, o.product_id, o.currency, o.amount, o.created_at, o.disposition, o.environment
+          o.user_id, o.product_id, o.currency, o.amount, o.created_at, o.disposition, o.environment, o.is_allowed
         FROM night_audit.order_nights o WHERE o.as_of < \(asOf.sqlText) ORDER BY o.order_id, o.as_of DESC
         """)
     ) { (base: try $0.optionalText(1), last: try Kept($0)) }
@@ -131,7 +142,7 @@ final class OrderNights {
       var reader = RecordReader(found.content)
       let now = try Standing(from: &reader)
       try each(orderId, now)
-      if known?.last != Kept(now) { try differing.add(key: found.key, content: found.content) }
+      if known?.last != Kept(now, testUsers: testUsers) { try differing.add(key: found.key, content: found.content) }
       guard let before = known?.base.flatMap({ Disposition(rawValue: $0) }), before != now.disposition,
         now.createdAt < period
       else { continue }
@@ -147,6 +158,7 @@ final class OrderNights {
 
   private static let columns = [
     "order_id", "user_id", "product_id", "currency", "amount", "created_at", "disposition", "environment",
+    "is_allowed",
   ]
 
   /// Keeps what differs, for the next night's comparison and for `bi_orders`.
@@ -154,12 +166,13 @@ final class OrderNights {
     try connection.executeScript(
       """
       CREATE TEMPORARY TABLE differing (order_id text, user_id text, product_id text, currency text, amount numeric,
-        created_at timestamptz, disposition text, environment text) ON COMMIT DROP
+        created_at timestamptz, disposition text, environment text, is_allowed boolean) ON COMMIT DROP
       """)
     _ = try connection.copyIn(into: try PostgresIdentifier("differing"), columns: Self.columns) { writer in
       while let found = try differing.next() {
         var reader = RecordReader(found.content)
         let now = try Standing(from: &reader)
+        let isAllowed = now.isAllowed(among: testUsers)
         try writer.row { row throws(PostgresError) in
           try row.text(String(decoding: found.key, as: UTF8.self))
           try row.text(now.userId.text)
@@ -169,6 +182,7 @@ final class OrderNights {
           try row.timestamp(now.createdAt.microseconds)
           try row.text(now.disposition.rawValue)
           try row.text(now.environment?.rawValue)
+          try row.bool(isAllowed)
         }
       }
     }
@@ -179,8 +193,9 @@ final class OrderNights {
     try connection.execute(
       """
       INSERT INTO night_audit.order_nights
-        (order_id, as_of, run_id, user_id, product_id, currency, amount, created_at, disposition, environment)
-      SELECT order_id, $1, $2::uuid, user_id, product_id, currency, amount, created_at, disposition, environment FROM differing
+        (order_id, as_of, run_id, user_id, product_id, currency, amount, created_at, disposition, environment, is_allowed)
+      SELECT order_id, $1, $2::uuid, user_id, product_id, currency, amount, created_at, disposition, environment, is_allowed
+      FROM differing
       """, [.timestamp(record.asOf.microseconds), .text(record.runId)])
   }
 }

@@ -20,6 +20,7 @@ extension PlainOrder {
     record.put(appAccountToken)
     record.put(createdAt.microseconds)
     record.put(verifiedAt)
+    record.put(isChangedLater)
   }
 
   /// - Returns: nil for a row that breaks the contract.
@@ -35,6 +36,7 @@ extension PlainOrder {
       orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity, amount: amount,
       status: status, transactionId: try record.optionalBorrowed(), appAccountToken: try record.optionalBorrowed(),
       createdAt: Instant(microseconds: try record.int()), verifiedAt: try record.optionalInstant())
+    isChangedLater = try record.flag()
   }
 }
 

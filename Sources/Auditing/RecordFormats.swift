@@ -134,6 +134,7 @@ extension RefundRow {
     record.put(refundedAt.microseconds)
     record.put(reason)
     record.put(disposition?.rawValue)
+    record.put(restoredId)
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -143,6 +144,7 @@ extension RefundRow {
       milliPercent: try record.optionalInt32(), purchasedAt: try record.optionalInstant(),
       refundedAt: Instant(microseconds: try record.int()), reason: try record.optionalText(),
       disposition: try record.optionalText().flatMap(Disposition.init))
+    restoredId = try record.optionalId()
   }
 }
 

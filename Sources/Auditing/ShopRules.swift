@@ -3,7 +3,8 @@ import Reconciliation
 import SalesStore
 
 extension Rules {
-  /// The same rules with what the shop's optional relations say: who is one person, and what is sold.
+  /// The same rules with when the shop's relations are read, and with what the optional ones say: who is one person, and what
+  /// is sold.
   ///
   /// - Parameter shop: in the snapshot of the audit.
   func completed(_ sales: SalesRows, shop: borrowing BlockingConnection) throws(PostgresError) -> Rules {
@@ -11,6 +12,7 @@ extension Rules {
       try shop.execute("SELECT to_regclass($1) IS NOT NULL", [.text("\(sales.schema).\(relation)")]).single().bool(0)
     }
     var rules = self
+    rules.readAt = sales.horizon?.clock
     if try exists("user_aliases") { rules.people = People(aliases: try sales.aliases(shop)) }
     if try exists("products") {
       rules.catalogue = Catalogue(

@@ -36,6 +36,17 @@ public struct PostgresNumeric: Hashable, Sendable {
       exponent: -(decimals + missing) / 4, scale: decimals)
   }
 
+  /// As the other, for sums that need more room; nil for more than 36 digits, of which up to three are zeros that fill up the
+  /// last group of four.
+  public init?(exactly scaled: Int128, decimals: Int) {
+    precondition((0...1_000).contains(decimals), "decimals out of range")
+    let missing = (4 - decimals % 4) % 4
+    let (magnitude, overflow) = scaled.magnitude.multipliedReportingOverflow(by: UInt128(powerOfTen(missing)))
+    guard !overflow, magnitude < UInt128(powerOfTen(18)) * UInt128(powerOfTen(18)) else { return nil }
+    storage = .short(
+      isNegative: scaled < 0, magnitude: magnitude, exponent: -(decimals + missing) / 4, scale: decimals)
+  }
+
   /// Whether it is a number.
   public var isFinite: Bool {
     switch storage {

@@ -113,6 +113,8 @@ public struct Totals: Sendable {
   public var ofSales: [ControlTotal] = []
   public private(set) var ordersRead = 0
   public private(set) var ordersByDisposition = [Int](repeating: 0, count: Disposition.allCases.count)
+  /// By disposition, and by the currency of the amount: broken rows have none.
+  public private(set) var ordersByCurrency = [[Currency: Int]](repeating: [:], count: Disposition.allCases.count)
   public private(set) var amountByDisposition = [MoneyByCurrency](
     repeating: MoneyByCurrency(), count: Disposition.allCases.count)
   public private(set) var ordered = MoneyByCurrency()
@@ -125,10 +127,12 @@ public struct Totals: Sendable {
 
   /// Of orders, without the lines of users and price points.
   public init(
-    ordersRead: Int, ordersByDisposition: [Int], amountByDisposition: [MoneyByCurrency], ordered: MoneyByCurrency
+    ordersRead: Int, ordersByDisposition: [Int], ordersByCurrency: [[Currency: Int]],
+    amountByDisposition: [MoneyByCurrency], ordered: MoneyByCurrency
   ) {
     self.ordersRead = ordersRead
     self.ordersByDisposition = ordersByDisposition
+    self.ordersByCurrency = ordersByCurrency
     self.amountByDisposition = amountByDisposition
     self.ordered = ordered
   }
@@ -171,6 +175,7 @@ public struct Totals: Sendable {
     _ amount: Money, _ disposition: Disposition, userId: Identifier, productId: Identifier
   ) {
     ordersByDisposition[disposition.index] += 1
+    ordersByCurrency[disposition.index][amount.currency, default: 0] += 1
     amountByDisposition[disposition.index].add(amount)
     switch disposition {
     case .sandbox, .badRow: return
@@ -189,6 +194,7 @@ public struct Totals: Sendable {
     ordersRead += other.ordersRead
     for place in ordersByDisposition.indices {
       ordersByDisposition[place] += other.ordersByDisposition[place]
+      ordersByCurrency[place].merge(other.ordersByCurrency[place], uniquingKeysWith: +)
       amountByDisposition[place].add(other.amountByDisposition[place])
     }
     ordered.add(other.ordered)

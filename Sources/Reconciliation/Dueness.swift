@@ -84,15 +84,22 @@ public struct Dueness: Hashable, Sendable {
   /// - Parameters:
   ///   - due: what the rule said after the last attempt.
   ///   - unansweredSince: as-of of the first question since the last answer that stayed without one.
+  ///   - outcome: of the last answer, which silence leaves as it is.
   ///   - reason: what the last attempt came to.
-  ///   - stuckAfter: the age at which silence is a finding, and so no reason any more to call a night incomplete.
+  ///   - stuckAfter: the age at which silence without an answer before it is a finding, and so no reason any more to call a
+  ///     night incomplete.
   public static func isOwed(
-    _ due: Dueness?, unansweredSince: Instant?, reason: PaymentReason?, asOf: Instant, stuckAfter: Span
+    _ due: Dueness?, outcome: CheckOutcome, unansweredSince: Instant?, reason: PaymentReason?, asOf: Instant,
+    stuckAfter: Span
   ) -> Bool {
     // Without root certificates nobody is silent: nobody was asked.
     guard let due, reason != .noRoots, due.rank != .byItself, due.until.map({ asOf < $0 }) ?? true else { return false }
-    if let since = unansweredSince { return since <= asOf && asOf - since < stuckAfter }
-    return due.from <= asOf
+    guard let since = unansweredSince else { return due.from <= asOf }
+    switch outcome {
+    case .pending, .unanswered, .review: return since <= asOf && asOf - since < stuckAfter
+    // The order is decided by what was answered, so that no finding says that nobody knows whether it still holds.
+    case .verified, .rejected, .notFound: return since <= asOf
+    }
   }
 }
 

@@ -49,35 +49,6 @@ public struct Subject: Hashable, Comparable, Sendable {
   public static func < (left: Subject, right: Subject) -> Bool {
     (left.id, left.kind.rank) < (right.id, right.kind.rank)
   }
-
-  /// The subject of a finding that was stored before subjects had a kind, from its columns.
-  ///
-  /// In SQL, where `f` is the stored row:
-  /// ```sql
-  /// CASE WHEN f.kind IN ('orphan_payment', 'renewal_without_order') THEN 'transaction'
-  ///      WHEN f.kind = 'orphan_delivery' THEN 'delivery'
-  ///      WHEN f.subject = f.order_id THEN 'order'
-  ///      WHEN f.subject = f.receipt_id THEN 'receipt'
-  ///      WHEN f.subject = f.delivery_id THEN 'delivery'
-  ///      ELSE 'order' END
-  /// ```
-  public init(
-    stored id: Identifier, of kind: FindingKind, orderId: Identifier?, receiptId: Identifier?, deliveryId: Identifier?
-  ) {
-    self.id = id
-    switch kind {
-    case .orphanPayment, .renewalWithoutOrder: self.kind = .transaction
-    case .orphanDelivery: self.kind = .delivery
-    case .unreportedByShop: self.kind = .productWeek
-    default:
-      switch id {
-      case orderId: self.kind = .order
-      case receiptId: self.kind = .receipt
-      case deliveryId: self.kind = .delivery
-      default: self.kind = .order
-      }
-    }
-  }
 }
 
 /// A discrepancy that a person must look at.
@@ -111,6 +82,13 @@ public struct Finding: Hashable, Sendable {
   /// Whether Apple was asked about the facts behind it before this run; such evidence is renewed before a critical report.
   public var evidenceCheckedAt: Instant?
 
+  /// The currency wherever one column heads both amounts: that of what is at stake.
+  public var currency: Currency? { (atStake ?? amount)?.currency }
+
+  /// The amount, where it is in ``currency``. A second charge in another currency than the order's is what is at stake; the
+  /// order's own amount is on its row.
+  public var amountBesideStake: Money? { amount?.currency == currency ? amount : nil }
+
   public init(kind: FindingKind, subject: Subject, reason: String) {
     self.kind = kind
     severity = kind.severity
@@ -124,7 +102,5 @@ public struct Finding: Hashable, Sendable {
   /// ```sql
   /// left(encode(sha256(convert_to(f.kind || E'\n' || subject_kind || E'\n' || f.subject, 'UTF8')), 'hex'), 32)
   /// ```
-  /// Before subjects had a kind it was the hash of `f.kind || E'\n' || f.subject`; ``Subject/init(stored:of:orderId:receiptId:deliveryId:)``
-  /// has the kind of what was stored then.
   public var identity: String { "\(kind.rawValue)\n\(subject.kind.rawValue)\n\(subject.id.text)" }
 }

@@ -118,10 +118,12 @@ extension FindingRules {
     }
     let live = claims.liveOwned
     if live.count > 1 {
-      let second = live[1]
-      let others = live.dropFirst().map(\.transactionId.text).joined(separator: ", ")
+      let further = live.dropFirst()
+      let others = further.map(\.transactionId.text).joined(separator: ", ")
+      // Every charge behind the first is the customer's; in two currencies they have no sum.
+      let atStake = Money.sum(further.map { $0.price ?? order.amount })
       add(
-        .chargedTwice, atStake: second.price ?? order.amount, on: second,
+        .chargedTwice, atStake: atStake, on: live[1], isStakeUnknown: atStake == nil,
         "Apple charged \(live.count) times for one order; besides \(live[0].transactionId): \(others).")
     } else {
       decline([.chargedTwice], live.isEmpty ? "It owns no payment that stands." : "It owns one payment that stands.")
@@ -194,19 +196,25 @@ extension FindingRules {
   func considerRefunds() {
     switch verdict {
     case .reversed(let transaction):
-      if order.status == .verified {
+      if transaction.isRefundDoubtful {
+        decline([.refundNotBooked], "Apple refunded the purchase, and has told since the as-of that it took that back.")
+      } else if order.status == .verified {
         add(.refundNotBooked, atStake: order.amount, "Apple refunded the purchase, but the shop still says verified.")
       } else {
         decline([.refundNotBooked], "Apple refunded the purchase, and the shop says \(order.status.rawValue).")
       }
-      if let date = transaction.revocation?.date,
+      if !transaction.isRefundDoubtful, let date = transaction.revocation?.date,
         let late = facts.soundDeliveries.first(where: { $0.stands && $0.deliveredAt > date })
       {
         add(.deliveredAfterRefund, atStake: order.amount, delivery: late, "Goods were delivered after Apple's refund.")
       } else {
         decline([.deliveredAfterRefund], "No goods that are with a user were delivered after Apple's refund.")
       }
-      decline([.partialRefund, .refundOnlyHere, .refundReversedNotReinstated], "Apple's refund is full and in force.")
+      decline(
+        [.partialRefund, .refundOnlyHere, .refundReversedNotReinstated],
+        transaction.isRefundDoubtful
+          ? "Apple's refund is full, and only after the as-of Apple told that it took it back."
+          : "Apple's refund is full and in force.")
     case .paid(let transaction):
       if let revocation = transaction.revocation {
         let part = revocation.percentage.map { order.amount.share(milliPercent: $0) }
@@ -217,18 +225,20 @@ extension FindingRules {
         decline([.refundOnlyHere], "Apple refunded a part of it.")
       } else {
         decline([.partialRefund], "Apple told of no refund.")
-        if order.status == .refunded, transaction.tellsRevocation {
+        if order.status == .refunded, transaction.tellsRevocation, !order.isChangedLater {
           add(
             .refundOnlyHere, atStake: order.amount, "The shop says refunded, but Apple has not refunded the purchase.")
         } else {
           decline(
             [.refundOnlyHere],
             order.status == .refunded
-              ? "The shop says refunded, and whoever was asked could not have told of a refund."
+              ? order.isChangedLater
+                ? "The shop's row was changed after the as-of, so the refund may have come after what Apple told."
+                : "The shop says refunded, and whoever was asked could not have told of a refund."
               : "The shop says \(order.status.rawValue).")
         }
       }
-      if transaction.revocationWithdrawnDate != nil, facts.goods == .none,
+      if transaction.revocationWithdrawnDate != nil, !transaction.isRefundDoubtful, facts.goods == .none,
         facts.soundDeliveries.contains(where: { !$0.stands })
       {
         add(
@@ -238,7 +248,10 @@ extension FindingRules {
         decline(
           [.refundReversedNotReinstated],
           transaction.revocationWithdrawnDate == nil
-            ? "Apple took no refund back." : "Apple took a refund back, and no goods are still taken back for it.")
+            ? "Apple took no refund back."
+            : transaction.isRefundDoubtful
+              ? "Only after the as-of Apple told that it took its refund back."
+              : "Apple took a refund back, and no goods are still taken back for it.")
       }
       decline([.refundNotBooked, .deliveredAfterRefund], "Apple has not refunded the purchase in full.")
     case .unpaid, .unconfirmed, .none:

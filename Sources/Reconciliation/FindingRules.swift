@@ -37,7 +37,7 @@ final class FindingRules {
   }
 
   /// All findings, worst first. The money at stake stands on the first one that puts it there, so that a column of
-  /// amounts can be added up; a second charge is money of its own.
+  /// amounts can be added up; further charges are money of their own.
   func findings() -> [Finding] {
     considerDisposition()
     considerStatus()
@@ -62,13 +62,11 @@ final class FindingRules {
       }
     }
     found.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
-    var isMoneyPlaced = false
-    for index in found.indices where found[index].atStake != nil && found[index].kind != .chargedTwice {
-      if isMoneyPlaced { found[index].atStake = nil }
-      isMoneyPlaced = true
-    }
+    let ofOrder = found.indices.filter { found[$0].kind != .chargedTwice }
+    let placed = ofOrder.filter { found[$0].atStake != nil }
+    for index in placed.dropFirst() { found[index].atStake = nil }
     // Whose money another one carries puts no unknown money at stake.
-    if isMoneyPlaced { for index in found.indices { found[index].isStakeUnknown = false } }
+    if !placed.isEmpty { for index in ofOrder { found[index].isStakeUnknown = false } }
     return found
   }
 

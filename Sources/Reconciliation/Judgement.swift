@@ -34,6 +34,7 @@ public struct Judgement: Hashable, Sendable {
   }
 
   private init(judging facts: consuming OrderFacts, rules: Rules, reasoning: inout Reasoning) {
+    facts.settleRefunds()
     let verdict = facts.verdict(rules: rules, &reasoning)
     row = .valid(facts.order)
     self.verdict = verdict

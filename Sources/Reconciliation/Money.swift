@@ -37,6 +37,14 @@ public struct Money: Hashable, Sendable {
     return Money(minorUnits: Int64(clamping: rounded), currency: currency)
   }
 
+  /// - Returns: nil for none, for amounts of several currencies, and where the sum has more than 64 bits.
+  static func sum(_ amounts: [Money]) -> Money? {
+    guard let currency = amounts.first?.currency, amounts.allSatisfy({ $0.currency == currency }),
+      let minorUnits = Int64(exactly: amounts.reduce(Int128(0)) { $0 + Int128($1.minorUnits) })
+    else { return nil }
+    return Money(minorUnits: minorUnits, currency: currency)
+  }
+
   /// The amount in major units with exactly the digits of its currency: `1.99`, `300`, `-0.500`.
   public var decimalText: String { Money.decimalText(Int128(minorUnits), digits: currency.digits) }
 

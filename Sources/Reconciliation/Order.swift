@@ -23,6 +23,8 @@ public struct Order: Hashable, Sendable {
   public var createdAt: Instant
   /// When the shop believed that it was paid.
   public var verifiedAt: Instant?
+  /// Whether the row was changed after the as-of: what it said then is not known.
+  public var isChangedLater = false
 
   public init(
     orderId: Identifier, userId: Identifier, productId: Identifier, quantity: Int32 = 1, amount: Money,

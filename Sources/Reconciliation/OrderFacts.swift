@@ -77,6 +77,14 @@ public struct OrderFacts: Sendable {
     deliveries.contains { $0.defect != nil } ? deliveries.filter { $0.defect == nil } : deliveries
   }
 
+  /// Lets goods in full say that a doubtful refund is gone, and otherwise that it stands. A withdrawal has no date but that of
+  /// Apple's first word without the refund: it may have come before the as-of, and an honest shop may have known.
+  mutating func settleRefunds() {
+    for place in claims.owned.indices where claims.owned[place].isRefundDoubtful {
+      if heldUnits >= Int64(order.quantity) { claims.owned[place].revocation = nil }
+    }
+  }
+
   /// Deliveries that were not taken back.
   var standingDeliveries: [Delivery] {
     let sound = soundDeliveries

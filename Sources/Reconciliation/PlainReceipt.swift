@@ -59,7 +59,8 @@ public struct PlainReceipt {
 
     /// As ``ProofState/isOwed(asOf:stuckAfter:)``.
     public func isOwed(asOf: Instant, stuckAfter: Span) -> Bool {
-      Dueness.isOwed(due, unansweredSince: unansweredSince, reason: reason, asOf: asOf, stuckAfter: stuckAfter)
+      Dueness.isOwed(
+        due, outcome: .verified, unansweredSince: unansweredSince, reason: reason, asOf: asOf, stuckAfter: stuckAfter)
     }
   }
 

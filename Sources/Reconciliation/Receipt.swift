@@ -75,7 +75,7 @@ public struct ProofState: Hashable, Sendable {
     // What no run has taken in yet has been asked by none.
     if outcome == .pending, due == nil { return true }
     return Dueness.isOwed(
-      due, unansweredSince: unansweredSince, reason: reason, asOf: asOf, stuckAfter: stuckAfter)
+      due, outcome: outcome, unansweredSince: unansweredSince, reason: reason, asOf: asOf, stuckAfter: stuckAfter)
   }
 
   /// Whether it is a payload that nobody can read: what it held nobody knows.

@@ -2,6 +2,8 @@
 public struct Rules: Hashable, Sendable {
   /// The instant that the audit is made for. Rules never ask a clock.
   public var asOf: Instant
+  /// The clock when the facts are read, which is later where asking takes long or the as-of is past; nil: the as-of.
+  public var readAt: Instant?
   /// Bundle ids of the configured apps; an order without one belongs to the only app.
   public var bundleIds: [String]
   /// Users whose sandbox purchases are allowed.
@@ -14,7 +16,7 @@ public struct Rules: Hashable, Sendable {
   public var reviewWindows: [ClosedRange<Instant>] = []
   /// How long a paid order may wait for its goods.
   public var deliveryGrace: Span = .hours(1)
-  /// How long an order may be without receipt and transaction id.
+  /// How long an order may be without receipt and transaction id, and a payment or receipt without the row of its order.
   public var evidenceGrace: Span = .hours(1)
   /// How long Apple may not know a transaction id.
   public var notFoundGrace: Span = .hours(24)
@@ -63,6 +65,10 @@ public struct Rules: Hashable, Sendable {
     return (ours - theirs).magnitude <= UInt128(max(amountToleranceMillionths, 0))
   }
 
-  /// Whether a time lies later than the as-of by more than clocks may differ.
-  public func isInFuture(_ instant: Instant) -> Bool { instant > asOf + clockSkew }
+  /// Whether the order of what was sold or received at that time may still get its row: shops write it seconds before or
+  /// after, and what they write after the as-of is not read.
+  public func mayAwaitOrder(since date: Instant) -> Bool { asOf - date <= evidenceGrace && !isInFuture(date) }
+
+  /// Whether a date is wrong: later than the as-of, and than the clock when it was read, by more than clocks may differ.
+  public func isInFuture(_ instant: Instant) -> Bool { instant > max(asOf, readAt ?? asOf) + clockSkew }
 }

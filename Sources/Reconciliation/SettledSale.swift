@@ -68,6 +68,7 @@ public struct PlainOrder {
   public var appAccountToken: BorrowedText?
   public var createdAt: Instant
   public var verifiedAt: Instant?
+  public var isChangedLater = false
 
   public init(
     orderId: BorrowedText, userId: BorrowedText, bundleId: BorrowedText?, productId: BorrowedText, quantity: Int32,
@@ -85,7 +86,7 @@ public struct PlainOrder {
       && productId.id == order.productId && quantity == order.quantity && amount == order.amount
       && status == order.status && transactionId.id == order.transactionId
       && appAccountToken?.text == order.appAccountToken && createdAt == order.createdAt
-      && verifiedAt == order.verifiedAt
+      && verifiedAt == order.verifiedAt && isChangedLater == order.isChangedLater
   }
 
   fileprivate func isPaid(by payment: PlainPayment, _ rules: borrowing Rules) -> Bool {

@@ -36,7 +36,8 @@ public struct TransactionRecord: Hashable, Sendable {
     public var revocation: Revocation?
     /// Whether any channel could say if it was revoked. verifyReceipt cannot for consumables, and its silence is no "no".
     public var tellsRevocation: Bool
-    /// When Apple first said that an earlier revocation is gone; nil when none was, or when one is in force.
+    /// When Apple first said that an earlier revocation is gone; nil when none was, or when one is in force. Beside a
+    /// revocation: Apple said so after the as-of only.
     public var revocationWithdrawnDate: Instant?
     public var priceMilliunits: Int64?
     public var currency: String?
@@ -149,6 +150,9 @@ public struct TransactionRecord: Hashable, Sendable {
 
   /// Whether Apple has taken it back in full.
   public var isReversed: Bool { self.revocation?.isFull ?? false }
+
+  /// Whether nobody knows if a refund stood at the as-of: Apple told of it before, and after the as-of that it is gone.
+  public var isRefundDoubtful: Bool { self.revocation != nil && self.revocationWithdrawnDate != nil }
 
   /// Whether access came without a purchase by this user.
   public var isFamilyShared: Bool { self.ownership == .familyShared || self.revocation?.type == "FAMILY_REVOKE" }

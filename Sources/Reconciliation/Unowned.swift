@@ -1,6 +1,7 @@
 /// Findings about things that no order stands behind: payments, deliveries and receipts on their own.
 public enum Unowned {
-  /// What a transaction that no order claims means: a lost payment, a renewal that nobody booked, or nothing.
+  /// What a transaction that no order claims means: a lost payment, a renewal that nobody booked, or nothing; nothing yet, as
+  /// long as its order may be written.
   ///
   /// - Parameter userId: who sent the receipt that brought it, where that is known.
   public static func finding(
@@ -8,7 +9,8 @@ public enum Unowned {
   ) -> Finding? {
     guard transaction.isLive, !transaction.isContradictory, !transaction.isFamilyShared, !transaction.restoresOther,
       let bundle = transaction.bundleId, rules.bundleIds.contains(bundle),
-      let purchased = transaction.saleDate, purchased >= rules.lookbackStart
+      let purchased = transaction.saleDate, purchased >= rules.lookbackStart,
+      !rules.mayAwaitOrder(since: purchased)
     else { return nil }
     let isRenewal = transaction.isLaterPeriod
     var finding = Finding(
@@ -51,8 +53,8 @@ public enum Unowned {
     return finding
   }
 
-  /// What a receipt without an order shows by itself.
-  public static func findings(on receipt: Receipt) -> [Finding] {
+  /// What a receipt without an order shows by itself; of one whose order may still be written the order is told.
+  public static func findings(on receipt: Receipt, rules: Rules) -> [Finding] {
     var found: [Finding] = []
     func add(_ kind: FindingKind, _ reason: String) {
       var finding = Finding(kind: kind, subject: receipt.subject, reason: reason)
@@ -69,6 +71,7 @@ public enum Unowned {
       add(.badRow, "The receipt row breaks the contract: \(defect).")
       return found
     }
+    if receipt.orderId != nil, rules.mayAwaitOrder(since: receipt.receivedAt) { return [] }
     if receipt.state.outcome == .rejected, receipt.state.reason == .signatureInvalid {
       add(.signatureInvalid, "The proof in receipt \(receipt.receiptId) does not carry Apple's signature.")
     }

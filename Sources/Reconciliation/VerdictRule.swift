@@ -138,6 +138,9 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       if facts.hasOpenProofs {
         return because.noting(nil, "\(known), but a receipt that is not answered could bring another.")
       }
+      if facts.claimant.contradictsOwnPayload {
+        return because.noting(nil, "\(known), and its own signed proof holds another id.")
+      }
       if facts.worth != .notFalse, facts.soundReceipts.contains(where: { $0.state.reason != .malformed }) {
         return because.noting(nil, "\(known), and its own proof says what is wrong.")
       }

@@ -32,18 +32,25 @@ package struct AuditPlan: Sendable {
 
   package var asOf: Instant { rules.asOf }
 
-  /// Orders from here on are judged.
+  /// Orders and receipts from here on are listed.
   package var judgedFrom: Instant { min(rules.lookbackStart, period.start) }
 
   /// Whether Apple still owes an answer about the id that an order names.
   package func isOutstanding(_ lookup: ProofState, of order: Order) -> Bool {
     guard lookedUpApps.contains(rules.bundleId(of: order)) else { return false }
-    return order.createdAt >= judgedFrom && isOutstanding(lookup, from: order.createdAt)
+    return isOutstanding(lookup, from: order.createdAt)
   }
 
   /// Whether an order of this time is judged: in the lookback, or in the period.
   package func judges(_ createdAt: Instant) -> Bool {
     createdAt >= rules.lookbackStart || period.contains(createdAt)
+  }
+
+  /// Whether the findings on an order of this time are kept: in the lookback. What is older is listed and totalled by a
+  /// report of its period, and no night would meet its findings again. A narrowed run is asked about just that, and what it
+  /// finds is stored nowhere.
+  package func keepsFindings(_ createdAt: Instant) -> Bool {
+    createdAt >= rules.lookbackStart || selection.isNarrowing
   }
 
   /// The bundle id of an order row that names none.
@@ -58,8 +65,9 @@ package struct AuditPlan: Sendable {
         orderId: row.orderId, userId: row.userId, productId: row.productId, bundleId: bundleId(of: row))
   }
 
-  /// Whether Apple still owes an answer about a proof of that time.
+  /// Whether Apple still owes an answer about a proof of that time; of what is older than the lookback none is awaited.
   package func isOutstanding(_ state: ProofState, from time: Instant) -> Bool {
-    time <= asOf + rules.clockSkew && state.isOwed(asOf: asOf, stuckAfter: rules.stuckAfter)
+    time >= rules.lookbackStart && time <= asOf + rules.clockSkew
+      && state.isOwed(asOf: asOf, stuckAfter: rules.stuckAfter)
   }
 }

@@ -8,22 +8,24 @@ import Run
 /// What is dated later than the clock bears a wrong date, and is read to be reported.
 package struct Horizon: Hashable, Sendable {
   package var asOf: Instant
-  /// The clock when the relations are read; nil in an audit of the past, which knows nothing later at all.
-  package var clock: Instant?
+  /// The clock when the relations are read.
+  package var clock: Instant
+  /// Whether the audit is of the past, which knows nothing later at all: no row with a wrong date either.
+  package var isOfThePast: Bool
 
-  package init(asOf: Instant, clock: Instant? = nil) {
-    self.asOf = asOf
-    self.clock = clock
+  package init(asOf: Instant, clock: Instant, isOfThePast: Bool = false) {
+    (self.asOf, self.clock, self.isOfThePast) = (asOf, clock, isOfThePast)
   }
 
   /// Of an audit that reads the relations on this connection now; the later of the server's and this host's clock counts.
   package init(of plan: AuditPlan, on sales: borrowing BlockingConnection) throws(PostgresError) {
-    self.init(asOf: plan.asOf)
-    if plan.isOfThePast { return }
     let server = Instant(microseconds: try sales.execute("SELECT clock_timestamp()").single().timestamp(0))
-    clock = max(server, .now)
+    self.init(asOf: plan.asOf, clock: max(server, .now), isOfThePast: plan.isOfThePast)
   }
 
   /// Whether something of this date is not known yet.
-  package func hides(_ date: Instant) -> Bool { date > asOf && clock.map { date <= $0 } ?? true }
+  package func hides(_ date: Instant) -> Bool { date > asOf && (isOfThePast || date <= clock) }
+
+  /// Whether it is only after the as-of that this date was written into a row that was there before, and not a wrong date.
+  func isYetToBeWritten(_ date: Instant) -> Bool { date > asOf && date <= clock }
 }

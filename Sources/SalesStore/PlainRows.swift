@@ -53,10 +53,13 @@ extension SalesRows {
       let amount = try row.optionalNumeric(5), let minorUnits = try? amount.scaledInt64(decimals: Int(currency.digits)),
       minorUnits >= 0, isPlain(bundleId)
     else { return nil }
-    return PlainOrder(
+    var order = PlainOrder(
       orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity,
       amount: Money(minorUnits: minorUnits, currency: currency), status: status, transactionId: transactionId,
-      appAccountToken: token, createdAt: createdAt, verifiedAt: verifiedAt)
+      appAccountToken: token, createdAt: createdAt,
+      verifiedAt: verifiedAt.flatMap { horizon?.isYetToBeWritten($0) ?? false ? nil : $0 })
+    order.isChangedLater = try Self.timestamp(row, 12).instant.map { horizon?.hides($0) ?? false } ?? false
+    return order
   }
 
   /// The receipt in the reader's current row, as `receipt(_:asOf:)` reads it; nil for one that breaks the contract, or might.

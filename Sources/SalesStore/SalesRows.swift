@@ -12,7 +12,8 @@ package struct SalesRows: Sendable {
   package let schema: String
   /// The configured apps; an order of another one, or of none where there are several, is a bad row. nil: of any app.
   let bundleIds: [String]?
-  /// Rows that it hides by their own date are not read, and a revocation that it hides is none; nil reads everything.
+  /// Rows that it hides by their own date are not read, and a revocation or verification that it hides is none; nil reads
+  /// everything.
   package let horizon: Horizon?
   /// How streams are put into the byte order of ids.
   package var ordering = SalesOrdering()
@@ -36,15 +37,23 @@ package struct SalesRows: Sendable {
     try self.init(schema: settings.salesSchema, bundleIds: settings.apps.map(\.bundleId), horizon: horizon)
   }
 
-  /// A condition that leaves out rows whose own date lies behind the horizon. What has no date, or an infinite one, is read:
-  /// it is reported.
+  /// A condition that leaves out rows whose own date lies behind the horizon. What has no date, or one that no report can
+  /// show, is read: it is reported.
   ///
   /// - Parameter column: the row's own date, such as `o.created_at`.
   package func isKnown(_ column: String) throws(PostgresError) -> String {
     guard let horizon else { return "TRUE" }
-    let isLater = "\(column) > \(try PostgresLiteral.timestamp(horizon.asOf.microseconds))"
-    guard let clock = horizon.clock else { return "((\(isLater)) IS NOT TRUE OR \(column) = 'infinity')" }
-    return "(\(isLater) AND \(column) <= \(try PostgresLiteral.timestamp(clock.microseconds))) IS NOT TRUE"
+    let isKnown = "(\(try isHidden(column))) IS NOT TRUE"
+    let isShown = "\(column) < \(try PostgresLiteral.timestamp(Self.shown.upperBound))"
+    return horizon.isOfThePast ? "(\(isKnown) OR NOT \(isShown))" : isKnown
+  }
+
+  /// A condition that a date lies behind the horizon; NULL for none.
+  package func isHidden(_ date: String) throws(PostgresError) -> String {
+    guard let horizon else { return "FALSE" }
+    let isLater = "\(date) > \(try PostgresLiteral.timestamp(horizon.asOf.microseconds))"
+    if horizon.isOfThePast { return isLater }
+    return "\(isLater) AND \(date) <= \(try PostgresLiteral.timestamp(horizon.clock.microseconds))"
   }
 
   // MARK: - Orders
@@ -54,7 +63,7 @@ package struct SalesRows: Sendable {
     SalesColumn("order_id"), SalesColumn("user_id"), SalesColumn("bundle_id"), SalesColumn("product_id"),
     SalesColumn("quantity", .bigint), SalesColumn("amount", .numeric), SalesColumn("currency"), SalesColumn("status"),
     SalesColumn("transaction_id"), SalesColumn("app_account_token"), SalesColumn("created_at", .timestamptz),
-    SalesColumn("verified_at", .timestamptz),
+    SalesColumn("verified_at", .timestamptz), SalesColumn("updated_at", .timestamptz),
   ]
 
   /// The columns of `order(_:asOf:)`, for a table aliased `o`.
@@ -78,12 +87,12 @@ package struct SalesRows: Sendable {
   ///
   /// - Parameter asOf: stands in for a creation date that cannot be used, so that the bad row is still reported.
   package func order(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> OrderRow {
-    try Self.order(row, asOf: asOf, bundleIds: bundleIds)
+    try Self.order(row, asOf: asOf, bundleIds: bundleIds, horizon: horizon)
   }
 
-  /// As the method, of any app unless `bundleIds` names some.
+  /// As the method, of any app unless `bundleIds` names some; a verification that `horizon` hides is none yet.
   package static func order(
-    _ row: borrowing CopyReader, asOf: Instant, bundleIds: [String]? = nil
+    _ row: borrowing CopyReader, asOf: Instant, bundleIds: [String]? = nil, horizon: Horizon? = nil
   ) throws(PostgresError) -> OrderRow {
     let orderId = try row.salesText(0)
     let userId = try row.salesText(1)
@@ -127,7 +136,8 @@ package struct SalesRows: Sendable {
       order.bundleId = bundleId.present?.text
       order.transactionId = transactionId.present
       order.appAccountToken = token.present?.text
-      order.verifiedAt = verified.instant
+      order.isChangedLater = try Self.timestamp(row, 12).instant.map { horizon?.hides($0) ?? false } ?? false
+      order.verifiedAt = verified.instant.flatMap { horizon?.isYetToBeWritten($0) ?? false ? nil : $0 }
       return .valid(order)
     }
     return .bad(

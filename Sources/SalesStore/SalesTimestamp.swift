@@ -29,7 +29,7 @@ extension SalesRows {
   }
 
   /// What a report can show in every time zone: spreadsheets begin with 1900 and end with 9999.
-  private static let shown: Range<Int64> = -2_208_900_000_000_000..<253_402_128_000_000_000
+  static let shown: Range<Int64> = -2_208_900_000_000_000..<253_402_128_000_000_000
 
   package static func timestamp(_ row: borrowing CopyReader, _ column: Int) throws(PostgresError) -> Timestamp {
     if try row.isNull(column) { return .missing }

@@ -15,7 +15,7 @@ struct ShowConfig: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show", abstract: "Every key, its value, and where that comes from; secrets are masked.",
     discussion: """
-      Shows what is set even where it cannot be used; night-audit doctor says what is wrong with it.
+      Shows what is set even where it cannot be used: then says why, and ends with 78.
 
       Examples:
         night-audit config show
@@ -29,8 +29,14 @@ struct ShowConfig: AsyncParsableCommand {
 
   func run() async throws {
     try await common.concluding {
-      let listing = SettingsListing(try common.loader())
+      let loader = try common.loader()
+      let listing = SettingsListing(loader)
       print(json ? try listing.json : listing.table(width: Terminal.width))
+      // One document is on standard output already.
+      do { _ = try loader.load() } catch {
+        Terminal.complain("night-audit: \(error)")
+        return ExitStatus(for: error)
+      }
       return .complete
     }
   }

@@ -256,6 +256,42 @@ import Testing
     }
   }
 
+  /// A night with the server's clock a year ahead leaves turns that no night of this year would wait for.
+  @Test func turnsOfAClockThatWasAheadAreNobodys() async throws {
+    try await RecheckRehearsal.run { shop in
+      let rates = SharedRates(connect: shop.connect)
+      let turns = try #require(
+        rates.turns(app: "com.example.game", side: .production, interface: "transactionInfo", rate: 20))
+      _ = try await turns.take(1)
+      func store(_ ahead: String) async throws {
+        try await shop.session.execute(
+          "UPDATE night_audit.rates SET next_turn = clock_timestamp() + $1::text::interval", [.text(ahead)])
+      }
+      for (ahead, isBelieved) in [("300 days", false), ("2 hours", false), ("1 hour", true)] {
+        try await store(ahead)
+        let wait = try await turns.take(1)
+        #expect((wait > .seconds(60)) == isBelieved, "\(ahead): \(wait)")
+      }
+      // Nobody waits for a side to be shut; that the row is another one says that it is.
+      try await store("300 days")
+      func row() async throws -> (isSoon: Bool, version: String) {
+        let row = try await shop.session.execute(
+          "SELECT next_turn < clock_timestamp() + interval '1 hour', xmin::text FROM night_audit.rates"
+        ).single()
+        return (try row.bool(0), try row.text(1))
+      }
+      let before = try await row()
+      turns.shut(.seconds(60))
+      var after = before
+      while after.version == before.version {
+        await Task.yield()
+        after = try await row()
+      }
+      #expect(!before.isSoon && after.isSoon)
+      await rates.close()
+    }
+  }
+
   @Test func payloadsAreHeldByBytesAndNotByRows() {
     let budget = ByteBudget(limit: 100)
     #expect(budget.take([40, 40, 40]) == 2)

@@ -36,6 +36,7 @@ import Testing
       INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
         SELECT 'order-9x', 'user-1', 'gems', 1, 9.90, repeat('€', 700), 'verified', min(created_at), min(created_at)
         FROM sales.orders;
+      UPDATE sales.orders SET currency = 'EUR' WHERE order_id ~ '[0468]$';
       ANALYZE;
       """)
     await session.close()
@@ -46,6 +47,10 @@ import Testing
       let joined = try await PartsTests.report(settings, folder.path("joined \(parts)"), pieces: pieces)
       PartsTests.expectEqual(joined, whole, "\(parts) parts")
     }
+    // What is recorded of the run is the same, too: every order counts once, in its own currency.
+    let recorded = try await recorded(settings, folder.path("recorded"))
+    #expect(try recorded == Self.counted(folder.path("recorded")))
+    #expect(try await self.recorded(settings, folder.path("of pieces"), pieces: folder.path("pieces 4")) == recorded)
     // Whoever loses a file's end is found out, even one that ends between two frames.
     for name in ["receipts", "transactions", "contests", "judge", "context"] {
       let file = URL(fileURLWithPath: folder.path("pieces 4") + "/" + name)
@@ -64,6 +69,30 @@ import Testing
     try other.write(toFile: manifest, atomically: true, encoding: .utf8)
     await #expect(throws: ReportError.self) {
       try await PartsTests.report(settings, folder.path("never"), pieces: folder.path("pieces 4"))
+    }
+  }
+
+  /// The orders that a saved run tells of, by currency and disposition.
+  private func recorded(_ settings: Settings, _ folder: String, pieces: String? = nil) async throws -> [String: Int] {
+    _ = try await CrowdedShop.outcome(settings, CrowdedShop.asOf, folder, pieces: pieces)
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    let rows = try await session.execute(
+      """
+      SELECT currency || ' ' || disposition, orders FROM night_audit.bi_run_totals
+      WHERE run_id = (SELECT run_id FROM night_audit.runs ORDER BY started_at DESC LIMIT 1) AND disposition <> 'at_stake'
+      """)
+    await session.close()
+    return Dictionary(uniqueKeysWithValues: try rows.map { (try $0.text(0), Int(try $0.int64(1))) })
+  }
+
+  /// The same from the rows of `orders.csv`.
+  private static func counted(_ folder: String) throws -> [String: Int] {
+    let rows = try #require(try CrowdedShop.tables(folder)["orders.csv"])
+    let currency = try #require(rows[0].firstIndex(of: "currency"))
+    let disposition = try #require(rows[0].firstIndex(of: "disposition"))
+    let words = Disposition.inMoneyTotals.map(\.rawValue)
+    return rows.dropFirst().filter { words.contains($0[disposition]) }.reduce(into: [:]) {
+      $0["\($1[currency]) \($1[disposition])", default: 0] += 1
     }
   }
 

@@ -33,15 +33,18 @@ extension CrowdedShop {
     try files.reduce(into: [:]) { $0[$1] = try withoutHistory(try bytes(folder, $1)) }
   }
 
-  /// - Parameter reach: how far a snapshot of the shop's store is said to reach.
+  /// - Parameters:
+  ///   - reach: how far a snapshot of the shop's store is said to reach.
+  ///   - pieces: where the parts are that were audited elsewhere.
   static func outcome(
-    _ settings: Settings, _ asOf: Instant, _ folder: String, reach: SnapshotReach? = nil
+    _ settings: Settings, _ asOf: Instant, _ folder: String, reach: SnapshotReach? = nil, pieces: String? = nil
   ) async throws -> AuditOutcome {
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    let plan = AuditPlan(
+    var plan = AuditPlan(
       rules: settings.rules(asOf: asOf),
       period: try Period(since: "2026-01-01", until: "2026-12-31", in: settings.timeZone), selection: Selection(),
       staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
+    plan.parts = pieces
     let record = RunRecord(
       runId: UUID().uuidString.lowercased(), command: "run", asOf: asOf, period: plan.period,
       timeZone: settings.timeZoneName, configuration: settings.digest, isNightly: false, host: "here")

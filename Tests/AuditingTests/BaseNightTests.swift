@@ -103,6 +103,28 @@ import Testing
     }
   }
 
+  @Test func aReportThatWasMadeBeforeItsDaysWereOverIsAboutNoMoreThanWasOver() async throws {
+    try await with([("2026-11-14", -120)]) { connection throws in
+      // By hand on the morning of the fifteenth: the month, that day, and a day to come.
+      for (since, until) in [
+        ("2026-11-01", "2026-11-30"), ("2026-11-15", "2026-11-15"), ("2026-11-17", "2026-11-17"),
+      ] {
+        try connection.execute(
+          """
+          WITH report AS (
+            INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+              is_nightly, host, version, complete, publication)
+            VALUES (gen_random_uuid(), 'run', $1, $2::text::date, $3::text::date, 'UTC', '', false, 'h', '1', true,
+              'published')
+            RETURNING run_id, as_of)
+          INSERT INTO night_audit.findings_met (run_id, as_of) SELECT run_id, as_of FROM report
+          """, [.timestamp((Self.asOf - .hours(113)).microseconds), .text(since), .text(until)])
+        let told = try Self.uncovered("2026-11-19", connection)
+        #expect(told == ["2026-11-15", "2026-11-16", "2026-11-17", "2026-11-18"], "\(since) to \(until)")
+      }
+    }
+  }
+
   /// The day was over in Tokyo before it had begun where the next night is of.
   @Test func hoursThatAChangeOfTheTimeZoneLeavesOutAreTold() throws {
     let tokyo = try #require(TimeZone(identifier: "Asia/Tokyo"))

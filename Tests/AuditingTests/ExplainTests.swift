@@ -34,6 +34,12 @@ import Testing
       UPDATE sales.orders SET transaction_id = E'\t' || transaction_id || E' \r', app_account_token = ' ' || app_account_token
       WHERE md5(order_id) < '8'
       """)
+    // Apple sold for another currency than the shop's: what a second charge puts at stake is in that one.
+    try await session.execute(
+      """
+      UPDATE night_audit.transactions SET price_milliunits = 8990, currency = 'EUR'
+      WHERE \(seed) = 2 OR md5(transaction_id) < '8'
+      """)
     await session.close()
     var request = NightRequest(asOf: CrowdedShop.asOf)
     request.period = try Period(since: "2026-01-01", until: "2026-12-31", in: settings.timeZone)
@@ -81,6 +87,29 @@ import Testing
     let kinds = Set(findings.compactMap { $0["kind"] })
     #expect(kinds.isSuperset(of: ["orphan_payment", seed == 1 ? "duplicate_claim" : "charged_twice"]), "\(kinds)")
     #expect(steps.count >= 6, "\(steps)")
+    let charged = findings.filter { $0["kind"] == "charged_twice" }
+    #expect(seed == 0 || charged.contains { $0["currency"] == "EUR" && $0["amount"] == "" }, "\(charged)")
+  }
+
+  @Test func whatStoodOnceIsToldWithTheSeverityThatItHad() async throws {
+    let settings = try await CrowdedShop(seed: 9).load(reports: "/nonexistent")
+    let explain = Explain(settings: settings)
+    let disposition = try await explain.order("order-17", asOf: CrowdedShop.asOf).disposition
+    // No order is in both buckets.
+    let kind: FindingKind = disposition == .deliveredNotPaid ? .paidNotDelivered : .deliveredNotPaid
+    let id = Finding(kind: kind, subject: .order("order-17"), reason: "").findingId
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.execute(
+      """
+      INSERT INTO night_audit.findings (finding_id, kind, severity, subject_kind, subject, order_id, reason, first_seen,
+        opened_at, last_seen, closed_at)
+      VALUES ($1, $2, 'minor', 'order', 'order-17', 'order-17', 'App Review bought at that time.', now(), now(), now(), now())
+      """, [.text(id), .text(kind.rawValue)])
+    await session.close()
+    let findings = try await explain.order("order-17", asOf: CrowdedShop.asOf).findings
+    let before = try #require(findings.first { $0.findingId == id })
+    #expect(!before.stands && before.severity == .minor)
+    #expect(before.reason == "App Review bought at that time." && before.history?.closedAt != nil)
   }
 
   @Test func whatIsNotThereIsNamedWithItsNeighbours() async throws {
@@ -105,14 +134,15 @@ import Testing
   private func said(_ row: [String: String]) -> String {
     [
       row["finding_id"], row["kind"], row["reason"], row["transaction_id"], row["receipt_id"], row["user_id"],
-      row["at_stake"],
+      row["currency"], row["amount"], row["at_stake"],
     ].map { $0 ?? "" }.joined(separator: "|")
   }
 
   private func said(_ finding: Explanation.Finding) -> String {
     [
       finding.findingId, finding.kind.rawValue, finding.reason, finding.transactionId?.text ?? "",
-      finding.receiptId?.text ?? "", finding.userId?.text ?? "", finding.atStake ?? "",
+      finding.receiptId?.text ?? "", finding.userId?.text ?? "", finding.currency ?? "", finding.amount ?? "",
+      finding.atStake ?? "",
     ].joined(separator: "|")
   }
 

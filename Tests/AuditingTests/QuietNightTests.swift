@@ -149,6 +149,49 @@ import Testing
     }
   }
 
+  /// A run of both clocks ahead begins after its as-of like any other: what it has dated is when it was forgotten.
+  @Test func whatClocksThatWereAheadHaveDatedIsPutRight() async throws {
+    try await withDatabase { connection in
+      let (ahead, run) = (Instant(seconds: 4_922_910_000), "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d1f")
+      try connection.execute(
+        """
+        INSERT INTO night_audit.runs (run_id, command, as_of, started_at, period_since, period_until, time_zone,
+          configuration, is_nightly, host, version)
+        VALUES ($1::uuid, 'run', $2, $2 + interval '1 second', '2125-12-31', '2125-12-31', 'UTC', '', true, 'host', '1')
+        """, [.text(run), .timestamp(ahead.microseconds)])
+      var random = SeededGenerator(seed: 3)
+      let fact = fact("t1", at: Self.asOf, using: &random)
+      try connection.transaction { connection in
+        try EvidenceTable.append([(subject: nil, fact: fact)], runId: run, asOf: ahead, on: connection)
+        let records = try EvidenceTable.fold([fact], on: connection)
+        try TransactionTable.upsert(records, checkedAt: ahead, on: connection)
+      }
+      try connection.execute(
+        """
+        INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, received_at, last_attempt, due_from)
+        VALUES ('receipt', 'r1', $1, $2, $2 + interval '7 days')
+        """, [.timestamp(Self.asOf.microseconds), .timestamp(ahead.microseconds)])
+      try connection.execute(
+        """
+        INSERT INTO night_audit.asking_state (key, value)
+        VALUES ('definition', 'x'), ('orders', $1::text), ('all', $1::text), ('receipts', $2::text)
+        """, [.int(ahead.microseconds), .int(Self.asOf.microseconds)])
+      try connection.transaction { _ = try ForgottenRun.forget(runId: run, on: $0) }
+      let row = try connection.execute(
+        """
+        SELECT t.checked_at <= clock_timestamp(), (c.last_attempt, c.due_from) = (t.checked_at, t.checked_at + interval '7 days'),
+          (SELECT string_agg(key, ' ' ORDER BY key) FROM night_audit.asking_state)
+        FROM night_audit.transactions t, night_audit.receipt_checks c
+        """
+      ).single()
+      #expect(try row.bool(0), "Apple has answered by now")
+      #expect(try row.bool(1), "and is asked again a week later")
+      #expect(try row.text(2) == "definition receipts", "all is read once more")
+      let rebuilt = try Rebuild.run(isMending: false, on: connection)
+      #expect(rebuilt.agrees && rebuilt.transactions == 1, "\(rebuilt)")
+    }
+  }
+
   /// Somebody made a report by hand before the night was published: what is open is what that one says.
   @Test func aNightIsComparedWithAlthoughALaterReportHasSaidWhatIsOpen() async throws {
     try await withDatabase { connection in
@@ -194,9 +237,10 @@ import Testing
   ///
   /// - Returns: what it calls adjusted.
   private func keep(
-    _ night: Int, _ judgements: [Judgement], on connection: borrowing BlockingConnection
+    _ night: Int, _ judgements: [Judgement], testUsers: Set<Identifier> = [],
+    on connection: borrowing BlockingConnection
   ) throws -> [ChangeRow] {
-    let orders = OrderNights(isWanted: true, temporaryDirectory: NSTemporaryDirectory())
+    let orders = OrderNights(isWanted: true, testUsers: testUsers, temporaryDirectory: NSTemporaryDirectory())
     for judgement in judgements { try orders.add(judgement) }
     let asOf = Self.asOf(night)
     let base =
@@ -245,6 +289,39 @@ import Testing
       #expect(try keep(2, [Self.judged(order)], on: connection) == [])
       #expect(try keep(3, [Self.judged(order)], on: connection) == [])
       #expect(try kept(connection) == ["1 user 9.90 \(word)", "2 user 19.90 \(word)", "3 another 19.90 \(word)"])
+    }
+  }
+
+  /// What an order in the sandbox came to.
+  private static func tested(
+    _ id: Identifier, by user: Identifier, _ product: Identifier, _ disposition: Disposition
+  ) throws -> Judgement {
+    var order = try Self.order()
+    (order.orderId, order.userId, order.productId) = (id, user, product)
+    var judgement = judged(order)
+    (judgement.environment, judgement.disposition) = (.sandbox, disposition)
+    return judgement
+  }
+
+  /// Who bought what in the sandbox: the user, the product, how often, and whether they may.
+  private func allowed(_ connection: borrowing BlockingConnection) throws -> [String] {
+    try connection.execute(
+      "SELECT concat_ws(' ', user_id, product_id, orders, allowed) FROM night_audit.bi_sandbox ORDER BY 1"
+    ).map { try $0.text(0) }
+  }
+
+  @Test func whoIsListedMayBuyInTheSandboxWhateverBecameOfTheOrder() async throws {
+    try await withDatabase { connection in
+      let orders = [
+        try Self.tested("a", by: "tester", "gems", .sandbox), try Self.tested("b", by: "tester", "gems", .unconfirmed),
+        try Self.tested("c", by: "tester", "coins", .unconfirmed),
+        try Self.tested("d", by: "customer", "gems", .deliveredNotPaid),
+      ]
+      _ = try keep(0, orders, testUsers: ["tester"], on: connection)
+      #expect(try allowed(connection) == ["customer gems 1 f", "tester coins 1 t", "tester gems 2 t"])
+      // The list alone is another one. One order has gone, with what was said of it.
+      _ = try keep(1, Array(orders.dropFirst()), testUsers: ["customer"], on: connection)
+      #expect(try allowed(connection) == ["customer gems 1 t", "tester coins 1 f", "tester gems 2 f"])
     }
   }
 

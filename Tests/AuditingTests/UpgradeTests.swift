@@ -222,6 +222,32 @@ import Testing
     }
   }
 
+  @Test func whoBoughtInTheSandboxIsAllowedByAnyOrderOfTestUsersUntilTheNextNight() async throws {
+    let database = try await PrivatePostgres.shared().createDatabase()
+    let allowed = try await withBlockingThread { scope -> [String] in
+      let connection = try scope.connect(database, applicationName: "night-audit tests")
+      _ = try Migrator.migrate(connection, through: 20)
+      try connection.executeScript(
+        """
+        INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+          is_nightly, host, version)
+        VALUES ('6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11', 'run', '2026-11-19T03:00Z', '2026-11-18', '2026-11-18', 'UTC', '',
+          true, 'host', '1');
+        INSERT INTO night_audit.order_nights (order_id, as_of, run_id, user_id, product_id, currency, amount, created_at,
+          disposition, environment)
+        SELECT id, timestamptz '2026-11-19T03:00Z', uuid '6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11', buyer, product, 'USD',
+          9.90, timestamptz '2026-11-18T12:00Z', disposition, 'Sandbox'
+        FROM (VALUES ('a', 'tester', 'gems', 'sandbox'), ('b', 'tester', 'coins', 'unconfirmed'),
+          ('c', 'customer', 'gems', 'unconfirmed')) AS orders (id, buyer, product, disposition)
+        """)
+      _ = try Migrator.migrate(connection)
+      return try connection.execute(
+        "SELECT concat_ws(' ', user_id, product_id, allowed) FROM night_audit.bi_sandbox ORDER BY 1"
+      ).map { try $0.text(0) }
+    }
+    #expect(allowed == ["customer gems f", "tester coins t", "tester gems t"])
+  }
+
   private static func proof(_ connection: borrowing BlockingConnection) throws -> TrailVerification {
     try connection.transaction { connection in try TrailVerification.whole(on: connection) }
   }

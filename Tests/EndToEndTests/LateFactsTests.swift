@@ -53,4 +53,84 @@ import Testing
     let explained = try await shop.nightAudit("explain", "then", "--as-of", "2026-11-17T03:00:00Z")
     #expect(explained.status == 0 && explained.output.contains("\nsettled: "), "\(explained)")
   }
+
+  /// What Apple told after the as-of about refunds is as little known as what the shop did about them.
+  @Test func whatBecameOfRefundsAfterTheAsOfIsNotKnownYet() async throws {
+    let sold = "2026-11-08T12:00:00Z"
+    var reversed = SignedShop.gems("202", purchased: sold, refunded: "2026-11-12T03:00:00Z")
+    reversed["refundReversedDate"] = SignedShop.milliseconds("2026-11-20T03:02:00Z")
+    let shop = try await SignedShop(transactions: [
+      SignedShop.gems("201", purchased: sold, refunded: "2026-11-20T03:02:00Z"), reversed,
+      SignedShop.gems("203", purchased: sold),
+    ])
+    try await shop.order("refunded", transaction: "201", created: sold)
+    try await shop.order("reversed", transaction: "202", created: sold)
+    // Apple has not told yet of the refund that the shop has booked.
+    try await shop.order("booked", transaction: "203", created: sold)
+    try await shop.execute(
+      """
+      UPDATE sales.orders SET status = 'refunded', updated_at = '2026-11-12T03:01:00Z' WHERE order_id = 'reversed';
+      UPDATE sales.deliveries SET revoked_at = '2026-11-12T03:01:00Z' WHERE order_id = 'reversed'
+      """)
+    try await shop.control("clock", #"{"now":\#(SignedShop.milliseconds("2026-11-12T12:00:00Z"))}"#)
+    let early = try await shop.night(asOf: "2026-11-12T12:00:00Z")
+    #expect(early.dispositions == ["refunded": "settled", "reversed": "refunded", "booked": "settled"])
+
+    try await shop.execute(
+      """
+      UPDATE sales.orders SET status = CASE order_id WHEN 'reversed' THEN 'verified' ELSE 'refunded' END,
+        updated_at = '2026-11-20T03:02:00Z';
+      UPDATE sales.deliveries SET revoked_at = '2026-11-20T03:02:00Z' WHERE order_id <> 'reversed';
+      INSERT INTO sales.deliveries VALUES
+        ('again', 'reversed', 'user of reversed', 'gems.100', 1, '2026-11-20T03:02:00Z', NULL)
+      """)
+    try await shop.control("clock", #"{"now":\#(SignedShop.milliseconds("2026-11-20T03:04:00Z"))}"#)
+    let night = try await shop.night()
+    #expect(
+      try await shop.value(
+        """
+        SELECT count(*) FROM night_audit.transactions
+        WHERE greatest(revoked_at, revocation_withdrawn_at) > '\(SignedShop.asOf)'
+        """) == "2")
+    #expect(night.dispositions == early.dispositions)
+    #expect(night.findings.isEmpty, "\(night.findings)")
+    let explained = try await shop.nightAudit("explain", "reversed", "--as-of", SignedShop.asOf)
+    #expect(explained.status == 0 && explained.output.contains("\nrefunded: "), "\(explained)")
+
+    try await shop.control("clock", #"{"now":\#(SignedShop.milliseconds("2026-11-21T03:00:00Z"))}"#)
+    let next = try await shop.night(asOf: "2026-11-21T03:00:00Z")
+    #expect(next.dispositions == ["refunded": "refunded", "reversed": "settled", "booked": "paid_not_delivered"])
+    #expect(next.findings.allSatisfy { $0["order_id"] == "booked" }, "\(next.findings)")
+  }
+
+  /// A payment seconds before the as-of, whose order is written seconds after it, is nobody's loss; an hour later it is.
+  @Test func aPaymentWhoseOrderIsYetToBeWrittenIsNoOrphan() async throws {
+    let shop = try await SignedShop(transactions: [
+      SignedShop.gems("201", purchased: "2026-11-20T02:59:50Z"),
+      SignedShop.gems("202", purchased: "2026-11-20T01:59:59Z"),
+    ])
+    try await shop.order("late", transaction: "201", created: "2026-11-20T03:00:05Z")
+    try await shop.order("later", transaction: "202", created: "2026-11-20T03:00:05Z")
+    let later = try await shop.night(asOf: "2026-11-20T04:00:00Z")
+    #expect(later.result.status == 0 && later.findings.isEmpty, "\(later)")
+    let night = try await shop.night()
+    #expect(night.dispositions.isEmpty)
+    #expect(night.findings.map { "\($0["kind"] ?? "") \($0["transaction_id"] ?? "")" } == ["orphan_payment 202"])
+  }
+
+  /// Only what is dated later than the clock bears a wrong date.
+  @Test func whatCameAfterTheAsOfBearsNoWrongDate() async throws {
+    let created = "2026-11-20T02:00:00Z"
+    let shop = try await SignedShop(transactions: [
+      SignedShop.gems("201", purchased: created), SignedShop.gems("202", purchased: "2026-11-20T05:00:00Z"),
+    ])
+    try await shop.order("verified later", transaction: "201", created: created)
+    try await shop.execute("UPDATE sales.orders SET verified_at = '2026-11-20T06:00:00Z'")
+    try await shop.order("bought later", transaction: "202", created: created, isDelivered: false)
+    try await shop.control("clock", #"{"now":\#(SignedShop.milliseconds("2026-11-20T08:00:00Z"))}"#)
+    #expect(try await shop.night(asOf: "2026-11-20T08:00:00Z").result.status == 0)
+    let past = try await shop.night()
+    #expect(past.dispositions == ["verified later": "settled", "bought later": "in_flight"])
+    #expect(past.findings.isEmpty, "\(past.findings)")
+  }
 }

@@ -22,6 +22,28 @@ import Testing
     #expect(night.dispositions == ["new": "settled"])
   }
 
+  /// No night would ask about them, or meet their findings again.
+  @Test func aReportOfThatTimeLeavesNothingOpenAndNothingOwed() async throws {
+    let shop = try await SignedShop(transactions: [SignedShop.gems("102")])
+    try await shop.order("old", transaction: "101", created: Self.longAgo)
+    try await shop.receipt("AAAA", for: "old", received: Self.longAgo)
+    try await shop.order("new", transaction: "102")
+    #expect(try await shop.night().result.status == 0)
+    let period = try await shop.night(since: "2026-05-01")
+    #expect(period.result.status == 0, "\(period.result.errors)")
+    #expect(period.dispositions == ["old": "unconfirmed", "new": "settled"])
+    func findings(_ night: SignedShop.Night) throws -> [String?] {
+      rows(try Data(contentsOf: URL(fileURLWithPath: night.directory + "/findings.csv"))).map { $0["kind"] }
+    }
+    #expect(try findings(period) == [])
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.findings") == "0")
+    // Whoever asks for that one order is told what is wrong with it, and nothing is kept of it.
+    let narrowed = try await shop.night(since: "2026-05-01", "--order", "old")
+    #expect(narrowed.result.status == 0, "\(narrowed.result.errors)")
+    #expect(try findings(narrowed) == ["stuck_unconfirmed"])
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.findings") == "0")
+  }
+
   /// On a database that has never heard of the first one.
   @Test func aPaymentWhoseOwnerIsOfLongAgoPaysNoSecondOrder() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("101", purchased: Self.longAgo)])

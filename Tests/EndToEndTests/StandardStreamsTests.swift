@@ -11,12 +11,15 @@ import Testing
   }
 
   private static let config = "--config /nonexistent.yaml"
+  private static let usable = "NIGHT_AUDIT_APP_APP_BUNDLE_ID=com.example.game $0 config show"
 
   @Test(
     "output that is lost is an error, and never a crash",
     arguments: [
       ("$0 --version > /dev/full", 73), ("$0 --help > /dev/full", 73), ("$0 --version >&-", 73),
-      ("$0 config show > /dev/full", 73), ("$0 config show --json >&-", 73),
+      ("\(usable) > /dev/full", 73), ("\(usable) --json >&-", 73), ("\(usable) > /dev/null", 0),
+      // What cannot be used is shown, and said to be so.
+      ("$0 config show 2> /dev/null > /dev/null", 78),
       ("$0 --version < /dev/null > /dev/null", 0),
       ("$0 --version 2>&- > /dev/null", 0), ("$0 config show --config /nonexistent 2> /dev/full", 78),
       ("$0 config show --config /nonexistent 2>&-", 78), ("$0 doctor --config /nonexistent --json > /dev/full", 78),

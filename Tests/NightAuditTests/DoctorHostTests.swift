@@ -210,6 +210,9 @@ import Testing
       ]
     },
     Breakage("no place for metrics", "metrics.textfile", "create it", isProblem: false) { try $0.remove("metrics") },
+    Breakage("metrics under a name that nobody reads", "metrics.textfile", ".prom", isProblem: false) {
+      $0.settings.metricsTextfile = $0.root + "/metrics/night_audit.txt"
+    },
     Breakage("no folder of the tie-out", "tieOut.folder", "create it") { try $0.remove("apple") },
     Breakage("no App Store Connect key", "appStoreConnect.privateKeyFile", "create it") {
       try $0.remove("AuthKey_CONNECT.p8")

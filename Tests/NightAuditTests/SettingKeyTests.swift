@@ -35,6 +35,7 @@ import Testing
           - since: 2026-12-01
             until: 2026-12-01
       evidence.retention: 90d
+      report.retention: for ever
       notify: {pingUrl: "https://hc-ping.com/abc", on: always}
       metrics.textfile: /var/lib/node_exporter/night_audit.prom
       database: {salesUrl: "host=replica"}
@@ -48,6 +49,7 @@ import Testing
     #expect(settings.evidenceRetention == .days(90))
     #expect(settings.pingURL == "https://hc-ping.com/abc")
     #expect(settings.notifyOn == .always)
+    #expect(settings.retention == nil)
     #expect(settings.metricsTextfile == "/var/lib/node_exporter/night_audit.prom")
     #expect(settings.salesURL == "host=replica")
     #expect(settings.tieOut.folder == "/srv/apple")
@@ -71,7 +73,7 @@ import Testing
       ("audit.reviewWindows: [2026-11-03/2026-11-01]", "audit.reviewWindows"),
       ("audit.reviewWindows: [{since: 2026-11-03}]", "audit.reviewWindows"),
       ("evidence.retention: 0d", "evidence.retention"), ("notify.on: never", "notify.on"),
-      ("notify.pingUrl: ftp://s3cret", "notify.pingUrl"), ("metrics.textfile: metrics.txt", "metrics.textfile"),
+      ("notify.pingUrl: ftp://s3cret", "notify.pingUrl"),
       ("tieOut.timeZone: Mars", "tieOut.timeZone"), ("tieOut.trailingDays: 0", "tieOut.trailingDays"),
       ("appStoreConnect.vendorNumbers: [abc]", "appStoreConnect.vendorNumbers"),
       ("appStoreConnect.privateKeyFile: /k.p8", "appStoreConnect.keyId"),

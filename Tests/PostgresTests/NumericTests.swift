@@ -75,4 +75,20 @@ struct NumericTests {
     #expect(try value.scaledInt64(decimals: decimals) == scaled)
     #expect(try await onConnection { try $0.execute("SELECT $1::text", [.numeric(value)]).single().text(0) } == text)
   }
+
+  @Test(
+    "made of more than 64 bits, as far as it can be read back",
+    arguments: [
+      ("-9223372036854775808", 6, "-9223372036854.775808"), ("9999999999990000000", 6, "9999999999990.000000"),
+      ("-9999999999999999999999999999999999", 6, "-9999999999999999999999999999.999999"), ("0", 6, "0.000000"),
+      ("10000000000000000000000000000000000", 6, nil), ("-170141183460469231731687303715884105728", 6, nil),
+    ] as [(String, Int, String?)])
+  func madeOfMore(_ scaled: String, decimals: Int, text: String?) async throws {
+    let scaled = try #require(Int128(scaled))
+    let value = PostgresNumeric(exactly: scaled, decimals: decimals)
+    #expect(value?.text == text)
+    guard let value else { return }
+    let stored = try await onConnection { try $0.execute("SELECT $1", [.numeric(value)]).single().numeric(0) }
+    #expect(try stored.scaledInt128(decimals: decimals) == scaled)
+  }
 }

@@ -223,8 +223,8 @@ import Testing
 
   private func isOwed(_ check: CheckHistory, _ asOf: Instant) -> Bool {
     Dueness.isOwed(
-      Dueness(of: check, policy: Self.policy), unansweredSince: check.unansweredSince, reason: check.reason, asOf: asOf,
-      stuckAfter: .hours(48))
+      Dueness(of: check, policy: Self.policy), outcome: check.outcome, unansweredSince: check.unansweredSince,
+      reason: check.reason, asOf: asOf, stuckAfter: .hours(48))
   }
 
   @Test func whatIsDueAndNotAnsweredIsOwed() {
@@ -251,6 +251,23 @@ import Testing
     check.verify(Self.night + .days(30))
     check.fail(Self.night + .days(40))
     #expect(isOwed(check, Self.night + .days(40)))
+  }
+
+  /// What was answered decides its order whatever comes after it: no finding tells of the silence, so each night does.
+  @Test(
+    arguments: [
+      (CheckOutcome.verified, nil), (.rejected, .signatureInvalid), (.notFound, .notFound), (.review, .contradiction),
+    ] as [(CheckOutcome, PaymentReason?)])
+  func silenceAfterAnAnswerThatDecidesIsOwedForAsLongAsItMatters(outcome: CheckOutcome, reason: PaymentReason?) {
+    var check = CheckHistory(dated: Self.received, knownSince: Self.night)
+    check.note(outcome, reason: reason, isOffline: false, asOf: Self.night)
+    check.fail(Self.night + .days(8))
+    check.fail(Self.night + .days(11))
+    let isUndecided = outcome == .review
+    #expect(isOwed(check, Self.night + .days(8)))
+    #expect(isOwed(check, Self.night + .days(11)) != isUndecided)
+    // When no refund is likely any more nobody is asked.
+    #expect(isOwed(check, Self.received + .days(120)) == (outcome == .rejected || outcome == .notFound))
   }
 
   @Test func whatNobodyCanSayMoreAboutIsNotOwed() {

@@ -50,6 +50,24 @@ import Testing
     #expect(try found(.deliveredNotPaid, in: scene).evidenceCheckedAt == nil)
   }
 
+  @Test(
+    "Of several charges all but one are at stake; unknown in two currencies, whatever else is at stake",
+    arguments: [("USD", Money?.some(.of(990 + 990))), ("EUR", nil)])
+  func charges(currency: String, expected: Money?) throws {
+    var scene = Scene()
+    let order = scene.order()
+    let records = ["T1", "T2", "T3"].map { id in
+      scene.transaction(id) {
+        $0.priceMilliunits = 9_900
+        $0.currency = id == "T3" ? currency : "USD"
+      }
+    }
+    scene.receipt(for: order, .verified(.app), bringing: records)
+    let finding = try found(.chargedTwice, in: scene)
+    #expect(finding.atStake == expected && finding.isStakeUnknown == (expected == nil))
+    #expect(try found(.paidNotDelivered, in: scene).atStake == .of(990))
+  }
+
   @Test("On a row that breaks the contract: what can be read of it")
   func onBadRow() throws {
     var scene = Scene()

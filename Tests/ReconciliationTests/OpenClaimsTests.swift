@@ -27,12 +27,13 @@ import Testing
 
   @Test("A name that its own proof refutes is id_mismatch, whether or not anything is known of the named one")
   func refutedName() {
-    for isKnown in [true, false] {
+    for (isKnown, lookup) in [(true, nil), (false, nil), (false, .notFound())] as [(Bool, ProofState?)] {
       var scene = Scene()
       let order = scene.order { $0.transactionId = "T1" }
       let own = scene.transaction("T2") { $0.ownership = .familyShared }
       scene.signedProof(for: order, of: own)
       if isKnown { scene.transaction("T1") { $0.ownership = .familyShared } }
+      scene.world.lookups["order"] = lookup
       scene.delivery(of: order)
       #expect(scene.world.audited().judgements["order"]?.verdict?.reason == .idMismatch)
     }

@@ -246,6 +246,13 @@ import Testing
     Case("refunded in the shop only", ["refund_only_here on order"]) { scene in
       scene.delivery(of: scene.paidOrder({ $0.status = .refunded }))
     },
+    Case("refunded in the shop, by a row that was changed after the as-of", []) { scene in
+      let order = scene.paidOrder({ order in
+        order.status = .refunded
+        order.isChangedLater = true
+      })
+      scene.delivery(of: order)
+    },
     Case("refunded in the shop, and the channel cannot tell", []) { scene in
       scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: { $0.tellsRevocation = false }))
     },
@@ -263,6 +270,14 @@ import Testing
       scene.delivery("d1", of: order) { $0.revokedAt = Scene.asOf - .hours(9) }
       scene.delivery("d2", of: order)
     },
+    Case("the refund was reversed after the as-of, the goods are gone", []) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: reversedLater)) { $0.revokedAt = Scene.asOf - .hours(5) }
+    },
+    Case("the refund was reversed after the as-of, the goods are back", []) { scene in
+      let order = scene.paidOrder(transaction: reversedLater)
+      scene.delivery("d1", of: order) { $0.revokedAt = Scene.asOf - .hours(5) }
+      scene.delivery("d2", of: order) { $0.deliveredAt = Scene.asOf - .hours(1) }
+    },
     Case("taken back without any refund", ["paid_not_delivered on order"]) { scene in
       scene.delivery(of: scene.paidOrder()) { $0.revokedAt = Scene.asOf - .hours(9) }
     },
@@ -270,5 +285,9 @@ import Testing
 
   private static let ordered = Scene.asOf - .days(2)
   private static let refund = Revocation(date: Scene.asOf - .hours(6))
+  private static func reversedLater(_ record: inout TransactionRecord) {
+    record.revocation = refund
+    record.revocationWithdrawnDate = Scene.asOf + .minutes(2)
+  }
   private static let third = Revocation(date: Scene.asOf - .hours(6), percentage: 33_333, type: "REFUND_PRORATED")
 }

@@ -23,7 +23,8 @@ import Testing
     func receipt(of order: Identifier?, from user: Identifier?) -> [String] {
       Unowned.findings(
         on: Receipt(
-          receiptId: "", orderId: order, userId: user, receivedAt: Self.late, state: .neverChecked, defect: "broken")
+          receiptId: "", orderId: order, userId: user, receivedAt: Self.late, state: .neverChecked, defect: "broken"),
+        rules: Scene().world.rules
       ).map(\.identity)
     }
     func order(by user: Identifier) -> [String] {
@@ -245,6 +246,10 @@ import Testing
     Case("bought in the future", ["delivered_before_paid on order", "future_dated on order"]) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.purchaseDate = late }))
     },
+    Case("bought after the as-of, and before the facts were read", ["delivered_before_paid on order"]) { scene in
+      scene.world.rules.readAt = late
+      scene.delivery(of: scene.paidOrder(transaction: { $0.purchaseDate = late }))
+    },
   ]
 
   static let statuses: [Case<[String]>] = [
@@ -274,6 +279,13 @@ import Testing
     Case("a payment as old as the lookback", ["orphan_payment on T1"]) { scene in
       scene.transaction { $0.purchaseDate = Scene.asOf - .days(120) }
     },
+    Case("a payment whose order may still be written", []) { scene in
+      scene.transaction { $0.purchaseDate = Scene.asOf - .hours(1) }
+    },
+    Case("a payment whose order should be there", ["orphan_payment on T1"]) { scene in
+      scene.transaction { $0.purchaseDate = Scene.asOf - .hours(1) - .microsecond }
+    },
+    Case("a payment in the future", ["orphan_payment on T1"]) { scene in scene.transaction { $0.purchaseDate = late } },
     Case("a refunded payment without an order", []) { $0.transaction { $0.revocation = Revocation(date: ordered) } },
     Case("a partly refunded one", ["orphan_payment on T1"]) { scene in
       scene.transaction { $0.revocation = Revocation(date: ordered, percentage: 50_000) }
@@ -293,6 +305,16 @@ import Testing
     },
     Case("a forged receipt without an order", ["signature_invalid on receipt"]) { scene in
       scene.receipt(for: nil, .rejected(.signatureInvalid))
+    },
+    Case("a forged receipt whose order may still be written", []) { scene in
+      scene.receipt(for: scene.order(), .rejected(.signatureInvalid)) { $0.receivedAt = Scene.asOf - .hours(1) }
+      scene.world.orders = []
+    },
+    Case("a forged receipt whose order should be there", ["signature_invalid on receipt"]) { scene in
+      scene.receipt(for: scene.order(), .rejected(.signatureInvalid)) { receipt in
+        receipt.receivedAt = Scene.asOf - .hours(1) - .microsecond
+      }
+      scene.world.orders = []
     },
     Case("a mislabelled receipt without an order", ["environment_mislabelled on receipt"]) { scene in
       let record = scene.transaction { $0.environment = .sandbox }

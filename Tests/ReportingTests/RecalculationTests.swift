@@ -18,6 +18,7 @@ struct RecalculationTests {
           isDelivered: number % 4 != 0
         ).judgement(Identifier("o\(100 + number)")))
     }
+    report.addRowsWithoutIds()
     report.refunds = [
       RefundRow(
         transactionId: "T1", productId: "gems", refunded: try money(199, "USD"), milliPercent: 100_000,

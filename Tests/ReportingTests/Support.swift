@@ -65,6 +65,21 @@ struct SampleReport {
     for finding in judgement.findings { report(ReportedFinding(finding, firstSeen: SampleReport.asOf - .hours(50))) }
   }
 
+  /// Adds an order and a receipt whose rows have lost their ids.
+  mutating func addRowsWithoutIds() {
+    let createdAt = SampleReport.asOf - .hours(14)
+    add(
+      Judgement(
+        reporting: BadOrder(
+          orderId: "", userId: "u1", bundleId: nil, productId: "gems.100", quantity: 1, amountText: "1.99",
+          currencyText: "USD", statusText: "verified", transactionId: nil, createdAt: createdAt,
+          defect: "order_id is empty")))
+    receipts.append(
+      Receipt(
+        receiptId: "", orderId: nil, userId: nil, receivedAt: createdAt, state: .neverChecked,
+        defect: "receipt_id is empty"))
+  }
+
   mutating func report(_ finding: ReportedFinding) {
     findings.append(finding)
     findings.sort { $0.findingId < $1.findingId }

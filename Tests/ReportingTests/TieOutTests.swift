@@ -11,7 +11,7 @@ extension ReportTable {
 
 /// The tie-out's files, sheets and block, which only a configured one has.
 struct TieOutReportTests {
-  private func figure(_ scaled: Int64, _ digits: UInt8 = 0) -> Figure { Figure(scaled: scaled, digits: digits) }
+  private func figure(_ scaled: Int128, _ digits: UInt8 = 0) -> Figure { Figure(scaled: scaled, digits: digits) }
 
   private func sample() throws -> (options: ReportOptions, facts: TieOutFacts) {
     var options = try SampleReport().options
@@ -76,6 +76,11 @@ struct TieOutReportTests {
       #expect(package.contains("\"path\" : \"tie-out.csv\"") && package.contains("no revenue recognition"))
       #expect(try contents("SHA256SUMS", in: directory).contains("  settlement.csv\n"))
     }
+  }
+
+  @Test func aSumOfMoreThanSixtyFourBitsIsToldAsItIs() {
+    let sum = figure(-12_345_678_901_234_567_890, 6)
+    #expect(sum.description == "-12345678901234.56789" && Cell(sum) == .decimal(sum.scaled, digits: 6))
   }
 
   @Test func theSummaryTellsBothSidesAndSaysItInASentence() throws {

@@ -236,6 +236,24 @@ struct WorkbookTests {
     for label in SignOff.labels { #expect(sheet.row(named: label) != nil) }
   }
 
+  @Test("Rows are counted by what each of them has: a broken one has no id")
+  func rowsWithoutIds() throws {
+    var report = try sample()
+    report.addRowsWithoutIds()
+    let book = try book(report)
+    var counted: [String: Int] = [:]
+    for cell in try book.sheet("Summary").rows.flatMap({ $0.values }) {
+      let count = /=COUNTA\('([A-Za-z ]+)'!\$([A-Z]+)\$([0-9]+)(?::\$[A-Z]+\$([0-9]+))?\)/
+      guard let match = cell.formula?.wholeMatch(of: count), let first = Int(match.3) else { continue }
+      let last = match.4.flatMap { Int($0) } ?? first
+      let filled = try book.sheet(String(match.1)).column(String(match.2), first...last).count(where: { $0 != nil })
+      #expect(cell.number == Double(filled), "\(cell.formula ?? "")")
+      counted[String(match.1)] = filled
+    }
+    #expect(counted["Orders"] == 5)
+    #expect(counted["Receipts"] == 1)
+  }
+
   @Test("Every currency that was at stake has a chart of its own, and one night has none")
   func charts() throws {
     var report = try sample()

@@ -172,25 +172,52 @@ struct SalesRowsTests {
   func horizon() async throws {
     let shop = try await TestShop.make(
       Self.lax
-        + insertOrder(["order_id": "'past'"])
+        + insertOrder([
+          "order_id": "'past'", "verified_at": "'2026-11-20T03:00:01Z'", "updated_at": "'2026-11-20T03:00:01Z'",
+        ])
         + insertOrder(["order_id": "'later'", "created_at": "'2026-11-20T03:00:00.000001Z'"])
         + insertOrder(["order_id": "'never'", "created_at": "NULL"])
         + insertOrder(["order_id": "'ever'", "created_at": "'infinity'"])
+        + insertOrder(["order_id": "'far'", "created_at": "'12000-01-01'"])
         + insertDelivery(["revoked_at": "'2026-11-20T03:00:01Z'"])
         + insertDelivery(["delivery_id": "'d2'", "delivered_at": "'2026-11-21'"]))
-    let past = Horizon(asOf: asOf)
-    #expect(try await shop.orders(horizon: past).map(\.orderId) == ["ever", "never", "past"])
+    let past = Horizon(asOf: asOf, clock: asOf + .days(1), isOfThePast: true)
+    #expect(try await shop.orders(horizon: past).map(\.orderId) == ["ever", "far", "never", "past"])
     // A night that is being made: what came while it asked is the next one's, what is dated beyond the clock is reported.
     func tonight(_ seconds: Int64) -> Horizon { Horizon(asOf: asOf, clock: Instant(seconds: asOf.seconds + seconds)) }
-    #expect(try await shop.orders(horizon: tonight(1)).map(\.orderId) == ["ever", "never", "past"])
-    #expect(try await shop.orders(horizon: tonight(0)).map(\.orderId) == ["ever", "later", "never", "past"])
-    #expect(try await shop.orders().count == 4)
+    #expect(try await shop.orders(horizon: tonight(1)).map(\.orderId) == ["ever", "far", "never", "past"])
+    #expect(try await shop.orders(horizon: tonight(0)).map(\.orderId) == ["ever", "far", "later", "never", "past"])
+    #expect(try await shop.orders().count == 5)
     let known = try await shop.deliveries(horizon: past)
     #expect(known.map(\.deliveryId) == ["d1"])
     #expect(known.allSatisfy { $0.revokedAt == nil && $0.defect == nil })
     #expect(try await shop.deliveries().compactMap(\.revokedAt).count == 1)
     #expect(try await shop.deliveries(horizon: tonight(60)).map(\.deliveryId) == ["d1", "d2"])
     #expect(try await shop.deliveries(horizon: tonight(60)).allSatisfy { $0.revokedAt == nil })
+    // A verification that came later is none yet; one that is dated beyond the clock is a wrong date, in the past as well.
+    let early = Horizon(asOf: asOf, clock: asOf, isOfThePast: true)
+    for (horizon, isChanged) in [(past, true), (tonight(1), true), (tonight(0), false)] {
+      let changed = try await shop.orders(horizon: horizon).contains { row in
+        if case .valid(let order) = row { order.isChangedLater } else { false }
+      }
+      #expect(changed == isChanged)
+    }
+    for (horizon, isRead) in [(past, false), (tonight(1), false), (early, true), (tonight(0), true)] {
+      let rows = try await shop.orders(horizon: horizon)
+      let verified = rows.contains { row in
+        if case .valid(let order) = row { order.verifiedAt != nil } else { false }
+      }
+      let sales = try SalesRows(shop.settings, horizon: horizon)
+      let isPlainVerified = try await shop.reading { connection in
+        var isFound = false
+        var reader = try connection.copyOut(try sales.orders())
+        while try reader.advance() {
+          if try sales.plainOrder(reader)?.verifiedAt != nil { isFound = true }
+        }
+        return isFound
+      }
+      #expect(verified == isRead && isPlainVerified == isRead)
+    }
   }
 
   @Test(

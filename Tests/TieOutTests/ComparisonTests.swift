@@ -141,6 +141,25 @@ struct ComparisonTests {
     #expect(explained(unknown, "11-05", .refundUnknown, .amount, .refund) == number("-1.98"))
   }
 
+  /// Apple's refund of the 5th is the one of that day whose price nobody told, and not the one of the 3rd.
+  @Test func aRefundDoesNotPairWithADayWhoseRefundsAreNotTold() {
+    let comparison = compare(
+      [apple("11-05", -1, kind: .refund)],
+      [ours("11-03", -1, kind: .refund), ours("11-05", -1, kind: .refund, price: nil)])
+    #expect(row(comparison, "11-03", .units, .refund)?.comparison?.unexplained == .one)
+    #expect(explained(comparison, "11-03", .refundTiming, .amount, .refund) == .zero)
+    #expect(explained(comparison, "11-03", .notReported, .amount, .refund) == Self.dollar)
+    #expect(row(comparison, "11-05", .amount, .refund)?.comparison == nil)
+  }
+
+  /// Whose sales are not told may have told all of its refunds.
+  @Test func refundsAreComparedOnADayWhoseSalesAreNotTold() {
+    let comparison = compare(
+      [apple("11-05"), apple("11-05", -1, kind: .refund)], [ours("11-05", price: nil)])
+    #expect(row(comparison, "11-05", .amount)?.comparison == nil)
+    #expect(explained(comparison, "11-05", .refundUnknown, .amount, .refund) == -Self.dollar)
+  }
+
   @Test func partialRefundsAndUpgradesAreNotUnknown() {
     let partial = compare([apple("11-05", -1, kind: .refund)], []) {
       $0.partialRefunds = [RefundEvidence(day: day("11-03"))]
@@ -178,6 +197,18 @@ struct ComparisonTests {
     #expect(amount?.apple != nil && amount?.ours == nil && amount?.comparison == nil)
   }
 
+  /// Of the two that Apple counted on the 6th one is that of the 5th, whose price nobody told: what the other one cost is
+  /// not known.
+  @Test func whatWasCountedOnAnotherDayWithoutAPriceHasNoAmount() {
+    let comparison = compare([apple("11-06", 2)], [ours("11-05", price: nil)])
+    #expect(row(comparison, "11-06")?.comparison?.unexplained == .one)
+    let amount = row(comparison, "11-06", .amount)
+    #expect(amount?.apple == number("1.98") && amount?.ours == .zero && amount?.comparison == nil)
+    var totals = TieOutTotals()
+    for row in comparison.rows { totals.add(row) }
+    #expect(totals.weeks.map(\.units) == [.one] && totals.weeks.map(\.amount) == [nil])
+  }
+
   @Test func anotherPriceIsTheOnlyDifferenceOfEqualUnits() {
     let raised = compare([apple("11-05", 2, price: number("1.09"))], [ours("11-05", 2)])
     #expect(explained(raised, "11-05", .price, .amount) == number("0.20"))
@@ -210,6 +241,46 @@ struct ComparisonTests {
   }
 }
 
+struct OurSideTests {
+  private let zone: ReportZone
+
+  init() throws { zone = try #require(ReportZone("America/Los_Angeles")) }
+
+  private func noon(_ date: String) -> Instant { zone.start(of: day(date)) + .hours(12) }
+
+  /// Three units of 2 November, of which something was taken back until the 10th.
+  private func sides(withdrawn: Revocation) -> ProductSides {
+    var contents = TransactionRecord.Contents(environment: .production, transactionId: "t", productId: "gems60")
+    contents.quantity = 3
+    contents.purchaseDate = noon("11-02")
+    contents.revocationWithdrawnDate = noon("11-10")
+    var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
+    sides.add(
+      TransactionRecord(contents), storefront: "USA", isClaimed: true, withdrawn: withdrawn,
+      days: ReportDays(day("11-01")...day("11-20"), in: zone))
+    return sides
+  }
+
+  @Test func aFullRefundThatWasReversedIsPutBackOnTheDayOfTheReversal() {
+    let sides = sides(withdrawn: Revocation(date: noon("11-03"), type: "REFUND_FULL"))
+    #expect(sides.ours.map(\.units) == [3, -3, 3])
+    #expect(sides.ours.map(\.kind) == [.sale, .refund, .sale])
+    #expect(sides.ours.map(\.day) == [day("11-02"), day("11-03"), day("11-10")])
+    #expect(sides.partialRefunds.isEmpty)
+  }
+
+  @Test func aPartThatWasReversedNeverWasAUnit() {
+    for part in [
+      Revocation(date: noon("11-03"), percentage: 33_333, type: "REFUND_PRORATED"),
+      Revocation(date: noon("11-03"), isOfSomeItems: true),
+    ] {
+      let sides = sides(withdrawn: part)
+      #expect(sides.ours.map(\.units) == [3])
+      #expect(sides.partialRefunds.map(\.day) == [day("11-03")])
+    }
+  }
+}
+
 struct TotalsTests {
   @Test func aWeekOfAProductIsOneFindingAndPlusAndMinusDoNotCancel() {
     var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
@@ -228,6 +299,29 @@ struct TotalsTests {
     #expect(totals.weeks.map(\.units) == [Millionths(4), .one])
     #expect(totals.weeks.map(\.monday) == [day("11-02"), day("11-09")])
     #expect(totals.weeks.first?.amount == number("3.96") && totals.weeks.first?.currency == "USD")
+  }
+
+  /// What is known of Monday's price is not what the week's units cost. Stored rows come with the amounts first.
+  @Test(arguments: ["USD", "EUR"] as [Identifier])
+  func aDayWhosePriceIsNotToldLeavesTheWeeksAmountUnknown(tuesdays: Identifier) {
+    var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
+    for (date, currency, units) in [("11-02", "USD", 3), ("11-03", tuesdays, 4)] as [(String, Identifier, Int)] {
+      sides.apple.append(
+        AppleUnits(
+          day: day(date), country: "US", currency: currency, kind: .sale, price: number("0.99"),
+          units: Millionths(units)))
+    }
+    sides.ours = [
+      OurUnits(day: day("11-02"), country: "US", currency: "USD", price: number("0.99")), OurUnits(day: day("11-03")),
+    ]
+    let coverage = DayCoverage(days: day("11-01")...day("11-20"), printed: day("11-01")...day("11-20")) { _ in .final }
+    let rows = ProductComparison(sides, coverage: coverage).rows
+    for ordered in [rows, rows.reversed()] {
+      var totals = TieOutTotals()
+      for row in ordered { totals.add(row) }
+      #expect(totals.weeks.map(\.units) == [Millionths(5)])
+      #expect(totals.weeks.map(\.amount) == [nil] && totals.weeks.map(\.currency) == [nil])
+    }
   }
 }
 

@@ -97,6 +97,21 @@ struct PaymentsTests {
     #expect(payments[0].problems(earned: nil).isEmpty)
   }
 
+  /// What somebody works out in a spreadsheet; with Apple's five digits it would be 0.10 EUR off.
+  @Test func anExchangeRateHasMoreDigitsThanMoney() throws {
+    let payments = try Payment.read(
+      Array((Self.header + "2026-02,USD,1000000,0,0,1000000,0.919449901768173,EUR,919449.90,\n").utf8))
+    #expect(payments.count == 1 && payments[0].problems(earned: nil).isEmpty)
+  }
+
+  /// No number that can be written is too large to be compared.
+  @Test func numbersThatNobodyIsPaidAreOff() throws {
+    let (most, rate) = (String(repeating: "9", count: 18), String(repeating: "9", count: 18))
+    let payments = try Payment.read(
+      Array((Self.header + "2026-02,USD,\(most),0,0,\(most),\(rate),EUR,-\(most),\n").utf8))
+    #expect(payments[0].problems(earned: nil).count == 1)
+  }
+
   @Test func eachSumThatIsOffIsSaid() throws {
     let payments = try Payment.read(
       Array((Self.header + "2026-02,\"USD\",100.00,-5.00,10.00,106.00,0.9,EUR,95.80,\n").utf8))

@@ -30,15 +30,18 @@ package struct StoredFinding: Sendable {
     """
 
   package static let columns = """
-    f.finding_id, f.kind, f.subject, f.reason, f.order_id, f.user_id, f.product_id, f.bundle_id, f.transaction_id,
-    f.receipt_id, f.delivery_id, f.environment, f.currency, f.amount, f.at_stake, f.paid_at, f.delivered_at, f.first_seen,
+    f.finding_id, f.kind, f.subject_kind, f.subject, f.reason, f.order_id, f.user_id, f.product_id, f.bundle_id,
+    f.transaction_id, f.receipt_id, f.delivery_id, f.environment, f.currency, f.amount, f.at_stake, f.paid_at,
+    f.delivered_at, f.first_seen,
     \(lastSeen), f.closed_at, f.status, f.owner, f.remark, f.occurred_at, f.at_stake_unknown, f.due::text AS due,
     f.severity
     """
 
-  /// From a row of `columns`; nil for a kind that this program does not know.
+  /// From a row of `columns`; nil for a kind, of finding or of subject, that this program does not know.
   package init?(_ row: PostgresRow) throws(PostgresError) {
-    guard let kind = FindingKind(rawValue: try row.text("kind")) else { return nil }
+    guard let kind = FindingKind(rawValue: try row.text("kind")),
+      let subjectKind = Subject.Kind(rawValue: try row.text("subject_kind"))
+    else { return nil }
     func id(_ column: String) throws(PostgresError) -> Identifier? {
       try row.optionalText(column).map { Identifier($0) }
     }
@@ -52,9 +55,7 @@ package struct StoredFinding: Sendable {
       else { return nil }
       return Money(minorUnits: minorUnits, currency: currency)
     }
-    let subject = Subject(
-      stored: Identifier(try row.text("subject")), of: kind, orderId: try id("order_id"),
-      receiptId: try id("receipt_id"), deliveryId: try id("delivery_id"))
+    let subject = Subject(subjectKind, Identifier(try row.text("subject")))
     var finding = Finding(kind: kind, subject: subject, reason: try row.text("reason"))
     finding.severity = Severity(rawValue: try row.text("severity")) ?? finding.severity
     finding.orderId = try id("order_id")

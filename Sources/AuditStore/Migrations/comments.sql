@@ -20,7 +20,7 @@ BEGIN
       ('bi_tie_out_periods', 'What Apple sold and what it settled, by fiscal period and currency.'),
       ('bi_run_totals', 'Money of a run by currency and disposition; the word at_stake stands for open findings.'),
       ('bi_trail', 'The chain of entries that covers everything that is only appended to; night-audit verify proves it.'),
-      ('bi_run_events', 'Who prepared and reviewed the report of a run, and what was remarked.'),
+      ('bi_run_events', 'Who prepared and reviewed the report of a run, what was remarked, and that it was forgotten.'),
       ('bi_receipt_checks', 'One row for each thing that Apple is asked about, and what came of it.'),
       ('bi_evidence', 'Every fact about a transaction, by whom and when it was said. Append-only.'),
       ('bi_transactions', 'What all evidence about a transaction comes to, one row each.'),

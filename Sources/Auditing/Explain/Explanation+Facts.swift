@@ -35,8 +35,8 @@ extension Explanation.Finding {
       findingId: finding.findingId, kind: finding.kind, severity: finding.severity, subject: finding.subject.id,
       orderId: finding.orderId, userId: finding.userId, transactionId: finding.transactionId,
       receiptId: finding.receiptId, deliveryId: finding.deliveryId, stands: true, reason: finding.reason,
-      suggestedAction: finding.kind.suggestedAction, currency: (finding.amount ?? finding.atStake)?.currency.code,
-      amount: finding.amount?.decimalText, atStake: finding.atStake?.decimalText, history: history)
+      suggestedAction: finding.kind.suggestedAction, currency: finding.currency?.code,
+      amount: finding.amountBesideStake?.decimalText, atStake: finding.atStake?.decimalText, history: history)
   }
 }
 

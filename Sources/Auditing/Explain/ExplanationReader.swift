@@ -33,7 +33,7 @@ struct ExplanationReader: ~Copyable {
     case .bad(let bad):
       judgement = Judgement(reporting: bad)
       standing += deliveries.filter { $0.defect != nil }.map { Unowned.finding(on: $0) }
-      standing += receipts.filter { $0.defect != nil }.flatMap { Unowned.findings(on: $0) }
+      standing += receipts.filter { $0.defect != nil }.flatMap { Unowned.findings(on: $0, rules: rules) }
     case .valid(let order):
       try addTokenUser(&matching, of: order)
       let assembled = OrderFacts.assembled(
@@ -225,11 +225,10 @@ struct ExplanationReader: ~Copyable {
     return (transactions, leftOver)
   }
 
-  /// What follows where no order claims a transaction. The order of a later one may not be known yet.
+  /// What follows where no order claims a transaction.
   private func unclaimed(
     _ record: TransactionRecord, _ row: OrderRow, _ claims: OrderClaims, _ matching: Neighbourhood.Matching
   ) -> Finding? {
-    if let sold = record.saleDate, sales.horizon?.hides(sold) ?? false { return nil }
     if let userId = matching.unclaimed[record.key] {
       return Unowned.finding(on: record, userId: userId, receiptId: nil, rules: rules)
     }
@@ -288,23 +287,17 @@ struct ExplanationReader: ~Copyable {
     }
     var known: [String: Explanation.Finding] = [:]
     let rows = try own.execute(
-      """
-      SELECT f.finding_id, f.kind, f.subject, f.reason, f.first_seen, \(StoredFinding.lastSeen), f.closed_at, f.status,
-        f.owner, f.remark
-      FROM night_audit.findings f WHERE f.finding_id = ANY ($1)
-      """, [.textArray(ids)])
+      "SELECT \(StoredFinding.columns) FROM night_audit.findings f WHERE f.finding_id = ANY ($1)", [.textArray(ids)])
     for row in rows {
-      guard let kind = FindingKind(rawValue: try row.text("kind")) else { continue }
-      let id = try row.text("finding_id")
-      let firstSeen = Instant(microseconds: try row.timestamp("first_seen"))
-      known[id] = Explanation.Finding(
-        findingId: id, kind: kind, severity: kind.severity, subject: Identifier(try row.text("subject")),
-        stands: false, reason: try row.text("reason"), suggestedAction: kind.suggestedAction,
+      guard let stored = try StoredFinding(row) else { continue }
+      let (reported, finding) = (stored.reported, stored.reported.finding)
+      known[reported.findingId] = Explanation.Finding(
+        findingId: reported.findingId, kind: finding.kind, severity: finding.severity, subject: finding.subject.id,
+        stands: false, reason: finding.reason, suggestedAction: finding.kind.suggestedAction,
         history: Explanation.History(
-          firstSeen: firstSeen, lastSeen: Instant(microseconds: try row.timestamp("last_seen")),
-          closedAt: try row.optionalTimestamp("closed_at").map { Instant(microseconds: $0) },
-          ageDays: max(0, (rules.asOf - firstSeen).wholeDays), status: try row.text("status"),
-          owner: try row.optionalText("owner"), remark: try row.optionalText("remark"), events: []))
+          firstSeen: reported.firstSeen, lastSeen: stored.lastSeen, closedAt: stored.closedAt,
+          ageDays: max(0, (rules.asOf - reported.firstSeen).wholeDays), status: reported.status,
+          owner: reported.owner, remark: reported.remark, events: []))
     }
     let events = try own.execute(
       """

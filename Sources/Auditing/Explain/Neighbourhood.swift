@@ -46,7 +46,8 @@ struct Neighbourhood {
       if newIds.isEmpty { break }
       var transactions = try own.copyOut(
         """
-        SELECT \(TransactionTable.columns) FROM night_audit.transactions t WHERE t.transaction_id IN (SELECT id FROM ids)
+        SELECT \(try TransactionTable.columns(hiding: sales.isHidden)) FROM night_audit.transactions t
+        WHERE t.transaction_id IN (SELECT id FROM ids)
         """, ids: newIds)
       while try transactions.advance() {
         let record = try TransactionTable.record(transactions)

@@ -17,14 +17,7 @@ extension SettingsLoader {
       }
       settings.notifyOn = known
     }
-    if let path = text("metrics.textfile") {
-      guard path.hasPrefix("/"), path.hasSuffix(".prom") else {
-        throw ConfigurationError(
-          key: "metrics.textfile",
-          problem: "must be the whole path of a file that ends with .prom: node_exporter reads no other")
-      }
-      settings.metricsTextfile = path
-    }
+    settings.metricsTextfile = text("metrics.textfile")
     try loadTieOut(into: &settings.tieOut)
     try loadAppStoreConnect(into: &settings.appStoreConnect)
   }
@@ -79,9 +72,9 @@ extension SettingsLoader {
   }
 
   /// nil: for ever.
-  private func retention(_ key: String, _ standard: Span?) throws -> Span? {
+  func retention(_ key: String, _ standard: Span?) throws -> Span? {
     guard let text = text(key) else { return standard }
-    if text == "forever" { return nil }
+    if text == "forever" || text == "for ever" { return nil }
     guard let span = DurationText.parse(text), span.wholeSeconds > 0 else { throw badDuration(key, text) }
     return span
   }

@@ -200,10 +200,7 @@ package struct SettingsLoader {
       throw ConfigurationError(
         key: "report.timeZone", problem: "\(settings.timeZoneName) is no time zone; use a name such as Europe/Berlin")
     }
-    if let text = text("report.retention"), text != "forever" {
-      guard let span = DurationText.parse(text) else { throw badDuration("report.retention", text) }
-      settings.retention = span
-    }
+    settings.retention = try retention("report.retention", settings.retention)
     try loadReportSettings(into: &settings)
     settings.workbookOrders = try count("report.workbookOrders", settings.workbookOrders, least: 0)
     settings.deliver = try dispatchTargets()

@@ -13,9 +13,13 @@ struct HostExamination {
   /// Whether metrics can be written where node_exporter reads them.
   private func metrics() -> Diagnosis? {
     guard let path = settings.metricsTextfile else { return nil }
-    let directory = (path as NSString).deletingLastPathComponent
+    let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
     var diagnosis = Diagnosis(subject: "metrics.textfile \(path)")
-    if access(directory, W_OK | X_OK) != 0 {
+    if !path.hasPrefix("/") || !path.hasSuffix(".prom") {
+      diagnosis.warning = """
+        node_exporter reads files that end with .prom alone, and a relative path is another one for cron; name a whole one
+        """
+    } else if access(directory, W_OK | X_OK) != 0 {
       diagnosis.warning = """
         \(directory) is not there, or may not be written by this user; create it, writable by the user that runs \
         night-audit, and name it to node_exporter as --collector.textfile.directory

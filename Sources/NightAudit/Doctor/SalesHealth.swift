@@ -214,7 +214,7 @@ struct SalesHealth {
         Diagnosis(
           subject: """
             order \(order.orderId): \(order.amount.decimalText) \(order.amount.currency), \(status), \
-            \(order.quantity) x \(order.productId), \(try orders.bool(12) ? "delivered" : "not delivered")
+            \(order.quantity) x \(order.productId), \(try orders.bool(SalesRows.order.count) ? "delivered" : "not delivered")
             """))
     }
     // What is left before its end takes the transaction with it.

@@ -76,8 +76,8 @@ package struct FindingsText {
       receiptId = finding.receiptId?.text
       deliveryId = finding.deliveryId?.text
       environment = finding.environment?.rawValue
-      currency = (finding.atStake ?? finding.amount)?.currency.code
-      amount = finding.amount?.decimalText
+      currency = finding.currency?.code
+      amount = finding.amountBesideStake?.decimalText
       atStake = finding.atStake?.decimalText
       atStakeUnknown = finding.isStakeUnknown
       occurredAt = finding.occurredAt?.text

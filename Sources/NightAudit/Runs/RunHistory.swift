@@ -15,7 +15,7 @@ package struct RunHistory: Sendable {
   package func list(limit: Int) async throws -> [PastRun] {
     try await withSnapshot { connection in
       try connection.execute(
-        "SELECT \(PastRun.columns) FROM night_audit.runs ORDER BY started_at DESC, run_id LIMIT $1",
+        "SELECT \(PastRun.columns) FROM night_audit.runs ORDER BY \(ForgottenRun.ran("runs")) DESC, run_id LIMIT $1",
         [.int(Int64(limit))]
       ).map { row throws(PostgresError) in try PastRun(row) }
     }

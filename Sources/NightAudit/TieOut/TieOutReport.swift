@@ -119,8 +119,7 @@ extension Millionths {
       scaled /= 10
       digits -= 1
     }
-    // What is stored has passed through 64 bits; a sum beyond them is no count of this world.
-    return Figure(scaled: Int64(clamping: scaled), digits: digits)
+    return Figure(scaled: scaled, digits: digits)
   }
 
   /// nil where it is no whole number of minor units.

@@ -12,14 +12,14 @@ package struct NightStatus: Sendable, Encodable {
     package var runId: String
     package var asOf: String
     package var finishedAt: String?
-    /// `complete`, `incomplete`, `held`, `publishing`, `not_published`, `forgotten`, `unfinished` or `failed`.
+    /// `complete`, `incomplete`, `held`, `publishing`, `not_published`, `unfinished` or `failed`.
     package var state: String
     package var exitStatus: Int32?
     package var reasons: [String]
     package var directory: String?
   }
 
-  /// The newest night, however it ended; nil before the first.
+  /// The newest night that nobody has forgotten, however it ended; nil before the first.
   package var lastNight: Night?
   package var lastCompleteAt: String?
   /// Whether no night has left a report for longer than a day and what a night may take.
@@ -50,7 +50,8 @@ package struct NightStatus: Sendable, Encodable {
       """
       SELECT period_until::text, run_id::text, as_of, finished_at, complete, publication, exit_status,
         incomplete_reasons || held_because, directory
-      FROM night_audit.runs WHERE is_nightly ORDER BY started_at DESC LIMIT 1
+      FROM night_audit.runs WHERE is_nightly AND publication IS DISTINCT FROM 'forgotten'
+      ORDER BY started_at DESC LIMIT 1
       """)
     {
       let (finished, complete) = (try row.optionalTimestamp(3), try row.optionalBool(4))
@@ -66,7 +67,7 @@ package struct NightStatus: Sendable, Encodable {
         day: try row.text(0), runId: try row.text(1), asOf: Instant(microseconds: try row.timestamp(2)).text,
         finishedAt: finished.map { Instant(microseconds: $0).text }, state: state,
         exitStatus: try row.optionalInt32(6), reasons: try row.textArray(7).compactMap { $0 },
-        directory: publication == "forgotten" ? nil : try row.optionalText(8))
+        directory: try row.optionalText(8))
     }
     let last = try await session.execute(
       """

@@ -74,13 +74,14 @@ struct NightWatch: Sendable {
   ) async -> [MetricsFile.Metric] {
     let complete = "night_audit_last_complete_timestamp_seconds"
     // What the database cannot be asked any more, the last file still says.
-    let lastComplete = (try? await lastComplete(session)) ?? MetricsFile.value(complete, in: path)
+    let ends = try? await lastEnds(session)
+    let lastComplete = ends?.complete ?? MetricsFile.value(complete, in: path)
     var metrics = [
       MetricsFile.Metric(
         complete, help: "When the last complete night ended.", lastComplete.map { [(labels: [], value: $0)] } ?? []),
       MetricsFile.Metric(
         "night_audit_last_run_timestamp_seconds", help: "When the last night ended, however it did.",
-        value: String(Instant.now.seconds)),
+        value: ends?.any ?? String(Instant.now.seconds)),
       MetricsFile.Metric("night_audit_exit_status", help: "What the last night ended with.", value: String(status)),
       MetricsFile.Metric(
         "night_audit_stage_duration_seconds", help: "How long each stage of the last night took.",
@@ -125,12 +126,17 @@ struct NightWatch: Sendable {
     return metrics
   }
 
-  private func lastComplete(_ session: PostgresSession?) async throws -> String? {
+  /// When the last night ended, and the last complete one, in seconds since 1970.
+  private func lastEnds(_ session: PostgresSession?) async throws -> (any: String?, complete: String?)? {
     guard let session else { return nil }
-    let seconds = try await session.execute(
-      "SELECT extract(epoch FROM max(finished_at))::bigint FROM night_audit.runs WHERE is_nightly AND complete"
-    ).single().optionalInt64(0)
-    return seconds.map(String.init)
+    let row = try await session.execute(
+      """
+      SELECT extract(epoch FROM max(finished_at))::bigint,
+        extract(epoch FROM max(finished_at) FILTER (WHERE complete))::bigint
+      FROM night_audit.runs WHERE is_nightly
+      """
+    ).single()
+    return (try row.optionalInt64(0).map(String.init), try row.optionalInt64(1).map(String.init))
   }
 
   private static func metrics(_ requests: RequestStatistics.Counts) -> [MetricsFile.Metric] {

@@ -2,13 +2,18 @@ import Foundation
 
 /// An exact decimal number: so many units of its last digit, and so many digits after the point.
 package struct Figure: Hashable, Sendable, CustomStringConvertible {
-  package var scaled: Int64
+  // In halves: Swift 6.3.1 reads an optional of a struct that holds an Int128 as if it were aligned where it is not.
+  private let upper: Int64
+  private let lower: UInt64
   package var digits: UInt8
 
-  package init(scaled: Int64, digits: UInt8) {
-    self.scaled = scaled
+  package init(scaled: Int128, digits: UInt8) {
+    upper = Int64(truncatingIfNeeded: scaled >> 64)
+    lower = UInt64(truncatingIfNeeded: scaled)
     self.digits = digits
   }
+
+  package var scaled: Int128 { Int128(upper) << 64 | Int128(lower) }
 
   package var description: String { NSDecimalNumber(decimal: decimal).stringValue }
 

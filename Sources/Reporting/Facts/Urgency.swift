@@ -10,7 +10,7 @@ extension ReportedFinding {
       case .major: 1
       case .minor: 2
       }
-    let currency = (finding.atStake ?? finding.amount)?.currency.code.utf8.map(\.self) ?? [0xFF, 0xFF, 0xFF]
+    let currency = finding.currency?.code.utf8.map(\.self) ?? [0xFF, 0xFF, 0xFF]
     // Falling: the largest amount has the smallest key. None known comes after zero.
     let stake = finding.atStake.map { ~UInt64(bitPattern: $0.minorUnits &+ Int64.min) } ?? UInt64.max
     let days = finding.occurredAt.map { max(0, (asOf - $0).wholeDays) } ?? -1

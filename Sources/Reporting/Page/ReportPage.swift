@@ -128,7 +128,7 @@ struct ReportPage {
       kindName = finding.kind.rawValue.asWords
       order = finding.orderId?.text ?? ""
       user = finding.userId.map { pseudonyms?.pseudonym(of: $0) ?? $0.text } ?? ""
-      currency = line.currency?.code ?? ""
+      currency = finding.currency?.code ?? ""
       stakeNumber = finding.atStake?.decimalText ?? ""
       stake =
         finding.atStake.map { "\($0.currency.shown(Int128($0.minorUnits))) \($0.currency)" }

@@ -113,11 +113,11 @@ struct LiveControls {
       isWhole ? nil : "The sheet Orders holds only those with findings: the left side is the count of orders.csv."
     add(
       "Orders: read = users + sandbox + broken rows",
-      LiveFigure(isWhole ? sheets.rows(.orders, "order_id") : nil, totals.ordersRead),
+      LiveFigure(isWhole ? sheets.rows(.orders, "disposition") : nil, totals.ordersRead),
       LiveFigure(.sum(of: [users] + apart.map { "\($0)" }), totals.ordersRead), note: note)
     add(
       "Orders: read = sum over dispositions",
-      LiveFigure(isWhole ? sheets.rows(.orders, "order_id") : nil, totals.ordersRead),
+      LiveFigure(isWhole ? sheets.rows(.orders, "disposition") : nil, totals.ordersRead),
       LiveFigure(
         .sum(
           of: Disposition.inMoneyTotals.map { "\(money.cell($0, row: money.orders))" } + apart.map { "\($0)" }),
@@ -235,7 +235,7 @@ struct LiveControls {
     let isWhole = options.listsAllReceipts
     add(
       "Receipts: rows = \(isWhole ? "rows written" : "those that are not verified")",
-      LiveFigure(sheets.rows(.receipts, "receipt_id"), receipts.rowCount), LiveFigure(nil, receipts.rowCount),
+      LiveFigure(sheets.rows(.receipts, "outcome"), receipts.rowCount), LiveFigure(nil, receipts.rowCount),
       note: isWhole ? "The right side is the program's own count." : "All receipts are in receipts.csv.")
   }
 }

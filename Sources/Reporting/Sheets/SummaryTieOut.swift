@@ -24,7 +24,7 @@ extension SummaryPage {
       try sheet.writeText(day.date, row: row, column: 0, format: formats.tableText)
       for (offset, figure) in [day.apple, day.unexplained].enumerated() {
         try sheet.writeNumber(
-          Money.number(Int128(figure.scaled), digits: figure.digits), row: row, column: 1 + offset,
+          Money.number(figure.scaled, digits: figure.digits), row: row, column: 1 + offset,
           format: formats.amount(digits: min(figure.digits, 3)))
       }
       if day.isAlarming { try sheet.writeText("◄", row: row, column: 3, format: formats.tableText) }

@@ -43,6 +43,8 @@ struct TableFormulas {
   subscript(table: ReportTable) -> DataSheet? { byTable[table] }
 
   /// How many rows a table has: cells of this column that hold something.
+  ///
+  /// - Parameter column: one that no row leaves empty. Broken rows have lost their ids, and empty text is no content.
   func rows(_ table: ReportTable, _ column: String) -> Formula {
     total(byTable[table]?.cells(of: column) ?? []) { .call("COUNTA", ["\($0)"]) }
   }

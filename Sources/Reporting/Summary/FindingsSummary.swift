@@ -22,7 +22,7 @@ package struct FindingsSummary: Sendable {
   }
 
   private var byLine: [LineKey: Line] = [:]
-  private var bySeverity: [Severity: Int] = [:]
+  private var bySeverity: [Severity: Stake] = [:]
   /// All open findings.
   package private(set) var open = Stake()
   /// How old the open ones are.
@@ -45,11 +45,10 @@ package struct FindingsSummary: Sendable {
   package mutating func add(_ reported: ReportedFinding, asOf: Instant) {
     let finding = reported.finding
     byKind[finding.kind, default: Stake()].add(finding)
-    bySeverity[finding.severity, default: 0] += 1
+    bySeverity[finding.severity, default: Stake()].add(finding)
     open.add(finding)
-    let currency = (finding.atStake ?? finding.amount)?.currency
-    let key = LineKey(kind: finding.kind, severity: finding.severity, currency: currency)
-    var line = byLine[key] ?? Line(kind: finding.kind, severity: finding.severity, currency: currency)
+    let key = LineKey(kind: finding.kind, severity: finding.severity, currency: finding.currency)
+    var line = byLine[key] ?? Line(kind: finding.kind, severity: finding.severity, currency: finding.currency)
     line.findings += 1
     line.minorUnits += Int128(finding.atStake?.minorUnits ?? 0)
     line.unknown += finding.isStakeUnknown ? 1 : 0
@@ -117,7 +116,10 @@ package struct FindingsSummary: Sendable {
   }
 
   /// Open findings of one severity.
-  package func count(_ severity: Severity) -> Int { bySeverity[severity, default: 0] }
+  package func count(_ severity: Severity) -> Int { bySeverity[severity]?.findings ?? 0 }
+
+  /// Money at stake in the open findings of one severity.
+  package func atStake(_ severity: Severity) -> MoneyByCurrency { bySeverity[severity]?.money ?? MoneyByCurrency() }
 
   /// Findings do not get lost between two nights, and neither does their money.
   package var control: [ControlTotal] {

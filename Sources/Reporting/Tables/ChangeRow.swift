@@ -47,7 +47,7 @@ package struct ChangeRow: Hashable, Sendable {
     orderId = finding.orderId
     userId = finding.userId
     atStake = finding.atStake
-    currency = (finding.atStake ?? finding.amount)?.currency
+    currency = finding.currency
     self.before = before
     self.after = after
     self.because = because

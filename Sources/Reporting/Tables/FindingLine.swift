@@ -3,9 +3,6 @@ import Reconciliation
 /// A row of `findings.csv`.
 struct FindingLine: TableRow {
   let reported: ReportedFinding
-  /// One column of currency heads two amounts. A second charge in another currency than the order's is what is at stake;
-  /// the order's own amount is on its row.
-  let currency: Currency?
   /// What days are counted to.
   let asOf: Instant
 
@@ -19,12 +16,9 @@ struct FindingLine: TableRow {
     }
     self.reported = reported
     self.asOf = asOf
-    currency = (reported.finding.atStake ?? reported.finding.amount)?.currency
   }
 
   private var finding: Finding { _read { yield reported.finding } }
-
-  private var amount: Money? { finding.amount?.currency == currency ? finding.amount : nil }
 
   static let table = ReportTable.findings
 
@@ -73,10 +67,10 @@ struct FindingLine: TableRow {
     Column(
       "environment", .text, 13, "Apple's environment of the payment: Production, Sandbox, Xcode or LocalTesting."
     ) { Cell($0.finding.environment?.rawValue) },
-    Column("currency", .currency, 10, "ISO 4217 code, of both amounts.") { Cell($0.currency?.code) },
+    Column("currency", .currency, 10, "ISO 4217 code, of both amounts.") { Cell($0.finding.currency?.code) },
     Column(
       "amount", .price, 14, "Amount of the order as the shop recorded it, or of the payment where there is no order."
-    ) { Cell($0.amount) },
+    ) { Cell($0.finding.amountBesideStake) },
     Column(
       "at_stake", .amount, 14,
       "Money at stake; on one finding of an order only, so that it can be added up. "

@@ -22,6 +22,8 @@ package struct RefundRow: Hashable, Sendable {
   package var reason: String?
   /// What became of the order; nil without one.
   package var disposition: Disposition?
+  /// The purchase whose money it is, where a restore gave that again under an id of its own.
+  package var restoredId: Identifier?
 
   /// A row of known values.
   package init(
@@ -55,6 +57,7 @@ package struct RefundRow: Hashable, Sendable {
       refunded: paid.flatMap { paid in milliPercent.map { paid.share(milliPercent: $0) } },
       milliPercent: milliPercent, purchasedAt: transaction.purchaseDate, refundedAt: revocation.date,
       reason: revocation.reasonWord, disposition: disposition)
+    if transaction.restoresOther { restoredId = transaction.saleKey.transactionId }
   }
 }
 

@@ -141,7 +141,7 @@ extension SettlementLine: TableRow {
 }
 
 extension Cell {
-  init(_ figure: Figure?) { self = figure.map { .decimal(Int128($0.scaled), digits: $0.digits) } ?? .blank }
+  init(_ figure: Figure?) { self = figure.map { .decimal($0.scaled, digits: $0.digits) } ?? .blank }
 }
 
 extension String {

@@ -43,15 +43,16 @@ struct Group {
   }
 
   /// Explains what can be explained.
-  /// - Parameter isFinal: for each day whether Apple's number of it stands.
-  mutating func explain(isFinal: [Bool]) {
-    let shadows = TieOutClass.allCases.map { explainMissing($0, isFinal) }
+  /// - Parameter isFinal: of a class, for each day whether the number of it stands.
+  mutating func explain(isFinal: (TieOutClass) -> [Bool]) {
+    let days = series[0].days.indices
+    let shadows = TieOutClass.allCases.map { explainMissing($0, isFinal($0)) }
     explainFree()
-    for day in isFinal.indices { series[TieOutClass.restore.index].takeAll(on: day, .restore) }
+    for day in days { series[TieOutClass.restore.index].takeAll(on: day, .restore) }
     for kind in [TieOutClass.sale, .refund] {
       let lags = kind == .refund ? Self.refundLags : Self.timingLags
       series[kind.index].pair(kind == .refund ? .refundTiming : .timing, lags: lags)
-      explainNeighbours(kind, isFinal, shadow: shadows[kind.index], lags: lags)
+      explainNeighbours(kind, isFinal(kind), shadow: shadows[kind.index], lags: lags)
       explainCountry(kind, lags: lags)
     }
     explainRefunds()
@@ -61,7 +62,7 @@ struct Group {
     }
     if evidence.isUnknownProduct {
       let sales = TieOutClass.sale.index
-      for day in isFinal.indices { series[sales].take(series[sales].appleExcess(day), on: day, .unknownProduct) }
+      for day in days { series[sales].take(series[sales].appleExcess(day), on: day, .unknownProduct) }
     }
   }
 

@@ -9,7 +9,7 @@ extension ProductSides {
   ///   - withdrawn: the revocation that Apple has taken back since; nil: none.
   ///   - days: those that are looked at.
   package mutating func add(
-    _ record: TransactionRecord, storefront: String?, isClaimed: Bool, withdrawn: Instant? = nil, days: ReportDays
+    _ record: TransactionRecord, storefront: String?, isClaimed: Bool, withdrawn: Revocation? = nil, days: ReportDays
   ) {
     // Access without a purchase, and what Apple's production never sold, is in no sales report.
     guard record.environment == .production, !record.isFamilyShared, let purchased = record.purchaseDate else { return }
@@ -35,15 +35,16 @@ extension ProductSides {
       ours.append(bought)
     }
     let takenBack: TieOutClass = kind == .free ? .free : .refund
-    if let revocation = record.revocation {
+    // What was taken back and is not any more was counted all the same. A part of it never was a unit.
+    if let revocation = record.revocation ?? withdrawn {
       if revocation.isFull {
         if let back = units(on: revocation.date, takenBack, -quantity) { ours.append(back) }
+        if let again = record.revocationWithdrawnDate, let reinstated = units(on: again, kind, quantity) {
+          ours.append(reinstated)
+        }
       } else if let day = days.day(of: revocation.date) {
         partialRefunds.append(evidence(day))
       }
-    } else if let withdrawn, let again = record.revocationWithdrawnDate {
-      if let back = units(on: withdrawn, takenBack, -quantity) { ours.append(back) }
-      if let reinstated = units(on: again, kind, quantity) { ours.append(reinstated) }
     }
     if record.isUpgraded == true { upgrades.append(evidence(days.day(of: purchased) ?? days.days.lowerBound)) }
   }

@@ -15,9 +15,9 @@ package struct ProductComparison: Sendable {
     self.sides = sides
     self.coverage = coverage
     isFinal = (0..<coverage.count).map { coverage[$0] == .final }
-    compareUnits()
+    let units = compareUnits()
     compareCountries()
-    compareAmounts()
+    compareAmounts(beside: units)
   }
 
   /// Whether Apple counts sales that no transaction and no rule explains.
@@ -42,7 +42,7 @@ package struct ProductComparison: Sendable {
 
   // MARK: - Units
 
-  private mutating func compareUnits() {
+  private mutating func compareUnits() -> Group {
     var group = group { _ in
       true
     } ours: { _ in
@@ -50,13 +50,14 @@ package struct ProductComparison: Sendable {
     } evidence: { _ in
       true
     }
-    group.explain(isFinal: isFinal)
+    group.explain { _ in isFinal }
     var shop: [Int: Millionths] = [:]
     for units in sides.shop where coverage.days.contains(units.day) {
       shop[coverage.index(units.day), default: .zero] += Millionths(units.units)
     }
     append(group, .units) { kind, day in kind == .sale ? shop[day] ?? .zero : nil }
     countLags(group)
+    return group
   }
 
   private mutating func countLags(_ group: Group) {
@@ -103,12 +104,12 @@ package struct ProductComparison: Sendable {
       }
       if place.country.isEmpty {
         group.evidence.hasNoCountry = true
-        group.explain(isFinal: isFinal)
+        group.explain { _ in isFinal }
       } else {
         // What tells its currency belongs to that currency alone.
         let source = supplies[place.currency] != nil ? place.currency : ""
         group.evidence.withoutCountry = supplies[source] ?? [:]
-        group.explain(isFinal: isFinal)
+        group.explain { _ in isFinal }
         if supplies[source] != nil { supplies[source] = group.evidence.withoutCountry }
       }
       append(group, .country, place.country, place.currency) { _, _ in nil }
@@ -117,19 +118,27 @@ package struct ProductComparison: Sendable {
 
   // MARK: - Amounts
 
-  private mutating func compareAmounts() {
+  private mutating func compareAmounts(beside counted: Group) {
     // Where the price of one unit is unknown the sum is.
     var untold: Set<[Int]> = []
     for units in sides.ours where units.price == nil || units.currency == nil {
       if coverage.days.contains(units.day) { untold.insert([units.kind.index, coverage.index(units.day)]) }
     }
+    // Where such a unit was counted on another day, the sum of that day is known and its difference is not.
+    var open = untold
+    for kind in [TieOutClass.sale, .refund] {
+      for (day, units) in counted[kind].days.enumerated() {
+        let partners = units.steps.compactMap(\.partner)
+        if partners.contains(where: { untold.contains([kind.index, $0]) }) { open.insert([kind.index, day]) }
+      }
+    }
     var currencies = Set(sides.apple.map(\.currency))
     for units in sides.ours { if let currency = units.currency { currencies.insert(currency) } }
     for units in sides.shop { currencies.insert(units.currency) }
-    for currency in currencies.sorted() { compareAmounts(in: currency, untold: untold) }
+    for currency in currencies.sorted() { compareAmounts(in: currency, untold: untold, open: open) }
   }
 
-  private mutating func compareAmounts(in currency: Identifier, untold: Set<[Int]>) {
+  private mutating func compareAmounts(in currency: Identifier, untold: Set<[Int]>, open: Set<[Int]>) {
     var group = group {
       $0.currency == currency
     } ours: {
@@ -137,8 +146,7 @@ package struct ProductComparison: Sendable {
     } evidence: {
       ($0.currency ?? currency) == currency
     }
-    group.explain(
-      isFinal: isFinal.indices.map { isFinal[$0] && !untold.contains([TieOutClass.sale.index, $0]) })
+    group.explain { kind in isFinal.indices.map { isFinal[$0] && !open.contains([kind.index, $0]) } }
     let digits = Currency(currency)?.digits ?? 2
     // Half of the smallest coin, in millionths of the major unit.
     let half = Millionths(count: (0..<min(digits, 6)).reduce(500_000) { half, _ in half / 10 })
@@ -156,30 +164,33 @@ package struct ProductComparison: Sendable {
       }
       let comparisons = stacks.comparisons(group[kind])
       for day in coverage.printed {
+        let index = coverage.index(day)
         appendAmount(
-          currency, kind, day, stacks, comparisons, isTold: !untold.contains([kind.index, coverage.index(day)]))
+          currency, kind, day, stacks, open.contains([kind.index, index]) ? nil : comparisons[index],
+          isTold: !untold.contains([kind.index, index]))
       }
     }
   }
 
   private mutating func appendAmount(
     _ currency: Identifier, _ kind: TieOutClass, _ day: ReportDay, _ stacks: PriceStacks,
-    _ comparisons: [TieOutRow.Comparison], isTold: Bool
+    _ comparison: TieOutRow.Comparison?, isTold: Bool
   ) {
     let index = coverage.index(day)
     let (apple, ours) = stacks.amounts(index)
-    let comparison = comparisons[index]
     var shop: Millionths?
     if kind == .sale {
       let amounts = sides.shop.filter { $0.day == day && $0.currency == currency }.map(\.amount)
       shop = amounts.reduce(.zero, +)
     }
-    guard apple != .zero || ours != .zero || shop ?? .zero != .zero || !comparison.explained.isZero else { return }
+    guard apple != .zero || ours != .zero || shop ?? .zero != .zero || comparison?.explained.isZero == false else {
+      return
+    }
     rows.append(
       TieOutRow(
         level: .amount, app: sides.app, productId: sides.productId, day: day, country: "", currency: currency,
         kind: kind, apple: coverage[index] == .missing ? nil : kind == .refund ? -apple : apple,
-        ours: isTold ? (kind == .refund ? -ours : ours) : nil, shop: shop, comparison: isTold ? comparison : nil))
+        ours: isTold ? (kind == .refund ? -ours : ours) : nil, shop: shop, comparison: comparison))
   }
 
   // MARK: - Groups

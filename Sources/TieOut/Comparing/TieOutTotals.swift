@@ -18,7 +18,7 @@ package struct TieOutTotals: Sendable {
     package var units: Millionths
     /// Whether no order and no transaction ever had the product.
     package var isUnknownProduct: Bool
-    /// What they cost, where all of them were sold in one currency.
+    /// What they cost, where all of them were sold in one currency; nil where of some nobody can tell.
     package var amount: Millionths?
     package var currency: Identifier?
   }
@@ -43,6 +43,9 @@ package struct TieOutTotals: Sendable {
     /// Whether some of what Apple counts may be of orders that wait: then nobody knows what the rest cost.
     var isAwaiting = false
     var amounts: [Identifier: Millionths] = [:]
+    /// The days of the units and those of the amounts. They are the same ones, unless of a day no price of ours is told.
+    var unitDays: Set<ReportDay> = []
+    var amountDays: Set<ReportDay> = []
   }
   private var weekSums: [WeekKey: WeekSum] = [:]
 
@@ -67,10 +70,12 @@ package struct TieOutTotals: Sendable {
       if row.awaited > .zero { weekSums[key, default: WeekSum()].isAwaiting = true }
       guard row.kind == .sale, unreported > .zero else { return }
       weekSums[key, default: WeekSum()].units += unreported
+      weekSums[key]?.unitDays.insert(row.day)
       if comparison.explained[.unknownProduct] > .zero { weekSums[key]?.isUnknown = true }
     case .amount:
       guard row.kind == .sale, unreported > .zero else { return }
       weekSums[key, default: WeekSum()].amounts[row.currency, default: .zero] += unreported
+      weekSums[key]?.amountDays.insert(row.day)
     case .country: return
     }
   }
@@ -82,7 +87,8 @@ package struct TieOutTotals: Sendable {
   /// By app, product and week.
   package var weeks: [Week] {
     weekSums.filter { $0.value.units > .zero }.map { key, sum in
-      let single = sum.amounts.count == 1 && !sum.isAwaiting ? sum.amounts.first : nil
+      let isTold = sum.unitDays == sum.amountDays && !sum.isAwaiting
+      let single = isTold && sum.amounts.count == 1 ? sum.amounts.first : nil
       return Week(
         app: key.app, productId: key.productId, monday: key.monday, units: sum.units, isUnknownProduct: sum.isUnknown,
         amount: single?.value, currency: single?.key)

@@ -9,10 +9,13 @@ package struct Payment: Hashable, Sendable {
   package var taxesAndAdjustments: Millionths
   package var balanceForward: Millionths
   package var owed: Millionths
-  package var exchangeRate: Millionths
+  /// Times 10^18. Apple shows five digits after the point; that the proceeds follow from the rate takes more.
+  package var exchangeRate: Int128
   package var bankCurrency: Identifier
   package var proceeds: Millionths
   package var paidOn: ReportDay?
+
+  private static let rateDecimals = 18
 
   /// The columns of `payments.csv`, in any order.
   static let columns = [
@@ -61,12 +64,14 @@ package struct Payment: Hashable, Sendable {
       throw ReportProblem(
         line: line, "fiscal_period is “\(cell("fiscal_period"))”, expected a fiscal year and period such as 2026-02")
     }
+    guard let rate = Millionths.scaled(cell("exchange_rate").utf8, decimals: rateDecimals) else {
+      throw ReportProblem(line: line, "exchange_rate is “\(cell("exchange_rate"))”, expected a decimal number")
+    }
     return Payment(
       period: period, currency: Identifier(cell("currency")), earned: try number("earned"),
       taxesAndAdjustments: try number("taxes_adjustments"), balanceForward: try number("balance_forward"),
-      owed: try number("owed"), exchangeRate: try number("exchange_rate"),
-      bankCurrency: Identifier(cell("bank_currency")), proceeds: try number("proceeds"),
-      paidOn: ReportDay(cell("paid_on")))
+      owed: try number("owed"), exchangeRate: rate, bankCurrency: Identifier(cell("bank_currency")),
+      proceeds: try number("proceeds"), paidOn: ReportDay(cell("paid_on")))
   }
 
   /// What does not add up, as sentences.
@@ -81,15 +86,21 @@ package struct Payment: Hashable, Sendable {
     if sum != owed {
       problems.append("\(name): earned, taxes_adjustments and balance_forward make \(sum), owed is \(owed)")
     }
-    // At scale 12 both ways, because a rate has more digits than money.
-    let digits = Int(Currency(bankCurrency)?.digits ?? 2)
-    let minorUnit = (0..<digits).reduce(Int128(1_000_000_000_000)) { unit, _ in unit / 10 }
-    let (product, overflow) = owed.count.multipliedReportingOverflow(by: exchangeRate.count)
-    let difference = product - proceeds.count * 1_000_000
-    if overflow || difference.magnitude > minorUnit.magnitude {
+    if !isConverted {
       problems.append("\(name): owed times exchange_rate is not the \(proceeds) \(bankCurrency) of proceeds")
     }
     return problems
+  }
+
+  /// Whether the proceeds are what is owed at the exchange rate, within one minor unit.
+  private var isConverted: Bool {
+    func tens(_ exponent: Int) -> Int128 { (0..<exponent).reduce(1) { power, _ in power * 10 } }
+    // All at the scale of the product: millionths of what is owed times the rate's decimals.
+    let (product, isBeyond) = owed.count.multipliedReportingOverflow(by: exchangeRate)
+    let (paid, isPaidBeyond) = proceeds.count.multipliedReportingOverflow(by: tens(Self.rateDecimals))
+    let (difference, isFar) = product.subtractingReportingOverflow(paid)
+    let minorUnit = tens(6 + Self.rateDecimals - Int(Currency(bankCurrency)?.digits ?? 2))
+    return !isBeyond && !isPaidBeyond && !isFar && difference.magnitude <= minorUnit.magnitude
   }
 }
 

@@ -220,7 +220,7 @@ package enum ConnectReportTable {
 }
 
 extension Millionths {
-  /// For a column of type numeric. What is beyond 64 bits of millionths is no money of this world.
+  /// A value of one row of a report, for a column of type numeric. Beyond 64 bits of millionths it is no money of this world.
   func numeric(_ what: String) throws(ReportProblem) -> PostgresNumeric {
     guard let scaled = Int64(exactly: count) else { throw ReportProblem("\(what) is \(self), more than can be kept") }
     return PostgresNumeric(scaled: scaled, decimals: 6)
@@ -233,4 +233,9 @@ extension Millionths {
     }
     self.init(count: count)
   }
+}
+
+extension PostgresNumeric {
+  /// A sum, which many rows may take beyond 64 bits of millionths; nil beyond what can be read back.
+  init?(_ sum: Millionths) { self.init(exactly: sum.count, decimals: 6) }
 }

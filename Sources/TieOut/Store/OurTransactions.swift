@@ -12,7 +12,7 @@ enum OurTransactions {
     var storefront: String?
     var isClaimed: Bool
     /// The revocation that was taken back since.
-    var withdrawn: Instant?
+    var withdrawn: Revocation?
   }
 
   /// Upgrades are looked for among subscriptions as old as the longest there are.
@@ -23,18 +23,24 @@ enum OurTransactions {
     let start = try PostgresLiteral.timestamp(days.start.microseconds)
     let end = try PostgresLiteral.timestamp(days.end.microseconds)
     let oldest = try PostgresLiteral.timestamp((days.start - longestSubscription).microseconds)
-    // What was revoked and is not any more is only in the evidence.
+    // What was revoked and is not any more is only in the evidence. Apple's last word of it counts, as in the fold.
     return """
       SELECT t.product_id, t.transaction_id, t.bundle_id, t.original_transaction_id, t.quantity, t.purchased_at,
-        t.original_purchased_at, t.expires_at, t.revoked_at, t.revocation_percentage, t.revocation_type,
-        t.revocation_withdrawn_at, t.price_milliunits, t.currency, t.ownership, t.is_renewal, t.has_offer,
-        t.is_upgraded, t.storefront,
+        t.original_purchased_at, t.expires_at, t.revocation_withdrawn_at, t.price_milliunits, t.currency, t.ownership,
+        t.is_renewal, t.has_offer, t.is_upgraded, t.storefront,
         EXISTS (SELECT 1 FROM night_audit.claims c
           WHERE c.transaction_id = t.transaction_id AND c.environment = t.environment) AS is_claimed,
-        CASE WHEN t.revocation_withdrawn_at IS NOT NULL THEN
-          (SELECT max(e.revoked_at) FROM night_audit.evidence e
-           WHERE e.transaction_id = t.transaction_id AND e.environment = t.environment) END AS withdrawn
+        t.revoked_at, t.revocation_percentage, t.revocation_type, t.revocation_of_some_items,
+        w.revoked_at, w.revocation_percentage, w.revocation_type, w.revocation_of_some_items
       FROM night_audit.transactions t
+      LEFT JOIN LATERAL (
+        SELECT e.revoked_at, e.revocation_percentage, e.revocation_type, e.revocation_of_some_items
+        FROM night_audit.evidence e
+        WHERE t.revocation_withdrawn_at IS NOT NULL AND e.revoked_at IS NOT NULL
+          AND e.transaction_id = t.transaction_id AND e.environment = t.environment
+        ORDER BY e.signed_at DESC, e.revoked_at DESC, e.revocation_percentage, e.revocation_type,
+          e.revocation_of_some_items DESC NULLS LAST
+        LIMIT 1) w ON true
       WHERE t.environment = 'Production' AND (
         t.purchased_at >= \(start) AND t.purchased_at < \(end) OR t.revoked_at >= \(start) AND t.revoked_at < \(end)
         OR t.revocation_withdrawn_at >= \(start)
@@ -52,20 +58,27 @@ enum OurTransactions {
     contents.purchaseDate = try row.optionalInstant(5)
     contents.originalPurchaseDate = try row.optionalInstant(6)
     contents.expiresDate = try row.optionalInstant(7)
-    if let date = try row.optionalInstant(8) {
-      contents.revocation = Revocation(
-        date: date, percentage: try row.optionalInt32(9), type: try row.optionalText(10))
-    }
-    contents.revocationWithdrawnDate = try row.optionalInstant(11)
-    contents.priceMilliunits = try row.optionalInt64(12)
-    contents.currency = try row.optionalText(13)
-    contents.ownership = try row.word(14, of: Vocabularies.ownership)
-    contents.isRenewal = try row.optionalBool(15)
-    contents.hasOffer = try row.optionalBool(16)
-    contents.isUpgraded = try row.optionalBool(17)
+    contents.revocationWithdrawnDate = try row.optionalInstant(8)
+    contents.priceMilliunits = try row.optionalInt64(9)
+    contents.currency = try row.optionalText(10)
+    contents.ownership = try row.word(11, of: Vocabularies.ownership)
+    contents.isRenewal = try row.optionalBool(12)
+    contents.hasOffer = try row.optionalBool(13)
+    contents.isUpgraded = try row.optionalBool(14)
+    contents.revocation = try revocation(row, from: 17)
     return Row(
-      bundleId: try row.optionalText(2), record: TransactionRecord(contents), storefront: try row.optionalText(18),
-      isClaimed: try row.bool(19), withdrawn: try row.optionalInstant(20))
+      bundleId: try row.optionalText(2), record: TransactionRecord(contents), storefront: try row.optionalText(15),
+      isClaimed: try row.bool(16), withdrawn: try revocation(row, from: 21))
+  }
+
+  /// The revocation in four columns in a row; nil: none.
+  private static func revocation(
+    _ row: borrowing CopyReader, from first: Int
+  ) throws(PostgresError) -> Revocation? {
+    guard let date = try row.optionalInstant(first) else { return nil }
+    return Revocation(
+      date: date, percentage: try row.optionalInt32(first + 1), type: try row.optionalText(first + 2),
+      isOfSomeItems: try row.optionalBool(first + 3) ?? false)
   }
 
   /// Whether we know of anything that Apple should count on these days.

@@ -38,7 +38,7 @@ package enum TieOutTable {
     var amounts: [Millionths?] = [row.apple, row.ours, row.shop, comparison?.difference]
     amounts += TieOutExplanation.allCases.map { comparison?.explained[$0] }
     amounts += [comparison?.unexplained, row.awaited]
-    let numerics = try amounts.map { try $0?.numeric("a sum of \(row.productId)") }
+    let numerics = amounts.map { amount in amount.flatMap { PostgresNumeric($0) } }
     try writer.row { (writer) throws(PostgresError) in
       for text in [
         row.level.rawValue, row.app, row.productId.text, row.day.description, row.country.text, row.currency.text,
@@ -114,16 +114,15 @@ package enum TieOutTable {
       [.textArray(names), .timestamp(asOf.microseconds)])
     for row in rows {
       let (line, told) = (row.line, row.hasSales)
-      func value(_ amount: Millionths, _ isTold: Bool) throws -> PostgresValue {
-        .numeric(isTold ? try amount.numeric("a sum of \(row.name)") : nil)
+      func value(_ amount: Millionths, _ isTold: Bool) -> PostgresValue {
+        .numeric(isTold ? PostgresNumeric(amount) : nil)
       }
       try connection.execute(
         "INSERT INTO night_audit.tie_out_periods VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         [
-          .text(row.name), .text(row.currency.text), try value(line.salesProceeds, told),
-          try value(line.openAtEnd, told), try value(line.settledFromBefore, true),
-          try value(line.neverCollected, told), try value(line.settled, true), try value(line.difference, told),
-          .timestamp(asOf.microseconds),
+          .text(row.name), .text(row.currency.text), value(line.salesProceeds, told), value(line.openAtEnd, told),
+          value(line.settledFromBefore, true), value(line.neverCollected, told), value(line.settled, true),
+          value(line.difference, told), .timestamp(asOf.microseconds),
         ])
     }
   }

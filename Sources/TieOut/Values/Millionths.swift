@@ -19,6 +19,13 @@ package struct Millionths: Hashable, Comparable, Sendable, AdditiveArithmetic, C
   /// From digits as Apple writes them: an optional minus, digits, an optional point with one to six digits. No grouping, no
   /// plus, no exponent, no blanks. nil for anything else, and beyond 18 digits before the point.
   package init?(utf8 bytes: some Collection<UInt8>) {
+    guard let count = Self.scaled(bytes, decimals: 6) else { return nil }
+    self.count = count
+  }
+
+  /// As `init(utf8:)`, with up to so many digits after the point: the number times ten to the power of that.
+  /// - Parameter decimals: at most 18.
+  static func scaled(_ bytes: some Collection<UInt8>, decimals: Int) -> Int128? {
     var rest = bytes[...]
     let isNegative = rest.first == UInt8(ascii: "-")
     if isNegative { rest = rest.dropFirst() }
@@ -29,7 +36,7 @@ package struct Millionths: Hashable, Comparable, Sendable, AdditiveArithmetic, C
       case UInt8(ascii: "0")...UInt8(ascii: "9"):
         value = value * 10 + Int128(byte - UInt8(ascii: "0"))
         if fraction >= 0 { fraction += 1 } else { whole += 1 }
-        if whole > 18 || fraction > 6 { return nil }
+        if whole > 18 || fraction > decimals { return nil }
       case UInt8(ascii: "."):
         if fraction >= 0 || whole == 0 { return nil }
         fraction = 0
@@ -37,8 +44,8 @@ package struct Millionths: Hashable, Comparable, Sendable, AdditiveArithmetic, C
       }
     }
     guard whole > 0, fraction != 0 else { return nil }
-    for _ in max(0, fraction)..<6 { value *= 10 }
-    count = isNegative ? -value : value
+    for _ in max(0, fraction)..<decimals { value *= 10 }
+    return isNegative ? -value : value
   }
 
   package init?(_ text: String) { self.init(utf8: Array(text.utf8)) }

@@ -134,6 +134,7 @@ extension RowBytes {
       put(order.appAccountToken)
       put(order.createdAt)
       put(order.verifiedAt)
+      put(order.createdAt)
     case .bad(let order):
       put(Int64(order.quantity))
       put(amount: order.amountText)
@@ -143,6 +144,7 @@ extension RowBytes {
       put(String?.none)
       put(order.createdAt)
       put(Instant?.none)
+      put(order.createdAt)
     }
   }
 
@@ -172,7 +174,7 @@ extension RowBytes {
     put(true)
   }
 
-  /// In the order of `TransactionTable.columns`.
+  /// In the order of `TransactionTable.columns(hiding:)`.
   fileprivate init(_ record: TransactionRecord) {
     self.init()
     put(record.transactionId)

@@ -156,7 +156,7 @@ extension World {
     }
     for receipt in receipts where receipt.orderId.map({ !valid.contains($0) }) ?? true {
       let isOrphan = receipt.orderId.map { !known.contains($0) } ?? true
-      if isOrphan || receipt.defect != nil { found += Unowned.findings(on: receipt) }
+      if isOrphan || receipt.defect != nil { found += Unowned.findings(on: receipt, rules: rules) }
     }
     return found
   }

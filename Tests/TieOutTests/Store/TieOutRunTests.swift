@@ -162,6 +162,52 @@ struct TieOutRunTests {
     #expect(try await shop.rows().map(\.awaited).reduce(.zero, +) == Millionths(2))
   }
 
+  /// Of several items of the Advanced Commerce API Apple gave one back, and told no share.
+  @Test func somethingThatWasTakenBackOfAPurchaseIsNoUnit() async throws {
+    let shop = try await Shop()
+    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
+    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    try await shop.execute(
+      """
+      UPDATE night_audit.transactions SET revoked_at = '2026-11-03T20:00:00Z', revocation_of_some_items = true
+      WHERE transaction_id = '17';
+      """)
+    #expect(try await shop.run().totals.explained.isZero)
+    #expect(try await shop.rows().allSatisfy { $0.kind == .sale && $0.comparison?.unexplained == .zero })
+  }
+
+  /// Apple gave a part of the price back and took it again: neither is a unit that a sale which nobody knows could be.
+  @Test func aPartThatWasTakenBackForAWhileHidesNoSale() async throws {
+    let shop = try await Shop()
+    for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-11" ? "2" : "1"), on: date) }
+    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    try await shop.execute(
+      """
+      INSERT INTO night_audit.evidence (run_id, as_of, channel, signed_at, environment, transaction_id, product_id,
+        tells_revocation, revoked_at, revocation_percentage, revocation_type, tells_account_token)
+      VALUES (gen_random_uuid(), '2026-11-04T03:00:00Z', 'notification', '2026-11-03T21:00:00Z', 'Production', '17',
+        'gems60', true, '2026-11-03T20:00:00Z', 33333, 'REFUND_PRORATED', false);
+      UPDATE night_audit.transactions SET revocation_withdrawn_at = '2026-11-10T20:00:00Z' WHERE transaction_id = '17';
+      """)
+    #expect(try await shop.run().totals.weeks.map(\.units) == [.one])
+    #expect(try await shop.rows().allSatisfy { $0.kind == .sale })
+  }
+
+  /// Orders keep the contract up to twelve digits each; ten of a product and day make more than 64 bits of millionths.
+  @Test func aSumOfManyDigitsIsOneRowsAndNotTheTieOutsEnd() async throws {
+    let shop = try await Shop()
+    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
+    try await shop.execute(
+      """
+      INSERT INTO sales.orders SELECT number::text, 'u', 'com.example.game', 'gems60', 1, 999999999999, 'JPY', 'verified',
+        NULL, NULL, '2026-11-10T20:00:00Z', '2026-11-10T20:00:00Z', '2026-11-10T20:00:00Z'
+      FROM generate_series(1, 10) number;
+      """)
+    #expect(try await shop.run().totals.apple == Millionths(45))
+    let row = try await shop.rows().first { $0.level == .amount && $0.currency == "JPY" }
+    #expect(row?.day == ReportDay("2026-11-10") && row?.shop == Millionths(9_999_999_999_990))
+  }
+
   /// A month that is not wholly reported is in no sum, and one that goes on says so.
   @Test func aMonthInPartIsInNoSum() async throws {
     let shop = try await Shop()
