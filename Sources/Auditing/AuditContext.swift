@@ -126,7 +126,7 @@ extension AuditContext {
     period = Period(since: since, until: until, start: try record.instant(), end: try record.instant())
     lookedUpApps = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.text() })
     horizon = Horizon(asOf: asOf, clock: try record.instant(), isOfThePast: try record.flag())
-    rules.readAt = horizon.clock
+    (rules.readAt, rules.isOfThePast) = (horizon.clock, horizon.isOfThePast)
     days = try record.list { (record) throws(RecordReader.Mismatch) in
       DayTotals.Day(name: try record.text(), start: try record.instant(), end: try record.instant())
     }

@@ -43,7 +43,7 @@ struct AuditPieces {
     let context = try AuditContext(path: directory + "/context")
     var rules = plan.rules
     // The parts were read earlier than now.
-    rules.readAt = context.rules.readAt
+    (rules.readAt, rules.isOfThePast) = (context.rules.readAt, context.rules.isOfThePast)
     guard context.rules == rules, context.period == plan.period else {
       throw Unfit(
         description: """

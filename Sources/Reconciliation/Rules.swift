@@ -4,6 +4,8 @@ public struct Rules: Hashable, Sendable {
   public var asOf: Instant
   /// The clock when the facts are read, which is later where asking takes long or the as-of is past; nil: the as-of.
   public var readAt: Instant?
+  /// Whether the audit is of the past, which calls every date after its as-of wrong.
+  public var isOfThePast = false
   /// Bundle ids of the configured apps; an order without one belongs to the only app.
   public var bundleIds: [String]
   /// Users whose sandbox purchases are allowed.
@@ -67,8 +69,12 @@ public struct Rules: Hashable, Sendable {
 
   /// Whether the order of what was sold or received at that time may still get its row: shops write it seconds before or
   /// after, and what they write after the as-of is not read.
-  public func mayAwaitOrder(since date: Instant) -> Bool { asOf - date <= evidenceGrace && !isInFuture(date) }
+  public func mayAwaitOrder(since date: Instant) -> Bool {
+    asOf - date <= evidenceGrace && date <= max(asOf, readAt ?? asOf) + clockSkew
+  }
 
-  /// Whether a date is wrong: later than the as-of, and than the clock when it was read, by more than clocks may differ.
-  public func isInFuture(_ instant: Instant) -> Bool { instant > max(asOf, readAt ?? asOf) + clockSkew }
+  /// Whether a date is wrong: later than the as-of by more than clocks may differ, and tonight than the clock when it was read.
+  public func isInFuture(_ instant: Instant) -> Bool {
+    instant > (isOfThePast ? asOf : max(asOf, readAt ?? asOf)) + clockSkew
+  }
 }

@@ -27,5 +27,6 @@ package struct Horizon: Hashable, Sendable {
   package func hides(_ date: Instant) -> Bool { date > asOf && (isOfThePast || date <= clock) }
 
   /// Whether it is only after the as-of that this date was written into a row that was there before, and not a wrong date.
-  func isYetToBeWritten(_ date: Instant) -> Bool { date > asOf && date <= clock }
+  /// In an audit of the past whoever wrote it cannot be told from a wrong one.
+  func isYetToBeWritten(_ date: Instant) -> Bool { !isOfThePast && hides(date) }
 }
