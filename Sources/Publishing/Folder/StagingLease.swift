@@ -79,7 +79,7 @@ final class StagingLease: Sendable {
     guard rename(names.nextLease, names.lease) == 0 else {
       let code = errno
       unlink(names.nextLease)
-      close(descriptor)
+      // What `deinit` closes: all of it is made, so it runs.
       throw PublishingFailure(path: names.lease, code: code)
     }
   }
