@@ -43,11 +43,13 @@ import Testing
 
     /// - Parameters:
     ///   - night: that meets it.
+    ///   - cluster: of its database.
     ///   - reports: where the reports' folder is.
     ///   - volume: where the database is, if not where all are.
     /// - Returns: whether the night was in the middle of something that it ended.
-    func make(for night: Process, in database: String, reports: String, volume: SmallVolume?) async throws -> Bool {
-      let cluster = try await PrivatePostgres.shared()
+    func make(
+      for night: Process, in database: String, of cluster: PrivatePostgres, reports: String, volume: SmallVolume?
+    ) async throws -> Bool {
       switch self {
       case .terminated: return try await signal("pg_terminate_backend", "true", database, cluster) > 0
       case .cancelled:
@@ -106,8 +108,9 @@ import Testing
     /// Makes it good again, for the run that follows.
     ///
     /// - Returns: whether the night has met it, where that shows only afterwards.
-    func end(in database: String, reports: String, volume: SmallVolume?) async throws -> Bool {
-      let cluster = try await PrivatePostgres.shared()
+    func end(
+      in database: String, of cluster: PrivatePostgres, reports: String, volume: SmallVolume?
+    ) async throws -> Bool {
       switch self {
       case .terminated, .cancelled, .restarted, .volumeDeleted: return false
       case .conflicting:
@@ -175,6 +178,7 @@ import Testing
   private func meet(
     _ trouble: Trouble, at instant: Int, of repeated: RepeatedNight, on volume: SmallVolume? = nil
   ) async throws -> (status: Int32, isDisturbed: Bool) {
+    let cluster = repeated.shop.cluster
     let attempt = try await repeated.begin()
     let database = try #require(attempt.conninfo.split(separator: "=").last.map(String.init))
     try await volume?.take(database)
@@ -183,11 +187,11 @@ import Testing
     while passage.count < instant, running.process.isRunning { await Task.yield() }
     if !trouble.findsItStanding { try passage.goOn() }
     let isMet = try await trouble.make(
-      for: running.process, in: database, reports: attempt.reports, volume: volume)
+      for: running.process, in: database, of: cluster, reports: attempt.reports, volume: volume)
     try passage.goOn()
     let first = await running.finish()
     passage.stop()
-    let wasMet = try await trouble.end(in: database, reports: attempt.reports, volume: volume)
+    let wasMet = try await trouble.end(in: database, of: cluster, reports: attempt.reports, volume: volume)
     let what: Comment = "\(trouble) at \(instant): \(first)"
     #expect(trouble.statuses.contains(first.status), what)
     #expect(!first.errors.contains("Bad file descriptor"), what)
@@ -203,7 +207,7 @@ import Testing
   }
 
   @Test func whateverTheServerDoesOneMoreRunMakesTheNight() async throws {
-    let repeated = try await RepeatedNight()
+    let repeated = try await RepeatedNight(in: PrivatePostgres.start())
     let tried = Self.effort * Trouble.ofServers.count
     print("ServerTroubleTests: \(tried) of \(repeated.sent) instants, TEST_SEED=\(Self.seed)")
     var state = Self.seed
@@ -219,7 +223,7 @@ import Testing
   }
 
   @Test func aVolumeThatIsGoneBetweenTheStartAndPublishingIsSaid() async throws {
-    let repeated = try await RepeatedNight()
+    let repeated = try await RepeatedNight(in: PrivatePostgres.start())
     var statuses: Set<Int32> = []
     for trouble in Trouble.ofVolumes {
       for tenths in Self.effort > 1 ? [1, 7, 9] : [9] {
@@ -230,10 +234,10 @@ import Testing
   }
 
   @Test(.enabled(if: SmallVolume.isPossible)) func aServerWithoutRoomIsSaid() async throws {
-    let repeated = try await RepeatedNight()
+    let repeated = try await RepeatedNight(in: PrivatePostgres.start())
     var statuses: Set<Int32> = []
     for tenth in Self.effort > 1 ? Array(0...9) : [1] {
-      let volume = try await SmallVolume.make(for: PrivatePostgres.shared())
+      let volume = try await SmallVolume.make(for: repeated.shop.cluster)
       statuses.insert(try await meet(.full, at: max(1, repeated.sent * tenth / 10), of: repeated, on: volume).status)
     }
     #expect(statuses.contains(69))

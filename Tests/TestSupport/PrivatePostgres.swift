@@ -119,8 +119,7 @@ package final class PrivatePostgres: Sendable {
   /// - Parameter locale: of ICU, by whose rules text without a collation of its own is compared; nil: by its bytes.
   package func createDatabase(locale: String? = nil) async throws -> String {
     let name = "test_\(UUID().uuidString.lowercased().filter { $0 != "-" })"
-    let session = try await PostgresSession.connect(
-      conninfo(database: "postgres"), applicationName: "night-audit tests")
+    let session = try await administer()
     let rules = locale.map { "ENCODING 'UTF8' LOCALE 'C' LOCALE_PROVIDER icu ICU_LOCALE '\($0)'" } ?? ""
     try await session.execute("CREATE DATABASE \(PostgresIdentifier(name).sql) TEMPLATE template0 \(rules)")
     await session.close()
@@ -134,8 +133,7 @@ package final class PrivatePostgres: Sendable {
   package func copyDatabase(_ conninfo: String) async throws -> String {
     let name = "test_\(UUID().uuidString.lowercased().filter { $0 != "-" })"
     let source = conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }.map { String($0.dropFirst(7)) } ?? ""
-    let session = try await PostgresSession.connect(
-      self.conninfo(database: "postgres"), applicationName: "night-audit tests")
+    let session = try await administer()
     // The server may not have noticed yet that they ended.
     let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1"
     while try await session.execute(others, [.text(source)]).single().int64(0) > 0 { try Task.checkCancellation() }
@@ -144,6 +142,17 @@ package final class PrivatePostgres: Sendable {
     await session.close()
     return conninfo.replacing("dbname=\(source)", with: "dbname=\(name)")
   }
+
+  /// A session of the superuser. A server that is gone says why in its log.
+  private func administer() async throws -> PostgresSession {
+    do {
+      return try await PostgresSession.connect(conninfo(database: "postgres"), applicationName: "night-audit tests")
+    } catch {
+      throw Failure(description: "The server's log ends with: \(log.suffix(600))\n\(error)")
+    }
+  }
+
+  private var log: String { (try? String(contentsOfFile: "\(directory)/log", encoding: .utf8)) ?? "no log" }
 
   /// Stops the server as a crash would: connections break without a farewell.
   package func stopImmediately() async throws {
@@ -158,12 +167,12 @@ package final class PrivatePostgres: Sendable {
   }
 
   private func startServer() throws {
-    let log = "\(directory)/log"
     do {
-      try installation.run("pg_ctl", "start", "--pgdata=\(directory)/data", "--log=\(log)", "--wait", "--silent")
+      try installation.run(
+        "pg_ctl", "start", "--pgdata=\(directory)/data", "--log=\(directory)/log", "--wait", "--timeout=300", "--silent"
+      )
     } catch {
-      let told = (try? String(contentsOfFile: log, encoding: .utf8)) ?? "no log"
-      throw Failure(description: "\(error)\nThe server's log: \(told)")
+      throw Failure(description: "\(error)\nThe server's log: \(log)")
     }
   }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Postgres
+import Synchronization
 import TestSupport
 
 /// Who acts in a shop's database. The page about the audit trail says how its roles are made; here they are made so.
@@ -26,23 +27,37 @@ enum DatabaseRole: String {
       .map { $0.components(separatedBy: "```")[0] }
   }
 
+  private static let made = Mutex<[String: Task<Void, any Error>]>([:])
+
   /// Roles belong to the cluster, which databases share.
-  private static let made = Task {
-    let roles = try pageStatements()[0].components(separatedBy: "\n").filter { $0.hasPrefix("CREATE ROLE ") }
-    try await execute(
-      roles.joined(separator: "\n"), in: try await PrivatePostgres.shared().conninfo(database: "postgres"))
+  private static func makeRoles(of cluster: PrivatePostgres) async throws {
+    let making = made.withLock { made in
+      let making =
+        made[cluster.directory]
+        ?? Task {
+          let roles = try pageStatements()[0].components(separatedBy: "\n").filter { $0.hasPrefix("CREATE ROLE ") }
+          try await execute(roles.joined(separator: "\n"), in: cluster.conninfo(database: "postgres"))
+        }
+      made[cluster.directory] = making
+      return making
+    }
+    try await making.value
   }
 
   /// Makes both schemas of a shop as a superuser, and gives the roles what the page gives them.
   ///
   /// - Parameters:
-  ///   - conninfo: of an empty database of the shared cluster.
+  ///   - conninfo: of an empty database of the cluster.
+  ///   - cluster: nil: the shared one.
   ///   - configuration: the file's path.
-  static func makeSchemas(in conninfo: String, configuration: String) async throws {
+  static func makeSchemas(
+    in conninfo: String, of cluster: PrivatePostgres? = nil, configuration: String
+  ) async throws {
     let initialised = try await Program.nightAudit.run(
       ["init", "--with-sales-schema", "--config", configuration], environment: superuser.environment(conninfo))
     guard initialised.status == 0 else { throw Rehearsal.Failure(initialised.errors) }
-    try await made.value
+    let shared = try await PrivatePostgres.shared()
+    try await makeRoles(of: cluster ?? shared)
     let database = conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }?.dropFirst(7) ?? ""
     let grants = try pageStatements()[0].components(separatedBy: "\n").filter { $0.hasPrefix("GRANT ") }
       .map { $0.replacing("DATABASE shop", with: "DATABASE \(database)") }

@@ -7,6 +7,8 @@ final class Rehearsal {
   static let asOf = "2026-11-20T03:00:00Z"
 
   let directory: TemporaryDirectory
+  /// Of its database.
+  let cluster: PrivatePostgres
   let conninfo: String
   private let appStore: Program.Running
   let port: Int
@@ -16,15 +18,20 @@ final class Rehearsal {
   /// - Parameters:
   ///   - arguments: of the simulator.
   ///   - options: of the shop.
-  static func sampleShop(simulator arguments: [String] = [], shop options: [String] = []) async throws -> Rehearsal {
+  ///   - cluster: for its databases; nil: the shared one.
+  static func sampleShop(
+    simulator arguments: [String] = [], shop options: [String] = [], in cluster: PrivatePostgres? = nil
+  ) async throws -> Rehearsal {
     let directory = try TemporaryDirectory()
     let shop = directory.file("shop")
     let made = try await Program.simulator.run(
       ["sample-shop", "--directory", shop, "--orders", "500", "--as-of", asOf] + options)
     guard made.status == 0 else { throw Failure(made.errors) }
-    let rehearsal = try await Rehearsal(directory: directory, world: shop + "/world.json", arguments: arguments)
+    let shared = try await PrivatePostgres.shared()
+    let rehearsal = try await Rehearsal(
+      directory: directory, world: shop + "/world.json", arguments: arguments, cluster: cluster ?? shared)
     try await DatabaseRole.makeSchemas(
-      in: rehearsal.conninfo, configuration: directory.file("night-audit.yaml"))
+      in: rehearsal.conninfo, of: rehearsal.cluster, configuration: directory.file("night-audit.yaml"))
     try await rehearsal.load(shop)
     return rehearsal
   }
@@ -34,9 +41,11 @@ final class Rehearsal {
     init(_ description: String) { self.description = description }
   }
 
-  private init(directory: TemporaryDirectory, world: String, arguments: [String]) async throws {
-    self.directory = directory
-    conninfo = DatabaseRole.writer.conninfo(try await PrivatePostgres.shared().createDatabase())
+  private init(
+    directory: TemporaryDirectory, world: String, arguments: [String], cluster: PrivatePostgres
+  ) async throws {
+    (self.directory, self.cluster) = (directory, cluster)
+    conninfo = DatabaseRole.writer.conninfo(try await cluster.createDatabase())
     let portFile = directory.file("port")
     appStore = try Program.simulator.start(
       ["serve", "--world", world, "--port-file", portFile, "--log", directory.file("requests")] + arguments)

@@ -12,8 +12,9 @@ struct RepeatedNight {
   /// How often the undisturbed night sends something to the database.
   let sent: Int
 
-  init() async throws {
-    shop = try await Rehearsal.sampleShop()
+  /// - Parameter cluster: for its databases; nil: the one that all tests share.
+  init(in cluster: PrivatePostgres? = nil) async throws {
+    shop = try await Rehearsal.sampleShop(in: cluster)
     let calm = try await Attempt(at: shop)
     let passage = try await Passage(to: calm.conninfo)
     let night = await (try calm.start(through: passage)).finish()
@@ -31,7 +32,7 @@ struct RepeatedNight {
 
     fileprivate init(at shop: Rehearsal) async throws {
       self.shop = shop
-      conninfo = try await PrivatePostgres.shared().copyDatabase(shop.conninfo)
+      conninfo = try await shop.cluster.copyDatabase(shop.conninfo)
       directory = try TemporaryDirectory()
     }
 
