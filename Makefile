@@ -40,13 +40,14 @@ demo:
 	@Tests/Demo/build.sh $(RELEASE)
 	@KEEP='$(KEEP)' Tests/Demo/demo.sh "$$($(RELEASE) --show-bin-path)" reports
 
-# The backtracer can hang for minutes after a crash in a test. One test at a time: Foundation's Process hands the socket
-# that reports the end of one child to children that start at the same moment, which then keep it open.
+# The backtracer can hang for minutes after a crash in a test. One test at a time in each of two processes: Foundation's
+# Process hands the socket that reports the end of one child to children of the same process that start at the same moment,
+# which then keep it open.
 test: export SWIFT_BACKTRACE = enable=no
 test:
 	@Tests/Demo/requirements.sh test
 	$(SWIFT) build --build-tests
-	@Tests/Demo/test.sh $(SWIFT) test --skip-build --no-parallel
+	@Tests/Demo/test.sh --beside EndToEndTests $(SWIFT)
 
 # Beside real programs: LibreOffice, another libxlsxwriter, other servers, a browser.
 test-real-parts: export SWIFT_BACKTRACE = enable=no
@@ -62,7 +63,7 @@ test-real-parts:
 	@$(MAKE) --no-print-directory sbom
 	.build/test-tools/bin/python3 Tests/RealParts/sbom.py night-audit.cdx.json
 	promtool check rules cron/night-audit-alerts.yaml
-	@Tests/Demo/test.sh $(SWIFT) test --skip-build --no-parallel --filter 'LibreOffice|Recalculation|RealParts'
+	@Tests/Demo/test.sh $(SWIFT) --filter 'LibreOffice|Recalculation|RealParts'
 
 # The Debian package on a bare Debian 12, and in a container's image; makes a release build.
 test-package: deb

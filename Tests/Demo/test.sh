@@ -1,22 +1,51 @@
 #!/usr/bin/env bash
 # Runs tests and, when some fail, says again at the end which and why: the last lines are what people and machines read.
-# usage: test.sh COMMAND [ARG ...]
+# With --beside PATTERN two processes share the machine's cores, one with the tests that match and one with the others.
+# usage: test.sh [--beside PATTERN] SWIFT [OPTION OF swift test ...]   after swift build --build-tests
 set -uo pipefail
 
-log=$(mktemp)
-"$@" >"$log" 2>&1 &
-tests=$!
-trap 'rm -f "$log"' EXIT
-trap 'kill "$tests" 2>/dev/null; exit 130' INT TERM
-# Not a pipe: a program that a failed test has left behind would keep it open.
-tail -n +1 -f --pid="$tests" "$log"
-wait "$tests"
-status=$?
+pattern=
+if [ "$1" = --beside ]; then
+  pattern=$2
+  shift 2
+fi
+swift=$1
+shift
+
+logs=$(mktemp -d)
+shown=("$logs/log")
+running=()
+trap 'rm -rf "$logs"' EXIT
+# What runs in the background is deaf to an interrupt, and `swift test` ends without its child.
+trap 'for tests in "${running[@]}"; do kill "$tests" $(cat "/proc/$tests/task/$tests/children"); done 2>/dev/null; exit 130' INT TERM
+if [ -n "$pattern" ]; then
+  # The tests' own program, since two of `swift test` wait for each other.
+  bundle=$("$swift" build --show-bin-path)/night-auditPackageTests.xctest
+  "$bundle" --testing-library swift-testing --no-parallel --skip "$pattern" "$@" >"$logs/others" 2>&1 &
+  running+=($!)
+  shown=("$logs/others" "${shown[@]}")
+  set -- --filter "$pattern" "$@"
+fi
+"$swift" test --skip-build --no-parallel "$@" >"$logs/log" 2>&1 &
+running+=($!)
+
+status=0
+for number in "${!running[@]}"; do
+  tests=${running[number]}
+  log=${shown[number]}
+  until [ -e "$log" ]; do sleep 0.1; done
+  # Not a pipe: a program that a failed test has left behind would keep it open.
+  tail -n +1 -f --pid="$tests" "$log"
+  wait "$tests" || status=$?
+  # A program that ends before its sum has not tried everything, whatever it says.
+  grep -qaE '^. Test run with [1-9]' "$log" || status=1
+done
 if [ "$status" -ne 0 ]; then
   echo
   echo 'What failed:'
   # swift test's own lines: a failed expectation with what it found, then the sum.
-  grep -aE '^(✘|↳)|: error: |Fatal error|unexpected signal' "$log" | grep -av '^✘ Test run' | cut -c 1-300 | tail -n 14
-  grep -aE '^. Test run with' "$log" | tail -n 1
+  grep -ahE '^(✘|↳)|: error: |Fatal error|unexpected signal' "${shown[@]}" |
+    grep -avE '^✘ Test run|^↳ (Testing Library|Target Platform)' | cut -c 1-300 | tail -n 14
+  grep -ahE '^. Test run with' "${shown[@]}"
 fi
 exit "$status"
