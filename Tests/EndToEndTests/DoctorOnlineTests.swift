@@ -66,7 +66,7 @@ import Testing
       """#
     let portFile = shop.directory.file("past-port")
     let server = try Program(path: "/usr/bin/python3").start(["-c", past, portFile])
-    defer { server.process.terminate() }
+    defer { server.kill() }
     let port = try await Rehearsal.port(in: portFile, of: server)
     let late = try await shop.nightAudit(
       "doctor", "--online", "--quiet",

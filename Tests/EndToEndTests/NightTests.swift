@@ -118,7 +118,7 @@ import Testing
     {
       await Task.yield()
     }
-    kill(running.process.processIdentifier, SIGKILL)
+    running.kill()
     _ = await running.finish()
     #expect(!FileManager.default.fileExists(atPath: shop.directory.file("out")))
     let answered = Set(

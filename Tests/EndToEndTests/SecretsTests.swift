@@ -186,7 +186,7 @@ import Testing
         "-c", "ulimit -c unlimited; exec \"$0\" \"$@\"", Program.nightAudit.executable.path, "run", "--as-of",
         SignedShop.asOf, "--config", shop.directory.file("night-audit.yaml"),
       ], environment: ["NIGHT_AUDIT_DATABASE_URL": passage.conninfo])
-    defer { kill(night.process.processIdentifier, SIGKILL) }
+    defer { night.kill() }
     // It has begun when it has sent something.
     while passage.count == 0, night.process.isRunning { await Task.yield() }
     let limits = try String(contentsOfFile: "/proc/\(night.process.processIdentifier)/limits", encoding: .utf8)
@@ -222,7 +222,7 @@ import Testing
       """
     let (port, met) = (directory.file("port"), directory.file("met"))
     let server = try Program(path: "/usr/bin/env").start(["python3", "-c", script, port, met])
-    defer { kill(server.process.processIdentifier, SIGKILL) }
+    defer { server.kill() }
     let program = Program.nightAudit.executable.path
     let run = try Program(path: "/usr/bin/env").start(
       Self.asOther + [program, "runs"],
@@ -231,7 +231,7 @@ import Testing
           "host=127.0.0.1 port=\(try await Rehearsal.port(in: port, of: server)) user=x dbname=x",
         "NIGHT_AUDIT_APP_APP_BUNDLE_ID": "com.example.game",
       ])
-    defer { kill(run.process.processIdentifier, SIGKILL) }
+    defer { run.kill() }
     while !FileManager.default.fileExists(atPath: met), run.process.isRunning { await Task.yield() }
     let name = try String(contentsOfFile: "/proc/\(run.process.processIdentifier)/comm", encoding: .utf8)
     #expect(name == "night-audit\n")

@@ -183,7 +183,7 @@ import Testing
     while running.process.isRunning, Int(try await shop.value("SELECT count(*) FROM night_audit.answers")) ?? 0 < 20 {
       await Task.yield()
     }
-    kill(running.process.processIdentifier, SIGKILL)
+    running.kill()
     _ = await running.finish()
     let stored = try await shop.value(
       "SELECT string_agg(split_part(subject_id, '/', 2), ',') FROM night_audit.receipt_checks WHERE outcome = 'verified'"

@@ -186,7 +186,7 @@ import Testing
     {
       await Task.yield()
     }
-    kill(running.process.processIdentifier, SIGKILL)
+    running.kill()
     _ = await running.finish()
     let stored = try #require(Int(try await shop.value("SELECT count(*) FROM night_audit.evidence")))
     #expect(stored < 200)

@@ -31,7 +31,7 @@ import Testing
     let (portFile, log) = (shop.directory.file("monitor-port"), shop.directory.file("pings"))
     try "".write(toFile: log, atomically: false, encoding: .utf8)
     let monitor = try Program(path: "/usr/bin/python3").start(["-c", Self.monitor, portFile, log])
-    defer { monitor.process.terminate() }
+    defer { monitor.kill() }
     let port = try await Rehearsal.port(in: portFile, of: monitor)
     try await body("http://127.0.0.1:\(port)/secret-uuid") {
       try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n").map {

@@ -69,7 +69,7 @@ final class MoodyApple {
     port = try await Rehearsal.port(in: directory.file("port"), of: running)
   }
 
-  deinit { kill(running.process.processIdentifier, SIGKILL) }
+  deinit { running.kill() }
 
   /// What a night is run with, so that it asks through here.
   var environment: [String: String] {

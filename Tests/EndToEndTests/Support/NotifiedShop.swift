@@ -56,7 +56,7 @@ final class NotifiedShop {
     try await DatabaseRole.makeSchemas(in: conninfo, configuration: directory.file("night-audit.yaml"))
   }
 
-  deinit { appStore.process.terminate() }
+  deinit { appStore.kill() }
 
   private func configuration(_ apps: [String]) -> String {
     let sections = apps.map { app in

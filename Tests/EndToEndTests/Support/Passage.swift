@@ -54,7 +54,7 @@ final class Passage {
   }
 
   /// Ends at once, and with it every connection that leads through here.
-  func stop() { if running.process.isRunning { kill(running.process.processIdentifier, SIGKILL) } }
+  func stop() { running.kill() }
 
   deinit { stop() }
 

@@ -87,6 +87,10 @@ struct Program {
     fileprivate let output: String
     fileprivate let errors: String
 
+    /// Ends it at once. Foundation starts programs with the signal mask of whatever thread it is on, so one that does
+    /// not unblock SIGTERM itself may never hear it.
+    func kill() { if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) } }
+
     func finish() async -> Result {
       var status: Int32 = -1
       for await value in ended { status = value }

@@ -17,7 +17,7 @@ final class Receiver {
   }
 
   // Python's servers do not all end when they are asked to.
-  deinit { kill(running.process.processIdentifier, SIGKILL) }
+  deinit { running.kill() }
 
   var got: String { directory.file("got") }
 }

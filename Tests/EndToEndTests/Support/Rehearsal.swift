@@ -53,7 +53,7 @@ final class Rehearsal {
     try configuration().write(toFile: directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
   }
 
-  deinit { appStore.process.terminate() }
+  deinit { appStore.kill() }
 
   /// The file appears in one piece when the simulator listens.
   static func port(in file: String, of program: Program.Running) async throws -> Int {

@@ -58,7 +58,7 @@ final class SignedShop {
     try await DatabaseRole.makeSchemas(in: conninfo, configuration: directory.file("night-audit.yaml"))
   }
 
-  deinit { appStore.process.terminate() }
+  deinit { appStore.kill() }
 
   /// The same Apple with other transactions.
   func world(transactions: [[String: Any]]) throws -> String {
