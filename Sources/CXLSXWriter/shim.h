@@ -71,13 +71,14 @@ static inline void na_discard_rows(lxw_worksheet *_Nonnull sheet) {
 extern void *_Nullable na_find(
     const void *_Nonnull bytes, size_t size, const void *_Nonnull wanted, size_t wantedSize) __asm__("memmem");
 
-/// How often a text occurs in some bytes.
-static inline size_t na_count(const char *_Nonnull bytes, size_t size, const char *_Nonnull wanted) {
-  size_t count = 0, length = strlen(wanted);
-  const char *end = bytes + size;
-  while (bytes < end && (bytes = (const char *)na_find(bytes, (size_t)(end - bytes), wanted, length))) {
+/// How often some bytes occur in others.
+static inline size_t na_count(
+    const void *_Nullable bytes, size_t size, const void *_Nonnull wanted, size_t wantedSize) {
+  size_t count = 0;
+  const char *next = bytes, *end = next + size;
+  while (next && (next = (const char *)na_find(next, (size_t)(end - next), wanted, wantedSize))) {
     count += 1;
-    bytes += length;
+    next += wantedSize;
   }
   return count;
 }

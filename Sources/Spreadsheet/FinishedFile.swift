@@ -7,32 +7,48 @@ import Glibc
 ///
 /// libxlsxwriter looks at no write to a temporary file, so a disk that was full for a while makes a file with less in it
 /// and a return code of 0. Here each part must inflate to its check sum and be XML from its declaration to the end of its
-/// first element, and each streamed sheet must have as many rows as were written.
+/// first element. Of a streamed sheet that is said of all but its rows, nearly all of a workbook: they must be as many as
+/// were written, and have an end each; that none of their bytes was lost on the way the streams say (`streams_lost`).
 struct FinishedFile {
+  /// A sheet as it was written.
+  struct Sheet {
+    /// As on its tab.
+    var name: String
+    /// nil for one that was kept in memory: it is read whole.
+    var rows: Rows?
+  }
+
+  /// Rows of a streamed sheet.
+  struct Rows: Equatable {
+    var begun = 0
+    /// Of them those with cells: the others have no end of their own.
+    var ended = 0
+  }
+
   private static let pieceSize = 1 << 18
   /// Room in front of a piece for what may be the beginning of a tag at the end of the piece before.
-  private static let overlap = 4
-  private static let rowTag = "<row "
+  private static let overlap = 16
   private static let declaration = Array("<?xml ".utf8)
   private static let oldDrawing = Array("<xml ".utf8)
 
   /// - Parameter sheets: in the order of their tabs.
   /// - Throws: `cannotWriteFile` for an archive that cannot be read, `temporaryFileFailed` for one with less in it.
-  static func prove(_ path: String, sheets: [SheetRecord]) throws(SpreadsheetError) {
+  static func prove(_ path: String, sheets: [Sheet]) throws(SpreadsheetError) {
     let operation: StaticString = "read the finished workbook back"
     guard let archive = unsafe unzOpen64(path) else { throw SpreadsheetError(.cannotWriteFile, operation) }
     defer { unsafe _ = unzClose(archive) }
-    var expected: [String: SheetRecord] = [:]
+    var expected: [String: Sheet] = [:]
     for (place, sheet) in sheets.enumerated() { expected["xl/worksheets/sheet\(place + 1).xml"] = sheet }
     var status = unsafe unzGoToFirstFile(archive)
     while status == NA_UNZ_OK {
       let name = unsafe name(in: archive)
       let isXML = [".xml", ".rels", ".vml"].contains { name.hasSuffix($0) }
       let sheet = expected.removeValue(forKey: name)
-      let part = try unsafe part(in: archive, isXML: isXML, operation)
+      var part = Part(isXML: isXML, hasRows: sheet?.rows != nil)
+      try unsafe part.read(archive, operation)
       guard part.isWhole else { throw SpreadsheetError(.temporaryFileFailed, operation, sheet: sheet?.name) }
-      if let rows = sheet?.expectedRows, rows != part.rows {
-        throw SpreadsheetError(.temporaryFileFailed, operation, sheet: sheet?.name, row: part.rows)
+      if let rows = sheet?.rows, rows != part.rows {
+        throw SpreadsheetError(.temporaryFileFailed, operation, sheet: sheet?.name, row: part.rows.ended)
       }
       status = unsafe unzGoToNextFile(archive)
     }
@@ -41,56 +57,101 @@ struct FinishedFile {
     }
   }
 
-  /// What was seen of one part.
-  private struct Part {
-    var rows = 0
-    var isEmpty = true
-    var isWhole = true
-  }
-
   private static func name(in archive: unzFile) -> String {
     var name = [CChar](repeating: 0, count: 256)
     unsafe _ = unzGetCurrentFileInfo64(archive, nil, &name, UInt(name.count - 1), nil, 0, nil, 0)
     return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
-  private static func part(
-    in archive: unzFile, isXML: Bool, _ operation: StaticString
-  ) throws(SpreadsheetError) -> Part {
-    guard unsafe unzOpenCurrentFile(archive) == NA_UNZ_OK else { throw SpreadsheetError(.cannotWriteFile, operation) }
-    var part = Part()
-    let parser = unsafe isXML ? XML_ParserCreate(nil) : nil
-    defer { unsafe XML_ParserFree(parser) }
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: overlap + pieceSize, alignment: 16)
-    defer { unsafe buffer.deallocate() }
-    unsafe buffer.initializeMemory(as: UInt8.self, repeating: 0)
-    var isReadable = true
-    while true {
-      let count = unsafe Int(
-        unzReadCurrentFile(archive, buffer.baseAddress.map { unsafe $0 + overlap }, UInt32(pieceSize)))
-      isReadable = count >= 0
-      if count <= 0 { break }
-      let piece = unsafe UnsafeRawBufferPointer(rebasing: buffer[overlap..<overlap + count])
-      if part.isEmpty {
-        part.isEmpty = false
-        // What the library writes for drawings of old programs has none.
-        part.isWhole = unsafe parser == nil || piece.starts(with: declaration) || piece.starts(with: oldDrawing)
-      }
-      if let parser = unsafe parser, part.isWhole {
-        let start = unsafe piece.baseAddress?.assumingMemoryBound(to: CChar.self)
-        part.isWhole = unsafe XML_Parse(parser, start, Int32(count), 0) == XML_STATUS_OK
-      }
-      unsafe buffer.baseAddress.map { unsafe $0.assumingMemoryBound(to: CChar.self) }.map { start in
-        unsafe part.rows += Int(na_count(start, overlap + count, rowTag))
-      }
-      // A tag that lies across two pieces is found with the second one; four bytes hold no whole tag.
-      unsafe buffer.copyBytes(from: UnsafeRawBufferPointer(rebasing: buffer[count..<overlap + count]))
+  /// One part, and what was seen of it.
+  @safe
+  private struct Part: ~Copyable {
+    private enum Place { case before, rows, behind }
+
+    var rows = Rows()
+    var isWhole = true
+    private var isEmpty = true
+    /// Where the part is read that has rows; they are not before they begin.
+    private var place: Place
+    private let parser: XML_Parser?
+
+    /// - Parameter hasRows: whether it is a sheet whose rows are to be counted.
+    init(isXML: Bool, hasRows: Bool) {
+      place = hasRows ? .before : .behind
+      unsafe parser = isXML ? XML_ParserCreate(nil) : nil
     }
-    if let parser = unsafe parser, part.isWhole {
-      part.isWhole = unsafe XML_Parse(parser, nil, 0, 1) == XML_STATUS_OK
+
+    deinit { unsafe XML_ParserFree(parser) }
+
+    /// Reads the archive's current part to its end.
+    mutating func read(_ archive: unzFile, _ operation: StaticString) throws(SpreadsheetError) {
+      guard unsafe unzOpenCurrentFile(archive) == NA_UNZ_OK else {
+        throw SpreadsheetError(.cannotWriteFile, operation)
+      }
+      let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: overlap + pieceSize, alignment: 16)
+      defer { unsafe buffer.deallocate() }
+      unsafe buffer.initializeMemory(as: UInt8.self, repeating: 0)
+      var isReadable = true
+      while true {
+        let count = unsafe Int(
+          unzReadCurrentFile(archive, buffer.baseAddress.map { unsafe $0 + overlap }, UInt32(pieceSize)))
+        isReadable = count >= 0
+        if count <= 0 { break }
+        unsafe take(UnsafeRawBufferPointer(rebasing: buffer[..<(overlap + count)]))
+        // What lies across two pieces is found with the second one.
+        unsafe buffer.copyBytes(from: UnsafeRawBufferPointer(rebasing: buffer[count..<overlap + count]))
+      }
+      if let parser = unsafe parser, isWhole { isWhole = unsafe XML_Parse(parser, nil, 0, 1) == XML_STATUS_OK }
+      let isClosed = unsafe unzCloseCurrentFile(archive) == NA_UNZ_OK
+      guard isReadable, isClosed else { throw SpreadsheetError(.cannotWriteFile, operation) }
     }
-    let isClosed = unsafe unzCloseCurrentFile(archive) == NA_UNZ_OK
-    guard isReadable, isClosed else { throw SpreadsheetError(.cannotWriteFile, operation) }
-    return part
+
+    /// - Parameter content: the last bytes before a piece, then the piece.
+    private mutating func take(_ content: UnsafeRawBufferPointer) {
+      if isEmpty {
+        isEmpty = false
+        let piece = unsafe content.dropFirst(overlap)
+        // What the library writes for drawings of old programs has no declaration.
+        isWhole = unsafe parser == nil || piece.starts(with: declaration) || piece.starts(with: oldDrawing)
+      }
+      var start = overlap
+      if place == .before {
+        let beginning: StaticString = "<sheetData>"
+        let begin = unsafe end(of: beginning, in: content, from: earliest(start, beginning))
+        unsafe parse(content[start..<(begin ?? content.count)])
+        guard let begin else { return }
+        (place, start) = (.rows, begin)
+      }
+      guard place == .rows else { return unsafe parse(content[start...]) }
+      rows.begun += unsafe count("<row ", in: content, from: start)
+      rows.ended += unsafe count("</row>", in: content, from: start)
+      let ending: StaticString = "</sheetData>"
+      guard let behind = unsafe end(of: ending, in: content, from: earliest(start, ending)) else { return }
+      place = .behind
+      unsafe parse(content[(behind - ending.utf8CodeUnitCount)...])
+    }
+
+    private mutating func parse(_ bytes: Slice<UnsafeRawBufferPointer>) {
+      guard let parser = unsafe parser, isWhole, unsafe !bytes.isEmpty else { return }
+      let start = unsafe UnsafeRawBufferPointer(rebasing: bytes).baseAddress?.assumingMemoryBound(to: CChar.self)
+      isWhole = unsafe XML_Parse(parser, start, Int32(clamping: bytes.count), 0) == XML_STATUS_OK
+    }
+
+    /// Where a tag may begin that ends behind `start`: a piece's first one in the piece before.
+    private func earliest(_ start: Int, _ tag: StaticString) -> Int {
+      start == overlap ? overlap - tag.utf8CodeUnitCount + 1 : start
+    }
+
+    private func count(_ tag: StaticString, in content: UnsafeRawBufferPointer, from start: Int) -> Int {
+      let bytes = unsafe UnsafeRawBufferPointer(rebasing: content[earliest(start, tag)...])
+      return unsafe Int(na_count(bytes.baseAddress, bytes.count, tag.utf8Start, tag.utf8CodeUnitCount))
+    }
+
+    private func end(of tag: StaticString, in content: UnsafeRawBufferPointer, from start: Int) -> Int? {
+      guard let base = content.baseAddress,
+        let found = unsafe na_find(base + start, content.count - start, tag.utf8Start, tag.utf8CodeUnitCount)
+      else { return nil }
+      return unsafe UnsafeRawPointer(found) - base + tag.utf8CodeUnitCount
+    }
   }
 }

@@ -10,7 +10,7 @@ final class SheetRecord {
   let name: String
   private let worksheet: UnsafeMutablePointer<lxw_worksheet>
   private let isStreamed: Bool
-  private var rows = 0
+  private var rows = FinishedFile.Rows()
   private var lastCounted: lxw_row_t?
 
   init(name: String, worksheet: UnsafeMutablePointer<lxw_worksheet>) {
@@ -19,8 +19,8 @@ final class SheetRecord {
     isStreamed = unsafe worksheet.pointee.optimize != 0
   }
 
-  /// Rows that the library has written or will write; nil for a sheet in memory, which nobody counts.
-  var expectedRows: Int? { isStreamed ? rows : nil }
+  /// The sheet that the file must hold, with the rows that the library has written or will write.
+  var expected: FinishedFile.Sheet { FinishedFile.Sheet(name: name, rows: isStreamed ? rows : nil) }
 
   /// Counts the row that a streamed sheet is at, if anything is in it: the library writes no other.
   func countCurrentRow() {
@@ -28,7 +28,8 @@ final class SheetRecord {
     let row = unsafe worksheet.pointee.optimize_row.pointee
     guard unsafe row.data_changed != 0 || row.row_changed != 0, unsafe row.row_num != lastCounted else { return }
     lastCounted = unsafe row.row_num
-    rows += 1
+    rows.begun += 1
+    if unsafe row.data_changed != 0 { rows.ended += 1 }
   }
 
   /// `errno` of a write of its rows that failed; nil when every byte has arrived.

@@ -103,7 +103,7 @@ final class WorkbookHandle {
     }
     do throws(SpreadsheetError) {
       if let failure { throw failure }
-      try FinishedFile.prove(path, sheets: sheets)
+      try FinishedFile.prove(path, sheets: sheets.map(\.expected))
     } catch {
       _ = unsafe unlink(path)
       throw error

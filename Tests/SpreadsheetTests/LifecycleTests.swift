@@ -250,6 +250,49 @@ struct LifecycleTests {
     }
   }
 
+  // Of a streamed sheet the rows are counted, and all else is read.
+  @Test("a streamed sheet that lacks anything is no finished one", arguments: [1, 4_000])
+  func brokenSheet(rowCount: Int) throws {
+    try withTemporaryDirectory { directory in
+      let workbook = try Workbook(in: directory)
+      let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
+      // Pieces of a quarter of a megabyte: rows lie across them.
+      let text = String(repeating: "the same ", count: 20)
+      try sheet.setColumns(0...0, width: 20)
+      for row in 0..<rowCount { try sheet.writeText(text, row: row, column: 0) }
+      // A row without cells has no end of its own.
+      try sheet.setRow(rowCount, height: 30)
+      try workbook.close()
+      let path = "\(directory)/\(try #require(contents(of: directory).first))"
+      func prove(_ path: String, begun: Int, ended: Int) throws(SpreadsheetError) {
+        try FinishedFile.prove(path, sheets: [.init(name: "Orders", rows: .init(begun: begun, ended: ended))])
+      }
+      #expect(throws: Never.self) { try prove(path, begun: rowCount + 1, ended: rowCount) }
+      #expect(throws: SpreadsheetError.self) { try prove(path, begun: rowCount + 2, ended: rowCount) }
+      #expect(throws: SpreadsheetError.self) { try prove(path, begun: rowCount + 1, ended: rowCount + 1) }
+      let losses = [
+        #"content.replace(b"</row>", b"", 1)"#, #"content.replace(b"<row ", b"", 1)"#,
+        #"content.replace(b"</sheetData>", b"")"#, #"content.replace(b"<sheetData>", b"")"#,
+        #"content.replace(b"</sheetView>", b"")"#, #"content.replace(b"</worksheet>", b"")"#,
+        #"content[: content.index(b"</sheetData>") - 3] + content[content.index(b"</sheetData>"):]"#,
+      ]
+      for loss in losses {
+        let script = """
+          import sys, zipfile
+          with zipfile.ZipFile(sys.argv[1]) as book, zipfile.ZipFile(sys.argv[2], "w") as broken:
+              for name in book.namelist():
+                  content = book.read(name)
+                  broken.writestr(name, \(loss) if name == "xl/worksheets/sheet1.xml" else content)
+          """
+        _ = try run("python3", ["-c", script, path, "\(directory)/broken.xlsx"])
+        let error = #expect(throws: SpreadsheetError.self, "\(loss)") {
+          try prove("\(directory)/broken.xlsx", begun: rowCount + 1, ended: rowCount)
+        }
+        #expect(error?.code == .temporaryFileFailed, "\(loss)")
+      }
+    }
+  }
+
   private func openFiles(in directory: String) -> [String] {
     let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
     return descriptors.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)") }
