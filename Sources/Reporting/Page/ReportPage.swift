@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import Mustache
 import Reconciliation
 
 /// `report.html`: the first sheet, the trend and the worst findings as one file that needs nothing else.
@@ -96,12 +97,9 @@ struct ReportPage {
     var count: Int
   }
 
-  private struct Fact {
-    var name: String
-    var value: String
-  }
-
-  private struct Row {
+  /// Hands out its values by name: there are two thousand rows of twenty values, and reflection would look through all of a
+  /// row's for each.
+  private struct Row: MustacheParent {
     var severity: String
     var severityRank: Int
     var kind: String
@@ -118,7 +116,17 @@ struct ReportPage {
     var hasDetails: Bool
     var hasExplanation: Bool
     var explanation: [String]
-    var facts: [Fact]
+    var facts: [[String: String]]
+
+    private static let values: [String: @Sendable (Row) -> Any] = [
+      "severity": { $0.severity }, "severityRank": { $0.severityRank }, "kind": { $0.kind }, "kindName": { $0.kindName },
+      "order": { $0.order }, "user": { $0.user }, "currency": { $0.currency }, "stake": { $0.stake },
+      "stakeNumber": { $0.stakeNumber }, "days": { $0.days }, "reason": { $0.reason }, "action": { $0.action },
+      "hasDetails": { $0.hasDetails }, "hasExplanation": { $0.hasExplanation }, "explanation": { $0.explanation },
+      "facts": { $0.facts },
+    ]
+
+    func child(named name: String) -> Any? { Row.values[name]?(self) }
 
     init(_ line: FindingLine, pseudonyms: Pseudonyms?) {
       let (reported, finding) = (line.reported, line.reported.finding)
@@ -148,7 +156,7 @@ struct ReportPage {
         ("Status", reported.status), ("Owner", reported.owner), ("Due", reported.due), ("Remark", reported.remark),
         ("Finding", reported.findingId),
       ]
-      facts = all.compactMap { name, value in value.map { Fact(name: name, value: $0) } }
+      facts = all.compactMap { name, value in value.map { ["name": name, "value": $0] } }
       hasDetails = finding.severity == .critical
     }
   }

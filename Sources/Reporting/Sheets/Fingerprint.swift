@@ -62,6 +62,36 @@ struct Fingerprint {
     if text.isEmpty { return }
     filled += 1
     texts += 1
+    var text = text
+    if !text.withUTF8({ addPlain($0) }) { addScalars(text) }
+  }
+
+  /// Adds a text of printable ASCII, as nearly all are, a byte for each character.
+  ///
+  /// - Returns: false, with nothing added, for any other.
+  private mutating func addPlain(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard text.allSatisfy({ (0x20..<0x7F).contains($0) }) else { return false }
+    var (sum, plainSum, pairSum, last) = (0, 0, 0, 0)
+    Fingerprint.weights.withUnsafeBufferPointer { weights in
+      Fingerprint.squares.withUnsafeBufferPointer { squares in
+        for place in text.indices {
+          let code = Int(text[place])
+          if place < Fingerprint.places { sum += code * weights[place] }
+          plainSum += code
+          // The first character follows nothing.
+          pairSum += last * squares[code]
+          last = code
+        }
+      }
+    }
+    longest = max(longest, text.count)
+    placed += Int128(sum)
+    plain += Int128(plainSum)
+    pairs += Int128(pairSum)
+    return true
+  }
+
+  private mutating func addScalars(_ text: String) {
     var (place, width, sum, plainSum, pairSum) = (0, 0, 0, 0, 0)
     var last: Int?
     for scalar in text.unicodeScalars {
@@ -107,8 +137,10 @@ struct Fingerprint {
     magnitude += serial
   }
 
-  /// A prime, so that pairs of characters add up to what can be counted.
+  /// A prime, so that pairs of characters add up to what can be counted; above every code of ASCII.
   private static let modulus = 1_021
+  /// Of each code of ASCII.
+  private static let squares = (0..<0x80).map { $0 * $0 % modulus }
 
   private static func isPlain(_ code: Int) -> Bool {
     (0x20..<0xD800).contains(code) || (0xE000...0xFFFD).contains(code)
