@@ -96,9 +96,9 @@ extension RecordBytes {
     put(Int64(bitPattern: UInt64(truncatingIfNeeded: number)))
   }
 
-  mutating func put(_ counts: [Currency: Int]) {
-    put(counts.sorted { $0.key < $1.key }) { line, record in
-      record.put(line.key.code)
+  mutating func put(_ counts: ByCurrency<Int>) {
+    put(counts.sorted) { line, record in
+      record.put(line.currency.code)
       record.put(Int64(line.value))
     }
   }
@@ -127,11 +127,11 @@ extension RecordReader {
     return currency
   }
 
-  mutating func counts() throws(Mismatch) -> [Currency: Int] {
-    var counts: [Currency: Int] = [:]
+  mutating func counts() throws(Mismatch) -> ByCurrency<Int> {
+    var counts = ByCurrency<Int>()
     for _ in 0..<(try int()) {
       let currency = try currency()
-      counts[currency] = Int(try int())
+      counts[currency, default: 0] = Int(try int())
     }
     return counts
   }

@@ -114,7 +114,8 @@ public struct Totals: Sendable {
   public private(set) var ordersRead = 0
   public private(set) var ordersByDisposition = [Int](repeating: 0, count: Disposition.allCases.count)
   /// By disposition, and by the currency of the amount: broken rows have none.
-  public private(set) var ordersByCurrency = [[Currency: Int]](repeating: [:], count: Disposition.allCases.count)
+  public private(set) var ordersByCurrency = [ByCurrency<Int>](
+    repeating: ByCurrency(), count: Disposition.allCases.count)
   public private(set) var amountByDisposition = [MoneyByCurrency](
     repeating: MoneyByCurrency(), count: Disposition.allCases.count)
   public private(set) var ordered = MoneyByCurrency()
@@ -127,7 +128,7 @@ public struct Totals: Sendable {
 
   /// Of orders, without the lines of users and price points.
   public init(
-    ordersRead: Int, ordersByDisposition: [Int], ordersByCurrency: [[Currency: Int]],
+    ordersRead: Int, ordersByDisposition: [Int], ordersByCurrency: [ByCurrency<Int>],
     amountByDisposition: [MoneyByCurrency], ordered: MoneyByCurrency
   ) {
     self.ordersRead = ordersRead
@@ -194,7 +195,9 @@ public struct Totals: Sendable {
     ordersRead += other.ordersRead
     for place in ordersByDisposition.indices {
       ordersByDisposition[place] += other.ordersByDisposition[place]
-      ordersByCurrency[place].merge(other.ordersByCurrency[place], uniquingKeysWith: +)
+      for (currency, orders) in other.ordersByCurrency[place].sorted {
+        ordersByCurrency[place][currency, default: 0] += orders
+      }
       amountByDisposition[place].add(other.amountByDisposition[place])
     }
     ordered.add(other.ordered)

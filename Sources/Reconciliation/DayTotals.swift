@@ -44,19 +44,24 @@ public struct DayTotals: Sendable {
       orders += 1
       minorUnits += Int128(money.minorUnits)
     }
+
+    mutating func add(_ other: Sum) {
+      orders += other.orders
+      minorUnits += other.minorUnits
+    }
   }
 
   public typealias Sums = [Bucket: Sum]
 
   /// Oldest first, without overlap.
   public let days: [Day]
-  /// By the places of `days`.
-  public private(set) var sums: [Sums]
+  /// By the places of `days`, and of dispositions.
+  private var counted: [[ByCurrency<Sum>]]
 
   /// - Parameter days: oldest first, without overlap; orders of other days are not counted.
   public init(days: [Day]) {
     self.days = days
-    sums = Array(repeating: [:], count: days.count)
+    counted = Array(repeating: Array(repeating: ByCurrency(), count: Disposition.allCases.count), count: days.count)
   }
 
   /// Counts an order, whatever became of it. Rows that break the contract have no amount and are not counted.
@@ -70,7 +75,7 @@ public struct DayTotals: Sendable {
 
   private mutating func add(_ amount: Money, _ disposition: Disposition, createdAt: Instant) {
     guard let index = index(of: createdAt) else { return }
-    sums[index][Bucket(currency: amount.currency, disposition: disposition), default: Sum()].add(amount)
+    counted[index][disposition.index][amount.currency, default: Sum()].add(amount)
   }
 
   /// Adds the orders that other totals of the same days were made of.
@@ -82,13 +87,25 @@ public struct DayTotals: Sendable {
 
   /// Adds orders of one bucket of a day, by its place in `days`.
   public mutating func join(_ sum: Sum, of bucket: Bucket, dayAt index: Int) {
-    sums[index][bucket, default: Sum()].orders += sum.orders
-    sums[index][bucket, default: Sum()].minorUnits += sum.minorUnits
+    counted[index][bucket.disposition.index][bucket.currency, default: Sum()].add(sum)
+  }
+
+  /// What is in the buckets of each day, by the places of `days`.
+  public var sums: [Sums] { counted.map { Self.sums($0) } }
+
+  private static func sums(_ day: [ByCurrency<Sum>]) -> Sums {
+    var sums: Sums = [:]
+    for disposition in Disposition.allCases {
+      for (currency, sum) in day[disposition.index].sorted {
+        sums[Bucket(currency: currency, disposition: disposition)] = sum
+      }
+    }
+    return sums
   }
 
   /// What is known about a day now; nil for one that is not counted.
   public func sums(of day: String) -> Sums? {
-    days.firstIndex { $0.name == day }.map { sums[$0] }
+    days.firstIndex { $0.name == day }.map { Self.sums(counted[$0]) }
   }
 
   private func index(of instant: Instant) -> Int? {

@@ -66,36 +66,28 @@ public struct Money: Hashable, Sendable {
 
 /// A sum of money per currency. 128 bits, so that no number of orders can overflow it.
 public struct MoneyByCurrency: Equatable, Sendable {
-  /// The currencies of the sum in alphabetical order with their amounts in minor units. A shop has few: to look through them
-  /// costs less than to hash one, several times for each order.
-  public private(set) var sorted: [(currency: Currency, minorUnits: Int128)] = []
+  private var sums = ByCurrency<Int128>()
+
+  /// The currencies of the sum in alphabetical order with their amounts in minor units.
+  public var sorted: [(currency: Currency, minorUnits: Int128)] {
+    sums.sorted.map { (currency: $0.currency, minorUnits: $0.value) }
+  }
 
   public init() {}
 
   public init(_ minorUnits: [Currency: Int128]) { for (currency, amount) in minorUnits { add(amount, of: currency) } }
 
-  public static func == (left: MoneyByCurrency, right: MoneyByCurrency) -> Bool {
-    left.sorted.elementsEqual(right.sorted, by: ==)
-  }
-
   /// The sum in minor units of each currency.
-  public var minorUnits: [Currency: Int128] {
-    Dictionary(uniqueKeysWithValues: sorted.lazy.map { ($0.currency, $0.minorUnits) })
-  }
+  public var minorUnits: [Currency: Int128] { sums.dictionary }
 
   public mutating func add(_ money: Money) { add(Int128(money.minorUnits), of: money.currency) }
 
   public mutating func add(_ other: MoneyByCurrency) {
-    for line in other.sorted { add(line.minorUnits, of: line.currency) }
+    for line in other.sums.sorted { add(line.value, of: line.currency) }
   }
 
   private mutating func add(_ amount: Int128, of currency: Currency) {
-    let place = sorted.firstIndex { $0.currency >= currency } ?? sorted.count
-    if place == sorted.count || sorted[place].currency != currency {
-      sorted.insert((currency: currency, minorUnits: amount), at: place)
-    } else {
-      sorted[place].minorUnits += amount
-    }
+    sums[currency, default: 0] += amount
   }
 }
 

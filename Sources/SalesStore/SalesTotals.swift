@@ -19,12 +19,12 @@ package struct SalesTotals: Equatable, Sendable {
   /// Rows that break the contract, and what others have added up.
   private var others: [String: Line] = [:]
   /// Orders that keep the contract, as they were read.
-  private var read: [Currency: Line] = [:]
+  private var read = ByCurrency<Line>()
 
   private var lines: [String: Line] {
-    read.reduce(into: others) {
-      $0[$1.key.code, default: Line()].orders += $1.value.orders
-      $0[$1.key.code, default: Line()].amount += $1.value.amount
+    read.sorted.reduce(into: others) {
+      $0[$1.currency.code, default: Line()].orders += $1.value.orders
+      $0[$1.currency.code, default: Line()].amount += $1.value.amount
     }
   }
 
