@@ -119,7 +119,8 @@ struct ReportPage {
     var facts: [[String: String]]
 
     private static let values: [String: @Sendable (Row) -> Any] = [
-      "severity": { $0.severity }, "severityRank": { $0.severityRank }, "kind": { $0.kind }, "kindName": { $0.kindName },
+      "severity": { $0.severity }, "severityRank": { $0.severityRank }, "kind": { $0.kind },
+      "kindName": { $0.kindName },
       "order": { $0.order }, "user": { $0.user }, "currency": { $0.currency }, "stake": { $0.stake },
       "stakeNumber": { $0.stakeNumber }, "days": { $0.days }, "reason": { $0.reason }, "action": { $0.action },
       "hasDetails": { $0.hasDetails }, "hasExplanation": { $0.hasExplanation }, "explanation": { $0.explanation },
