@@ -81,6 +81,7 @@ package struct AnswerWriter: Sendable {
         let key = TransactionKey(environment: fact.environment, transactionId: Identifier(fact.transactionId))
         links.append(TransactionLink(subject: result.subject, key: key))
       }
+      for fact in result.told.map(\.storable) { facts.append((nil, fact)) }
     }
     let answered = results.filter { $0.outcome != .pending }
     let candidates = answered.compactMap(candidate)

@@ -84,6 +84,8 @@ package struct ChannelAnswer: Hashable, Sendable {
   package var toldAt: Instant?
   /// The whole of verifyReceipt's answer to a genuine receipt.
   package var receipt: VerifiedReceipt?
+  /// What Apple told besides: evidence, of which nothing was asked and which no proof brings.
+  package var told: [TransactionFact] = []
   /// Why a part of the answer is missing: what there is is evidence, and no answer yet.
   package var missing: Silence?
 
@@ -124,6 +126,8 @@ package struct ChannelAnswer: Hashable, Sendable {
 
   /// Takes in what Apple says about the subscription that the transaction belongs to. Without an answer about it the
   /// transaction is known all the same, and the question stays unanswered.
+  ///
+  /// Apple tells of all subscriptions of the customer: a proof of one is no proof of another, nor of a later period.
   package mutating func add(_ answer: SubscriptionAnswer) {
     asked += answer.trail.asked
     warnings += answer.trail.warnings
@@ -131,7 +135,13 @@ package struct ChannelAnswer: Hashable, Sendable {
     switch (answer.outcome, meaning) {
     case (.found(let statuses), .genuine(let environment, let bundleId, let facts)):
       let latest = statuses.map(\.transaction.fact).filter { $0.environment == environment }
-      meaning = .genuine(environment: environment, bundleId: bundleId, facts: facts + latest)
+      let asked = Set(facts.map(\.transactionId))
+      meaning = .genuine(
+        environment: environment, bundleId: bundleId, facts: facts + latest.filter { asked.contains($0.transactionId) })
+      told += latest.filter { !asked.contains($0.transactionId) }
+    case (.fault(let fault), .genuine(_, _, let facts)):
+      told += facts
+      meaning = .fault(fault)
     case (.fault(let fault), _): meaning = .fault(fault)
     case (.unanswered, _), (.found, _), (.notFound, _), (.malformedId, _), (.accountGone, _): break
     }
@@ -148,6 +158,12 @@ package struct ChannelAnswer: Hashable, Sendable {
   var silence: Silence? {
     if case .silent(let silence) = meaning { return silence }
     return missing
+  }
+
+  /// What it brings.
+  var facts: [TransactionFact] {
+    if case .genuine(_, _, let facts) = meaning { return facts }
+    return []
   }
 
   var isFault: Bool {

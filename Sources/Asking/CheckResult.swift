@@ -19,6 +19,8 @@ package struct CheckResult: Sendable {
   package var appleStatus: Int?
   package var signedTransactionId: String?
   package var facts: [TransactionFact] = []
+  /// What Apple told besides, which the proof does not bring.
+  package var told: [TransactionFact] = []
   /// How many transactions it brings, those included that were stored before.
   package var broughtCount = 0
   /// Those transactions, by their own and their original ids.

@@ -26,14 +26,14 @@ extension RecheckStage {
         return
       }
       answers.append(answer)
-      if !isOne, case .genuine(_, _, let facts) = answer.meaning, !facts.isEmpty {
+      if !isOne, !answer.facts.isEmpty || !answer.told.isEmpty {
         var part = check.result(.pending, .neverChecked, channel: .serverApi)
-        part.facts = facts
+        (part.facts, part.told) = (answer.facts, answer.told)
         await sink.put(part)
       }
     }
     var result = channel.result(of: check, answers: answers)
-    if !isOne { result.facts = [] }
+    if !isOne { (result.facts, result.told) = ([], []) }
     await finish(result, of: channel)
   }
 

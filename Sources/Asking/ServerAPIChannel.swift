@@ -100,6 +100,7 @@ package struct ServerAPIChannel: AppleChannel {
     result.appleStatus = answers.lazy.compactMap(\.appleStatus).last
     var brought: Set<String> = Set(check.genuine?.facts.map(\.transactionId) ?? [])
     for answer in answers {
+      result.told += answer.told
       guard case .genuine(let environment, let bundleId, let facts) = answer.meaning else { continue }
       result.environment = result.environment ?? environment
       result.bundleId = result.bundleId ?? bundleId

@@ -53,6 +53,8 @@ package struct Migrator {
       sql: String(decoding: PackageResources._022_forgotten_runs_sql, as: UTF8.self)),
     Migration(
       version: 23, name: "withdrawals", sql: String(decoding: PackageResources._023_withdrawals_sql, as: UTF8.self)),
+    Migration(
+      version: 24, name: "brought", sql: String(decoding: PackageResources._024_brought_sql, as: UTF8.self)),
   ]
 
   /// Of the advisory lock under which the schema changes: two numbers that no other program is likely to choose.

@@ -89,9 +89,15 @@ package struct Rebuild {
     try TransactionTable.spreadOverPeriods(of: nil, in: derived, on: connection)
   }
 
+  /// A signed transaction brings what it is about. Earlier programs took what Apple told of the customer's other
+  /// subscriptions for brought, too.
   private static let links = """
-    SELECT DISTINCT subject_kind, subject_id, environment, transaction_id FROM night_audit.evidence
-    WHERE subject_id IS NOT NULL
+    SELECT DISTINCT e.subject_kind, e.subject_id, e.environment, e.transaction_id FROM night_audit.evidence e
+    LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = e.subject_kind AND c.subject_id = e.subject_id
+      AND c.payload_kind = 'signed' AND c.signed_transaction_id <> e.transaction_id
+    WHERE e.subject_id IS NOT NULL AND (c.subject_id IS NULL OR EXISTS (
+      SELECT 1 FROM night_audit.evidence o WHERE o.subject_kind = e.subject_kind AND o.subject_id = e.subject_id
+        AND o.transaction_id = e.transaction_id AND o.channel = 'offline'))
     """
   private static let linkColumns = "subject_kind, subject_id, environment, transaction_id"
 

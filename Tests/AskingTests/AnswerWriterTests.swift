@@ -122,6 +122,36 @@ import Testing
     }
   }
 
+  /// What Apple told besides is evidence, and nobody's proof; nor is it after a rebuild.
+  @Test func whatIsToldBesidesIsLinkedToNoProof() async throws {
+    try await withDatabase { session, settings in
+      try await addReceipts(1, session)
+      try await queue(session, settings).enqueue()
+      var told = try await result("r1", [fact("t1", signed: asOf)], on: session)
+      told.told = [fact("t2", signed: asOf)]
+      try await writer(settings).write([told])
+      func links() async throws -> String {
+        try await session.execute(
+          "SELECT string_agg(subject_id || ' ' || transaction_id, ', ') FROM night_audit.receipt_transactions"
+        ).single().text(0)
+      }
+      #expect(try await links() == "r1 t1")
+      #expect(try await session.execute("SELECT count(*) FROM night_audit.transactions").single().int64(0) == 2)
+      #expect(try await session.withConnection { try Rebuild.run(isMending: false, on: $0) }.agrees)
+
+      // As programs before stored it, of a signed transaction.
+      try await session.execute(
+        "UPDATE night_audit.receipt_checks SET payload_kind = 'signed', signed_transaction_id = 't1'")
+      var earlier = try await result("r1", [fact("t2", signed: asOf + .seconds(1))], on: session)
+      (earlier.kind, earlier.signedTransactionId) = (.signed, "t1")
+      try await writer(settings).write([earlier])
+      #expect(try await links() == "r1 t1, r1 t2")
+      let mended = try await session.withConnection { try Rebuild.run(isMending: true, on: $0) }
+      #expect(mended.surplusLinks == 1, "\(mended)")
+      #expect(try await links() == "r1 t1")
+    }
+  }
+
   /// An earlier round of the same run has asked the same: its answer is not this one.
   @Test func aBatchWhoseConnectionIsLostIsStoredBesideAnEarlierAnswer() async throws {
     try await withDatabase { session, settings in

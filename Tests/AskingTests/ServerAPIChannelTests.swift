@@ -187,6 +187,19 @@ import Testing
     #expect(result.signedTransactionId == (check.kind == .signed && check.genuine != nil ? "1" : nil), "\(name)")
   }
 
+  /// Apple tells of all subscriptions of a customer, but the proof of one brings no other, and names none.
+  @Test func whatIsToldBesidesIsBroughtByNoProof() {
+    var answer = Self.found("1")
+    answer.told = [Self.fact("9", channel: .serverApi)]
+    let result = ServerAPIChannel.result(of: Self.signed, answers: [answer], policy: Self.policy)
+    #expect(result.outcome == .verified && result.told.map(\.transactionId) == ["9"])
+    #expect(result.broughtIds == ["1"] && result.broughtCount == 1)
+    #expect(result.facts.allSatisfy { $0.transactionId == "1" })
+    // What was learnt before the rest was refused is kept.
+    answer.meaning = .fault(.requestRefused(code: 4_000_000))
+    #expect(ServerAPIChannel.result(of: Self.signed, answers: [answer], policy: Self.policy).told.count == 1)
+  }
+
   @Test func whatWasToldBeforeIsAsOldAsItIs() {
     var told = ChannelAnswer(.genuine(environment: .production, bundleId: nil, facts: []))
     told.toldAt = Self.asOf - .days(2)
