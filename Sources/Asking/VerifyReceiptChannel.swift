@@ -23,7 +23,10 @@ package struct VerifyReceiptChannel: AppleChannel {
     guard case .receipt(let payload) = check.due.matter else { return [] }
     switch check.kind {
     case .app, .transaction:
-      // Whatever the local check says, Apple can say more: renewals since, and refunds of what is no consumable.
+      // Apple signed whose it is, and our secret is not that developer's; of what Xcode signed Apple knows nothing.
+      if let bundleId = check.genuine?.bundleId, bundleId != app.bundleId { return [] }
+      if case .refused(.xcode) = check.judgement { return [] }
+      // Whatever else the local check says, Apple can say more: renewals since, and refunds of what is no consumable.
       return [Question(.receipt(payload: payload), first: Question.side(of: check.due.environment))]
     case .signed, .malformed, nil: return []
     }
@@ -74,7 +77,11 @@ package struct VerifyReceiptChannel: AppleChannel {
       return denied
     case .accountGone: return check.result(.review, .accountGone, channel: .verifyReceipt)
     case .silent(let silence):
-      let isHopeless = answer.appleStatus == 21_002 && check.genuine != nil && check.due.attempts >= Self.patience
+      let isHopeless = answer.appleStatus == 21_002 && check.due.attempts >= Self.patience
+      if isHopeless, case .refused(.signatureInvalid) = check.judgement {
+        return check.result(.rejected, .signatureInvalid, channel: .verifyReceipt)
+      }
+      guard check.genuine != nil else { return check.result(.unanswered, PaymentReason(silence), channel: .verifyReceipt) }
       return check.result(isHopeless ? .review : .unanswered, PaymentReason(silence), channel: .verifyReceipt)
     case .review, .unknown, .fault: return check.result(.review, .appleError, channel: .verifyReceipt)
     }

@@ -88,6 +88,19 @@ import Testing
     }
   }
 
+  /// Our secret is not another developer's, and Xcode's signatures are none of Apple's.
+  @Test func nobodyIsAskedAboutWhatTheReceiptItselfSettles() throws {
+    let stranger = GenuineProof(environment: .production, bundleId: "com.example.stranger", facts: [Self.fact])
+    #expect(try channel().questions(about: check(Self.genuine)).count == 1)
+    for (judgement, wanted) in [
+      (OfflineJudgement.genuine(stranger), "verified "), (.refused(.xcode), "rejected xcode"),
+    ] {
+      #expect(try channel().questions(about: check(judgement)).isEmpty)
+      let result = try channel().result(of: check(judgement), answers: [])
+      #expect("\(result.outcome.rawValue) \(result.reason?.rawValue ?? "")" == wanted)
+    }
+  }
+
   @Test func theAnswerToAnotherReceiptIsNone() throws {
     let other = GenuineProof(
       environment: .production, bundleId: "com.example.game", facts: [Self.fact], signedTransactionId: "1")
@@ -145,6 +158,11 @@ import Testing
     #expect(try result(Self.genuine, silence(status: 21_002), attempts: 4) == "review apple_error with its facts")
     // Where nothing vouches for the receipt, or Apple says something else, it goes on.
     #expect(try result(.noRoots(nil), silence(status: 21_002), attempts: 40) == "unanswered apple_error")
+    // Its signature has failed here, too: nobody need be asked for ever.
+    #expect(
+      try result(.refused(.signatureInvalid), silence(status: 21_002), attempts: 3) == "unanswered apple_error")
+    #expect(
+      try result(.refused(.signatureInvalid), silence(status: 21_002), attempts: 4) == "rejected signature_invalid")
     #expect(try result(Self.genuine, silence(status: 21_005), attempts: 40) == "unanswered apple_error with its facts")
   }
 
