@@ -31,13 +31,16 @@ extension OrderFacts {
   /// Units that are with a user now.
   public var heldUnits: Int64 { soundDeliveries.reduce(0) { $0 + ($1.stands ? Int64($1.quantity) : 0) } }
 
-  /// Units delivered and not taken back. Access to a subscription that was taken back once the period paid for was over
-  /// was delivered; after a refund only what the user still holds counts.
+  /// Units delivered and not taken back. Access to a subscription that was taken back once the period paid for was over,
+  /// or the plan was replaced by another one, was delivered; after a refund only what the user still holds counts.
   public var deliveredUnits: Int64 {
-    let periodEnd = claims.owned.isEmpty || !claims.owned[0].isLive ? nil : claims.owned[0].expiresDate
+    let owned = claims.owned.first.flatMap { $0.isLive ? $0 : nil }
+    let isReplaced = owned?.isUpgraded == true
     return soundDeliveries.reduce(0) { units, delivery in
       var isDelivered = delivery.stands
-      if let end = periodEnd, let revoked = delivery.revokedAt, revoked >= end { isDelivered = true }
+      if let end = owned?.expiresDate, let revoked = delivery.revokedAt, isReplaced || revoked >= end {
+        isDelivered = true
+      }
       return units + (isDelivered ? Int64(delivery.quantity) : 0)
     }
   }

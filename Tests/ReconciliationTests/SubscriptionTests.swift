@@ -82,6 +82,18 @@ import Testing
       scene.signedProof(for: order, of: upgraded)
       scene.delivery("d2", of: order)
     },
+    Case("the old plan is taken back as soon as Apple has replaced it", []) { scene in
+      let first = scene.subscription(transaction: { record in
+        record.expiresDate = end
+        record.isUpgraded = true
+      })
+      scene.delivery(of: first) { $0.revokedAt = bought + .days(10) }
+    },
+    Case("a plan that was not replaced is taken back before its end", ["paid_not_delivered on order"]) { scene in
+      scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end })) {
+        $0.revokedAt = bought + .days(10)
+      }
+    },
     Case("an upgrade that nobody booked", ["orphan_payment on T2"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
       scene.renewal { record in

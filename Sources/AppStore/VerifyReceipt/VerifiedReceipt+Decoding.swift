@@ -98,7 +98,7 @@ private struct PendingRenewal {
 
   /// How the subscription stands whose newest period is `latest`.
   func status(latest: TransactionFact, at date: Instant) -> SubscriptionState {
-    if case .says(.some) = latest.revocation { return .revoked }
+    if case .says(.some(let revocation)) = latest.revocation, revocation.isFull { return .revoked }
     if let expiry = latest.expiresDate, expiry > date { return .active }
     if let gracePeriodEnd, gracePeriodEnd > date { return .gracePeriod }
     return isBeingCollected ? .billingRetry : .expired
@@ -179,7 +179,9 @@ private struct TransactionItem {
   /// Consumables never show a refund, and only subscriptions can be told from them: elsewhere no date says nothing.
   private var revocation: Statement<Revocation?> {
     guard let date = fields.date("cancellation_date").instant else { return isSubscription ? .says(nil) : .silent }
-    return .says(Revocation(date: date, reason: fields.integer32("cancellation_reason")))
+    // Of a plan that was replaced by a larger one it is the date of that, and what was left of the period was given back.
+    let type = fields.flag("is_upgraded") == true ? "REFUND_PRORATED" : nil
+    return .says(Revocation(date: date, type: type, reason: fields.integer32("cancellation_reason")))
   }
 
   /// A restored purchase has two ids as well, but only a subscription ends. The dates do not tell: in most of the renewals

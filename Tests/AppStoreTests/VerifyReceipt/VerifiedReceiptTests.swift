@@ -194,6 +194,10 @@ struct VerifiedReceiptTests {
     (#""cancellation_date":"","cancellation_date_ms":"","expires_date_ms":1795200000000"#, .says(nil)),
     (#""cancellation_date_ms":1795046400000"#, .says(Revocation(date: Instant(milliseconds: 1_795_046_400_000)))),
     (
+      #""cancellation_date_ms":"1795046400000","is_upgraded":"true""#,
+      .says(Revocation(date: Instant(milliseconds: 1_795_046_400_000), type: "REFUND_PRORATED"))
+    ),
+    (
       #""cancellation_date_ms":"1795046400000","cancellation_reason":"x""#,
       .says(Revocation(date: Instant(milliseconds: 1_795_046_400_000)))
     ),
