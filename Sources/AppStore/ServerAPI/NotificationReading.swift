@@ -55,8 +55,10 @@ struct NotificationReading {
       case .success(let notification): take(notification, jws: jws)
       }
     }
-    guard page.flag("hasMore") == true else { return finish(.complete) }
-    guard let next = page.cursor("paginationToken") else { return fail("more pages without a token") }
+    let token = page.cursor("paginationToken")
+    // Only a page that says so is the last one; without the word a token means that there are more.
+    guard page.flag("hasMore") ?? (token != nil) else { return finish(.complete) }
+    guard let next = token else { return fail("more pages without a token") }
     guard seenTokens.insert(next).inserted else { return fail("the same pagination token came twice") }
     answer.paginationToken = next
     pagesLeft -= 1

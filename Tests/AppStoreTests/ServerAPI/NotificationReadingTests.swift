@@ -83,6 +83,20 @@ struct NotificationReadingTests {
     #expect(third.answer.end == .pageLimit && third.answer.paginationToken == "a")
   }
 
+  /// Only a page that says so is the last one.
+  @Test func aPageThatDoesNotSayWhetherThereAreMoreIsNotTheLast() throws {
+    let pages = [
+      (#"{"paginationToken":"a","notificationHistory":[]}"#, NotificationReading.Step.ask(paginationToken: "a")),
+      (#"{"paginationToken":"a","hasMore":null,"notificationHistory":[]}"#, .ask(paginationToken: "a")),
+      (#"{"paginationToken":"a","hasMore":false,"notificationHistory":[]}"#, .finish),
+      (#"{"notificationHistory":[]}"#, .finish),
+    ]
+    for (text, step) in pages {
+      var reading = try reading()
+      #expect(reading.received(.success(try #require(JSONFields(text.utf8)))) == step, "\(text)")
+    }
+  }
+
   @Test func whatIsNotBelievedIsCounted() throws {
     var reading = try reading()
     let other = try ServerAPIScript.notification("u2", bundleId: "com.example.other")
