@@ -241,6 +241,23 @@ import Testing
     #expect(odd.count == 1, "\(texts)")
   }
 
+  @Test("a secret where the name of its file belongs is not shown")
+  func secretForAPath() async throws {
+    let machine = try Machine()
+    machine.settings.apps[0].sharedSecretFile = "s3cret"
+    machine.settings.apps[0].privateKeyFile = "s3cret"
+    machine.settings.appStoreConnect.privateKeyFile = "s3cret"
+    let account = DispatchTarget.Account(
+      url: "smtps://example.com", user: "x", passwordFile: "s3cret", caFile: "s3cret")
+    machine.settings.deliver = [
+      DispatchTarget(
+        name: "finance", means: .mail(DispatchTarget.Mail(account: account, from: "a@example.com", to: ["b@c.de"])))
+    ]
+    let texts = await machine.examine().map { "\($0)" }
+    #expect(!texts.contains { $0.contains("s3cret") }, "\(texts)")
+    #expect(texts.filter { $0.contains("(a value that is no path") }.count == 5, "\(texts)")
+  }
+
   @Test("a timer is as good as a cron entry")
   func timer() throws {
     let machine = try Machine()

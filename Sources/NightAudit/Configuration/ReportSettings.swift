@@ -34,8 +34,10 @@ extension SettingsLoader {
     guard let pseudonyms = Pseudonyms(key: Array(try SecretFile.read(path, key: key).reveal().utf8)) else {
       throw ConfigurationError(
         key: key,
-        problem: "\(path) holds fewer than \(Pseudonyms.shortestKey) bytes, which could be guessed; write a key to it "
-          + "with `openssl rand -hex 32`")
+        problem: """
+          \(SecretFile.shown(path)) holds fewer than \(Pseudonyms.shortestKey) bytes, which could be guessed; write a \
+          key to it with `openssl rand -hex 32`
+          """)
     }
     return pseudonyms
   }

@@ -15,7 +15,7 @@ package struct SettingKey: Sendable {
     case connection
     /// A URL whose path is a password.
     case pathOfURL
-    /// The name of a file that holds a secret. Where something else stands it may be the secret itself.
+    /// The name of a file. Where something else stands it may be the secret that belongs into one.
     case file
   }
 
@@ -66,7 +66,7 @@ package struct SettingKey: Sendable {
 
   /// Those of a section `deliver.<name>`.
   static let ofDelivery: [SettingKey] = SettingsLoader.dispatchFields.map { field in
-    SettingKey(field, "", ["passwordFile", "privateKeyFile"].contains(field) ? .file : .none)
+    SettingKey(field, "", ["passwordFile", "privateKeyFile", "caFile"].contains(field) ? .file : .none)
   }
 
   /// Who a new finding of a kind, or else of a severity, belongs to.

@@ -13,7 +13,9 @@ extension Doctor {
       found += target.secretFiles.flatMap { KeyFile(path: $0.path, key: $0.key).examine() }
       if let path = target.account?.caFile, !FileManager.default.isReadableFile(atPath: path) {
         found.append(
-          Diagnosis(subject: "deliver.\(target.name).caFile \(path)", problem: "cannot be read; name a PEM file"))
+          Diagnosis(
+            subject: "deliver.\(target.name).caFile \(SecretFile.shown(path))",
+            problem: "cannot be read; name a PEM file"))
       }
       var diagnosis = Diagnosis(subject: "deliver.\(target.name)")
       switch target.means {

@@ -1,4 +1,5 @@
 import Foundation
+import Run
 
 /// A file with a secret, as the doctor looks at it.
 struct KeyFile {
@@ -7,7 +8,9 @@ struct KeyFile {
   let key: String
 
   func examine() -> [Diagnosis] {
-    let subject = "\(key) \(path)"
+    // Where the path belongs the secret itself may have been put.
+    let shown = SecretFile.shown(path)
+    let subject = "\(key) \(shown)"
     let attributes = try? FileManager.default.attributesOfItem(atPath: path)
     let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue ?? 0
     if attributes == nil || !FileManager.default.isReadableFile(atPath: path) {
@@ -20,6 +23,6 @@ struct KeyFile {
       return [Diagnosis(subject: subject, problem: "is empty; put the key into it")]
     }
     guard mode & 0o077 != 0 else { return [Diagnosis(subject: subject)] }
-    return [Diagnosis(subject: subject, warning: "can be read by others; run: chmod 600 \(path)")]
+    return [Diagnosis(subject: subject, warning: "can be read by others; run: chmod 600 \(shown)")]
   }
 }
