@@ -78,6 +78,19 @@ import Testing
     #expect(error?.key == key)
   }
 
+  @Test(arguments: [
+    ("audit: {lookback: [30d]}", "audit.lookback"), ("report: {timeZone: [Europe/Berlin]}", "report.timeZone"),
+    ("report.directory: []", "report.directory"), ("app.game.sharedSecretFile: [/a, /b]", "app.game.sharedSecretFile"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: ['https://h/x']}}", "deliver.a.url"),
+    ("findings.owners.critical: [anna, bob]", "findings.owners.critical"),
+    ("notify.on: [{since: 2026-11-01, until: 2026-11-03}]", "notify.on"),
+  ])
+  func aListWhereOneValueBelongsIsNamed(_ yaml: String, _ key: String) throws {
+    let error = #expect(throws: ConfigurationError.self) { try load(app + yaml) }
+    #expect(error?.key == key)
+    #expect(error?.problem.hasPrefix("takes one value, not a list") == true)
+  }
+
   @Test func aNameWithADotIsToldAsSuch() throws {
     let error = #expect(throws: ConfigurationError.self) { try load("app: {my.game: {bundleId: com.example.game}}") }
     #expect(error?.key == "app.my.game.bundleId")

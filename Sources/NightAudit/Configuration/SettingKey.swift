@@ -8,6 +8,8 @@ package struct SettingKey: Sendable {
   package var standard: String
   /// How much of a value may be shown.
   package var secrecy = Secrecy.none
+  /// Whether it takes several values: a list in the file, commas between them elsewhere.
+  var isList = false
 
   package enum Secrecy: Sendable {
     case none
@@ -19,16 +21,18 @@ package struct SettingKey: Sendable {
     case file
   }
 
-  init(_ name: String, _ standard: String = "", _ secrecy: Secrecy = .none) {
+  init(_ name: String, _ standard: String = "", _ secrecy: Secrecy = .none, isList: Bool = false) {
     self.name = name
     self.standard = standard
     self.secrecy = secrecy
+    self.isList = isList
   }
 
   /// The settings that there are once.
   package static let all: [SettingKey] = [
     SettingKey("database.url", "", .connection), SettingKey("database.salesUrl", "", .connection),
-    SettingKey("database.salesSchema", "sales"), SettingKey("appstore.apps"), SettingKey("appstore.channel", "auto"),
+    SettingKey("database.salesSchema", "sales"), SettingKey("appstore.apps", isList: true),
+    SettingKey("appstore.channel", "auto"),
     SettingKey("appstore.productionUrl", "https://api.storekit.apple.com"),
     SettingKey("appstore.sandboxUrl", "https://api.storekit-sandbox.apple.com"),
     SettingKey("appstore.verifyReceiptUrl", "https://buy.itunes.apple.com/verifyReceipt"),
@@ -41,16 +45,18 @@ package struct SettingKey: Sendable {
     SettingKey("audit.deliveryGrace", "1h"), SettingKey("audit.evidenceGrace", "1h"),
     SettingKey("audit.notFoundGrace", "24h"), SettingKey("audit.matchWindow", "72h"),
     SettingKey("audit.stuckAfter", "48h"), SettingKey("audit.subscriptionGrace", "16d"),
-    SettingKey("audit.clockSkew", "5m"), SettingKey("audit.amountTolerance", "0"), SettingKey("audit.testUsers"),
+    SettingKey("audit.clockSkew", "5m"), SettingKey("audit.amountTolerance", "0"),
+    SettingKey("audit.testUsers", isList: true),
     SettingKey("audit.systemicShare", "0.25"), SettingKey("audit.holdShare", "0.2"),
-    SettingKey("audit.reviewWindows"), SettingKey("evidence.retention", "forever"),
+    SettingKey("audit.reviewWindows", isList: true), SettingKey("evidence.retention", "forever"),
     SettingKey("report.directory", "reports"), SettingKey("report.timeZone", "UTC"),
-    SettingKey("report.formats", "csv,xlsx"), SettingKey("report.retention", "forever"),
+    SettingKey("report.formats", "csv,xlsx", isList: true), SettingKey("report.retention", "forever"),
     SettingKey("report.workbookOrders", "100000"), SettingKey("report.excelLocale", "en-US"),
-    SettingKey("report.pseudonymise", "", .file), SettingKey("report.deliver"),
+    SettingKey("report.pseudonymise", "", .file), SettingKey("report.deliver", isList: true),
     SettingKey("notify.pingUrl", "", .pathOfURL), SettingKey("notify.on", "change"), SettingKey("metrics.textfile"),
     SettingKey("appStoreConnect.issuerId"), SettingKey("appStoreConnect.keyId"),
-    SettingKey("appStoreConnect.privateKeyFile", "", .file), SettingKey("appStoreConnect.vendorNumbers"),
+    SettingKey("appStoreConnect.privateKeyFile", "", .file),
+    SettingKey("appStoreConnect.vendorNumbers", isList: true),
     SettingKey("appStoreConnect.url", "https://api.appstoreconnect.apple.com"),
     SettingKey("appStoreConnect.salesVersion", "1_0"), SettingKey("tieOut.folder"),
     SettingKey("tieOut.timeZone", "America/Los_Angeles"), SettingKey("tieOut.trailingDays", "5"),
@@ -66,7 +72,9 @@ package struct SettingKey: Sendable {
 
   /// Those of a section `deliver.<name>`.
   static let ofDelivery: [SettingKey] = SettingsLoader.dispatchFields.map { field in
-    SettingKey(field, "", ["passwordFile", "privateKeyFile", "caFile"].contains(field) ? .file : .none)
+    SettingKey(
+      field, "", ["passwordFile", "privateKeyFile", "caFile"].contains(field) ? .file : .none,
+      isList: ["command", "to"].contains(field))
   }
 
   /// Who a new finding of a kind, or else of a severity, belongs to.

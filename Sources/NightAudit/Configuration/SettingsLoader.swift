@@ -48,9 +48,11 @@ package struct SettingsLoader {
     try SettingsLoader(file: file, name: name, environment: environment, environmentFile: .init()).load()
   }
 
-  /// The settings, checked. Throws `ConfigurationError` for an unknown key, or a value that cannot be used.
+  /// The settings, checked. Throws `ConfigurationError` for an unknown key, a list where one value belongs, or a
+  /// value that cannot be used.
   package func load() throws -> Settings {
     try refuseUnknownKeys(in: fileName)
+    try refuseStrayLists(in: fileName)
     return try settings()
   }
 
@@ -145,6 +147,14 @@ package struct SettingsLoader {
       let nearest = known.min { (distance($0, key), $0) < (distance($1, key), $1) }
       throw ConfigurationError(
         key: shown, problem: "is no setting of night-audit (in \(name)); did you mean \(nearest ?? "another key")?")
+    }
+  }
+
+  /// A list has no one value: the default would hold, and nobody would hear of it.
+  private func refuseStrayLists(in name: String) throws {
+    for (key, value) in fileValues.sorted(by: { $0.key < $1.key }) {
+      guard case .list = value, SettingKey.named(key)?.isList == false else { continue }
+      throw ConfigurationError(key: key, problem: "takes one value, not a list (in \(name))")
     }
   }
 
