@@ -447,7 +447,9 @@ package struct NightRun: Sendable {
 
   private func isNightly(_ request: NightRequest, _ plan: AuditPlan) -> Bool {
     let isUsual = plan.period == Period.dayBefore(request.asOf, in: settings.timeZone)
-    return (request.isOneNight || isUsual) && !request.selection.isNarrowing && request.out == nil
+    // The report of a day to come is empty, and `latest` would point to it until a night of a later day.
+    let hasBegun = plan.period.until <= Period.dayText(of: request.asOf, in: settings.timeZone)
+    return (request.isOneNight || isUsual) && hasBegun && !request.selection.isNarrowing && request.out == nil
   }
 
   private func destination(_ request: NightRequest, _ plan: AuditPlan) -> ReportFolder.Destination {

@@ -9,8 +9,8 @@ struct Run: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Re-check receipts with Apple, reconcile, and write the report: what cron starts.",
     discussion: """
-      Without filters the report lies in <report.directory>/<day>/ and `latest` points to it; with filters, or for several \
-      days, in <report.directory>/ad-hoc/.
+      Without filters the report lies in <report.directory>/<day>/ and `latest` points to it; with filters, for \
+      several days, or for a day to come, in <report.directory>/ad-hoc/.
 
       Examples:
         night-audit run

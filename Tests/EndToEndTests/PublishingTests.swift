@@ -36,6 +36,16 @@ import Testing
     #expect(try shop.files(folder) == files)
   }
 
+  /// It would be the newest one for as long as it has not come.
+  @Test func aDayToComeIsNoNight() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let result = try await shop.nightAudit(
+      "run", "--date", "2027-11-19", "--as-of", Rehearsal.asOf, "--offline")
+    #expect([0, 3].contains(result.status), "\(result.errors)")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports) == ["ad-hoc"])
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.runs WHERE is_nightly") == "0")
+  }
+
   @Test func aLatestThatIsADirectoryIsRefusedBeforeTheNightBegins() async throws {
     let shop = try await Rehearsal.sampleShop()
     try FileManager.default.createDirectory(atPath: shop.reports + "/latest", withIntermediateDirectories: true)
