@@ -1,3 +1,4 @@
+import AppStore
 import Foundation
 import Reconciliation
 
@@ -7,6 +8,13 @@ extension Instant {
 
   /// The system's clock, to whole seconds: the as-of of a run that names none, and the time of Apple's answers.
   package static var now: Instant { Instant(seconds: Int64(Date().timeIntervalSince1970)) }
+
+  /// An as-of as people write it: RFC 3339, such as `2026-11-20T03:00:00Z`, perhaps with an offset; a fraction is cut
+  /// off. Nil for anything else, and for what no shop was open for: days that no calendar has, and years before 1970.
+  package init?(asOf text: String) {
+    guard let instant = Instant(rfc3339: text), instant.seconds >= 0 else { return nil }
+    self = instant.wholeSecond
+  }
 
   /// `20261120T031500Z`, for names of folders.
   package var compactText: String {

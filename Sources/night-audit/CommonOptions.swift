@@ -163,9 +163,7 @@ struct AuditOptions: ParsableArguments {
         "--max-duration \(maxDuration) is no duration; write a number and s, m, h or d, such as 30m.")
     }
     if let readers, !(1...64).contains(readers) { throw ValidationError("--readers \(readers) is not from 1 to 64.") }
-    if let asOf, AuditOptions.instant(asOf) == nil {
-      throw ValidationError("--as-of \(asOf) is no instant; write 2026-11-20T03:00:00Z.")
-    }
+    try AuditOptions.requireInstant(asOf)
   }
 
   /// The request that the options make.
@@ -201,9 +199,13 @@ struct AuditOptions: ParsableArguments {
   }
 
   /// RFC 3339, such as `2026-11-20T03:00:00Z` or with an offset.
-  static func instant(_ text: String) -> Instant? {
-    guard let date = try? Date(text, strategy: .iso8601) else { return nil }
-    return Instant(seconds: Int64(date.timeIntervalSince1970.rounded(.down)))
+  static func instant(_ text: String) -> Instant? { Instant(asOf: text) }
+
+  /// Refuses an `--as-of` that is no instant.
+  static func requireInstant(_ text: String?) throws {
+    guard let text, instant(text) == nil else { return }
+    throw ValidationError(
+      "--as-of \(text) is no instant from 1970 on; write 2026-11-20T03:00:00Z, or an offset such as +01:00 for the Z.")
   }
 }
 

@@ -35,9 +35,7 @@ struct ExplainCommand: AsyncParsableCommand {
   var json = false
 
   func validate() throws {
-    if let asOf, AuditOptions.instant(asOf) == nil {
-      throw ValidationError("--as-of \(asOf) is no instant; write 2026-11-20T03:00:00Z.")
-    }
+    try AuditOptions.requireInstant(asOf)
   }
 
   func run() async throws {

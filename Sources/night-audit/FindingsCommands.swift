@@ -154,9 +154,7 @@ struct ListFindings: AsyncParsableCommand {
 
   func validate() throws {
     if json, csv { throw ValidationError("--json and --csv exclude each other.") }
-    if let asOf, AuditOptions.instant(asOf) == nil {
-      throw ValidationError("--as-of \(asOf) is no instant; write 2026-11-20T03:00:00Z.")
-    }
+    try AuditOptions.requireInstant(asOf)
   }
 
   func run() async throws {

@@ -38,9 +38,7 @@ struct TieOutCommand: AsyncParsableCommand {
 
   func validate() throws {
     if let year, !(2008...2199).contains(year) { throw ValidationError("--year must be a year such as 2026.") }
-    if let asOf, AuditOptions.instant(asOf) == nil {
-      throw ValidationError("--as-of \(asOf) is no instant; write 2026-11-20T03:00:00Z.")
-    }
+    try AuditOptions.requireInstant(asOf)
   }
 
   func run() async throws {

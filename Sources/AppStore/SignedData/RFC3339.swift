@@ -3,7 +3,7 @@ import Reconciliation
 extension Instant {
   /// A date and time as RFC 3339 writes it: `2023-08-16T12:34:56Z`, perhaps with a fraction, perhaps with an offset.
   /// Nil for anything else, and for dates that no calendar has.
-  init?(rfc3339 text: some StringProtocol) {
+  package init?(rfc3339 text: some StringProtocol) {
     var reader = RFC3339Reader(rest: Substring(text).utf8)
     guard let year = reader.number(digits: 4), reader.take("-"), let month = reader.number(digits: 2),
       reader.take("-"), let day = reader.number(digits: 2), reader.take("T", "t", " "),
