@@ -247,6 +247,7 @@ let package = Package(
       dependencies: [
         "Publishing", "Reconciliation", "Reporting", "Run", "TestSupport",
         .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),
     .testTarget(

@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import Reconciliation
 import Testing
 
@@ -25,5 +26,40 @@ import Testing
     #expect(rule.expired(folders).map(\.path) == ["2026-11-15", "2026-11-17"])
     let later = ReportRetention(cutoff: Instant(seconds: 18 * 86_400 + 1), kept: ["2026-11-16"])
     #expect(later.expired(folders).map(\.path) == ["2026-11-15", "2026-11-17", "2026-11-18", adHoc.path])
+  }
+
+  /// Wherever it lies, and by whatever name the run is asked for; nothing of other runs, and nothing of people's.
+  @Test func whatAForgottenRunHasWrittenGoes() throws {
+    let reports = try ReportsDirectory()
+    let folders = ReportDirectory(
+      directory: reports.path, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    let asOf = ReportsDirectory.asOf(24)
+    try reports.publish("before", reports.night())
+    try reports.publish("wrong", reports.night("2026-11-20"), hour: 24)
+    try reports.publish("held", .held(directory: reports.path, date: "2026-11-20"), hour: 24)
+    try reports.publish("apart", .adHoc(directory: reports.path, asOf: "20261121T030000Z"), hour: 24)
+    let apart = ["held/2026-11-20", "ad-hoc/20261121T030000Z-1"]
+    for place in apart + ["2026-11-20"] { try reports.write(#"{"run_id": "wrong"}"#, place + "/run.json") }
+
+    try folders.forget(night: "2026-11-20", ofRun: "another", madeAsOf: asOf)
+    try folders.forget(night: "2026-11-20", ofRun: "wrong", madeAsOf: ReportsDirectory.asOf(25))
+    for place in apart {
+      try folders.forget(apart: "\(reports.path)/\(place)", ofRun: "another", madeAsOf: asOf)
+      try folders.forget(apart: "\(reports.path)/\(place)", ofRun: "wrong", madeAsOf: ReportsDirectory.asOf(25))
+    }
+    #expect(reports.text("latest/orders.csv") == "wrong")
+    #expect(apart.allSatisfy { folders.folders().map(\.path).contains($0) })
+
+    for place in apart { try folders.forget(apart: "\(reports.path)/\(place)", ofRun: "wrong", madeAsOf: asOf) }
+    #expect(try reports.entries("held") == [])
+    #expect(try reports.entries("ad-hoc") == [])
+    // What somebody has put there stays, and is not the newest night.
+    try reports.write("signed off", "2026-11-20/notes.txt")
+    try folders.forget(night: "2026-11-20", ofRun: "wrong", madeAsOf: asOf)
+    #expect(reports.text("2026-11-20/notes.txt") == "signed off")
+    #expect(reports.text("latest/orders.csv") == "before")
+    try FileManager.default.removeItem(atPath: reports.path + "/2026-11-20/notes.txt")
+    try folders.forget(night: "2026-11-20", ofRun: "wrong", madeAsOf: asOf)
+    #expect(try reports.entries() == ["2026-11-19", "ad-hoc", "held", "latest"])
   }
 }

@@ -59,7 +59,10 @@ package struct RunOblivion: Sendable {
         }
         let summary = try ForgottenRun.forget(runId: run.runId, on: connection)
         // Last, and before it is committed: who dies on the way can begin again, and nothing goes that may not.
-        if run.isNightly { try folders.forget(night: run.until, madeAsOf: run.asOf) }
+        if run.isNightly { try folders.forget(night: run.until, ofRun: run.runId, madeAsOf: run.asOf) }
+        if let directory = summary.directory {
+          try folders.forget(apart: directory, ofRun: run.runId, madeAsOf: run.asOf)
+        }
         return summary
       }
       await session.close()

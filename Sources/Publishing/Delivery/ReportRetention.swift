@@ -79,12 +79,35 @@ package struct ReportDirectory {
     }
   }
 
-  /// Removes the folder of a night that was made for this instant, and points `latest` to the night before it.
-  package func forget(night: String, madeAsOf asOf: Instant) throws(PublishingFailure) {
-    if let found = folder(night), found.asOf == asOf.wholeSecond { try remove(found) }
-    guard latest == night, folder(night) == nil else { return }
+  /// Removes the folder of a night that a run has made, and points `latest` to the night before it: also where the
+  /// folder stays because somebody has put something into it. What another run has made there since is that one's.
+  package func forget(night: String, ofRun runId: String, madeAsOf asOf: Instant) throws(PublishingFailure) {
+    if let found = folder(night) {
+      guard isOf(runId, asOf, found) else { return }
+      try remove(found)
+    }
+    guard latest == night else { return }
     let before = nights(in: directory + "/.").filter { $0 < night && folder($0) != nil }.max()
     try LatestLink(directory: directory).pointBack(to: before, temporary: nextLatest)
+  }
+
+  /// Removes the folder of a run whose report lies apart from the nights, in `held` or `ad-hoc`, by the same rule.
+  ///
+  /// - Parameter whole: the folder's absolute path, as the run has recorded it. What lies elsewhere is not touched.
+  package func forget(apart whole: String, ofRun runId: String, madeAsOf asOf: Instant) throws(PublishingFailure) {
+    let prefix = directory + "/"
+    guard whole.hasPrefix(prefix) else { return }
+    let path = String(whole.dropFirst(prefix.count))
+    guard path.wholeMatch(of: /held\/\d{4}-\d{2}-\d{2}|ad-hoc\/\d{8}T\d{6}Z-\d+/) != nil, let found = folder(path),
+      isOf(runId, asOf, found)
+    else { return }
+    try remove(found)
+  }
+
+  /// Whether a folder is as a run has left it: made for its instant, and by no other run.
+  private func isOf(_ runId: String, _ asOf: Instant, _ found: ReportRetention.Folder) -> Bool {
+    let maker = ReportContents(directory: "\(directory)/\(found.path)")?.runId
+    return found.asOf == asOf.wholeSecond && (maker ?? runId) == runId
   }
 
   /// Where `latest` points to; nil without one.
