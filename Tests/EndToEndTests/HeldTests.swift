@@ -48,6 +48,20 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/held") == [])
   }
 
+  @Test func whatIsHeldIsReplacedAndForgottenLikeAnything() async throws {
+    let shop = try await completeShop()
+    try await shop.execute("TRUNCATE sales.deliveries")
+    for asOf in [next, "2026-11-21T02:00:00Z"] {
+      let held = try await shop.nightAudit("run", "--as-of", asOf)
+      #expect(held.status == 4, "\(held.errors)")
+    }
+    let run = try await shop.value("SELECT run_id FROM night_audit.runs ORDER BY started_at DESC LIMIT 1")
+    let forgotten = try await shop.nightAudit("runs", "forget", run)
+    #expect(forgotten.status == 0, "\(forgotten.errors)")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/held") == [])
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: shop.reports + "/latest") == "2026-11-19")
+  }
+
   @Test func aShopThatSaysSoHoldsNothing() async throws {
     let shop = try await completeShop()
     try await shop.execute("TRUNCATE sales.deliveries")

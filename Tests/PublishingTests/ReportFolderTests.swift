@@ -198,6 +198,16 @@ struct ReportsDirectory: ~Copyable {
     #expect(reports.text("2026-11-19/orders.csv") == "the same instant")
   }
 
+  /// Nobody has published it: the night that is held now is the one to look at, whatever instant it is made for.
+  @Test func whatIsHeldIsReplacedByAnAuditOfAnEarlierInstant() throws {
+    let reports = try ReportsDirectory()
+    let held = ReportFolder.Destination.held(directory: reports.path, date: "2026-11-19")
+    try reports.publish("later", held, hour: 2)
+    try reports.publish("earlier", held, hour: 1)
+    #expect(reports.text("held/2026-11-19/orders.csv") == "earlier")
+    #expect(try reports.entries("held") == ["2026-11-19"])
+  }
+
   @Test(arguments: [true, false]) func whatPeopleHavePutThereStays(_ exchanges: Bool) throws {
     var volume = VolumeCalls()
     if !exchanges { volume.exchange = { _, _ in EINVAL } }

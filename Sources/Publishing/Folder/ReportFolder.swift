@@ -141,13 +141,15 @@ package struct ReportFolder: Sendable {
 
   /// Whether a report may be published there. Touches nothing.
   ///
-  /// - Throws: `PublishingFailure` where something lies that night-audit has not made, or the audit of a later as-of.
+  /// - Throws: `PublishingFailure` where something lies that night-audit has not made, or the published audit of a later
+  ///   as-of.
   package static func check(_ destination: Destination, asOf: Instant) throws(PublishingFailure) {
     switch destination {
     case .nightly(let directory, _):
       _ = try LatestLink(directory: directory).current()
-      _ = try TargetState(of: destination.target, asOf: asOf)
-    case .held, .exact: _ = try TargetState(of: destination.target, asOf: asOf)
+      _ = try TargetState(of: destination.target, asOf: asOf, isPublished: destination.isPublished)
+    case .held, .exact:
+      _ = try TargetState(of: destination.target, asOf: asOf, isPublished: destination.isPublished)
     case .adHoc: break
     }
   }
@@ -261,7 +263,7 @@ package struct ReportFolder: Sendable {
   /// Takes the place of what is there. Where the volume can exchange directories there is no moment without a report;
   /// elsewhere there is one, and whoever dies in it is made up for by the next run.
   private func replace(_ target: String) throws -> Published {
-    switch try TargetState(of: target, asOf: asOf) {
+    switch try TargetState(of: target, asOf: asOf, isPublished: destination.isPublished) {
     case .free:
       try volume.step("rename")
       guard rename(staging, target) == 0 else { throw PublishingFailure(path: target, code: errno) }
@@ -342,6 +344,15 @@ extension ReportFolder.Destination {
     case .held(let directory, _): directory + "/held"
     case .adHoc(let directory, _): directory + "/ad-hoc"
     case .exact(let path): (ReportFolder.absolute(path) as NSString).deletingLastPathComponent
+    }
+  }
+
+  /// Whether people go by what is there. Of a night that is held they go by none, and the newest attempt is the
+  /// one to look at.
+  var isPublished: Bool {
+    switch self {
+    case .nightly, .adHoc, .exact: true
+    case .held: false
     }
   }
 

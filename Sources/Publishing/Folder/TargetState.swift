@@ -7,12 +7,14 @@ import Reporting
 enum TargetState: Hashable {
   /// Nothing, or an empty directory.
   case free
-  /// A report that night-audit has made, for this instant or an earlier one.
+  /// A report that night-audit has made, and that may be replaced.
   case report
 
-  /// - Parameter asOf: of the report that is to appear.
+  /// - Parameters:
+  ///   - asOf: of the report that is to appear.
+  ///   - isPublished: whether reports there are published: then none takes the place of one of a later instant.
   /// - Throws: `PublishingFailure` for anything else.
-  init(of path: String, asOf: Instant) throws(PublishingFailure) {
+  init(of path: String, asOf: Instant, isPublished: Bool) throws(PublishingFailure) {
     switch FileKind(path: path) {
     case nil where errno == ENOENT || errno == ENOTDIR:
       self = .free
@@ -34,7 +36,7 @@ enum TargetState: Hashable {
         problem: "holds files that are not a report of night-audit, and nothing there was touched; name a new or empty "
           + "directory, or move them away")
     }
-    if made > asOf {
+    if isPublished, made > asOf {
       throw PublishingFailure(
         path: path,
         problem: "holds the audit as of \(made.text), which one as of \(asOf.text) never replaces; give --out another "
