@@ -23,8 +23,13 @@ package struct SalesContractError: EndsRun, CustomStringConvertible {
 package struct SalesExamination {
   /// The schema's name, as it is configured.
   private let schema: String
+  /// What makes plain tables; nothing for a database that is only ever read.
+  private let making: String
 
-  package init(schema: String) { self.schema = schema }
+  package init(_ settings: Settings) {
+    schema = settings.salesSchema
+    making = settings.salesURL == nil ? ", or run: night-audit init --with-sales-schema" : ""
+  }
 
   /// Throws `SalesContractError`, or the `PostgresError` of a server that cannot be asked.
   package func require(_ connection: borrowing BlockingConnection) throws {
@@ -41,8 +46,8 @@ package struct SalesExamination {
         SalesDefect(
           subject: "schema \(schema)",
           problem: """
-            does not exist; create it with the views orders, receipts and deliveries, name another in \
-            database.salesSchema, or run: night-audit init --with-sales-schema
+            does not exist; create it with the views orders, receipts and deliveries, or name another in \
+            database.salesSchema\(making)
             """)
       ]
     }
@@ -116,8 +121,7 @@ package struct SalesExamination {
         SalesDefect(
           subject: name,
           problem: """
-            does not exist; create a view (or table) of that name with the columns \(relation.columnList), or run: \
-            night-audit init --with-sales-schema
+            does not exist; create a view (or table) of that name with the columns \(relation.columnList)\(making)
             """)
       ]
     }

@@ -25,7 +25,7 @@ package enum SalesStore {
     notices: PostgresNoticeHandler? = nil
   ) throws -> BlockingConnection {
     let connection = try open(settings, scope, applicationName: applicationName, notices: notices)
-    try SalesExamination(schema: settings.salesSchema).require(connection)
+    try SalesExamination(settings).require(connection)
     return connection
   }
 

@@ -18,7 +18,8 @@ struct Init: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Flag(name: .customLong("with-sales-schema"), help: "Also create the sales tables, where there are none.")
+  @Flag(
+    name: .customLong("with-sales-schema"), help: "Also create the sales tables in database.url, where there are none.")
   var withSalesSchema = false
 
   @Flag(help: "Print JSON.")
@@ -31,6 +32,12 @@ struct Init: AsyncParsableCommand {
 
   func run() async throws {
     try await common.reporting { settings, _ in
+      // They would be made in database.url, where nobody looks for them.
+      if withSalesSchema, settings.salesURL != nil {
+        throw ConfigurationError(
+          key: "database.salesUrl",
+          problem: "is only ever read: run init without --with-sales-schema, and create the relations there yourself")
+      }
       let session = try await PostgresSession.connect(
         settings.databaseURL, applicationName: "night-audit init", profile: .migration)
       let withSalesSchema = withSalesSchema

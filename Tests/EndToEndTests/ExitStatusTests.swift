@@ -171,6 +171,11 @@ import TestSupport
     let again = try await Program.nightAudit.run(["init", "--config", file], environment: environment)
     #expect(again.status == 0)
     #expect(again.output.contains("up to date"))
+    // Where the shop's relations are elsewhere, nothing is made there; and made here nobody would find it.
+    let elsewhere = try await Program.nightAudit.run(
+      ["init", "--with-sales-schema", "--config", file],
+      environment: environment.merging(["NIGHT_AUDIT_DATABASE_SALES_URL": conninfo]) { $1 })
+    #expect(elsewhere.status == 78 && elsewhere.errors.contains("database.salesUrl"), "\(elsewhere)")
     let doctor = try await Program.nightAudit.run(
       ["doctor", "--config", file],
       environment: environment.merging([

@@ -10,7 +10,7 @@ struct SalesHealth {
   let settings: Settings
 
   func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
-    let examination = SalesExamination(schema: settings.salesSchema)
+    let examination = SalesExamination(settings)
     let defects = try examination.defects(connection)
     if !defects.isEmpty { return defects.map { Diagnosis(subject: $0.subject, problem: $0.problem) } }
     let sales = try SalesRows(settings)
