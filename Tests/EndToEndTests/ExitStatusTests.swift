@@ -182,7 +182,9 @@ import TestSupport
         "NIGHT_AUDIT_REPORT_DIRECTORY": directory.file("reports"),
         "NIGHT_AUDIT_APPSTORE_CHANNEL": "verifyReceipt",
         "NIGHT_AUDIT_APPSTORE_ROOT_CERTIFICATES": directory.file("none"),
+        // As Kubernetes sets for a service of that name; a night would run.
+        "NIGHT_AUDIT_PORT": "tcp://10.0.0.1:80",
       ]) { $1 })
-    #expect(doctor.status == 0, "\(doctor.output)")
+    #expect(doctor.status == 0 && doctor.output.contains("NIGHT_AUDIT_PORT"), "\(doctor.output)")
   }
 }

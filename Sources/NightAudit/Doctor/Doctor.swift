@@ -46,7 +46,8 @@ package struct Doctor: Sendable {
 
   /// Looks at everything. Never throws: what cannot be looked at is a problem.
   package func examine() async -> [Diagnosis] {
-    var found = settings.warnings.map { Diagnosis(subject: "environment", problem: $0) }
+    // A night only says so, too: a cluster names variables after its services, and one may begin like ours.
+    var found = settings.warnings.map { Diagnosis(subject: "environment", warning: $0) }
     found += files()
     found += await dispatches()
     found += HostExamination(settings: settings).examine()
