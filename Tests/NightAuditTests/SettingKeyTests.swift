@@ -193,6 +193,22 @@ import Testing
     #expect(!(try listing.json).contains("s3cret"))
   }
 
+  @Test(
+    "the variable that is told of a key is the one that sets it",
+    arguments: [
+      ("deliver.finance-mail.command", "NIGHT_AUDIT_DELIVER_FINANCE_MAIL_COMMAND"),
+      ("app.My-Game.bundleId", "NIGHT_AUDIT_APP_MY_GAME_BUNDLE_ID"),
+      ("app.the2ndGAME.keyId", "NIGHT_AUDIT_APP_THE2ND_GAME_KEY_ID"),
+      ("findings.owners.paid_not_delivered", "NIGHT_AUDIT_FINDINGS_OWNERS_PAID_NOT_DELIVERED"),
+    ])
+  func variable(_ name: String, _ variable: String) throws {
+    let key = try #require(SettingKey.named(name))
+    #expect(key.variable == variable)
+    let loader = try SettingsLoader(path: nil, environment: [variable: "/bin/true"])
+    #expect(loader.text(name) == "/bin/true")
+    #expect(loader.origin(of: key) == "environment \(variable)")
+  }
+
   @Test("a file of variables is read as a shell and systemd read it")
   func environmentFile() throws {
     let found = try EnvironmentFile.assignments(

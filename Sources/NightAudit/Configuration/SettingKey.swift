@@ -98,15 +98,16 @@ package struct SettingKey: Sendable {
     return found
   }
 
-  /// The name of the environment variable that sets it.
+  /// The name of the environment variable that sets it, as the reader of the environment spells names: with `_` for
+  /// whatever is no letter or digit, and between a small letter and a capital.
   package var variable: String {
-    name.reduce(into: "NIGHT_AUDIT_") { variable, letter in
-      if letter == "." {
-        variable += "_"
-      } else {
-        if letter.isUppercase { variable += "_" }
-        variable += letter.uppercased()
-      }
+    var words = ""
+    var last: Character?
+    for letter in name {
+      if letter.isUppercase, last?.isLowercase == true { words += "_" }
+      words.append(letter)
+      last = letter
     }
+    return "NIGHT_AUDIT_" + words.uppercased().map { $0.isLetter || $0.isNumber ? String($0) : "_" }.joined()
   }
 }
