@@ -121,7 +121,7 @@ package struct NightRun: Sendable {
       let supplement = await tieOutOfNight(request)
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       stages.end("recheck")
-      let mayAsk = !request.isOffline && request.parts == nil && recheck.endedEarly == nil && .now < deadline
+      let mayAsk = request.mayAsk && recheck.endedEarly == nil && .now < deadline
       var outcome: NightOutcome
       switch try await audit(plan, request, recheck, supplement, saving: record, since: began, mayAsk: mayAsk) {
       case .report(let audited): outcome = NightOutcome(audited, asOf: plan.asOf)

@@ -25,4 +25,7 @@ package struct NightRequest: Sendable {
   package var maxDuration: Reconciliation.Span?
 
   package init(asOf: Instant) { self.asOf = asOf }
+
+  /// Whether Apple may be asked anything. Whoever has audited parts elsewhere has asked before.
+  package var mayAsk: Bool { !isOffline && parts == nil }
 }

@@ -43,7 +43,7 @@ extension NightRun {
     guard settings.isTieOutConfigured else { return nil }
     var problem: String?
     do {
-      let outcome = try await tieOut(asOf: request.asOf, mayFetch: !request.isOffline)
+      let outcome = try await tieOut(asOf: request.asOf, mayFetch: request.mayAsk)
       if let outcome {
         logger.info(
           "tied out",
