@@ -355,8 +355,8 @@ struct UndoFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "undo", abstract: "Take back changes that were made together.",
     discussion: """
-      Without an id the last bulk change is taken back: an --all, several ids at once, or an import. What somebody has \
-      changed since stays as it is.
+      Without an id the last bulk change is taken back of which anything is left: an --all, several ids at once, or an \
+      import. What somebody has changed since stays as it is.
 
       Examples:
         night-audit findings undo --dry-run

@@ -33,7 +33,8 @@ package struct FindingsEditor: Sendable {
 
   /// Takes changes back that were made together: each column is again what it was, unless somebody changed it since.
   ///
-  /// - Parameter changeId: the change, or the beginning of its id; nil: the last one that was made together.
+  /// - Parameter changeId: the change, or the beginning of its id; nil: the last one that was made together and of
+  ///   which anything is left to take back.
   /// - Returns: the change, what was taken back, and what somebody changed since.
   /// - Throws: `FindingsError` when there is no such change, `PostgresError`, `SchemaError`.
   package func undo(
@@ -42,11 +43,14 @@ package struct FindingsEditor: Sendable {
     try await withDatabase(.readWrite) { connection in
       let rows = try connection.execute(
         """
-        SELECT change_id::text FROM night_audit.finding_events
-        WHERE change_id IS NOT NULL AND ($1::text IS NULL OR starts_with(change_id::text, $1))
-          AND NOT EXISTS (SELECT 1 FROM night_audit.finding_events u WHERE u.undoes = finding_events.change_id)
-          AND undoes IS NULL
-        GROUP BY change_id ORDER BY max(event_id) DESC LIMIT 2
+        SELECT c.change_id::text FROM night_audit.finding_events c
+        WHERE c.change_id IS NOT NULL AND c.undoes IS NULL
+          AND NOT EXISTS (SELECT 1 FROM night_audit.finding_events u WHERE u.undoes = c.change_id)
+          AND CASE WHEN $1::text IS NULL THEN NOT EXISTS (SELECT 1 FROM night_audit.finding_events n
+              WHERE n.finding_id = c.finding_id AND n.event_id > c.event_id
+                AND (n.event IN (c.event, 'opened') OR n.event = 'reopened' AND c.event = 'status'))
+            ELSE starts_with(c.change_id::text, $1::text) END
+        GROUP BY c.change_id ORDER BY max(c.event_id) DESC LIMIT 2
         """, [.text(changeId.map { $0.lowercased() })])
       let found = try rows.map { row throws(PostgresError) in try row.text(0) }
       guard let change = found.first else { throw FindingsError.noChange(changeId) }
@@ -221,8 +225,8 @@ package enum FindingsError: EndsRun, Equatable, CustomStringConvertible {
     case .ambiguous(let ids):
       "several have ids that begin with \(ids.joined(separator: ", ")); nothing was changed. Give more digits"
     case .noChange(let id):
-      "\(id.map { "there is no change \($0) that could be taken back" } ?? "there is no bulk change to take back"); "
-        + "nothing was changed"
+      (id.map { "there is no change \($0) that could be taken back" }
+        ?? "there is no bulk change of which anything is left to take back") + "; nothing was changed"
     }
   }
 }
