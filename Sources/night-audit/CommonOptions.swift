@@ -160,7 +160,8 @@ struct AuditOptions: ParsableArguments {
     }
     if let maxDuration, DurationText.parse(maxDuration) == nil {
       throw ValidationError(
-        "--max-duration \(maxDuration) is no duration; write a number and s, m, h or d, such as 30m.")
+        "--max-duration \(maxDuration) is no duration of at most 365000d; write a number and s, m, h or d, such as 30m."
+      )
     }
     if let readers, !(1...64).contains(readers) { throw ValidationError("--readers \(readers) is not from 1 to 64.") }
     try AuditOptions.requireInstant(asOf)

@@ -80,7 +80,8 @@ struct FindingsFilterOptions: ParsableArguments {
   func validate() throws {
     for (name, age) in [("--min-age", minAge), ("--max-age", maxAge)] {
       if let age, DurationText.parse(age) == nil {
-        throw ValidationError("\(name) \(age) is no duration; write a number and s, m, h or d, such as 3d.")
+        throw ValidationError(
+          "\(name) \(age) is no duration of at most 365000d; write a number and s, m, h or d, such as 3d.")
       }
     }
     for (name, amount) in [("--amount", amount), ("--min-amount", minAmount), ("--max-amount", maxAmount)] {

@@ -10,7 +10,7 @@ import TestSupport
     ["run", "--date", "2026-11-19", "--since", "2026-11-01"],
     ["run", "--as-of", "yesterday"], ["run", "--max-duration", "soon"], ["frobnicate"],
     ["run", "--as-of", "2026-11-31T03:00:00Z"], ["explain", "4711", "--as-of", "0001-01-01T00:00:00Z"],
-    ["run", "--quiet", "--verbose"],
+    ["run", "--quiet", "--verbose"], ["findings", "list", "--min-age", "999999999999999d"],
     ["run", "--since", "2026-11-02", "--until", "2026-11-01"],
   ])
   func usageIs64(_ arguments: [String]) async throws {

@@ -63,12 +63,12 @@ import Testing
 
   @Test(arguments: [
     ("90s", Reconciliation.Span.seconds(90)), ("15m", .minutes(15)), ("1h", .hours(1)), ("7d", .days(7)),
-    ("0s", .seconds(0)),
+    ("0s", .seconds(0)), ("365000d", .days(365_000)),
   ])
   func durationsAreNumbersWithUnits(_ text: String, _ span: Reconciliation.Span) {
     #expect(DurationText.parse(text) == span)
   }
 
-  @Test(arguments: ["", "s", "7", "-1d", "1w", "1.5h", "7 d", "d7"])
+  @Test(arguments: ["", "s", "7", "-1d", "1w", "1.5h", "7 d", "d7", "365001d", "999999999999999d"])
   func otherTextsAreNoDurations(_ text: String) { #expect(DurationText.parse(text) == nil) }
 }

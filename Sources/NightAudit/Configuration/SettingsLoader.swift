@@ -290,7 +290,9 @@ package struct SettingsLoader {
   }
 
   func badDuration(_ key: String, _ text: String) -> ConfigurationError {
-    ConfigurationError(key: key, problem: "\(text) is no duration; write a number and s, m, h or d, such as 90s or 7d")
+    ConfigurationError(
+      key: key,
+      problem: "\(text) is no duration of at most 365000d; write a number and s, m, h or d, such as 90s or 7d")
   }
 
   func count(_ key: String, _ standard: Int, least: Int = 1) throws -> Int {
