@@ -98,6 +98,44 @@ import Testing
       scene.world.rules.testUsers = ["user"]
       scene.paidOrder(transaction: { $0.environment = .sandbox })
     },
+    Case("family access in the sandbox by a test user", .sandbox) { scene in
+      scene.world.rules.testUsers = ["user"]
+      scene.delivery(of: scene.paidOrder(transaction: sharedInSandbox))
+    },
+    Case("family access in the sandbox by anybody else", .void) { scene in
+      scene.world.rules.testUsers = ["somebody"]
+      scene.delivery(of: scene.paidOrder(transaction: sharedInSandbox))
+    },
+    Case("a restore in the sandbox by a test user", .sandbox) { scene in
+      scene.world.rules.testUsers = ["user"]
+      let order = scene.paidOrder(transaction: { record in
+        record.environment = .sandbox
+        record.originalTransactionId = "T0"
+        record.originalPurchaseDate = Scene.asOf - .days(90)
+      })
+      scene.delivery(of: order)
+    },
+    Case("another product in the sandbox by a test user", .sandbox) { scene in
+      scene.world.rules.testUsers = ["user"]
+      scene.delivery(of: scene.paidOrder({ $0.productId = "gems.500" }, transaction: { $0.environment = .sandbox }))
+    },
+    Case("another app in the sandbox by a test user", .sandbox) { scene in
+      scene.world.rules.testUsers = ["user"]
+      let order = scene.paidOrder(transaction: { record in
+        record.environment = .sandbox
+        record.bundleId = Scene.otherBundle
+      })
+      scene.delivery(of: order)
+    },
+    Case("what another order owns in the sandbox, by a test user", .sandbox) { scene in
+      scene.world.rules.testUsers = ["user"]
+      let record = scene.transaction { $0.environment = .sandbox }
+      let owner = scene.order("owner")
+      let order = scene.order { $0.createdAt = Scene.asOf - .days(1) }
+      scene.signedProof("r1", for: owner, of: record)
+      scene.signedProof("r2", for: order, of: record)
+      scene.delivery(of: order)
+    },
     Case("production by a test user", .settled) { scene in
       scene.world.rules.testUsers = ["user"]
       scene.delivery(of: scene.paidOrder())
@@ -122,6 +160,11 @@ import Testing
     },
     Case("an order of nothing has its disposition too", .void) { $0.order() },
   ]
+
+  private static func sharedInSandbox(_ record: inout TransactionRecord) {
+    record.environment = .sandbox
+    record.ownership = .familyShared
+  }
 
   @Test("A row that breaks the contract is a bad_row and nothing else")
   func badRow() throws {
