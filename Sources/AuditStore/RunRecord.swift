@@ -184,9 +184,12 @@ package struct RunRecord: Sendable {
     let rows = try connection.execute(
       """
       SELECT r.period_until::text, t.currency, t.disposition, t.amount FROM (
+        -- A night that was made again says what its newest report says.
         SELECT DISTINCT ON (period_until) run_id, period_until FROM night_audit.runs
-        WHERE is_nightly AND complete IS NOT NULL AND as_of < $1 AND period_until < $2::text::date ORDER BY period_until DESC, as_of DESC LIMIT 29) r
-      JOIN night_audit.run_totals t USING (run_id)
+        WHERE is_nightly AND complete IS NOT NULL AND as_of < $1 AND period_until < $2::text::date
+        ORDER BY period_until DESC, as_of DESC, started_at DESC LIMIT 29) r
+      -- A night without orders and without anything at stake has no totals, and is a night all the same.
+      LEFT JOIN night_audit.run_totals t USING (run_id)
       ORDER BY r.period_until
       """, [.timestamp(asOf.microseconds), .text(day)])
     var nights: [Night] = []
@@ -196,7 +199,7 @@ package struct RunRecord: Sendable {
         nights.append(
           Night(date: date, paid: MoneyByCurrency(), delivered: MoneyByCurrency(), atStake: MoneyByCurrency()))
       }
-      guard let currency = Currency(code: try row.text(1)),
+      guard let currency = try row.optionalText(1).flatMap({ Currency(code: $0) }),
         let minorUnits = try? row.numeric(3).scaledInt64(decimals: Int(currency.digits))
       else { continue }
       nights[nights.count - 1].add(

@@ -1,6 +1,7 @@
 import Foundation
 import Postgres
 import Reconciliation
+import Reporting
 import TestSupport
 import Testing
 
@@ -68,6 +69,31 @@ import Testing
       try connection.execute(
         "DELETE FROM night_audit.findings_met WHERE as_of = $1", [.timestamp(Self.asOf.microseconds)])
       #expect(try BaseNight.before(next, day: day, on: connection)?.asOf == Self.asOf - .hours(24))
+    }
+  }
+
+  @Test func theTrendTellsOfTheNewestReportOfEachNightAndOfNightsWithoutMoney() async throws {
+    try await with([("2026-11-17", -48), ("2026-11-18", -24)]) { connection throws in
+      // The last night twice again, for the same instant.
+      for (hours, amount) in [(2, "7.00"), (1, "5.00")] as [(Int64, String)] {
+        let report = try connection.execute(
+          """
+          INSERT INTO night_audit.runs (run_id, command, as_of, started_at, period_since, period_until, time_zone,
+            configuration, is_nightly, host, version, complete, publication)
+          VALUES (gen_random_uuid(), 'run', $1, now() + $2::bigint * interval '1 hour', '2026-11-18', '2026-11-18', 'UTC',
+            '', true, 'h', '1', true, 'published')
+          RETURNING run_id::text
+          """, [.timestamp((Self.asOf - .hours(24)).microseconds), .int(hours)]
+        ).single().text(0)
+        try connection.execute(
+          """
+          INSERT INTO night_audit.run_totals (run_id, currency, disposition, orders, amount)
+          VALUES ($1::uuid, 'USD', 'at_stake', 0, $2::text::numeric)
+          """, [.text(report), .text(amount)])
+      }
+      let nights = try RunRecord.history(before: Self.asOf, day: "2026-11-19", on: connection)
+      #expect(nights.map(\.date) == ["2026-11-17", "2026-11-18"])
+      #expect(nights.map { $0.atStake.sorted.map(\.minorUnits) } == [[], [700]])
     }
   }
 
