@@ -127,8 +127,10 @@ extension AuditPass {
       if isListed, let lookup = group.lookup, plan.isOutstanding(lookup.state, of: order) {
         collector.countOutstanding(lookup.state)
       }
-      let facts = OrderFacts.assembled(
+      var facts = OrderFacts.assembled(
         order, group, deliveries, transactions, matched, rules: plan.rules, open: open)
+      // Before it is judged, so that the list of refunds and the judgement say the same of a doubtful one.
+      facts.settleRefunds()
       var judgement = Judgement(judging: facts, rules: plan.rules)
       if let boughtTwice { judgement.add(boughtTwice) }
       // Only what a person must act on at once is explained: it takes judging the order once more.

@@ -79,9 +79,13 @@ public struct OrderFacts: Sendable {
 
   /// Lets goods in full say that a doubtful refund is gone, and otherwise that it stands. A withdrawal has no date but that of
   /// Apple's first word without the refund: it may have come before the as-of, and an honest shop may have known.
-  mutating func settleRefunds() {
+  ///
+  /// A shop that said `refunded` at the as-of speaks for the refund, whatever its goods say: it is not told that Apple has
+  /// not refunded what Apple had. Once settled, facts stay as they are.
+  public mutating func settleRefunds() {
+    let saysRefunded = order.status == .refunded && !order.isChangedLater
     for place in claims.owned.indices where claims.owned[place].isRefundDoubtful {
-      if heldUnits >= Int64(order.quantity) { claims.owned[place].revocation = nil }
+      if !saysRefunded, heldUnits >= Int64(order.quantity) { claims.owned[place].revocation = nil }
     }
   }
 

@@ -21,6 +21,22 @@ import Testing
     }
   }
 
+  @Test("A doubtful refund is settled once, and judged as what it was settled to")
+  func settledRefund() throws {
+    for isHeld in [true, false] {
+      var scene = Scene()
+      let order = scene.paidOrder(transaction: Self.reversedLater)
+      if isHeld { scene.delivery(of: order) }
+      var facts = try #require(scene.world.matchedFacts().orders["order"])
+      let judgement = Judgement(judging: facts, rules: scene.world.rules)
+      for _ in 1...2 {
+        facts.settleRefunds()
+        #expect(facts.claims.owned.map { $0.revocation == nil } == [isHeld])
+        #expect(Judgement(judging: facts, rules: scene.world.rules) == judgement)
+      }
+    }
+  }
+
   static let goods: [Case<[String]>] = [
     Case("paid and delivered", []) { $0.delivery(of: $0.paidOrder()) },
     Case("paid, not delivered", ["paid_not_delivered on order"]) { $0.paidOrder() },
@@ -277,6 +293,20 @@ import Testing
       let order = scene.paidOrder(transaction: reversedLater)
       scene.delivery("d1", of: order) { $0.revokedAt = Scene.asOf - .hours(5) }
       scene.delivery("d2", of: order) { $0.deliveredAt = Scene.asOf - .hours(1) }
+    },
+    Case(
+      "the refund was reversed after the as-of, the goods are there, and the shop says refunded",
+      ["refunded_still_delivered on order"]
+    ) { scene in
+      scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: reversedLater))
+    },
+    Case("the same, by a row that was changed after the as-of", []) { scene in
+      let order = scene.paidOrder(
+        { order in
+          order.status = .refunded
+          order.isChangedLater = true
+        }, transaction: reversedLater)
+      scene.delivery(of: order)
     },
     Case("taken back without any refund", ["paid_not_delivered on order"]) { scene in
       scene.delivery(of: scene.paidOrder()) { $0.revokedAt = Scene.asOf - .hours(9) }
