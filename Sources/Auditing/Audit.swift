@@ -260,32 +260,39 @@ package struct Audit {
   private func options(
     _ folder: ReportFolder, _ connection: borrowing BlockingConnection, _ sales: SalesRows
   ) throws -> ReportOptions {
-    var (orders, receipts): (Int64, Int64) = (0, 0)
     // Only the workbook has to know beforehand how long its sheets will be.
-    if settings.formats.contains(.xlsx) {
-      orders = try connection.execute(
-        """
-        SELECT count(*) FROM \(sales.schema).orders o
-        WHERE o.created_at >= $1 AND o.created_at < $2 AND \(try sales.isKnown("o.created_at"))
-        """,
-        [.timestamp(plan.period.start.microseconds), .timestamp(plan.period.end.microseconds)]
-      ).single().int64(0)
-      receipts = try connection.execute(
-        """
-        SELECT count(*) FROM \(sales.schema).receipts r
-        WHERE r.received_at >= $1 AND \(try sales.isKnown("r.received_at"))
-        """,
-        [.timestamp(plan.judgedFrom.microseconds)]
-      ).single().int64(0)
-    }
+    let rows = settings.formats.contains(.xlsx) ? try listed(connection, sales) : (orders: 0, receipts: 0)
     var options = ReportOptions(
       directory: folder.staging, period: plan.period.reported, formats: settings.formats, timeZone: settings.timeZone,
-      asOf: plan.asOf, apps: settings.apps.map { "\($0.name) (\($0.bundleId))" }, ordersInPeriod: Int(orders),
-      receiptsInScope: Int(receipts), workbookOrders: settings.workbookOrders)
+      asOf: plan.asOf, apps: settings.apps.map { "\($0.name) (\($0.bundleId))" }, ordersInPeriod: rows.orders,
+      receiptsInScope: rows.receipts, workbookOrders: settings.workbookOrders)
     options.hasTieOut = supplement != nil
     options.excelLocale = settings.excelLocale
     options.pseudonyms = settings.pseudonyms
     return options
+  }
+
+  /// How many rows the files of orders and receipts will have, as the shop's server counts them.
+  func listed(
+    _ connection: borrowing BlockingConnection, _ sales: SalesRows
+  ) throws -> (orders: Int, receipts: Int) {
+    let isListed = try plan.selection.orderCondition(onlyBundleId: plan.onlyBundleId)
+    let orders = try connection.execute(
+      """
+      SELECT count(*) FROM \(sales.schema).orders o
+      WHERE o.created_at >= $1 AND o.created_at < $2 AND \(try sales.isKnown("o.created_at")) AND \(isListed)
+      """,
+      [.timestamp(plan.period.start.microseconds), .timestamp(plan.period.end.microseconds)]
+    ).single().int64(0)
+    let isInScope = try plan.selection.receiptCondition(sales, onlyBundleId: plan.onlyBundleId)
+    let receipts = try connection.execute(
+      """
+      SELECT count(*) FROM \(sales.schema).receipts r
+      WHERE r.received_at >= $1 AND \(try sales.isKnown("r.received_at")) AND \(isInScope)
+      """,
+      [.timestamp(plan.judgedFrom.microseconds)]
+    ).single().int64(0)
+    return (Int(orders), Int(receipts))
   }
 
   private func summary(

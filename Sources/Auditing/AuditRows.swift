@@ -45,10 +45,9 @@ extension AuditRelation {
     func lies(_ column: String) throws(PostgresError) -> String { try cuts.condition(part, on: column) }
     switch self {
     case .receipts:
-      let onlyBundle = plan.rules.bundleIds.count == 1 ? plan.rules.bundleIds[0] : nil
       return try sales.receipts(
         where: lies(sales.ordering.key(.receiptId)),
-        further: plan.selection.receiptCondition(sales, onlyBundleId: onlyBundle))
+        further: plan.selection.receiptCondition(sales, onlyBundleId: plan.onlyBundleId))
     case .checks: return ReceiptRow.checks(where: try lies("c.subject_id"))
     case .receiptLinks: return ProofLink.ofReceipts(where: try lies("l.subject_id"))
     case .orders: return try sales.orders(where: lies(sales.ordering.key(.orderId)))

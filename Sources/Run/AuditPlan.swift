@@ -53,10 +53,11 @@ package struct AuditPlan: Sendable {
     createdAt >= rules.lookbackStart || selection.isNarrowing
   }
 
-  /// The bundle id of an order row that names none.
-  package func bundleId(of row: OrderRow) -> String? {
-    row.bundleId ?? (rules.bundleIds.count == 1 ? rules.bundleIds[0] : nil)
-  }
+  /// The app of orders that name none, where there is just one.
+  package var onlyBundleId: String? { rules.bundleIds.count == 1 ? rules.bundleIds[0] : nil }
+
+  /// The bundle id of an order row, of one that names none too.
+  package func bundleId(of row: OrderRow) -> String? { row.bundleId ?? onlyBundleId }
 
   /// Whether an order row is listed.
   package func lists(_ row: OrderRow) -> Bool {

@@ -1,0 +1,49 @@
+import Foundation
+import Postgres
+import Publishing
+import Reconciliation
+import Reporting
+import TestSupport
+import Testing
+
+@testable import Auditing
+@testable import Run
+@testable import SalesStore
+@testable import SampleWorlds
+
+/// A report that is narrowed to an order, a user, a product or an app.
+@Suite struct NarrowedReportTests {
+  /// How long a sheet will be decides whether it holds all rows.
+  @Test func asManyOrdersAndReceiptsAreCountedAsAreListed() async throws {
+    let folder = try TemporaryFolder()
+    let settings = try await CrowdedShop(seed: 1).load(reports: "/nonexistent")
+    func narrowed(_ change: (inout Selection) -> Void) -> Selection {
+      var selection = Selection()
+      change(&selection)
+      return selection
+    }
+    let selections = [
+      Selection(), narrowed { $0.orderId = "order-7" }, narrowed { $0.userId = "user-1" },
+      narrowed { $0.productId = "gems" }, narrowed { $0.bundleId = CrowdedShop.bundle },
+      narrowed { $0.bundleId = "com.example.another" },
+    ]
+    var orders: [Int] = []
+    for (number, selection) in selections.enumerated() {
+      var plan = try PartsTests.plan(settings)
+      plan.selection = selection
+      let audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: PartsTests.quiet)
+      let path = folder.path("\(number)")
+      let counted = try await withBlockingThread { scope in
+        _ = try audit.report(scope, destination: .exact(path), saving: nil) { _, _ in }
+        let shop = try SalesStore.connect(settings, scope, applicationName: "night-audit tests")
+        return try audit.listed(shop, SalesRows(settings))
+      }
+      let tables = try CrowdedShop.tables(path)
+      #expect(tables["orders.csv"]?.count == counted.orders + 1, "\(selection)")
+      #expect(tables["receipts.csv"]?.count == counted.receipts + 1, "\(selection)")
+      orders.append(counted.orders)
+    }
+    #expect([orders[0], orders[1], orders[4], orders[5]] == [60, 1, 60, 0])
+    #expect((1..<60).contains(orders[3]))
+  }
+}
