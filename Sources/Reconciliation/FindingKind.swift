@@ -36,8 +36,8 @@ public enum FindingAction: String, Hashable, CaseIterable, Sendable {
 
 /// A kind of discrepancy; the raw value is the word in reports and on the command line.
 ///
-/// The order of the cases is the order in which findings of one order are listed, and in which the first one carries the
-/// money at stake.
+/// The order of the cases is the order in which findings of one order are listed, and in which the first of those that put the
+/// most at stake carries the money.
 public enum FindingKind: String, Hashable, CaseIterable, Sendable {
   case paidNotDelivered = "paid_not_delivered"
   case partlyDelivered = "partly_delivered"

@@ -36,7 +36,7 @@ final class FindingRules {
     self.facts = facts
   }
 
-  /// All findings, worst first. The money at stake stands on the first one that puts it there, so that a column of
+  /// All findings, worst first. The money at stake stands on the first of those that put the most there, so that a column of
   /// amounts can be added up; further charges are money of their own.
   func findings() -> [Finding] {
     considerDisposition()
@@ -64,10 +64,17 @@ final class FindingRules {
     found.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
     let ofOrder = found.indices.filter { found[$0].kind != .chargedTwice }
     let placed = ofOrder.filter { found[$0].atStake != nil }
-    for index in placed.dropFirst() { found[index].atStake = nil }
+    let most = placed.compactMap { stake(at: $0) }.max()
+    let carrier = placed.first { stake(at: $0) == most }
+    for index in placed where index != carrier { found[index].atStake = nil }
     // Whose money another one carries puts no unknown money at stake.
     if !placed.isEmpty { for index in ofOrder { found[index].isStakeUnknown = false } }
     return found
+  }
+
+  /// What a finding puts at stake in the order's own currency: amounts of two currencies are not compared.
+  private func stake(at index: Int) -> Int64? {
+    found[index].atStake.flatMap { $0.currency == order.amount.currency ? $0.minorUnits : nil }
   }
 
   func add(

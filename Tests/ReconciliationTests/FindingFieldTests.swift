@@ -199,6 +199,25 @@ import Testing
     #expect(try found(.amountMismatch, in: cheaper).atStake == .of(500))
   }
 
+  @Test("The largest of an order's stakes counts, however small that of the worst finding is; of equal ones the first")
+  func largestStake() {
+    var scene = Scene()
+    let order = scene.paidOrder(
+      {
+        $0.quantity = 990
+        $0.status = .failed
+      }, transaction: { $0.quantity = 990 })
+    // One unit of 990 is missing: a cent. The shop calls all of it failed.
+    scene.delivery(of: order) { $0.quantity = 989 }
+    let findings = scene.world.audited().judgements["order"]?.findings ?? []
+    #expect(findings.map(\.kind) == [.partlyDelivered, .cancelledButPaid])
+    #expect(findings.map(\.atStake) == [nil, .of(990)])
+    scene.world.deliveries = []
+    let equal = scene.world.audited().judgements["order"]?.findings ?? []
+    #expect(equal.map(\.kind) == [.paidNotDelivered, .cancelledButPaid])
+    #expect(equal.map(\.atStake) == [.of(990), nil])
+  }
+
   @Test("App Review's purchases alarm nobody while it bought")
   func review() {
     for (isReviewed, severity) in [(true, Severity.minor), (false, .critical)] {

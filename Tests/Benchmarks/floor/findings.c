@@ -282,7 +282,7 @@ void find_discrepancies(Audit* audit, const Rules* rules) {
   consider_deliveries(audit, rules);
   consider_comparison(audit);
   consider_dates(audit, rules);
-  // Worst first; money at stake stands once, on the first that has it, but a second charge is money of its own.
+  // Worst first; money at stake stands once, on the first that has the most, but a second charge is money of its own.
   for (int index = 1; index < audit->finding_count; index++) {
     Finding moved = audit->findings[index];
     int place = index;
@@ -290,11 +290,12 @@ void find_discrepancies(Audit* audit, const Rules* rules) {
       audit->findings[place] = audit->findings[place - 1];
     audit->findings[place] = moved;
   }
-  bool is_placed = false;
+  Finding* carrier = NULL;
   for (int index = 0; index < audit->finding_count; index++) {
     Finding* finding = &audit->findings[index];
     if (finding->at_stake == NONE || finding->kind == KIND_charged_twice) continue;
-    if (is_placed) finding->at_stake = NONE;
-    is_placed = true;
+    Finding* less = carrier != NULL && carrier->at_stake >= finding->at_stake ? finding : carrier;
+    if (less != finding) carrier = finding;
+    if (less != NULL) less->at_stake = NONE;
   }
 }

@@ -381,6 +381,7 @@ def finish_findings(findings, as_of):
     findings["rank"] = findings["kind"].map(ranks)
     findings = findings.sort_values(["subject", "rank"])
     staked = findings[findings["stake"].notna() & findings["kind"].ne("charged_twice")]
+    staked = staked.sort_values(["subject", "stake", "rank"], ascending=[True, False, True])
     findings.loc[staked.index[staked.duplicated("subject")], "stake"] = np.nan
     findings["severity"] = findings["kind"].map({kind: severity for kind, severity, _ in KINDS})
     findings["suggested_action"] = findings["kind"].map({kind: action for kind, _, action in KINDS})
