@@ -64,7 +64,8 @@ struct DataPackageTests {
         #expect(fields.map { $0["name"] as? String ?? "" }.joined(separator: ",") == header)
         #expect(fields.allSatisfy { ($0["description"] as? String)?.isEmpty == false })
         let names = Set(fields.compactMap { $0["name"] as? String })
-        #expect(names.isSuperset(of: schema["primaryKey"] as? [String] ?? ["none"]))
+        #expect(names.isSuperset(of: table.shape.primaryKey))
+        #expect(schema["primaryKey"] as? [String] == (table.shape.keysMayFail ? nil : table.shape.primaryKey))
         for field in fields where field["type"] as? String == "number" { #expect(field["unit"] != nil) }
       }
     }
@@ -84,6 +85,19 @@ struct DataPackageTests {
       let errors = try validate(directory)
       #expect(errors.contains("type-error"))
       #expect(errors.contains("hash-count"))
+    }
+  }
+
+  @Test(
+    "Is valid where rows that break the contract have no id, or that of another",
+    .enabled(if: TestTools.areInstalled))
+  func brokenRows() throws {
+    try withTemporaryDirectory { directory in
+      var report = try sample()
+      report.addRowsWithoutIds()
+      report.receipts += report.receipts
+      try report.write(to: directory)
+      #expect(try validate(directory) == "valid")
     }
   }
 

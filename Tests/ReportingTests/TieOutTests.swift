@@ -54,6 +54,23 @@ struct TieOutReportTests {
     _ = try report.finish(totals: Totals(), summary: summary)
   }
 
+  @Test func noKeyIsToldWhereARowMayLackAPartOfIt() throws {
+    try withTemporaryDirectory { directory in
+      let (options, facts) = try sample()
+      try write(options, facts, to: directory)
+      let text = try Data(contentsOf: URL(filePath: "\(directory)/datapackage.json"))
+      let package = try #require(try JSONSerialization.jsonObject(with: text) as? [String: Any])
+      let resources = try #require(package["resources"] as? [[String: Any]])
+      let schemas = resources.map { $0["schema"] as? [String: Any] ?? [:] }
+      let keyless = zip(resources, schemas).filter { $1["primaryKey"] == nil }
+      let names = keyless.compactMap { $0.0["name"] as? String }
+      #expect(names == ["changes", "tie-out", "receipts", "orders"])
+      let fields = keyless.flatMap { $0.1["fields"] as? [[String: Any]] ?? [] }
+      let constraints = fields.compactMap { $0["constraints"] as? [String: Any] }
+      #expect(constraints.allSatisfy { $0["required"] == nil && $0["unique"] == nil })
+    }
+  }
+
   @Test func filesHaveExactlyTheirColumns() throws {
     try withTemporaryDirectory { directory in
       let (options, facts) = try sample()

@@ -34,7 +34,8 @@ struct DataPackage: Encodable {
   struct Schema: Encodable {
     let fields: [Field]
     let missingValues = [""]
-    let primaryKey: [String]
+    /// nil: rows may lack a part of it, or share it.
+    let primaryKey: [String]?
   }
 
   struct Field: Encodable {
@@ -105,8 +106,9 @@ extension DataPackage.Resource {
     bytes = file.bytes
     hash = "sha256:\(file.sha256)"
     rows = file.rows
+    let key = table.shape.surePrimaryKey
     schema = DataPackage.Schema(
-      fields: table.columns.map { DataPackage.Field($0, of: table) }, primaryKey: table.shape.primaryKey)
+      fields: table.columns.map { DataPackage.Field($0, of: table) }, primaryKey: key.isEmpty ? nil : key)
   }
 }
 
@@ -116,10 +118,11 @@ extension DataPackage.Field {
     title = column.title
     description = column.meaning
     var constraints = DataPackage.Constraints()
-    let primaryKey = table.shape.primaryKey
-    let isKey = primaryKey.contains(column.name)
-    if isKey, !table.shape.keysMayBeBlank { constraints.required = true }
-    if isKey, primaryKey.count == 1 { constraints.unique = true }
+    let primaryKey = table.shape.surePrimaryKey
+    if primaryKey.contains(column.name) {
+      constraints.required = true
+      if primaryKey.count == 1 { constraints.unique = true }
+    }
     let money = "major units of the currency in the field currency"
     switch column.type {
     case .text, .id, .user, .spelt, .currency, .orderLink, .people, .prose: (type, format, unit) = ("string", nil, nil)

@@ -124,7 +124,7 @@ extension ChangeRow: TableRow {
       + "Empty on the first one.",
     sheetNote:
       "What is different from the night compared with, and why: findings, what people decided, orders in another bucket.",
-    primaryKey: ["change", "finding_id", "order_id"], keysMayBeBlank: true,
+    primaryKey: ["change", "finding_id", "order_id"], keysMayFail: true,
     frozenColumns: 1, printedColumns: 11, tabColour: Palette.red)
 
   static let columns: [Column<ChangeRow>] = [

@@ -18,8 +18,8 @@ enum ReportTable: CaseIterable {
     let sheetNote: String
     /// The columns that tell its rows apart.
     let primaryKey: [String]
-    /// Whether a part of the key may be empty.
-    var keysMayBeBlank = false
+    /// Whether a row may lack a part of that, or share it with another row.
+    var keysMayFail = false
     /// The order of the sheet's columns; empty: the file's.
     var sheetOrder: [String] = []
     /// Columns that stay in view when the sheet is scrolled sideways.
@@ -36,6 +36,9 @@ enum ReportTable: CaseIterable {
     /// What a reader of its amounts must know besides ``moneyRule``.
     var moneyNote = ""
     var tabColour = Palette.grey
+
+    /// The key that machines may count on; empty where there is none: who enforced one would refuse the file.
+    var surePrimaryKey: [String] { keysMayFail ? [] : primaryKey }
   }
 
   var shape: Shape {
