@@ -91,6 +91,13 @@ struct CSVFileTests {
     #expect(text == lines(header, rows[0], rows[1]))
   }
 
+  @Test("The column at_stake says on which kinds it may be empty though money is at stake")
+  func unknownStakes() {
+    let meaning = ReportTable.findings.columns.first { $0.name == "at_stake" }?.meaning ?? ""
+    let told = FindingKind.allCases.filter { meaning.contains($0.rawValue) }
+    #expect(Set(told) == [.orphanPayment, .chargedTwice, .orphanDelivery, .partialRefund, .unreportedByShop])
+  }
+
   @Test("The id of a finding is a hash of kind and subject and nothing else")
   func findingId() {
     // printf 'paid_not_delivered\norder\no1' | sha256sum | cut -c 1-32

@@ -73,8 +73,11 @@ struct FindingLine: TableRow {
     ) { Cell($0.finding.amountBesideStake) },
     Column(
       "at_stake", .amount, 14,
-      "Money at stake; on one finding of an order only, so that it can be added up. "
-        + "Empty beside an empty amount: money is at stake, and nobody knows how much."
+      """
+      Money at stake; on one finding of an order only, a second charge apart, so that it can be added up. Empty where none \
+      is, or another finding has it. Empty and of unknown amount, as at_stake_unknown counts: orphan_payment, charged_twice, \
+      unreported_by_shop; orphan_delivery with delivered_at; partial_refund where no other finding of the order has the money.
+      """
     ) { Cell($0.finding.atStake) },
     Column("paid_at", .instant, 20, "Apple's purchase date.") { Cell($0.finding.paidAt) },
     Column("delivered_at", .instant, 20, "The latest delivery that was not taken back.") {
