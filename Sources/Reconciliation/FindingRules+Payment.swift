@@ -42,7 +42,7 @@ extension FindingRules {
       "The order is \(disposition.rawValue).")
     declineOthers([.sandboxDelivered], "The order is \(disposition.rawValue), and \(payment).")
     if case .paid = verdict, order.status == .failed || order.status == .cancelled {
-      add(
+      addForStatus(
         .cancelledButPaid, atStake: order.amount,
         "Apple confirms the payment, but the shop says \(order.status.rawValue).")
     } else {
@@ -50,15 +50,24 @@ extension FindingRules {
     }
   }
 
+  /// Adds what stands because of what the shop says, unless its row may have said otherwise as of the audit.
+  private func addForStatus(_ kind: FindingKind, atStake: Money? = nil, _ reason: String) {
+    if order.isChangedLater {
+      decline([kind], "The shop's row was changed after the as-of, so it may have said otherwise then.")
+    } else {
+      add(kind, atStake: atStake, reason)
+    }
+  }
+
   func considerStatus() {
     let status = order.status
     switch disposition {
     case .settled where status == .pending:
-      add(.statusMismatch, "Paid and delivered, but the shop still says pending.")
+      addForStatus(.statusMismatch, "Paid and delivered, but the shop still says pending.")
     case .void where status == .verified || status == .refunded:
-      add(.statusMismatch, "Neither paid nor delivered, but the shop says \(status.rawValue).")
+      addForStatus(.statusMismatch, "Neither paid nor delivered, but the shop says \(status.rawValue).")
     case .refunded where status == .pending:
-      add(.statusMismatch, "Refunded and taken back, but the shop still says pending.")
+      addForStatus(.statusMismatch, "Refunded and taken back, but the shop still says pending.")
     case .settled, .void, .refunded:
       decline([.statusMismatch], "The shop says \(status.rawValue), which does not contradict what happened.")
     case .paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered, .inFlight, .unconfirmed,
@@ -199,7 +208,8 @@ extension FindingRules {
       if transaction.isRefundDoubtful {
         decline([.refundNotBooked], "Apple refunded the purchase, and has told since the as-of that it took that back.")
       } else if order.status == .verified {
-        add(.refundNotBooked, atStake: order.amount, "Apple refunded the purchase, but the shop still says verified.")
+        addForStatus(
+          .refundNotBooked, atStake: order.amount, "Apple refunded the purchase, but the shop still says verified.")
       } else {
         decline([.refundNotBooked], "Apple refunded the purchase, and the shop says \(order.status.rawValue).")
       }

@@ -6,7 +6,7 @@ import Testing
 /// Findings about payment, goods and who owns what; each kind beside its nearest innocent neighbour. A row lists
 /// everything that the audit finds, not only what it is about.
 @Suite struct PaymentFindingTests {
-  @Test(arguments: goods + claims + proofs + refunds)
+  @Test(arguments: goods + changedLater + claims + proofs + refunds)
   func findings(row: Case<[String]>) {
     #expect(row.scene.world.findingNames == row.expected)
   }
@@ -84,6 +84,33 @@ import Testing
     },
     Case("unconfirmed as long as the limit", []) { scene in
       scene.receipt(for: scene.order { $0.createdAt = Scene.asOf - .hours(48) }, .unanswered(.unreachable))
+    },
+  ]
+
+  /// What the shop's row says now is set against no money of then; what stands without it does.
+  static let changedLater: [Case<[String]>] = [
+    Case("failed by a row that was changed after the as-of, yet paid", []) { scene in
+      scene.delivery(of: scene.paidOrder({ changeLater(&$0, to: .failed) }))
+    },
+    Case("cancelled by such a row, yet paid and not delivered", ["paid_not_delivered on order"]) { scene in
+      scene.paidOrder({ changeLater(&$0, to: .cancelled) })
+    },
+    Case("pending by such a row, paid and delivered", []) { scene in
+      scene.delivery(of: scene.paidOrder({ changeLater(&$0, to: .pending) }))
+    },
+    Case("verified by such a row, neither paid nor delivered", []) { $0.order { changeLater(&$0, to: .verified) } },
+    Case("verified by such a row, delivered without proof", ["delivered_not_paid on order"]) { scene in
+      scene.delivery(of: scene.order { changeLater(&$0, to: .verified) })
+    },
+    Case("verified by such a row, and refunded", []) { scene in
+      scene.paidOrder({ changeLater(&$0, to: .verified) }, transaction: { $0.revocation = refund })
+    },
+    Case("verified by such a row, refunded and still delivered", ["refunded_still_delivered on order"]) { scene in
+      scene.delivery(
+        of: scene.paidOrder({ changeLater(&$0, to: .verified) }, transaction: { $0.revocation = refund }))
+    },
+    Case("pending by such a row, refunded and taken back", []) { scene in
+      scene.paidOrder({ changeLater(&$0, to: .pending) }, transaction: { $0.revocation = refund })
     },
   ]
 
@@ -315,6 +342,10 @@ import Testing
 
   private static let ordered = Scene.asOf - .days(2)
   private static let refund = Revocation(date: Scene.asOf - .hours(6))
+  private static func changeLater(_ order: inout Order, to status: OrderStatus) {
+    order.status = status
+    order.isChangedLater = true
+  }
   private static func reversedLater(_ record: inout TransactionRecord) {
     record.revocation = refund
     record.revocationWithdrawnDate = Scene.asOf + .minutes(2)
