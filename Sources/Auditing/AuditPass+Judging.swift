@@ -113,7 +113,9 @@ extension AuditPass {
       if plan.judges(bad.createdAt), isListed { try collector.add(Judgement(reporting: bad), subjects: [], plan: plan) }
       guard isListed else { return }
       for delivery in deliveries where delivery.defect != nil {
-        try collector.add(Unowned.finding(on: delivery), subjects: [], plan: plan)
+        if let finding = Unowned.finding(on: delivery, rules: plan.rules) {
+          try collector.add(finding, subjects: [], plan: plan)
+        }
       }
       for proof in group.proofs where proof.receipt.defect != nil {
         for finding in Unowned.findings(on: proof.receipt, rules: plan.rules) {
@@ -231,8 +233,10 @@ extension AuditPass {
         guard let own = deliveries.nextKey, own < orderId else { return }
       }
       guard let delivery = try deliveries.next().map({ repeated.mark($0) }) else { return }
-      if delivery.deliveredAt >= plan.rules.lookbackStart {
-        try collector.add(Unowned.finding(on: delivery), subjects: [], plan: plan)
+      if delivery.deliveredAt >= plan.rules.lookbackStart,
+        let finding = Unowned.finding(on: delivery, rules: plan.rules)
+      {
+        try collector.add(finding, subjects: [], plan: plan)
       }
     }
   }

@@ -18,7 +18,8 @@ public struct Rules: Hashable, Sendable {
   public var reviewWindows: [ClosedRange<Instant>] = []
   /// How long a paid order may wait for its goods.
   public var deliveryGrace: Span = .hours(1)
-  /// How long an order may be without receipt and transaction id, and a payment or receipt without the row of its order.
+  /// How long an order may be without receipt and transaction id, and a payment, receipt or delivery without the row of its
+  /// order.
   public var evidenceGrace: Span = .hours(1)
   /// How long Apple may not know a transaction id.
   public var notFoundGrace: Span = .hours(24)
@@ -67,8 +68,8 @@ public struct Rules: Hashable, Sendable {
     return (ours - theirs).magnitude <= UInt128(max(amountToleranceMillionths, 0))
   }
 
-  /// Whether the order of what was sold or received at that time may still get its row: shops write it seconds before or
-  /// after, and what they write after the as-of is not read.
+  /// Whether the order of what was sold, received or delivered at that time may still get its row: shops write it seconds
+  /// before or after, by another host's clock, and what they write after the as-of is not read.
   public func mayAwaitOrder(since date: Instant) -> Bool {
     asOf - date <= evidenceGrace && date <= max(asOf, readAt ?? asOf) + clockSkew
   }

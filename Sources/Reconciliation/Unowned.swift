@@ -33,8 +33,10 @@ public enum Unowned {
     return finding
   }
 
-  /// A delivery whose order does not exist, or that names none.
-  public static func finding(on delivery: Delivery) -> Finding {
+  /// A delivery whose order does not exist, or that names none; nothing yet, as long as the order that it names may be
+  /// written.
+  public static func finding(on delivery: Delivery, rules: Rules) -> Finding? {
+    if delivery.defect == nil, delivery.orderId != nil, rules.mayAwaitOrder(since: delivery.deliveredAt) { return nil }
     let reason =
       switch (delivery.defect, delivery.orderId) {
       case (.some(let defect), _): "The delivery row breaks the contract: \(defect)."

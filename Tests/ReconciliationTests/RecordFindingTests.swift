@@ -17,8 +17,9 @@ import Testing
     ) -> String {
       Unowned.finding(
         on: Delivery(
-          deliveryId: id, orderId: order, userId: user, productId: "gems", deliveredAt: date, defect: "broken")
-      ).identity
+          deliveryId: id, orderId: order, userId: user, productId: "gems", deliveredAt: date, defect: "broken"),
+        rules: Scene().world.rules
+      )?.identity ?? ""
     }
     func receipt(of order: Identifier?, from user: Identifier?) -> [String] {
       Unowned.findings(
@@ -301,6 +302,32 @@ import Testing
     },
     Case("a delivery of an order that does not exist", ["orphan_delivery on delivery"]) { scene in
       scene.delivery(of: scene.order())
+      scene.world.orders = []
+    },
+    Case("a delivery whose order may still be written", []) { scene in
+      scene.delivery(of: scene.order()) { $0.deliveredAt = Scene.asOf - .hours(1) }
+      scene.world.orders = []
+    },
+    Case("a delivery whose order should be there", ["orphan_delivery on delivery"]) { scene in
+      scene.delivery(of: scene.order()) { $0.deliveredAt = Scene.asOf - .hours(1) - .microsecond }
+      scene.world.orders = []
+    },
+    Case("a delivery of now that names no order", ["orphan_delivery on delivery"]) { scene in
+      scene.delivery(of: scene.order()) { delivery in
+        delivery.orderId = nil
+        delivery.deliveredAt = Scene.asOf
+      }
+      scene.world.orders = []
+    },
+    Case("a delivery in the future", ["orphan_delivery on delivery"]) { scene in
+      scene.delivery(of: scene.order()) { $0.deliveredAt = late }
+      scene.world.orders = []
+    },
+    Case("a broken delivery row of now", ["bad_row on delivery"]) { scene in
+      scene.delivery(of: scene.order()) { delivery in
+        delivery.deliveredAt = Scene.asOf
+        delivery.defect = "quantity below 1"
+      }
       scene.world.orders = []
     },
     Case("a forged receipt without an order", ["signature_invalid on receipt"]) { scene in

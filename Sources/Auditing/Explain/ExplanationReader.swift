@@ -32,7 +32,7 @@ struct ExplanationReader: ~Copyable {
     switch group.row {
     case .bad(let bad):
       judgement = Judgement(reporting: bad)
-      standing += deliveries.filter { $0.defect != nil }.map { Unowned.finding(on: $0) }
+      standing += deliveries.filter { $0.defect != nil }.compactMap { Unowned.finding(on: $0, rules: rules) }
       standing += receipts.filter { $0.defect != nil }.flatMap { Unowned.findings(on: $0, rules: rules) }
     case .valid(let order):
       try addTokenUser(&matching, of: order)

@@ -152,7 +152,9 @@ extension World {
     for delivery in deliveries where delivery.orderId.map({ !valid.contains($0) }) ?? true {
       // Of an order row that breaks the contract nothing is said but that; a broken row of its own is still one.
       let isOrphan = delivery.orderId.map { !known.contains($0) } ?? true
-      if isOrphan || delivery.defect != nil { found.append(Unowned.finding(on: delivery)) }
+      if isOrphan || delivery.defect != nil, let finding = Unowned.finding(on: delivery, rules: rules) {
+        found.append(finding)
+      }
     }
     for receipt in receipts where receipt.orderId.map({ !valid.contains($0) }) ?? true {
       let isOrphan = receipt.orderId.map { !known.contains($0) } ?? true
