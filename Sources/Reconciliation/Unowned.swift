@@ -77,6 +77,14 @@ public enum Unowned {
     if receipt.state.outcome == .rejected, receipt.state.reason == .signatureInvalid {
       add(.signatureInvalid, "The proof in receipt \(receipt.receiptId) does not carry Apple's signature.")
     }
+    if let since = receipt.state.stuckSince(rules) {
+      // A reason that proves something has no place where nobody knows.
+      let reason = receipt.state.reason.flatMap { $0.provesUnpaid ? nil : $0 } ?? .appleError
+      let days = (rules.asOf - since).wholeDays
+      add(
+        .stuckUnconfirmed,
+        "Unconfirmed for \(days) days after \(receipt.state.attempts) attempts: \(reason.explanation).")
+    }
     if let claimed = receipt.claimedEnvironment, let signed = receipt.state.environment, claimed != signed.rawValue {
       add(
         .environmentMislabelled,

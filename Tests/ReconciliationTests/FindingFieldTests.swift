@@ -132,6 +132,27 @@ import Testing
     #expect(try found(.environmentMislabelled, in: scene) == expected)
   }
 
+  @Test("On a receipt without an order that Apple has long been silent about")
+  func onSilentReceipt() throws {
+    var scene = Scene()
+    // Why it failed last proves nothing: it was Apple's own answer that was badly signed.
+    for (reason, clause) in [
+      (PaymentReason.rateLimited, "Apple limited our requests"), (.signatureInvalid, "Apple answered with an error"),
+    ] {
+      scene.world.receipts = []
+      scene.receipt("r1", for: nil, .unanswered(reason)) { receipt in
+        receipt.state.attempts = 7
+        receipt.state.unansweredSince = Scene.asOf - .days(3)
+      }
+      var expected = Finding(
+        kind: .stuckUnconfirmed, subject: .receipt("r1"),
+        reason: "Unconfirmed for 3 days after 7 attempts: \(clause).")
+      (expected.userId, expected.receiptId, expected.occurredAt) = ("user", "r1", Self.ordered)
+      expected.evidenceCheckedAt = Scene.asOf
+      #expect(try found(.stuckUnconfirmed, in: scene) == expected)
+    }
+  }
+
   @Test("On the second purchase of what is bought once")
   func onSecondPurchase() throws {
     var scene = Scene()
