@@ -15,6 +15,7 @@ package struct CheckQueue: Sendable {
   let source: ProofSource
   let settings: Settings
   let asOf: Instant
+  private let isOfThePast: Bool
   package let worker: Worker
   private let selection: Selection
   /// Whether nothing narrows what is asked about.
@@ -34,11 +35,12 @@ package struct CheckQueue: Sendable {
   /// Opens the queue for one worker.
   ///
   /// - Parameters:
+  ///   - isOfThePast: whether the as-of was past already when the run began, as the audit of the run has it.
   ///   - connect: opens a session on our own store.
   ///   - connectSales: opens one on the shop's.
   ///   - selection: narrows what is asked about.
   package static func open(
-    settings: Settings, asOf: Instant, selection: Selection,
+    settings: Settings, asOf: Instant, isOfThePast: Bool, selection: Selection,
     connect: @escaping @Sendable () async throws -> PostgresSession,
     connectSales: @escaping @Sendable () async throws -> PostgresSession
   ) async throws -> CheckQueue {
@@ -53,16 +55,19 @@ package struct CheckQueue: Sendable {
     let source = ProofSource(
       session: OpenSession(open: connectSales), sales: try SalesRows(schema: settings.salesSchema))
     return CheckQueue(
-      store: store, source: source, settings: settings, asOf: asOf, worker: worker, selection: selection)
+      store: store, source: source, settings: settings, asOf: asOf, isOfThePast: isOfThePast, worker: worker,
+      selection: selection)
   }
 
   private init(
-    store: OpenSession, source: ProofSource, settings: Settings, asOf: Instant, worker: Worker, selection: Selection
+    store: OpenSession, source: ProofSource, settings: Settings, asOf: Instant, isOfThePast: Bool, worker: Worker,
+    selection: Selection
   ) {
     self.store = store
     self.source = source
     self.settings = settings
     self.asOf = asOf
+    self.isOfThePast = isOfThePast
     self.worker = worker
     self.selection = selection
     listed = selection.isNarrowing ? Listed() : nil
@@ -77,7 +82,8 @@ package struct CheckQueue: Sendable {
   package var table: CheckTable { CheckTable(policy: settings.duenessPolicy) }
 
   private var intake: QueueIntake {
-    QueueIntake(store: store, source: source, settings: settings, asOf: asOf, table: table)
+    QueueIntake(
+      store: store, source: source, settings: settings, asOf: asOf, isOfThePast: isOfThePast, table: table)
   }
 
   /// Takes in what the shop's relations have that the queue does not know.

@@ -11,6 +11,8 @@ struct QueueIntake: Sendable {
   let source: ProofSource
   let settings: Settings
   let asOf: Instant
+  /// Whether the as-of was past already when the run began.
+  let isOfThePast: Bool
   let table: CheckTable
 
   /// How far behind the newest known row is read again, for rows that come to light late.
@@ -22,7 +24,7 @@ struct QueueIntake: Sendable {
   private var onlyBundleId: String? { settings.apps.count == 1 ? settings.apps[0].bundleId : nil }
 
   /// What is dated later than an as-of in the past was not there; a clock that is ahead is no reason to overlook a row.
-  private var until: Instant { asOf < Instant.now - settings.clockSkew ? asOf : Instant(seconds: 253_402_300_799) }
+  private var until: Instant { isOfThePast ? asOf : Instant(seconds: 253_402_300_799) }
 
   var needs: LookupNeeds { LookupNeeds(table: table, bundleIds: settings.serverAPIApps, asOf: asOf) }
 

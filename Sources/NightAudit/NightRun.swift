@@ -57,6 +57,7 @@ package struct NightRun: Sendable {
   package let progress: WorkProgress
   /// Of the run that it makes; on every line of its log.
   private let runId: String
+  private let startedAt = Instant.now
   /// How Apple was asked in this run.
   private let statistics = RequestStatistics()
 
@@ -225,8 +226,8 @@ package struct NightRun: Sendable {
 
   private func openQueue(_ request: NightRequest) async throws -> CheckQueue {
     try await CheckQueue.open(
-      settings: settings, asOf: request.asOf, selection: request.selection, connect: connect,
-      connectSales: connectSales)
+      settings: settings, asOf: request.asOf, isOfThePast: isOfThePast(request.asOf), selection: request.selection,
+      connect: connect, connectSales: connectSales)
   }
 
   /// Only decides, from what is stored. Writes nothing to the database, and files only where `--out` says.
@@ -424,6 +425,10 @@ package struct NightRun: Sendable {
 
   // MARK: - Deciding
 
+  /// Whether an as-of was past already when the run began: then nothing that is dated later was there. However long Apple is
+  /// asked, who is asked about and what is audited go by the same.
+  private func isOfThePast(_ asOf: Instant) -> Bool { asOf < startedAt - settings.clockSkew }
+
   private func plan(_ request: NightRequest) throws -> AuditPlan {
     var plan = AuditPlan(
       rules: settings.rules(asOf: request.asOf),
@@ -432,7 +437,7 @@ package struct NightRun: Sendable {
     plan.threshold = request.threshold
     plan.readers = request.readers
     plan.parts = request.parts
-    plan.isOfThePast = request.asOf < .now - settings.clockSkew
+    plan.isOfThePast = isOfThePast(request.asOf)
     plan.lookedUpApps = Set(settings.serverAPIApps)
     return plan
   }

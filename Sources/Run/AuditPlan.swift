@@ -68,7 +68,13 @@ package struct AuditPlan: Sendable {
 
   /// Whether Apple still owes an answer about a proof of that time; of what is older than the lookback none is awaited.
   package func isOutstanding(_ state: ProofState, from time: Instant) -> Bool {
-    time >= rules.lookbackStart && time <= asOf + rules.clockSkew
+    time >= rules.lookbackStart && isAskedAbout(state, from: time)
       && state.isOwed(asOf: asOf, stuckAfter: rules.stuckAfter)
+  }
+
+  /// Whether a run of this as-of asks about a proof of that time. A date that lies ahead keeps nothing from being asked about
+  /// tonight; what bears one and was taken in by no run came after the asking had begun.
+  private func isAskedAbout(_ state: ProofState, from time: Instant) -> Bool {
+    time <= asOf || !isOfThePast && state.due != nil
   }
 }

@@ -40,7 +40,8 @@ import Testing
   {
     let connect = connect(settings)
     return try await CheckQueue.open(
-      settings: settings, asOf: asOf ?? self.asOf, selection: Selection(), connect: connect, connectSales: connect)
+      settings: settings, asOf: asOf ?? self.asOf, isOfThePast: false, selection: Selection(), connect: connect,
+      connectSales: connect)
   }
 
   private func connect(_ settings: Settings) -> @Sendable () async throws -> PostgresSession {

@@ -40,6 +40,19 @@ import Testing
     }
   }
 
+  /// By what the run was when it began, not by the clock when it comes to this.
+  @Test(arguments: [true, false])
+  func whatIsDatedAheadIsTakenInUnlessTheRunIsOfThePast(isOfThePast: Bool) async throws {
+    try await RecheckRehearsal.run { shop in
+      try await fill(shop, age: .hours(-2))
+      let expected = isOfThePast ? 0 : 2
+      let looking = try await shop.queue(isOfThePast: isOfThePast)
+      #expect(try await looking.unknownCount() == expected)
+      #expect(try await looking.enqueue() == expected)
+      #expect(try await looking.dueCount() == expected)
+    }
+  }
+
   /// A relation that is loaded anew, or a replica that is behind, lacks what was there a moment ago.
   @Test func aReceiptThatWasGoneIsAskedAboutWhenItIsThere() async throws {
     try await RecheckRehearsal.run { shop in

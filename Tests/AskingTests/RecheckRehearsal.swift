@@ -60,10 +60,13 @@ struct RecheckRehearsal {
   }
 
   /// A queue of a worker of its own.
-  func queue(asOf: Instant = asOf, selection: Selection = Selection()) async throws -> CheckQueue {
+  func queue(
+    asOf: Instant = asOf, isOfThePast: Bool = false, selection: Selection = Selection()
+  ) async throws -> CheckQueue {
     let connect = connect
     return try await CheckQueue.open(
-      settings: settings, asOf: asOf, selection: selection, connect: connect, connectSales: connect)
+      settings: settings, asOf: asOf, isOfThePast: isOfThePast, selection: selection, connect: connect,
+      connectSales: connect)
   }
 
   var connect: @Sendable () async throws -> PostgresSession {

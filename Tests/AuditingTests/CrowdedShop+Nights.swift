@@ -74,7 +74,8 @@ extension CrowdedShop {
       try await PostgresSession.connect(url, applicationName: "night-audit tests")
     }
     let queue = try await CheckQueue.open(
-      settings: settings, asOf: Self.asOf, selection: Selection(), connect: connect, connectSales: connect)
+      settings: settings, asOf: Self.asOf, isOfThePast: false, selection: Selection(), connect: connect,
+      connectSales: connect)
     try await queue.enqueue()
     // What was never asked stays so.
     var results = shops.flatMap(\.results).filter { $0.outcome != .pending }

@@ -1,0 +1,37 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import Run
+
+/// What a night waits for.
+@Suite struct AuditPlanTests {
+  private static let asOf = Instant(seconds: 1_795_143_600)
+
+  private func plan(isOfThePast: Bool) throws -> AuditPlan {
+    var plan = AuditPlan(
+      rules: Rules(asOf: Self.asOf, bundleIds: ["com.example.game"], lookbackStart: Self.asOf - .days(120)),
+      period: try Period(since: "2026-11-19", until: "2026-11-19", in: .gmt), selection: Selection(),
+      staleAfter: .days(7), refundWindow: .days(120))
+    plan.isOfThePast = isOfThePast
+    return plan
+  }
+
+  /// What was asked about and not answered is waited for, whatever its date; nothing else of what is dated ahead.
+  @Test func whatIsDatedAheadIsOwedWhereItIsAskedAbout() throws {
+    var asked = ProofState()
+    asked.outcome = .unanswered
+    asked.reason = .unreachable
+    asked.unansweredSince = Self.asOf
+    asked.due = Dueness(from: Self.asOf + .minutes(5), rank: .open)
+    for (isOfThePast, isOwed) in [(false, true), (true, false)] {
+      let plan = try plan(isOfThePast: isOfThePast)
+      for ahead: Reconciliation.Span in [.minutes(1), .hours(2)] {
+        #expect(plan.isOutstanding(asked, from: Self.asOf + ahead) == isOwed)
+        #expect(!plan.isOutstanding(.neverChecked, from: Self.asOf + ahead))
+      }
+      #expect(plan.isOutstanding(asked, from: Self.asOf) && plan.isOutstanding(.neverChecked, from: Self.asOf))
+      #expect(!plan.isOutstanding(asked, from: Self.asOf - .days(121)))
+    }
+  }
+}
