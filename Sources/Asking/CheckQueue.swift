@@ -138,6 +138,15 @@ package struct CheckQueue: Sendable {
     return count
   }
 
+  /// How many receipts and look-ups a run of that as-of would ask Apple about. What is judged by itself costs no question.
+  package static func questionCount(at asOf: Instant, _ session: PostgresSession) async throws -> Int {
+    let isAsked = "\(isDue) AND c.due_rank <> \(Dueness.Rank.byItself.rawValue)"
+    return Int(
+      try await session.execute(
+        "SELECT count(*) FROM night_audit.receipt_checks c WHERE \(isAsked)", [.timestamp(asOf.microseconds)]
+      ).single().int64(0))
+  }
+
   /// How many receipts and look-ups the queue does not know yet; every one of them will be due.
   package func unknownCount() async throws -> Int {
     try await intake.unknownCount(selection.isNarrowing ? try await listedProofs() : nil)

@@ -173,6 +173,22 @@ import Testing
     }
   }
 
+  /// What `status` calls due.
+  @Test func whatIsJudgedByItselfOrNotDueAnyMoreIsNoQuestion() async throws {
+    try await RecheckRehearsal.run { shop in
+      for id in ["1", "2", "3"] { try await shop.order("order \(id)", transaction: id) }
+      try await shop.queue().enqueue()
+      #expect(try await CheckQueue.questionCount(at: Self.asOf, shop.session) == 3)
+      #expect(try await CheckQueue.questionCount(at: Self.asOf - .days(3), shop.session) == 0)
+      try await shop.session.executeScript(
+        """
+        UPDATE night_audit.receipt_checks SET due_rank = 4 WHERE subject_id LIKE '%/1';
+        UPDATE night_audit.receipt_checks SET due_until = due_from + interval '1 hour' WHERE subject_id LIKE '%/2'
+        """)
+      #expect(try await CheckQueue.questionCount(at: Self.asOf, shop.session) == 1)
+    }
+  }
+
   @Test func whatTheSweepHasLatelyToldIsNotAskedAgain() async throws {
     try await RecheckRehearsal.run { shop in
       for id in ["1", "2", "3", "4"] { try await shop.order("order \(id)", transaction: id) }

@@ -1,3 +1,4 @@
+import Asking
 import AuditStore
 import Foundation
 import Postgres
@@ -71,34 +72,26 @@ package struct NightStatus: Sendable, Encodable {
     }
     let last = try await session.execute(
       """
-      SELECT max(finished_at) FILTER (WHERE complete), max(finished_at) FROM night_audit.runs
-      WHERE is_nightly AND complete IS NOT NULL
+      SELECT max(ended) FILTER (WHERE complete), max(ended)
+      FROM (SELECT \(NightEnd.sql(settings)) AS ended, complete FROM night_audit.runs
+        WHERE is_nightly AND complete IS NOT NULL) nights
       """
     ).single()
     let (lastComplete, lastReport) = (try last.optionalTimestamp(0), try last.optionalTimestamp(1))
-    // A day, what asking may take, and an hour for the rest.
-    let overdue = lastReport.map { Instant(microseconds: $0) + .hours(25) + settings.maxDuration < .now } ?? true
+    let overdue = lastReport.map { Instant(microseconds: $0) + .hours(24) + NightEnd.longest(settings) < .now } ?? true
     var open: [String: Int] = [:]
     for row in try await session.execute(
       "SELECT severity, count(*) FROM night_audit.findings WHERE closed_at IS NULL GROUP BY 1")
     {
       open[try row.text(0)] = Int(try row.int64(1))
     }
-    let dueColumn = try await session.execute(
-      """
-      SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'night_audit'
-        AND table_name = 'receipt_checks' AND column_name IN ('due_from', 'next_attempt')
-      """
-    ).single().text(0)
-    let due = try await session.execute(
-      "SELECT count(*) FROM night_audit.receipt_checks WHERE \(dueColumn) <= now()"
-    ).single().int64(0)
+    let due = try await CheckQueue.questionCount(at: .now, session)
     let owed = try await session.execute(
       "SELECT count(*) FROM night_audit.dispatches WHERE state = 'owed'"
     ).single().int64(0)
     return NightStatus(
       lastNight: night, lastCompleteAt: lastComplete.map { Instant(microseconds: $0).text }, overdue: overdue,
-      openFindings: open, receiptsDue: Int(due), reportsOwed: Int(owed), lockedBy: try await RunLock.holder(session))
+      openFindings: open, receiptsDue: due, reportsOwed: Int(owed), lockedBy: try await RunLock.holder(session))
   }
 
   package var json: String { get throws { try MachineText.json(self) } }

@@ -78,7 +78,8 @@ struct NightWatch: Sendable {
     let lastComplete = ends?.complete ?? MetricsFile.value(complete, in: path)
     var metrics = [
       MetricsFile.Metric(
-        complete, help: "When the last complete night ended.", lastComplete.map { [(labels: [], value: $0)] } ?? []),
+        complete, help: "When the last complete night ended, one made late counted as if it had come in time.",
+        lastComplete.map { [(labels: [], value: $0)] } ?? []),
       MetricsFile.Metric(
         "night_audit_last_run_timestamp_seconds", help: "When the last night ended, however it did.",
         value: ends?.any ?? String(Instant.now.seconds)),
@@ -132,7 +133,7 @@ struct NightWatch: Sendable {
     let row = try await session.execute(
       """
       SELECT extract(epoch FROM max(finished_at))::bigint,
-        extract(epoch FROM max(finished_at) FILTER (WHERE complete))::bigint
+        extract(epoch FROM max(\(NightEnd.sql(settings))) FILTER (WHERE complete))::bigint
       FROM night_audit.runs WHERE is_nightly AND publication IS DISTINCT FROM 'forgotten'
       """
     ).single()

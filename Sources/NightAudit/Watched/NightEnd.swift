@@ -1,0 +1,15 @@
+import Reconciliation
+import Run
+
+/// When nights ended, for whoever watches whether there was one.
+enum NightEnd {
+  /// What a night may take: asking, and an hour for the rest.
+  static func longest(_ settings: Settings) -> Reconciliation.Span { settings.maxDuration + .hours(1) }
+
+  /// As SQL over `night_audit.runs`. A night that is made later than it was due counts as if it had come in time: that somebody
+  /// makes one of the past again is no sign that tonight's has come.
+  static func sql(_ settings: Settings) -> String {
+    let due = "as_of + make_interval(secs => \(longest(settings).microseconds / 1_000_000))"
+    return "CASE WHEN finished_at IS NOT NULL THEN least(finished_at, \(due)) END"
+  }
+}
