@@ -161,6 +161,7 @@ extension Delivery {
     record.put(deliveredAt.microseconds)
     record.put(revokedAt)
     record.put(defect)
+    if defect != nil { record.put(isUndated) }
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -169,6 +170,7 @@ extension Delivery {
       productId: try record.id(), quantity: Int32(clamping: try record.int()),
       deliveredAt: Instant(microseconds: try record.int()), revokedAt: try record.optionalInstant(),
       defect: try record.optionalText())
+    if defect != nil { isUndated = try record.flag() }
   }
 }
 

@@ -86,6 +86,7 @@ extension OrderRow {
       record.put(bad.transactionId)
       record.put(bad.createdAt.microseconds)
       record.put(bad.defect)
+      record.put(bad.isUndated)
     }
   }
 
@@ -97,12 +98,13 @@ extension OrderRow {
     let productId = try record.id()
     let quantity = Int32(clamping: try record.int())
     guard isValid else {
-      self = .bad(
-        BadOrder(
-          orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity,
-          amountText: try record.text(), currencyText: try record.text(), statusText: try record.text(),
-          transactionId: try record.optionalId(), createdAt: Instant(microseconds: try record.int()),
-          defect: try record.text()))
+      var bad = BadOrder(
+        orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity,
+        amountText: try record.text(), currencyText: try record.text(), statusText: try record.text(),
+        transactionId: try record.optionalId(), createdAt: Instant(microseconds: try record.int()),
+        defect: try record.text())
+      bad.isUndated = try record.flag()
+      self = .bad(bad)
       return
     }
     guard let amount = try record.optionalMoney(), let status = OrderStatus(rawValue: try record.text())

@@ -114,6 +114,7 @@ struct WaitingProof {
     let claimedEnvironment = try record.optionalBorrowed()
     receivedAt = try record.optionalInstant() ?? Instant(microseconds: 0)
     let hasDefect = try record.optionalBorrowed() != nil
+    if hasDefect { _ = try record.byte() }
     let outcome = try record.word(of: Vocabularies.outcome) ?? .pending
     _ = try record.byte()
     kind = try record.word(of: Vocabularies.receiptKind)

@@ -68,6 +68,7 @@ extension Receipt {
     record.put(claimedEnvironment)
     record.put(Optional(receivedAt))
     record.put(defect)
+    if defect != nil { record.put(isUndated) }
     state.write(to: &record)
   }
 
@@ -77,6 +78,7 @@ extension Receipt {
       claimedEnvironment: try record.optionalText(),
       receivedAt: try record.optionalInstant() ?? Instant(microseconds: 0), state: ProofState())
     defect = try record.optionalText()
+    if defect != nil { isUndated = try record.flag() }
     state = try ProofState(from: &record)
   }
 }

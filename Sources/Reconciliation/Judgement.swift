@@ -81,7 +81,7 @@ public struct Judgement: Hashable, Sendable {
     finding.productId = bad.productId
     finding.bundleId = bad.bundleId
     finding.transactionId = bad.transactionId
-    finding.occurredAt = bad.createdAt
+    finding.occurredAt = bad.isUndated ? nil : bad.createdAt
     findings = [finding]
   }
 }

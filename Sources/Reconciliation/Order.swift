@@ -53,6 +53,8 @@ public struct BadOrder: Hashable, Sendable {
   public var statusText: String
   public var transactionId: Identifier?
   public var createdAt: Instant
+  /// Whether the row has no date that can be used, so that another one stands in for it.
+  public var isUndated = false
   /// What is wrong and what was expected.
   public var defect: String
 
@@ -124,6 +126,8 @@ public struct Delivery: Hashable, Sendable {
   public var deliveredAt: Instant
   /// When the goods were taken back.
   public var revokedAt: Instant?
+  /// Whether the row has no date that can be used, which is a defect, so that another one stands in for ``deliveredAt``.
+  public var isUndated = false
   /// Set when the row breaks the sales schema's contract; such a delivery counts for nothing else.
   public var defect: String?
 

@@ -113,6 +113,8 @@ public struct Receipt: Hashable, Sendable {
   public var claimedEnvironment: String?
   public var receivedAt: Instant
   public var state: ProofState
+  /// Whether the row has no date that can be used, which is a defect, so that another one stands in for ``receivedAt``.
+  public var isUndated = false
   /// Set when the row breaks the sales schema's contract; such a receipt counts for nothing else.
   public var defect: String?
 

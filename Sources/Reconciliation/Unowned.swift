@@ -50,8 +50,8 @@ public enum Unowned {
     finding.productId = delivery.productId
     finding.deliveryId = delivery.deliveryId
     finding.isStakeUnknown = delivery.defect == nil && delivery.stands
-    finding.occurredAt = delivery.deliveredAt
-    finding.deliveredAt = delivery.stands ? delivery.deliveredAt : nil
+    finding.occurredAt = delivery.isUndated ? nil : delivery.deliveredAt
+    finding.deliveredAt = delivery.stands ? finding.occurredAt : nil
     return finding
   }
 
@@ -63,7 +63,7 @@ public enum Unowned {
       finding.orderId = receipt.orderId
       finding.userId = receipt.userId
       finding.receiptId = receipt.receiptId
-      finding.occurredAt = receipt.receivedAt
+      finding.occurredAt = receipt.isUndated ? nil : receipt.receivedAt
       finding.environment = receipt.state.environment
       finding.bundleId = receipt.state.bundleId
       finding.evidenceCheckedAt = receipt.state.lastAttempt

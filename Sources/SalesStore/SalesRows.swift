@@ -140,12 +140,13 @@ package struct SalesRows: Sendable {
       order.verifiedAt = verified.instant.flatMap { horizon?.isYetToBeWritten($0) ?? false ? nil : $0 }
       return .valid(order)
     }
-    return .bad(
-      BadOrder(
-        orderId: orderId.shown, userId: userId.shown, bundleId: bundleId.present?.text, productId: productId.shown,
-        quantity: Int32(clamping: quantity ?? 0), amountText: amount.map { Self.written($0, in: currency) } ?? "",
-        currencyText: currencyText.shown.text, statusText: statusText.shown.text, transactionId: transactionId.present,
-        createdAt: created.instant ?? asOf, defect: defects.text ?? ""))
+    var bad = BadOrder(
+      orderId: orderId.shown, userId: userId.shown, bundleId: bundleId.present?.text, productId: productId.shown,
+      quantity: Int32(clamping: quantity ?? 0), amountText: amount.map { Self.written($0, in: currency) } ?? "",
+      currencyText: currencyText.shown.text, statusText: statusText.shown.text, transactionId: transactionId.present,
+      createdAt: created.instant ?? asOf, defect: defects.text ?? "")
+    bad.isUndated = created.instant == nil
+    return .bad(bad)
   }
 
   private static func defect(ofBundle bundle: SalesText, among bundleIds: [String]?) -> String? {
@@ -286,10 +287,12 @@ package struct SalesRows: Sendable {
     defects.note(Self.defect(ofQuantity: quantity))
     defects.note(delivered.defect("delivered_at", isRequired: true))
     defects.note(revoked.defect("revoked_at", isRequired: false))
-    return Delivery(
+    var delivery = Delivery(
       deliveryId: deliveryId.shown, orderId: orderId.present, userId: userId.shown, productId: productId.shown,
       quantity: Int32(clamping: quantity ?? 0), deliveredAt: delivered.instant ?? asOf, revokedAt: revoked.instant,
       defect: defects.text)
+    delivery.isUndated = delivered.instant == nil
+    return delivery
   }
 
   // MARK: - Receipts
@@ -354,10 +357,12 @@ package struct SalesRows: Sendable {
     defects.note(received.defect("received_at", isRequired: true))
     defects.note(checked.defect("checked_at", isRequired: false))
     if try row.bool(7) { defects.note("payload is missing") }
-    return Receipt(
+    var receipt = Receipt(
       receiptId: receiptId.shown, orderId: orderId.present, userId: userId.present,
       claimedEnvironment: environment.present?.text, receivedAt: received.instant ?? asOf, state: .neverChecked,
       defect: defects.text)
+    receipt.isUndated = received.instant == nil
+    return receipt
   }
 }
 

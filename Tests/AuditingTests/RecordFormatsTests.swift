@@ -98,6 +98,7 @@ import Testing
       state: .neverChecked, defect: "no status")
     receipt.state.signedTransactionId = "T"
     receipt.state.appleStatus = 21_007
+    receipt.isUndated = true
     let group = OrderGroup(
       row: .valid(
         Order(
@@ -106,11 +107,11 @@ import Testing
           createdAt: Instant(seconds: 5))),
       proofs: [Proof(receipt: receipt, brought: [Self.bare.key])],
       lookup: LookedUp(subjectId: "app/T", state: receipt.state, brought: [Self.whole.key]))
-    let bad = OrderGroup(
-      row: .bad(
-        BadOrder(
-          orderId: "", userId: "u", bundleId: "b", productId: "p", quantity: 0, amountText: "NaN", currencyText: "?",
-          statusText: "", transactionId: "T", createdAt: Instant(seconds: 5), defect: "everything")), isRepeated: true)
+    var broken = BadOrder(
+      orderId: "", userId: "u", bundleId: "b", productId: "p", quantity: 0, amountText: "NaN", currencyText: "?",
+      statusText: "", transactionId: "T", createdAt: Instant(seconds: 5), defect: "everything")
+    broken.isUndated = true
+    let bad = OrderGroup(row: .bad(broken), isRepeated: true)
     for group in [group, bad] {
       #expect(try back({ group.write(to: &$0) }, { try OrderGroup(from: &$0) }) == group)
       for mention in group.mentions {
@@ -183,6 +184,28 @@ import Testing
             mention.write(to: &record)
             return record.bytes
           })
+    }
+  }
+
+  @Test("Rows that break the contract are read as they were written, and passed over to their end")
+  func brokenRecords() throws {
+    for isUndated in [true, false] {
+      var receipt = Receipt(
+        receiptId: "r", orderId: "o", userId: "u", receivedAt: Instant(seconds: 9), state: .neverChecked,
+        defect: "received_at is infinite")
+      receipt.isUndated = isUndated
+      let proof = Proof(receipt: receipt, brought: [Self.bare.key])
+      var waiting = RecordBytes()
+      proof.write(to: &waiting)
+      waiting.put("behind it")
+      var reader = RecordReader(waiting.content)
+      #expect(try WaitingProof(&reader).proof.hasDefect)
+      #expect(try reader.text() == "behind it")
+      var delivery = Delivery(
+        deliveryId: "d", orderId: "o", userId: "u", productId: "p", deliveredAt: Instant(seconds: 9),
+        defect: "delivered_at is infinite")
+      delivery.isUndated = isUndated
+      #expect(try back({ delivery.write(to: &$0) }, { try Delivery(from: &$0) }) == delivery)
     }
   }
 

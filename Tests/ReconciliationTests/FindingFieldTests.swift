@@ -153,6 +153,25 @@ import Testing
     }
   }
 
+  @Test("What has no date of its own has none in the report, whatever stands in for it")
+  func onUndatedRows() throws {
+    var order = BadOrder.broken("order")
+    var scene = Scene()
+    var delivery = scene.delivery(of: scene.order()) { $0.defect = "delivered_at is infinite" }
+    var receipt = scene.receipt(for: nil, .neverChecked) { $0.defect = "received_at is infinite" }
+    for isUndated in [true, false] {
+      (order.isUndated, delivery.isUndated, receipt.isUndated) = (isUndated, isUndated, isUndated)
+      let rules = scene.world.rules
+      var findings = Judgement(reporting: order).findings
+      findings += Unowned.findings(on: receipt, rules: rules)
+      let onDelivery = try #require(Unowned.finding(on: delivery, rules: rules))
+      #expect((onDelivery.deliveredAt == nil) == isUndated)
+      findings.append(onDelivery)
+      #expect(findings.map(\.kind) == [.badRow, .badRow, .badRow])
+      #expect(findings.allSatisfy { ($0.occurredAt == nil) == isUndated })
+    }
+  }
+
   @Test("On the second purchase of what is bought once")
   func onSecondPurchase() throws {
     var scene = Scene()

@@ -123,7 +123,8 @@ struct SalesRowsTests {
     ])
   func badDelivery(_ column: String, value: String, defect: String) async throws {
     let shop = try await TestShop.make(Self.lax + insertDelivery([column: value]))
-    #expect(try await shop.deliveries().map(\.defect) == [defect])
+    let found = try await shop.deliveries()
+    #expect(found.map(\.defect) == [defect] && found.map(\.isUndated) == [column == "delivered_at"])
   }
 
   @Test(
@@ -152,7 +153,7 @@ struct SalesRowsTests {
       #expect(try reader.advance())
       return try SalesRows.receipt(reader, asOf: asOf)
     }
-    #expect(found.defect == defect)
+    #expect(found.defect == defect && found.isUndated == (received != "now()"))
   }
 
   @Test("a database without an encoding may hold ids that are no text; they are shown, and nothing ends")
@@ -187,7 +188,9 @@ struct SalesRowsTests {
     func tonight(_ seconds: Int64) -> Horizon { Horizon(asOf: asOf, clock: Instant(seconds: asOf.seconds + seconds)) }
     #expect(try await shop.orders(horizon: tonight(1)).map(\.orderId) == ["ever", "far", "never", "past"])
     #expect(try await shop.orders(horizon: tonight(0)).map(\.orderId) == ["ever", "far", "later", "never", "past"])
-    #expect(try await shop.orders().count == 5)
+    let all = try await shop.orders()
+    let undated = all.filter { row in if case .bad(let bad) = row { bad.isUndated } else { false } }
+    #expect(all.count == 5 && undated.map(\.orderId) == ["ever", "far", "never"])
     let known = try await shop.deliveries(horizon: past)
     #expect(known.map(\.deliveryId) == ["d1"])
     #expect(known.allSatisfy { $0.revokedAt == nil && $0.defect == nil })

@@ -37,7 +37,7 @@ struct ReceiptLine: TableRow {
     Column("last_attempt", .instant, 20, "As-of of the run that asked last.") { Cell($0.state.lastAttempt) },
     Column("next_attempt", .instant, 20, "When it is due again.") { Cell($0.state.nextAttempt) },
     Column("age_days", .days, 10, "Whole days since the receipt came in.") {
-      Cell(daysSince: $0.receipt.receivedAt, asOf: $0.asOf)
+      Cell(daysSince: $0.receipt.isUndated ? nil : $0.receipt.receivedAt, asOf: $0.asOf)
     },
     Column("reason", .text, 20, "Why it is not verified.") {
       $0.state.outcome == .verified ? .blank : Cell($0.state.reason?.rawValue)
