@@ -12,11 +12,8 @@ extension Matching {
     var free: [ObjectIdentifier: [TransactionRecord]] = [:]
     for (index, claimant) in claimants.enumerated() {
       let list = ObjectIdentifier(claimant.list)
-      let listed =
-        free[list]
-        ?? claimant.proven.filter {
-          $0.isLive && owners[$0.saleKey] == nil && (yielding.contains($0.saleKey) || !named.contains($0.key))
-        }
+      // Who names one and could be paid by it has it by now, or yields. A name that is refused keeps nobody out.
+      let listed = free[list] ?? claimant.proven.filter { $0.isLive && owners[$0.saleKey] == nil }
       free[list] = listed
       if listed.isEmpty { continue }
       let own = claims[claimant.order.orderId]

@@ -25,8 +25,6 @@ public struct Matching {
   var waiting: Set<Int> = []
   /// Those who name a sale and could be paid by it, the best first.
   var contenders: [TransactionKey: [Contender]] = [:]
-  /// Everything that some order names, whether or not it could be paid by it.
-  var named: Set<TransactionKey> = []
 
   /// Claims without a name.
   var unnamed: [Candidate] = []
@@ -98,7 +96,6 @@ public struct Matching {
         claims[claimant.order.orderId]?.take(named: target, standing, worth: claimant.worth) ?? false
       guard let key = claims[claimant.order.orderId]?.named else { continue }
       claimed.insert(key)
-      named.insert(key)
       guard isEligible else { continue }
       let person = rules.people.person(claimant.order.userId)
       let isProven =

@@ -36,6 +36,44 @@ import Testing
     #expect(scene.world.ownedBy("late") == ["T1"])
   }
 
+  @Test("A name that is refused takes nothing from an order whose proof brings it and that names an unknown id")
+  func refusedNameYields() {
+    for (product, user) in [("gems.500", "stranger"), ("gems.500", "user"), (nil, nil)] as [(Identifier?, String?)] {
+      var scene = Scene()
+      let record = scene.transaction("T1")
+      let order = scene.order { $0.transactionId = "T9" }
+      scene.receipt(for: order, .verified(.app), bringing: [record])
+      scene.world.lookups["order"] = .notFound()
+      scene.delivery(of: order)
+      if let product, let user {
+        let refused = scene.order("refused", by: user) { other in
+          other.transactionId = "T1"
+          other.productId = product
+        }
+        scene.world.lookups[refused.orderId] = .verified(nil)
+      }
+      #expect(scene.world.ownedBy("order") == ["T1"])
+      #expect(scene.world.audited().judgements["order"]?.disposition == .settled)
+      #expect(!scene.world.findingNames.contains { $0.hasSuffix("on T1") || $0.hasSuffix("on order") })
+    }
+  }
+
+  @Test("A name that its own proof refutes takes nothing either, and one that could pay keeps others out")
+  func refutedNameYields() {
+    for isRefuted in [true, false] {
+      var scene = Scene()
+      let record = scene.transaction("T1")
+      let order = scene.order { $0.transactionId = "T9" }
+      scene.receipt("r1", for: order, .verified(.app), bringing: [record])
+      scene.world.lookups["order"] = .notFound()
+      let naming = scene.order("naming") { $0.transactionId = "T1" }
+      let other = scene.transaction("T2") { $0.productId = "gems.500" }
+      scene.signedProof("r2", for: naming, of: isRefuted ? other : record)
+      #expect(scene.world.ownedBy("order") == (isRefuted ? ["T1"] : []))
+      #expect(scene.world.ownedBy("naming") == (isRefuted ? [] : ["T1"]))
+    }
+  }
+
   @Test("A named claim comes before a nearer one that names nothing")
   func namedFirst() {
     var scene = Scene()
