@@ -56,7 +56,8 @@ struct Candidates {
   fileprivate struct Stake {
     var order: Mention.OrderSide
     var names = false
-    /// Whether a proof of the order's own user brought it.
+    /// Whether a genuine receipt of the order's own user, sent for the order, brought it. What a look-up brings supports
+    /// nobody: anybody can name an id.
     var isSupported = false
     var isAboutOne = false
 
@@ -156,13 +157,15 @@ struct Candidates {
         if let sender = bringer.userId { senders.insert(sender) }
         continue
       }
-      let isSupporting = bringer.isGenuine && bringer.userId.map { rules.people.isSame($0, order.userId) } ?? true
+      let isSupporting =
+        bringer.isGenuine && bringer.subject.kind == .receipt
+        && bringer.userId.map { rules.people.isSame($0, order.userId) } ?? true
       stakes.note(order) { $0.isBrought(aboutOne: bringer.isAboutOne, supporting: isSupporting) }
     }
     newestProof = newest?.subject
     let sorted = stakes.byOrder()
     userId = Self.firstUser(sorted, namers) ?? senders.min()
-    let (count, namer) = Self.whoStandsOut(among: sorted)
+    let (count, namer) = Self.whoStandsOut(among: sorted, of: record)
     let isAlone = count + namers.count == 1
     var further = namers[...]
     func takeNamers(before orderId: Identifier?) {
@@ -205,18 +208,23 @@ struct Candidates {
     return namers.first.flatMap { $0.orderId < stake.orderId ? $0.userId : nil } ?? stake.userId
   }
 
-  /// Orders that name the transaction and to which a proof of their own user brought it.
+  /// Orders that name the transaction, to which a proof of their own user brought it, and that it can pay: nobody who names
+  /// another one comes before them.
   private enum Namers {
     case none
     case one(Identifier)
     case several
   }
 
-  private static func whoStandsOut(among stakes: [Stake]) -> (count: Int, namers: Namers) {
+  private static func whoStandsOut(
+    among stakes: [Stake], of record: TransactionRecord
+  ) -> (count: Int, namers: Namers) {
     var (count, namers) = (0, Namers.none)
     for stake in stakes where !stake.order.isBad {
       count += 1
-      guard stake.names, stake.isSupported else { continue }
+      guard stake.names, stake.isSupported, stake.order.productId == record.productId, record.isOfWhoNamesIt else {
+        continue
+      }
       namers = if case .none = namers { .one(stake.order.orderId) } else { .several }
     }
     return (count, namers)
@@ -232,6 +240,13 @@ extension Mention {
 }
 
 extension TransactionRecord {
+  /// Whether nobody who names another id comes before an order of the product that names this one and whose own proof brings
+  /// it. Whoever names the first period of a subscription may claim a later one instead, and a restore or what is shared may be
+  /// refused; a renewal is claimed by nobody who does not name it.
+  fileprivate var isOfWhoNamesIt: Bool {
+    isLaterPeriod || self.expiresDate == nil && !isRestore && !self.isContradictory && !isFamilyShared
+  }
+
   /// Whether the transaction carries an account token that an order with this one, or with none, does not have.
   fileprivate func hasOtherToken(than own: String?) -> Bool {
     guard case .says(.some(let token)) = self.appAccountToken else { return false }
@@ -242,8 +257,8 @@ extension TransactionRecord {
 extension Candidates.Stake {
   /// Whether matching could give the order this transaction. Says yes too often rather than too seldom.
   ///
-  /// - Parameter isNamedElsewhere: whether another order names it and a proof of its own user brought it there: then it is
-  ///   no unnamed payment that an order with a name of its own might claim besides.
+  /// - Parameter isNamedElsewhere: whether another order names it that it can pay, and a proof of its own user brought it
+  ///   there: then it is no unnamed payment that an order with a name of its own might claim besides.
   func couldClaim(_ record: TransactionRecord, isNamedElsewhere: Bool, rules: Rules) -> Bool {
     if names || (order.named != nil && order.named == record.originalTransactionId) { return true }
     if order.named != nil, isNamedElsewhere { return false }

@@ -1,0 +1,211 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+import Streams
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Run
+@testable import SalesStore
+@testable import SampleWorlds
+
+/// Whole nights over few rows: what the stages of an audit hand on to each other decides whose a payment is.
+@Suite struct ClaimNightsTests {
+  @Test("A name without a proof, and one that is refused, keep no payment from whose receipt brings it")
+  func refusedNames() async throws {
+    var rows = ShopRows()
+    for (number, namer) in ["none", "stranger", "unproven", "other-product"].enumerated() {
+      let id = "T\(number)"
+      rows.transaction(id)
+      rows.order("beside-\(namer)", by: "ann-\(number)", names: "unknown-\(number)", isUnknown: true, brings: [id])
+      switch namer {
+      case "stranger": rows.order(namer, by: "bob", names: id, product: "sword", isKnown: true)
+      case "unproven": rows.order(namer, by: "bob", names: id, isKnown: true)
+      case "other-product": rows.order(namer, by: "ann-\(number)", names: id, product: "sword", brings: [id])
+      default: break
+      }
+    }
+    let night = try await rows.audited()
+    for (number, namer) in ["none", "stranger", "unproven", "other-product"].enumerated() {
+      #expect(night.payments["beside-\(namer)"] == "paid T\(number)", "\(namer)")
+    }
+    #expect(night.payments["unproven"] == "unpaid duplicate T2")
+    #expect(night.payments["stranger"] == "unpaid product_mismatch T1")
+    #expect(night.payments["other-product"] == "unpaid product_mismatch T3")
+    #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
+  }
+
+  @Test("Who names a subscription and is paid by a later period keeps the first one from nobody")
+  func namedSubscription() async throws {
+    var rows = ShopRows()
+    rows.transaction("S1", product: "club", hours: -31 * 24, expires: true, isRenewal: false)
+    rows.transaction("S2", of: "S1", product: "club", firstHours: -31 * 24, expires: true, isRenewal: true)
+    rows.order(
+      "first", by: "ann", names: "unknown", product: "club", hours: -31 * 24, isUnknown: true, brings: ["S1"])
+    rows.order("second", by: "ann", names: "S1", product: "club", brings: ["S1", "S2"])
+    let night = try await rows.audited()
+    #expect(night.payments["first"] == "paid S1" && night.payments["second"] == "paid S2")
+    #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
+  }
+}
+
+/// Rows as the shop and the nights before would have left them.
+struct ShopRows {
+  private static let day = CrowdedShop.asOf - .days(3)
+
+  private var script = ""
+  private var orderIds: [String] = []
+  private var transactionIds: [String] = []
+
+  /// What a night said.
+  struct Night {
+    /// By order, the words of payment, of its reason and of the transaction.
+    var payments: [String: String] = [:]
+    /// As `kind on subject`.
+    var findings: Set<String> = []
+  }
+
+  private static func text(_ value: String?) -> String { value.map { "'\($0)'" } ?? "NULL" }
+
+  private static func time(_ hours: Int64) -> String {
+    "timestamptz 'epoch' + \((day + .hours(hours)).microseconds) * interval '1 microsecond'"
+  }
+
+  /// A delivered order.
+  ///
+  /// - Parameters:
+  ///   - isUnknown: whether Apple, asked about the id that it names, does not know it.
+  ///   - isKnown: whether Apple, asked about it, knows it.
+  ///   - brings: what a receipt of the order's user lists; nil: there is none.
+  mutating func order(
+    _ id: String, by user: String, names: String? = nil, product: String = "gems", hours: Int64 = 0,
+    isUnknown: Bool = false, isKnown: Bool = false, brings: [String]? = nil
+  ) {
+    let (date, asOf) = (Self.time(hours), Self.time(48))
+    orderIds.append(id)
+    script += """
+      INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id,
+        created_at, updated_at)
+      VALUES ('\(id)', '\(user)', '\(product)', 1, 9.90, 'USD', 'verified', \(Self.text(names)), \(date), \(date));
+      INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
+      VALUES ('\(id)', '\(id)', '\(user)', '\(product)', 1, \(date) + interval '1 minute');
+
+      """
+    if let names, isUnknown || isKnown {
+      let subject = CheckSubject.lookup(names, of: CrowdedShop.bundle).id.text
+      script += """
+        INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, received_at, outcome, reason, brought_count,
+          last_attempt, answered_at)
+        VALUES ('lookup', '\(subject)', \(date), '\(isKnown ? "verified" : "not_found")',
+          \(isKnown ? "NULL" : "'not_found'"), \(isKnown ? 1 : 0), \(asOf), \(asOf));
+        INSERT INTO night_audit.lookups VALUES ('\(id)', '\(subject)');
+
+        """
+      if isKnown { bring(names, by: subject, "lookup") }
+    }
+    guard let brings else { return }
+    receipt("r-\(id)", for: id, by: user, hours: hours, brings: brings)
+  }
+
+  /// A verified app receipt.
+  mutating func receipt(_ id: String, for orderId: String?, by user: String, hours: Int64 = 0, brings: [String]) {
+    let (date, asOf) = (Self.time(hours), Self.time(48))
+    script += """
+      INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at)
+      VALUES ('\(id)', \(Self.text(orderId)), '\(user)', 'x', 'verified', \(date));
+      INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, payload_kind, outcome,
+        environment, bundle_id, brought_count, last_attempt)
+      VALUES ('receipt', '\(id)', \(Self.text(orderId)), \(date), 'app', 'verified', 'Production',
+        '\(CrowdedShop.bundle)', \(brings.count), \(asOf));
+
+      """
+    for transactionId in brings { bring(transactionId, by: id, "receipt") }
+  }
+
+  private mutating func bring(_ transactionId: String, by subject: String, _ kind: String) {
+    script += """
+      INSERT INTO night_audit.receipt_transactions VALUES ('\(kind)', '\(subject)', 'Production', '\(transactionId)');
+
+      """
+  }
+
+  /// - Parameters:
+  ///   - original: the id of the purchase that it goes back to; nil: its own.
+  ///   - firstHours: when that one was made; nil: at the same time.
+  ///   - isRenewal: Apple's word on what it is; nil where none was told, as by verifyReceipt.
+  mutating func transaction(
+    _ id: String, of original: String? = nil, product: String = "gems", hours: Int64 = 0, firstHours: Int64? = nil,
+    expires: Bool = false, isRenewal: Bool? = nil, isRevoked: Bool = false
+  ) {
+    let (date, asOf) = (Self.time(hours), Self.time(48))
+    let expiry = expires ? "\(date) + interval '31 days'" : "NULL::timestamptz"
+    transactionIds.append(id)
+    script += """
+      INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
+        quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at, tells_revocation,
+        tells_account_token, is_contradictory, is_renewal, channel, signed_at, checked_at)
+      VALUES ('Production', '\(id)', '\(original ?? id)', '\(CrowdedShop.bundle)', '\(product)', 1, \(date),
+        \(Self.time(firstHours ?? hours)), \(expiry), \(expiry), \(isRevoked ? Self.time(24) : "NULL"), true, false, false,
+        \(isRenewal.map { "\($0)" } ?? "NULL"), 'serverApi', \(asOf), \(asOf));
+
+      """
+  }
+
+  /// What a night says about these rows, which is the same wherever ids are cut, and what `explain` says of each order.
+  func audited() async throws -> Night {
+    let folder = try TemporaryFolder()
+    var settings = Settings()
+    settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    settings.apps = [Settings.App(name: "game", bundleId: CrowdedShop.bundle)]
+    settings.channel = .verifyReceipt
+    settings.reportDirectory = "/nonexistent"
+    settings.formats = [.csv]
+    settings.holdShare = 1
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.withConnection { connection in
+      try SalesSchema.create("sales", connection)
+      _ = try Migrator.migrate(connection)
+    }
+    try await session.executeScript(script)
+    await session.close()
+    let whole = try await PartsTests.report(settings, folder.path("whole"), partition: AuditPartition())
+    let partition = AuditPartition(
+      receipts: Cuts(orderIds.map { Identifier("r-" + $0) }), orders: Cuts(orderIds.map { Identifier($0) }),
+      transactions: Cuts(transactionIds.map { Identifier($0) }))
+    let parts = try await PartsTests.report(settings, folder.path("parts"), partition: partition)
+    PartsTests.expectEqual(parts, whole, "\(partition)")
+    let night = try Night(tables: CrowdedShop.tables(folder.path("whole")))
+    for id in orderIds {
+      let explanation = try await Explain(settings: settings).order(Identifier(id), asOf: CrowdedShop.asOf)
+      let words = [explanation.payment, explanation.paymentReason?.rawValue].compactMap { $0 }.joined(separator: " ")
+      let said = try #require(night.payments[id])
+      #expect(said == words || said.hasPrefix(words + " "), "\(id) is explained as \(words)")
+    }
+    return night
+  }
+}
+
+extension ShopRows.Night {
+  fileprivate init(tables: [String: [[String]]]) throws {
+    for row in try Self.rows(tables["orders.csv"]) {
+      payments[row["order_id"] ?? ""] =
+        ["payment", "payment_reason", "transaction_id"].compactMap { row[$0] }.filter { !$0.isEmpty }
+        .joined(separator: " ")
+    }
+    for row in try Self.rows(tables["findings.csv"]) {
+      let subject = [row["order_id"], row["transaction_id"]].compactMap { $0 }.first { !$0.isEmpty }
+      findings.insert("\(row["kind"] ?? "") on \(subject ?? "")")
+    }
+  }
+
+  private static func rows(_ table: [[String]]?) throws -> [[String: String]] {
+    let table = try #require(table)
+    let header = try #require(table.first)
+    return table.dropFirst().map { row in
+      Dictionary(zip(header, row)) { first, _ in first }
+    }
+  }
+}
