@@ -165,7 +165,7 @@ struct Contest {
     /// By order, what of it is contested.
     fileprivate let contested: ContestedByOrder
     fileprivate let newestProofs: [TransactionKey: CheckSubject]
-    /// Contested transactions that no order claims, names or owns.
+    /// Contested transactions that no order claims, names or owns, nor the sale behind them.
     let unclaimed: [ContestedTransaction]
     /// Those that nobody owns, whether or not somebody claims them.
     let unowned: [ContestedTransaction]
@@ -215,7 +215,7 @@ struct Contest {
     return Outcome(
       claims: matching.claims, alike: alike, contested: contested,
       newestProofs: transactions.reduce(into: [:]) { $0[$1.record.key] = $1.newestProof },
-      unclaimed: transactions.filter { !matching.claimed.contains($0.record.key) },
+      unclaimed: transactions.filter { !matching.isClaimed($0.record) },
       unowned: transactions.filter { !owned.contains($0.record.key) })
   }
 }

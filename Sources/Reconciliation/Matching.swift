@@ -7,7 +7,7 @@
 public struct Matching {
   /// By order id; every claimant has an entry.
   public internal(set) var claims: [Identifier: OrderClaims] = [:]
-  /// Every transaction that some order claims, names or owns: none of these is an orphan.
+  /// Every transaction that some order claims, names or owns.
   public internal(set) var claimed: Set<TransactionKey> = []
 
   let rules: Rules
@@ -81,6 +81,11 @@ public struct Matching {
     matchLeftovers(yielding)
     matchUnnamed(in: .sandbox)
     giveBack(yielding)
+  }
+
+  /// Whether some order claims, names or owns the transaction, or owns the sale behind it: it is no orphan then.
+  public func isClaimed(_ record: TransactionRecord) -> Bool {
+    claimed.contains(record.key) || owners[record.saleKey] != nil
   }
 
   // MARK: - Named

@@ -30,9 +30,11 @@ public struct OrderClaims: Hashable, Sendable {
     set { obstacle = newValue.map { .contradictory($0) } }
   }
 
-  /// Whether the order claims, names or owns a transaction: it is no orphan then.
-  public func areAbout(_ key: TransactionKey) -> Bool {
-    named == key || owned.contains { $0.key == key } || lost.contains { $0.transaction.key == key }
+  /// Whether the order names the transaction, or claims or owns the sale behind it: it is no orphan then. Who owns a restore
+  /// owns the purchase that it gives again.
+  public func areAbout(_ record: TransactionRecord) -> Bool {
+    named == record.key || owned.contains { $0.saleKey == record.saleKey }
+      || lost.contains { $0.transaction.saleKey == record.saleKey }
   }
 
   /// Those of its own that stand.

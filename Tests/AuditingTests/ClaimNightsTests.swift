@@ -50,6 +50,20 @@ import Testing
     #expect(night.payments["first"] == "paid S1" && night.payments["second"] == "paid S2")
     #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
   }
+
+  @Test("The purchase behind a restore that an order owns is no orphan")
+  func purchaseBehindRestore() async throws {
+    var rows = ShopRows()
+    for (names, order) in [("R2", "naming"), (nil, "silent")] as [(String?, String)] {
+      let (purchase, restore) = (names == nil ? "Q9" : "R1", names == nil ? "Q2" : "R2")
+      rows.transaction(purchase)
+      rows.transaction(restore, of: purchase, hours: 2, firstHours: 0)
+      rows.order(order, by: order, names: names, hours: 2, brings: [purchase, restore])
+    }
+    let night = try await rows.audited()
+    #expect(night.payments.values.allSatisfy { $0.hasPrefix("paid ") })
+    #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
+  }
 }
 
 /// Rows as the shop and the nights before would have left them.

@@ -87,6 +87,34 @@ import Testing
       scene.transaction { $0.originalPurchaseDate = ordered - .days(30) }
     },
     Case("a restore with another id is no payment", []) { $0.transaction("T1", restored) },
+    Case("the purchase behind a restore that an order owns by its name is no orphan", []) { scene in
+      let purchase = scene.transaction("T1")
+      let restore = scene.transaction("T2") { record in
+        record.originalTransactionId = "T1"
+        record.originalPurchaseDate = record.purchaseDate
+      }
+      let order = scene.order { $0.transactionId = "T2" }
+      scene.receipt(for: order, .verified(.app), bringing: [purchase, restore])
+      scene.delivery(of: order)
+    },
+    Case("nor is it when nothing names it", []) { scene in
+      let purchase = scene.transaction("T1")
+      let restore = scene.transaction("T2") { record in
+        record.originalTransactionId = "T1"
+        record.originalPurchaseDate = record.purchaseDate
+      }
+      let order = scene.order()
+      scene.receipt(for: order, .verified(.app), bringing: [purchase, restore])
+      scene.delivery(of: order)
+    },
+    Case("one behind a restore that pays nobody is", ["orphan_payment on T0", "product_mismatch on order"]) { scene in
+      scene.transaction("T0")
+      scene.paidOrder(
+        { order in
+          order.productId = "gems.500"
+          order.status = .failed
+        }, transaction: { $0.originalTransactionId = "T0" })
+    },
     Case(
       "a later period by its ids and its expiry, whatever the first purchase's date", ["renewal_without_order on T2"]
     ) {

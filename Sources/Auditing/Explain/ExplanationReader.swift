@@ -232,7 +232,7 @@ struct ExplanationReader: ~Copyable {
     if let userId = matching.unclaimed[record.key] {
       return Unowned.finding(on: record, userId: userId, receiptId: nil, rules: rules)
     }
-    guard matching.claimants[record.key] == [row.orderId], !claims.areAbout(record.key) else { return nil }
+    guard matching.claimants[record.key] == [row.orderId], !claims.areAbout(record) else { return nil }
     return Unowned.finding(on: record, userId: row.userId, receiptId: nil, rules: rules)
   }
 
@@ -335,6 +335,9 @@ extension OrderFacts {
       return isNamed
         ? "This order names it and owns it."
         : "This order owns it. \(claimant.reasonAboutUnnamed(record, rules: rules))"
+    }
+    if let same = claims.owned.first(where: { $0.saleKey == record.saleKey }) {
+      return "This order owns \(same.transactionId), which is the same sale."
     }
     if let lost = claims.lost.first(where: { $0.transaction.key == record.key }) {
       return "This order claims it, but order \(lost.ownerOrderId) of user \(lost.ownerUserId) owns it."

@@ -43,7 +43,7 @@ extension World {
     return outcome
   }
 
-  /// The facts of every valid order, claims matched over all of them.
+  /// The facts of every valid order, claims matched over all of them, and which transactions are no orphans.
   func matchedFacts() -> (orders: [Identifier: OrderFacts], claimed: Set<TransactionKey>) {
     let deliveriesByOrder = Dictionary(grouping: deliveries, by: \.orderId)
     let receiptsByOrder = Dictionary(grouping: receipts, by: \.orderId)
@@ -70,7 +70,7 @@ extension World {
       facts[orderId]?.accountTokenUser =
         users.filter { rules.people.isSame($0, one.order.userId) }.min() ?? users.min()
     }
-    return (facts, matching.claimed)
+    return (facts, matching.claimed.union(recordsByKey.values.filter { matching.isClaimed($0) }.map(\.key)))
   }
 
   /// The orders as claimants, in the order of their rows.
