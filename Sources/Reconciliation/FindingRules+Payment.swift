@@ -248,12 +248,12 @@ extension FindingRules {
               : "The shop says \(order.status.rawValue).")
         }
       }
-      if transaction.revocationWithdrawnDate != nil, !transaction.isRefundDoubtful, facts.goods == .none,
+      if transaction.revocationWithdrawnDate != nil, !transaction.isRefundDoubtful, facts.goods != .inFull,
         facts.soundDeliveries.contains(where: { !$0.stands })
       {
         add(
           .refundReversedNotReinstated, atStake: order.amount,
-          "Apple took its refund back, so the order is paid again, but the goods are still taken back.")
+          "Apple took its refund back, so the order is paid again, but goods are still taken back.")
       } else {
         decline(
           [.refundReversedNotReinstated],

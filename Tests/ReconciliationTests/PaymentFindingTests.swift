@@ -308,6 +308,25 @@ import Testing
       let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = Scene.asOf - .hours(3) })
       scene.delivery(of: order) { $0.revokedAt = Scene.asOf - .hours(9) }
     },
+    Case(
+      "the refund was reversed, a part of the goods is gone",
+      ["partly_delivered on order", "refund_reversed_not_reinstated on order"]
+    ) { scene in
+      scene.quantity = 2
+      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = Scene.asOf - .hours(3) })
+      scene.delivery("d1", of: order) { delivery in
+        delivery.quantity = 1
+        delivery.revokedAt = Scene.asOf - .hours(9)
+      }
+      scene.delivery("d2", of: order) { $0.quantity = 1 }
+    },
+    Case(
+      "the refund was reversed, a part of the goods was never delivered", ["partly_delivered on order"]
+    ) { scene in
+      scene.quantity = 2
+      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = Scene.asOf - .hours(3) })
+      scene.delivery(of: order) { $0.quantity = 1 }
+    },
     Case("the refund was reversed, the goods are back", []) { scene in
       let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = Scene.asOf - .hours(3) })
       scene.delivery("d1", of: order) { $0.revokedAt = Scene.asOf - .hours(9) }

@@ -130,6 +130,7 @@ typedef struct {
   Disposition disposition;
   const Transaction *own, *second, *shown;
   int64_t units, delivered, checked;
+  bool is_taken_back;
   Finding findings[FINDINGS];
   int finding_count;
 } Audit;

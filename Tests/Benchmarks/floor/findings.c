@@ -196,9 +196,9 @@ static void consider_refunds(Audit* audit) {
     add(audit, KIND_refund_only_here, order->amount,
         "The shop says refunded, but Apple has not refunded the purchase.");
   }
-  if (audit->own->withdrawn != NONE && audit->units == 0 && audit->delivery_count > 0) {
+  if (audit->own->withdrawn != NONE && audit->units < audit->order.quantity && audit->is_taken_back) {
     add(audit, KIND_refund_reversed_not_reinstated, order->amount,
-        "Apple took its refund back, so the order is paid again, but the goods are still taken back.");
+        "Apple took its refund back, so the order is paid again, but goods are still taken back.");
   }
 }
 

@@ -148,11 +148,15 @@ static Disposition disposition(const Audit* audit, const Rules* rules) {
 void judge(Audit* audit, const Rules* rules) {
   audit->own = audit->second = audit->shown = NULL;
   audit->units = 0;
+  audit->is_taken_back = false;
   audit->delivered = audit->checked = NONE;
   audit->finding_count = 0;
   for (int index = 0; index < audit->delivery_count; index++) {
     const Delivery* delivery = &audit->deliveries[index];
-    if (delivery->revoked != NONE) continue;
+    if (delivery->revoked != NONE) {
+      audit->is_taken_back = true;
+      continue;
+    }
     audit->units += delivery->quantity;
     if (delivery->delivered > audit->delivered) audit->delivered = delivery->delivered;
   }

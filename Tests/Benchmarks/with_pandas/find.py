@@ -188,8 +188,8 @@ def find(orders, deliveries, transactions, brought, as_of):
     )
     add(
         "refund_reversed_not_reinstated",
-        paid & orders["revocation_withdrawn_at"].notna() & (orders["units"] == 0) & orders["taken_back"],
-        "Apple took its refund back, so the order is paid again, but the goods are still taken back.",
+        paid & orders["revocation_withdrawn_at"].notna() & (missing > 0) & orders["taken_back"],
+        "Apple took its refund back, so the order is paid again, but goods are still taken back.",
         amount,
     )
     part = (amount * orders["revocation_percentage"].astype(float) / 100000 + 0.5) // 1
