@@ -209,7 +209,9 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     let brought = claimant.proven
     guard let first = brought.first else { return because.noting(nil, "Its receipts bring no purchase at all.") }
     let wanted = rules.bundleId(of: order)
-    if brought.allSatisfy({ $0.bundleId != wanted }) {
+    if brought.allSatisfy({ $0.bundleId != wanted }),
+      listsAgree(facts, { $0.bundleId.map { $0 != wanted } ?? false })
+    {
       return because.noting(.unpaid(.wrongBundle, first), "Every purchase that they bring was made in another app.")
     }
     if brought.allSatisfy({ $0.productId != order.productId }) {
@@ -218,7 +220,9 @@ public enum VerdictRule: String, CaseIterable, Sendable {
         ? because.noting(.unpaid(.productMismatch, first), "Its proof is about another product.")
         : because.noting(nil, "App receipts that list other products only prove nothing: this one may have left them.")
     }
-    if brought.allSatisfy({ $0.environment == .xcode || $0.environment == .localTesting }) {
+    if brought.allSatisfy({ $0.environment == .xcode || $0.environment == .localTesting }),
+      listsAgree(facts, { $0.environment == .xcode || $0.environment == .localTesting })
+    {
       return because.noting(.unpaid(.xcode, first), "Every purchase that they bring was made in Xcode.")
     }
     let ofProduct = brought.filter { $0.productId == order.productId && $0.bundleId == wanted }
@@ -233,6 +237,22 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     }
     return because.noting(
       .unpaid(.familyShared, shared), "What they bring is access through a family member's purchase.")
+  }
+
+  /// Whether every proof that may list more than one purchase says itself what those of it that are looked at say. Which
+  /// purchases of a list an order is told depends on who else could own them, and a list of ours without the ordered product
+  /// proves nothing.
+  private func listsAgree(_ facts: OrderFacts, _ isSaid: (ProofState) -> Bool) -> Bool {
+    facts.soundReceipts.allSatisfy { receipt -> Bool in
+      switch receipt.state.outcome {
+      case .rejected, .notFound: true
+      case .verified, .pending, .unanswered, .review:
+        switch receipt.state.kind {
+        case .signed, .transaction: true
+        case .app, .malformed, .none: isSaid(receipt.state)
+        }
+      }
+    }
   }
 
   private func notInReceipt(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {

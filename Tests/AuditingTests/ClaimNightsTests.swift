@@ -64,6 +64,23 @@ import Testing
     #expect(night.payments.values.allSatisfy { $0.hasPrefix("paid ") })
     #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
   }
+
+  @Test("Another app's purchase beside a receipt of ours says the same whoever else's receipt lists what ours does")
+  func otherApp() async throws {
+    var rows = ShopRows()
+    for id in ["alone", "beside"] {
+      rows.transaction("own-\(id)", product: "sword")
+      rows.transaction("other-\(id)", product: "shield", bundle: "com.example.other")
+      rows.order(id, by: id, brings: ["own-\(id)"])
+      rows.receipt(
+        "s-\(id)", for: id, by: id, kind: "signed", bundle: "com.example.other", brings: ["other-\(id)"])
+    }
+    rows.order("buyer", by: "beside", names: "own-beside", product: "sword", brings: ["own-beside"])
+    let night = try await rows.audited()
+    #expect(night.payments["alone"] == "unconfirmed not_in_receipt")
+    #expect(night.payments["beside"] == "unconfirmed not_in_receipt")
+    #expect(night.payments["buyer"] == "paid own-beside")
+  }
 }
 
 /// Rows as the shop and the nights before would have left them.
@@ -124,16 +141,20 @@ struct ShopRows {
     receipt("r-\(id)", for: id, by: user, hours: hours, brings: brings)
   }
 
-  /// A verified app receipt.
-  mutating func receipt(_ id: String, for orderId: String?, by user: String, hours: Int64 = 0, brings: [String]) {
+  /// A verified receipt.
+  mutating func receipt(
+    _ id: String, for orderId: String?, by user: String, hours: Int64 = 0, kind: String = "app",
+    bundle: String = CrowdedShop.bundle, brings: [String]
+  ) {
+    let signed = kind == "signed" ? brings.first : nil
     let (date, asOf) = (Self.time(hours), Self.time(48))
     script += """
       INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at)
       VALUES ('\(id)', \(Self.text(orderId)), '\(user)', 'x', 'verified', \(date));
       INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, payload_kind, outcome,
-        environment, bundle_id, brought_count, last_attempt)
-      VALUES ('receipt', '\(id)', \(Self.text(orderId)), \(date), 'app', 'verified', 'Production',
-        '\(CrowdedShop.bundle)', \(brings.count), \(asOf));
+        environment, bundle_id, signed_transaction_id, brought_count, last_attempt)
+      VALUES ('receipt', '\(id)', \(Self.text(orderId)), \(date), '\(kind)', 'verified', 'Production',
+        '\(bundle)', \(Self.text(signed)), \(brings.count), \(asOf));
 
       """
     for transactionId in brings { bring(transactionId, by: id, "receipt") }
@@ -151,8 +172,8 @@ struct ShopRows {
   ///   - firstHours: when that one was made; nil: at the same time.
   ///   - isRenewal: Apple's word on what it is; nil where none was told, as by verifyReceipt.
   mutating func transaction(
-    _ id: String, of original: String? = nil, product: String = "gems", hours: Int64 = 0, firstHours: Int64? = nil,
-    expires: Bool = false, isRenewal: Bool? = nil, isRevoked: Bool = false
+    _ id: String, of original: String? = nil, product: String = "gems", bundle: String = CrowdedShop.bundle,
+    hours: Int64 = 0, firstHours: Int64? = nil, expires: Bool = false, isRenewal: Bool? = nil, isRevoked: Bool = false
   ) {
     let (date, asOf) = (Self.time(hours), Self.time(48))
     let expiry = expires ? "\(date) + interval '31 days'" : "NULL::timestamptz"
@@ -161,7 +182,7 @@ struct ShopRows {
       INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
         quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at, tells_revocation,
         tells_account_token, is_contradictory, is_renewal, channel, signed_at, checked_at)
-      VALUES ('Production', '\(id)', '\(original ?? id)', '\(CrowdedShop.bundle)', '\(product)', 1, \(date),
+      VALUES ('Production', '\(id)', '\(original ?? id)', '\(bundle)', '\(product)', 1, \(date),
         \(Self.time(firstHours ?? hours)), \(expiry), \(expiry), \(isRevoked ? Self.time(24) : "NULL"), true, false, false,
         \(isRenewal.map { "\($0)" } ?? "NULL"), 'serverApi', \(asOf), \(asOf));
 

@@ -46,6 +46,30 @@ import Testing
       let record = scene.transaction { $0.bundleId = "com.example.other" }
       scene.signedProof(for: scene.order(), of: record)
     },
+    Case("a purchase in another app beside a receipt of that app", "unpaid wrong_bundle") { scene in
+      let order = scene.order()
+      let record = scene.transaction { $0.bundleId = "com.example.other" }
+      scene.signedProof("r1", for: order, of: record)
+      scene.receipt("r2", for: order, .verified(.app)) { $0.state.bundleId = "com.example.other" }
+    },
+    Case("a purchase in another app beside an empty receipt of ours", "unconfirmed not_in_receipt") { scene in
+      let order = scene.order()
+      scene.signedProof("r1", for: order, of: scene.transaction { $0.bundleId = "com.example.other" })
+      scene.receipt("r2", for: order, .verified(.app)) { $0.state.bundleId = Scene.bundle }
+    },
+    Case("the same, and of it another product is told", "unconfirmed not_in_receipt") { scene in
+      let order = scene.order()
+      scene.signedProof("r1", for: order, of: scene.transaction { $0.bundleId = "com.example.other" })
+      let other = scene.transaction("T2") { $0.productId = "gems.500" }
+      scene.receipt("r2", for: order, .verified(.app), bringing: [other])
+    },
+    Case("Xcode's transaction beside a receipt of Apple's that tells nothing", "unconfirmed not_in_receipt") { scene in
+      let order = scene.order()
+      scene.signedProof("r1", for: order, of: scene.transaction { $0.environment = .xcode })
+      scene.receipt("r2", for: order, .verified(.app)) { receipt in
+        (receipt.state.environment, receipt.state.bundleId) = (.production, Scene.bundle)
+      }
+    },
     Case("the named purchase is in another app", "unpaid wrong_bundle") { scene in
       scene.paidOrder(transaction: { $0.bundleId = "com.example.other" })
     },
