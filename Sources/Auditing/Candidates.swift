@@ -194,7 +194,7 @@ struct Candidates {
         if record.hasOtherToken(than: stake.order.appAccountToken) {
           withOtherToken.append((orderId, stake.order.userId))
         }
-      } else if stake.isAboutOne || (stake.order.named == nil && stake.order.productId == record.productId) {
+      } else if stake.isAboutOne || stake.mayMissIt(record) {
         witnesses.append(orderId)
       }
     }
@@ -255,6 +255,12 @@ extension TransactionRecord {
 }
 
 extension Candidates.Stake {
+  /// Whether the order, which names none, would be judged otherwise without knowing of it: it is the ordered product, or nobody
+  /// knows what it is.
+  fileprivate func mayMissIt(_ record: TransactionRecord) -> Bool {
+    order.named == nil && (order.productId == record.productId || record.isContradictory)
+  }
+
   /// Whether matching could give the order this transaction. Says yes too often rather than too seldom.
   ///
   /// - Parameter isNamedElsewhere: whether another order names it that it can pay, and a proof of its own user brought it

@@ -107,20 +107,23 @@ extension FindingRules {
 
   func considerClaims() {
     let claims = facts.claims
-    let isLost = claims.owned.isEmpty && claims.refused == nil && !facts.hasOpenProofs
-    if let lost = claims.lost.first, isLost, claims.lost.allSatisfy(\.isFinal) {
+    // What the verdict does not call a duplicate is none: there may be something else that the order could claim.
+    if case .unpaid(.duplicate, _) = verdict, let lost = claims.lost.first {
       let whose =
         rules.people.isSame(lost.ownerUserId, order.userId) ? "the same user" : "another user (\(lost.ownerUserId))"
       add(
         .duplicateClaim, atStake: order.amount, on: lost.transaction,
         "The payment \(lost.transaction.transactionId) belongs to order \(lost.ownerOrderId) of \(whose).")
     } else {
+      let isLost = claims.owned.isEmpty && claims.refused == nil && !facts.hasOpenProofs
       decline(
         [.duplicateClaim],
         claims.lost.isEmpty
           ? "No other order owns a transaction that this one claims."
           : isLost
-            ? "An answer that is missing could still change who owns the transaction."
+            ? verdict?.reason == .contradiction
+              ? "Of another transaction that it could claim Apple's records contradict each other."
+              : "An answer that is missing could still change who owns the transaction."
             : claims.owned.isEmpty
               ? "The transaction that it names could not pay it anyway, or its own proofs are not answered yet."
               : "It owns a transaction of its own.")

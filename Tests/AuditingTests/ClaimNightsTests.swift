@@ -81,6 +81,24 @@ import Testing
     #expect(night.payments["beside"] == "unconfirmed not_in_receipt")
     #expect(night.payments["buyer"] == "paid own-beside")
   }
+
+  @Test("What nobody knows of a purchase is told to whose receipt lists it, whoever else's does")
+  func contradiction() async throws {
+    var rows = ShopRows()
+    for id in ["alone", "both"] {
+      rows.transaction("T-\(id)")
+      rows.transaction("U-\(id)", product: "sword", isContradictory: true)
+      let further = id == "both" ? ["U-\(id)"] : []
+      rows.order("owner-\(id)", by: "ann-\(id)", names: "T-\(id)", brings: ["T-\(id)"] + further)
+      rows.order("loser-\(id)", by: "bob-\(id)", hours: 1, brings: ["T-\(id)", "U-\(id)"])
+    }
+    let night = try await rows.audited()
+    for id in ["alone", "both"] {
+      #expect(night.payments["owner-\(id)"] == "paid T-\(id)")
+      #expect(night.payments["loser-\(id)"] == "unconfirmed contradiction", "\(id)")
+    }
+    #expect(!night.findings.contains { $0.hasPrefix("duplicate_claim") })
+  }
 }
 
 /// Rows as the shop and the nights before would have left them.
@@ -173,7 +191,8 @@ struct ShopRows {
   ///   - isRenewal: Apple's word on what it is; nil where none was told, as by verifyReceipt.
   mutating func transaction(
     _ id: String, of original: String? = nil, product: String = "gems", bundle: String = CrowdedShop.bundle,
-    hours: Int64 = 0, firstHours: Int64? = nil, expires: Bool = false, isRenewal: Bool? = nil, isRevoked: Bool = false
+    hours: Int64 = 0, firstHours: Int64? = nil, expires: Bool = false, isRenewal: Bool? = nil, isRevoked: Bool = false,
+    isContradictory: Bool = false
   ) {
     let (date, asOf) = (Self.time(hours), Self.time(48))
     let expiry = expires ? "\(date) + interval '31 days'" : "NULL::timestamptz"
@@ -183,8 +202,8 @@ struct ShopRows {
         quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at, tells_revocation,
         tells_account_token, is_contradictory, is_renewal, channel, signed_at, checked_at)
       VALUES ('Production', '\(id)', '\(original ?? id)', '\(bundle)', '\(product)', 1, \(date),
-        \(Self.time(firstHours ?? hours)), \(expiry), \(expiry), \(isRevoked ? Self.time(24) : "NULL"), true, false, false,
-        \(isRenewal.map { "\($0)" } ?? "NULL"), 'serverApi', \(asOf), \(asOf));
+        \(Self.time(firstHours ?? hours)), \(expiry), \(expiry), \(isRevoked ? Self.time(24) : "NULL"), true, false,
+        \(isContradictory), \(isRenewal.map { "\($0)" } ?? "NULL"), 'serverApi', \(asOf), \(asOf));
 
       """
   }

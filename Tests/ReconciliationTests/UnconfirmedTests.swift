@@ -143,5 +143,25 @@ import Testing
     }
   }
 
+  @Test("Beside records that contradict each other a payment that another order owns makes nobody a duplicate")
+  func contradictionBesideLost() {
+    for isContradictory in [true, false] {
+      var scene = Scene()
+      let record = scene.transaction()
+      let other = scene.transaction("T2") {
+        $0.productId = "gems.500"
+        $0.isContradictory = isContradictory
+      }
+      let owner = scene.order("owner") { $0.transactionId = "T1" }
+      scene.receipt("r1", for: owner, .verified(.app), bringing: [record])
+      let order = scene.order(by: "else") { $0.createdAt = $0.createdAt + .hours(1) }
+      scene.receipt("r2", for: order, .verified(.app), bringing: [record, other])
+      scene.delivery(of: order)
+      let judgement = scene.world.audited().judgements["order"]
+      #expect(judgement?.payment == (isContradictory ? "unconfirmed contradiction" : "unpaid duplicate"))
+      #expect(judgement?.findings.contains { $0.kind == .duplicateClaim } == !isContradictory)
+    }
+  }
+
   private static let ordered = Scene.asOf - .days(2)
 }
