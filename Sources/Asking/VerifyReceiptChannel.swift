@@ -81,8 +81,8 @@ package struct VerifyReceiptChannel: AppleChannel {
       if isHopeless, case .refused(.signatureInvalid) = check.judgement {
         return check.result(.rejected, .signatureInvalid, channel: .verifyReceipt)
       }
-      guard check.genuine != nil else { return check.result(.unanswered, PaymentReason(silence), channel: .verifyReceipt) }
-      return check.result(isHopeless ? .review : .unanswered, PaymentReason(silence), channel: .verifyReceipt)
+      let isForAPerson = isHopeless && check.genuine != nil
+      return check.result(isForAPerson ? .review : .unanswered, PaymentReason(silence), channel: .verifyReceipt)
     case .review, .unknown, .fault: return check.result(.review, .appleError, channel: .verifyReceipt)
     }
   }
