@@ -4,7 +4,9 @@ import Run
 /// When nights ended, for whoever watches whether there was one.
 enum NightEnd {
   /// What a night may take: asking, and an hour for the rest.
-  static func longest(_ settings: Settings) -> Reconciliation.Span { settings.maxDuration + .hours(1) }
+  static func longest(_ settings: Settings) -> Reconciliation.Span {
+    Reconciliation.Span(microseconds: settings.maxDuration.microseconds + Reconciliation.Span.hours(1).microseconds)
+  }
 
   /// As SQL over `night_audit.runs`. A night that is made later than it was due counts as if it had come in time: that somebody
   /// makes one of the past again is no sign that tonight's has come.
