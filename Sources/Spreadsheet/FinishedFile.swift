@@ -114,21 +114,24 @@ struct FinishedFile {
         // What the library writes for drawings of old programs has no declaration.
         isWhole = unsafe parser == nil || piece.starts(with: declaration) || piece.starts(with: oldDrawing)
       }
-      var start = overlap
+      var first = overlap
       if place == .before {
         let beginning: StaticString = "<sheetData>"
-        let begin = unsafe end(of: beginning, in: content, from: earliest(start, beginning))
-        unsafe parse(content[start..<(begin ?? content.count)])
+        let begin = unsafe end(of: beginning, in: content, from: earliest(first, beginning))
+        unsafe parse(content[first..<(begin ?? content.count)])
         guard let begin else { return }
-        (place, start) = (.rows, begin)
+        (place, first) = (.rows, begin)
       }
-      guard place == .rows else { return unsafe parse(content[start...]) }
-      rows.begun += unsafe count("<row ", in: content, from: start)
-      rows.ended += unsafe count("</row>", in: content, from: start)
+      guard place == .rows else { return unsafe parse(content[first...]) }
+      rows.begun += unsafe count("<row ", in: content, from: first)
+      rows.ended += unsafe count("</row>", in: content, from: first)
       let ending: StaticString = "</sheetData>"
-      guard let behind = unsafe end(of: ending, in: content, from: earliest(start, ending)) else { return }
+      guard let behind = unsafe end(of: ending, in: content, from: earliest(first, ending)) else { return }
       place = .behind
-      unsafe parse(content[(behind - ending.utf8CodeUnitCount)...])
+      let start = behind - ending.utf8CodeUnitCount
+      // A row without cells has no end of its own, and may be cut off within its tag.
+      if unsafe content[start - 1] != UInt8(ascii: ">") { isWhole = false }
+      unsafe parse(content[start...])
     }
 
     private mutating func parse(_ bytes: Slice<UnsafeRawBufferPointer>) {

@@ -273,7 +273,7 @@ struct LifecycleTests {
       let losses = [
         #"content.replace(b"</row>", b"", 1)"#, #"content.replace(b"<row ", b"", 1)"#,
         #"content.replace(b"</sheetData>", b"")"#, #"content.replace(b"<sheetData>", b"")"#,
-        #"content.replace(b"</sheetView>", b"")"#, #"content.replace(b"</worksheet>", b"")"#,
+        #"content.replace(b"</sheetViews>", b"")"#, #"content.replace(b"</worksheet>", b"")"#,
         #"content[: content.index(b"</sheetData>") - 3] + content[content.index(b"</sheetData>"):]"#,
       ]
       for loss in losses {
