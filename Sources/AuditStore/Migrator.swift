@@ -55,6 +55,7 @@ package struct Migrator {
       version: 23, name: "withdrawals", sql: String(decoding: PackageResources._023_withdrawals_sql, as: UTF8.self)),
     Migration(
       version: 24, name: "brought", sql: String(decoding: PackageResources._024_brought_sql, as: UTF8.self)),
+    Migration(version: 25, name: "restores", sql: String(decoding: PackageResources._025_restores_sql, as: UTF8.self)),
   ]
 
   /// Of the advisory lock under which the schema changes: two numbers that no other program is likely to choose.

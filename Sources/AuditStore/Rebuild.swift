@@ -97,7 +97,7 @@ package struct Rebuild {
       AND c.payload_kind = 'signed' AND c.signed_transaction_id <> e.transaction_id
     WHERE e.subject_id IS NOT NULL AND (c.subject_id IS NULL OR EXISTS (
       SELECT 1 FROM night_audit.evidence o WHERE o.subject_kind = e.subject_kind AND o.subject_id = e.subject_id
-        AND o.transaction_id = e.transaction_id AND o.channel = 'offline'))
+        AND o.transaction_id = e.transaction_id AND o.channel <> 'serverApi'))
     """
   private static let linkColumns = "subject_kind, subject_id, environment, transaction_id"
 

@@ -79,6 +79,33 @@ package enum TransactionTable {
       """
   }
 
+  /// The condition that a row restores a sale with another id, as `TransactionRecord.restoresOther` has it.
+  package static func restoresOther(_ alias: String) -> String {
+    "(\(alias).original_transaction_id <> \(alias).transaction_id AND \(alias).is_renewal IS NULL AND \(alias).expires_at IS NULL)"
+  }
+
+  /// The sales that more than one transaction is of: a purchase and what restores it, or several restores. They are few.
+  package static func sharedSales(
+    on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Set<TransactionKey> {
+    var rows = try connection.copyOut(
+      """
+      SELECT r.environment, r.original_transaction_id FROM night_audit.transactions r
+      WHERE \(restoresOther("r"))
+      GROUP BY r.environment, r.original_transaction_id
+      HAVING count(*) > 1 OR EXISTS (
+        SELECT FROM night_audit.transactions t
+        WHERE t.transaction_id = r.original_transaction_id AND t.environment = r.environment
+          AND \(restoresOther("t")) IS NOT TRUE)
+      """)
+    var sales: Set<TransactionKey> = []
+    while try rows.advance() {
+      guard let environment = try rows.word(0, of: Vocabularies.environment) else { continue }
+      sales.insert(TransactionKey(environment: environment, transactionId: try rows.id(1)))
+    }
+    return sales
+  }
+
   /// The transaction in the reader's current row.
   package static func record(_ row: borrowing CopyReader) throws(PostgresError) -> TransactionRecord {
     TransactionRecord(try contents(row))

@@ -158,12 +158,13 @@ package struct Audit {
     let further = try stores.further(partition.readers - 1)
     // As many as the servers take.
     if further.count < partition.readers - 1 { partition = AuditPartition() }
+    let sharedSales = try TransactionTable.sharedSales(on: stores.rows.own)
     let readers = try ([stores.rows] + further).enumerated().map { part, rows in
       rows.query = { [completed, partition] in try $0.query(completed, sales, partition, part: part) }
       return AuditPass(
         plan: completed, sales: sales, rows: rows,
         collector: part == 0 ? collector : try AuditCollector(behind: collector), temporaryDirectory: temporary,
-        stop: stop, progress: progress)
+        stop: stop, progress: progress, sharedSales: sharedSales)
     }
     var stages = AuditStages(
       readers: readers, partition: partition, contestBatchSize: settings.contestBatchSize,

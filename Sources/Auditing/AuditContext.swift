@@ -16,14 +16,20 @@ package struct AuditContext {
   var horizon: Horizon
   var days: [DayTotals.Day]
   var openCriticals: Set<Identifier>
+  /// Sales that more than one transaction is of.
+  var sharedSales: Set<TransactionKey>
 
-  init(_ plan: AuditPlan, _ horizon: Horizon, days: [DayTotals.Day], openCriticals: Set<Identifier>) {
+  init(
+    _ plan: AuditPlan, _ horizon: Horizon, days: [DayTotals.Day], openCriticals: Set<Identifier>,
+    sharedSales: Set<TransactionKey>
+  ) {
     rules = plan.rules
     (period, staleAfter, refundWindow) = (plan.period, plan.staleAfter, plan.refundWindow)
     lookedUpApps = plan.lookedUpApps
     self.horizon = horizon
     self.days = days
     self.openCriticals = openCriticals
+    self.sharedSales = sharedSales
   }
 
   /// What `encoded` wrote.
@@ -94,6 +100,7 @@ extension AuditContext {
       $1.put($0.end.microseconds)
     }
     record.put(openCriticals.sorted()) { $1.put($0) }
+    record.put(sharedSales.sorted()) { $0.write(to: &$1) }
     return Data(record.bytes)
   }
 
@@ -131,6 +138,8 @@ extension AuditContext {
       DayTotals.Day(name: try record.text(), start: try record.instant(), end: try record.instant())
     }
     openCriticals = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.id() })
+    sharedSales = Set(
+      try record.list { (record) throws(RecordReader.Mismatch) in try TransactionKey(from: &record) })
     for (span, grace) in zip(spans, graces) { rules[keyPath: span] = grace }
     rules.amountToleranceMillionths = tolerance
   }

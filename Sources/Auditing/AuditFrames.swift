@@ -17,7 +17,7 @@ enum AuditFrame: UInt8, CaseIterable {
   case group
   /// What the transactions' side tells an order, by the order's id.
   case told
-  /// A transaction that several orders could own, by its id.
+  /// A transaction that several orders could own, or whose sale has several ids, by its id.
   case contested
   /// An order that contests anything, by its id.
   case contestant

@@ -80,7 +80,7 @@ package struct AuditPart {
     pass = AuditPass(
       plan: context.plan, sales: try context.sales, rows: FramedRows(rows),
       collector: try AuditCollector(waitingIn: directory, days: context.days, keepsClaims: true),
-      temporaryDirectory: directory, stop: stop, progress: progress)
+      temporaryDirectory: directory, stop: stop, progress: progress, sharedSales: context.sharedSales)
     pass.collector.openCriticals = context.openCriticals
   }
 

@@ -32,7 +32,11 @@ extension AuditPass {
   ) throws {
     var record = RecordBytes()
     try contests.forEach { contested in
-      guard let first = contested.claimants.first, let batch = batches.batch(of: first) else { return }
+      guard let batch = batches.batch(of: contested) else {
+        try addUnclaimed(contested.record, userId: contested.userId, newestProof: contested.newestProof)
+        try collector.addRefund(of: contested.record, order: nil, judgement: nil, plan: plan)
+        return
+      }
       record.clear()
       record.put(false)
       contested.write(to: &record)

@@ -7,7 +7,7 @@ import Streams
 
 /// What reading the transactions has found out, beside what it told their orders.
 struct TransactionsReading {
-  /// What several orders could own.
+  /// What several orders could own, or by several ids.
   var contests: Contests
   /// Orders that do not have the account token that their transaction carries.
   var tokens: TokenQuestions
@@ -31,33 +31,30 @@ extension AuditPass {
       try ofOne.gather(id)
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
-      if try writer.writePlain(transactions.front, ofOne, rules: plan.rules) {
+      if try writer.writePlain(transactions.front, ofOne, sharedSales, rules: plan.rules) {
         try transactions.skip()
         continue
       }
       guard let record = try transactions.next() else { break }
-      let candidates = Candidates(for: record, try ofOne.gathered(), rules: plan.rules)
-      try hand(record, candidates, to: &writer, reading.contests)
+      let sharesSale = sharedSales.contains(record.saleKey)
+      let candidates = Candidates(for: record, try ofOne.gathered(), rules: plan.rules, sharesSale: sharesSale)
+      try hand(record, candidates, sharesSale: sharesSale, to: &writer, reading.contests)
       for waiting in candidates.withOtherToken { try reading.tokens.ask(waiting, about: record) }
     }
     return reading
   }
 
   private func hand(
-    _ record: TransactionRecord, _ candidates: Candidates, to writer: inout OrderTransactionWriter, _ contests: Contests
+    _ record: TransactionRecord, _ candidates: Candidates, sharesSale: Bool,
+    to writer: inout OrderTransactionWriter, _ contests: Contests
   ) throws {
-    switch candidates.claimants.count {
-    case 0:
+    if sharesSale || candidates.claimants.count > 1 {
+      try contests.add(ContestedTransaction(record, candidates, sharesSale: sharesSale))
+    } else if let only = candidates.claimants.first {
+      try writer.write(.transaction(record, isClaimable: true, newestProof: candidates.newestProof), for: only)
+    } else {
       try addUnclaimed(record, userId: candidates.userId, newestProof: candidates.newestProof)
       try collector.addRefund(of: record, order: nil, judgement: nil, plan: plan)
-    case 1:
-      try writer.write(
-        .transaction(record, isClaimable: true, newestProof: candidates.newestProof), for: candidates.claimants[0])
-    default:
-      try contests.add(
-        ContestedTransaction(
-          record: record, claimants: candidates.claimants, supporters: candidates.supporters,
-          userId: candidates.userId, newestProof: candidates.newestProof))
     }
     for witness in candidates.witnesses {
       try writer.write(.transaction(record, isClaimable: false, newestProof: candidates.newestProof), for: witness)
@@ -140,10 +137,11 @@ struct OrderTransactionWriter: ~Copyable {
   ///
   /// - Returns: false, with nothing written, where somebody else could own it, or nobody.
   fileprivate mutating func writePlain(
-    _ row: borrowing CopyReader, _ mentions: borrowing MentionsOfOne, rules: Rules
+    _ row: borrowing CopyReader, _ mentions: borrowing MentionsOfOne, _ sharedSales: Set<TransactionKey>, rules: Rules
   ) throws -> Bool {
     guard let only = mentions.only, let mention = try PlainMention(only),
-      let transaction = try TransactionTable.plain(row)
+      let transaction = try TransactionTable.plain(row),
+      sharedSales.isEmpty || !sharedSales.contains(transaction.payment.saleKey)
     else { return false }
     record.clear()
     guard transaction.write(told: mention, to: &record) else { return false }

@@ -11,7 +11,8 @@ import Streams
 /// 1. Receipts, the state of their checks and the transactions that they brought, merged by receipt id; put aside by order.
 /// 2. Orders with those, merged by order id; put aside as they are, and what they have to do with transactions by its id.
 /// 3. Transactions with those, merged by transaction id: whoever could own one is known now. What one order alone could own
-///    goes back to it by its id; what several could is contested.
+///    goes back to it by its id; what several could is contested, and so is a sale that has several ids: a purchase and what
+///    restores it.
 /// 4. Orders that contest anything are matched, batch by batch.
 /// 5. Orders with their deliveries, transactions and claims, merged by order id: each is judged, written and forgotten.
 ///
@@ -24,12 +25,14 @@ struct AuditPass {
   let temporaryDirectory: String
   let stop: StopSignal
   let progress: WorkProgress
+  /// Sales that more than one transaction is of, in whatever part.
+  var sharedSales: Set<TransactionKey> = []
 
   /// The same, whose findings are for nobody.
   func rehearsal() throws -> AuditPass {
     AuditPass(
       plan: plan, sales: sales, rows: rows, collector: try AuditCollector(behind: collector),
-      temporaryDirectory: temporaryDirectory, stop: stop, progress: progress)
+      temporaryDirectory: temporaryDirectory, stop: stop, progress: progress, sharedSales: sharedSales)
   }
 
   func endIfStopped() throws {

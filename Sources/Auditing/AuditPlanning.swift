@@ -90,7 +90,8 @@ extension Audit {
       hasCatalogue: completed.rules.catalogue != nil,
       context: AuditContext(
         completed, horizon, days: ReportedDays.days(plan, in: settings.timeZone),
-        openCriticals: try CriticalEvidence.open(before: plan.asOf, on: stores.rows.own)
+        openCriticals: try CriticalEvidence.open(before: plan.asOf, on: stores.rows.own),
+        sharedSales: try TransactionTable.sharedSales(on: stores.rows.own)
       ).encoded)
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

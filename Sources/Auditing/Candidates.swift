@@ -14,7 +14,7 @@ struct Candidates {
   /// Orders among the claimants that have no account token, or another than the transaction's, with their users.
   private(set) var withOtherToken: [(orderId: Identifier, userId: Identifier)] = []
   /// Users who name it and of whose person a genuine receipt brought it, for whatever order or for none. Only where several
-  /// could own it: nobody else is asked for support.
+  /// could own it, or another one is of the same sale: nobody else is asked for support.
   private(set) var supporters: [Identifier] = []
   /// Whose it seems to be where no order claims it: the user of the first of the orders, or else who sent a receipt.
   private(set) var userId: Identifier?
@@ -106,19 +106,23 @@ struct Candidates {
     }
   }
 
-  /// - Parameter mentions: all that mention the transaction's id, in any order.
-  init(for record: TransactionRecord, mentions: some Sequence<Mention>, rules: Rules) {
-    self.init(for: record, mentions, namers: [], rules)
+  /// - Parameters:
+  ///   - mentions: all that mention the transaction's id, in any order.
+  ///   - sharesSale: whether another transaction is of the same sale.
+  init(for record: TransactionRecord, mentions: some Sequence<Mention>, rules: Rules, sharesSale: Bool = false) {
+    self.init(for: record, mentions, namers: [], rules, sharesSale)
   }
 
-  /// - Parameter gathering: all that mention the transaction's id.
-  init(for record: TransactionRecord, _ gathering: Gathering, rules: Rules) {
+  /// - Parameters:
+  ///   - gathering: all that mention the transaction's id.
+  ///   - sharesSale: whether another transaction is of the same sale.
+  init(for record: TransactionRecord, _ gathering: Gathering, rules: Rules, sharesSale: Bool = false) {
     if gathering.namers.isEmpty, gathering.mentions.count == 1,
       let only = Candidates(for: record, theOnly: gathering.mentions[0])
     {
       self = only
     } else {
-      self.init(for: record, gathering.mentions, namers: gathering.namers, rules)
+      self.init(for: record, gathering.mentions, namers: gathering.namers, rules, sharesSale)
     }
   }
 
@@ -137,7 +141,10 @@ struct Candidates {
   }
 
   /// - Parameter namers: by id; further orders, that only name it.
-  private init(for record: TransactionRecord, _ mentions: some Sequence<Mention>, namers: [Namer], _ rules: Rules) {
+  private init(
+    for record: TransactionRecord, _ mentions: some Sequence<Mention>, namers: [Namer], _ rules: Rules,
+    _ sharesSale: Bool
+  ) {
     var stakes = Stakes()
     var senders: Set<Identifier> = []
     var bringers: Set<Identifier> = []
@@ -199,7 +206,7 @@ struct Candidates {
       }
     }
     takeNamers(before: nil)
-    if claimants.count < 2 { supporters = [] }
+    if claimants.count < 2, !sharesSale { supporters = [] }
   }
 
   /// The user of the first order.

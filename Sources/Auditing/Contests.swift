@@ -2,7 +2,7 @@ import AuditStore
 import Reconciliation
 import Streams
 
-/// A transaction that more than one order could own.
+/// A transaction that more than one order could own, by whichever of the ids that its sale has.
 struct ContestedTransaction {
   var record: TransactionRecord
   /// By id.
@@ -12,6 +12,9 @@ struct ContestedTransaction {
   /// Whose it seems to be where nobody gets it.
   var userId: Identifier?
   var newestProof: CheckSubject?
+  /// Whether another transaction is of the same sale: then who could own the one competes with who could own the other, and
+  /// nobody at all need have to do with this one.
+  var sharesSale = false
 }
 
 /// Gathers claims that compete, and tells which orders have to be matched together: claims of one batch depend on no order
@@ -22,17 +25,28 @@ final class Contests {
   private var places: [Identifier: Int32] = [:]
   /// By place, another order of the same contest; itself at the end of the way (disjoint sets, Tarjan 1975).
   private var parents: [Int32] = []
+  /// By sale that has several ids, an order that could own it by one of them.
+  private var sales: [TransactionKey: Int32] = [:]
   private let transactions: SpillFile
   /// Of the transaction that came last. What one user's receipts list is contested by much the same orders.
   private var last: [Identifier] = []
   private var record = RecordBytes()
+  private(set) var isEmpty = true
 
   init(directory: String) throws { transactions = try SpillFile(directory: directory) }
 
-  var isEmpty: Bool { parents.isEmpty }
-
   func add(_ contested: ContestedTransaction) throws {
-    guard let first = contested.claimants.first else { return }
+    guard contested.sharesSale || !contested.claimants.isEmpty else { return }
+    if let first = contested.claimants.first { bringTogether(contested, first) }
+    isEmpty = false
+    last = contested.claimants
+    record.clear()
+    contested.write(to: &record)
+    try transactions.add(record.content)
+  }
+
+  /// Brings together who could own a transaction.
+  private func bringTogether(_ contested: ContestedTransaction, _ first: Identifier) {
     let root = root(of: place(of: first))
     var known = last[...]
     var sharesLast = false
@@ -45,10 +59,13 @@ final class Contests {
       }
       parents[Int(self.root(of: place(of: other)))] = root
     }
-    last = contested.claimants
-    record.clear()
-    contested.write(to: &record)
-    try transactions.add(record.content)
+    guard contested.sharesSale else { return }
+    let sale = contested.record.saleKey
+    if let other = sales[sale] {
+      parents[Int(self.root(of: other))] = root
+    } else {
+      sales[sale] = root
+    }
   }
 
   /// Takes what another part has found to be contested.
@@ -86,22 +103,32 @@ final class Contests {
       filled += sizes[root] ?? 0
     }
     let byPlace = parents.indices.map { batchByRoot[root(of: Int32($0))] ?? 0 }
-    return Batches(places: places, batches: byPlace, count: parents.isEmpty ? 0 : Int(batch) + 1)
+    return Batches(places: places, sales: sales, batches: byPlace, count: parents.isEmpty ? 0 : Int(batch) + 1)
   }
 
   struct Batches {
     fileprivate var places: [Identifier: Int32]
+    fileprivate var sales: [TransactionKey: Int32]
     fileprivate var batches: [UInt32]
     private(set) var count: Int
 
-    fileprivate init(places: [Identifier: Int32], batches: [UInt32], count: Int) {
+    fileprivate init(
+      places: [Identifier: Int32], sales: [TransactionKey: Int32], batches: [UInt32], count: Int
+    ) {
       self.places = places
+      self.sales = sales
       self.batches = batches
       self.count = count
     }
 
     /// nil for an order that contests nothing.
     func batch(of orderId: Identifier) -> UInt32? { places[orderId].map { batches[Int($0)] } }
+
+    /// nil for a transaction whose sale no order could own.
+    func batch(of contested: ContestedTransaction) -> UInt32? {
+      if let first = contested.claimants.first { return batch(of: first) }
+      return sales[contested.record.saleKey].map { batches[Int($0)] }
+    }
   }
 
   /// Hands on every contested transaction, in no order.
@@ -115,6 +142,12 @@ final class Contests {
 }
 
 extension ContestedTransaction {
+  init(_ record: TransactionRecord, _ candidates: Candidates, sharesSale: Bool) {
+    self.init(
+      record: record, claimants: candidates.claimants, supporters: candidates.supporters, userId: candidates.userId,
+      newestProof: candidates.newestProof, sharesSale: sharesSale)
+  }
+
   func write(to bytes: inout RecordBytes) {
     record.write(to: &bytes)
     bytes.put(claimants) { $1.put($0) }
@@ -122,6 +155,7 @@ extension ContestedTransaction {
     bytes.put(userId)
     bytes.put(newestProof != nil)
     newestProof?.write(to: &bytes)
+    bytes.put(sharesSale)
   }
 
   init(from reader: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -129,6 +163,7 @@ extension ContestedTransaction {
       record: try TransactionRecord(from: &reader),
       claimants: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() },
       supporters: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() },
-      userId: try reader.optionalId(), newestProof: try reader.flag() ? try CheckSubject(from: &reader) : nil)
+      userId: try reader.optionalId(), newestProof: try reader.flag() ? try CheckSubject(from: &reader) : nil,
+      sharesSale: try reader.flag())
   }
 }

@@ -269,6 +269,12 @@ extension PlainTransaction {
 }
 
 extension PlainPayment {
+  /// As that of a `TransactionRecord`.
+  var saleKey: TransactionKey {
+    let restored = isRenewal == nil && expiresDate == nil ? originalTransactionId : nil
+    return TransactionKey(environment: environment, transactionId: (restored ?? transactionId).id)
+  }
+
   /// - Parameter record: what one order was told.
   /// - Returns: nil for what is no transaction, or one that others could own, too.
   init?(told record: inout RecordReader) throws(RecordReader.Mismatch) {

@@ -99,6 +99,41 @@ import Testing
     }
     #expect(!night.findings.contains { $0.hasPrefix("duplicate_claim") })
   }
+
+  @Test("A purchase and what restores it pay one order, by whichever of the ids others claim it")
+  func purchaseAndRestore() async throws {
+    var rows = ShopRows()
+    for id in ["named", "silent", "refunded", "supported"] {
+      rows.transaction("P-\(id)", isRevoked: id == "refunded")
+      rows.transaction("R-\(id)", of: "P-\(id)", hours: 2, firstHours: 0)
+      rows.order("buy-\(id)", by: "ann-\(id)", names: "P-\(id)", brings: id == "supported" ? nil : ["P-\(id)"])
+      rows.order(
+        "again-\(id)", by: "bob-\(id)", names: id == "silent" ? nil : "R-\(id)", hours: 2, brings: ["R-\(id)"])
+    }
+    // What supports a name is no less a proof for having been sent without an order.
+    rows.receipt("support", for: nil, by: "ann-supported", brings: ["P-supported"])
+    let night = try await rows.audited()
+    for id in ["named", "silent", "refunded", "supported"] {
+      #expect(night.payments["buy-\(id)"] == (id == "refunded" ? "reversed P-\(id)" : "paid P-\(id)"))
+      #expect(night.payments["again-\(id)"] == "unpaid duplicate R-\(id)")
+      #expect(night.findings.contains("duplicate_claim on again-\(id)"))
+      #expect(night.findings.contains("delivered_not_paid on again-\(id)"))
+    }
+    #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
+  }
+
+  @Test("A purchase that nobody mentions is no orphan where an order owns its restore, and is one where nobody does")
+  func unmentionedPurchase() async throws {
+    var rows = ShopRows()
+    for id in ["owned", "lost"] {
+      rows.transaction("P-\(id)")
+      rows.transaction("R-\(id)", of: "P-\(id)", hours: 2, firstHours: 0)
+    }
+    rows.order("order", by: "ann", names: "R-owned", hours: 2, brings: ["R-owned"])
+    let night = try await rows.audited()
+    #expect(night.payments["order"] == "paid R-owned")
+    #expect(night.findings.filter { $0.hasPrefix("orphan_payment") } == ["orphan_payment on P-lost"])
+  }
 }
 
 /// Rows as the shop and the nights before would have left them.
@@ -227,8 +262,9 @@ struct ShopRows {
     await session.close()
     let whole = try await PartsTests.report(settings, folder.path("whole"), partition: AuditPartition())
     let partition = AuditPartition(
-      receipts: Cuts(orderIds.map { Identifier("r-" + $0) }), orders: Cuts(orderIds.map { Identifier($0) }),
-      transactions: Cuts(transactionIds.map { Identifier($0) }))
+      receipts: Cuts(quantilesOf: orderIds.map { Identifier("r-" + $0) }, count: 4),
+      orders: Cuts(quantilesOf: orderIds.map { Identifier($0) }, count: 4),
+      transactions: Cuts(quantilesOf: transactionIds.map { Identifier($0) }, count: 4))
     let parts = try await PartsTests.report(settings, folder.path("parts"), partition: partition)
     PartsTests.expectEqual(parts, whole, "\(partition)")
     let night = try Night(tables: CrowdedShop.tables(folder.path("whole")))

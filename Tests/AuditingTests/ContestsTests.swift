@@ -52,6 +52,40 @@ import Testing
     #expect(batches.count == 1 && batches.batch(of: "o99999") == 0)
   }
 
+  @Test func whoCouldOwnASaleByDifferentIdsIsInOneContest() throws {
+    func restore(_ id: String, of original: Identifier) -> TransactionRecord {
+      var record = Self.sale(id)
+      record.originalTransactionId = original
+      return record
+    }
+    let shared = [
+      ContestedTransaction(record: Self.sale("T"), claimants: ["a"], sharesSale: true),
+      ContestedTransaction(record: restore("R", of: "T"), claimants: ["b", "c"], sharesSale: true),
+      ContestedTransaction(record: restore("Q", of: "T"), claimants: [], sharesSale: true),
+      ContestedTransaction(record: Self.sale("U"), claimants: ["d"], sharesSale: true),
+    ]
+    let nobodys = ContestedTransaction(record: restore("V", of: "W"), claimants: [], sharesSale: true)
+    for order in [shared + [nobodys], [nobodys] + Array(shared.reversed())] {
+      // Found by two parts, and joined.
+      let (contests, other) = (
+        try Contests(directory: NSTemporaryDirectory()), try Contests(directory: NSTemporaryDirectory())
+      )
+      #expect(contests.isEmpty)
+      for (place, contested) in order.enumerated() { try (place < 2 ? contests : other).add(contested) }
+      try contests.join(other)
+      #expect(!contests.isEmpty)
+      let batches = contests.batches(ofAtLeast: 1)
+      #expect(batches.count == 2)
+      let together = shared.prefix(3).map { batches.batch(of: $0) }
+      #expect(together[0] != nil && Set(together).count == 1)
+      #expect((["a", "b", "c"] as [Identifier]).allSatisfy { batches.batch(of: $0) == together[0] })
+      #expect(batches.batch(of: shared[3]) != together[0] && batches.batch(of: nobodys) == nil)
+      var seen: [Identifier: Bool] = [:]
+      try contests.forEach { seen[$0.record.transactionId] = $0.sharesSale }
+      #expect(seen == ["T": true, "R": true, "Q": true, "U": true, "V": true])
+    }
+  }
+
   /// Of each round four orders: one that owns a purchase, one that names it too, one whose receipt brought it, and one
   /// that nobody has anything to do with.
   private func load() async throws -> String {

@@ -126,6 +126,20 @@ extension CrowdedShop {
 }
 
 extension CrowdedShop {
+  /// Rows of somebody who orders again what they have, and names the restore of it: one sale under two ids.
+  static let restorer = """
+    INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id, created_at,
+        updated_at)
+      SELECT 'order-7r' || number, 'restorer', 'gold', 1, 9.90, 'USD', 'verified', 't' || number || '-sale', bought, bought
+      FROM (SELECT number, timestamptz 'epoch' + (\((asOf - .days(2)).microseconds) + number)
+        * interval '1 microsecond' AS bought FROM generate_series(1, 2) number) two;
+    INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
+        quantity, purchased_at, tells_revocation, tells_account_token, is_contradictory, channel, signed_at, checked_at)
+      SELECT 'Production', transaction_id, 't1-sale', '\(bundle)', product_id, 1, created_at, true, false, false,
+        'serverApi', created_at, created_at
+      FROM sales.orders WHERE user_id = 'restorer';
+    """
+
   /// Rows of somebody of whom everything is known, and who bought the same twice.
   static let buyerOfTwo = """
     INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id, created_at,

@@ -83,11 +83,14 @@ import Testing
           created_at, NULL, updated_at FROM sales.orders WHERE order_id = 'order-7');
         INSERT INTO sales.orders SELECT * FROM sales.orders WHERE order_id = 'order-30';
         \(CrowdedShop.buyerOfTwo)
+        \(CrowdedShop.restorer)
         ANALYZE;
         """)
     }
     let whole = try await Self.report(settings, folder.path("whole"), partition: AuditPartition())
     #expect(String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("bought_twice"))
+    #expect(
+      String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("duplicate_claim,critical,order-7r2"))
     #expect(String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("delivery_id is not unique"))
     for number in 1...4 {
       let partition = Self.partition(seed * 100 + UInt64(number))

@@ -232,7 +232,9 @@ struct ExplanationReader: ~Copyable {
     if let userId = matching.unclaimed[record.key] {
       return Unowned.finding(on: record, userId: userId, receiptId: nil, rules: rules)
     }
-    guard matching.claimants[record.key] == [row.orderId], !claims.areAbout(record) else { return nil }
+    guard !matching.contested.contains(record.key), matching.claimants[record.key] == [row.orderId],
+      !claims.areAbout(record)
+    else { return nil }
     return Unowned.finding(on: record, userId: row.userId, receiptId: nil, rules: rules)
   }
 

@@ -18,8 +18,9 @@ struct Neighbourhood {
   /// Of whom among the orders' users a receipt is not answered yet.
   private(set) var open: OpenPeople
 
-  /// Walks from an order to the transactions that it names or its proofs brought, from those to every order that does the
-  /// same, and so on until nobody new turns up: claims outside cannot change what is matched inside.
+  /// Walks from an order to the transactions that it names or its proofs brought and to all that are of the same sales, from
+  /// those to every order that does the same, and so on until nobody new turns up: claims outside cannot change what is
+  /// matched inside.
   ///
   /// - Parameters:
   ///   - shop: the shop's relations, in a snapshot.
@@ -31,6 +32,7 @@ struct Neighbourhood {
     open = OpenPeople(rules.people)
     var newOrders: Set<Identifier> = [orderId]
     var knownReceipts: Set<Identifier> = []
+    var knownIds: Set<Identifier> = []
     while !newOrders.isEmpty {
       let groups = try OrderGroup.groups(of: newOrders, shop: shop, own: own, sales, rules: rules, &repeatedRows)
       var newIds: Set<Identifier> = []
@@ -38,12 +40,16 @@ struct Neighbourhood {
         self.groups[group.row.orderId] = group
         for proof in group.proofs { knownReceipts.insert(proof.receipt.receiptId) }
         for mention in group.mentions {
-          if mentions[mention.transactionId] == nil { newIds.insert(mention.transactionId) }
+          if knownIds.insert(mention.transactionId).inserted { newIds.insert(mention.transactionId) }
           mentions[mention.transactionId, default: []].append(mention)
         }
       }
       newOrders = []
       if newIds.isEmpty { break }
+      for id in try Self.ofSameSales(newIds, own: own) where knownIds.insert(id).inserted {
+        newIds.insert(id)
+        mentions[id] = []
+      }
       var transactions = try own.copyOut(
         """
         SELECT \(try TransactionTable.columns(hiding: sales.isHidden)) FROM night_audit.transactions t
@@ -62,6 +68,27 @@ struct Neighbourhood {
       newOrders = candidates.filter { self.groups[$0] == nil }
     }
     try takeOpenReceipts(shop: shop, own: own, sales, rules: rules)
+  }
+
+  /// Transactions that are of the same sales as some are, themselves included: restores, and what they restore.
+  private static func ofSameSales(
+    _ transactionIds: Set<Identifier>, own: borrowing BlockingConnection
+  ) throws -> Set<Identifier> {
+    var ids = transactionIds
+    let isRestore = TransactionTable.restoresOther("r")
+    var restored = try own.copyOut(
+      """
+      SELECT r.original_transaction_id FROM night_audit.transactions r
+      WHERE r.transaction_id IN (SELECT id FROM ids) AND \(isRestore)
+      """, ids: transactionIds)
+    while try restored.advance() { ids.insert(try restored.id(0)) }
+    var restores = try own.copyOut(
+      """
+      SELECT r.transaction_id FROM night_audit.transactions r
+      WHERE r.original_transaction_id IN (SELECT id FROM ids) AND \(isRestore)
+      """, ids: ids)
+    while try restores.advance() { ids.insert(try restores.id(0)) }
+    return ids
   }
 
   /// Reads whatever else the users of these orders have sent, for whatever order or for none.
@@ -169,6 +196,8 @@ struct Neighbourhood {
     /// By transaction, who could own it and who does.
     var claimants: [TransactionKey: [Identifier]] = [:]
     var owners: [TransactionKey: Identifier] = [:]
+    /// Transactions that were matched with others, whoever could own them.
+    var contested: Set<TransactionKey> = []
     /// By transaction that no order claims, names or owns, whose it seems to be.
     var unclaimed: [TransactionKey: Identifier?] = [:]
   }
@@ -179,23 +208,24 @@ struct Neighbourhood {
     var claimable: [Identifier: [TransactionRecord]] = [:]
     var contest = Contest(rules: rules, open: open)
     var isContestant: Set<Identifier> = []
+    let sales = Dictionary(grouping: records.values.joined()) { $0.saleKey }
     for record in records.values.joined() {
-      let candidates = Candidates(for: record, mentions: mentions[record.transactionId] ?? [], rules: rules)
+      let sharesSale = (sales[record.saleKey]?.count ?? 0) > 1
+      let candidates = Candidates(
+        for: record, mentions: mentions[record.transactionId] ?? [], rules: rules, sharesSale: sharesSale)
       result.claimants[record.key] = candidates.claimants
-      switch candidates.claimants.count {
-      case 0: result.unclaimed[record.key] = .some(candidates.userId)
-      case 1:
-        claimable[candidates.claimants[0], default: []].append(record)
-        if candidates.claimants[0] == orderId {
+      if sharesSale || candidates.claimants.count > 1 {
+        contest.add(ContestedTransaction(record, candidates, sharesSale: sharesSale))
+        isContestant.formUnion(candidates.claimants)
+        result.contested.insert(record.key)
+      } else if let only = candidates.claimants.first {
+        claimable[only, default: []].append(record)
+        if only == orderId {
           result.transactions.take(
             .transaction(record, isClaimable: true, newestProof: candidates.newestProof))
         }
-      default:
-        contest.add(
-          ContestedTransaction(
-            record: record, claimants: candidates.claimants, supporters: candidates.supporters,
-            userId: candidates.userId, newestProof: candidates.newestProof))
-        isContestant.formUnion(candidates.claimants)
+      } else {
+        result.unclaimed[record.key] = .some(candidates.userId)
       }
       if candidates.witnesses.contains(orderId) {
         result.transactions.take(.transaction(record, isClaimable: false, newestProof: candidates.newestProof))
@@ -234,7 +264,7 @@ struct Neighbourhood {
   private func soleOwner(
     of record: TransactionRecord, _ matching: Matching, _ claimants: [Claimant], _ rules: Rules
   ) -> Identifier? {
-    guard let only = matching.claimants[record.key], only.count == 1,
+    guard !matching.contested.contains(record.key), let only = matching.claimants[record.key], only.count == 1,
       let claimant = claimants.first(where: { $0.order.orderId == only[0] })
     else { return nil }
     return Reconciliation.Matching.uncontested(claimant, rules: rules).owned.contains { $0.key == record.key }

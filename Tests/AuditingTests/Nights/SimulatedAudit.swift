@@ -31,13 +31,15 @@ struct SimulatedAudit {
       selection: Selection(), staleAfter: .days(7), refundWindow: .days(90))
     plan.lookedUpApps = [Scene.bundle]
     let rows = StoredRows(world)
+    let sales = Dictionary(grouping: world.transactions) { $0.saleKey }
+    let sharedSales = Set(sales.keys.filter { sales[$0].map { $0.count > 1 } ?? false })
     let readers = try (0..<partition.readers).map { part in
       let collector = try AuditCollector(waitingIn: folder, days: [], keepsClaims: true)
       collector.openCriticals = openCriticals
       return AuditPass(
         plan: plan, sales: try SalesRows(schema: "sales", bundleIds: [Scene.bundle]),
         rows: rows.part(part, of: partition), collector: collector, temporaryDirectory: folder, stop: StopSignal(),
-        progress: PartsTests.quiet)
+        progress: PartsTests.quiet, sharedSales: sharedSales)
     }
     var counted = SalesTotals()
     for row in world.orders { counted.add(row) }
