@@ -67,6 +67,7 @@ extension Matching {
     let isUnsettled = claimants.map { $0.isUnsettled(rules: rules) }
     let settled =
       isUnsettled.contains(true) ? Matching(deciding: claimants, supporters, rules, without: isUnsettled) : self
+    if isUnsettled.contains(true) { waitForNames(settled) }
     for (sale, named) in contenders {
       for contender in named {
         let isSupported = contender.rank.isProven || !claimants[contender.index].isUserOpen
@@ -81,6 +82,19 @@ extension Matching {
     }
     for candidate in unnamed {
       lose(candidate.transaction, candidate.transaction.saleKey, by: candidate.index, isFinal: true, settled)
+    }
+  }
+
+  /// Notes which orders that name something else would have a live payment, were it not for names that may turn out to be
+  /// refused. Whose own proof brings what they name keeps it.
+  private mutating func waitForNames(_ settled: Matching) {
+    for (index, claimant) in claimants.enumerated() where claimant.order.transactionId != nil {
+      let gained = settled.claims[claimant.order.orderId]?.owned ?? []
+      let mayGain = gained.contains { record in
+        record.isLive
+          && contenders[record.saleKey, default: []].allSatisfy { !claimants[$0.index].list.contains(record.key) }
+      }
+      if mayGain { waiting.insert(index) }
     }
   }
 

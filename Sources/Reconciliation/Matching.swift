@@ -21,7 +21,7 @@ public struct Matching {
   var provisional: Set<TransactionKey> = []
   /// Sales whose owner may turn out to be beaten by a better claim, which helps none of those that lost.
   var beatable: Set<TransactionKey> = []
-  /// Claimants who would have a further live payment, had an order not taken it that may yet have another.
+  /// Claimants who would have a live payment, or a further one, had an order not taken it that may yet have another or none.
   var waiting: Set<Int> = []
   /// Those who name a sale and could be paid by it, the best first.
   var contenders: [TransactionKey: [Contender]] = [:]

@@ -144,6 +144,11 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       if facts.worth != .notFalse, facts.soundReceipts.contains(where: { $0.state.reason != .malformed }) {
         return because.noting(nil, "\(known), and its own proof says what is wrong.")
       }
+      if !facts.claims.isFinal {
+        return because.noting(
+          .unconfirmed(.awaitingEvidence),
+          "\(known), but what its receipts bring belongs to another order only for as long as an answer is missing.")
+      }
       return isTooOldToBeUnknown(facts, lookup, rules)
         ? because.noting(
           .unpaid(.notFound, nil),

@@ -168,6 +168,27 @@ import Testing
     }
   }
 
+  @Test("Who names an unknown id waits for what their receipt brings until it is known who else may name it")
+  func unknownNameBesideOpenName() {
+    for (proof, expected) in [
+      ("silent", "unconfirmed awaiting_evidence"), ("of another", "paid"), ("of it", "unpaid not_found"),
+    ] {
+      var scene = Scene()
+      let record = scene.transaction()
+      let order = scene.order { $0.transactionId = "unknown" }
+      scene.world.lookups["order"] = .notFound()
+      scene.receipt("r1", for: order, .verified(.app), bringing: [record])
+      scene.delivery(of: order)
+      let naming = scene.order("naming") { $0.transactionId = "T1" }
+      switch proof {
+      case "silent": scene.receipt("r2", for: naming, .unanswered(.unreachable))
+      case "of it": scene.receipt("r2", for: naming, .verified(.app), bringing: [record])
+      default: scene.signedProof("r2", for: naming, of: scene.transaction("T2") { $0.productId = "coins" })
+      }
+      #expect(scene.world.audited().judgements["order"]?.payment == expected, "\(proof)")
+    }
+  }
+
   @Test("What a named owner has for now may come free, and be had instead of what another order has")
   func namedForNow() throws {
     for isOpen in [true, false] {
