@@ -95,23 +95,10 @@ public struct Dueness: Hashable, Sendable {
     // Without root certificates nobody is silent: nobody was asked.
     guard let due, reason != .noRoots, due.rank != .byItself, due.until.map({ asOf < $0 }) ?? true else { return false }
     guard let since = unansweredSince else { return due.from <= asOf }
-    let isStuck = isStuck(
-      outcome: outcome, unansweredSince: since, reason: reason, asOf: asOf, stuckAfter: stuckAfter)
-    return since <= asOf && !isStuck
-  }
-
-  /// Whether silence has lasted for so long that a finding tells of it, which it does from the night on in which it is no
-  /// reason any more to call a night incomplete.
-  ///
-  /// - Parameters: as those of ``isOwed(_:outcome:unansweredSince:reason:asOf:stuckAfter:)``.
-  public static func isStuck(
-    outcome: CheckOutcome, unansweredSince: Instant?, reason: PaymentReason?, asOf: Instant, stuckAfter: Span
-  ) -> Bool {
-    guard let since = unansweredSince, reason != .noRoots else { return false }
     switch outcome {
-    case .pending, .unanswered, .review: return asOf - since >= stuckAfter
+    case .pending, .unanswered, .review: return since <= asOf && asOf - since < stuckAfter
     // The order is decided by what was answered, so that no finding says that nobody knows whether it still holds.
-    case .verified, .rejected, .notFound: return false
+    case .verified, .rejected, .notFound: return since <= asOf
     }
   }
 }

@@ -78,12 +78,12 @@ public struct ProofState: Hashable, Sendable {
       due, outcome: outcome, unansweredSince: unansweredSince, reason: reason, asOf: asOf, stuckAfter: stuckAfter)
   }
 
-  /// Since when Apple has been silent about it, if that is for so long that a finding tells of it.
-  func stuckSince(_ rules: Rules) -> Instant? {
-    let isStuck = Dueness.isStuck(
-      outcome: outcome, unansweredSince: unansweredSince, reason: reason, asOf: rules.asOf,
-      stuckAfter: rules.stuckAfter)
-    return isStuck ? unansweredSince : nil
+  /// Whether there is no answer that says what it proves. Without root certificates nobody is silent: nobody was asked.
+  var isUnanswered: Bool {
+    switch outcome {
+    case .pending, .unanswered, .review: reason != .noRoots
+    case .verified, .rejected, .notFound: false
+    }
   }
 
   /// Whether it is a payload that nobody can read: what it held nobody knows.

@@ -77,13 +77,14 @@ public enum Unowned {
     if receipt.state.outcome == .rejected, receipt.state.reason == .signatureInvalid {
       add(.signatureInvalid, "The proof in receipt \(receipt.receiptId) does not carry Apple's signature.")
     }
-    if let since = receipt.state.stuckSince(rules) {
+    // As of an order since it came, whatever runs have asked about it.
+    let age = rules.asOf - receipt.receivedAt
+    if receipt.state.isUnanswered, age > rules.stuckAfter {
       // A reason that proves something has no place where nobody knows.
       let reason = receipt.state.reason.flatMap { $0.provesUnpaid ? nil : $0 } ?? .appleError
-      let days = (rules.asOf - since).wholeDays
       add(
         .stuckUnconfirmed,
-        "Unconfirmed for \(days) days after \(receipt.state.attempts) attempts: \(reason.explanation).")
+        "Unconfirmed for \(age.wholeDays) days after \(receipt.state.attempts) attempts: \(reason.explanation).")
     }
     if let claimed = receipt.claimedEnvironment, let signed = receipt.state.environment, claimed != signed.rawValue {
       add(

@@ -343,19 +343,20 @@ import Testing
       }
       scene.world.orders = []
     },
-    Case("a receipt without an order, as silent as the limit", ["stuck_unconfirmed on receipt"]) { scene in
-      scene.receipt(for: nil, .unanswered(.unreachable)) { $0.state.unansweredSince = Scene.asOf - .hours(48) }
+    Case("an unanswered receipt without an order, older than the limit", ["stuck_unconfirmed on receipt"]) { scene in
+      scene.receipt(for: nil, .unanswered(.unreachable)) { $0.receivedAt = Scene.asOf - .hours(48) - .microsecond }
     },
-    Case("a receipt without an order, silent for less", []) { scene in
-      scene.receipt(for: nil, .review(.systemic)) { receipt in
-        receipt.state.unansweredSince = Scene.asOf - .hours(48) + .microsecond
+    Case("an unanswered receipt without an order, as old as the limit", []) { scene in
+      scene.receipt(for: nil, .review(.systemic)) { $0.receivedAt = Scene.asOf - .hours(48) }
+    },
+    Case("an old receipt without an order that was answered before the silence", []) { scene in
+      scene.receipt(for: nil, .verified(.app)) { receipt in
+        receipt.receivedAt = Scene.asOf - .days(9)
+        receipt.state.unansweredSince = Scene.asOf - .days(9)
       }
     },
-    Case("a receipt without an order that was answered before the silence", []) { scene in
-      scene.receipt(for: nil, .verified(.app)) { $0.state.unansweredSince = Scene.asOf - .days(9) }
-    },
-    Case("a receipt without an order that nobody could be asked about", []) { scene in
-      scene.receipt(for: nil, .unanswered(.noRoots)) { $0.state.unansweredSince = Scene.asOf - .days(9) }
+    Case("an old receipt without an order that nobody could be asked about", []) { scene in
+      scene.receipt(for: nil, .unanswered(.noRoots)) { $0.receivedAt = Scene.asOf - .days(9) }
     },
     Case("a mislabelled receipt without an order", ["environment_mislabelled on receipt"]) { scene in
       let record = scene.transaction { $0.environment = .sandbox }
