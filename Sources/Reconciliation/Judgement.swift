@@ -65,7 +65,8 @@ public struct Judgement: Hashable, Sendable {
 
   /// The latest attempt is when Apple was last asked.
   mutating func take(attempt: Instant?) {
-    if let attempt, checkedAt.map({ $0 < attempt }) ?? true { checkedAt = attempt }
+    guard let attempt else { return }
+    checkedAt = checkedAt.map { max($0, attempt) } ?? attempt
   }
 
   /// Reports a row that breaks the sales schema's contract.

@@ -157,7 +157,7 @@ import Testing
     let retention = ["NIGHT_AUDIT_REPORT_RETENTION": "1d"]
     // Each has one of its own, as the trail tells of those before.
     func leaveOldReport(_ number: Int) async throws -> String {
-      let asOf = "2026-11-\(number / 24 + 1)T\(number % 24):00:00Z".replacing(/\b(\d)\b/) { "0\($0.1)" }
+      let asOf = String(format: "2026-11-%02dT%02d:00:00Z", number / 24 + 1, number % 24)
       let night = try await stage.night("night", asOf: asOf, more: ["--date", "2026-10-31", "--user", "800"])
       #expect([0, 3].contains(night.status), "\(night)")
       _ = try stage.callsMade()

@@ -134,6 +134,10 @@ import Testing
       #expect(whole.ordersRead == outcome.totals.ordersRead)
       #expect(whole.ordersByDisposition == outcome.totals.ordersByDisposition)
       #expect(whole.ordersByCurrency == outcome.totals.ordersByCurrency)
+      for disposition in Disposition.allCases where disposition != .badRow {
+        let counted = whole.ordersByCurrency[disposition.index].sorted.reduce(0) { $0 + $1.value }
+        #expect(counted == whole.ordersByDisposition[disposition.index])
+      }
       #expect(whole.amountByDisposition == outcome.totals.amountByDisposition)
       #expect(whole.ordered == outcome.totals.ordered && whole.control == outcome.totals.control)
     }
