@@ -5,10 +5,6 @@ public struct ByCurrency<Value: Sendable>: Sendable {
 
   public init() {}
 
-  public init(_ values: [Currency: Value]) {
-    sorted = values.sorted { $0.key < $1.key }.map { (currency: $0.key, value: $0.value) }
-  }
-
   /// The value of a currency, where there is none a first one.
   public subscript(currency: Currency, default first: @autoclosure () -> Value) -> Value {
     get {

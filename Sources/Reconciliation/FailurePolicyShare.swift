@@ -69,8 +69,8 @@ public struct FirstAnswers: Hashable, Sendable {
   public static let fewest = 20
 
   /// All of them, refusals and denials included.
-  public var count = 0
-  public var refusals: [Refusal: Int] = [:]
+  public var count: Int
+  public var refusals: [Refusal: Int]
 
   public init(count: Int = 0, refusals: [Refusal: Int] = [:]) {
     self.count = count

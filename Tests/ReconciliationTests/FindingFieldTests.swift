@@ -132,6 +132,16 @@ import Testing
     #expect(try found(.environmentMislabelled, in: scene) == expected)
   }
 
+  @Test("On an order that Apple has long been silent about, with how often it was asked")
+  func onSilentOrder() throws {
+    var scene = Scene()
+    let order = scene.order { $0.createdAt = Scene.asOf - .days(4) }
+    scene.receipt("r1", for: order, .unanswered(.rateLimited)) { $0.state.attempts = 3 }
+    scene.receipt("r2", for: order, .unanswered(.rateLimited)) { $0.state.attempts = 2 }
+    let reason = "Unconfirmed for 4 days after 5 attempts: Apple limited our requests."
+    #expect(try found(.stuckUnconfirmed, in: scene).reason == reason)
+  }
+
   @Test("On a receipt without an order that Apple has long been silent about")
   func onSilentReceipt() throws {
     var scene = Scene()

@@ -45,6 +45,28 @@ import Testing
     }
   }
 
+  /// It counts in every sum as its judgement does.
+  @Test func itCountsAsItsJudgementDoes() throws {
+    let (sale, texts) = (Sale(), Texts())
+    let delivery = try #require(texts.delivery(sale.delivery))
+    let short = SettledSale(
+      texts.order(sale.order), proof: texts.proof(sale.proof), payment: texts.payment(sale.payment),
+      delivery: delivery, rules: sale.rules)
+    let settled = try #require(short)
+    let judgement = sale.full
+    var (sums, expected) = (Totals(), Totals())
+    sums.read(settled.order)
+    sums.add(settled)
+    expected.read(judgement.row)
+    expected.add(judgement)
+    #expect(sums.ordersRead == 1 && expected.ordersRead == 1)
+    #expect(sums.ordersByDisposition == expected.ordersByDisposition)
+    #expect(sums.ordersByCurrency == expected.ordersByCurrency)
+    #expect(sums.amountByDisposition == expected.amountByDisposition && sums.ordered == expected.ordered)
+    #expect(sums.control == expected.control && sums.control.allSatisfy(\.isBalanced))
+    withExtendedLifetime(texts) {}
+  }
+
   /// Bytes that the facts of one sale lie in.
   private final class Texts {
     private var kept: [UnsafeMutableRawBufferPointer] = []
