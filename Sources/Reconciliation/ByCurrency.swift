@@ -1,8 +1,10 @@
 /// A value for each of few currencies, in their alphabetical order. A shop has few: to look through them costs less than to
 /// hash one, several times for each order.
 public struct ByCurrency<Value: Sendable>: Sendable {
+  /// The currencies that have a value, each with it.
   public private(set) var sorted: [(currency: Currency, value: Value)] = []
 
+  /// Without any.
   public init() {}
 
   /// The value of a currency, where there is none a first one.
@@ -18,6 +20,7 @@ public struct ByCurrency<Value: Sendable>: Sendable {
     }
   }
 
+  /// The values by their currencies, in no order.
   public var dictionary: [Currency: Value] {
     Dictionary(uniqueKeysWithValues: sorted.lazy.map { ($0.currency, $0.value) })
   }

@@ -1,7 +1,7 @@
-import AppStore
 import Reconciliation
 import Testing
 
+@testable import AppStore
 @testable import Asking
 @testable import AuditStore
 @testable import Run
@@ -185,6 +185,30 @@ import Testing
     let outcome = [result.outcome.rawValue, result.reason?.rawValue].compactMap(\.self).joined(separator: " ")
     #expect("\(outcome), \(result.facts.count) facts" == expected, "\(name)")
     #expect(result.signedTransactionId == (check.kind == .signed && check.genuine != nil ? "1" : nil), "\(name)")
+  }
+
+  /// The latest transaction of each of a customer's subscriptions, as Apple tells them beside a lapsed one.
+  private static func statuses(of ids: [String]) throws -> SubscriptionAnswer.Outcome {
+    .found(
+      try ids.map { id in
+        let payload = """
+          {"transactionId":"\(id)","productId":"gems","bundleId":"com.example.game","environment":"Production",
+           "signedDate":1795143600000}
+          """
+        let signed = try SignedTransaction(try #require(JSONFields(payload.utf8)), channel: .serverApi)
+        return SubscriptionAnswer.Subscription(transaction: AppleTransaction(signed: signed, jws: ""))
+      })
+  }
+
+  /// Only what was asked about is part of its answer; and what was learnt before a refusal is kept.
+  @Test func ofSubscriptionsOnlyTheOneThatWasAskedAboutIsBrought() throws {
+    var answer = Self.found("1")
+    answer.add(SubscriptionAnswer(outcome: try Self.statuses(of: ["1", "9"]), trail: ServerAPITrail()))
+    #expect(answer.facts.map(\.transactionId) == ["1", "1"] && answer.told.map(\.transactionId) == ["9"])
+    var refused = Self.found("1")
+    refused.add(
+      SubscriptionAnswer(outcome: .fault(.requestRefused(code: 4_000_000)), trail: ServerAPITrail()))
+    #expect(refused.isFault && refused.told.map(\.transactionId) == ["1"])
   }
 
   /// Apple tells of all subscriptions of a customer, but the proof of one brings no other, and names none.
