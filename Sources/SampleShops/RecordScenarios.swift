@@ -52,6 +52,46 @@ extension Scenario {
       })
       story.expect(order, .settled, .lapsedStillServed)
     },
+    Scenario("lapsed, and the customer has other subscriptions", 2) { story in
+      story.sells(Ware.vip)
+      story.scene.time = story.asOf - .days(50)
+      let period = Span.days(30)
+      let expiry = story.scene.time + period
+      // Apple, asked about the one, tells of both: which shows nobody's payment.
+      for other in ["T2", "T3"] { story.scene.world.customers[story.scene.id(other)] = story.scene.id("T1") }
+      story.expect(story.sell("1", transaction: { $0.expiresDate = expiry }), .settled, .lapsedStillServed)
+      story.scene.time = story.scene.time + .days(10)
+      let otherExpiry = story.scene.time + period
+      let other = story.sell(
+        "2", by: story.random.pick("user", "stranger"), mustName: true, transaction: { $0.expiresDate = otherExpiry })
+      story.expect(other, .settled)
+      guard story.channel != .verifyReceipt else { return }
+      let unowned = story.scene.transaction("T3") { $0.expiresDate = otherExpiry }
+      story.expect(.orphanPayment, on: unowned.transactionId)
+      let thief = story.scene.order("thief", by: "stranger")
+      story.deliver("stolen", of: thief)
+      story.expect(thief, .deliveredNotPaid, .deliveredNotPaid)
+    },
+    Scenario("a better plan in the middle of a period", 2) { story in
+      story.sells(Ware.vip)
+      story.scene.time = story.asOf - .days(Int64(story.random.number(12...40)))
+      let (first, begin, upgraded) = (story.scene.id("T1"), story.scene.time, story.scene.time + .days(10))
+      let order = story.buy(
+        "1", mustName: true,
+        transaction: { record in
+          (record.expiresDate, record.isUpgraded) = (begin + .days(30), true)
+        })
+      story.deliver("d1", of: order) { $0.revokedAt = upgraded }
+      story.sells(Ware.vipGold)
+      story.scene.time = upgraded
+      let better = story.sell(
+        "2", mustName: true,
+        transaction: { record in
+          (record.originalTransactionId, record.originalPurchaseDate) = (first, begin)
+          (record.expiresDate, record.isRenewal) = (upgraded + .days(30), false)
+        })
+      for made in [order, better] { story.expect(made, .settled) }
+    },
     Scenario(
       "its end is past, and Apple gives access all the same or was not asked",
       impossible: [.verifyReceipt: "old receipts tell of a time of grace alone"]
@@ -116,6 +156,10 @@ extension Scenario {
     ) { story in
       let (first, time) = (story.scene.id("T0"), story.scene.time)
       let hasOtherId = story.random.oneIn(2)
+      if hasOtherId, story.random.oneIn(2) {
+        let purchase = story.scene.transaction("T0") { $0.purchaseDate = time - .seconds(5) }
+        story.scene.receipt("before", for: nil, .verified(.app), bringing: [purchase])
+      }
       let order = story.sell(transaction: { record in
         if hasOtherId { record.originalTransactionId = first }
         record.purchaseDate = time + .hours(1)

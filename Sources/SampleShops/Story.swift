@@ -55,6 +55,11 @@ package struct Story: Sendable {
     for kind in kinds { expect(kind, on: order.orderId) }
   }
 
+  /// Further findings on one thing.
+  mutating func expect(_ kinds: [FindingKind], on subject: Identifier) {
+    for kind in kinds { expect(kind, on: subject) }
+  }
+
   /// That nobody can say, which people have to look after when it lasts for two days.
   package mutating func expectUnconfirmed(_ order: Order) {
     expect(order, .unconfirmed)
@@ -213,7 +218,7 @@ package struct Scenario: Sendable {
     self.tell = tell
   }
 
-  package static let all = ordinary + payments + claims + refunds + records + sales + strays
+  package static let all = ordinary + payments + claims + refunds + records + sales + strays + afterwards
 
   /// Those that can be told where Apple is asked through one interface alone.
   package static func all(_ channel: Story.Channel) -> [Scenario] { all.filter { $0.impossible[channel] == nil } }

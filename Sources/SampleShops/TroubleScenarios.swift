@@ -177,6 +177,38 @@ extension Scenario {
       story.expect(order, .deliveredNotPaid, .deliveredNotPaid)
       story.expect(.orphanPayment, on: record.transactionId)
     },
+    Scenario("a purchase and what restores it, an order for each", 2, impossible: [.serverApi: alwaysReason]) { story in
+      story.sells(story.random.pick(among: Ware.heroes))
+      let refund = story.random.oneIn(2) ? story.refunding(since: story.scene.time + .hours(3)) : nil
+      // Named and shown by a receipt: a name alone would yield to a stranger who shows one, and a receipt to a name.
+      let bought = story.scene.transaction("T") { $0.revocation = refund }
+      let buyer = story.scene.order("buyer") { $0.transactionId = bought.transactionId }
+      story.scene.receipt(for: buyer, .verified(.app), bringing: [bought])
+      story.deliver(of: buyer)
+      story.expect(buyer, refund == nil ? .settled : .refundedStillDelivered)
+      if refund != nil { story.expect([.refundedStillDelivered, .refundNotBooked], on: buyer.orderId) }
+      story.restoreAsSale(of: "T", by: story.random.pick("user", "stranger"), isNamed: story.random.oneIn(2))
+    },
+    Scenario(
+      "a name that is refused, beside who shows the payment", 2, impossible: [.verifyReceipt: noLookup]
+    ) { story in
+      story.scene.time = story.asOf - .hours(Int64(story.random.number(25...1_300)))
+      let record = story.scene.transaction()
+      let unknown = story.scene.id("unknown")
+      let payer = story.scene.order("payer") { $0.transactionId = unknown }
+      story.scene.world.lookups[payer.orderId] = .notFound()
+      story.scene.receipt(for: payer, .verified(.app), bringing: [record])
+      story.deliver(of: payer)
+      story.expect(payer, .settled)
+      let isOfAnother = story.random.oneIn(2)
+      let namer = story.scene.order("namer", by: "stranger") { order in
+        order.transactionId = record.transactionId
+        if isOfAnother { order.productId = Ware.chest.productId }
+        order.status = .failed
+      }
+      story.scene.world.lookups[namer.orderId] = .verified(nil)
+      story.expect(namer, .void, isOfAnother ? .productMismatch : .duplicateClaim)
+    },
     Scenario("family access sold", 2) { story in
       story.scene.time = story.asOf - .days(Int64(story.random.number(1...28)))
       let expiry = story.scene.time + .days(30)
@@ -264,6 +296,23 @@ extension Scenario {
 }
 
 extension Story {
+  /// An order that takes the restore of somebody's purchase for a sale, some hours after it.
+  fileprivate mutating func restoreAsSale(of purchase: String, by user: String, isNamed: Bool) {
+    let (first, begin) = (scene.id(purchase), scene.world.transactions.first?.purchaseDate)
+    scene.time = scene.time + .hours(2)
+    let restored = scene.transaction("restored") { record in
+      (record.originalTransactionId, record.originalPurchaseDate) = (first, begin)
+    }
+    let order = scene.order("restoring", by: user) { order in
+      order.transactionId = isNamed ? restored.transactionId : nil
+      order.status = .failed
+    }
+    scene.receipt("restore", for: order, .verified(.app), bringing: [restored])
+    guard random.oneIn(2) else { return expect(order, .void, .duplicateClaim) }
+    deliver("restored goods", of: order)
+    expect(order, .deliveredNotPaid, .deliveredNotPaid, .duplicateClaim)
+  }
+
   /// An order of days ago, of whose receipt no more is known than that.
   fileprivate mutating func stayOpen(_ state: ProofState) {
     scene.time = asOf - .hours(Int64(random.number(49...1_300)))

@@ -41,7 +41,10 @@ package struct Ware: Sendable {
   /// A period of thirty days.
   package static let vip = Ware("vip.monthly", .autoRenewable, [499, 549, 800, 1_500, 3_000])
 
-  package static let all = gems + [chest] + heroes + [seasonPass, vip]
+  /// A better plan of the same group.
+  package static let vipGold = Ware("vip.gold.monthly", .autoRenewable, [999, 1_099, 1_600, 3_000, 6_800])
+
+  package static let all = gems + [chest] + heroes + [seasonPass, vip, vipGold]
 }
 
 extension Money {

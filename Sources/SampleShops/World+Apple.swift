@@ -22,7 +22,7 @@ extension World {
       "productId": record.productId.text, "finished": isFinished,
       "type": (type ?? (record.expiresDate == nil ? .consumable : .autoRenewable)).rawValue,
       // Periods of one subscription are one customer's.
-      "customer": originalId.text,
+      "customer": (customers[originalId] ?? originalId).text,
     ]
     func tell(_ field: String, _ instant: Instant?) { told[field] = instant.map(\.milliseconds) }
     tell("purchaseDate", record.purchaseDate)
@@ -35,6 +35,7 @@ extension World {
     told["inAppOwnershipType"] = record.ownership?.rawValue
     told["transactionReason"] = record.isRenewal == true ? "RENEWAL" : nil
     if record.hasOffer == true { told["offerType"] = 1 }
+    if record.isUpgraded == true { told["isUpgraded"] = true }
     // Here Apple is asked, and agrees where a story leaves it open. A period that goes on is active.
     if let expiresDate = record.expiresDate, expiresDate <= rules.asOf {
       told["subscriptionStatus"] = Int((record.subscriptionStatus ?? .active).rawValue)

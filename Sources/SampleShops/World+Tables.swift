@@ -31,6 +31,9 @@ package struct ShopTable {
 }
 
 extension World {
+  /// How long after the as-of what is later is dated: less than clocks may differ, so that it is no date of the future.
+  package static let moment = Span.minutes(2)
+
   /// The rows of the shop's tables. Those that break the contract do so as rows of tables can.
   ///
   /// - Parameters:
@@ -39,14 +42,14 @@ extension World {
   package func tables(
     payloads: [Identifier: String]? = nil, name: (Identifier) -> String = { $0.text }
   ) -> [ShopTable] {
-    let orders = self.orders.map { row -> [String?] in
+    let orders = (self.orders + later.orders.map { .valid($0) }).map { row -> [String?] in
       switch row {
       case .valid(let order):
         [
           name(order.orderId), name(order.userId), order.bundleId, order.productId.text, "\(order.quantity)",
           order.amount.decimalText, order.amount.currency.code, order.status.rawValue, order.transactionId.map(name),
           order.appAccountToken, order.createdAt.text, order.verifiedAt?.text,
-          (order.verifiedAt ?? order.createdAt).text,
+          (order.isChangedLater ? rules.asOf + Self.moment : order.verifiedAt ?? order.createdAt).text,
         ]
       case .bad(let bad):
         [
@@ -70,10 +73,11 @@ extension World {
         receipt.receivedAt.text,
       ]
     }
-    let deliveries = self.deliveries.map { delivery -> [String?] in
+    let deliveries = (self.deliveries + later.deliveries).map { delivery -> [String?] in
       [
         name(delivery.deliveryId), delivery.orderId.map(name), name(delivery.userId), delivery.productId.text,
-        "\(delivery.defect == nil ? delivery.quantity : 0)", delivery.deliveredAt.text, delivery.revokedAt?.text,
+        "\(delivery.defect == nil ? delivery.quantity : 0)", delivery.deliveredAt.text,
+        (delivery.revokedAt ?? later.revocations[delivery.deliveryId])?.text,
       ]
     }
     return [

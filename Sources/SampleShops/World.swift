@@ -15,6 +15,10 @@ package struct World: Sendable {
   /// What Apple sold and no answer of the night tells.
   package var unseen: [TransactionRecord] = []
   package var deliveries: [Delivery] = []
+  /// Subscriptions that another one's customer has, too, by their first transactions' ids: Apple tells of both at once.
+  package var customers: [Identifier: Identifier] = [:]
+  /// What the tables have besides when an audit of the past reads them.
+  package var later = LaterRows()
   /// What the shop sells; nil where nobody says.
   package var products: [Catalogue.Product]?
 
@@ -30,6 +34,8 @@ package struct World: Sendable {
     transactions += other.transactions
     unseen += other.unseen
     deliveries += other.deliveries
+    customers.merge(other.customers) { first, _ in first }
+    later.add(other.later)
     if let others = other.products { products = (products ?? []) + others }
     rules.testUsers.formUnion(other.rules.testUsers)
     rules.reviewWindows += other.rules.reviewWindows
@@ -43,5 +49,19 @@ package struct World: Sendable {
     copy.transactions.shuffle(using: &random)
     copy.deliveries.shuffle(using: &random)
     return copy
+  }
+}
+
+/// Rows, and changes of rows, that are dated after the as-of. An audit of that instant says what it would without them.
+package struct LaterRows: Sendable {
+  package var orders: [Order] = []
+  package var deliveries: [Delivery] = []
+  /// When goods that were with somebody are taken back, by delivery id.
+  package var revocations: [Identifier: Instant] = [:]
+
+  mutating func add(_ other: LaterRows) {
+    orders += other.orders
+    deliveries += other.deliveries
+    revocations.merge(other.revocations) { first, _ in first }
   }
 }

@@ -172,6 +172,13 @@ private struct Nights {
       violate("not every order has one disposition at \(night)")
     }
     if Set(claims.map(\.key)).count != claims.count { violate("a transaction has two owners at \(night)") }
+    var paid: [TransactionKey: Identifier] = [:]
+    for order in orders where order.payment == "paid" {
+      guard let sale = order.transactionId.flatMap({ shop.sale(behind: $0) }) else { continue }
+      if let other = paid.updateValue(order.orderId, forKey: sale) {
+        violate("one sale paid \(other) and \(order.orderId) at \(night)")
+      }
+    }
     for order in orders where order.environment == .sandbox && order.payment == "paid" {
       violate("sandbox money paid \(order.orderId) at \(night)")
     }

@@ -30,6 +30,8 @@ struct SimulatedAudit {
       period: try Period(since: "2020-01-01", until: "2030-12-31", in: TimeZone(identifier: "UTC") ?? .gmt),
       selection: Selection(), staleAfter: .days(7), refundWindow: .days(90))
     plan.lookedUpApps = [Scene.bundle]
+    // The tables are read some minutes later.
+    let horizon = Horizon(asOf: rules.asOf, clock: rules.asOf + World.moment, isOfThePast: false)
     let rows = StoredRows(world)
     let sales = Dictionary(grouping: world.transactions) { $0.saleKey }
     let sharedSales = Set(sales.keys.filter { sales[$0].map { $0.count > 1 } ?? false })
@@ -37,7 +39,7 @@ struct SimulatedAudit {
       let collector = try AuditCollector(waitingIn: folder, days: [], keepsClaims: true)
       collector.openCriticals = openCriticals
       return AuditPass(
-        plan: plan, sales: try SalesRows(schema: "sales", bundleIds: [Scene.bundle]),
+        plan: plan, sales: try SalesRows(schema: "sales", bundleIds: [Scene.bundle], horizon: horizon),
         rows: rows.part(part, of: partition), collector: collector, temporaryDirectory: folder, stop: StopSignal(),
         progress: PartsTests.quiet, sharedSales: sharedSales)
     }
@@ -82,7 +84,7 @@ extension StoredRows {
   /// As the two stores would hold it.
   init(_ world: World) {
     self.init()
-    for row in world.orders { add(.orders, row.orderId, RowBytes(row)) }
+    for row in world.orders { add(.orders, row.orderId, RowBytes(row, changedLater: world.rules.asOf + World.moment)) }
     for delivery in world.deliveries { add(.deliveries, delivery.orderId, RowBytes(delivery)) }
     for receipt in world.receipts {
       add(.receipts, receipt.receiptId, RowBytes(receipt))
@@ -120,7 +122,9 @@ extension RowBytes {
   }
 
   /// In the order of `SalesRows.orderColumns`.
-  fileprivate init(_ row: OrderRow) {
+  ///
+  /// - Parameter changedLater: when rows were changed that have been since the as-of.
+  fileprivate init(_ row: OrderRow, changedLater: Instant) {
     self.init()
     put(row.orderId)
     put(row.userId)
@@ -136,7 +140,7 @@ extension RowBytes {
       put(order.appAccountToken)
       put(order.createdAt)
       put(order.verifiedAt)
-      put(order.createdAt)
+      put(order.isChangedLater ? changedLater : order.createdAt)
     case .bad(let order):
       put(Int64(order.quantity))
       put(amount: order.amountText)

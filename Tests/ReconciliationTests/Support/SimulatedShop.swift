@@ -70,6 +70,12 @@ struct SimulatedShop {
     return waitingForProofs.contains(subject) || known.findings.contains { $0.kind.accuses && $0.subject == subject }
   }
 
+  /// The sale that a transaction is, or restores; nil where its id stands for several.
+  func sale(behind id: Identifier) -> TransactionKey? {
+    let sales = Set(known.world.transactions.filter { $0.transactionId == id }.map(\.saleKey))
+    return sales.count == 1 ? sales.first : nil
+  }
+
   /// What the shop's tables held at a night. What bears a date behind the last one has a wrong date, and was always there.
   func tables(at night: Instant) -> World {
     func isThere(_ date: Instant) -> Bool { date <= night || date > Scene.asOf }
@@ -77,6 +83,9 @@ struct SimulatedShop {
     world.rules.asOf = night
     world.rules.lookbackStart = night - .days(120)
     world.products = known.world.products
+    world.customers = known.world.customers
+    // On the way there it is no more than any other row that is not there yet.
+    if night == Scene.asOf { world.later = known.world.later }
     world.orders = known.world.orders.compactMap { row in
       guard isThere(row.createdAt) else { return nil }
       guard case .valid(var order) = row else { return row }
@@ -119,6 +128,7 @@ struct SimulatedShop {
     fact.ownership = record.ownership
     fact.isRenewal = record.isRenewal
     fact.hasOffer = record.hasOffer
+    fact.isUpgraded = record.isUpgraded
     // A period that Apple has signed keeps the subscription from having ended.
     let isServed = known.world.transactions.contains { other in
       (other.originalTransactionId ?? other.transactionId) == (record.originalTransactionId ?? record.transactionId)
