@@ -92,6 +92,7 @@ struct ReceiptContent {
     fields["in_app_ownership_type"] = transaction.inAppOwnershipType ?? "PURCHASED"
     fields["app_account_token"] = transaction.appAccountToken
     if transaction.offerType == 3 { fields["offer_code_ref_name"] = "offer code" }
+    if transaction.isUpgraded == true { fields["is_upgraded"] = "true" }
     return fields
   }
 
