@@ -73,6 +73,7 @@ extension OrderRow {
       record.put(order.createdAt.microseconds)
       record.put(order.verifiedAt)
       record.put(order.isChangedLater)
+      record.put(order.refundBookedBy)
     case .bad(let bad):
       record.put(false)
       record.put(bad.orderId)
@@ -119,6 +120,7 @@ extension OrderRow {
     order.appAccountToken = appAccountToken
     order.verifiedAt = try record.optionalInstant()
     order.isChangedLater = try record.flag()
+    order.refundBookedBy = try record.optionalInstant()
     self = .valid(order)
   }
 }

@@ -21,6 +21,7 @@ extension PlainOrder {
     record.put(createdAt.microseconds)
     record.put(verifiedAt)
     record.put(isChangedLater)
+    record.put(refundBookedBy)
   }
 
   /// - Returns: nil for a row that breaks the contract.
@@ -37,6 +38,7 @@ extension PlainOrder {
       status: status, transactionId: try record.optionalBorrowed(), appAccountToken: try record.optionalBorrowed(),
       createdAt: Instant(microseconds: try record.int()), verifiedAt: try record.optionalInstant())
     isChangedLater = try record.flag()
+    refundBookedBy = try record.optionalInstant()
   }
 }
 

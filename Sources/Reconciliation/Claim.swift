@@ -43,6 +43,9 @@ public enum ProofWorth: Hashable, Sendable {
   case notFalse
   /// All of them are false: naming a transaction claims nothing.
   case allFalse
+  /// The same, and nobody knows of the id that the order names: Apple has not answered about it, or nobody can ask and none of
+  /// the proofs can be read. It claims nothing, and is no reason to call what it names nobody's.
+  case allFalseButNameOpen
   /// All of them are false, but Apple, asked about the id that the order names, knows it.
   case allFalseButNameKnown
   /// The same, and nothing worse is known of them than that nobody can read them.
@@ -96,7 +99,11 @@ public struct Claimant: Sendable {
   /// The id may be the original one of a subscription: then the period that a proof of this order brings near the order's
   /// time is meant, or else the first purchase.
   public func named(rules: Rules) -> TransactionRecord? {
-    guard let id = order.transactionId, worth != .allFalse else { return nil }
+    switch worth {
+    case .allFalse, .allFalseButNameOpen: return nil
+    case .notFalse, .allFalseButNameKnown, .unreadableButNameKnown: break
+    }
+    guard let id = order.transactionId else { return nil }
     var nearest: (record: TransactionRecord, distance: Span)?
     for record in list.hasPeriods ? proven : [] where record.expiresDate != nil {
       guard record.transactionId == id || record.originalTransactionId == id, let date = record.purchaseDate,
@@ -110,6 +117,12 @@ public struct Claimant: Sendable {
     if let nearest { return nearest.record }
     let sameId = list.named(id) + known.filter { $0.transactionId == id }
     return sameId.min { $0.environment < $1.environment }
+  }
+
+  /// What is known under the id that the order names where it claims nothing by it, and still may: nil otherwise.
+  var openName: TransactionKey? {
+    guard worth == .allFalseButNameOpen, let id = order.transactionId else { return nil }
+    return known.filter { $0.transactionId == id }.map(\.key).min()
   }
 
   /// Whether the id that the order names is not the one in its own signed payload, nor the first purchase behind it.

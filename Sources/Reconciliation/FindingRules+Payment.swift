@@ -129,7 +129,9 @@ extension FindingRules {
               : "It owns a transaction of its own.")
     }
     let live = claims.liveOwned
-    if live.count > 1 {
+    if live.count > 1, facts.awaitsDetails, live.contains(where: { !$0.tellsRevocation }) {
+      decline([.chargedTwice], "An answer that is missing could tell that one of the \(live.count) was refunded.")
+    } else if live.count > 1 {
       let further = live.dropFirst()
       let others = further.map(\.transactionId.text).joined(separator: ", ")
       // Every charge behind the first is the customer's; in two currencies they have no sum.
@@ -238,16 +240,18 @@ extension FindingRules {
         decline([.refundOnlyHere], "Apple refunded a part of it.")
       } else {
         decline([.partialRefund], "Apple told of no refund.")
-        if order.status == .refunded, transaction.tellsRevocation, !order.isChangedLater {
+        if order.status == .refunded, order.isChangedLater {
+          decline(
+            [.refundOnlyHere],
+            "The shop's row was changed after the as-of, so the refund may have come after what Apple told.")
+        } else if order.status == .refunded, transaction.couldTellOfRefund(since: order.refundBookedBy) {
           add(
             .refundOnlyHere, atStake: order.amount, "The shop says refunded, but Apple has not refunded the purchase.")
         } else {
           decline(
             [.refundOnlyHere],
             order.status == .refunded
-              ? order.isChangedLater
-                ? "The shop's row was changed after the as-of, so the refund may have come after what Apple told."
-                : "The shop says refunded, and whoever was asked could not have told of a refund."
+              ? "The shop says refunded, and Apple has told nothing since that could have told of the refund."
               : "The shop says \(order.status.rawValue).")
         }
       }

@@ -150,7 +150,9 @@ extension Matching {
     if let target {
       let standing = claimant.standing(named: target, rules: rules)
       if own.take(named: target, standing, worth: claimant.worth) { own.owned = [target] }
-    } else if claimant.order.transactionId == nil {
+    } else if claimant.order.transactionId != nil {
+      own.named = claimant.openName
+    } else {
       let nearest =
         claimant.nearestPlace(in: .production, rules: rules) ?? claimant.nearestPlace(in: .sandbox, rules: rules)
       if let nearest {

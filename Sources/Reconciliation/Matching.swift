@@ -94,8 +94,14 @@ public struct Matching {
   mutating func matchNamed(_ targets: [TransactionRecord?]) -> Set<TransactionKey> {
     let people = people(bringing: Set(targets.compactMap { $0?.key }))
     for (index, target) in targets.enumerated() {
-      guard let target else { continue }
       let claimant = claimants[index]
+      guard let target else {
+        if !isAbsent[index], let open = claimant.openName {
+          claims[claimant.order.orderId]?.named = open
+          claimed.insert(open)
+        }
+        continue
+      }
       let standing = claimant.standing(named: target, rules: rules)
       let isEligible =
         claims[claimant.order.orderId]?.take(named: target, standing, worth: claimant.worth) ?? false

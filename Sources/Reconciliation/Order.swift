@@ -25,6 +25,9 @@ public struct Order: Hashable, Sendable {
   public var verifiedAt: Instant?
   /// Whether the row was changed after the as-of: what it said then is not known.
   public var isChangedLater = false
+  /// Of an order that the shop calls refunded, when the row was last changed: it said so by then. nil of all others, and where
+  /// that is not told.
+  public var refundBookedBy: Instant?
 
   public init(
     orderId: Identifier, userId: Identifier, productId: Identifier, quantity: Int32 = 1, amount: Money,

@@ -6,7 +6,8 @@ public struct OrderClaims: Hashable, Sendable {
   public var lost: [LostClaim] = []
   /// Whether no answer that is missing could still give what it owns to another order.
   public var isFinal = true
-  /// The transaction that it names, where anything is known of it: nobody else's orphan, whatever became of the claim.
+  /// The transaction that it names, where anything is known of it and the name may count: nobody else's orphan, whatever
+  /// became of the claim.
   public var named: TransactionKey?
   private var obstacle: Obstacle?
 

@@ -48,8 +48,13 @@ public struct OrderFacts: Sendable {
   public var worth: ProofWorth {
     let sound = soundReceipts
     guard !sound.isEmpty, sound.allSatisfy({ $0.state.outcome == .rejected }) else { return .notFalse }
-    guard lookup?.outcome == .verified else { return .allFalse }
-    return sound.allSatisfy(\.state.isUnreadable) ? .unreadableButNameKnown : .allFalseButNameKnown
+    let isUnreadable = sound.allSatisfy(\.state.isUnreadable)
+    switch lookup?.outcome {
+    case .verified: return isUnreadable ? .unreadableButNameKnown : .allFalseButNameKnown
+    case .notFound: return .allFalse
+    case .pending, .unanswered, .review, .rejected: return .allFalseButNameOpen
+    case .none: return isUnreadable ? .allFalseButNameOpen : .allFalse
+    }
   }
 
   /// Ids inside signed payloads, when each proof that is not false holds exactly one: a receipt that lists many, or that
@@ -63,6 +68,12 @@ public struct OrderFacts: Sendable {
 
   /// Whether a receipt is unanswered that could still bring a payment.
   public var hasOpenProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayBringPayment } }
+
+  /// Whether a question is open whose answer may say more than what is known: what a purchase is, and whether it was refunded,
+  /// Apple says in signed transactions alone, and a receipt lists ids and dates.
+  var awaitsDetails: Bool {
+    lookup?.isUnanswered ?? false || soundReceipts.contains { $0.state.isUnanswered && $0.state.kind != .signed }
+  }
 
   /// Whether it names an id of which nothing is known and about which Apple has not answered.
   var isNameOpen: Bool { order.transactionId != nil && claims.named == nil && lookup?.outcome != .notFound }

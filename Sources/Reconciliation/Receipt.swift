@@ -89,8 +89,9 @@ public struct ProofState: Hashable, Sendable {
   /// Whether it is a payload that nobody can read: what it held nobody knows.
   public var isUnreadable: Bool { outcome == .rejected && reason == .malformed }
 
-  /// Whether the answer that is missing could bring a production payment. A proof of one purchase whose signature holds
-  /// has brought what it has, and one that the sandbox signed brings no money.
+  /// Whether the answer that is missing could bring a production payment. A transaction that Apple signed has brought what it
+  /// has, and what the sandbox signed brings no money. About an old receipt of one purchase Apple also tells the later
+  /// periods of its subscription.
   public var mayBringPayment: Bool {
     switch outcome {
     case .verified, .rejected, .notFound: false
@@ -100,7 +101,9 @@ public struct ProofState: Hashable, Sendable {
     }
   }
 
-  private var isOpenForPayment: Bool { signedTransactionId == nil && (environment ?? .production) == .production }
+  private var isOpenForPayment: Bool {
+    (signedTransactionId == nil || kind == .transaction) && (environment ?? .production) == .production
+  }
 }
 
 /// A receipt as the shop stores it (without its payload), and what became of asking about it.

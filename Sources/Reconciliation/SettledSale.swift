@@ -69,6 +69,8 @@ public struct PlainOrder {
   public var createdAt: Instant
   public var verifiedAt: Instant?
   public var isChangedLater = false
+  /// As that of an ``Order``.
+  public var refundBookedBy: Instant?
 
   public init(
     orderId: BorrowedText, userId: BorrowedText, bundleId: BorrowedText?, productId: BorrowedText, quantity: Int32,
@@ -87,6 +89,7 @@ public struct PlainOrder {
       && status == order.status && transactionId.id == order.transactionId
       && appAccountToken?.text == order.appAccountToken && createdAt == order.createdAt
       && verifiedAt == order.verifiedAt && isChangedLater == order.isChangedLater
+      && refundBookedBy == order.refundBookedBy
   }
 
   fileprivate func isPaid(by payment: PlainPayment, _ rules: borrowing Rules) -> Bool {

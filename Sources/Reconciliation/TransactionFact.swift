@@ -82,6 +82,17 @@ public struct Revocation: Hashable, Sendable {
     self.isOfSomeItems = isOfSomeItems
   }
 
+  /// The same with what an older statement told of the same refund, where this one tells neither share nor type: receipts and
+  /// verifyReceipt have a date and a reason alone. Their dates may be cut to seconds.
+  func keepingShare(of known: Revocation?) -> Revocation {
+    guard let known, percentage == nil, type == nil, !isOfSomeItems, (date - known.date).magnitude < .seconds(1) else {
+      return self
+    }
+    var told = known
+    told.reason = reason ?? known.reason
+    return told
+  }
+
   /// Whether Apple took back the whole transaction. Without type or percentage it did.
   public var isFull: Bool {
     switch percentage {

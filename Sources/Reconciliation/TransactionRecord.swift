@@ -151,6 +151,13 @@ public struct TransactionRecord: Hashable, Sendable {
   /// Whether Apple has taken it back in full.
   public var isReversed: Bool { self.revocation?.isFull ?? false }
 
+  /// Whether Apple's newest word would have told of a refund up to that time; nil: at any time. verifyReceipt tells of
+  /// subscriptions alone that they were not refunded.
+  public func couldTellOfRefund(since date: Instant?) -> Bool {
+    guard self.tellsRevocation, self.channel != .verifyReceipt || self.expiresDate != nil else { return false }
+    return date.map { self.signedDate >= $0 } ?? true
+  }
+
   /// Whether nobody knows if a refund stood at the as-of: Apple told of it before, and after the as-of that it is gone.
   public var isRefundDoubtful: Bool { self.revocation != nil && self.revocationWithdrawnDate != nil }
 
@@ -221,7 +228,7 @@ extension TransactionRecord.Contents {
     if fact.revocation != .silent { tellsRevocation = true }
     switch fact.revocation {
     case .says(.some(let told)):
-      revocation = told
+      revocation = told.keepingShare(of: revocation)
       revocationWithdrawnDate = nil
       toldRevokedBy = fact.channel
     case .says(.none):

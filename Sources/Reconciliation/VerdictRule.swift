@@ -89,6 +89,12 @@ public enum VerdictRule: String, CaseIterable, Sendable {
         return because.noting(
           nil, "It names \(refused.transaction.transactionId), but an unanswered receipt could bring another one.")
       }
+      if refused.reason == .restored, facts.awaitsDetails {
+        return because.noting(
+          nil,
+          "It names \(refused.transaction.transactionId), which looks like a restore; Apple's answer may call it a purchase."
+        )
+      }
       return because.noting(
         .unpaid(refused.reason, refused.transaction),
         "It names \(refused.transaction.transactionId), but \(refused.reason.explanation).")
@@ -231,7 +237,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(.unpaid(.xcode, first), "Every purchase that they bring was made in Xcode.")
     }
     let ofProduct = brought.filter { $0.productId == order.productId && $0.bundleId == wanted }
-    if let restored = ofProduct.first, Set(ofProduct.map(\.saleKey)).count == 1,
+    if let restored = ofProduct.first, !facts.awaitsDetails, Set(ofProduct.map(\.saleKey)).count == 1,
       ofProduct.allSatisfy({ claimant.restoresTooEarly($0, rules: rules) })
     {
       return because.noting(

@@ -58,7 +58,9 @@ extension SalesRows {
       amount: Money(minorUnits: minorUnits, currency: currency), status: status, transactionId: transactionId,
       appAccountToken: token, createdAt: createdAt,
       verifiedAt: verifiedAt.flatMap { horizon?.isYetToBeWritten($0) ?? false ? nil : $0 })
-    order.isChangedLater = try Self.timestamp(row, 12).instant.map { horizon?.hides($0) ?? false } ?? false
+    let updatedAt = try Self.timestamp(row, 12).instant
+    order.isChangedLater = updatedAt.map { horizon?.hides($0) ?? false } ?? false
+    if status == .refunded { order.refundBookedBy = updatedAt }
     return order
   }
 

@@ -136,7 +136,9 @@ package struct SalesRows: Sendable {
       order.bundleId = bundleId.present?.text
       order.transactionId = transactionId.present
       order.appAccountToken = token.present?.text
-      order.isChangedLater = try Self.timestamp(row, 12).instant.map { horizon?.hides($0) ?? false } ?? false
+      let updatedAt = try Self.timestamp(row, 12).instant
+      order.isChangedLater = updatedAt.map { horizon?.hides($0) ?? false } ?? false
+      if status == .refunded { order.refundBookedBy = updatedAt }
       order.verifiedAt = verified.instant.flatMap { horizon?.isYetToBeWritten($0) ?? false ? nil : $0 }
       return .valid(order)
     }

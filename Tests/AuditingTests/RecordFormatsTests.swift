@@ -148,7 +148,7 @@ import Testing
       order.transactionId = isNamed ? "T" : nil
       order.appAccountToken = isNamed ? nil : "a token"
       order.verifiedAt = isNamed ? nil : Instant(seconds: 6)
-      order.isChangedLater = isNamed
+      (order.isChangedLater, order.refundBookedBy) = (isNamed, isNamed ? Instant(seconds: 7) : nil)
       var row = RecordBytes()
       var waiting = RecordBytes()
       OrderRow.valid(order).write(to: &row)

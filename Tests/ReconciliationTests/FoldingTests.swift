@@ -51,6 +51,28 @@ import Testing
     #expect(try !#require(TransactionRecord.folding([bare])).isRestore)
   }
 
+  @Test("A share that was told of a refund stays told, until something else is told of it, or of another refund")
+  func share() throws {
+    let date = Scene.asOf - .days(3) + Span(microseconds: 250_000)
+    let half = Revocation(date: date, percentage: 50_000, type: "REFUND_PRORATED", reason: 1)
+    let second = Instant(seconds: date.seconds)
+    for (newer, expected) in [
+      (Revocation(date: second, reason: 0), Revocation(date: date, percentage: 50_000, type: half.type, reason: 0)),
+      (Revocation(date: date), half), (Revocation(date: date + .seconds(1)), Revocation(date: date + .seconds(1))),
+      (Revocation(date: date, type: "REFUND_FULL"), Revocation(date: date, type: "REFUND_FULL")),
+      (Revocation(date: date, percentage: 10_000), Revocation(date: date, percentage: 10_000)),
+    ] {
+      let facts = [(half, EvidenceChannel.serverApi, Int64(2)), (newer, .verifyReceipt, 1)].map { told, channel, days in
+        var fact = TransactionFact(
+          environment: .production, transactionId: "T", productId: "gems", channel: channel,
+          signedDate: Scene.asOf - .days(days))
+        fact.revocation = .says(told)
+        return fact
+      }
+      #expect(try #require(TransactionRecord.folding(facts)).revocation == expected)
+    }
+  }
+
   @Test("The order in which facts arrive plays no part", arguments: Effort.blocks)
   func permutations(block: UInt64) {
     var random = SeededGenerator(seed: block)

@@ -203,4 +203,82 @@ import Testing
       #expect(claims.owned == [second] && claims.isFinal == !isOpen)
     }
   }
+
+  @Test("An old receipt of one purchase may bring a later period until it is answered; a signed transaction may not")
+  func laterPeriods() {
+    for (kind, isAnswered, named, expected) in [
+      (.transaction, false, nil, "unconfirmed unreachable"), (.transaction, true, nil, "unpaid product_mismatch"),
+      (.signed, false, nil, "unpaid product_mismatch"), (.transaction, false, "T3", "unconfirmed unreachable"),
+      (.transaction, true, "T3", "unpaid id_mismatch"), (.signed, false, "T3", "unpaid id_mismatch"),
+    ] as [(ReceiptKind, Bool, Identifier?, String)] {
+      var scene = Scene()
+      let record = scene.transaction { record in
+        record.productId = named == nil ? "another" : record.productId
+        record.expiresDate = Scene.asOf + .days(20)
+      }
+      let order = scene.order { $0.transactionId = named }
+      var state = isAnswered ? ProofState.verified(kind) : .unanswered(.unreachable)
+      (state.kind, state.signedTransactionId) = (kind, record.transactionId)
+      scene.receipt(for: order, state, bringing: [record])
+      scene.delivery(of: order)
+      #expect(scene.world.audited().judgements["order"]?.payment == expected, "\(kind) \(isAnswered)")
+    }
+  }
+
+  @Test("What looks like a restore is one once Apple was asked: its word makes it a purchase whatever the ids")
+  func restoresUnlessApplesWord() {
+    let (open, answered) = (ProofState.unanswered(.unreachable), ProofState.verified(nil))
+    for (lookup, kind, expected) in [
+      (open, nil, "unconfirmed unreachable"), (answered, nil, "unpaid restored"),
+      (nil, .transaction, "unconfirmed unreachable"), (nil, .signed, "unpaid restored"),
+    ] as [(ProofState?, ReceiptKind?, String)] {
+      var scene = Scene()
+      let restored = scene.transaction("R") { record in
+        record.originalTransactionId = "P"
+        record.originalPurchaseDate = Scene.asOf - .days(20)
+      }
+      let order = scene.order { $0.transactionId = "R" }
+      scene.world.lookups["order"] = lookup
+      if let kind {
+        var state = open
+        (state.kind, state.signedTransactionId) = (kind, "R")
+        scene.receipt(for: order, state, bringing: [restored])
+      }
+      scene.delivery(of: order)
+      #expect(scene.world.audited().judgements["order"]?.payment == expected, "\(expected)")
+    }
+  }
+
+  @Test("What an order names whose proofs are false is nobody's once Apple has denied the name, or nobody can be asked")
+  func namesOfFalseProofs() {
+    for (lookup, proof, isOrphan) in [
+      (.unanswered(.unreachable), .signatureInvalid, false), (.neverChecked, .malformed, false),
+      (.notFound(), .signatureInvalid, true), (nil, .signatureInvalid, true), (nil, .malformed, false),
+    ] as [(ProofState?, PaymentReason, Bool)] {
+      for isContested in [false, true] {
+        var scene = Scene()
+        scene.transaction()
+        let order = scene.order { $0.transactionId = "T1" }
+        scene.receipt(for: order, .rejected(proof))
+        scene.world.lookups["order"] = lookup
+        if isContested {
+          let other = scene.order("other") { $0.transactionId = "T1" }
+          scene.receipt("r2", for: other, .rejected(.signatureInvalid))
+        }
+        #expect(scene.world.findingNames.contains("orphan_payment on T1") == isOrphan, "\(proof)")
+      }
+    }
+  }
+
+  @Test("A second payment is one too many once somebody has told that it was not refunded")
+  func secondPaymentOfAList() {
+    for (isAnswered, tells, isTold) in [(false, false, false), (false, true, true), (true, false, true)] {
+      var scene = Scene()
+      let records = ["T1", "T2"].map { id in scene.transaction(id) { $0.tellsRevocation = tells } }
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.receipt(for: order, isAnswered ? .verified(.app) : .unanswered(.unreachable), bringing: records)
+      scene.delivery(of: order)
+      #expect(scene.world.findingNames.contains("charged_twice on order") == isTold)
+    }
+  }
 }

@@ -289,6 +289,15 @@ import Testing
     Case("refunded in the shop only", ["refund_only_here on order"]) { scene in
       scene.delivery(of: scene.paidOrder({ $0.status = .refunded }))
     },
+    Case("refunded in the shop before Apple told of none", ["refund_only_here on order"]) { scene in
+      scene.delivery(of: scene.paidOrder({ book(&$0, at: Scene.asOf - .hours(1)) }))
+    },
+    Case("refunded in the shop, by what Apple signed before", []) { scene in
+      scene.delivery(of: scene.paidOrder({ book(&$0, at: Scene.asOf - .minutes(59)) }))
+    },
+    Case("refunded in the shop, and verifyReceipt tells of no refund of a consumable", []) { scene in
+      scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: { $0.channel = .verifyReceipt }))
+    },
     Case("refunded in the shop, by a row that was changed after the as-of", []) { scene in
       let order = scene.paidOrder({ order in
         order.status = .refunded
@@ -361,6 +370,9 @@ import Testing
 
   private static let ordered = Scene.asOf - .days(2)
   private static let refund = Revocation(date: Scene.asOf - .hours(6))
+  private static func book(_ order: inout Order, at date: Instant) {
+    (order.status, order.refundBookedBy) = (.refunded, date)
+  }
   private static func changeLater(_ order: inout Order, to status: OrderStatus) {
     order.status = status
     order.isChangedLater = true

@@ -169,6 +169,24 @@ struct SalesRowsTests {
     #expect(try await shop.deliveries().map(\.defect) == ["order_id is no valid UTF-8"])
   }
 
+  @Test("by when the shop booked a refund is read of orders that it calls refunded, and of no other")
+  func bookedRefunds() async throws {
+    let shop = try await TestShop.make(
+      insertOrder(["order_id": "'a'", "status": "'refunded'", "updated_at": "'2026-11-19T03:00:01Z'"])
+        + insertOrder(["order_id": "'b'", "updated_at": "'2026-11-19T03:00:01Z'"]))
+    let booked = try await shop.orders().map { row in
+      if case .valid(let order) = row { order.refundBookedBy } else { Instant?.none }
+    }
+    let sales = try SalesRows(shop.settings)
+    let plain = try await shop.reading { connection in
+      var found: [Instant?] = []
+      var reader = try connection.copyOut(try sales.orders())
+      while try reader.advance() { found.append(try sales.plainOrder(reader)?.refundBookedBy) }
+      return found
+    }
+    #expect(booked == [Instant(seconds: 1_795_057_201), nil] && plain == booked)
+  }
+
   @Test("an audit of the past does not know what came later, but what has no usable date it still reports")
   func horizon() async throws {
     let shop = try await TestShop.make(
