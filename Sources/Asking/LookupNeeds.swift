@@ -3,8 +3,8 @@ import Postgres
 import Reconciliation
 
 /// Which orders wait for Apple's word about the transaction that they name: those whose receipts do not settle it, because
-/// there is none, none can be read, or none lists it. That one lists a renewal of it says nothing of the purchase itself.
-/// `night_audit.lookups` holds them.
+/// there is none, none can be read, or none lists it. That one lists a renewal of it says nothing of the purchase itself, and
+/// what a signature has told of a list no answer about the rest of it changes. `night_audit.lookups` holds them.
 ///
 /// A question is an app and an id; several orders may wait for the same one.
 struct LookupNeeds: Sendable {
@@ -72,14 +72,18 @@ struct LookupNeeds: Sendable {
         EXISTS (
           SELECT 1 FROM night_audit.receipt_checks c
           WHERE c.order_id = w.order_id AND c.subject_kind = 'receipt' AND c.is_wanted
-            AND c.outcome IN ('pending', 'unanswered')) AS is_open
+            AND c.outcome IN ('pending', 'unanswered')
+            AND (c.brought_count = 0 OR EXISTS (
+              SELECT 1 FROM night_audit.receipt_transactions l
+              WHERE l.subject_kind = c.subject_kind AND l.subject_id = c.subject_id
+                AND l.transaction_id = w.transaction_id))) AS is_open
       FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (order_id, transaction_id, position)
       """, [.textArray(candidates.map(\.orderId.text)), .textArray(candidates.map(\.transactionId))])
     var waiting: [Candidate] = []
     var questions: [(orderId: Identifier, question: CheckSubject?)] = []
     for row in rows {
       let candidate = candidates[Int(try row.int64(0)) - 1]
-      // While a receipt is unanswered it may still settle it.
+      // While a receipt is unanswered it may still settle it, unless its signature has told what it lists.
       let isDone = try row.bool(1) || row.bool(2)
       if !isDone { waiting.append(candidate) }
       questions.append((candidate.orderId, isDone ? nil : candidate.question))

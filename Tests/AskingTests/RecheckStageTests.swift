@@ -184,6 +184,31 @@ import Testing
     }
   }
 
+  /// What Apple does not say of one purchase of a list keeps nobody waiting for another that is not in it.
+  @Test(arguments: ["9", "1"]) func anUnansweredListThatIsKnownHoldsUpNoIdThatItLacks(named: String) async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: named)
+      try await shop.receipt("r", for: "o")
+      let judge = OfflineJudge(hasRoots: true) { _ in
+        (
+          .app,
+          .genuine(
+            GenuineProof(environment: .production, bundleId: "com.example.game", facts: [.test("1", .offline)]))
+        )
+      }
+      var asked: [String] = []
+      for night in 0...1 {
+        let asOf = Self.asOf + .days(Int64(night))
+        let script = ScriptedChannel.Script(["1": [.silent], "9": [.found("9")]])
+        _ = try await shop.recheck([ScriptedChannel(script, asOf: asOf)], asOf: asOf, judge: judge)
+        asked += script.asked
+      }
+      #expect(asked.filter { $0 == "9" }.count == (named == "9" ? 1 : 0) && asked.contains("1"), "\(asked)")
+      let lookups = try await shop.rows("subject_id] ) FROM night_audit.lookups")
+      #expect(lookups == (named == "9" ? ["com.example.game/9"] : []))
+    }
+  }
+
   @Test func aSignatureNamesTheAppThatIsAsked() async throws {
     try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
       try await shop.order("o", transaction: nil, bundleId: "com.example.other")
