@@ -148,11 +148,18 @@ package struct ChannelAnswer: Hashable, Sendable {
   }
 
   /// What the answer says about the health of the side that was asked last. Rate limiting is not an illness: the gate
-  /// deals with it.
-  var health: CircuitBreaker.CallResult {
+  /// deals with it. Nor is it one that Apple makes nothing of what is refused here, too: whoever sends such receipts could
+  /// stop the asking about everybody.
+  ///
+  /// - Parameter isRefusedHere: whether the local check refuses what was asked about.
+  func health(isRefusedHere: Bool) -> CircuitBreaker.CallResult {
     guard let silence else { return asked.isEmpty ? .abandoned : .success }
+    if isRefusedHere, isMadeNothingOf { return .abandoned }
     return silence.reason == .rateLimited ? .abandoned : .failure
   }
+
+  /// Whether Apple says 21002: the receipt is damaged, or its service has a moment's trouble.
+  var isMadeNothingOf: Bool { appleStatus == 21_002 }
 
   /// Why there is no answer, or no whole one; nil for an answer.
   var silence: Silence? {

@@ -37,21 +37,22 @@ extension RecheckStage {
     await finish(result, of: channel)
   }
 
-  /// Apple's answer; nil when nobody is asked any more.
+  /// Apple's answer, or the trouble that it came to when nobody may be asked again; nil when there is neither.
   private func answer(
     to question: Question, about check: JudgedCheck, from channel: any AppleChannel, deadline: ContinuousClock.Instant
   ) async -> ChannelAnswer? {
     let lane = AskingGate.Lane(app: channel.app.name, side: question.first)
     var wasRefused = false
     var attempt = 0
+    var trouble: ChannelAnswer?
     while true {
       attempt += 1
-      guard let permit = await permit(lane, deadline: deadline) else { return nil }
+      guard let permit = await permit(lane, isWaiting: trouble == nil, deadline: deadline) else { return trouble }
       guard let answer = try? await channel.ask(question) else {
         gate.abandon(permit)
-        return nil
+        return trouble
       }
-      note(answer, permit: permit, app: channel.app)
+      note(answer, about: check, permit: permit, app: channel.app)
       if case .fault(let fault) = answer.meaning {
         switch gate.refuse(fault, app: channel.app.name, id: check.due.subject.id.text, isSecondTime: wasRefused) {
         case .askAgain:
@@ -66,19 +67,24 @@ extension RecheckStage {
         let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
           attempt: attempt, random: .random(in: 0..<1))
         // A server in trouble needs a moment; cancelled in it, the answer that there is stands.
+        trouble = answer
         if (try? await Task.sleep(for: pause)) != nil { continue }
       }
       return answer
     }
   }
 
-  /// Waits while the breaker is open; nil when the re-check ends or the app's part of it has.
-  private func permit(_ lane: AskingGate.Lane, deadline: ContinuousClock.Instant) async -> AskingGate.Permit? {
+  /// The right to ask; nil when the re-check ends or the app's part of it has, and while the breaker is open where that is not
+  /// waited for.
+  private func permit(
+    _ lane: AskingGate.Lane, isWaiting: Bool, deadline: ContinuousClock.Instant
+  ) async -> AskingGate.Permit? {
     while reasonToEnd(deadline) == nil {
       switch gate.admit(lane) {
       case .over: return nil
       case .granted(let permit): return permit
       case .refused(let pause):
+        if !isWaiting { return nil }
         // Short naps: a signal or the deadline must not wait for a long pause.
         guard (try? await Task.sleep(for: min(pause, .milliseconds(500)))) != nil else { return nil }
       }
@@ -86,8 +92,10 @@ extension RecheckStage {
     return nil
   }
 
-  private func note(_ answer: ChannelAnswer, permit: AskingGate.Permit, app: Settings.App) {
-    if let lane = gate.note(answer, permit, bundleId: app.bundleId) {
+  private func note(_ answer: ChannelAnswer, about check: JudgedCheck, permit: AskingGate.Permit, app: Settings.App) {
+    var isRefusedHere = false
+    if case .refused = check.judgement { isRefusedHere = true }
+    if let lane = gate.note(answer, permit, isRefusedHere: isRefusedHere, bundleId: app.bundleId) {
       logger.warning(
         "Apple is not answering; requests pause and probes go on",
         metadata: ["app": "\(lane.app)", "side": "\(lane.side)"])

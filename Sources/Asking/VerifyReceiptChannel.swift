@@ -77,7 +77,7 @@ package struct VerifyReceiptChannel: AppleChannel {
       return denied
     case .accountGone: return check.result(.review, .accountGone, channel: .verifyReceipt)
     case .silent(let silence):
-      let isHopeless = answer.appleStatus == 21_002 && check.due.attempts >= Self.patience
+      let isHopeless = answer.isMadeNothingOf && check.due.attempts >= Self.patience
       if isHopeless, case .refused(.signatureInvalid) = check.judgement {
         return check.result(.rejected, .signatureInvalid, channel: .verifyReceipt)
       }

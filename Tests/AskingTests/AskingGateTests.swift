@@ -108,6 +108,22 @@ import Testing
     #expect(gate.end == nil)
   }
 
+  /// Apple's 21002 is an outage where nothing else explains it.
+  @Test func aDamagedReceiptSaysNothingAboutApplesHealth() {
+    var unread = answer(.silent(Silence(reason: .appleError, detail: "status")), asked: [.production])
+    for (isRefusedHere, status, wanted) in [(true, 21_002, 50), (false, 21_002, 20), (true, 21_009, 20)] {
+      let gate = gate()
+      unread.appleStatus = status
+      var count = 0
+      for _ in 0..<50 {
+        guard case .granted(let permit) = gate.admit(game) else { break }
+        _ = gate.note(unread, permit, isRefusedHere: isRefusedHere)
+        count += 1
+      }
+      #expect(count == wanted, "\(status), refused here: \(isRefusedHere)")
+    }
+  }
+
   @Test func whatNeededNoRequestSaysNothingAboutAnybodysHealth() {
     let gate = gate()
     #expect(fail(game, at: gate, times: 19) == 19)

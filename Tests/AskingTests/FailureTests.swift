@@ -163,6 +163,26 @@ import Testing
     }
   }
 
+  /// What waits for another try while Apple is silent about everybody would be as good as never asked.
+  @Test func anAnswerStandsWhileNobodyMayBeAskedAgain() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: "1")
+      let lane = AskingGate.Lane(app: "com.example.game", side: .production)
+      let gate = AskingGate(
+        apps: [lane.app], clock: RateGate.Clock(uptime: { .zero }, sleep: { _ throws(CancellationError) in }))
+      var trouble = ChannelAnswer(.silent(Silence(reason: .appleError, detail: "HTTP 503")))
+      trouble.asked = [.production]
+      for _ in 1...19 {
+        guard case .granted(let permit) = gate.admit(lane) else { continue }
+        _ = gate.note(trouble, permit)
+      }
+      let script = ScriptedChannel.Script(["1": [trouble]])
+      let summary = try await shop.recheck([ScriptedChannel(script)], gate: gate)
+      #expect(summary.outcomes == [.unanswered: 1] && summary.endedEarly == nil && script.asked == ["1"])
+      #expect(try await states(shop) == ["unanswered apple_error 1"])
+    }
+  }
+
   // MARK: - The database
 
   @Test func sessionsThatAreEndedWhileAnswersAreStoredLoseNone() async throws {

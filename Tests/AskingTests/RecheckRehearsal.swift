@@ -84,14 +84,15 @@ struct RecheckRehearsal {
   /// Runs the stage.
   func recheck(
     _ channels: [ScriptedChannel], asOf: Instant = asOf, judge: OfflineJudge = .none, isOffline: Bool = false,
-    limit: Duration = .seconds(60), selection: Selection = Selection(), critical: Set<CheckSubject> = []
+    limit: Duration = .seconds(60), selection: Selection = Selection(), critical: Set<CheckSubject> = [],
+    gate: AskingGate? = nil
   ) async throws -> RecheckSummary {
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     let queue = try await queue(asOf: asOf, selection: selection)
     let summary = try await RecheckStage(
       queue: queue, writer: writer(asOf: asOf), judge: judge, channels: channels, settings: settings,
       logger: logger, stop: StopSignal(), progress: WorkProgress(logger: logger, isQuiet: true),
-      gate: AskingGate(apps: channels.map(\.app.name)), isOffline: isOffline
+      gate: gate ?? AskingGate(apps: channels.map(\.app.name)), isOffline: isOffline
     ).run(deadline: .now + limit, critical: critical)
     await queue.close()
     return summary
