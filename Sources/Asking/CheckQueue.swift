@@ -230,22 +230,46 @@ package struct CheckQueue: Sendable {
   private func take(
     and condition: String, _ part: [CheckSubject]?, limit: Int, ranks: [Dueness.Rank]
   ) async throws -> [CheckRow] {
-    var taken: [CheckRow] = []
-    for rank in ranks where taken.count < limit {
-      var condition = condition
-      var parameters: [PostgresValue] = [
-        .timestamp(asOf.microseconds), .int(Int64(rank.rawValue)), .int(Int64(limit - taken.count)),
-        .int(worker.number),
-      ]
-      if let part {
-        condition += " AND (c.subject_kind, c.subject_id) IN (SELECT * FROM unnest($5::text[], $6::text[]))"
-        parameters += [.textArray(part.map(\.kind.rawValue)), .textArray(part.map(\.id.text))]
-      }
-      let (sql, values) = (Self.statement(and: condition), parameters)
-      let rows = try await store.execute(sql, values).map { try CheckRow($0) }
-      taken += rows.sorted { ($0.due?.from ?? asOf, $0.subject.id) < ($1.due?.from ?? asOf, $1.subject.id) }
+    var condition = condition
+    var further: [PostgresValue] = []
+    if let part {
+      condition += " AND (c.subject_kind, c.subject_id) IN (SELECT * FROM unnest($5::text[], $6::text[]))"
+      further = [.textArray(part.map(\.kind.rawValue)), .textArray(part.map(\.id.text))]
     }
-    return taken
+    let (sql, values, asOf, worker) = (Self.statement(and: condition), further, asOf, worker)
+    // What is read before the commit is known whether or not a session that is lost then has kept it.
+    let read = Mutex<[CheckSubject]>([])
+    return try await store.run { session, _ in
+      try await session.transaction { connection in
+        try Self.release(read.withLock { $0 }, of: worker, on: connection)
+        var taken: [CheckRow] = []
+        for rank in ranks where taken.count < limit {
+          let rows = try connection.execute(
+            sql,
+            [
+              .timestamp(asOf.microseconds), .int(Int64(rank.rawValue)), .int(Int64(limit - taken.count)),
+              .int(worker.number),
+            ] + values
+          ).map { try CheckRow($0) }
+          taken += rows.sorted { ($0.due?.from ?? asOf, $0.subject.id) < ($1.due?.from ?? asOf, $1.subject.id) }
+        }
+        read.withLock { [taken] in $0 = taken.map(\.subject) }
+        return taken
+      }
+    }
+  }
+
+  /// Gives back what a worker may have taken in a session that was lost: no other claim takes what a living worker holds.
+  private static func release(
+    _ subjects: [CheckSubject], of worker: Worker, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    if subjects.isEmpty { return }
+    try connection.execute(
+      """
+      UPDATE night_audit.receipt_checks c SET worker = NULL
+      WHERE c.worker = $1::int AND (c.subject_kind, c.subject_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))
+      """,
+      [.int(worker.number), .textArray(subjects.map(\.kind.rawValue)), .textArray(subjects.map(\.id.text))])
   }
 
   /// Whether something is due that another living worker holds: should it die, what it held is left to us.

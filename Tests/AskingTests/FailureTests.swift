@@ -2,6 +2,7 @@ import AppStore
 import Postgres
 import Reconciliation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Asking
@@ -207,6 +208,33 @@ import Testing
       #expect(try await states(shop) == ["verified 200"])
       #expect(try await shop.rows("count(*)::text] ) FROM night_audit.answers") == ["200"])
       #expect(try await shop.rows("count(*)::text] ) FROM night_audit.evidence") == ["200"])
+    }
+  }
+
+  /// Nobody knows whether what a lost session did last was done.
+  @Test(arguments: ["SET worker = $4", "COMMIT"]) func aClaimWhoseReplyIsLostStrandsNothing(lost: String) async throws {
+    try await RecheckRehearsal.run { shop in
+      for number in 1...3 { try await shop.receipt("r\(number)", for: "o\(number)") }
+      let first = try await shop.queue()
+      try await first.enqueue()
+      await first.close()
+      let server = try await PrivatePostgres.shared().directory
+      let relay = try CuttingRelay(before: server, swallowed: lost)
+      let direct = shop.settings.databaseURL
+      let opened = Counter()
+      let connect: @Sendable () async throws -> PostgresSession = {
+        opened.add(1)
+        // The first one takes a number, the second one claims.
+        let conninfo = opened.value == 2 ? direct.replacing(server, with: relay.directory) : direct
+        return try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+      }
+      let queue = try await CheckQueue.open(
+        settings: shop.settings, asOf: Self.asOf, isOfThePast: false, selection: Selection(), connect: connect,
+        connectSales: shop.connect)
+      #expect(try await queue.claim().count == 3)
+      #expect(opened.value == 3)
+      #expect(try await queue.claim().isEmpty)
+      await queue.close()
     }
   }
 

@@ -1,6 +1,7 @@
 import Foundation
 
-/// Stands between libpq and a server, and cuts connections off after so many bytes from the server.
+/// Stands between libpq and a server, and cuts connections off after so many bytes from the server, or where it answers a
+/// certain statement: that is done, and its client never hears of it.
 ///
 /// That is what a lost network or a killed backend looks like to a client: an end in the middle of a message.
 package final class CuttingRelay: Sendable {
@@ -11,7 +12,8 @@ package final class CuttingRelay: Sendable {
   /// - Parameters:
   ///   - server: the directory of the server's Unix socket.
   ///   - limit: how many bytes of the server each client gets before its connection ends.
-  package init(before server: String, limit: Int) throws {
+  ///   - swallowed: a text of the statement whose answer no client gets; nil: they get all answers.
+  package init(before server: String, limit: Int = .max, swallowed: String? = nil) throws {
     directory = "/tmp/relay-\(UInt32.random(in: 0...UInt32.max))"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
     let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
@@ -22,7 +24,7 @@ package final class CuttingRelay: Sendable {
     }
     Thread.detachNewThread {
       while case let client = accept(listener, nil, nil), client >= 0 {
-        Thread.detachNewThread { Self.relay(client, to: server, limit: limit) }
+        Thread.detachNewThread { Self.relay(client, to: server, limit: limit, swallowed: swallowed) }
       }
     }
   }
@@ -34,7 +36,7 @@ package final class CuttingRelay: Sendable {
     try? FileManager.default.removeItem(atPath: directory)
   }
 
-  private static func relay(_ client: Int32, to directory: String, limit: Int) {
+  private static func relay(_ client: Int32, to directory: String, limit: Int, swallowed: String?) {
     let server = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
     defer {
       close(server)
@@ -42,6 +44,7 @@ package final class CuttingRelay: Sendable {
     }
     guard withAddress(directory, { connect(server, $0, $1) }) == 0 else { return }
     var left = limit
+    var isSwallowing = false
     var bytes = [UInt8](repeating: 0, count: 65_536)
     while left > 0 {
       var descriptors = [
@@ -51,8 +54,10 @@ package final class CuttingRelay: Sendable {
       if descriptors[0].revents != 0 {
         let count = read(client, &bytes, bytes.count)
         guard count > 0, send(server, bytes, count, Int32(MSG_NOSIGNAL)) == count else { return }
+        if let swallowed, String(decoding: bytes[..<count], as: UTF8.self).contains(swallowed) { isSwallowing = true }
       }
       if descriptors[1].revents != 0 {
+        if isSwallowing { return }
         let count = read(server, &bytes, min(left, bytes.count))
         guard count > 0, send(client, bytes, count, Int32(MSG_NOSIGNAL)) == count else { return }
         left -= count
