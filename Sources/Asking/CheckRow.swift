@@ -24,6 +24,8 @@ package struct CheckRow: Sendable {
   package var goneAt: Instant?
   /// What the rule said when it was stored.
   package private(set) var due: Dueness?
+  /// As-of of the last run that had asked when it was read.
+  private(set) var attemptWhenRead: Instant?
 
   /// What a refusal comes to when it is the customer's.
   package struct Held: Hashable, Sendable {
@@ -69,6 +71,7 @@ package struct CheckRow: Sendable {
     history.isOffline = history.outcome != .pending && channel == EvidenceChannel.offline.rawValue
     history.attempts = try row.int32(9)
     history.lastAttempt = try instant(10)
+    attemptWhenRead = history.lastAttempt
     history.answeredAt = try instant(11)
     history.outcomeSince = try instant(12)
     history.unansweredSince = try instant(13)
@@ -101,7 +104,8 @@ package struct CheckTable: Sendable {
   /// How many rows are read and written at a time.
   private static let page: Int64 = 5_000
 
-  /// Stores what is known of proofs, and when they are due.
+  /// Stores what is known of proofs, and when they are due. Of what a run of this as-of or a later one has asked about since
+  /// the row was read, its answer stands: whoever is late lost the lease with a session.
   package func save(_ rows: [CheckRow], on connection: borrowing BlockingConnection) throws(PostgresError) {
     if rows.isEmpty { return }
     let due = rows.map { Dueness(of: $0.history, policy: policy) }
@@ -121,11 +125,12 @@ package struct CheckTable: Sendable {
       FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::boolean[], $6::boolean[], $7::text[],
         $8::text[], $9::int[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
         $14::timestamptz[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::timestamptz[],
-        $21::timestamptz[], $22::int[], $23::timestamptz[])
+        $21::timestamptz[], $22::int[], $23::timestamptz[], $24::timestamptz[])
         AS now (subject_kind, subject_id, received_at, known_since, is_urgent, is_wanted, outcome, reason, attempts,
           last_attempt, answered_at, outcome_since, unanswered_since, critical_since, app, fingerprint, refusal,
-          held_outcome, held_reason, due_from, due_until, due_rank, gone_at)
+          held_outcome, held_reason, due_from, due_until, due_rank, gone_at, attempt_when_read)
       WHERE c.subject_kind = now.subject_kind AND c.subject_id = now.subject_id
+        AND (c.last_attempt IS NULL OR c.last_attempt = now.attempt_when_read OR c.last_attempt < now.last_attempt)
       """,
       [
         texts(\.subject.kind.rawValue), texts(\.subject.id.text), instants(\.dated), instants(\.knownSince),
@@ -137,6 +142,7 @@ package struct CheckTable: Sendable {
         texts(\.held?.reason?.rawValue), .timestampArray(due.map { $0?.from.microseconds }),
         .timestampArray(due.map { $0?.until?.microseconds }), .intArray(due.map { $0.map { Int64($0.rank.rawValue) } }),
         .timestampArray(rows.map { $0.goneAt?.microseconds }),
+        .timestampArray(rows.map { $0.attemptWhenRead?.microseconds }),
       ])
   }
 

@@ -58,6 +58,30 @@ import Testing
     }
   }
 
+  /// Who lost the lease with a session may be answered after the one who took over, and of an earlier as-of or the same.
+  @Test(arguments: [0, 5] as [Int64]) func theAnswerOfWhoeverTookOverStands(seconds: Int64) async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: "1")
+      let lost = try await shop.queue()
+      try await lost.enqueue()
+      let claimed = try await lost.claim()
+      let row = try #require(claimed.first)
+      await lost.close()
+      let later = Self.asOf + .seconds(seconds)
+      let script = ScriptedChannel.Script(["1": [.found("1")]])
+      #expect(try await shop.recheck([ScriptedChannel(script, asOf: later)], asOf: later).outcomes == [.verified: 1])
+      let decided = try await checks(shop)
+      var late = CheckResult(
+        context: CheckContext(row: row), kind: nil, outcome: .notFound, reason: .notFound, channel: .serverApi)
+      late.app = "com.example.game"
+      try await shop.writer().write([late])
+      #expect(try await checks(shop) == decided && decided == ["com.example.game/1 verified 1 serverApi"])
+      // It was said all the same.
+      let said = try await shop.rows("outcome] ) FROM night_audit.answers ORDER BY answer_id")
+      #expect(said == ["verified", "not_found"])
+    }
+  }
+
   @Test func oneAppWithARefusedKeyStopsNobodyElse() async throws {
     try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
       for number in 1...50 {
