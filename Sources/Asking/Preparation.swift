@@ -85,10 +85,13 @@ struct Preparation: Sendable {
     }
   }
 
-  /// The app that a signature or an order names, or the only one. A receipt that fits none of several apps is asked about
-  /// with the first: its bundle is in Apple's answer.
+  /// The app that a receipt itself names, whoever signed it, else its order, or the only one. A receipt that fits none of
+  /// several apps is asked about with the first: its bundle is in Apple's answer.
   func channel(for check: JudgedCheck) -> (any AppleChannel)? {
-    channels.first { $0.app.bundleId == check.bundleId } ?? channels.first { $0.app.bundleId == check.due.bundleId }
-      ?? channels.first
+    let named = check.known.map(\.bundleId) + [check.bundleId]
+    for bundleId in named {
+      if let channel = channels.first(where: { $0.app.bundleId == bundleId }) { return channel }
+    }
+    return channels.first
   }
 }

@@ -54,6 +54,8 @@ extension RecheckStage {
       }
       note(answer, about: check, permit: permit, app: channel.app)
       if case .fault(let fault) = answer.meaning {
+        // Another app's secret is another one.
+        if fault.credential == .sharedSecret, check.isForeign(to: channel.app.bundleId) { return answer }
         switch gate.refuse(fault, app: channel.app.name, id: check.due.subject.id.text, isSecondTime: wasRefused) {
         case .askAgain:
           wasRefused = true

@@ -87,3 +87,10 @@ package struct VerifyReceiptChannel: AppleChannel {
     }
   }
 }
+
+extension JudgedCheck {
+  /// Whether it says itself, or Apple has said when it accepted it, that it is of another app.
+  func isForeign(to bundleId: String) -> Bool {
+    known.contains { content in content.bundleId.map { $0 != bundleId } ?? false }
+  }
+}

@@ -245,4 +245,33 @@ import Testing
       #expect(summary.outcomes == [.verified: 1] && game.asked == ["1", "2"] && other.asked.isEmpty)
     }
   }
+
+  /// What a receipt says of an app whose signature nobody here can judge.
+  private func claim(_ id: String, of app: String) -> OfflineJudge {
+    let content = WrittenContent(environment: .production, bundleId: app)
+    let claim = UnprovenClaim(why: "unknown", transactionIds: [id], content: content)
+    return OfflineJudge(hasRoots: true) { _ in (.transaction, .claim(claim)) }
+  }
+
+  @Test func aReceiptWithoutAnOrderNamesItsAppItself() async throws {
+    try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
+      try await shop.receipt("r", for: "nobody's")
+      let game = ScriptedChannel.Script([:])
+      let other = ScriptedChannel.Script(["1": [.found("1", bundleId: "com.example.other")]])
+      let summary = try await shop.recheck(
+        [ScriptedChannel(game), ScriptedChannel(other, of: "com.example.other")],
+        judge: claim("1", of: "com.example.other"))
+      #expect(summary.outcomes == [.verified: 1] && game.asked.isEmpty && other.asked == ["1"])
+    }
+  }
+
+  @Test(arguments: [("com.example.stranger", false), ("com.example.game", true)])
+  func whatIsAnotherAppsSaysNothingOfOurSecret(app: String, isOurs: Bool) async throws {
+    try await RecheckRehearsal.run { shop in
+      for number in 1...3 { try await shop.receipt("r\(number)", for: "nobody's") }
+      let script = ScriptedChannel.Script(["1": [ChannelAnswer(.fault(.sharedSecretRefused))]])
+      let summary = try await shop.recheck([ScriptedChannel(script)], judge: claim("1", of: app))
+      #expect(summary.faults.isEmpty != isOurs && (script.asked.count == 3) != isOurs, "\(summary)")
+    }
+  }
 }
