@@ -141,7 +141,8 @@ package struct SweepStage: Sendable {
     try await store([], cursor, over: stored, in: table)
     var patience = Patience(limit: plan.patience)
     var isAnswered = true
-    var wasRefused = false
+    // Pages under way together are refused together: each of them is a question of its own.
+    var refused: Set<Instant> = []
     try await withThrowingTaskGroup(of: Page.self) { group in
       var underWay: Set<Instant> = []
       while true {
@@ -180,8 +181,8 @@ package struct SweepStage: Sendable {
           continue
         case .fault(let fault):
           let id = "notifications \(cursor.type.rawValue)"
-          if gate.refuse(fault, app: app.name, id: id, isSecondTime: wasRefused) == .askAgain {
-            wasRefused = true
+          let isSecondTime = !refused.insert(page.start).inserted
+          if gate.refuse(fault, app: app.name, id: id, isSecondTime: isSecondTime) == .askAgain {
             await app.renewCredential()
             continue
           }
@@ -190,6 +191,7 @@ package struct SweepStage: Sendable {
           isAnswered = false
           shared.values.withLock { $0.disbelieved[app.name] = Self.disbelief }
         case .ask, .finish:
+          refused.remove(page.start)
           for credential in [nil, AppleFault.Credential.serverAPIKey] { gate.accept(credential, of: app.name) }
         }
         patience.recover(page.start)

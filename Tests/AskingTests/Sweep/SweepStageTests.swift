@@ -318,6 +318,23 @@ import Testing
     }
   }
 
+  /// A token that has run out is refused with every page that is under way.
+  @Test func everyPageThatIsRefusedOnceIsAskedForAgain() async throws {
+    try await withSetting { setting in
+      for number in 0..<45 {
+        try setting.apple.notify(.oneTimeCharge, .sale("t\(number)", signed: asOf - .days(2) + .hours(Int64(number))))
+      }
+      let refused = Mutex<Set<ScriptedApple.Request>>([])
+      setting.apple.trouble { request in
+        let isNew = refused.withLock { $0.insert(request).inserted }
+        return isNew ? .fault(.tokenRefused(.production)) : nil
+      }
+      let summary = try await setting.sweep(asOf)
+      #expect(summary.faults.isEmpty && !summary.isShort && summary.facts == 45, "\(summary)")
+      #expect(refused.withLock { $0.count } > SweptType.allCases.count)
+    }
+  }
+
   @Test func twoWorkersDoNotSweepTheSameApp() async throws {
     try await withSetting { setting in
       let conninfo = setting.conninfo
