@@ -88,9 +88,10 @@ package struct CheckQueue: Sendable {
 
   /// Takes in what the shop's relations have that the queue does not know.
   ///
+  /// - Parameter unknownFrom: when the oldest receipt came that came to light late; nil: none is known to have.
   /// - Returns: how many rows were new, had moved, or are to be judged anew.
   @discardableResult
-  package func enqueue() async throws -> Int { try await intake.run() }
+  package func enqueue(from unknownFrom: Instant? = nil) async throws -> Int { try await intake.run(from: unknownFrom) }
 
   /// Lets proofs be asked about once more before a critical finding that rests on them is reported for the first time.
   package func ask(about critical: Set<CheckSubject>) async throws {

@@ -5,7 +5,8 @@ import Run
 
 /// Takes into the queue what the shop's relations have that it does not know. That costs what is new; all there is is read
 /// again only when the relations are defined otherwise, when what is asked whom is configured otherwise, when what is audited
-/// goes further back than it ever did, and once a week.
+/// goes further back than it ever did, and once a week. What comes to light late in between an audit meets, and it is read
+/// from there.
 struct QueueIntake: Sendable {
   let store: OpenSession
   let source: ProofSource
@@ -28,8 +29,9 @@ struct QueueIntake: Sendable {
 
   var needs: LookupNeeds { LookupNeeds(table: table, bundleIds: settings.serverAPIApps, asOf: asOf) }
 
+  /// - Parameter unknownFrom: when the oldest receipt came that an audit has met and no run had taken in.
   /// - Returns: how many rows are new, have moved or are to be judged anew.
-  func run() async throws -> Int {
+  func run(from unknownFrom: Instant? = nil) async throws -> Int {
     var state = try await AskingState.read(store)
     let definition = try await source.definition()
     let policy = PolicyText(settings)
@@ -41,8 +43,9 @@ struct QueueIntake: Sendable {
     let isTime = state.readAllAt.map { asOf - $0 >= Self.everything } ?? true
     let isFurtherBack = state.readFrom.map { horizon < $0 } ?? true
     let isAll = isDefinedOtherwise || isTime || isFurtherBack
-    count += try await takeReceipts(from: isAll ? horizon : max(horizon, start(state.receiptsUntil)))
-    try await wantAgain(goneFrom: isAll ? Instant(seconds: 0) : asOf - Self.everything)
+    let seen = start(state.receiptsUntil)
+    count += try await takeReceipts(from: isAll ? horizon : max(horizon, min(unknownFrom ?? seen, seen)))
+    try await wantAgain(goneFrom: isAll || unknownFrom != nil ? Instant(seconds: 0) : asOf - Self.everything)
     count += try await takeOrders(changedFrom: isAll ? nil : start(state.ordersUntil))
     count += try await judgeAnew()
     state.policy = policy

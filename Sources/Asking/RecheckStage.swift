@@ -57,16 +57,18 @@ package struct RecheckStage: Sendable {
 
   /// Runs until nothing is due, or the deadline or a signal ends it.
   ///
-  /// - Parameter critical: what a critical finding would be reported on for the first time; it is asked about once more.
+  /// - Parameters:
+  ///   - critical: what a critical finding would be reported on for the first time; it is asked about once more.
+  ///   - unknownFrom: when the oldest receipt came that came to light late; nil: none has.
   /// - Throws: `PostgresError` when answers cannot be stored any more, `StopSignal.Stopped` when a signal had to cut the work
   ///   off.
   package func run(
-    deadline: ContinuousClock.Instant, critical: Set<CheckSubject> = []
+    deadline: ContinuousClock.Instant, critical: Set<CheckSubject> = [], unknownFrom: Instant? = nil
   ) async throws -> RecheckSummary {
     do {
       try await withThrowingTaskGroup(of: Bool.self) { group in
         group.addTask {
-          try await work(deadline: deadline, critical: critical)
+          try await work(deadline: deadline, critical: critical, unknownFrom: unknownFrom)
           return true
         }
         group.addTask {
@@ -86,8 +88,10 @@ package struct RecheckStage: Sendable {
     return state.values.withLock { $0.summary }
   }
 
-  private func work(deadline: ContinuousClock.Instant, critical: Set<CheckSubject>) async throws {
-    try await queue.enqueue()
+  private func work(
+    deadline: ContinuousClock.Instant, critical: Set<CheckSubject>, unknownFrom: Instant?
+  ) async throws {
+    try await queue.enqueue(from: unknownFrom)
     if !critical.isEmpty { try await queue.ask(about: critical) }
     let due = try await queue.dueCount()
     state.values.withLock { $0.summary.due = due }

@@ -30,9 +30,16 @@ extension SpillSorter.Failure: EndsRun {
 /// What an audit has come to.
 package enum AuditResult: Sendable {
   case report(AuditOutcome)
-  /// Critical findings rest on answers older than the audit: nothing was written, and Apple is to be asked about these
-  /// before anybody is alarmed.
-  case needsAnswers(Set<CheckSubject>)
+  /// Nothing was written: Apple is to be asked before anybody is alarmed, or an answer is called missing.
+  case needsAnswers(OpenQuestions)
+}
+
+/// What an audit has met that Apple can be asked about in the same night.
+package struct OpenQuestions: Sendable {
+  /// Proofs behind critical findings whose answers are older than the audit.
+  package var critical: Set<CheckSubject>
+  /// When the oldest receipt came that no run has taken in; nil: all are known.
+  package var unknownFrom: Instant?
 }
 
 /// One audit on a thread of its own: a snapshot, the pass over it, the findings' history, the files.
@@ -80,7 +87,8 @@ package struct Audit {
     }
   }
 
-  /// The same, unless critical findings rest on answers that Apple can be asked for again.
+  /// The same, unless critical findings rest on answers that Apple can be asked for again, or receipts have come to light of
+  /// which nobody knew when Apple was asked.
   package func reportOrAsk(
     _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
     finishing: (ExitStatus, ReportFolder) throws -> Void
@@ -89,8 +97,9 @@ package struct Audit {
       let reading = try read(scope, destination, saving: record)
       onlyReads = false
       defer { reading.folder?.discard() }
-      let askable = Set(reading.aged.filter(\.isAskable).map(\.subject))
-      if !askable.isEmpty { return .needsAnswers(askable) }
+      let open = OpenQuestions(
+        critical: Set(reading.aged.filter(\.isAskable).map(\.subject)), unknownFrom: reading.collector.unknownFrom)
+      if !open.critical.isEmpty || open.unknownFrom != nil { return .needsAnswers(open) }
       return .report(try write(reading, scope, saving: record, finishing: finishing))
     }
   }

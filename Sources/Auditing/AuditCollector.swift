@@ -29,6 +29,8 @@ final class AuditCollector {
   /// What is decided about each order, for comparing with other nights.
   let nights: OrderNights
   private(set) var outstanding: [String: Int] = [:]
+  /// When the oldest receipt came that no run has taken in; nil: all are known.
+  private(set) var unknownFrom: Instant?
   /// What came of reading critical orders again; nil where one snapshot spans the shop's store.
   private(set) var lookedAgain: SecondLook.Reading.Figures?
   /// What critical findings rest on whose evidence is older than the audit.
@@ -111,6 +113,7 @@ final class AuditCollector {
     for (key, sum) in next.sandbox { add(sum, to: key) }
     for (reason, count) in next.outstanding { outstanding[reason, default: 0] += count }
     agedCriticals.formUnion(next.agedCriticals)
+    if let theirs = next.unknownFrom { note(unknownFrom: theirs) }
     if let figures = next.lookedAgain { note(figures) }
     try next.waiting?.passOrders(made: { try report?.write(madeOrder: $0) }) { try list($0) }
   }
@@ -252,6 +255,9 @@ final class AuditCollector {
     let reason = state.outcome == .verified ? "stale" : (state.reason ?? .neverChecked).rawValue
     outstanding[reason, default: 0] += 1
   }
+
+  /// Notes when a receipt came that no run has taken in.
+  func note(unknownFrom receivedAt: Instant) { unknownFrom = min(unknownFrom ?? receivedAt, receivedAt) }
 
   /// Answers that are owed because critical findings rest on older ones.
   func countOutstanding(behindCriticals count: Int) {

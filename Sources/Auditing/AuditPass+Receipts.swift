@@ -70,6 +70,7 @@ extension AuditPass {
   private func list(_ receipt: Receipt) throws {
     if receipt.defect == nil, plan.isOutstanding(receipt.state, from: receipt.receivedAt) {
       collector.countOutstanding(receipt.state)
+      if receipt.state.isUnknown { collector.note(unknownFrom: receipt.receivedAt) }
     }
     try collector.list(receipt)
   }

@@ -126,11 +126,10 @@ package struct NightRun: Sendable {
       var outcome: NightOutcome
       switch try await audit(plan, request, recheck, supplement, saving: record, since: began, mayAsk: mayAsk) {
       case .report(let audited): outcome = NightOutcome(audited, asOf: plan.asOf)
-      case .needsAnswers(let critical):
+      case .needsAnswers(let open):
         // Whatever settled meanwhile alarms nobody.
         recheck.add(
-          try await self.recheck(
-            request, channels, runId: runId, deadline: deadline, critical: critical))
+          try await self.recheck(request, channels, runId: runId, deadline: deadline, open: open))
         if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
         outcome = NightOutcome(
           try await audit(plan, request, recheck, supplement, saving: record, since: began), asOf: plan.asOf)
@@ -334,14 +333,14 @@ package struct NightRun: Sendable {
     .now + .microseconds((request.maxDuration ?? settings.maxDuration).microseconds)
   }
 
-  /// - Parameter critical: what critical findings would be reported on for the first time; nil in the first round.
+  /// - Parameter open: what an audit has left to be asked; nil in the first round.
   private func recheck(
     _ request: NightRequest, _ channels: Channels, runId: String, deadline: ContinuousClock.Instant,
-    critical: Set<CheckSubject>? = nil
+    open: OpenQuestions? = nil
   ) async throws -> RecheckSummary {
     let writing = OpenSession(open: connect)
     var swept: SweepSummary?
-    if critical == nil {
+    if open == nil {
       // First, so that what Apple tells unasked need not be asked for; but a first sweep of months must leave time to ask.
       let now = ContinuousClock.now
       swept = try await sweep(
@@ -353,11 +352,12 @@ package struct NightRun: Sendable {
       queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId, settings: settings),
       judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
       progress: progress, gate: channels.gate, isOffline: request.isOffline)
-    var summary = try await stage.run(deadline: deadline, critical: critical ?? [])
+    var summary = try await stage.run(
+      deadline: deadline, critical: open?.critical ?? [], unknownFrom: open?.unknownFrom)
     summary.add(swept)
     // Offline nobody was asked; the questions of a second round, or of a narrowed run, are a few.
     if !request.isOffline {
-      let (faults, isWhole) = (summary.faults, critical == nil && !request.selection.isNarrowing)
+      let (faults, isWhole) = (summary.faults, open == nil && !request.selection.isNarrowing)
       try await writing.withConnection {
         try AskingFaults.save(faults, isWhole: isWhole, asOf: request.asOf, on: $0)
       }

@@ -68,12 +68,14 @@ public struct ProofState: Hashable, Sendable {
   /// When it is asked about next; nil: never.
   public var nextAttempt: Instant? { due?.from }
 
+  /// Whether no run has taken it in yet, so that none has asked about it.
+  public var isUnknown: Bool { outcome == .pending && due == nil }
+
   /// Whether Apple owes an answer about it to a run of that as-of.
   ///
   /// - Parameter stuckAfter: the age at which silence is a finding.
   public func isOwed(asOf: Instant, stuckAfter: Span) -> Bool {
-    // What no run has taken in yet has been asked by none.
-    if outcome == .pending, due == nil { return true }
+    if isUnknown { return true }
     return Dueness.isOwed(
       due, outcome: outcome, unansweredSince: unansweredSince, reason: reason, asOf: asOf, stuckAfter: stuckAfter)
   }

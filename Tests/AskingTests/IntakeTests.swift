@@ -32,6 +32,18 @@ import Testing
     }
   }
 
+  /// What an audit has met is read from there, at once.
+  @Test func whatComesToLightLateIsTakenInWhereItIsKnownToBe() async throws {
+    try await RecheckRehearsal.run { shop in
+      #expect(try await shop.queue().enqueue() == 0)
+      try await fill(shop, age: .days(20))
+      let next = try await shop.queue(asOf: Self.asOf + .hours(1))
+      #expect(try await next.enqueue() == 0)
+      #expect(try await next.enqueue(from: Self.asOf - .days(20)) == 1)
+      #expect(try await next.claim().map(\.subject.id) == ["r"])
+    }
+  }
+
   @Test func whatAnAuditOfThePastTakesInIsKnown() async throws {
     try await RecheckRehearsal.run { shop in
       try await fill(shop, age: .days(150))

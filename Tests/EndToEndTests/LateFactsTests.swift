@@ -32,6 +32,23 @@ import Testing
         == "2026-11-18 2, 2026-11-18 2")
   }
 
+  /// A row with an old date that comes to light between two readings of everything is asked about in the night that meets it.
+  @Test func aReceiptThatComesToLightLateIsAskedAboutTheSameNight() async throws {
+    let sold = "2026-11-10T12:00:00Z"
+    let shop = try await SignedShop(transactions: [
+      SignedShop.gems("201", purchased: sold), SignedShop.gems("202", purchased: sold),
+    ])
+    try await shop.order("known", transaction: "201", created: sold)
+    #expect(try await shop.night().dispositions == ["known": "settled"])
+    try await shop.order("late", created: sold)
+    try await shop.receipt(try await shop.signed("202", at: sold), for: "late", received: sold)
+    try shop.forgetRequests()
+    let night = try await shop.night(asOf: "2026-11-21T03:00:00Z")
+    #expect(night.result.status == 0, "\(night.result.errors)")
+    #expect(night.dispositions == ["known": "settled", "late": "settled"])
+    #expect(try shop.timesAsked() == ["202": 1])
+  }
+
   /// An audit of the past knows what was there then: not the orders, goods and payments that came since, which are no
   /// wrong dates and no lost payments either.
   @Test func anAuditOfThePastKnowsNothingOfWhatCameLater() async throws {
