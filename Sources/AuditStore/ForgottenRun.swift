@@ -14,14 +14,17 @@ package enum ForgottenRun {
     package var directory: String?
   }
 
-  /// The newest of the runs that have said what is open since a run did; nil: nothing is built on it.
+  /// The newest of the runs that have said what is open since a run did, be it for the same instant; nil: nothing is
+  /// built on it.
   package static func newest(
     after runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> String? {
     let rows = try connection.execute(
       """
-      SELECT b.run_id::text FROM night_audit.findings_met m JOIN night_audit.findings_met b ON b.as_of > m.as_of
-      WHERE m.run_id = $1::uuid ORDER BY b.as_of DESC LIMIT 1
+      WITH met AS (
+        SELECT r.run_id, r.as_of, r.started_at FROM night_audit.findings_met JOIN night_audit.runs r USING (run_id))
+      SELECT b.run_id::text FROM met m JOIN met b ON (b.as_of, b.started_at) > (m.as_of, m.started_at)
+      WHERE m.run_id = $1::uuid ORDER BY b.as_of DESC, b.started_at DESC LIMIT 1
       """, [.text(runId)])
     for row in rows { return try row.text(0) }
     return nil

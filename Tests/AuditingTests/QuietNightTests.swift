@@ -116,6 +116,28 @@ import Testing
     }
   }
 
+  /// What the first has opened, with people's work on it, the second tells without having opened it.
+  @Test func theSameNightMadeAgainIsBuiltOnTheOneBefore() async throws {
+    try await withDatabase { connection in
+      try apply(0, ["stays": "x"], isSaved: true, on: connection)
+      let again = try connection.execute(
+        """
+        INSERT INTO night_audit.runs (run_id, command, as_of, started_at, period_since, period_until, time_zone,
+          configuration, is_nightly, host, version)
+        SELECT gen_random_uuid(), command, as_of, started_at + interval '1 hour', period_since, period_until, time_zone,
+          configuration, is_nightly, host, version
+        FROM night_audit.runs WHERE run_id = $1::uuid RETURNING run_id::text
+        """, [.text(Self.runs[0])]
+      ).single().text(0)
+      #expect(try ForgottenRun.newest(after: Self.runs[0], on: connection) == nil)
+      try connection.execute(
+        "INSERT INTO night_audit.findings_met (run_id, as_of) VALUES ($1::uuid, $2)",
+        [.text(again), .timestamp(Self.asOf.microseconds)])
+      #expect(try ForgottenRun.newest(after: Self.runs[0], on: connection) == again)
+      #expect(try ForgottenRun.newest(after: again, on: connection) == nil)
+    }
+  }
+
   @Test func whatAppleDatesStaysWhenARunOfTheFutureIsForgotten() async throws {
     try await withDatabase { connection in
       try connection.executeScript(
