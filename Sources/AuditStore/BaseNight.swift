@@ -2,7 +2,8 @@ import Postgres
 import Reconciliation
 
 /// The night that a report is compared with: the last complete one, or where there never was one, the last that left a
-/// report. A night that was made for an earlier instant than is already known has left nothing to compare with.
+/// report. A night that was made for an earlier instant than is already known has left nothing to compare with, nor has
+/// one that was made again, where the second run was forgotten.
 package struct BaseNight: Hashable, Sendable {
   package var runId: String
   package var asOf: Instant
@@ -20,6 +21,7 @@ package struct BaseNight: Hashable, Sendable {
       SELECT run_id::text, as_of, complete FROM night_audit.runs r
       WHERE is_nightly AND complete IS NOT NULL AND as_of < $1 AND period_until < $2::text::date
         AND EXISTS (SELECT FROM night_audit.findings_met m WHERE m.run_id = r.run_id)
+        AND NOT \(PublishedReport.isGone("r", from: "directory")) AND NOT \(PublishedReport.isGone("r", from: "as_of"))
       ORDER BY complete DESC, period_until DESC, as_of DESC, started_at DESC LIMIT 1
       """, [.timestamp(asOf.microseconds), .text(day)])
     for row in rows {

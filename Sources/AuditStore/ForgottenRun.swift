@@ -12,6 +12,8 @@ package enum ForgottenRun {
     package var closedAgain: Int
     /// The folder that the run has published; nil when it has none.
     package var directory: String?
+    /// Its business day, where the run had replaced the report of an earlier one: no report is about it now.
+    package var uncovered: [String]
   }
 
   /// The newest of the runs that have said what is open since a run did, be it for the same instant; nil: nothing is
@@ -92,8 +94,16 @@ package enum ForgottenRun {
       UPDATE night_audit.dispatches SET state = 'withdrawn', problem = 'its run was forgotten',
         settled_at = clock_timestamp() WHERE run_id = $1::uuid AND state = 'owed'
       """, run)
+    let uncovered = try connection.execute(
+      """
+      SELECT DISTINCT r.period_until::text FROM night_audit.runs b JOIN night_audit.runs r USING (directory)
+      WHERE b.run_id = $1::uuid AND r.is_nightly AND r.complete IS NOT NULL
+        AND \(PublishedReport.isGone("r", from: "directory"))
+      """, run
+    ).map { row throws(PostgresError) in try row.text(0) }
     return Summary(
-      reopened: reopened.count, removed: removed.count, closedAgain: closedAgain.count, directory: directory)
+      reopened: reopened.count, removed: removed.count, closedAgain: closedAgain.count, directory: directory,
+      uncovered: uncovered)
   }
 
   /// The columns that runs fill with times of their own. What Apple or the shop dates is as they have dated it.

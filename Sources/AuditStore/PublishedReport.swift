@@ -24,10 +24,23 @@ package enum PublishedReport {
   /// As SQL, of the runs `r`, whether people have got its report of everything, and it is not of the business day that the
   /// second parameter names: the same night made again tells the same again.
   package static let hasTold = """
-    (r.complete IS NOT NULL AND r.publication = 'published'
+    (r.complete IS NOT NULL AND r.publication = 'published' AND NOT \(isGone("r", from: "directory"))
       AND CASE WHEN r.is_nightly THEN r.period_until <> $2::text::date
         ELSE EXISTS (SELECT FROM night_audit.findings_met m WHERE m.run_id = r.run_id) END)
     """
+
+  /// As SQL, whether a later run had taken a run's place and was forgotten: what lay there is gone with it.
+  ///
+  /// - Parameters:
+  ///   - run: the name that `night_audit.runs` goes by.
+  ///   - place: its column `directory`, where its report lies, or `as_of`, under which nights keep what they have told.
+  package static func isGone(_ run: String, from place: String) -> String {
+    """
+    (EXISTS (SELECT FROM night_audit.runs b WHERE b.publication = 'forgotten' AND b.content IS NOT NULL
+      AND b.is_nightly = \(run).is_nightly AND b.\(place) = \(run).\(place)
+      AND \(ForgottenRun.ran("b")) > \(run).started_at))
+    """
+  }
 
   /// As SQL, the instant under which something is noted that a run of an as-of meets: that as-of, or the first moment after
   /// a night that has begun since and may not see it any more.

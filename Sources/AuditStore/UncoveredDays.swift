@@ -4,7 +4,8 @@ import Reconciliation
 import Run
 
 /// Business days between the last night and this one that no report of everything is about: no night was made of them, or
-/// `report.timeZone` is another one now. Whatever was refunded then is in no file, and no later report tells.
+/// its report is gone, or `report.timeZone` is another one now. Whatever was refunded then is in no file, and no later
+/// report tells.
 package enum UncoveredDays {
   /// By name, the earliest first.
   package static func before(
@@ -14,7 +15,7 @@ package enum UncoveredDays {
       """
       WITH told AS (
         SELECT period_since, period_until, time_zone, is_nightly, r.as_of FROM night_audit.runs r
-        WHERE complete IS NOT NULL AND as_of < $1
+        WHERE complete IS NOT NULL AND as_of < $1 AND NOT \(PublishedReport.isGone("r", from: "directory"))
           AND (is_nightly OR EXISTS (SELECT FROM night_audit.findings_met m WHERE m.run_id = r.run_id)))
       SELECT period_since::text, period_until::text, time_zone, is_nightly, as_of FROM told
       WHERE period_until >= (SELECT max(period_until) - 1 FROM told WHERE is_nightly AND period_until < $2::text::date)

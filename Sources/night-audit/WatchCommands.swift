@@ -78,7 +78,8 @@ struct ForgetRun: AsyncParsableCommand {
     commandName: "forget", abstract: "Take back what a run with a wrong as-of did.",
     discussion: """
       Findings that it closed are open again, findings that it opened are gone, answers are as old as they are, its report
-      folder is removed if nobody has put anything into it, and latest points to the night before. What Apple said stays.
+      folder is removed if nobody has put anything into it, and latest points to the night before. What Apple said stays. A
+      day whose earlier report it had replaced is left without one, and is named.
 
       Examples:
         night-audit runs

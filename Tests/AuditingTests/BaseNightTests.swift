@@ -20,19 +20,32 @@ import Testing
     let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
     try await session.withConnection { connection in
       _ = try Migrator.migrate(connection)
-      for (day, hours) in nights {
-        try connection.execute(
-          """
-          INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
-            is_nightly, host, version, complete, publication)
-          VALUES (gen_random_uuid(), 'run', $1, $2::text::date, $2::text::date, 'UTC', '', true, 'h', '1', true, 'published')
-          """, [.timestamp((Self.asOf + .hours(hours)).microseconds), .text(day)])
-      }
-      try connection.execute(
-        "INSERT INTO night_audit.findings_met (run_id, as_of) SELECT run_id, as_of FROM night_audit.runs")
+      for (day, hours) in nights { try Self.make(day, hours, on: connection) }
       try body(connection)
     }
     await session.close()
+  }
+
+  /// A night that is published and saved.
+  ///
+  /// - Returns: its run.
+  @discardableResult
+  private static func make(
+    _ day: String, _ hours: Int64, on connection: borrowing BlockingConnection
+  ) throws -> String {
+    let run = try connection.execute(
+      """
+      INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+        is_nightly, host, version, complete, publication, directory, content)
+      VALUES (gen_random_uuid(), 'run', $1, $2::text::date, $2::text::date, 'UTC', '', true, 'h', '1', true, 'published',
+        '/reports/' || $2::text, 'digest')
+      RETURNING run_id::text
+      """, [.timestamp((asOf + .hours(hours)).microseconds), .text(day)]
+    ).single().text(0)
+    try connection.execute(
+      "INSERT INTO night_audit.findings_met (run_id, as_of) VALUES ($1::uuid, $2)",
+      [.text(run), .timestamp((asOf + .hours(hours)).microseconds)])
+    return run
   }
 
   @Test func theNightOfTheLastBusinessDayComesBeforeAndNotTheOneMadeLast() async throws {
@@ -69,6 +82,39 @@ import Testing
       try connection.execute(
         "DELETE FROM night_audit.findings_met WHERE as_of = $1", [.timestamp(Self.asOf.microseconds)])
       #expect(try BaseNight.before(next, day: day, on: connection)?.asOf == Self.asOf - .hours(24))
+    }
+  }
+
+  /// The second's report has replaced the first's and is gone itself; where both were of one instant, so is what the first
+  /// was remembered by.
+  @Test(arguments: [24, 30] as [Int64])
+  func aNightMadeAgainWhoseSecondRunIsForgottenIsAsIfNeverMade(_ hours: Int64) async throws {
+    try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in
+      let again = try Self.make("2026-11-20", hours, on: connection)
+      let (next, day) = (Self.asOf + .hours(48), "2026-11-21")
+      let period = try Period(since: day, until: day, in: .gmt)
+      #expect(try BaseNight.before(next, day: day, on: connection)?.runId == again)
+      let forgotten = try connection.transaction { try ForgottenRun.forget(runId: again, on: $0) }
+      #expect(forgotten.uncovered == ["2026-11-20"])
+      #expect(try BaseNight.before(next, day: day, on: connection)?.asOf == Self.asOf)
+      #expect(try PublishedReport.last(before: next, day: day, on: connection) == Self.asOf)
+      #expect(try UncoveredDays.before(period, asOf: next, in: .gmt, on: connection) == ["2026-11-20"])
+      let third = try Self.make("2026-11-20", 24, on: connection)
+      #expect(try BaseNight.before(next, day: day, on: connection)?.runId == third)
+      #expect(try UncoveredDays.before(period, asOf: next, in: .gmt, on: connection) == [])
+    }
+  }
+
+  /// Two days, made up for at once: nights of one instant keep what they have told in one place.
+  @Test func aNightIsNoBaseWhereAnotherDaysOfItsInstantIsForgotten() async throws {
+    try await with([("2026-11-18", -24), ("2026-11-19", 24)]) { connection throws in
+      let (next, day) = (Self.asOf + .hours(48), "2026-11-21")
+      let other = try Self.make("2026-11-20", 24, on: connection)
+      let forgotten = try connection.transaction { try ForgottenRun.forget(runId: other, on: $0) }
+      #expect(forgotten.uncovered == [], "no report but its own was there")
+      #expect(try BaseNight.before(next, day: day, on: connection)?.asOf == Self.asOf - .hours(24))
+      let period = try Period(since: day, until: day, in: .gmt)
+      #expect(try UncoveredDays.before(period, asOf: next, in: .gmt, on: connection) == ["2026-11-20"])
     }
   }
 

@@ -218,5 +218,12 @@ import Testing
     // Nor is it the last night, however late it began.
     let status = try await shop.nightAudit("status").output
     #expect(status.contains("Last night     2026-11-19: incomplete") && !status.contains("/2026-11-20"), "\(status)")
+
+    // Made again, that night has replaced its report: taken back, it leaves the day without any.
+    #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", "2026-11-20T09:00:00Z", "--accept").status))
+    let taken = try await shop.nightAudit("runs", "forget", "latest")
+    #expect(taken.output.contains("no report is about 2026-11-19"), "\(taken)")
+    #expect(try await shop.nightAudit("status").output.contains("Last night     none yet"))
+    #expect(try await shop.nightAudit("runs").output.contains("gone"))
   }
 }

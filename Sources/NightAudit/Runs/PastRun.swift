@@ -24,6 +24,8 @@ package struct PastRun: Sendable {
   package var isComplete: Bool?
   /// Whether somebody has taken back what it did.
   package var isForgotten: Bool
+  /// Whether its report was replaced by that of a run that was forgotten since: there is none now.
+  package var isGone: Bool
   package var incompleteReasons: [String]
   package var ordersRead: Int64?
   package var opening: Int64?
@@ -46,7 +48,8 @@ package struct PastRun: Sendable {
       WHERE e.run_id = runs.run_id AND e.event IN ('prepared_by', 'reviewed_by')
       ORDER BY e.event, e.event_id DESC) s),
     publication IS NOT DISTINCT FROM 'forgotten',
-    (SELECT sum(u.at_stake_unknown)::bigint FROM night_audit.run_findings u WHERE u.run_id = runs.run_id)
+    (SELECT sum(u.at_stake_unknown)::bigint FROM night_audit.run_findings u WHERE u.run_id = runs.run_id),
+    \(PublishedReport.isGone("runs", from: "directory"))
     """
 
   init(_ row: PostgresRow) throws(PostgresError) {
@@ -74,6 +77,7 @@ package struct PastRun: Sendable {
     signed = try row.optionalText(21)
     isForgotten = try row.bool(22)
     atStakeUnknown = try row.optionalInt64(23)
+    isGone = try row.bool(24)
   }
 
   /// `2026-11-19`, or `2026-11-01 to 2026-11-30`.

@@ -24,11 +24,13 @@ package struct RunOblivion: Sendable {
     let latest: String?
 
     package var text: String {
-      """
-      Forgot run \(run.runId) as of \(run.asOf.text).
-      Findings: \(summary.reopened) open again, \(summary.removed) removed, \(summary.closedAgain) closed again.
-      latest points to \(latest ?? "nothing").
-      """
+      let lines = [
+        "Forgot run \(run.runId) as of \(run.asOf.text).",
+        "Findings: \(summary.reopened) open again, \(summary.removed) removed, \(summary.closedAgain) closed again.",
+        "latest points to \(latest ?? "nothing").",
+      ]
+      let remedy = UncoveredDays.remedy(summary.uncovered).map { "Beware: \($0)" }
+      return (lines + [remedy].compactMap { $0 }).joined(separator: "\n")
     }
 
     package var json: String {

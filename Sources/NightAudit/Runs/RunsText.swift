@@ -100,6 +100,7 @@ package struct RunsText {
 
   package static func state(_ run: PastRun) -> String {
     switch run.isComplete {
+    case .some where run.isGone: "gone"
     case true?: "complete"
     case false?: "incomplete"
     case nil where run.isForgotten: "forgotten"

@@ -20,7 +20,8 @@ package struct NightStatus: Sendable, Encodable {
     package var directory: String?
   }
 
-  /// The newest night that nobody has forgotten, however it ended; nil before the first.
+  /// The newest night that nobody has forgotten, nor what had replaced its report, however it ended; nil before the
+  /// first.
   package var lastNight: Night?
   package var lastCompleteAt: String?
   /// Whether no night has left a report for longer than a day and what a night may take.
@@ -51,7 +52,8 @@ package struct NightStatus: Sendable, Encodable {
       """
       SELECT period_until::text, run_id::text, as_of, finished_at, complete, publication, exit_status,
         incomplete_reasons || held_because, directory
-      FROM night_audit.runs WHERE is_nightly AND publication IS DISTINCT FROM 'forgotten'
+      FROM night_audit.runs r WHERE is_nightly AND publication IS DISTINCT FROM 'forgotten'
+        AND NOT \(PublishedReport.isGone("r", from: "directory"))
       ORDER BY started_at DESC LIMIT 1
       """)
     {
@@ -73,8 +75,8 @@ package struct NightStatus: Sendable, Encodable {
     let last = try await session.execute(
       """
       SELECT max(ended) FILTER (WHERE complete), max(ended)
-      FROM (SELECT \(NightEnd.sql(settings)) AS ended, complete FROM night_audit.runs
-        WHERE is_nightly AND complete IS NOT NULL) nights
+      FROM (SELECT \(NightEnd.sql(settings)) AS ended, complete FROM night_audit.runs r
+        WHERE is_nightly AND complete IS NOT NULL AND NOT \(PublishedReport.isGone("r", from: "directory"))) nights
       """
     ).single()
     let (lastComplete, lastReport) = (try last.optionalTimestamp(0), try last.optionalTimestamp(1))

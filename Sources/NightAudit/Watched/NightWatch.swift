@@ -127,14 +127,16 @@ struct NightWatch: Sendable {
     return metrics
   }
 
-  /// When the last night ended that nobody has forgotten, and the last complete one, in seconds since 1970.
+  /// When the last night ended that nobody has forgotten, nor what had replaced its report, and the last complete one, in
+  /// seconds since 1970.
   private func lastEnds(_ session: PostgresSession?) async throws -> (any: String?, complete: String?)? {
     guard let session else { return nil }
     let row = try await session.execute(
       """
       SELECT extract(epoch FROM max(finished_at))::bigint,
         extract(epoch FROM max(\(NightEnd.sql(settings))) FILTER (WHERE complete))::bigint
-      FROM night_audit.runs WHERE is_nightly AND publication IS DISTINCT FROM 'forgotten'
+      FROM night_audit.runs r WHERE is_nightly AND publication IS DISTINCT FROM 'forgotten'
+        AND NOT \(PublishedReport.isGone("r", from: "directory"))
       """
     ).single()
     return (try row.optionalInt64(0).map(String.init), try row.optionalInt64(1).map(String.init))
