@@ -275,6 +275,7 @@ struct FindingsHistory {
   /// decided since its snapshot is told by the next one.
   static func saveNight(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let parameters: [PostgresValue] = [.timestamp(record.asOf.microseconds), .text(record.runId)]
+    try keepPassing(parameters, on: connection)
     try connection.execute("DELETE FROM night_audit.finding_nights WHERE as_of = $1", [parameters[0]])
     try connection.execute(
       """
@@ -291,6 +292,32 @@ struct FindingsHistory {
         IS DISTINCT FROM (coalesce(l.is_open, false), l.status, l.currency, l.at_stake)
       """, parameters)
     try met(parameters, on: connection)
+  }
+
+  /// Keeps what a night has found that nobody else has: a run of a later instant had said before that it is not open.
+  /// People can speak about it all the same, and the next night tells that it is gone.
+  ///
+  /// - Parameter run: its as-of and its id.
+  private static func keepPassing(
+    _ run: [PostgresValue], on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    let columns = storedColumns.joined(separator: ", ")
+    try connection.execute(
+      """
+      WITH later AS (
+        SELECT m.run_id, m.as_of FROM night_audit.findings_met m JOIN night_audit.runs r USING (run_id)
+        WHERE m.as_of > $1 ORDER BY m.as_of, r.started_at LIMIT 1),
+      passing AS (
+        INSERT INTO night_audit.findings (\(columns), first_seen, opened_at, last_seen, closed_at)
+        SELECT \(columns), $1, $1, $1, later.as_of FROM tonight CROSS JOIN later
+        WHERE NOT EXISTS (SELECT 1 FROM night_audit.findings f WHERE f.finding_id = tonight.finding_id)
+        RETURNING finding_id, owner)
+      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event, detail)
+      SELECT p.finding_id, e.as_of, e.run_id, e.event, e.detail FROM passing p CROSS JOIN later CROSS JOIN LATERAL (
+        VALUES (1, $1, $2::uuid, 'opened', NULL), (2, $1, $2::uuid, 'owner', p.owner),
+          (3, later.as_of, later.run_id, 'closed', NULL)) e (place, as_of, run_id, event, detail)
+      WHERE e.event <> 'owner' OR e.detail IS NOT NULL ORDER BY e.place, p.finding_id
+      """, run)
   }
 
   /// Notes that a run has said what is open.
