@@ -27,8 +27,8 @@ struct FindingsHistory {
     /// Whether a night between that one and tonight had it open, and with how much at stake.
     var wasOpenBetween: Bool
     var atStakeBetween: Money?
-    /// Whether it was known to that night, be it open or closed.
-    var isOlder: Bool
+    /// Whether that night or one before it has told of it, be it open or closed: what a run by hand alone has met is new.
+    var wasTold: Bool
   }
 
   private let plan: AuditPlan
@@ -55,8 +55,7 @@ struct FindingsHistory {
     var summary = FindingsSummary()
     let asOf = plan.asOf
     let selection = plan.selection
-    let base = changes.base?.asOf
-    let instant = base?.sqlText ?? "'-infinity'::timestamptz"
+    let instant = changes.base?.asOf.sqlText ?? "'-infinity'::timestamptz"
     // Between two nights in a row there is none; a longer period has seen more than its two ends.
     let isRange = plan.period.since != plan.period.until
     var known = try OrderedStream(
@@ -74,7 +73,7 @@ struct FindingsHistory {
             AND b.as_of < \(asOf.sqlText) ORDER BY b.as_of DESC LIMIT 1) p ON true
         ORDER BY f.finding_id
         """)
-    ) { try FindingsHistory.known($0, asOf: asOf, base: base, selection: selection) }
+    ) { try FindingsHistory.known($0, asOf: asOf, selection: selection) }
     var last: [UInt8]?
     while let record = try sorter.next() {
       let digest = [UInt8](record.key)
@@ -115,7 +114,7 @@ struct FindingsHistory {
     let (finding, id) = (reported.finding, reported.findingId)
     if !known.wasOpen {
       try changes.add(
-        known.isOlder
+        known.wasTold
           ? ChangeRow(.reopened, finding: finding, findingId: id, before: "closed", after: "open")
           : ChangeRow(.new, finding: finding, findingId: id, before: nil, after: "open"))
     } else if let before = known.statusBefore, before != reported.status {
@@ -142,7 +141,7 @@ struct FindingsHistory {
   }
 
   private static func known(
-    _ row: borrowing CopyReader, asOf: Instant, base: Instant?, selection: Selection
+    _ row: borrowing CopyReader, asOf: Instant, selection: Selection
   ) throws(PostgresError) -> Known {
     let firstSeen = Instant(microseconds: try row.timestamp(1))
     let closedAt = try row.optionalTimestamp(2).map { Instant(microseconds: $0) }
@@ -156,12 +155,13 @@ struct FindingsHistory {
     (finding.orderId, finding.userId, finding.productId) = (orderId, userId, productId)
     // A finding that was closed and stands again starts over with people as well.
     let isReopened = closedAt.map { $0 < asOf } ?? false
+    let wasOpen = try row.optionalBool(13)
     return Known(
-      id: try row.id(0), firstSeen: firstSeen, wasOpen: try row.optionalBool(13) ?? false, isListed: isListed,
+      id: try row.id(0), firstSeen: firstSeen, wasOpen: wasOpen ?? false, isListed: isListed,
       status: isReopened ? "open" : try row.text(3), owner: try row.optionalText(4), remark: try row.optionalText(5),
       due: try row.optionalText(10), finding: finding, statusBefore: try row.optionalText(14),
       atStake: try row.optionalMoney(15), wasOpenBetween: try row.bool(17), atStakeBetween: try row.optionalMoney(18),
-      isOlder: base.map { firstSeen <= $0 } ?? false)
+      wasTold: wasOpen != nil)
   }
 
   // MARK: - Writing back

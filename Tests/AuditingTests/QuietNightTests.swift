@@ -245,6 +245,32 @@ import Testing
     }
   }
 
+  /// A run by hand has met one first, for the very instant of the last night. Another one had closed by then.
+  @Test func onlyWhatANightHasToldStandsAgain() async throws {
+    try await withDatabase { connection in
+      let findings = ["told", "met", "back"].map { order in
+        Finding(kind: .paidNotDelivered, subject: .order(Identifier(order)), reason: "x")
+      }
+      let (told, met, back) = (findings[0].findingId, findings[1].findingId, findings[2].findingId)
+      try apply(0, [told: "x", back: "x"], isSaved: true, on: connection)
+      try apply(1, [told: "x"], isSaved: true, on: connection)
+      try apply(1, [told: "x", met: "x"], on: connection)
+      let asOf = Self.asOf(2)
+      let plan = AuditPlan(
+        rules: Rules(asOf: asOf, bundleIds: ["com.example.game"], lookbackStart: asOf - .days(120)),
+        period: Period.dayBefore(asOf, in: .gmt), selection: Selection(), staleAfter: .days(7), refundWindow: .days(90))
+      let changes = NightChanges(
+        base: BaseNight(runId: Self.runs[1], asOf: Self.asOf(1), isComplete: true), plan: plan,
+        temporaryDirectory: NSTemporaryDirectory())
+      let collector = AuditCollector(
+        report: nil, temporaryDirectory: NSTemporaryDirectory(), testUsers: [], days: [], keepsClaims: false)
+      for finding in findings { try collector.add(finding, subjects: [], plan: plan) }
+      let history = FindingsHistory(plan: plan, owners: FindingOwners(), changes: changes)
+      _ = try history.compare(collector.findings, on: connection) { _ in }
+      #expect(try changes.write(to: collector).counts == [.new: 1, .reopened: 1])
+    }
+  }
+
   // MARK: - Orders
 
   private static func order() throws -> Order {

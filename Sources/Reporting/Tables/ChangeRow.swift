@@ -6,7 +6,7 @@ package struct ChangeRow: Hashable, Sendable {
   package enum Change: String, Hashable, CaseIterable, Sendable {
     /// A finding that is gone: it was open then, and the facts agree now.
     case closed
-    /// A finding that was never met before.
+    /// A finding that no night up to that one has told of.
     case new
     /// A finding that had closed and stands again.
     case reopened
