@@ -275,7 +275,7 @@ struct FindingsHistory {
   /// decided since its snapshot is told by the next one.
   static func saveNight(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let parameters: [PostgresValue] = [.timestamp(record.asOf.microseconds), .text(record.runId)]
-    try keepPassing(parameters, on: connection)
+    try keepOwn(parameters, on: connection)
     try connection.execute("DELETE FROM night_audit.finding_nights WHERE as_of = $1", [parameters[0]])
     try connection.execute(
       """
@@ -294,11 +294,11 @@ struct FindingsHistory {
     try met(parameters, on: connection)
   }
 
-  /// Keeps what a night has found that nobody else has: a run of a later instant had said before that it is not open.
-  /// People can speak about it all the same, and the next night tells that it is gone.
+  /// Keeps what a night has found that a run of a later instant, made before it, has met first or not at all. People can
+  /// speak about it whatever becomes of that run, and the next night tells what is gone.
   ///
   /// - Parameter run: its as-of and its id.
-  private static func keepPassing(
+  private static func keepOwn(
     _ run: [PostgresValue], on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     let columns = storedColumns.joined(separator: ", ")
@@ -317,6 +317,14 @@ struct FindingsHistory {
         VALUES (1, $1, $2::uuid, 'opened', NULL), (2, $1, $2::uuid, 'owner', p.owner),
           (3, later.as_of, later.run_id, 'closed', NULL)) e (place, as_of, run_id, event, detail)
       WHERE e.event <> 'owner' OR e.detail IS NOT NULL ORDER BY e.place, p.finding_id
+      """, run)
+    try connection.execute(
+      """
+      WITH earlier AS (
+        UPDATE night_audit.findings f SET first_seen = $1, opened_at = least(f.opened_at, $1) FROM tonight t
+        WHERE t.finding_id = f.finding_id AND f.first_seen > $1 RETURNING f.finding_id)
+      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
+      SELECT finding_id, $1, $2::uuid, 'opened' FROM earlier ORDER BY finding_id
       """, run)
   }
 

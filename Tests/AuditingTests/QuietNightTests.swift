@@ -240,6 +240,7 @@ import Testing
       #expect(events == ["opened 1 b", "closed 2 c"])
       try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[2], on: $0) }
       #expect(try stored(connection)["passes"]?.isOpen == true, "nobody says any more that it is gone")
+      #expect(try stored(connection)["comes"]?.isOpen == true, "the night has told of it")
       try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[1], on: $0) }
       #expect(try stored(connection).keys.sorted() == ["goes", "stays"])
     }
