@@ -154,7 +154,7 @@ let package = Package(
     .target(
       name: "TieOut",
       dependencies: [
-        "AppStore", "AuditStore", "Gzip", "Postgres", "Reconciliation", "Run", "SalesStore", "Streams",
+        "AppStore", "AuditStore", "Gzip", "Postgres", "Reconciliation", "Run", "Streams",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),

@@ -50,8 +50,8 @@ package struct Audit {
   package let faults: [String: String]
   package let stop: StopSignal
   package let progress: WorkProgress
-  /// What else the report tells.
-  package var supplement: ReportSupplement?
+  /// What else the report tells; nil: nothing.
+  package var supplement: SupplementSource?
   /// Where ids are cut; nil: as the planner's statistics say.
   var partition: AuditPartition?
   /// How far a snapshot of the shop's store reaches; nil: as its relations say.
@@ -104,6 +104,18 @@ package struct Audit {
     }
   }
 
+  /// Reads and decides, writes nothing, and hands on the orders.
+  ///
+  /// Throws `ReportError.unbalanced` where rows are missing, what reading throws, and what `body` throws.
+  package func judge<Result>(_ scope: BlockingScope, _ body: (AuditedOrders) throws -> Result) throws -> Result {
+    try SalesStore.startingOverOnce(settings, scope) { onlyReads in
+      let reading = try read(scope, into: nil, isKept: true)
+      onlyReads = false
+      try requireWhole(reading.collector)
+      return try body(AuditedOrders(reading.collector))
+    }
+  }
+
   /// What the pass has left.
   private struct Reading {
     var collector: AuditCollector
@@ -150,9 +162,6 @@ package struct Audit {
       try readStores(stores, scope, completed, sales, into: collector, temporary)
     }
     progress.end()
-    for finding in try supplement?.reported(asOf: plan.asOf, on: stores.rows.own) ?? [] {
-      try collector.add(finding, subjects: [], plan: plan)
-    }
     let aged = try CriticalEvidence.aged(among: collector.agedCriticals, asOf: plan.asOf, on: stores.rows.own)
     return Reading(collector: collector, folder: folder, aged: aged, base: base, sales: sales, rows: stores.rows)
   }
@@ -193,6 +202,10 @@ package struct Audit {
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditOutcome {
     let (collector, rows) = (reading.collector, reading.rows)
+    let supplement = supplement?.supplement(scope, collector)
+    for finding in try supplement?.reported(asOf: plan.asOf, on: rows.own) ?? [] {
+      try collector.add(finding, subjects: [], plan: plan)
+    }
     // Reconciling by day, at a later as-of, owes nobody a question that only a run puts.
     let isOfRun = try RunRecord.isThere(asOf: plan.asOf, on: rows.own)
     collector.countOutstanding(
@@ -225,8 +238,7 @@ package struct Audit {
     var mark = try ReportMark(on: rows.own)
     rows.own.rollback()
 
-    let unread = collector.control.filter { !$0.isBalanced }
-    if !unread.isEmpty { throw ReportError.unbalanced(unread) }
+    try requireWhole(collector)
     var totals = collector.totals
     totals.ofSales = collector.control
     var summary = summary(collector, findings: findings, history: history, unswept: unswept)
@@ -263,6 +275,12 @@ package struct Audit {
     outcome.directory = published.path
     outcome.kept = published.kept
     return outcome
+  }
+
+  /// Whether everything was read that there is.
+  private func requireWhole(_ collector: AuditCollector) throws {
+    let unread = collector.control.filter { !$0.isBalanced }
+    if !unread.isEmpty { throw ReportError.unbalanced(unread) }
   }
 
   // MARK: - The report

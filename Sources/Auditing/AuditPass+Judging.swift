@@ -175,7 +175,12 @@ extension AuditPass {
     guard case .valid(let order) = group.row else { return false }
     let facts = OrderFacts.assembled(
       order, group, [try Delivery(from: &waiting)], transactions, nil, rules: plan.rules, open: open)
-    return sale.isSaid(by: Judgement(judging: facts, rules: plan.rules))
+    let judgement = Judgement(judging: facts, rules: plan.rules)
+    var short = RecordBytes()
+    sale.writeJudgedOrder(to: &short)
+    var whole = RecordBytes()
+    JudgedOrder(judgement)?.write(to: &whole)
+    return sale.isSaid(by: judgement) && short.bytes == whole.bytes
       && facts.claims.owned == transactions.claimable && facts.claims.lost.isEmpty
   }
 

@@ -6,8 +6,8 @@ import Reporting
 import Run
 import Streams
 
-/// What a night decides about each order, beside what the last complete night did: the orders behind an adjustment, and
-/// what is kept for the next comparison.
+/// What a night decides about each order, beside what the last complete night did: the orders behind an adjustment, what
+/// is kept for the next comparison, and what the tie-out is told.
 ///
 /// Only for comparing: nothing that it reads is taken for a fact. Used by one thread at a time; not `Sendable`.
 final class OrderNights {
@@ -78,6 +78,9 @@ final class OrderNights {
     guard isWanted else { return }
     record.clear()
     Standing(judgement).write(to: &record)
+    let order = JudgedOrder(judgement)
+    record.put(order != nil)
+    order?.write(to: &record)
     try tonight.add(judgement.row.orderId, record)
   }
 
@@ -93,6 +96,8 @@ final class OrderNights {
     record.put(Disposition.settled.rawValue)
     record.put(Optional(AppleEnvironment.production.rawValue))
     OrderStanding(ground: .paid, paidAt: sale.paidAt, refundedAt: nil, deliveredAt: sale.deliveredAt).write(to: &record)
+    record.put(true)
+    sale.writeJudgedOrder(to: &record)
     try tonight.add(key: sale.order.orderId.bytes, content: record.content)
   }
 
@@ -107,6 +112,16 @@ final class OrderNights {
   /// Takes over the orders of another part.
   func join(_ other: OrderNights) throws { try tonight.absorb(other.tonight) }
 
+  /// Hands on what the orders that keep the contract say to the tie-out.
+  func forEachOrder(_ body: (JudgedOrder) throws -> Void) throws {
+    try tonight.restart()
+    while let found = try tonight.next() {
+      var reader = RecordReader(found.content)
+      _ = try Standing(from: &reader)
+      if try reader.flag() { try body(try JudgedOrder(from: &reader)) }
+    }
+  }
+
   /// Compares with the last complete night, both in the order of ids.
   ///
   /// - Parameters:
@@ -120,6 +135,7 @@ final class OrderNights {
     adjusted: (ChangeRow) throws -> Void
   ) throws {
     if base == nil, !isKept { return }
+    try tonight.restart()
     // What it said last is what tonight differs from; the night that tonight is compared with may be an earlier one.
     let instant = base?.asOf.sqlText ?? "'-infinity'::timestamptz"
     var before = try OrderedStream(

@@ -239,8 +239,8 @@ package struct NightRun: Sendable {
     }
     let began = ContinuousClock.now
     let record = record(request, plan, runId: UUID().uuidString.lowercased())
-    let outcome = try await audit(plan, faults: try await storedFaults(request), await storedTieOut(request)) {
-      audit, scope in
+    let supplement = await storedTieOut(request).map(SupplementSource.made)
+    let outcome = try await audit(plan, faults: try await storedFaults(request), supplement) { audit, scope in
       try audit.report(scope, destination: request.out.map { .exact($0) }, saving: nil) { status, folder in
         try RunDocument(record: record, recheck: nil, duration: .now - began, exitStatus: status).write(to: folder)
       }
@@ -429,7 +429,7 @@ package struct NightRun: Sendable {
   /// asked, who is asked about and what is audited go by the same.
   private func isOfThePast(_ asOf: Instant) -> Bool { asOf < startedAt - settings.clockSkew }
 
-  private func plan(_ request: NightRequest) throws -> AuditPlan {
+  func plan(_ request: NightRequest) throws -> AuditPlan {
     var plan = AuditPlan(
       rules: settings.rules(asOf: request.asOf),
       period: request.period ?? Period.dayBefore(request.asOf, in: settings.timeZone), selection: request.selection,
@@ -464,8 +464,8 @@ package struct NightRun: Sendable {
   }
 
   /// Runs an audit on a thread of its own.
-  private func audit<Result: Sendable>(
-    _ plan: AuditPlan, faults: [String: String], _ supplement: ReportSupplement?,
+  func audit<Result: Sendable>(
+    _ plan: AuditPlan, faults: [String: String], _ supplement: SupplementSource?,
     _ body: @escaping @Sendable (Audit, BlockingScope) throws -> Result
   ) async throws -> Result {
     var audit = Audit(settings: settings, plan: plan, faults: faults, stop: stop, progress: progress)
@@ -480,7 +480,7 @@ package struct NightRun: Sendable {
   ///
   /// - Parameter mayAsk: whether Apple can still be asked.
   private func audit(
-    _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, _ supplement: ReportSupplement?,
+    _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, _ supplement: SupplementSource?,
     saving record: RunRecord, since began: ContinuousClock.Instant, mayAsk: Bool
   ) async throws -> AuditResult {
     guard mayAsk else {
@@ -496,7 +496,7 @@ package struct NightRun: Sendable {
 
   /// The audit of a night, with what is known.
   private func audit(
-    _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, _ supplement: ReportSupplement?,
+    _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, _ supplement: SupplementSource?,
     saving record: RunRecord, since began: ContinuousClock.Instant
   ) async throws -> AuditOutcome {
     let destination = destination(request, plan)

@@ -19,6 +19,10 @@ public struct Judgement: Hashable, Sendable {
   /// Where the transaction behind the verdict was made.
   public var environment: AppleEnvironment?
   public var transactionId: Identifier?
+  /// Whether the order owns a transaction in production.
+  public private(set) var isOwnerInProduction = false
+  /// Those of them that are renewals of subscriptions.
+  public private(set) var renewals: [Identifier] = []
 
   /// Judges one order. No clock, no database, no network.
   public init(judging facts: consuming OrderFacts, rules: Rules) {
@@ -48,6 +52,10 @@ public struct Judgement: Hashable, Sendable {
       environment = proof?.environment
       transactionId = facts.order.transactionId ?? proof?.transactionId
     } else {
+      for record in facts.claims.owned where record.environment == .production {
+        isOwnerInProduction = true
+        if record.isRenewal == true { renewals.append(record.transactionId) }
+      }
       paidAt = facts.claims.owned[0].saleDate
       refundedAt = facts.claims.owned[0].revocation?.date
       checkedAt = facts.claims.owned[0].checkedAt

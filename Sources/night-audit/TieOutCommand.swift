@@ -10,8 +10,8 @@ struct TieOutCommand: AsyncParsableCommand {
     commandName: "tie-out",
     abstract: "Compare Apple's own sales and finance reports with what is known here.",
     discussion: """
-      Fetches reports that are due (appStoreConnect.*) or reads those in tieOut.folder, compares, stores and prints. `run` \
-      does the same every night. No order's disposition depends on it.
+      Fetches reports that are due (appStoreConnect.*) or reads those in tieOut.folder, judges all orders as `reconcile` \
+      does, compares, stores and prints. `run` does the same every night. No order's disposition depends on it.
 
       Examples:
         night-audit tie-out

@@ -341,6 +341,27 @@ import Testing
     }
   }
 
+  /// The tie-out asks first, and may fail before the end: the comparison misses no order by that.
+  @Test func ordersAreHandedOnBeforeTheyAreCompared() async throws {
+    struct Failure: Error {}
+    try await withDatabase { connection in
+      let order = try Self.order()
+      let orders = OrderNights(isWanted: true, testUsers: [], temporaryDirectory: NSTemporaryDirectory())
+      for judgement in [Self.repeated(order), Self.judged(order)] { try orders.add(judgement) }
+      var told: [JudgedOrder] = []
+      for _ in 0..<2 { try orders.forEachOrder { told.append($0) } }
+      let said = try #require(JudgedOrder(Self.judged(order)))
+      #expect(told == [said, said])
+      #expect(throws: Failure.self) { try orders.forEachOrder { _ in throw Failure() } }
+      var compared: [Identifier] = []
+      try orders.compare(
+        with: nil, isKept: true, asOf: Self.asOf, createdBefore: Self.asOf, zone: .gmt, on: connection,
+        each: { id, _ in compared.append(id) }
+      ) { _ in }
+      #expect(compared == ["order"])
+    }
+  }
+
   @Test func whatIsCorrectedInAnOrderIsKeptWhateverItsBucket() async throws {
     try await withDatabase { connection in
       var order = try Self.order()

@@ -10,19 +10,29 @@ import SalesStore
 import TieOut
 
 extension NightRun {
-  /// Fetches and compares Apple's sales and finance reports; nil when the tie-out is not configured.
+  /// Fetches Apple's sales and finance reports, judges all orders as a night does, and compares; nil when the tie-out is
+  /// not configured.
   /// - Parameters:
   ///   - mayFetch: whether Apple is asked.
   ///   - year: also fetches the monthly reports of this calendar year.
   package func tieOut(asOf: Instant, mayFetch: Bool, year: Int? = nil) async throws -> TieOutOutcome? {
-    guard let tieOut = try tieOutSettings() else { return nil }
+    guard let run = try tieOutRun(asOf: asOf) else { return nil }
     try await requireHasCome(asOf)
+    try await requireSales()
+    let gathered = try await run.gather(mayFetch: mayFetch, year: year)
+    return try await audit(try plan(NightRequest(asOf: asOf)), faults: [:], nil) { audit, scope in
+      try audit.judge(scope) { try run.compare(scope, gathered, $0) }
+    }
+  }
+
+  /// nil when the tie-out is not configured.
+  private func tieOutRun(asOf: Instant) throws -> TieOutRun? {
+    guard let tieOut = try tieOutSettings() else { return nil }
     let stop = stop
-    let run = TieOutRun(
+    return TieOutRun(
       settings: tieOut, databaseURL: settings.databaseURL, salesURL: settings.salesURL ?? settings.databaseURL,
       asOf: asOf, day: Period.dayBefore(asOf, in: settings.timeZone).until, logger: logger
     ) { stop.stopped != nil }
-    return try await run.run(mayFetch: mayFetch, year: year)
   }
 
   /// What customers paid in a calendar year.
@@ -38,47 +48,77 @@ extension NightRun {
     return gross
   }
 
-  /// The tie-out within a night: whatever goes wrong makes it incomplete and costs the night nothing.
-  func tieOutOfNight(_ request: NightRequest) async -> ReportSupplement? {
-    guard settings.isTieOutConfigured else { return nil }
-    var problem: String?
+  /// The tie-out within a night: whatever goes wrong makes it incomplete and costs the night nothing. Reports are asked
+  /// for now, and compared with the night's orders once they are judged.
+  func tieOutOfNight(_ request: NightRequest) async -> SupplementSource? {
+    // What filters list is not all that is known: such a run tells what is stored.
+    guard settings.isTieOutConfigured, !request.selection.isNarrowing else {
+      return await storedTieOut(request).map(SupplementSource.made)
+    }
     do {
-      let outcome = try await tieOut(asOf: request.asOf, mayFetch: request.mayAsk)
-      if let outcome {
-        logger.info(
-          "tied out",
-          metadata: [
-            "apple": "\(outcome.totals.apple)", "ours": "\(outcome.totals.ours)",
-            "unexplained": "\(outcome.totals.unexplained)", "complete": "\(outcome.isComplete)",
-          ])
+      guard let run = try tieOutRun(asOf: request.asOf) else { return nil }
+      let gathered = try await run.gather(mayFetch: request.mayAsk)
+      return .ofOrders { scope, orders in
+        let problem = compare(scope, run, gathered, orders)
+        return storedTieOut(scope, asOf: request.asOf, problem: problem)
       }
     } catch {
-      problem = "the tie-out failed: \(error)"
-      logger.error("\(problem ?? "")")
+      let problem = failed(error)
+      return await storedTieOut(request, problem: problem).map(SupplementSource.made)
     }
-    return await storedTieOut(request, problem: problem)
+  }
+
+  /// - Returns: what went wrong; nil: nothing.
+  private func compare(
+    _ scope: BlockingScope, _ run: TieOutRun, _ gathered: TieOutRun.Gathered, _ orders: AuditedOrders
+  ) -> String? {
+    do {
+      let outcome = try run.compare(scope, gathered, orders)
+      logger.info(
+        "tied out",
+        metadata: [
+          "apple": "\(outcome.totals.apple)", "ours": "\(outcome.totals.ours)",
+          "unexplained": "\(outcome.totals.unexplained)", "complete": "\(outcome.isComplete)",
+        ])
+      return nil
+    } catch {
+      return failed(error)
+    }
+  }
+
+  private func failed(_ error: any Error) -> String {
+    let problem = "the tie-out failed: \(error)"
+    logger.error("\(problem)")
+    return problem
   }
 
   /// What is stored of the newest tie-out; nil when none is configured.
   func storedTieOut(_ request: NightRequest, problem: String? = nil) async -> ReportSupplement? {
     guard settings.isTieOutConfigured else { return nil }
     do {
-      let settings = settings
-      return try await withBlockingThread { scope in
-        let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit tie-out")
-        return try SalesStore.startingOverOnce(settings, scope) { _ in
-          let sales = try SalesStore.open(settings, scope, applicationName: "night-audit tie-out")
-          return try TieOutReport.read(
-            settings: settings, asOf: request.asOf, problem: problem, on: connection, sales: sales
-          )
+      return try await withBlockingThread { storedTieOut($0, asOf: request.asOf, problem: problem) }
+    } catch {
+      return unreadable(error, problem: problem)
+    }
+  }
+
+  private func storedTieOut(_ scope: BlockingScope, asOf: Instant, problem: String?) -> ReportSupplement {
+    do {
+      let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit tie-out")
+      return try SalesStore.startingOverOnce(settings, scope) { _ in
+        let sales = try SalesStore.open(settings, scope, applicationName: "night-audit tie-out")
+        return try TieOutReport.read(settings: settings, asOf: asOf, problem: problem, on: connection, sales: sales)
           .supplement(databaseURL: settings.databaseURL)
-        }
       }
     } catch {
-      logger.error("the tie-out cannot be read: \(error)")
-      return TieOutReport(problem: problem ?? "the tie-out cannot be read: \(error)")
-        .supplement(databaseURL: settings.databaseURL)
+      return unreadable(error, problem: problem)
     }
+  }
+
+  private func unreadable(_ error: any Error, problem: String?) -> ReportSupplement {
+    logger.error("the tie-out cannot be read: \(error)")
+    return TieOutReport(problem: problem ?? "the tie-out cannot be read: \(error)")
+      .supplement(databaseURL: settings.databaseURL)
   }
 
   /// The settings with the key read; nil when there is nothing to compare with.
@@ -94,5 +134,13 @@ extension NightRun {
       trailingDays: min(raw.trailingDays, AskingPlan.longestWindow), keepRaw: raw.keepRaw, alertUnits: raw.alertUnits,
       apps: settings.apps.map { Scope.App(name: $0.name, bundleId: $0.bundleId, sku: $0.sku) },
       salesSchema: settings.salesSchema, timeout: settings.timeout)
+  }
+}
+
+extension TieOutRun {
+  fileprivate func compare(
+    _ scope: BlockingScope, _ gathered: Gathered, _ orders: AuditedOrders
+  ) throws -> TieOutOutcome {
+    try compare(scope, gathered, temporaryDirectory: orders.temporaryDirectory) { each in try orders.forEach(each) }
   }
 }

@@ -20,9 +20,6 @@ package struct ProductComparison: Sendable {
     compareAmounts(beside: units)
   }
 
-  /// Whether Apple counts sales that no transaction and no rule explains.
-  package var hasUnexplainedSales: Bool { rows.contains(where: \.isUnexplainedSale) }
-
   /// Says of what is unexplained how much orders may stand for whose payment nobody has confirmed. It stays unexplained.
   /// - Parameter orders: their units, by the shop's day of payment.
   package mutating func standIn(_ orders: [ReportDay: Millionths]) {

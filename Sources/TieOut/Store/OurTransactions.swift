@@ -10,7 +10,6 @@ enum OurTransactions {
     var bundleId: String?
     var record: TransactionRecord
     var storefront: String?
-    var isClaimed: Bool
     /// The revocation that was taken back since.
     var withdrawn: Revocation?
   }
@@ -28,8 +27,6 @@ enum OurTransactions {
       SELECT t.product_id, t.transaction_id, t.bundle_id, t.original_transaction_id, t.quantity, t.purchased_at,
         t.original_purchased_at, t.expires_at, t.revocation_withdrawn_at, t.price_milliunits, t.currency, t.ownership,
         t.is_renewal, t.has_offer, t.is_upgraded, t.storefront,
-        EXISTS (SELECT 1 FROM night_audit.claims c
-          WHERE c.transaction_id = t.transaction_id AND c.environment = t.environment) AS is_claimed,
         t.revoked_at, t.revocation_percentage, t.revocation_type, t.revocation_of_some_items,
         w.revoked_at, w.revocation_percentage, w.revocation_type, w.revocation_of_some_items
       FROM night_audit.transactions t
@@ -65,10 +62,10 @@ enum OurTransactions {
     contents.isRenewal = try row.optionalBool(12)
     contents.hasOffer = try row.optionalBool(13)
     contents.isUpgraded = try row.optionalBool(14)
-    contents.revocation = try revocation(row, from: 17)
+    contents.revocation = try revocation(row, from: 16)
     return Row(
       bundleId: try row.optionalText(2), record: TransactionRecord(contents), storefront: try row.optionalText(15),
-      isClaimed: try row.bool(16), withdrawn: try revocation(row, from: 21))
+      withdrawn: try revocation(row, from: 20))
   }
 
   /// The revocation in four columns in a row; nil: none.

@@ -19,7 +19,8 @@ package struct TieOutOutcome: Sendable {
   package var isComplete: Bool { record.isComplete }
 }
 
-/// The tie-out's shell: fetches reports, compares, stores the result. Every decision is made elsewhere.
+/// The tie-out's shell: fetches reports, compares, stores the result. Every decision is made elsewhere; whose a payment is
+/// and which orders wait for Apple is the audit's, which hands its orders over.
 ///
 /// Whatever goes wrong here makes the tie-out incomplete and nothing else: reports are hours to weeks late by nature.
 package struct TieOutRun: Sendable {
@@ -52,11 +53,17 @@ package struct TieOutRun: Sendable {
     self.isStopped = isStopped
   }
 
-  /// Fetches and compares.
+  /// What came of gathering reports.
+  package struct Gathered: Sendable {
+    var problems: [String]
+    var payments: [Payment]
+  }
+
+  /// Fetches the reports that are due, and reads those in the folder. Throws where they cannot be stored.
   /// - Parameters:
   ///   - mayFetch: whether Apple is asked; what lies in the folder is read all the same.
   ///   - year: also fetches the monthly reports of this calendar year.
-  package func run(mayFetch: Bool, year: Int? = nil) async throws -> TieOutOutcome {
+  package func gather(mayFetch: Bool, year: Int? = nil) async throws -> Gathered {
     let session = try await PostgresSession.connect(databaseURL, applicationName: "night-audit tie-out")
     try await session.withConnection { try Migrator.requireCurrent($0) }
     var problems: [String] = []
@@ -75,8 +82,7 @@ package struct TieOutRun: Sendable {
       try await session.withConnection { try ConnectReportTable.dropRaw(before: oldest, on: $0) }
     }
     await session.close()
-    let (found, paid) = (problems, payments)
-    return try await withBlockingThread { try compare($0, problems: found, payments: paid) }
+    return Gathered(problems: problems, payments: payments)
   }
 
   private func fetch(
@@ -107,11 +113,18 @@ package struct TieOutRun: Sendable {
 
   // MARK: - Comparing
 
-  private func compare(_ scope: BlockingScope, problems: [String], payments: [Payment]) throws -> TieOutOutcome {
+  /// Compares what is stored with judged orders, and stores the result. Throws what reading or writing throws.
+  /// - Parameters:
+  ///   - gathered: what came of gathering the reports.
+  ///   - temporaryDirectory: where temporary files go.
+  ///   - orders: hands on all judged orders, in any order.
+  package func compare(
+    _ scope: BlockingScope, _ gathered: Gathered, temporaryDirectory: String,
+    orders: (_ each: (JudgedOrder) throws -> Void) throws -> Void
+  ) throws -> TieOutOutcome {
     let reading = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
     let other = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
     let sales = try scope.connect(salesURL, applicationName: "night-audit tie-out", profile: .salesReader)
-    let asking = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
     let writing = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
     let today = settings.zone.day(of: asOf)
     let vendors = settings.connect?.vendors ?? []
@@ -130,14 +143,15 @@ package struct TieOutRun: Sendable {
     ) { period in
       (period.first...period.last).allSatisfy(window.isSettled)
     }
-    var reasons = problems
+    var ordersByProduct = try OrdersByProduct(orders, of: days, directory: temporaryDirectory)
+    var reasons = gathered.problems
     reasons += window.reasons { coverage[$0] == .missing && days.end(of: $0) + Self.youngFor <= asOf }
     reasons += belongings.ambiguous.map {
       "two apps sell the product \($0) and are compared together; set app.<name>.sku of each to tell them apart"
     }
     reasons += try financeReasons(today, on: reading)
     reasons += try SettlementComparison.crossChecks(on: reading)
-    for payment in payments.sorted(by: { ($0.period, $0.currency) < ($1.period, $1.currency) }) {
+    for payment in gathered.payments.sorted(by: { ($0.period, $0.currency) < ($1.period, $1.currency) }) {
       reasons += payment.problems(earned: settlement.settled[.init(period: payment.period, currency: payment.currency)])
     }
     let names = try ProductNames.read(schema: settings.salesSchema, on: sales)
@@ -145,7 +159,7 @@ package struct TieOutRun: Sendable {
     return try writing.transaction { writing in
       var seen = UnitsComparison.Seen()
       try TieOutTable.replace(window.printed, asOf: asOf, on: writing) { append in
-        seen = try units.run(apple: reading, ours: other, shop: sales, asking: asking, append: append)
+        seen = try units.run(apple: reading, ours: other, orders: &ordersByProduct, append: append)
       }
       try TieOutTable.replace(settlement.periods, of: settlement.names, asOf: asOf, on: writing)
       let record = TieOutTable.Record(

@@ -1,11 +1,10 @@
 import Foundation
 import Postgres
 import Reconciliation
-import SalesStore
 import Streams
 
-/// Compares what reports and we say about units, countries and amounts: three streams in the order of their products, one
-/// product in memory at a time.
+/// Compares what reports, transactions and orders say about units, countries and amounts: three streams in the order of
+/// their products, one product in memory at a time.
 struct UnitsComparison {
   let settings: TieOutSettings
   let coverage: DayCoverage
@@ -32,42 +31,39 @@ struct UnitsComparison {
     var rows: Int
   }
 
-  private struct ShopRow {
-    var bundleId: String?
-    var orderId: Identifier
-    var transactionId: Identifier?
-    var isVerified: Bool
-    var units: ShopUnits
-  }
-
   /// - Parameters:
   ///   - apple: reads `appleQuery`.
   ///   - ours: reads `OurTransactions.query`.
-  ///   - shop: reads `shopQuery`, in the shop's database.
-  ///   - asking: what is known of single orders.
+  ///   - orders: what the shop counts, and what waits for Apple.
   ///   - append: gets the rows of each product.
   func run(
-    apple: borrowing BlockingConnection, ours: borrowing BlockingConnection, shop: borrowing BlockingConnection,
-    asking: borrowing BlockingConnection, append: (TieOutRow) throws -> Void
+    apple: borrowing BlockingConnection, ours: borrowing BlockingConnection, orders: inout OrdersByProduct,
+    append: (TieOutRow) throws -> Void
   ) throws -> Seen {
     var seen = Seen()
     var reports = try apple.copyOut(Self.appleQuery(coverage.days))
     var transactions = try ours.copyOut(OurTransactions.query(days))
-    var orders = try shop.copyOut(try Self.shopQuery(days, schema: settings.salesSchema))
     var hasReport = try reports.advance()
     var hasTransaction = try transactions.advance()
-    var hasOrder = try orders.advance()
-    while hasReport || hasTransaction || hasOrder {
-      var product: Identifier?
+    while true {
+      var product = orders.product
       func consider(_ candidate: Identifier) { product = product.map { min($0, candidate) } ?? candidate }
       if hasReport { consider(try reports.id(0)) }
       if hasTransaction { consider(try transactions.id(0)) }
-      if hasOrder { consider(try orders.id(0)) }
       guard let product else { break }
       var sides: [String: ProductSides] = [:]
       var strangers: [AppleRow] = []
-      var known: Set<Identifier> = []
-      var waiting: [String: WaitingOrders] = [:]
+      var claimed: Set<Identifier> = []
+      var awaited: [String: [ReportDay: Millionths]] = [:]
+      while let order = try orders.next(of: product) {
+        claimed.formUnion(order.renewals)
+        guard let day = days.day(of: order.bookedAt), let name = app(order.bundleId, product) else { continue }
+        let units = Int(order.quantity)
+        if order.isBooked {
+          side(name, product, &sides) { $0.shop.append(ShopUnits(order.amount, units: units, on: day)) }
+        }
+        if order.isAwaited { awaited[name, default: [:]][day, default: .zero] += Millionths(units) }
+      }
       while hasReport, try reports.id(0) == product {
         let row = try Self.appleRow(reports)
         add(row, of: product, to: &sides, &strangers, &seen)
@@ -75,30 +71,17 @@ struct UnitsComparison {
       }
       while hasTransaction, try transactions.id(0) == product {
         let row = try OurTransactions.row(transactions)
-        known.insert(row.record.transactionId)
+        let isClaimed = claimed.contains(row.record.transactionId)
         if let app = app(row.bundleId, product) {
           side(app, product, &sides) {
-            $0.add(
-              row.record, storefront: row.storefront, isClaimed: row.isClaimed, withdrawn: row.withdrawn, days: days)
+            $0.add(row.record, storefront: row.storefront, isClaimed: isClaimed, withdrawn: row.withdrawn, days: days)
           }
         }
         hasTransaction = try transactions.advance()
       }
-      while hasOrder, try orders.id(0) == product {
-        if let row = try shopRow(orders), let app = app(row.bundleId, product) {
-          if row.isVerified { side(app, product, &sides) { $0.shop.append(row.units) } }
-          if row.transactionId.map({ !known.contains($0) }) ?? true {
-            waiting[app, default: WaitingOrders()].add(
-              row.orderId, transactionId: row.transactionId, bundleId: row.bundleId ?? onlyBundleId, row.units)
-          }
-        }
-        hasOrder = try orders.advance()
-      }
       for (app, side) in sides.sorted(by: { $0.key < $1.key }) {
         var comparison = ProductComparison(side, coverage: coverage)
-        if comparison.hasUnexplainedSales, let orders = waiting[app] {
-          comparison.standIn(try orders.units(on: asking))
-        }
+        if let units = awaited[app] { comparison.standIn(units) }
         for (lag, units) in comparison.lags { seen.lags[lag, default: .zero] += units }
         for row in comparison.rows {
           seen.totals.add(row)
@@ -202,32 +185,13 @@ struct UnitsComparison {
         comparison: .init(explained: explained, unexplained: .zero))
     }
   }
+}
 
-  // MARK: - The shop's rows
-
-  /// Orders by the day on which the shop believed them paid: those that it verified count, those that are pending may wait
-  /// for Apple. Rows that break the contract are the audit's to report; here they count for nothing.
-  private static func shopQuery(_ days: ReportDays, schema: String) throws(PostgresError) -> String {
-    let paid = "coalesce(o.verified_at, o.created_at)"
-    return """
-      SELECT o.product_id::text, nullif(o.bundle_id::text, ''), \(paid)::timestamptz, o.currency::text, o.quantity::bigint,
-        o.amount::numeric, o.order_id::text, nullif(\(SalesRows.namedTransaction), ''), o.status::text = 'verified'
-      FROM \(try PostgresIdentifier(schema, "orders").sql) o
-      WHERE o.status::text IN ('verified', 'pending') AND o.order_id IS NOT NULL AND o.product_id IS NOT NULL AND o.quantity BETWEEN 1 AND 1000000
-        AND o.amount >= 0 AND o.amount < 1000000000000 AND o.amount::numeric = round(o.amount::numeric, 6)
-        AND \(paid) >= \(try PostgresLiteral.timestamp(days.start.microseconds))
-        AND \(paid) < \(try PostgresLiteral.timestamp(days.end.microseconds))
-      ORDER BY o.product_id::text COLLATE "C", o.order_id::text COLLATE "C"
-      """
-  }
-
-  private func shopRow(_ row: borrowing CopyReader) throws -> ShopRow? {
-    guard let day = days.day(of: Instant(microseconds: try row.timestamp(2))) else { return nil }
-    return ShopRow(
-      bundleId: try row.optionalText(1), orderId: try row.id(6), transactionId: try row.optionalId(7),
-      isVerified: try row.bool(8),
-      units: ShopUnits(
-        day: day, currency: try row.optionalId(3) ?? "", units: Int(try row.int64(4)),
-        amount: try Millionths(row.numeric(5))))
+extension ShopUnits {
+  init(_ amount: Money, units: Int, on day: ReportDay) {
+    let scale = (amount.currency.digits..<6).reduce(Int128(1)) { scale, _ in scale * 10 }
+    self.init(
+      day: day, currency: Identifier(amount.currency.code), units: units,
+      amount: Millionths(count: Int128(amount.minorUnits) * scale))
   }
 }

@@ -67,16 +67,23 @@ struct TieOutRunTests {
         """)
     }
 
-    func run(asOf: Instant = TieOutRunTests.asOf) async throws -> TieOutOutcome {
+    /// - Parameter orders: as the audit has judged them.
+    func run(asOf: Instant = TieOutRunTests.asOf, orders: [JudgedOrder] = []) async throws -> TieOutOutcome {
       let settings = TieOutSettings(
         connect: nil, folder: folder, zone: try #require(ReportZone("America/Los_Angeles")), trailingDays: 5,
         keepRaw: .days(400), alertUnits: 10,
         apps: [Scope.App(name: "game", bundleId: "com.example.game", sku: "GAME01")], salesSchema: "sales",
         timeout: .seconds(30))
-      return try await TieOutRun(
+      let run = TieOutRun(
         settings: settings, databaseURL: conninfo, salesURL: conninfo, asOf: asOf,
         day: TieOutRunTests.businessDay(asOf), logger: Logger(label: "tests")
-      ) { false }.run(mayFetch: true)
+      ) { false }
+      let gathered = try await run.gather(mayFetch: true)
+      return try await withBlockingThread { scope in
+        try run.compare(scope, gathered, temporaryDirectory: NSTemporaryDirectory()) { each in
+          for order in orders { try each(order) }
+        }
+      }
     }
 
     /// As a night that has told its report.
@@ -122,6 +129,17 @@ struct TieOutRunTests {
     return (0..<count).map { yesterday.advanced(by: -$0).description }
   }
 
+  /// An order of gems at noon in California.
+  private static func order(
+    _ minorUnits: Int64 = 99, _ code: String = "USD", on day: String = "2026-11-10", isBooked: Bool = true,
+    isAwaited: Bool = false, renewals: [Identifier] = []
+  ) throws -> JudgedOrder {
+    JudgedOrder(
+      productId: "gems60", amount: Money(minorUnits: minorUnits, currency: try #require(Currency(code: code))),
+      bookedAt: Instant(seconds: Int64(try #require(ReportDay(day)).number) * 86_400) + .hours(20),
+      isBooked: isBooked, isAwaited: isAwaited, renewals: renewals)
+  }
+
   @Test func aPaymentThatOnlyAppleKnowsIsUnexplainedAndAFinding() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-10" ? "3" : "1"), on: date) }
@@ -141,20 +159,12 @@ struct TieOutRunTests {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-10" ? "6" : "1"), on: date) }
     for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
-    // Of five units more: one named and never answered, one pending with a silent proof; a forged one, one that names a
-    // purchase that is known, and one that never had a proof stand for nothing.
-    try await shop.execute(
-      """
-      INSERT INTO sales.orders SELECT id, 'u', 'com.example.game', 'gems60', 1, 0.99, 'USD', status, named, NULL,
-        '2026-11-10T18:00:00Z', NULL, '2026-11-10T18:00:00Z'
-      FROM (VALUES ('named', 'verified', 'unheard'), ('silent', 'pending', NULL), ('forged', 'verified', 'made up'),
-        ('known', 'verified', '7'), ('bare', 'pending', NULL)) o (id, status, named);
-      INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, outcome) VALUES
-        ('receipt', 'r1', 'silent', '2026-11-10T18:00:00Z', 'unanswered'),
-        ('receipt', 'r2', 'forged', '2026-11-10T18:00:00Z', 'rejected'),
-        ('receipt', 'r3', 'known', '2026-11-10T18:00:00Z', 'verified');
-      """)
-    let outcome = try await shop.run()
+    // Five units more than payments: two orders wait, whatever the shop calls them; what is decided stands for nothing,
+    // and neither does what waits of another week.
+    let outcome = try await shop.run(orders: [
+      Self.order(isAwaited: true), Self.order(isBooked: false, isAwaited: true), Self.order(),
+      Self.order(isBooked: false), Self.order(on: "2026-11-01", isAwaited: true),
+    ])
     #expect(outcome.totals.unexplained == Millionths(5) && outcome.totals.awaited == Millionths(2))
     let week = try #require(outcome.totals.weeks.first)
     #expect(outcome.totals.weeks.count == 1 && week.units == Millionths(3) && week.amount == nil)
@@ -197,15 +207,36 @@ struct TieOutRunTests {
   @Test func aSumOfManyDigitsIsOneRowsAndNotTheTieOutsEnd() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
-    try await shop.execute(
-      """
-      INSERT INTO sales.orders SELECT number::text, 'u', 'com.example.game', 'gems60', 1, 999999999999, 'JPY', 'verified',
-        NULL, NULL, '2026-11-10T20:00:00Z', '2026-11-10T20:00:00Z', '2026-11-10T20:00:00Z'
-      FROM generate_series(1, 10) number;
-      """)
-    #expect(try await shop.run().totals.apple == Millionths(45))
+    let orders = try (0..<10).map { _ in try Self.order(999_999_999_999, "JPY") }
+    #expect(try await shop.run(orders: orders).totals.apple == Millionths(45))
     let row = try await shop.rows().first { $0.level == .amount && $0.currency == "JPY" }
     #expect(row?.day == ReportDay("2026-11-10") && row?.shop == Millionths(9_999_999_999_990))
+  }
+
+  /// What the shop does not count as paid is in neither of its columns, whatever it waits for.
+  @Test func theShopsSideIsWhatItCountsAsPaid() async throws {
+    let shop = try await Shop()
+    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
+    _ = try await shop.run(orders: [Self.order(), Self.order(5_999, isBooked: false, isAwaited: true)])
+    let rows = try await shop.rows().filter { $0.shop ?? .zero != .zero }
+    #expect(rows.map(\.level) == [.amount, .units] && rows.map(\.shop) == [number("0.99"), .one])
+  }
+
+  /// Whose a renewal is the audit says, and no earlier night.
+  @Test func aRenewalIsExplainedUnlessAnOrderOwnsIt() async throws {
+    let shop = try await Shop()
+    for date in Self.days(53) { try shop.drop(date == "2026-11-10" ? SampleSales() : Self.sales(date), on: date) }
+    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    try await shop.execute(
+      """
+      UPDATE night_audit.transactions SET is_renewal = true WHERE transaction_id = '8';
+      INSERT INTO night_audit.claims (environment, transaction_id, order_id) VALUES ('Production', '8', 'order');
+      """)
+    let alone = try await shop.run().totals
+    #expect(alone.explained[.renewal] == Millionths(-1) && alone.unexplained == .zero)
+    // However long before it was ordered.
+    let owned = try await shop.run(orders: [Self.order(on: "2026-01-10", renewals: ["8"])]).totals
+    #expect(owned.explained[.renewal] == .zero && owned.unexplained == Millionths(-1))
   }
 
   /// A month that is not wholly reported is in no sum, and one that goes on says so.

@@ -1,0 +1,42 @@
+import Reconciliation
+
+extension JudgedOrder {
+  /// Puts the order behind what the record holds.
+  public func write(to record: inout RecordBytes) {
+    record.put(bundleId)
+    record.put(productId)
+    record.put(Optional(quantity))
+    record.put(Optional(amount))
+    record.put(Optional(bookedAt))
+    record.put(isBooked)
+    record.put(isAwaited)
+    record.put(renewals) { $1.put($0) }
+  }
+
+  /// The order that `write(to:)` has put. Throws where it has put none.
+  public init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    let (bundleId, productId) = (try record.optionalText(), try record.id())
+    guard let quantity = try record.optionalInt32(), let amount = try record.optionalMoney(),
+      let bookedAt = try record.optionalInstant()
+    else { throw RecordReader.Mismatch() }
+    self.init(
+      bundleId: bundleId, productId: productId, quantity: quantity, amount: amount, bookedAt: bookedAt,
+      isBooked: try record.flag(), isAwaited: try record.flag(),
+      renewals: try record.list { (reader) throws(RecordReader.Mismatch) in try reader.id() })
+  }
+}
+
+extension SettledSale {
+  /// As the `JudgedOrder` of its judgement writes itself.
+  public func writeJudgedOrder(to record: inout RecordBytes) {
+    record.put(order.bundleId)
+    record.put(order.productId)
+    record.put(Optional(order.quantity))
+    record.put(Optional(order.amount))
+    record.put(Optional(order.verifiedAt ?? order.createdAt))
+    record.put(true)
+    record.put(false)
+    // A later period of a subscription is no plain payment.
+    record.put(Int64(0))
+  }
+}
