@@ -24,9 +24,8 @@ struct ComparisonPropertyTests {
   private func day(_ offset: Int) -> ReportDay { TieOutTests.day("09-01").advanced(by: offset) }
 
   private func coverage(_ random: inout Random) -> DayCoverage {
-    let states = (0..<50).map { _ in
-      random.chance(90) ? DayCoverage.Coverage.final : random.chance(50) ? .young : .missing
-    }
+    let others: [DayCoverage.Coverage] = [.missing, .young, .partial]
+    let states: [DayCoverage.Coverage] = (0..<50).map { _ in random.chance(90) ? .final : others[random.whole(0...2)] }
     return DayCoverage(days: day(0)...day(49), printed: day(random.whole(0...8))...day(49)) {
       states[$0.number - self.day(0).number]
     }
@@ -94,6 +93,47 @@ struct ComparisonPropertyTests {
         #expect(units == .zero)
       }
     }
+  }
+
+  /// Two vendors whose reports come, fail or cannot be read: what either has told is counted, and every sum adds up.
+  @Test(arguments: 0..<100)
+  func sumsOfTwoVendorsAddUpWhicheverReportsAreHere(seed: Int) {
+    var random = Random(state: UInt64(seed))
+    let vendors = ["80012345", "80099999"]
+    var known: [String: [String: ConnectReportTable.Known]] = [:]
+    var sides = ProductSides(app: "game", productId: "gems", isKnown: true)
+    for date in (0..<53).map(day) {
+      for vendor in vendors where random.chance(80) {
+        let isReadable = random.chance(80)
+        known[date.description, default: [:]][vendor] = ConnectReportTable.Known(
+          isReadable ? .reported : .unreadable, .folder)
+        guard isReadable else { continue }
+        sides.apple.append(
+          AppleUnits(
+            day: date, country: "US", currency: "USD", kind: .sale, price: Self.prices[0],
+            units: Millionths(random.whole(1...4))))
+      }
+      if random.chance(70) {
+        let units = random.whole(1...6)
+        sides.ours.append(
+          OurUnits(
+            day: date, country: "US", currency: "USD", price: Self.prices[0].times(Millionths(units)), units: units))
+      }
+    }
+    let window = ReportWindow(today: day(53), margin: 8, known: known, vendors: vendors)
+    let coverage = DayCoverage(days: window.days, printed: window.printed) {
+      window.coverage($0, isYoung: $0 >= self.day(51))
+    }
+    var totals = TieOutTotals()
+    for row in ProductComparison(sides, coverage: coverage).rows {
+      totals.add(row)
+      let isTold = known[row.day.description]?.values.contains { $0.state == .reported } ?? false
+      #expect((row.apple != nil) == isTold, "\(row)")
+      #expect((row.apple ?? .zero) - (row.ours ?? .zero) == row.comparison?.difference, "\(row)")
+    }
+    let told = sides.apple.filter { coverage.printed.contains($0.day) }.map(\.units).reduce(.zero, +)
+    #expect(totals.apple == told)
+    #expect(totals.apple == totals.ours + totals.explained.sum + totals.unexplained)
   }
 
   @Test(arguments: 0..<100)

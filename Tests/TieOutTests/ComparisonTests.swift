@@ -9,10 +9,11 @@ struct ComparisonTests {
   private static let dollar = number("0.99")
 
   private func coverage(
-    missing: [String] = [], young: [String] = ["11-19", "11-20"], printed: String = "11-01"
+    missing: [String] = [], partial: [String] = [], young: [String] = ["11-19", "11-20"], printed: String = "11-01"
   ) -> DayCoverage {
     DayCoverage(days: Self.first...day("11-20"), printed: day(printed)...day("11-20")) { date in
       if missing.contains(where: { day($0) == date }) { return .missing }
+      if partial.contains(where: { day($0) == date }) { return .partial }
       return young.contains { day($0) == date } ? .young : .final
     }
   }
@@ -102,6 +103,21 @@ struct ComparisonTests {
     // What Apple counts on the next day may be one of the two.
     #expect(explained(comparison, "11-06", .notReported) == .one)
     #expect(comparison.rows.allSatisfy { $0.comparison?.unexplained == .zero })
+  }
+
+  /// Reports that are still to come can add to what others have counted, and take nothing from it.
+  @Test func whatSomeVendorsHaveReportedIsTheLeastThatAppleCounts() {
+    let comparison = compare(
+      [apple("11-05", 13), apple("11-10")], [ours("11-05"), ours("11-10", 3)],
+      coverage: coverage(partial: ["11-05", "11-10"]))
+    for level in [TieOutLevel.units, .country] {
+      let country: Identifier = level == .country ? "US" : ""
+      #expect(row(comparison, "11-05", level, country: country)?.comparison?.unexplained == Millionths(12))
+    }
+    #expect(row(comparison, "11-05", .amount)?.comparison?.unexplained == number("11.88"))
+    #expect(row(comparison, "11-10")?.apple == .one)
+    #expect(explained(comparison, "11-10", .notReported) == Millionths(-2))
+    #expect(row(comparison, "11-10")?.comparison?.unexplained == .zero)
   }
 
   @Test func youngReportsAreNotJudged() {

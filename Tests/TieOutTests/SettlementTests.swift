@@ -163,4 +163,15 @@ struct ReportWindowTests {
           == ["no daily report of 9 days (never asked, vendor 80099999): 2026-11-11, 2026-11-12, 2026-11-13, …"])
     }
   }
+
+  @Test func aDayOfSomeVendorsIsNeitherMissingNorFinal() {
+    let window = window(["80012345", "80099999"], ["80012345": (1...20, .api), "80099999": (10...30, .api)])
+    let days: [(ago: Int, old: DayCoverage.Coverage, young: DayCoverage.Coverage)] = [
+      (5, .partial, .young), (15, .final, .young), (25, .partial, .young), (35, .missing, .missing),
+    ]
+    for (ago, old, young) in days {
+      let day = Self.today.advanced(by: -ago)
+      #expect(window.coverage(day, isYoung: false) == old && window.coverage(day, isYoung: true) == young)
+    }
+  }
 }

@@ -43,16 +43,16 @@ struct Group {
   }
 
   /// Explains what can be explained.
-  /// - Parameter isFinal: of a class, for each day whether the number of it stands.
-  mutating func explain(isFinal: (TieOutClass) -> [Bool]) {
+  /// - Parameter coverage: of a class, for each day how far the number of it stands.
+  mutating func explain(coverage: (TieOutClass) -> [DayCoverage.Coverage]) {
     let days = series[0].days.indices
-    let shadows = TieOutClass.allCases.map { explainMissing($0, isFinal($0)) }
+    let shadows = TieOutClass.allCases.map { explainMissing($0, coverage($0)) }
     explainFree()
     for day in days { series[TieOutClass.restore.index].takeAll(on: day, .restore) }
     for kind in [TieOutClass.sale, .refund] {
       let lags = kind == .refund ? Self.refundLags : Self.timingLags
       series[kind.index].pair(kind == .refund ? .refundTiming : .timing, lags: lags)
-      explainNeighbours(kind, isFinal(kind), shadow: shadows[kind.index], lags: lags)
+      explainNeighbours(kind, coverage(kind), shadow: shadows[kind.index], lags: lags)
       explainCountry(kind, lags: lags)
     }
     explainRefunds()
@@ -66,14 +66,21 @@ struct Group {
     }
   }
 
-  /// Days without a report that stands. What we count more on them is kept in mind: Apple may count it on a neighbouring
-  /// day that is reported.
-  private mutating func explainMissing(_ kind: TieOutClass, _ isFinal: [Bool]) -> [Int: Millionths] {
+  /// Days without reports that stand. What we count more on them is kept in mind: Apple may count it on a neighbouring
+  /// day that is reported. What Apple counts more may be taken back by it only while its reports are young: another
+  /// vendor's can but add to it.
+  private mutating func explainMissing(
+    _ kind: TieOutClass, _ coverage: [DayCoverage.Coverage]
+  ) -> [Int: Millionths] {
     var shadow: [Int: Millionths] = [:]
-    for day in isFinal.indices where !isFinal[day] {
+    for day in coverage.indices {
       let excess = series[kind.index].ourExcess(day)
+      switch coverage[day] {
+      case .missing, .young: series[kind.index].takeAll(on: day, .notReported)
+      case .partial: series[kind.index].take(excess, on: day, .notReported)
+      case .final: continue
+      }
       if excess > .zero { shadow[day] = excess }
-      series[kind.index].takeAll(on: day, .notReported)
     }
     return shadow
   }
@@ -92,14 +99,14 @@ struct Group {
 
   /// Near a day that is not reported nobody can say that Apple counts too much or too little.
   private mutating func explainNeighbours(
-    _ kind: TieOutClass, _ isFinal: [Bool], shadow: [Int: Millionths], lags: ClosedRange<Int>
+    _ kind: TieOutClass, _ coverage: [DayCoverage.Coverage], shadow: [Int: Millionths], lags: ClosedRange<Int>
   ) {
     var shadow = shadow
     series[kind.index].draw(.notReported, from: &shadow, lags: lags)
-    for day in isFinal.indices where isFinal[day] && series[kind.index].ourExcess(day) > .zero {
+    for day in coverage.indices where coverage[day] == .final && series[kind.index].ourExcess(day) > .zero {
       let neighbours = max(0, day + lags.lowerBound)...(day + lags.upperBound)
       // Beyond the last day there is no report yet.
-      if neighbours.contains(where: { $0 >= isFinal.count || !isFinal[$0] }) {
+      if neighbours.contains(where: { $0 >= coverage.count || coverage[$0] != .final }) {
         series[kind.index].takeAll(on: day, .notReported)
       }
     }

@@ -9,12 +9,10 @@ package struct ProductComparison: Sendable {
 
   private let sides: ProductSides
   private let coverage: DayCoverage
-  private let isFinal: [Bool]
 
   package init(_ sides: ProductSides, coverage: DayCoverage) {
     self.sides = sides
     self.coverage = coverage
-    isFinal = (0..<coverage.count).map { coverage[$0] == .final }
     let units = compareUnits()
     compareCountries()
     compareAmounts(beside: units)
@@ -47,7 +45,7 @@ package struct ProductComparison: Sendable {
     } evidence: { _ in
       true
     }
-    group.explain { _ in isFinal }
+    group.explain { _ in coverage.each }
     var shop: [Int: Millionths] = [:]
     for units in sides.shop where coverage.days.contains(units.day) {
       shop[coverage.index(units.day), default: .zero] += Millionths(units.units)
@@ -101,12 +99,12 @@ package struct ProductComparison: Sendable {
       }
       if place.country.isEmpty {
         group.evidence.hasNoCountry = true
-        group.explain { _ in isFinal }
+        group.explain { _ in coverage.each }
       } else {
         // What tells its currency belongs to that currency alone.
         let source = supplies[place.currency] != nil ? place.currency : ""
         group.evidence.withoutCountry = supplies[source] ?? [:]
-        group.explain { _ in isFinal }
+        group.explain { _ in coverage.each }
         if supplies[source] != nil { supplies[source] = group.evidence.withoutCountry }
       }
       append(group, .country, place.country, place.currency) { _, _ in nil }
@@ -143,7 +141,10 @@ package struct ProductComparison: Sendable {
     } evidence: {
       ($0.currency ?? currency) == currency
     }
-    group.explain { kind in isFinal.indices.map { isFinal[$0] && !open.contains([kind.index, $0]) } }
+    // Where our sum is not known, Apple's is as good as not told.
+    group.explain { kind in
+      coverage.each.indices.map { open.contains([kind.index, $0]) ? .missing : coverage.each[$0] }
+    }
     let digits = Currency(currency)?.digits ?? 2
     // Half of the smallest coin, in millionths of the major unit.
     let half = Millionths(count: (0..<min(digits, 6)).reduce(500_000) { half, _ in half / 10 })

@@ -117,10 +117,12 @@ package struct ProductSides: Sendable {
 /// Which days Apple has reported.
 package struct DayCoverage: Sendable {
   package enum Coverage: Hashable, Sendable {
-    /// No report that could be read.
+    /// No vendor's report that could be read.
     case missing
-    /// There is one, but Apple still changes reports of that age.
+    /// There are some, but Apple still changes reports of that age.
     case young
+    /// Reports of some vendors, but not of all: what they count is the least that Apple does.
+    case partial
     case final
   }
 
@@ -128,19 +130,20 @@ package struct DayCoverage: Sendable {
   package let days: ClosedRange<ReportDay>
   /// The days that rows are printed for.
   package let printed: ClosedRange<ReportDay>
-  private let coverage: [Coverage]
+  /// Of each of the days.
+  let each: [Coverage]
 
   package init(
     days: ClosedRange<ReportDay>, printed: ClosedRange<ReportDay>, coverage: (ReportDay) -> Coverage
   ) {
     self.days = days
     self.printed = printed
-    self.coverage = days.map(coverage)
+    each = days.map(coverage)
   }
 
-  package subscript(_ index: Int) -> Coverage { coverage[index] }
-  package subscript(_ day: ReportDay) -> Coverage { coverage[index(day)] }
+  package subscript(_ index: Int) -> Coverage { each[index] }
+  package subscript(_ day: ReportDay) -> Coverage { each[index(day)] }
   func index(_ day: ReportDay) -> Int { day.number - days.lowerBound.number }
   func day(_ index: Int) -> ReportDay { days.lowerBound.advanced(by: index) }
-  var count: Int { coverage.count }
+  var count: Int { each.count }
 }

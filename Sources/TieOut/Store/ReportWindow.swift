@@ -1,4 +1,4 @@
-/// The days of a tie-out, and which of them Apple has reported for every vendor.
+/// The days of a tie-out, and how far Apple has reported them.
 struct ReportWindow {
   /// With days before the first printed one, whose sales Apple may count later.
   let days: ClosedRange<ReportDay>
@@ -30,6 +30,14 @@ struct ReportWindow {
   func isSettled(_ day: ReportDay) -> Bool {
     let reports = known[day.description] ?? [:]
     return !vendors.isEmpty && vendors.allSatisfy { reports[$0]?.state.isSettled == true }
+  }
+
+  /// What the reports of the day are good for.
+  /// - Parameter isYoung: whether Apple still changes reports of that age.
+  func coverage(_ day: ReportDay, isYoung: Bool) -> DayCoverage.Coverage {
+    guard (known[day.description] ?? [:]).values.contains(where: \.state.isSettled) else { return .missing }
+    if isYoung { return .young }
+    return isSettled(day) ? .final : .partial
   }
 
   /// Why printed days are not there, grouped by what came of asking.

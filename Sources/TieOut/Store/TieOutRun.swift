@@ -132,9 +132,9 @@ package struct TieOutRun: Sendable {
       today: today, margin: Self.margin, known: try ConnectReportTable.known(.sales, frequency: "DAILY", on: reading),
       vendors: vendors)
     let days = ReportDays(window.days, in: settings.zone)
-    let coverage = DayCoverage(days: window.days, printed: window.printed) { day in
-      if !window.isSettled(day) { return .missing }
-      return days.end(of: day) + Self.youngFor > asOf ? .young : .final
+    func isYoung(_ day: ReportDay) -> Bool { days.end(of: day) + Self.youngFor > asOf }
+    let coverage = DayCoverage(days: window.days, printed: window.printed) {
+      window.coverage($0, isYoung: isYoung($0))
     }
     let belongings = try belongings(window, reading: reading, sales: sales)
     let units = UnitsComparison(settings: settings, coverage: coverage, days: days, scope: belongings)
@@ -145,7 +145,7 @@ package struct TieOutRun: Sendable {
     }
     var ordersByProduct = try OrdersByProduct(orders, of: days, directory: temporaryDirectory)
     var reasons = gathered.problems
-    reasons += window.reasons { coverage[$0] == .missing && days.end(of: $0) + Self.youngFor <= asOf }
+    reasons += window.reasons { !isYoung($0) }
     reasons += belongings.ambiguous.map {
       "two apps sell the product \($0) and are compared together; set app.<name>.sku of each to tell them apart"
     }
