@@ -7,22 +7,25 @@ import Reporting
 package struct ReportSupplement: Sendable {
   /// For the summary.
   package var facts: TieOutFacts
-  /// Findings that stand on no order; nil: what they stand on could not be read.
-  package var findings: [Finding]?
+  /// Findings that stand on no order.
+  package var findings: [Finding]
+  /// Whether nobody can say if one that was open still stands, because what it stands on cannot be read.
+  package var isUndecided: @Sendable (Finding) -> Bool
   /// Writes its rows.
   package var write: @Sendable (inout ReportWriter) throws -> Void
 
   package init(
-    facts: TieOutFacts, findings: [Finding]?, write: @escaping @Sendable (inout ReportWriter) throws -> Void
+    facts: TieOutFacts, findings: [Finding], isUndecided: @escaping @Sendable (Finding) -> Bool,
+    write: @escaping @Sendable (inout ReportWriter) throws -> Void
   ) {
     self.facts = facts
     self.findings = findings
+    self.isUndecided = isUndecided
     self.write = write
   }
 
-  /// The findings of a report of this as-of: where nothing could be read, those that were open, for silence closes none.
+  /// The findings of a report of this as-of, among them those that were open and are undecided.
   func reported(asOf: Instant, on own: borrowing BlockingConnection) throws(PostgresError) -> [Finding] {
-    if let findings { return findings }
     let rows = try own.execute(
       """
       SELECT \(StoredFinding.columns) FROM night_audit.findings f
@@ -32,6 +35,13 @@ package struct ReportSupplement: Sendable {
     for row in rows {
       if let stored = try StoredFinding(row) { open.append(stored.reported.finding) }
     }
-    return open
+    return findings(beside: open)
+  }
+
+  /// What was open and is undecided stands as it was told, for silence closes none.
+  func findings(beside open: [Finding]) -> [Finding] {
+    let standing = open.filter(isUndecided)
+    let subjects = Set(standing.map(\.subject))
+    return standing + findings.filter { !subjects.contains($0.subject) }
   }
 }

@@ -298,6 +298,14 @@ struct OurSideTests {
 }
 
 struct TotalsTests {
+  /// Of a day that cannot be read Apple may count our sales up to three days later, and ours of the next day on it.
+  @Test func aDayIsInTheWeeksThatItsSalesMayCountIn() {
+    #expect(TieOutTotals.weeks(around: [day("11-11")]) == [day("11-09")])
+    #expect(TieOutTotals.weeks(around: [day("11-09")]) == [day("11-02"), day("11-09")])
+    #expect(TieOutTotals.weeks(around: [day("11-13")]) == [day("11-09"), day("11-16")])
+    #expect(TieOutTotals.weeks(around: []).isEmpty)
+  }
+
   @Test func aWeekOfAProductIsOneFindingAndPlusAndMinusDoNotCancel() {
     var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
     // Monday 2 and Sunday 8 November are one week.

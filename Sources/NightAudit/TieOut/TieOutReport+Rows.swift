@@ -8,8 +8,11 @@ import TieOut
 extension TieOutReport {
   /// What the report's writer is given: rows are read when they are written, so that memory does not grow with them.
   func supplement(databaseURL: String) -> ReportSupplement {
-    let (record, periods) = (record, periods)
-    return ReportSupplement(facts: facts, findings: findings) { report in
+    let (record, periods, undecided) = (record, periods, undecidedWeeks)
+    return ReportSupplement(facts: facts, findings: findings) { finding in
+      guard let undecided, let product = finding.productId else { return true }
+      return undecided.contains { Subject.product(product, weekOf: $0.description) == finding.subject }
+    } write: { report in
       if let record {
         let connection = try BlockingConnection.connect(databaseURL, applicationName: "night-audit tie-out")
         try TieOutTable.forEach(record.days, asOf: record.asOf, on: connection) {

@@ -9,8 +9,10 @@ import TieOut
 /// made again.
 struct TieOutReport: Sendable {
   var facts: TieOutFacts
-  /// One for each product and week that Apple counted more of than anybody here knows; nil: nothing could be read.
-  var findings: [Finding]?
+  /// One for each product and week that Apple counted more of than anybody here knows.
+  var findings: [Finding] = []
+  /// The Mondays of weeks of which nobody can say what Apple counted; nil: of none, for nothing could be read.
+  var undecidedWeeks: Set<ReportDay>?
   /// The tie-out whose rows are listed; nil: there is none.
   var record: TieOutTable.Record?
   var periods: [TieOutTable.Period] = []
@@ -49,6 +51,8 @@ struct TieOutReport: Sendable {
       lastReportedBefore: asOf, day: Period.dayBefore(asOf, in: settings.timeZone).until, on: connection
     ).map { .init($0) }
     report.findings = findings(weeks.weeks, names: names, alertUnits: settings.tieOut.alertUnits)
+    let unreadable = try ConnectReportTable.unreadableDays(asOf: record.asOf, on: connection)
+    report.undecidedWeeks = TieOutTotals.weeks(around: unreadable).filter { $0 >= firstWeek }
     report.record = record
     report.periods = try TieOutTable.periods(
       endedBy: record.days.upperBound, asOf: record.asOf, on: connection)

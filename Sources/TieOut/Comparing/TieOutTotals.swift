@@ -84,6 +84,11 @@ package struct TieOutTotals: Sendable {
     max(.zero, comparison.unexplained) + max(.zero, comparison.explained[.unknownProduct])
   }
 
+  /// The weeks, by their Mondays, in which a sale counts whose other side may be on one of these days.
+  package static func weeks(around days: Set<ReportDay>) -> Set<ReportDay> {
+    Set(days.flatMap { day in Group.timingLags.map { day.advanced(by: $0).monday } })
+  }
+
   /// By app, product and week.
   package var weeks: [Week] {
     weekSums.filter { $0.value.units > .zero }.map { key, sum in

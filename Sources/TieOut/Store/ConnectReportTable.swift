@@ -88,6 +88,25 @@ package enum ConnectReportTable {
     return known
   }
 
+  /// Days with a daily report that cannot be read and that no report has taken the place of. What an earlier one of such a
+  /// day has told counts no more, and nobody can say that it is not so.
+  /// - Parameter asOf: what came later takes nothing's place.
+  package static func unreadableDays(
+    asOf: Instant, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Set<ReportDay> {
+    let rows = try connection.execute(
+      """
+      SELECT DISTINCT u.name FROM night_audit.connect_reports u
+      WHERE u.kind = 'SALES' AND u.frequency = 'DAILY' AND u.state = 'unreadable' AND NOT EXISTS (
+        SELECT FROM night_audit.connect_reports r
+        WHERE r.kind = u.kind AND r.frequency = u.frequency AND r.name = u.name AND r.vendor = u.vendor
+          AND r.report_id > u.report_id AND r.state IN ('reported', 'zero') AND r.as_of <= $1)
+      """, [.timestamp(asOf.microseconds)])
+    var days: Set<ReportDay> = []
+    for row in rows { if let day = ReportDay(try row.text(0)) { days.insert(day) } }
+    return days
+  }
+
   /// Whether its source has brought this report with these very bytes before, so that a file that lies there every night
   /// is read once. Of another day the same bytes are another report: all days without sales look alike.
   package static func has(

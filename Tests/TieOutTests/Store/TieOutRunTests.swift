@@ -67,6 +67,13 @@ struct TieOutRunTests {
         """)
     }
 
+    func unreadableDays(asOf: Instant = TieOutRunTests.asOf) async throws -> Set<ReportDay> {
+      let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
+      let days = try await session.withConnection { try ConnectReportTable.unreadableDays(asOf: asOf, on: $0) }
+      await session.close()
+      return days
+    }
+
     /// - Parameter orders: as the audit has judged them.
     func run(asOf: Instant = TieOutRunTests.asOf, orders: [JudgedOrder] = []) async throws -> TieOutOutcome {
       let settings = TieOutSettings(
@@ -361,6 +368,23 @@ struct TieOutRunTests {
         == "line 3: Units is “many”, expected a decimal number")
     #expect(outcome.record.incompleteReasons.contains { $0.contains("unreadable") })
     #expect(!outcome.isComplete)
+  }
+
+  @Test func aDayIsUnreadableUntilAReportThatCanBeReadTakesItsPlace() async throws {
+    let shop = try await Shop()
+    var broken = Self.sales("2026-11-10", units: "3")
+    try shop.drop(broken, on: "2026-11-10")
+    _ = try await shop.run()
+    #expect(try await shop.unreadableDays().isEmpty)
+    broken.rows[0]["Units"] = "many"
+    try shop.drop(broken, on: "2026-11-10")
+    _ = try await shop.run()
+    #expect(try await shop.unreadableDays() == [day("11-10")])
+    try shop.drop(Self.sales("2026-11-10", units: "2"), on: "2026-11-10")
+    _ = try await shop.run(asOf: Self.asOf + .hours(24))
+    #expect(try await shop.unreadableDays(asOf: Self.asOf + .hours(24)).isEmpty)
+    // The night before did not know of it.
+    #expect(try await shop.unreadableDays() == [day("11-10")])
   }
 
   @Test func theOrderOfDownloadsPlaysNoPart() async throws {
