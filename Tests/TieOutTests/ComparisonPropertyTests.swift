@@ -26,7 +26,8 @@ struct ComparisonPropertyTests {
   private func coverage(_ random: inout Random) -> DayCoverage {
     let others: [DayCoverage.Coverage] = [.missing, .young, .partial]
     let states: [DayCoverage.Coverage] = (0..<50).map { _ in random.chance(90) ? .final : others[random.whole(0...2)] }
-    return DayCoverage(days: day(0)...day(49), printed: day(random.whole(0...8))...day(49)) {
+    let printed = day(random.whole(0...8))...day(49)
+    return DayCoverage(days: day(0)...day(49), compared: printed, printed: printed) {
       states[$0.number - self.day(0).number]
     }
   }
@@ -120,8 +121,8 @@ struct ComparisonPropertyTests {
             day: date, country: "US", currency: "USD", price: Self.prices[0].times(Millionths(units)), units: units))
       }
     }
-    let window = ReportWindow(today: day(53), margin: 8, known: known, vendors: vendors)
-    let coverage = DayCoverage(days: window.days, printed: window.printed) {
+    let window = ReportWindow(today: day(53), first: day(8), margin: 8, known: known, vendors: vendors)
+    let coverage = DayCoverage(days: window.days, compared: window.compared, printed: window.printed) {
       window.coverage($0, isYoung: $0 >= self.day(51))
     }
     var totals = TieOutTotals()
@@ -154,7 +155,8 @@ struct ComparisonPropertyTests {
   @Test(arguments: 0..<200)
   func exactlyTheLostOrdersAreUnexplained(seed: Int) {
     var random = Random(state: UInt64(seed))
-    let coverage = DayCoverage(days: day(0)...day(49), printed: day(0)...day(49)) {
+    let days = day(0)...day(49)
+    let coverage = DayCoverage(days: days, compared: days, printed: days) {
       $0 >= self.day(48) ? .young : .final
     }
     var sides = ProductSides(app: "game", productId: "gems", isKnown: true)

@@ -11,7 +11,8 @@ struct ComparisonTests {
   private func coverage(
     missing: [String] = [], partial: [String] = [], young: [String] = ["11-19", "11-20"], printed: String = "11-01"
   ) -> DayCoverage {
-    DayCoverage(days: Self.first...day("11-20"), printed: day(printed)...day("11-20")) { date in
+    let printed = day(printed)...day("11-20")
+    return DayCoverage(days: Self.first...day("11-20"), compared: printed, printed: printed) { date in
       if missing.contains(where: { day($0) == date }) { return .missing }
       if partial.contains(where: { day($0) == date }) { return .partial }
       return young.contains { day($0) == date } ? .young : .final
@@ -315,7 +316,8 @@ struct TotalsTests {
           day: day(date), country: "US", currency: "USD", kind: .sale, price: number("0.99"), units: Millionths(units)))
     }
     sides.ours = [OurUnits(day: day("11-08"), country: "US", currency: "USD", price: number("0.99"))]
-    let coverage = DayCoverage(days: day("11-01")...day("11-20"), printed: day("11-01")...day("11-20")) { _ in .final }
+    let days = day("11-01")...day("11-20")
+    let coverage = DayCoverage(days: days, compared: days, printed: days) { _ in .final }
     var totals = TieOutTotals()
     for row in ProductComparison(sides, coverage: coverage).rows { totals.add(row) }
     #expect(totals.apple == Millionths(5) && totals.ours == .one)
@@ -338,7 +340,8 @@ struct TotalsTests {
     sides.ours = [
       OurUnits(day: day("11-02"), country: "US", currency: "USD", price: number("0.99")), OurUnits(day: day("11-03")),
     ]
-    let coverage = DayCoverage(days: day("11-01")...day("11-20"), printed: day("11-01")...day("11-20")) { _ in .final }
+    let days = day("11-01")...day("11-20")
+    let coverage = DayCoverage(days: days, compared: days, printed: days) { _ in .final }
     let rows = ProductComparison(sides, coverage: coverage).rows
     for ordered in [rows, rows.reversed()] {
       var totals = TieOutTotals()

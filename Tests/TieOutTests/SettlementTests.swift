@@ -148,7 +148,7 @@ struct ReportWindowTests {
         known[name, default: [:]][vendor] = ConnectReportTable.Known(.reported, came.source)
       }
     }
-    return ReportWindow(today: Self.today, margin: 8, known: known, vendors: vendors)
+    return ReportWindow(today: Self.today, first: Self.today, margin: 8, known: known, vendors: vendors)
   }
 
   @Test func nobodyWaitsForAVendorThatIsConfiguredNoMore() {
@@ -161,6 +161,14 @@ struct ReportWindowTests {
       #expect(
         both.reasons { _ in true }
           == ["no daily report of 9 days (never asked, vendor 80099999): 2026-11-11, 2026-11-12, 2026-11-13, …"])
+    }
+  }
+
+  @Test func whatIsComparedAndWhatIsPrintedBeginWhereTheyDo() {
+    for (first, compared) in [("08-03", "08-03"), ("10-12", "10-06")] {
+      let window = ReportWindow(today: Self.today, first: day(first), margin: 8, known: [:], vendors: [])
+      #expect(window.printed == day("10-06")...day("11-19") && window.compared == day(compared)...day("11-19"))
+      #expect(window.days.lowerBound == day(compared).advanced(by: -8))
     }
   }
 

@@ -131,7 +131,8 @@ extension NightRun {
     return TieOutSettings(
       connect: try connect.privateKeyFile.map { _ in try TieOutSettings.Connect(connect) }, folder: raw.folder,
       zone: zone,
-      trailingDays: min(raw.trailingDays, AskingPlan.longestWindow), keepRaw: raw.keepRaw, alertUnits: raw.alertUnits,
+      trailingDays: min(raw.trailingDays, AskingPlan.longestWindow), keepRaw: raw.keepRaw,
+      lookback: settings.lookback, alertUnits: raw.alertUnits,
       apps: settings.apps.map { Scope.App(name: $0.name, bundleId: $0.bundleId, sku: $0.sku) },
       salesSchema: settings.salesSchema, timeout: settings.timeout)
   }

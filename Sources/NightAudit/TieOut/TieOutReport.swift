@@ -34,9 +34,8 @@ struct TieOutReport: Sendable {
       return TieOutReport(problem: problem ?? "no tie-out was made yet")
     }
     // Weeks are listed for as long as orders are, and only whole ones.
-    let zone = ReportZone(settings.tieOut.timeZoneName)
-    let oldest = zone?.day(of: asOf - settings.lookback) ?? record.days.lowerBound
-    let firstWeek = oldest.monday == oldest ? oldest : oldest.monday.advanced(by: 7)
+    let firstWeek =
+      ReportZone(settings.tieOut.timeZoneName)?.firstWeek(since: asOf - settings.lookback) ?? record.days.lowerBound
     var (totals, weeks) = (TieOutTotals(), TieOutTotals())
     try TieOutTable.forEach(
       min(firstWeek, record.days.lowerBound)...record.days.upperBound, asOf: record.asOf, on: connection

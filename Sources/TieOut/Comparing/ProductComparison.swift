@@ -148,6 +148,8 @@ package struct ProductComparison: Sendable {
     let digits = Currency(currency)?.digits ?? 2
     // Half of the smallest coin, in millionths of the major unit.
     let half = Millionths(count: (0..<min(digits, 6)).reduce(500_000) { half, _ in half / 10 })
+    var shop: [ReportDay: Millionths] = [:]
+    for units in sides.shop where units.currency == currency { shop[units.day, default: .zero] += units.amount }
     for kind in [TieOutClass.sale, .refund] {
       var stacks = PriceStacks(count: coverage.count, halfMinorUnit: half)
       for units in sides.apple where units.currency == currency && units.kind == kind {
@@ -161,26 +163,21 @@ package struct ProductComparison: Sendable {
         }
       }
       let comparisons = stacks.comparisons(group[kind])
-      for day in coverage.printed {
+      for day in coverage.compared {
         let index = coverage.index(day)
         appendAmount(
           currency, kind, day, stacks, open.contains([kind.index, index]) ? nil : comparisons[index],
-          isTold: !untold.contains([kind.index, index]))
+          shop: kind == .sale ? shop[day] ?? .zero : nil, isTold: !untold.contains([kind.index, index]))
       }
     }
   }
 
   private mutating func appendAmount(
     _ currency: Identifier, _ kind: TieOutClass, _ day: ReportDay, _ stacks: PriceStacks,
-    _ comparison: TieOutRow.Comparison?, isTold: Bool
+    _ comparison: TieOutRow.Comparison?, shop: Millionths?, isTold: Bool
   ) {
     let index = coverage.index(day)
     let (apple, ours) = stacks.amounts(index)
-    var shop: Millionths?
-    if kind == .sale {
-      let amounts = sides.shop.filter { $0.day == day && $0.currency == currency }.map(\.amount)
-      shop = amounts.reduce(.zero, +)
-    }
     guard apple != .zero || ours != .zero || shop ?? .zero != .zero || comparison?.explained.isZero == false else {
       return
     }
@@ -233,7 +230,7 @@ package struct ProductComparison: Sendable {
     shop: (TieOutClass, Int) -> Millionths?
   ) {
     for kind in TieOutClass.allCases {
-      for date in coverage.printed {
+      for date in coverage.compared {
         let index = coverage.index(date)
         let day = group[kind].days[index]
         let booked = shop(kind, index)

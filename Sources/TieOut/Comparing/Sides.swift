@@ -126,17 +126,21 @@ package struct DayCoverage: Sendable {
     case final
   }
 
-  /// The days that are looked at, some of them before the first one that is printed.
+  /// The days that are looked at, some of them before the first one that is compared.
   package let days: ClosedRange<ReportDay>
-  /// The days that rows are printed for.
+  /// The days that rows are made for.
+  package let compared: ClosedRange<ReportDay>
+  /// Of those the ones that reports list and sum.
   package let printed: ClosedRange<ReportDay>
   /// Of each of the days.
   let each: [Coverage]
 
   package init(
-    days: ClosedRange<ReportDay>, printed: ClosedRange<ReportDay>, coverage: (ReportDay) -> Coverage
+    days: ClosedRange<ReportDay>, compared: ClosedRange<ReportDay>, printed: ClosedRange<ReportDay>,
+    coverage: (ReportDay) -> Coverage
   ) {
     self.days = days
+    self.compared = compared
     self.printed = printed
     each = days.map(coverage)
   }

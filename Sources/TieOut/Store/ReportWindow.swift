@@ -1,22 +1,26 @@
 /// The days of a tie-out, and how far Apple has reported them.
 struct ReportWindow {
-  /// With days before the first printed one, whose sales Apple may count later.
+  /// With days before the first compared one, whose sales Apple may count later.
   let days: ClosedRange<ReportDay>
+  /// All that findings may be about. What is known of old days changes, too.
+  let compared: ClosedRange<ReportDay>
   let printed: ClosedRange<ReportDay>
   private let known: [String: [String: ConnectReportTable.Known]]
   private let vendors: [String]
 
   /// - Parameters:
   ///   - today: the day of the as-of, which is not in it.
+  ///   - first: the first day that is compared, where the printed ones do not begin earlier.
   ///   - known: the daily reports, by day and vendor.
   ///   - vendors: those that are configured; those whose files were dropped in count besides.
   init(
-    today: ReportDay, margin: Int, known: [String: [String: ConnectReportTable.Known]], vendors: [String]
+    today: ReportDay, first: ReportDay, margin: Int, known: [String: [String: ConnectReportTable.Known]],
+    vendors: [String]
   ) {
     let yesterday = today.advanced(by: -1)
-    let first = today.advanced(by: -AskingPlan.longestWindow)
-    printed = first...yesterday
-    days = first.advanced(by: -margin)...yesterday
+    printed = today.advanced(by: -AskingPlan.longestWindow)...yesterday
+    compared = min(first, printed.lowerBound)...yesterday
+    days = compared.lowerBound.advanced(by: -margin)...yesterday
     self.known = known
     let seen = printed.flatMap { day in
       (known[day.description] ?? [:]).filter { $0.value.isAwaited(of: $0.key, among: vendors) }.map(\.key)

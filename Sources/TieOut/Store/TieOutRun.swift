@@ -26,7 +26,7 @@ package struct TieOutOutcome: Sendable {
 package struct TieOutRun: Sendable {
   /// Apple changes reports of days that ended more recently.
   private static let youngFor = Span.hours(48)
-  /// Days before the first one that is printed: refunds are looked for as far.
+  /// Days before the first one that is compared: refunds are looked for as far.
   private static let margin = 8
   /// A finance report that is not there so many days after its period is late.
   private static let financeDue = 14
@@ -129,11 +129,11 @@ package struct TieOutRun: Sendable {
     let today = settings.zone.day(of: asOf)
     let vendors = settings.connect?.vendors ?? []
     let window = ReportWindow(
-      today: today, margin: Self.margin, known: try ConnectReportTable.known(.sales, frequency: "DAILY", on: reading),
-      vendors: vendors)
+      today: today, first: settings.zone.firstWeek(since: asOf - settings.lookback), margin: Self.margin,
+      known: try ConnectReportTable.known(.sales, frequency: "DAILY", on: reading), vendors: vendors)
     let days = ReportDays(window.days, in: settings.zone)
     func isYoung(_ day: ReportDay) -> Bool { days.end(of: day) + Self.youngFor > asOf }
-    let coverage = DayCoverage(days: window.days, printed: window.printed) {
+    let coverage = DayCoverage(days: window.days, compared: window.compared, printed: window.printed) {
       window.coverage($0, isYoung: isYoung($0))
     }
     let belongings = try belongings(window, reading: reading, sales: sales)
@@ -158,7 +158,7 @@ package struct TieOutRun: Sendable {
     let revised = try RevisedDay.since(lastReportedBefore: asOf, day: day, on: reading)
     return try writing.transaction { writing in
       var seen = UnitsComparison.Seen()
-      try TieOutTable.replace(window.printed, asOf: asOf, on: writing) { append in
+      try TieOutTable.replace(window.compared, asOf: asOf, on: writing) { append in
         seen = try units.run(apple: reading, ours: other, orders: &ordersByProduct, append: append)
       }
       try TieOutTable.replace(settlement.periods, of: settlement.names, asOf: asOf, on: writing)

@@ -27,6 +27,8 @@ package struct TieOutSettings: Sendable {
   package var trailingDays: Int
   /// Raw files are kept for so long; nil: for ever.
   package var keepRaw: Reconciliation.Span?
+  /// Weeks are compared for as long as orders are looked at.
+  package var lookback: Reconciliation.Span
   /// From so many units of a product in a week a difference is a major finding.
   package var alertUnits: Int
   package var apps: [Scope.App]
@@ -35,13 +37,14 @@ package struct TieOutSettings: Sendable {
 
   package init(
     connect: Connect?, folder: String?, zone: ReportZone, trailingDays: Int, keepRaw: Reconciliation.Span?,
-    alertUnits: Int, apps: [Scope.App], salesSchema: String, timeout: Reconciliation.Span
+    lookback: Reconciliation.Span, alertUnits: Int, apps: [Scope.App], salesSchema: String, timeout: Reconciliation.Span
   ) {
     self.connect = connect
     self.folder = folder
     self.zone = zone
     self.trailingDays = trailingDays
     self.keepRaw = keepRaw
+    self.lookback = lookback
     self.alertUnits = alertUnits
     self.apps = apps
     self.salesSchema = salesSchema

@@ -84,12 +84,12 @@ struct UnitsComparison {
         if let units = awaited[app] { comparison.standIn(units) }
         for (lag, units) in comparison.lags { seen.lags[lag, default: .zero] += units }
         for row in comparison.rows {
-          seen.totals.add(row)
+          if coverage.printed.contains(row.day) { seen.totals.add(row) }
           try append(row)
         }
       }
       for row in otherScope(strangers, of: product) {
-        seen.totals.add(row)
+        if coverage.printed.contains(row.day) { seen.totals.add(row) }
         try append(row)
       }
     }
@@ -142,7 +142,7 @@ struct UnitsComparison {
     if rowKind == .app { return }
     let isPrinted = coverage.printed.contains(row.day)
     guard let app = scope.app(of: Scope.Product(parent: row.parent, productId: product)) else {
-      if isPrinted { strangers.append(row) }
+      if coverage.compared.contains(row.day) { strangers.append(row) }
       return
     }
     if rowKind == .unknown, isPrinted { seen.unknownTypes[row.type, default: 0] += row.rows }

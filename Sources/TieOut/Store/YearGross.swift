@@ -26,7 +26,7 @@ package struct YearGross: Sendable {
     var years: [Line: Millionths] = [:]
     let monthly = try ConnectReportTable.known(.sales, frequency: "MONTHLY", on: connection)
     let daily = try ConnectReportTable.known(.sales, frequency: "DAILY", on: connection)
-    let window = ReportWindow(today: today, margin: 0, known: daily, vendors: vendors)
+    let window = ReportWindow(today: today, first: today, margin: 0, known: daily, vendors: vendors)
     for month in 1...12 {
       guard let first = ReportDay(year: year, month: month, day: 1), first < today else { continue }
       let last = first.advanced(by: ReportDay.days(of: month, in: year) - 1)

@@ -30,6 +30,14 @@ package struct ReportZone: Sendable {
   }
 }
 
+extension ReportZone {
+  /// The Monday of the first week that begins at an instant or later, for weeks are told whole.
+  package func firstWeek(since instant: Instant) -> ReportDay {
+    let day = day(of: instant)
+    return day.monday == day ? day : day.monday.advanced(by: 7)
+  }
+}
+
 /// Some days in a row with the instants at which they begin, so that a million instants can be sorted into them.
 package struct ReportDays: Sendable {
   package let days: ClosedRange<ReportDay>

@@ -75,10 +75,12 @@ struct TieOutRunTests {
     }
 
     /// - Parameter orders: as the audit has judged them.
-    func run(asOf: Instant = TieOutRunTests.asOf, orders: [JudgedOrder] = []) async throws -> TieOutOutcome {
+    func run(
+      asOf: Instant = TieOutRunTests.asOf, lookback: Reconciliation.Span = .days(45), orders: [JudgedOrder] = []
+    ) async throws -> TieOutOutcome {
       let settings = TieOutSettings(
         connect: nil, folder: folder, zone: try #require(ReportZone("America/Los_Angeles")), trailingDays: 5,
-        keepRaw: .days(400), alertUnits: 10,
+        keepRaw: .days(400), lookback: lookback, alertUnits: 10,
         apps: [Scope.App(name: "game", bundleId: "com.example.game", sku: "GAME01")], salesSchema: "sales",
         timeout: .seconds(30))
       let run = TieOutRun(
@@ -273,6 +275,25 @@ struct TieOutRunTests {
     #expect(try await shop.value(stored) == "400")
     _ = try await shop.run()
     #expect(try await shop.value(stored) == "400")
+  }
+
+  /// The window is what nights ask about. What is known of older days changes as well, whoever has compared them before.
+  @Test(arguments: [0, 3])
+  func oldDaysAreComparedLikeNewOnes(bought: Int) async throws {
+    var pictures: [[TieOutRow]] = []
+    for hasEarlierNight in [false, true] {
+      let shop = try await Shop()
+      try shop.drop(Self.sales("2026-09-22", units: "3"), on: "2026-09-22")
+      if hasEarlierNight { _ = try await shop.run(asOf: Self.asOf - .days(50), lookback: .days(120)) }
+      for number in 0..<bought { try await shop.buy("\(number)", on: "2026-09-22") }
+      let outcome = try await shop.run(lookback: .days(120))
+      #expect(outcome.totals.apple == .zero && outcome.record.days.lowerBound.description == "2026-10-05")
+      pictures.append(try await shop.rows())
+    }
+    #expect(!pictures[0].isEmpty && pictures[0] == pictures[1])
+    var totals = TieOutTotals()
+    for row in pictures[1] { totals.add(row) }
+    #expect(totals.weeks.map(\.units) == (bought == 0 ? [Millionths(3)] : []))
   }
 
   /// A person looks, or a night dies after its tie-out: the next night tells of the day all the same.
