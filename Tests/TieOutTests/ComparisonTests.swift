@@ -286,6 +286,68 @@ struct OurSideTests {
     #expect(sides.partialRefunds.isEmpty)
   }
 
+  /// A restore of the 12th of what was bought on the 10th.
+  private func restore(
+    _ id: Identifier, of original: Identifier, _ change: (inout TransactionRecord.Contents) -> Void = { _ in }
+  ) -> TransactionRecord {
+    var contents = TransactionRecord.Contents(environment: .production, transactionId: id, productId: "gems60")
+    contents.originalTransactionId = original
+    contents.purchaseDate = noon("11-12")
+    contents.originalPurchaseDate = noon("11-10")
+    contents.priceMilliunits = 4_990
+    contents.currency = "USD"
+    change(&contents)
+    return TransactionRecord(contents)
+  }
+
+  private func sides(_ records: [TransactionRecord]) -> ProductSides {
+    var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
+    let days = ReportDays(day("11-01")...day("11-20"), in: zone)
+    for record in records { sides.add(record, storefront: "USA", isClaimed: true, days: days) }
+    return sides.withRestoredSales
+  }
+
+  /// Apple has counted the sale and, at no price, the restore.
+  @Test(arguments: ["P", "R"] as [Identifier])
+  func whatIsKnownByItsRestoreAloneIsASaleOfItsDay(id: Identifier) {
+    var sides = sides([restore(id, of: "P")])
+    let sale = OurUnits(
+      day: day("11-10"), country: id == "P" ? "US" : nil, currency: id == "P" ? "USD" : nil,
+      price: id == "P" ? number("4.99") : nil)
+    #expect(sides.ours.map(\.kind) == [.restore, .sale] && sides.ours.last == sale)
+    sides.apple = [
+      AppleUnits(
+        day: day("11-10"), country: "US", currency: "USD", kind: .sale, price: number("4.99"), units: .one),
+      AppleUnits(day: day("11-12"), country: "US", currency: "USD", kind: .restore, price: .zero, units: .one),
+    ]
+    let days = day("11-01")...day("11-20")
+    let comparison = ProductComparison(
+      sides, coverage: DayCoverage(days: days, compared: days, printed: days) { _ in .final })
+    #expect(comparison.rows.contains { $0.day == day("11-10") && $0.ours == .one })
+    #expect(comparison.rows.allSatisfy { $0.comparison?.unexplained ?? .zero == .zero })
+  }
+
+  @Test func aSaleIsCountedOnceHoweverManyRestoresTellOfIt() {
+    let purchase = restore("P", of: "P") { $0.purchaseDate = $0.originalPurchaseDate }
+    let again = restore("S", of: "P") { $0.purchaseDate = self.noon("11-13") }
+    for records in [[purchase, restore("R", of: "P")], [restore("R", of: "P"), again, purchase]] {
+      let sales = sides(records).ours.filter { $0.kind == .sale }
+      #expect(sales.map(\.price) == [number("4.99")] && sales.map(\.day) == [day("11-10")])
+    }
+    // Of two restores who tells of the refund is believed, in whatever order they come.
+    let refunded = restore("S", of: "P") { $0.revocation = Revocation(date: self.noon("11-15")) }
+    for records in [[restore("R", of: "P"), refunded], [refunded, restore("R", of: "P")]] {
+      let units = sides(records).ours.filter { $0.kind != .restore }
+      #expect(units.map(\.kind) == [.sale, .refund] && units.map(\.day) == [day("11-10"), day("11-15")])
+    }
+  }
+
+  @Test func theRefundOfARestoredSaleIsKnown() {
+    let units = sides([restore("P", of: "P") { $0.revocation = Revocation(date: self.noon("11-14")) }]).ours
+    #expect(units.map(\.kind) == [.restore, .sale, .refund] && units.map(\.units) == [1, 1, -1])
+    #expect(units.last?.day == day("11-14"))
+  }
+
   @Test func aPartThatWasReversedNeverWasAUnit() {
     for part in [
       Revocation(date: noon("11-03"), percentage: 33_333, type: "REFUND_PRORATED"),

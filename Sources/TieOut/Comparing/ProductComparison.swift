@@ -11,7 +11,7 @@ package struct ProductComparison: Sendable {
   private let coverage: DayCoverage
 
   package init(_ sides: ProductSides, coverage: DayCoverage) {
-    self.sides = sides
+    self.sides = sides.withRestoredSales
     self.coverage = coverage
     let units = compareUnits()
     compareCountries()

@@ -106,6 +106,10 @@ package struct ProductSides: Sendable {
   /// Subscriptions that their owners left for a dearer one, on the day of purchase.
   package var upgrades: [RefundEvidence] = []
   package var shop: [ShopUnits] = []
+  /// Purchases as what restores them tells them, by the purchases' ids.
+  var restored: [Identifier: RestoredSale] = [:]
+  /// The ids of purchases that are here themselves.
+  var recorded: Set<Identifier> = []
 
   package init(app: String, productId: Identifier, isKnown: Bool) {
     self.app = app

@@ -41,6 +41,7 @@ enum OurTransactions {
       WHERE t.environment = 'Production' AND (
         t.purchased_at >= \(start) AND t.purchased_at < \(end) OR t.revoked_at >= \(start) AND t.revoked_at < \(end)
         OR t.revocation_withdrawn_at >= \(start)
+        OR t.expires_at IS NULL AND t.original_purchased_at >= \(start) AND t.original_purchased_at < \(end)
         OR t.is_upgraded AND t.purchased_at >= \(oldest) AND t.purchased_at < \(end))
       ORDER BY t.product_id, t.transaction_id
       """

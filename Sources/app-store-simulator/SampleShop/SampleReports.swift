@@ -42,6 +42,7 @@ extension SampleShop {
   var appleTransactions: [[String: Any]] {
     let unbooked = Set(known.findings.filter { $0.kind == .renewalWithoutOrder }.map(\.subject))
     let records = known.world.transactions + known.world.unseen
+    let keys = Set(records.map(\.key))
     let told = zip(records, known.world.appleTransactions(name: name, isFinished: false)).enumerated()
     return told.map { index, sold in
       var (record, transaction) = sold
@@ -54,9 +55,15 @@ extension SampleShop {
       if let refunded = record.revocation?.date, index.isMultiple(of: 2) {
         transaction["refundReportedDate"] = (refunded + .days(3)).milliseconds
       }
-      // A restore is no sale; and renewals that nobody booked are missing there, too.
+      // A restore is no sale, but what it restores was one, which it may be alone to tell of; and renewals that nobody
+      // booked are missing there, too.
       let isRestore = record.isRenewal != true && record.originalPurchaseDate != record.purchaseDate
-      if isRestore || unbooked.contains(record.transactionId) { transaction["isUnreported"] = true }
+      let isAlone = record.isRestore && (!record.restoresOther || !keys.contains(record.saleKey))
+      if isRestore, isAlone, let first = record.originalPurchaseDate {
+        transaction["reportedDate"] = first.milliseconds
+      } else if isRestore || unbooked.contains(record.transactionId) {
+        transaction["isUnreported"] = true
+      }
       return transaction.merging(reported[record.transactionId] ?? [:]) { $1 }
     } + lostOrders
   }
