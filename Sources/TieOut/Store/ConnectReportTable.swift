@@ -108,14 +108,21 @@ package enum ConnectReportTable {
   }
 
   /// Whether its source has brought this report with these very bytes before, so that a file that lies there every night
-  /// is read once. Of another day the same bytes are another report: all days without sales look alike.
+  /// is read once. Of another day the same bytes are another report: all days without sales look alike. And what could be
+  /// read last is read again where a file that cannot be has taken its place: somebody has copied it anew.
   package static func has(
     _ bytes: [UInt8], as report: ConnectReport, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Bool {
     try connection.execute(
       """
       SELECT EXISTS (SELECT FROM night_audit.connect_reports
-        WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4 AND source = $5 AND digest = $6)
+          WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4 AND source = $5 AND digest = $6)
+        AND NOT coalesce(
+          (SELECT state = 'unreadable' FROM night_audit.connect_reports_current
+            WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4)
+          AND (SELECT digest = $6 FROM night_audit.connect_reports
+            WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4 AND state IN ('reported', 'zero')
+            ORDER BY report_id DESC LIMIT 1), false)
       """,
       [
         .text(report.vendor), .text(report.kind.rawValue), .text(report.frequency), .text(report.name),

@@ -423,6 +423,18 @@ struct TieOutRunTests {
     #expect(try await shop.unreadableDays() == [day("11-10")])
   }
 
+  @Test func aFileThatIsCopiedAnewCountsAsItDidBefore() async throws {
+    let shop = try await Shop()
+    let whole = Self.sales("2026-11-10", units: "3")
+    var broken = whole
+    broken.rows[0]["Units"] = "many"
+    for (sales, units) in [(whole, 3), (broken, 0), (whole, 3), (whole, 3)] {
+      try shop.drop(sales, on: "2026-11-10")
+      #expect(try await shop.run().totals.apple == Millionths(units))
+    }
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.connect_reports") == "3")
+  }
+
   @Test func theOrderOfDownloadsPlaysNoPart() async throws {
     var pictures: [[TieOutRow]] = []
     for isReversed in [false, true] {
