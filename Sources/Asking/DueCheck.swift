@@ -78,7 +78,7 @@ package struct CheckContext: Sendable {
   /// The transaction that the order names.
   package var namedTransactionId: String?
   package var orderCreatedAt: Instant?
-  /// Of payload, app and named transaction; nil for a look-up, whose id says it all.
+  /// As `ProofFingerprint` reads it; nil for a look-up, whose id says it all.
   package var fingerprint: String?
 
   package init(row: CheckRow) { self.row = row }
@@ -127,10 +127,17 @@ package struct JudgedCheck: Sendable {
   private var isAcceptedBefore: Bool {
     let row = due.context.row
     // What was held because it was one of too many was not accepted.
-    guard due.context.fingerprint == row.fingerprint, row.history.reason != .systemic else { return false }
+    guard isSamePayload, row.history.reason != .systemic else { return false }
     if row.broughtCount > 0 || row.environment != nil { return true }
     // Apple knew whose it was; and what contradicted an acceptance once does not undo it by saying so twice.
     return row.history.reason == .accountGone || row.history.reason == .contradiction
+  }
+
+  /// Apple is asked about the payload: what the order says by now is no matter of what it accepted.
+  private var isSamePayload: Bool {
+    let (now, before) = (due.context.fingerprint, due.context.row.fingerprint)
+    guard let now, let before else { return now == before }
+    return ProofFingerprint(now).isOfSamePayload(as: ProofFingerprint(before))
   }
 
   /// What an answer about the receipt cannot contradict: what it says in itself, whoever signed it, and what Apple said when

@@ -3,6 +3,30 @@ import Reconciliation
 import Run
 import SalesStore
 
+/// What a proof was when it was asked about, to compare with what it is now.
+struct ProofFingerprint: Sendable {
+  private let whole: Substring
+  /// nil where an earlier program stored the fingerprint, which knew the whole alone.
+  private let payload: Substring?
+
+  /// - Parameter text: of payload, app and named transaction; after a space, of the payload alone.
+  init(_ text: String) {
+    let parts = text.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
+    whole = parts[0]
+    payload = parts.count > 1 ? parts[1] : nil
+  }
+
+  /// Whether payload, app and named transaction are the same.
+  func isSame(as other: ProofFingerprint) -> Bool { whole == other.whole }
+
+  /// Whether the payload is the same, whatever the order says by now. Of what is not known it is believed: a shop fills its
+  /// orders in more often than it changes a payload.
+  func isOfSamePayload(as other: ProofFingerprint) -> Bool {
+    guard let payload, let otherPayload = other.payload else { return true }
+    return payload == otherPayload
+  }
+}
+
 /// What the shop's relations say about proofs. They are read on a connection of their own and joined with nothing of ours.
 package struct ProofSource: Sendable {
   /// A receipt without its payload.
@@ -33,7 +57,7 @@ package struct ProofSource: Sendable {
     var namedTransactionId: String?
     var orderCreatedAt: Instant?
     var payloadBytes: Int
-    /// Of payload, app and named transaction.
+    /// As `ProofFingerprint` reads it.
     var fingerprint: String
   }
 
@@ -129,10 +153,10 @@ package struct ProofSource: Sendable {
 
   // MARK: - What is asked about
 
-  /// Of payload, app and named transaction, for receipts aliased `r` and orders aliased `o`.
+  /// Of payload, app and named transaction, and of the payload alone, for receipts aliased `r` and orders aliased `o`.
   private static let fingerprint = """
     md5(convert_to(concat_ws(E'\\x1f', r.payload::text, coalesce(o.bundle_id::text, ''), coalesce(o.transaction_id::text, \
-    '')), 'UTF8'))
+    '')), 'UTF8')) || ' ' || md5(convert_to(coalesce(r.payload::text, ''), 'UTF8'))
     """
 
   /// What is known of receipts before their payloads are read, in the order of the ids; those that are gone are missing.

@@ -215,7 +215,10 @@ struct QueueIntake: Sendable {
       guard let newest = known.last else { return count }
       last = newest.id
       let now = try await source.describe(known.map(\.id))
-      let mended = known.filter { row in now[row.id].map { $0.fingerprint != row.fingerprint } ?? false }.map(\.id)
+      let mended = known.filter { row in
+        guard let now = now[row.id] else { return false }
+        return !ProofFingerprint(now.fingerprint).isSame(as: ProofFingerprint(row.fingerprint))
+      }.map(\.id)
       if mended.isEmpty { continue }
       let (table, asOf) = (table, asOf)
       count += try await store.withConnection { connection in

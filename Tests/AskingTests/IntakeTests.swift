@@ -65,6 +65,26 @@ import Testing
     }
   }
 
+  /// What Apple accepted it accepted whatever the order says afterwards.
+  @Test func aFingerprintTellsThePayloadFromTheOrder() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: nil)
+      try await shop.receipt("r", for: "o")
+      let source = try await shop.queue().source
+      func fingerprint() async throws -> ProofFingerprint {
+        let described = try await source.describe(["r"])
+        return ProofFingerprint(try #require(described["r"]).fingerprint)
+      }
+      let first = try await fingerprint()
+      try await shop.session.execute("UPDATE sales.orders SET transaction_id = '1'")
+      let filled = try await fingerprint()
+      #expect(filled.isOfSamePayload(as: first) && !filled.isSame(as: first))
+      try await shop.session.execute("UPDATE sales.receipts SET payload = 'another'")
+      let replaced = try await fingerprint()
+      #expect(!replaced.isOfSamePayload(as: filled) && !replaced.isSame(as: filled))
+    }
+  }
+
   /// A relation that is loaded anew, or a replica that is behind, lacks what was there a moment ago.
   @Test func aReceiptThatWasGoneIsAskedAboutWhenItIsThere() async throws {
     try await RecheckRehearsal.run { shop in

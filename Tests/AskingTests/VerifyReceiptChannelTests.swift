@@ -24,13 +24,14 @@ import Testing
   private static let transport = HTTPTransport()
 
   private func check(
-    _ judgement: OfflineJudgement, attempts: Int = 0, broughtCount: Int = 0, fingerprint: String = "as before"
+    _ judgement: OfflineJudgement, attempts: Int = 0, broughtCount: Int = 0, before: String = "whole payload",
+    now: String = "whole payload"
   ) -> JudgedCheck {
     var due = DueCheck(
       subject: CheckSubject(kind: .receipt, id: "r1"), matter: .receipt(payload: "payload"), orderId: "o1",
       receivedAt: Self.asOf)
     due.attempts = attempts
-    (due.broughtCount, due.context.row.fingerprint, due.context.fingerprint) = (broughtCount, "as before", fingerprint)
+    (due.broughtCount, due.context.row.fingerprint, due.context.fingerprint) = (broughtCount, before, now)
     return JudgedCheck(due, kind: .app, judgement: judgement)
   }
 
@@ -64,14 +65,16 @@ import Testing
   /// it never accepted.
   @Test func whatWasAcceptedBeforeIsNoForgery() throws {
     let claim = OfflineJudgement.claim(UnprovenClaim(why: "unknown", transactionIds: []))
-    for (judgement, broughtCount, fingerprint, wanted) in [
-      (OfflineJudgement.noRoots(nil), 1, "as before", "review contradiction"),
-      (claim, 2, "as before", "review contradiction"),
-      (.noRoots(nil), 0, "as before", "rejected signature_invalid"),
-      (.noRoots(nil), 1, "another", "rejected signature_invalid"),
-      (.refused(.signatureInvalid), 1, "as before", "rejected signature_invalid"),
+    for (judgement, broughtCount, now, wanted) in [
+      (OfflineJudgement.noRoots(nil), 1, "whole payload", "review contradiction"),
+      (claim, 2, "whole payload", "review contradiction"),
+      (.noRoots(nil), 0, "whole payload", "rejected signature_invalid"),
+      // The shop has filled in what its order names: the payload is the one that Apple accepted.
+      (.noRoots(nil), 1, "otherwise payload", "review contradiction"),
+      (.noRoots(nil), 1, "otherwise another", "rejected signature_invalid"),
+      (.refused(.signatureInvalid), 1, "whole payload", "rejected signature_invalid"),
     ] {
-      let check = check(judgement, broughtCount: broughtCount, fingerprint: fingerprint)
+      let check = check(judgement, broughtCount: broughtCount, now: now)
       let result = try channel().result(of: check, answers: [ChannelAnswer(.forged)])
       #expect("\(result.outcome.rawValue) \(result.reason?.rawValue ?? "")" == wanted)
     }
@@ -85,6 +88,18 @@ import Testing
       check.due.context.row.environment = environment
       let result = try channel().result(of: check, answers: [ChannelAnswer(.forged)])
       #expect(result.reason == (isKnown ? .contradiction : .signatureInvalid), "\(reason as Any)")
+    }
+  }
+
+  /// Earlier programs did not store of what payload an answer was.
+  @Test func whatIsNotKnownToBeAnotherPayloadIsTheSame() throws {
+    let check = check(.noRoots(nil), broughtCount: 1, before: "whole", now: "otherwise payload")
+    #expect(try channel().result(of: check, answers: [ChannelAnswer(.forged)]).reason == .contradiction)
+    for (before, now, isSame) in [
+      ("whole", "whole payload", true), ("whole payload", "whole payload", true), ("whole", "otherwise payload", false),
+      ("whole payload", "otherwise payload", false),
+    ] {
+      #expect(ProofFingerprint(before).isSame(as: ProofFingerprint(now)) == isSame, "\(before), \(now)")
     }
   }
 
