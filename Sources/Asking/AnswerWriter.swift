@@ -100,26 +100,37 @@ package struct AnswerWriter: Sendable {
     try needs.decide(LookupNeeds.open(candidates, unsettled), on: connection)
   }
 
-  /// What is known of a check by now. A first answer that accuses is held until the night is over: it may be one of too
-  /// many.
+  /// What is known of a check by now. A refusal that is news is held until the night is over: it may be one of too many.
   private func row(after result: CheckResult, _ first: inout FirstAnswersTable) -> CheckRow {
     var row = result.context.row
+    let standing = row.standing(askedOf: result.app)
     row.app = result.app ?? row.app
     row.fingerprint = result.context.fingerprint ?? row.fingerprint
-    let isFirst = row.history.answeredAt == nil || row.history.reason == .systemic
     let isOffline = result.channel == .offline
-    row.held = nil
-    if result.outcome != .unanswered {
-      let refusal = isFirst ? result.refusal(bundleIds: settings.apps.map(\.bundleId)) : nil
-      if isFirst || result.denial != nil { first.note(app: row.app ?? "", refusal ?? result.denial) }
-      if let refusal {
-        row.held = CheckRow.Held(refusal: refusal, outcome: result.outcome, reason: result.reason)
-        row.history.note(.review, reason: .systemic, isOffline: isOffline, asOf: asOf)
-        return row
-      }
+    // Silence leaves what is held to the answer after it.
+    if result.outcome == .unanswered {
+      row.history.note(result.outcome, reason: result.reason, isOffline: isOffline, asOf: asOf)
+      return row
+    }
+    let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
+    let weight = standing.weight(of: result.outcome, refusal: refusal, denial: result.denial, asOf: asOf)
+    if weight.isCounted { first.note(app: row.app ?? "", weight.refusal) }
+    if let refusal, let since = weight.heldSince {
+      row.held = CheckRow.Held(refusal: refusal, outcome: result.outcome, reason: result.reason)
+      row.history.note(.review, reason: .systemic, isOffline: isOffline, asOf: asOf)
+      row.history.outcomeSince = since
+      return row
     }
     row.history.note(
       result.outcome, reason: result.reason, isOffline: isOffline, saidAt: result.answeredAt, asOf: asOf)
+    if let refusal {
+      row.held = .decided(refusal)
+    } else if result.outcome != .review {
+      row.held = nil
+    } else if case .held(let since) = standing {
+      // As little an answer to what is held as silence.
+      row.history.outcomeSince = since
+    }
     return row
   }
 

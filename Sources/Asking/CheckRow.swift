@@ -6,7 +6,7 @@ import Reconciliation
 package struct CheckRow: Sendable {
   package var subject: CheckSubject
   package var history: CheckHistory
-  /// A refusal of which it is not known yet whether it accuses the customer or ourselves.
+  /// A refusal of which it is not known yet whether it accuses the customer or ourselves, or one that has accused.
   package var held: Held?
   /// The app that was asked about it, by its name in the configuration.
   package var app: String?

@@ -37,69 +37,79 @@ package struct FirstAnswersTable: Sendable {
       ])
   }
 
-  /// What counts when refusals are decided.
-  private struct Stored {
-    /// By as-of and app.
-    var runs: [Instant: [String: FirstAnswers]] = [:]
-    let asOf: Instant
-    let share: Double
+  /// Refusals that are held and may be decided, on `receipt_checks` aliased `c`.
+  private static let isHeld = """
+    c.held_outcome <> '\(CheckOutcome.review.rawValue)' AND c.outcome = '\(CheckOutcome.review.rawValue)'
+      AND c.reason = '\(PaymentReason.systemic.rawValue)'
+    """
 
-    /// A night's answers come in as many pieces as there are re-checks before it, and attempts at it. What was held longer ago
-    /// has been asked about again since.
-    static let night = RetrySchedule.span(afterAttempt: .max)
+  /// What is held of which app, what was asked last first.
+  private struct HeldAlike {
+    var app: String
+    var held: AnsweredRuns.Held
+    /// Whether any of it will be asked about again.
+    var isDue: Bool
+  }
 
-    /// The answers about an app that count for what a run was told: its own, those of its night so far, and all since.
-    func counted(_ app: String, _ run: Instant) -> [FirstAnswers] {
-      let begin = run - Self.night + Span(microseconds: 1)
-      return [run...run, begin...run, begin...max(run, asOf)].map { sum(app, $0) }
-    }
-
-    private func sum(_ app: String, _ span: ClosedRange<Instant>) -> FirstAnswers {
-      var sum = FirstAnswers()
-      for (run, apps) in runs where span.contains(run) {
-        guard let answers = apps[app] else { continue }
-        sum.count += answers.count
-        sum.refusals.merge(answers.refusals, uniquingKeysWith: +)
-      }
-      return sum
-    }
-
-    /// The kinds of refusal that were no customers' doing.
-    func systemic(_ app: String, _ run: Instant) -> Set<Refusal> {
-      Set(counted(app, run).flatMap { $0.systemic(share: share) })
-    }
-
-    func complaint(_ app: String, _ run: Instant) -> String? {
-      counted(app, run).lazy.compactMap { $0.complaint(app: app, share: share) }.first
+  private static func allHeld(on connection: borrowing BlockingConnection) throws(PostgresError) -> [HeldAlike] {
+    try connection.execute(
+      """
+      SELECT c.app, coalesce(c.outcome_since, c.last_attempt), c.last_attempt, bool_or(c.due_from IS NOT NULL)
+      FROM night_audit.receipt_checks c WHERE \(isHeld) AND c.app IS NOT NULL AND c.last_attempt IS NOT NULL
+      GROUP BY 1, 2, 3 ORDER BY 3 DESC, 2 DESC, 1
+      """
+    ).map { row throws(PostgresError) in
+      HeldAlike(
+        app: try row.text(0),
+        held: AnsweredRuns.Held(
+          since: Instant(microseconds: try row.timestamp(1)), asked: Instant(microseconds: try row.timestamp(2))),
+        isDue: try row.bool(3))
     }
   }
 
+  /// What counts when refusals are decided, by app.
   private static func read(
-    asOf: Instant, share: Double, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> Stored {
-    let rows = try connection.execute(
-      """
-      SELECT as_of, app, refusal, answers FROM night_audit.first_answers
-      WHERE as_of > least($1, (SELECT min(last_attempt) FROM night_audit.receipt_checks WHERE held_outcome IS NOT NULL))
-        - $2 * interval '1 microsecond'
-      """, [.timestamp(asOf.microseconds), .int(Stored.night.microseconds)])
-    var stored = Stored(asOf: asOf, share: share)
-    for row in rows {
+    _ all: [HeldAlike], asOf: Instant, share: Double, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [String: AnsweredRuns] {
+    let begin = PostgresValue.timestamp(
+      ((all.map(\.held.since) + [asOf]).min() ?? asOf).microseconds - AnsweredRuns.night.microseconds)
+    let new = AnsweredRuns(asOf: asOf, share: share)
+    var apps: [String: AnsweredRuns] = [:]
+    for row in try connection.execute(
+      "SELECT as_of, app, refusal, answers FROM night_audit.first_answers WHERE as_of > $1", [begin])
+    {
       let (run, app) = (Instant(microseconds: try row.timestamp(0)), try row.text(1))
-      var answers = stored.runs[run]?[app] ?? FirstAnswers()
+      var answers = apps[app]?.told[run] ?? FirstAnswers()
       let count = Int(try row.int32(3))
       if let refusal = Refusal(rawValue: try row.text(2)) {
         answers.refusals[refusal] = count
       } else {
         answers.count = count
       }
-      stored.runs[run, default: [:]][app] = answers
+      apps[app, default: new].told[run] = answers
     }
-    return stored
+    for alike in all { apps[alike.app, default: new].held.insert(alike.held) }
+    if !all.contains(where: \.held.isAskedAgain) { return apps }
+    for row in try connection.execute(
+      """
+      SELECT c.outcome_since, c.app,
+        coalesce(c.refusal, CASE c.outcome WHEN 'not_found' THEN c.outcome ELSE c.reason END) COLLATE "C", count(*)
+      FROM night_audit.receipt_checks c
+      WHERE c.app IS NOT NULL AND c.outcome_since > $1
+        AND (c.held_outcome IS NOT NULL OR c.outcome IN ('rejected', 'not_found'))
+      GROUP BY 1, 2, 3
+      """, [begin])
+    {
+      guard let refusal = try row.optionalText(2).flatMap(Refusal.init) else { continue }
+      let (run, app) = (Instant(microseconds: try row.timestamp(0)), try row.text(1))
+      apps[app, default: new].stillRefused[run, default: [:]][refusal] = Int(try row.int64(3))
+    }
+    return apps
   }
 
   /// Gives refusals that were held their outcome, unless they are too many of their kind in their night: those of this night,
-  /// and those of nights that ended before they came so far. While others ask, theirs are left to them.
+  /// and those of nights that ended before they came so far. While others ask, theirs are left to them. What was refused
+  /// once more is decided by the night that it is held in, as by now it would have been.
   ///
   /// What goes on being held is told by every whole run until it was asked about again.
   ///
@@ -112,41 +122,65 @@ package struct FirstAnswersTable: Sendable {
   package static func decide(
     asOf: Instant, worker: Worker, settings: Settings, isWhole: Bool, on connection: borrowing BlockingConnection
   ) throws -> [String: String] {
-    let stored = try read(asOf: asOf, share: settings.systemicShare, on: connection)
+    let all = try allHeld(on: connection)
+    let apps = try read(all, asOf: asOf, share: settings.systemicShare, on: connection)
     // Reckoned once for each run and app: an outage holds as many as a shop has receipts.
-    var systemic: [Instant: [String: Set<Refusal>]] = [:]
+    var systemic: [String: [AnsweredRuns.Held: Set<Refusal>]] = [:]
     try CheckTable(policy: settings.duenessPolicy).change(
       where: """
-        c.held_outcome IS NOT NULL AND (c.last_attempt = $1
+        \(isHeld) AND (c.last_attempt = $1
           OR NOT EXISTS (SELECT FROM (\(Worker.living)) AS other (number) WHERE other.number <> $2::int))
         """, [.timestamp(asOf.microseconds), .int(worker.number)], on: connection
     ) { row in
-      // Whoever was counted has a count, unless somebody began to ask meanwhile.
-      guard let held = row.held, let app = row.app, let run = row.history.lastAttempt, stored.runs[run]?[app] != nil
-      else { return false }
-      let kinds = systemic[run]?[app] ?? stored.systemic(app, run)
-      systemic[run, default: [:]][app] = kinds
+      guard let held = row.held, let app = row.app, let asked = row.history.lastAttempt, let runs = apps[app] else {
+        return false
+      }
+      let alike = AnsweredRuns.Held(since: row.history.outcomeSince ?? asked, asked: asked)
+      if runs.told[alike.since] == nil {
+        // Whoever was counted has a count, unless somebody began to ask meanwhile, or a run of the future was forgotten. Of
+        // what that has counted the next answer is a first one.
+        if alike.isAskedAgain { row.held = nil }
+        return alike.isAskedAgain
+      }
+      let kinds = systemic[app]?[alike] ?? runs.systemic(alike)
+      systemic[app, default: [:]][alike] = kinds
       if kinds.contains(held.refusal) { return false }
       row.history.outcome = held.outcome
       row.history.reason = held.reason
       row.history.unansweredSince = nil
-      row.held = nil
+      row.held = .decided(held.refusal)
       return true
     }
     var complaints: [String: String] = [:]
-    for (app, answers) in stored.runs[asOf] ?? [:] {
-      complaints[app] = answers.complaint(app: app, share: settings.systemicShare)
-    }
+    for (app, runs) in apps { complaints[app] = runs.complaint(app: app) }
     if !isWhole { return complaints }
-    let held = try connection.execute(
-      """
-      SELECT DISTINCT last_attempt, app FROM night_audit.receipt_checks
-      WHERE held_outcome IS NOT NULL AND due_from IS NOT NULL AND app IS NOT NULL ORDER BY 1 DESC, 2
-      """)
-    for row in held {
-      let (run, app) = (Instant(microseconds: try row.timestamp(0)), try row.text(1))
-      if complaints[app] == nil { complaints[app] = stored.complaint(app, run) }
+    for alike in all where alike.isDue && complaints[alike.app] == nil {
+      complaints[alike.app] = apps[alike.app]?.complaint(app: alike.app, about: alike.held)
     }
     return complaints
   }
+}
+
+extension CheckRow {
+  /// Whether a refusal of it waits to be decided.
+  var isHeld: Bool { held.map { !$0.isDecided } ?? false }
+
+  /// What the next answer is to the guard against refusals that are too many.
+  ///
+  /// - Parameter app: who is asked; what is held about another app is counted in none of this one's runs.
+  func standing(askedOf app: String?) -> AnswerStanding {
+    let isCounted = isHeld && (app == nil || app == self.app)
+    return AnswerStanding(
+      after: history.outcome, wasRefused: held?.isDecided ?? false,
+      heldSince: isCounted ? history.outcomeSince : nil)
+  }
+}
+
+extension CheckRow.Held {
+  /// That a refusal has accused its customer. It is kept until the proof is verified: to repeat it is no news.
+  static func decided(_ refusal: Refusal) -> CheckRow.Held {
+    CheckRow.Held(refusal: refusal, outcome: .review, reason: nil)
+  }
+
+  var isDecided: Bool { outcome == .review }
 }

@@ -191,9 +191,7 @@ struct QueueIntake: Sendable {
         return true
       }
       return try table.change(where: "TRUE", on: connection) { row in
-        if isOtherwiseAsked, row.history.isOffline, row.history.outcome != .unanswered {
-          row.history.renew(asOf: asOf)
-        }
+        if isOtherwiseAsked, row.history.isOffline, row.history.outcome != .unanswered { row.renew(asOf: asOf) }
         return row.due != Dueness(of: row.history, policy: table.policy)
       }
     }
@@ -226,13 +224,22 @@ struct QueueIntake: Sendable {
           where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1)", [.textArray(mended.map(\.text))],
           on: connection
         ) { row in
-          row.history.renew(asOf: asOf)
-          row.held = nil
+          row.renew(asOf: asOf)
           row.fingerprint = nil
           return true
         }
       }
     }
+  }
+}
+
+extension CheckRow {
+  /// Forgets what was concluded, but not that it was refused, nor in which run that is counted.
+  fileprivate mutating func renew(asOf: Instant) {
+    let since = isHeld ? history.outcomeSince : nil
+    if held == nil, let refusal = Refusal(history.outcome, reason: history.reason) { held = .decided(refusal) }
+    history.renew(asOf: asOf)
+    history.outcomeSince = since
   }
 }
 

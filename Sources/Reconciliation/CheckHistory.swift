@@ -20,7 +20,8 @@ public struct CheckHistory: Hashable, Sendable {
   public var lastAttempt: Instant?
   /// As-of of the run that got the last answer, or when Apple said it, if that was before.
   public var answeredAt: Instant?
-  /// As-of of the run that got this outcome first, all answers since having been the same.
+  /// As-of of the run that got this outcome first, all answers since having been the same; of a refusal that is held, of the
+  /// run in which it is counted.
   public var outcomeSince: Instant?
   /// As-of of the first question since the last answer that stayed without one.
   public var unansweredSince: Instant?

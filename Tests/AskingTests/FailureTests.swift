@@ -136,6 +136,71 @@ import Testing
     }
   }
 
+  /// A foul night costs nights, and nobody's word: in the end all is as if Apple had been well from the beginning.
+  @Test func whatWasHeldIsJudgedByTheNightItIsHeldIn() async throws {
+    try await RecheckRehearsal.run { shop in
+      for number in 1...132 { try await shop.order("o\(number)", transaction: "\(number)") }
+      func apple(knows count: Int, _ night: Int64) -> ScriptedChannel {
+        let answers = Dictionary(uniqueKeysWithValues: (1...count).map { ("\($0)", [ChannelAnswer.found("\($0)")]) })
+        return ScriptedChannel(.init(answers), asOf: Self.asOf + .days(night))
+      }
+      // Of the 110 that it has sold Apple knows 80, for one night.
+      let foul = try await shop.recheck([apple(knows: 80, 0)])
+      #expect(foul.faults["com.example.game"]?.contains("52 of the 132 first answers") == true, "\(foul.faults)")
+      #expect(try await states(shop) == ["review systemic 52", "verified 80"])
+      // One alone, which is found now, and one that is not: neither decides anything about the others.
+      for (id, after) in [
+        ("o110", ["review systemic 51", "verified 81"]), ("o132", ["review systemic 51", "verified 81"]),
+      ] {
+        var selection = Selection()
+        selection.orderId = Identifier(id)
+        _ = try await shop.recheck(
+          [apple(knows: 110, 1)], asOf: Self.asOf + .days(1), selection: selection)
+        #expect(try await states(shop) == after, "\(id)")
+      }
+      // Silence is no answer to what is held either.
+      var selection = Selection()
+      selection.orderId = "o131"
+      let silent = ScriptedChannel(.init(["131": [.silent]]), asOf: Self.asOf + .days(1))
+      _ = try await shop.recheck([silent], asOf: Self.asOf + .days(1), selection: selection)
+      let well = try await shop.recheck([apple(knows: 110, 3)], asOf: Self.asOf + .days(3))
+      #expect(well.faults.isEmpty, "\(well.faults)")
+      #expect(try await states(shop) == ["not_found not_found 22", "verified 110"])
+    }
+  }
+
+  /// The shop mends a column: what was refused is judged anew, and is among its like alone.
+  @Test func whatIsRefusedOnceMoreIsNoNews() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await fill(shop, damaged: 22, genuine: 80)
+      let first = try await shop.recheck([ScriptedChannel(found(102))], judge: Self.damaged)
+      #expect(first.faults.isEmpty)
+      let known = ["rejected malformed 22", "verified 80"]
+      #expect(try await states(shop) == known)
+      for (night, bundleId) in [(1, nil), (2, "com.example.game")] as [(Int64, String?)] {
+        try await shop.session.execute("UPDATE sales.orders SET bundle_id = $1", [.text(bundleId)])
+        let asOf = Self.asOf + .days(night)
+        let next = try await shop.recheck([ScriptedChannel(found(102), asOf: asOf)], asOf: asOf, judge: Self.damaged)
+        #expect(next.outcomes == [.rejected: 22] && next.faults.isEmpty, "\(next.outcomes), \(next.faults)")
+        #expect(try await states(shop) == known)
+      }
+    }
+  }
+
+  /// What only a person could take further was never accepted or refused.
+  @Test func refusalsAfterWhatDecidesNothingAreFirstOnes() async throws {
+    try await RecheckRehearsal.run { shop in
+      for number in 1...25 { try await shop.order("o\(number)", transaction: "\(number)") }
+      let odd = Dictionary(uniqueKeysWithValues: (1...25).map { ("\($0)", [ChannelAnswer(.review)]) })
+      _ = try await shop.recheck([ScriptedChannel(.init(odd))])
+      #expect(try await states(shop) == ["review apple_error 25"])
+      let next = Self.asOf + .days(1)
+      let refused = try await shop.recheck([ScriptedChannel(.init([:]), asOf: next)], asOf: next)
+      #expect(refused.faults["com.example.game"]?.contains("25 of the 25 first answers") == true, "\(refused.faults)")
+      #expect(try await states(shop) == ["review systemic 25"])
+    }
+  }
+
   @Test func someRefusalsAreTheCustomers() async throws {
     try await RecheckRehearsal.run { shop in
       try await fill(shop, damaged: 19, genuine: 1)

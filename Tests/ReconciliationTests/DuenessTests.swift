@@ -199,8 +199,7 @@ import Testing
     }
   }
 
-  /// An answer that was one of too many of its kind was taken for none: the silence after it is what is told, and the next
-  /// answer is a first one again.
+  /// An answer that was one of too many of its kind was taken for none: the silence after it is what is told.
   @Test func silenceAfterWhatWasHeldIsSilence() {
     var check = CheckHistory(dated: Self.received, knownSince: Self.received)
     check.note(.review, reason: .systemic, isOffline: false, asOf: Self.night)

@@ -93,6 +93,105 @@ import Testing
     #expect(answers.systemic(share: 0.25) == [.idMismatch])
   }
 
+  // MARK: - What an answer counts for
+
+  private static let night = Instant(seconds: 1_800_000_000)
+  private static let earlier = night - .days(1)
+
+  @Test(
+    arguments: [
+      (.pending, false, nil, .first), (.unanswered, false, nil, .first),
+      (.review, false, nil, .undecided), (.verified, false, nil, .verified), (.rejected, false, nil, .refused),
+      (.notFound, false, nil, .refused),
+      // Judged anew, silent, or for a person: it was refused all the same.
+      (.pending, true, nil, .refused), (.unanswered, true, nil, .refused), (.review, true, nil, .refused),
+      (.verified, true, nil, .refused),
+      (.review, false, earlier, .held(since: earlier)), (.unanswered, false, earlier, .held(since: earlier)),
+      (.pending, false, earlier, .held(since: earlier)),
+    ] as [(CheckOutcome, Bool, Instant?, AnswerStanding)])
+  func whatAnAnswerIsToTheGuard(
+    outcome: CheckOutcome, wasRefused: Bool, heldSince: Instant?, expected: AnswerStanding
+  ) {
+    #expect(AnswerStanding(after: outcome, wasRefused: wasRefused, heldSince: heldSince) == expected)
+  }
+
+  /// What an answer may be: verified, refused, verified of another app, for a person, and denied.
+  private static let answers: [(outcome: CheckOutcome, refusal: Refusal?, denial: Refusal?)] = [
+    (.verified, nil, nil), (.rejected, .malformed, nil), (.verified, .wrongBundle, nil), (.review, nil, nil),
+    (.review, nil, .notFound),
+  ]
+
+  @Test func whatAnAnswerCountsFor() {
+    let none = AnswerWeight(isCounted: false, refusal: nil, heldSince: nil)
+    let one = AnswerWeight(isCounted: true, refusal: nil, heldSince: nil)
+    let denied = AnswerWeight(isCounted: true, refusal: .notFound, heldSince: nil)
+    func held(_ kind: Refusal) -> AnswerWeight {
+      AnswerWeight(isCounted: true, refusal: kind, heldSince: Self.night)
+    }
+    let heldStill = AnswerWeight(isCounted: false, refusal: nil, heldSince: Self.earlier)
+    let table: [(standing: AnswerStanding, weights: [AnswerWeight])] = [
+      (.first, [one, held(.malformed), held(.wrongBundle), one, denied]),
+      (.undecided, [one, held(.malformed), held(.wrongBundle), none, denied]),
+      (.held(since: Self.earlier), [none, heldStill, heldStill, none, denied]),
+      (.refused, [none, none, none, none, denied]),
+      (.verified, [none, held(.malformed), none, none, denied]),
+    ]
+    for (standing, weights) in table {
+      for (answer, weight) in zip(Self.answers, weights) {
+        let counted = standing.weight(
+          of: answer.outcome, refusal: answer.refusal, denial: answer.denial, asOf: Self.night)
+        #expect(counted == weight, "\(standing), \(answer)")
+      }
+    }
+  }
+
+  /// The nights of one app: how many first answers, how many of them refusals, and how many of those still. All are of
+  /// one kind.
+  private func runs(
+    _ told: [(Instant, Int, Int, Int)], held: [AnsweredRuns.Held]
+  ) -> AnsweredRuns {
+    var runs = AnsweredRuns(asOf: Self.night, share: 0.25)
+    for (run, count, refused, still) in told {
+      runs.told[run] = FirstAnswers(count: count, refusals: [.notFound: refused])
+      runs.stillRefused[run] = [.notFound: still]
+    }
+    runs.held = Set(held)
+    return runs
+  }
+
+  @Test func whatIsHeldIsDecidedByItsNight() {
+    let (night, earlier) = (Self.night, Self.earlier)
+    let now = AnsweredRuns.Held(since: night, asked: night)
+    let left = AnsweredRuns.Held(since: earlier, asked: earlier)
+    let again = AnsweredRuns.Held(since: earlier, asked: night)
+    for (told, held, isSystemic) in [
+      // A night by itself, and one in two pieces.
+      ([(night, 132, 22, 22)], now, false), ([(night, 80, 22, 22)], now, true),
+      ([(night - .hours(1), 13, 12, 12), (night, 12, 12, 12)], now, true),
+      ([(earlier, 13, 12, 12), (night, 12, 12, 12)], now, false),
+      // Asked about again: by what is refused still, and before that by what was told.
+      ([(earlier, 132, 52, 22)], again, false), ([(earlier, 132, 52, 52)], again, true),
+      ([(earlier, 132, 52, 22)], left, true),
+      // With what came tonight.
+      ([(earlier, 132, 52, 22), (night, 22, 22, 22)], again, true),
+    ] as [([(Instant, Int, Int, Int)], AnsweredRuns.Held, Bool)] {
+      let nights = runs(told, held: [held])
+      #expect(nights.systemic(held) == (isSystemic ? [.notFound] : []), "\(told), \(held)")
+      #expect((nights.complaint(app: "game", about: held) != nil) == isSystemic, "\(told), \(held)")
+    }
+  }
+
+  /// A few new refusals of the kind that goes on from the night before are no more their customers' doing than the others.
+  @Test func whatGoesOnIsTonightsToo() {
+    let now = AnsweredRuns.Held(since: Self.night, asked: Self.night)
+    let again = AnsweredRuns.Held(since: Self.earlier, asked: Self.night)
+    for (still, isSystemic) in [(30, true), (5, false)] {
+      let nights = runs([(Self.earlier, 40, 30, still), (Self.night, 5, 5, 5)], held: [now, again])
+      #expect(nights.systemic(now) == (isSystemic ? [.notFound] : []))
+      #expect(nights.complaint(app: "game") == nil)
+    }
+  }
+
   @Test func refusalsAreToldFromOtherAnswers() {
     #expect(Refusal(.rejected, reason: .malformed) == .malformed)
     #expect(Refusal(.rejected, reason: .signatureInvalid) == .signatureInvalid)
