@@ -67,13 +67,35 @@ package struct FirstAnswersTable: Sendable {
     }
   }
 
+  /// How many receipts that are genuine by their signature wait for Apple's word, app by app. Which app that is the
+  /// signature says, until Apple was asked.
+  private static func waiting(
+    _ settings: Settings, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [(app: String, count: Int)] {
+    var waiting: [(app: String, count: Int)] = []
+    for row in try connection.execute(
+      """
+      SELECT c.app, c.bundle_id, count(*) FROM night_audit.receipt_checks c
+      WHERE c.due_rank IN (\(Dueness.Rank.urgent.rawValue), \(Dueness.Rank.open.rawValue)) AND c.due_from IS NOT NULL
+        AND c.subject_kind = 'receipt' AND c.outcome IN ('pending', 'unanswered') AND c.brought_count > 0
+        AND c.held_outcome IS NULL
+      GROUP BY 1, 2
+      """)
+    {
+      let bundleId = try row.optionalText(1)
+      let app = try row.optionalText(0) ?? settings.apps.first { $0.bundleId == bundleId }?.name
+      if let app { waiting.append((app, Int(try row.int64(2)))) }
+    }
+    return waiting
+  }
+
   /// What counts when refusals are decided, by app.
   private static func read(
-    _ all: [HeldAlike], asOf: Instant, share: Double, on connection: borrowing BlockingConnection
+    _ all: [HeldAlike], asOf: Instant, settings: Settings, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String: AnsweredRuns] {
     let begin = PostgresValue.timestamp(
       ((all.map(\.held.since) + [asOf]).min() ?? asOf).microseconds - AnsweredRuns.night.microseconds)
-    let new = AnsweredRuns(asOf: asOf, share: share)
+    let new = AnsweredRuns(asOf: asOf, share: settings.systemicShare)
     var apps: [String: AnsweredRuns] = [:]
     for row in try connection.execute(
       "SELECT as_of, app, refusal, answers FROM night_audit.first_answers WHERE as_of > $1", [begin])
@@ -88,6 +110,7 @@ package struct FirstAnswersTable: Sendable {
       }
       apps[app, default: new].told[run] = answers
     }
+    for (app, count) in try waiting(settings, on: connection) { apps[app, default: new].waiting += count }
     for alike in all { apps[alike.app, default: new].held.insert(alike.held) }
     if !all.contains(where: \.held.isAskedAgain) { return apps }
     for row in try connection.execute(
@@ -123,7 +146,7 @@ package struct FirstAnswersTable: Sendable {
     asOf: Instant, worker: Worker, settings: Settings, isWhole: Bool, on connection: borrowing BlockingConnection
   ) throws -> [String: String] {
     let all = try allHeld(on: connection)
-    let apps = try read(all, asOf: asOf, share: settings.systemicShare, on: connection)
+    let apps = try read(all, asOf: asOf, settings: settings, on: connection)
     // Reckoned once for each run and app: an outage holds as many as a shop has receipts.
     var systemic: [String: [AnsweredRuns.Held: Set<Refusal>]] = [:]
     try CheckTable(policy: settings.duenessPolicy).change(

@@ -101,6 +101,9 @@ public struct AnsweredRuns: Sendable {
   public var told: [Instant: FirstAnswers] = [:]
   /// How many of a run's refusals are refusals still. Told of runs of which something was asked about again.
   public var stillRefused: [Instant: [Refusal: Int]] = [:]
+  /// How many receipts are genuine by their signature and wait for Apple's word. That is an answer, too: were it none, the
+  /// false ones, which wait for nobody, would be alone in an outage.
+  public var waiting = 0
   /// All that is held.
   public var held: Set<Held> = []
   private let asOf: Instant
@@ -149,6 +152,8 @@ public struct AnsweredRuns: Sendable {
       sum.count += answers.count
       sum.refusals.merge(refusals(run, answers, held), uniquingKeysWith: +)
     }
+    // They wait tonight.
+    if span.upperBound > asOf - Self.night { sum.count += waiting }
     return sum
   }
 

@@ -68,7 +68,7 @@ public struct FirstAnswers: Hashable, Sendable {
   /// Fewer refusals of one kind are never systemic.
   public static let fewest = 20
 
-  /// All of them, refusals and denials included.
+  /// All of them, refusals and denials included, and what a signature has answered while Apple is silent.
   public var count: Int
   public var refusals: [Refusal: Int]
 

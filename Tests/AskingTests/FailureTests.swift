@@ -187,6 +187,21 @@ import Testing
     }
   }
 
+  /// What is false by itself waits for nobody, and neither does what is genuine by itself, as far as that goes.
+  @Test func falseProofsAreNotTooManyBecauseAppleIsSilent() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await fill(shop, damaged: 22, genuine: 80)
+      let silent = try await shop.recheck([ScriptedChannel(found(102))], judge: Self.damaged, isOffline: true)
+      #expect(silent.faults.isEmpty, "\(silent.faults)")
+      #expect(try await states(shop) == ["pending never_checked 80", "rejected malformed 22"])
+      // Apple's word about the genuine ones is no news about the others.
+      let next = Self.asOf + .days(1)
+      let spoken = try await shop.recheck([ScriptedChannel(found(102), asOf: next)], asOf: next, judge: Self.damaged)
+      #expect(spoken.faults.isEmpty, "\(spoken.faults)")
+      #expect(try await states(shop) == ["rejected malformed 22", "verified 80"])
+    }
+  }
+
   /// What only a person could take further was never accepted or refused.
   @Test func refusalsAfterWhatDecidesNothingAreFirstOnes() async throws {
     try await RecheckRehearsal.run { shop in

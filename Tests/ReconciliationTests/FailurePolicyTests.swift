@@ -181,6 +181,21 @@ import Testing
     }
   }
 
+  /// In an outage only what is false by itself has an answer of anybody's but its own.
+  @Test(arguments: [(0, true), (65, true), (66, false)])
+  func whatIsGenuineByItselfCountsWhileAppleIsSilent(waiting: Int, isSystemic: Bool) {
+    let held = AnsweredRuns.Held(since: Self.night, asked: Self.night)
+    var nights = runs([(Self.night, 22, 22, 22)], held: [held])
+    nights.waiting = waiting
+    #expect(nights.systemic(held) == (isSystemic ? [.notFound] : []))
+    #expect((nights.complaint(app: "game") != nil) == isSystemic)
+    // Tonight they say nothing about another night.
+    let left = AnsweredRuns.Held(since: Self.earlier, asked: Self.earlier)
+    nights = runs([(Self.earlier, 22, 22, 22)], held: [left])
+    nights.waiting = waiting
+    #expect(nights.systemic(left) == [.notFound])
+  }
+
   /// A few new refusals of the kind that goes on from the night before are no more their customers' doing than the others.
   @Test func whatGoesOnIsTonightsToo() {
     let now = AnsweredRuns.Held(since: Self.night, asked: Self.night)
