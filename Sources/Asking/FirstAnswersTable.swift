@@ -131,29 +131,44 @@ package struct FirstAnswersTable: Sendable {
   }
 
   /// Gives refusals that were held their outcome, unless they are too many of their kind in their night: those of this night,
-  /// and those of nights that ended before they came so far. While others ask, theirs are left to them. What was refused
-  /// once more is decided by the night that it is held in, as by now it would have been.
+  /// and those of nights that ended before they came so far. What was refused once more is decided by the night that it is
+  /// held in, as by now it would have been.
+  ///
+  /// While others ask, more may come of every night: whoever is the last to ask decides for all. The worker asks no more.
   ///
   /// What goes on being held is told by every whole run until it was asked about again.
   ///
   /// To decide again is safe: what decides is stored.
   ///
   /// - Parameters:
-  ///   - worker: who asks.
+  ///   - worker: who asked.
   ///   - isWhole: whether the run is about everything, and tells what earlier ones have left as well.
   /// - Returns: by app what is wrong and what to do, for the operator; empty when nothing is.
   package static func decide(
     asOf: Instant, worker: Worker, settings: Settings, isWhole: Bool, on connection: borrowing BlockingConnection
   ) throws -> [String: String] {
+    // Of two that end at once one must see that nobody asks any more, and then read what both have counted.
+    try worker.retire(connection)
+    let isLast = try !connection.execute("SELECT \(Worker.othersLive)", [.int(worker.number)]).single().bool(0)
     let all = try allHeld(on: connection)
     let apps = try read(all, asOf: asOf, settings: settings, on: connection)
+    if isLast { try decide(by: apps, worker: worker, settings: settings, on: connection) }
+    var complaints: [String: String] = [:]
+    for (app, runs) in apps { complaints[app] = runs.complaint(app: app) }
+    if !isWhole { return complaints }
+    for alike in all where alike.isDue && complaints[alike.app] == nil {
+      complaints[alike.app] = apps[alike.app]?.complaint(app: alike.app, about: alike.held)
+    }
+    return complaints
+  }
+
+  private static func decide(
+    by apps: [String: AnsweredRuns], worker: Worker, settings: Settings, on connection: borrowing BlockingConnection
+  ) throws {
     // Reckoned once for each run and app: an outage holds as many as a shop has receipts.
     var systemic: [String: [AnsweredRuns.Held: Set<Refusal>]] = [:]
     try CheckTable(policy: settings.duenessPolicy).change(
-      where: """
-        \(isHeld) AND (c.last_attempt = $1
-          OR NOT EXISTS (SELECT FROM (\(Worker.living)) AS other (number) WHERE other.number <> $2::int))
-        """, [.timestamp(asOf.microseconds), .int(worker.number)], on: connection
+      where: "\(isHeld) AND NOT \(Worker.othersLive)", [.int(worker.number)], on: connection
     ) { row in
       guard let held = row.held, let app = row.app, let asked = row.history.lastAttempt, let runs = apps[app] else {
         return false
@@ -174,13 +189,6 @@ package struct FirstAnswersTable: Sendable {
       row.held = .decided(held.refusal)
       return true
     }
-    var complaints: [String: String] = [:]
-    for (app, runs) in apps { complaints[app] = runs.complaint(app: app) }
-    if !isWhole { return complaints }
-    for alike in all where alike.isDue && complaints[alike.app] == nil {
-      complaints[alike.app] = apps[alike.app]?.complaint(app: alike.app, about: alike.held)
-    }
-    return complaints
   }
 }
 

@@ -23,10 +23,24 @@ package struct Worker: Sendable {
     try await session.execute("SELECT pg_advisory_lock(\(Self.lockClass), $1::int)", [.int(number)])
   }
 
+  /// Ends the worker before its session ends: it asks no more. What it had taken is anybody's.
+  func retire(_ connection: borrowing BlockingConnection) throws(PostgresError) {
+    try connection.execute(
+      """
+      SELECT pg_advisory_unlock(\(Self.lockClass), $1::int) FROM pg_catalog.pg_locks l
+      WHERE l.locktype = 'advisory' AND l.classid = \(Self.lockClass) AND l.objid = $1::int::oid AND l.objsubid = 2
+        AND l.pid = pg_backend_pid()
+        AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
+      """, [.int(number)])
+  }
+
   /// The numbers of all workers that live, as a query.
   static let living = """
     SELECT l.objid::bigint FROM pg_catalog.pg_locks l
     WHERE l.locktype = 'advisory' AND l.classid = \(lockClass) AND l.objsubid = 2 AND l.granted
       AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
     """
+
+  /// Whether any other worker lives, with `$1` the number of this one.
+  static let othersLive = "EXISTS (SELECT FROM (\(living)) AS other (number) WHERE other.number <> $1::int)"
 }

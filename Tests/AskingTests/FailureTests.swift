@@ -104,6 +104,27 @@ import Testing
     }
   }
 
+  /// Whoever ends first knows a part of the night.
+  @Test func whileAnybodyAsksNothingIsDecided() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await fill(shop, damaged: 15, genuine: 1)
+      let other = try await shop.queue()
+      #expect(try await other.claim().isEmpty)
+      for _ in 1...2 {
+        let first = try await shop.recheck([ScriptedChannel(found(16))], judge: Self.damaged)
+        #expect(first.faults.isEmpty, "\(first.faults)")
+        #expect(try await states(shop) == ["review systemic 15", "verified 1"])
+      }
+      // The other has come to its end, too: it is no worker any more although its session lives.
+      let worker = other.worker
+      try await other.store.withConnection { try worker.retire($0) }
+      let last = try await shop.recheck([ScriptedChannel(found(16))], judge: Self.damaged)
+      #expect(last.outcomes.isEmpty && last.faults.isEmpty)
+      #expect(try await states(shop) == ["rejected malformed 15", "verified 1"])
+      await other.close()
+    }
+  }
+
   @Test func aShopThatIsReallyUnderAttackSaysSo() async throws {
     try await RecheckRehearsal.run { shop in
       var shop = shop
