@@ -20,6 +20,8 @@ package struct ReportVerification: Sendable {
   package var content: String?
   /// The run that `run.json` names.
   package var runId: String?
+  /// The command that `run.json` names.
+  package var command: String?
   /// The entry of the trail that `run.json` names, by its hash.
   package var trail: String?
 
@@ -43,6 +45,7 @@ package struct ReportVerification: Sendable {
       checks.append(Check("what else is there", problem: error.problem))
     }
     runId = contents.runId
+    command = contents.command
     trail = contents.trail
     guard let summary = contents.summary else {
       checks.append(Check("control totals", problem: "summary.json is not the one that was written"))

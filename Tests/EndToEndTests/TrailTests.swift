@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import Testing
 
@@ -204,6 +205,43 @@ import Testing
     #expect(kinds.contains("forgotten") && kinds.contains("released"), "\(kinds)")
     let run = try await shop.nightAudit("verify", "--run", String(first.prefix(8)))
     #expect(run.status == 0, "\(run)")
+  }
+
+  /// Changes a published report, with sums that fit, in the name of a run that there is not.
+  private func forge(_ folder: String, command: String) throws {
+    let orders = URL(filePath: folder + "/orders.csv")
+    try (Data(contentsOf: orders) + Data("\n".utf8)).write(to: orders)
+    let sums = try String(contentsOfFile: folder + "/SHA256SUMS", encoding: .utf8).split(separator: "\n")
+      .map { line -> String in
+        let name = line.dropFirst(66)
+        let hash = SHA256.hash(data: try Data(contentsOf: URL(filePath: "\(folder)/\(name)")))
+        return "\(hash.map { String(format: "%02x", $0) }.joined())  \(name)\n"
+      }
+    try Data(sums.joined().utf8).write(to: URL(filePath: folder + "/SHA256SUMS"))
+    let run = #"{"run_id": "\#(UUID().uuidString.lowercased())", "command": "\#(command)"}"#
+    try Data(run.utf8).write(to: URL(filePath: folder + "/run.json"))
+  }
+
+  @Test func aReportOfARunThatThereIsNotIsFoundOut() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let (folder, out) = (shop.reports + "/2026-11-19", shop.directory.file("out"))
+    for (command, said) in [("run", "is missing"), ("reconcile", "is missing; the folder is that of run ")] {
+      try forge(folder, command: command)
+      let found = try await shop.nightAudit("verify", shop.reports + "/latest")
+      #expect(found.status == 70 && found.output.contains(said), "\(found)")
+      let run = try await shop.nightAudit("verify", "--run", "latest")
+      #expect(run.status == 70 && run.output.contains("of which nobody knows"), "\(run)")
+    }
+    // What only decides is of no run, wherever it lies.
+    #expect(try await shop.nightAudit("reconcile", "--as-of", Rehearsal.asOf, "--out", out).status == 3)
+    let reconciled = try await shop.nightAudit("verify", out)
+    #expect(reconciled.status == 0 && reconciled.output.contains("as of every reconcile"), "\(reconciled)")
+    // The same night again takes its place.
+    let run = try await shop.value("SELECT run_id FROM night_audit.runs")
+    #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status))
+    let replaced = try await shop.nightAudit("verify", "--run", run)
+    #expect(replaced.status == 0 && replaced.output.contains("has replaced since"), "\(replaced)")
   }
 
   /// That an earlier report of the day had its time excuses nobody who takes the one that was made anew.

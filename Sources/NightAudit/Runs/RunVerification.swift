@@ -33,7 +33,7 @@ package struct RunVerification: Sendable {
 
   /// A report folder, or a link to one such as `latest`: its files, its totals, and the run that made it.
   package init(directory: String, _ settings: Settings) async throws {
-    let path = URL(fileURLWithPath: ReportFolder.absolute(directory)).resolvingSymlinksInPath().path
+    let path = RunVerification.resolved(directory)
     self.directory = path
     let report = ReportVerification(directory: path)
     checks = report.checks
@@ -41,7 +41,8 @@ package struct RunVerification: Sendable {
     guard report.content != nil else { return }
     checks += try await RunVerification.looking(settings) { connection in
       let trail = try TrailVerification(entriesOn: connection)
-      return try trail.checks.map(Check.init) + RunVerification.origin(report, trail, connection)
+      let reports = try RecordedReport.all(on: connection)
+      return try trail.checks.map(Check.init) + RunVerification.origin(report, at: path, reports, trail, connection)
     }
   }
 
@@ -50,13 +51,15 @@ package struct RunVerification: Sendable {
   /// - Parameter name: a run as `runs` names it.
   package init(run name: String, _ settings: Settings) async throws {
     let run = try await RunHistory(settings: settings).find(name)
-    let (recorded, content, removed) = try await RunVerification.looking(settings) { connection in
+    let (recorded, content, removed, successors) = try await RunVerification.looking(settings) { connection in
       let trail = try TrailVerification(entriesOn: connection)
       let checks = (trail.checks + [try trail.prove(run: run.runId, on: connection)]).map(Check.init)
       // What was removed before it was made was an earlier report.
       let since = trail.entries.drop { $0.content.run != run.runId }
       let removed = since.flatMap { entry in entry.content.kind == .removed ? entry.content.folders ?? [] : [] }
-      return (checks, trail.newest(ofRun: run.runId)?.content.report, removed)
+      let reports = try RecordedReport.all(on: connection)
+      let successors = RecordedReport.successors(of: run.runId, among: reports, by: trail.entries.map(\.content))
+      return (checks, trail.newest(ofRun: run.runId)?.content.report, removed, successors)
     }
     checks = recorded
     guard let folder = run.directory else { throw RunsError.unfinished(name, exitStatus: run.exitStatus) }
@@ -69,7 +72,11 @@ package struct RunVerification: Sendable {
       checks += report.checks
       checks.append(
         Check("report of \(path)", problem: same ? nil : "is of another content than the one that the run has made"))
-    case let other?: checks.append(Check("report of \(path), which run \(other) has replaced since"))
+    case let other? where successors.contains(other):
+      checks.append(Check("report of \(path), which run \(other) has replaced since"))
+    case let other?:
+      checks.append(
+        Check("report of \(path)", problem: "names run \(other), of which nobody knows that it has replaced it since"))
     case nil:
       let isRemoved = removed.contains { path.hasSuffix("/" + $0) }
       let why = isRemoved ? "which had had its time and was removed" : "which was never published, or was taken back"
@@ -98,7 +105,8 @@ package struct RunVerification: Sendable {
 
   /// Whether the database knows of a run with this very content, and the report of this very trail.
   private static func origin(
-    _ report: ReportVerification, _ trail: TrailVerification, _ connection: borrowing BlockingConnection
+    _ report: ReportVerification, at path: String, _ reports: [RecordedReport], _ trail: TrailVerification,
+    _ connection: borrowing BlockingConnection
   ) throws -> [Check] {
     guard let runId = report.runId, UUID(uuidString: runId) != nil else {
       return [Check("run", problem: "run.json is missing or names no run")]
@@ -113,20 +121,40 @@ package struct RunVerification: Sendable {
           entry.map { "entry \($0.id) of the trail, which run.json names" } ?? "run.json",
           problem: entry == nil ? "the trail that the report was made with had an entry that this one has not" : nil))
     }
+    let newest = trail.newest(ofRun: runId)?.content
     guard let row = rows.first(where: { _ in true }) else {
-      // A report of the trail's belongs to a run; one that `reconcile` made belongs to none.
-      let isLost = report.trail != nil || trail.newest(ofRun: runId) != nil
-      let said = "run \(runId): the database has no record of it"
-      return checks + [isLost ? Check("run \(runId)", problem: "is missing") : Check("\(said), as of every reconcile")]
+      let owner = reports.first { $0.isShown && resolved($0.directory) == path }?.runId
+      let problem = problem(
+        ofUnrecorded: report.command, isOfTrail: report.trail != nil || newest != nil, owner: owner)
+      let said = problem == nil ? ": the database has no record of it, as of every reconcile" : ""
+      return checks + [Check("run \(runId)\(said)", problem: problem)]
     }
     let made = "run \(runId) (\(try row.text(1)) as of \(Instant(microseconds: try row.timestamp(2)).text))"
-    switch try row.optionalText(0) {
-    case report.content?: checks.append(Check(made))
-    case .some: checks.append(Check(made, problem: "has made a report of another content"))
-    case nil where trail.newest(ofRun: runId)?.content.kind == .held: checks.append(Check("\(made), which is held"))
-    case nil: checks.append(Check("\(made), which has kept no digest of its report"))
+    switch (try row.optionalText(0), newest?.kind) {
+    case (report.content?, _): checks.append(Check(made))
+    case (.some, _): checks.append(Check(made, problem: "has made a report of another content"))
+    case (nil, .held): checks.append(Check("\(made), which is held"))
+    case (nil, .found): checks.append(Check("\(made), which has kept no digest of its report"))
+    case (nil, _): checks.append(Check(made, problem: "has made no report"))
     }
     return checks + [Check(try trail.prove(run: runId, on: connection))]
+  }
+
+  /// What is wrong with a report whose run is in no row; nil where nothing is. What `reconcile` makes is of no run, and
+  /// lies in no run's folder.
+  ///
+  /// - Parameters:
+  ///   - command: the one that `run.json` names.
+  ///   - isOfTrail: whether the report names an entry of the trail, or one names its run.
+  ///   - owner: the run that has put its report into this folder.
+  static func problem(ofUnrecorded command: String?, isOfTrail: Bool, owner: String?) -> String? {
+    guard command == "reconcile", !isOfTrail else { return "is missing" }
+    return owner.map { "is missing; the folder is that of run \($0)" }
+  }
+
+  /// A directory by the way without links.
+  private static func resolved(_ directory: String) -> String {
+    URL(fileURLWithPath: ReportFolder.absolute(directory)).resolvingSymlinksInPath().path
   }
 
   package var text: String {

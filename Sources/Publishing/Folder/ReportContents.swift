@@ -66,6 +66,7 @@ package struct ReportContents {
   /// What `run.json` says of the run.
   private struct Run: Decodable {
     var run_id: String
+    var command: String?
     var trail: String?
 
     init?(_ content: [UInt8]) {
@@ -76,6 +77,9 @@ package struct ReportContents {
 
   /// The run that `run.json` names.
   var runId: String? { content(of: "run.json").flatMap { Run($0)?.run_id } }
+
+  /// The command that `run.json` names.
+  var command: String? { content(of: "run.json").flatMap { Run($0)?.command } }
 
   /// The entry of the trail that `run.json` names, by its hash.
   var trail: String? { content(of: "run.json").flatMap { Run($0)?.trail } }

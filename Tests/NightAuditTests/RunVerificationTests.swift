@@ -1,0 +1,50 @@
+import Testing
+
+@testable import AuditStore
+@testable import NightAudit
+
+/// What a report folder is believed.
+@Suite struct RunVerificationTests {
+  @Test func onlyWhatReconcileHasMadeIsOfNoRun() {
+    func isSound(_ command: String?, isOfTrail: Bool, owner: String?) -> Bool {
+      RunVerification.problem(ofUnrecorded: command, isOfTrail: isOfTrail, owner: owner) == nil
+    }
+    #expect(isSound("reconcile", isOfTrail: false, owner: nil))
+    for command in ["run", "recheck", "", nil] { #expect(!isSound(command, isOfTrail: false, owner: nil)) }
+    #expect(!isSound("reconcile", isOfTrail: true, owner: nil))
+    #expect(!isSound("reconcile", isOfTrail: false, owner: "a"))
+  }
+
+  private struct Step {
+    var kind: Trail.Kind
+    var run: String
+
+    init(_ kind: Trail.Kind, _ run: String) { (self.kind, self.run) = (kind, run) }
+  }
+
+  /// Runs `a`, `b` and `d` have put their reports into one folder, `c` into another.
+  private func successors(of run: String, _ trail: [Step]) -> Set<String> {
+    let reports = ["a", "b", "c", "d"].map { run in
+      RecordedReport(runId: run, directory: run == "c" ? "/r/2" : "/r/1", isShown: true)
+    }
+    let entries = trail.enumerated().map { number, step in
+      TrailEntry.Content(
+        entry: Int64(number + 1), kind: step.kind, run: step.run, at: "", appended: [], columns: [:], marks: [:])
+    }
+    return RecordedReport.successors(of: run, among: reports, by: entries)
+  }
+
+  @Test func aReportIsReplacedByWhatWasPublishedThereLater() {
+    // Between its commit and the last word a run may be killed, as b is.
+    let killed = [
+      Step(.completed, "a"), Step(.published, "a"), Step(.began, "b"), Step(.completed, "b"), Step(.completed, "c"),
+      Step(.published, "c"), Step(.began, "d"), Step(.ended, "d"),
+    ]
+    let settled = killed + [Step(.published, "b"), Step(.ended, "a"), Step(.forgotten, "a")]
+    for trail in [killed, settled] {
+      #expect(successors(of: "a", trail) == ["b"])
+      #expect(successors(of: "b", trail) == [])
+      #expect(successors(of: "x", trail) == [])
+    }
+  }
+}
