@@ -76,20 +76,22 @@ package struct RunRecord: Sendable {
     try connection.execute(RunPublication.publishedStatement, [.text(runId), .text(directory)])
   }
 
-  /// Records that the night is held, and why. Nothing else of it is recorded but what its workbook is known by.
+  /// Records that the night is held, and why. Nothing else of it is recorded but what its report is known by.
+  ///
+  /// - Parameter content: SHA-256 of the report's `SHA256SUMS`.
   package func held(
-    because causes: [String], mark: ReportMark, directory: String, exitStatus: Int32,
+    because causes: [String], mark: ReportMark, directory: String, content: String, exitStatus: Int32,
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     try connection.execute(
       """
       SELECT night_audit.write_run($1::uuid, 'held', jsonb_build_object('finished_at', clock_timestamp(),
         'publication', 'held', 'held_because', $2::text[], 'directory', $3::text, 'exit_status', $4::int,
-        'newest_event', $5::bigint, 'summary', $6::text))
+        'newest_event', $5::bigint, 'summary', $6::text, 'content', $7::text))
       """,
       [
         .text(runId), .textArray(causes.map { $0 }), .text(directory), .int(Int64(exitStatus)), .int(mark.newestEvent),
-        .text(mark.summary),
+        .text(mark.summary), .text(content),
       ])
   }
 

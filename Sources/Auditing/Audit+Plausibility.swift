@@ -120,8 +120,14 @@ extension Audit {
     _ record: RunRecord?, on recording: borrowing BlockingConnection?,
     _ finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> String {
-    let place = try folder.redirected(to: .held(directory: settings.reportDirectory, date: plan.period.until))
+    // What is no night does not take the place of one that is held.
+    let destination: ReportFolder.Destination =
+      record?.isNightly == false
+      ? .heldApart(directory: settings.reportDirectory, asOf: plan.asOf.compactText)
+      : .held(directory: settings.reportDirectory, date: plan.period.until)
+    let place = try folder.redirected(to: destination)
     try finishing(status, place)
+    let content = place.digest ?? ""
     let path: String
     switch recording {
     case .none: return try place.publish().path
@@ -131,7 +137,7 @@ extension Audit {
       path = try place.publish().path
       try record?.held(
         because: causes.map(\.description), mark: mark, directory: ReportFolder.absolute(path),
-        exitStatus: status.rawValue, on: connection)
+        content: content, exitStatus: status.rawValue, on: connection)
     }
     return path
   }

@@ -86,12 +86,37 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: shop.reports + "/held"))
   }
 
-  @Test func aHeldNightWithItsOwnFolderIsHeldAllTheSame() async throws {
+  @Test func whatIsNoNightIsHeldApartAndAllOfItIsProven() async throws {
     let shop = try await completeShop()
-    try await shop.execute("TRUNCATE sales.orders")
-    let result = try await shop.nightAudit("run", "--as-of", next, "--out", shop.directory.file("out"))
-    #expect(result.status == 4, "\(result.errors)")
+    try await shop.execute("TRUNCATE sales.deliveries")
+    #expect(try await shop.nightAudit("run", "--as-of", next).status == 4)
+    let night = try shop.files(shop.reports + "/held/2026-11-20")
+    for options in [["--out", shop.directory.file("out")], ["--since", "2026-11-01", "--until", "2026-11-20"]] {
+      let result = try await shop.nightAudit("run", "--as-of", next, more: options)
+      #expect(result.status == 4 && result.output.contains("The same command with --accept"), "\(result)")
+    }
     #expect(!FileManager.default.fileExists(atPath: shop.directory.file("out")))
-    #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/held") == ["2026-11-20"])
+    let held = ["2026-11-20", "20261121T030000Z-1", "20261121T030000Z-2"]
+    #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/held").sorted() == held)
+    #expect(try shop.files(shop.reports + "/held/2026-11-20") == night)
+
+    func verified(_ run: String, _ folder: String) async throws -> [Int32] {
+      let checks = [["--run", run], ["\(shop.reports)/held/\(folder)"]]
+      var statuses: [Int32] = []
+      for check in checks { statuses.append(try await shop.nightAudit("verify", more: check).status) }
+      return statuses
+    }
+    for folder in held {
+      let run = try await shop.value(
+        "SELECT run_id FROM night_audit.runs WHERE publication = 'held' AND directory LIKE '%/held/\(folder)'")
+      #expect(try await verified(run, folder) == [0, 0], "\(folder)")
+      // The same files, and another list of them.
+      let sums = "\(shop.reports)/held/\(folder)/SHA256SUMS"
+      try (String(contentsOfFile: sums, encoding: .utf8) + "\n").write(
+        toFile: sums, atomically: true, encoding: .utf8)
+      #expect(try await verified(run, folder) == [70, 70], "\(folder)")
+      #expect(try await shop.nightAudit("runs", "forget", run).status == 0)
+    }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/held") == [])
   }
 }

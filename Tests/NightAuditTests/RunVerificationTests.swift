@@ -15,6 +15,21 @@ import Testing
     #expect(!isSound("reconcile", isOfTrail: false, owner: "a"))
   }
 
+  @Test func aReportIsOfTheContentThatItsRunHasMade() {
+    func isSound(_ kind: Trail.Kind, made: String?) -> Bool {
+      let newest = TrailEntry.Content(
+        entry: 1, kind: kind, run: "a", at: "", report: made, appended: [], columns: [:], marks: [:])
+      return RunVerification.problem(ofContent: "x", madeBy: newest) == nil
+    }
+    for kind in [Trail.Kind.published, .held, .forgotten] {
+      #expect(isSound(kind, made: "x") && !isSound(kind, made: "y"), "\(kind)")
+    }
+    // Earlier versions have kept none of what they held.
+    #expect(isSound(.held, made: nil) && isSound(.found, made: nil))
+    #expect(!isSound(.began, made: nil) && !isSound(.ended, made: nil))
+    #expect(RunVerification.problem(ofContent: "x", madeBy: nil) != nil)
+  }
+
   private struct Step {
     var kind: Trail.Kind
     var run: String

@@ -38,7 +38,8 @@ import Testing
     try reports.publish("wrong", reports.night("2026-11-20"), hour: 24)
     try reports.publish("held", .held(directory: reports.path, date: "2026-11-20"), hour: 24)
     try reports.publish("apart", .adHoc(directory: reports.path, asOf: "20261121T030000Z"), hour: 24)
-    let apart = ["held/2026-11-20", "ad-hoc/20261121T030000Z-1"]
+    try reports.publish("held apart", .heldApart(directory: reports.path, asOf: "20261121T030000Z"), hour: 24)
+    let apart = ["held/2026-11-20", "held/20261121T030000Z-1", "ad-hoc/20261121T030000Z-1"]
     for place in apart + ["2026-11-20"] { try reports.write(#"{"run_id": "wrong"}"#, place + "/run.json") }
 
     try folders.forget(night: "2026-11-20", ofRun: "another", madeAsOf: asOf)

@@ -18,7 +18,7 @@ package struct OutcomeText {
     lines.append(summary.isComplete ? "Complete." : "INCOMPLETE:")
     lines += summary.incompleteReasons.map { "  - \($0)" }
     if !outcome.held.isEmpty {
-      lines.append("HELD: published nowhere, sent to nobody, not recorded. night-audit run --accept releases it.")
+      lines.append("HELD: published nowhere, sent to nobody, not recorded. The same command with --accept releases it.")
       lines += outcome.held.map { "  - \($0)" }
     }
     lines.append("")
@@ -77,7 +77,7 @@ package struct OutcomeText {
     let days = summary.since == summary.until ? summary.until : "\(summary.since) to \(summary.until)"
     let state: String
     if !outcome.held.isEmpty {
-      state = "HELD; look at it, then release it with night-audit run --accept"
+      state = "HELD; look at it, then release it by the same command with --accept"
     } else {
       state = summary.isComplete ? "complete" : "INCOMPLETE"
     }

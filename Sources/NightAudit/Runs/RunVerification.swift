@@ -51,7 +51,7 @@ package struct RunVerification: Sendable {
   /// - Parameter name: a run as `runs` names it.
   package init(run name: String, _ settings: Settings) async throws {
     let run = try await RunHistory(settings: settings).find(name)
-    let (recorded, content, removed, successors) = try await RunVerification.looking(settings) { connection in
+    let (recorded, newest, removed, successors) = try await RunVerification.looking(settings) { connection in
       let trail = try TrailVerification(entriesOn: connection)
       let checks = (trail.checks + [try trail.prove(run: run.runId, on: connection)]).map(Check.init)
       // What was removed before it was made was an earlier report.
@@ -59,7 +59,7 @@ package struct RunVerification: Sendable {
       let removed = since.flatMap { entry in entry.content.kind == .removed ? entry.content.folders ?? [] : [] }
       let reports = try RecordedReport.all(on: connection)
       let successors = RecordedReport.successors(of: run.runId, among: reports, by: trail.entries.map(\.content))
-      return (checks, trail.newest(ofRun: run.runId)?.content.report, removed, successors)
+      return (checks, trail.newest(ofRun: run.runId)?.content, removed, successors)
     }
     checks = recorded
     guard let folder = run.directory else { throw RunsError.unfinished(name, exitStatus: run.exitStatus) }
@@ -68,10 +68,9 @@ package struct RunVerification: Sendable {
     switch report.runId {
     case run.runId?:
       directory = path
-      let same = report.content == content
       checks += report.checks
       checks.append(
-        Check("report of \(path)", problem: same ? nil : "is of another content than the one that the run has made"))
+        Check("report of \(path)", problem: RunVerification.problem(ofContent: report.content, madeBy: newest)))
     case let other? where successors.contains(other):
       checks.append(Check("report of \(path), which run \(other) has replaced since"))
     case let other?:
@@ -112,7 +111,7 @@ package struct RunVerification: Sendable {
       return [Check("run", problem: "run.json is missing or names no run")]
     }
     let rows = try connection.execute(
-      "SELECT content, command, as_of FROM night_audit.runs WHERE run_id = $1::uuid", [.text(runId)])
+      "SELECT command, as_of FROM night_audit.runs WHERE run_id = $1::uuid", [.text(runId)])
     var checks: [Check] = []
     if let named = report.trail {
       let entry = trail.entries.first { $0.hash == named }
@@ -129,15 +128,23 @@ package struct RunVerification: Sendable {
       let said = problem == nil ? ": the database has no record of it, as of every reconcile" : ""
       return checks + [Check("run \(runId)\(said)", problem: problem)]
     }
-    let made = "run \(runId) (\(try row.text(1)) as of \(Instant(microseconds: try row.timestamp(2)).text))"
-    switch (try row.optionalText(0), newest?.kind) {
-    case (report.content?, _): checks.append(Check(made))
-    case (.some, _): checks.append(Check(made, problem: "has made a report of another content"))
-    case (nil, .held): checks.append(Check("\(made), which is held"))
-    case (nil, .found): checks.append(Check("\(made), which has kept no digest of its report"))
-    case (nil, _): checks.append(Check(made, problem: "has made no report"))
-    }
+    var made = "run \(runId) (\(try row.text(0)) as of \(Instant(microseconds: try row.timestamp(1)).text))"
+    if newest?.kind == .held { made += ", which is held" }
+    if newest?.report == nil { made += ", which has kept no digest of its report" }
+    checks.append(Check(made, problem: problem(ofContent: report.content, madeBy: newest)))
     return checks + [Check(try trail.prove(run: runId, on: connection))]
+  }
+
+  /// What is wrong with the content of a report; nil where nothing is.
+  ///
+  /// - Parameter newest: the entry that tells last of the run that the report names.
+  static func problem(ofContent content: String?, madeBy newest: TrailEntry.Content?) -> String? {
+    switch (newest?.report, newest?.kind) {
+    case (let made?, _): made == content ? nil : "the run has made a report of another content"
+    // No digest was kept before there was a trail, nor of what the first versions held.
+    case (nil, .found), (nil, .held): nil
+    case (nil, _): "the run has made no report"
+    }
   }
 
   /// What is wrong with a report whose run is in no row; nil where nothing is. What `reconcile` makes is of no run, and

@@ -9,7 +9,7 @@ import Run
 package struct ReportRetention {
   /// A report folder, as its `summary.json` describes it.
   package struct Folder: Hashable {
-    /// Relative to `report.directory`: `2026-11-19`, `held/2026-11-19` or `ad-hoc/20261120T030000Z-1`.
+    /// Relative to `report.directory`: `2026-11-19`, `held/2026-11-19`, or `20261120T030000Z-1` in `ad-hoc` or `held`.
     package var path: String
     /// As-of of the run that made it.
     var asOf: Instant
@@ -52,10 +52,13 @@ package struct ReportDirectory {
 
   /// All of them, in no order.
   package func folders() -> [ReportRetention.Folder] {
-    nights(in: directory + "/.").compactMap(folder)
-      + nights(in: "\(directory)/held").compactMap { folder("held/\($0)") }
-      + names(in: "\(directory)/ad-hoc").filter { $0.wholeMatch(of: /\d{8}T\d{6}Z-\d+/) != nil }
-      .compactMap { folder("ad-hoc/\($0)") }
+    var found = nights(in: directory + "/.").compactMap(folder)
+    found += nights(in: "\(directory)/held").compactMap { folder("held/\($0)") }
+    for place in ["held", "ad-hoc"] {
+      let numbered = names(in: "\(directory)/\(place)").filter { $0.wholeMatch(of: /\d{8}T\d{6}Z-\d+/) != nil }
+      found += numbered.compactMap { folder("\(place)/\($0)") }
+    }
+    return found
   }
 
   /// Clears away what runs that died here have left, once it is settled which of them have published.
@@ -98,8 +101,8 @@ package struct ReportDirectory {
     let prefix = directory + "/"
     guard whole.hasPrefix(prefix) else { return }
     let path = String(whole.dropFirst(prefix.count))
-    guard path.wholeMatch(of: /held\/\d{4}-\d{2}-\d{2}|ad-hoc\/\d{8}T\d{6}Z-\d+/) != nil, let found = folder(path),
-      isOf(runId, asOf, found)
+    guard path.wholeMatch(of: /held\/\d{4}-\d{2}-\d{2}|(held|ad-hoc)\/\d{8}T\d{6}Z-\d+/) != nil,
+      let found = folder(path), isOf(runId, asOf, found)
     else { return }
     try remove(found)
   }

@@ -15,6 +15,8 @@ package struct ReportFolder: Sendable {
     case nightly(directory: String, date: String)
     /// `<directory>/held/<date>/`: an implausible night, published nowhere.
     case held(directory: String, date: String)
+    /// `<directory>/held/<as-of>-<n>/`: an implausible run that is no night's.
+    case heldApart(directory: String, asOf: String)
     /// `<directory>/ad-hoc/<as-of>-<n>/`.
     case adHoc(directory: String, asOf: String)
     /// A directory that the caller named; it becomes the folder itself.
@@ -131,7 +133,7 @@ package struct ReportFolder: Sendable {
     return (whole as NSString).standardizingPath
   }
 
-  /// Where the report will be; for an ad-hoc folder without its number, which only publishing finds.
+  /// Where the report will be; where folders are numbered without the number, which only publishing finds.
   package var finalPath: String { destination.target }
 
   /// Gives the report up.
@@ -150,7 +152,7 @@ package struct ReportFolder: Sendable {
       _ = try TargetState(of: destination.target, asOf: asOf, isPublished: destination.isPublished)
     case .held, .exact:
       _ = try TargetState(of: destination.target, asOf: asOf, isPublished: destination.isPublished)
-    case .adHoc: break
+    case .adHoc, .heldApart: break
     }
   }
 
@@ -227,7 +229,7 @@ package struct ReportFolder: Sendable {
       try volume.step("point latest")
       try LatestLink(directory: directory).point(to: date, temporary: names.link)
     case .held, .exact: published = try replace(destination.target)
-    case .adHoc: published = try take()
+    case .adHoc, .heldApart: published = try take()
     }
     try volume.step("give up the lease")
     // What somebody has put into the old folder meanwhile is taken out of it by whoever clears up, who goes by the mark.
@@ -341,7 +343,7 @@ extension ReportFolder.Destination {
   var parent: String {
     switch self {
     case .nightly(let directory, _): directory
-    case .held(let directory, _): directory + "/held"
+    case .held(let directory, _), .heldApart(let directory, _): directory + "/held"
     case .adHoc(let directory, _): directory + "/ad-hoc"
     case .exact(let path): (ReportFolder.absolute(path) as NSString).deletingLastPathComponent
     }
@@ -352,15 +354,16 @@ extension ReportFolder.Destination {
   var isPublished: Bool {
     switch self {
     case .nightly, .adHoc, .exact: true
-    case .held: false
+    case .held, .heldApart: false
     }
   }
 
-  /// What the folder is called; of an ad-hoc folder without its number.
+  /// What the folder is called; where folders are numbered without the number.
   var target: String {
     switch self {
     case .nightly(let directory, let date): "\(directory)/\(date)"
     case .held(let directory, let date): "\(directory)/held/\(date)"
+    case .heldApart(let directory, let asOf): "\(directory)/held/\(asOf)"
     case .adHoc(let directory, let asOf): "\(directory)/ad-hoc/\(asOf)"
     case .exact(let path): ReportFolder.absolute(path)
     }
@@ -370,9 +373,12 @@ extension ReportFolder.Destination {
 extension ReportFolder.Destination {
   /// The folders that a report on its way there may have become.
   fileprivate var candidates: [String] {
-    guard case .adHoc(_, let asOf) = self else { return [target] }
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
-    return names.sorted().filter { $0.hasPrefix(asOf + "-") }.map { "\(parent)/\($0)" }
+    switch self {
+    case .nightly, .held, .exact: return [target]
+    case .adHoc(_, let asOf), .heldApart(_, let asOf):
+      let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
+      return names.sorted().filter { $0.hasPrefix(asOf + "-") }.map { "\(parent)/\($0)" }
+    }
   }
 }
 
