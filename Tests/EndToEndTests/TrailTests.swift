@@ -244,6 +244,26 @@ import Testing
     #expect(replaced.status == 0 && replaced.output.contains("has replaced since"), "\(replaced)")
   }
 
+  @Test func reportsThatWereMovedAreProvenWhereTheyAre() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let run = try await shop.value("SELECT run_id FROM night_audit.runs")
+    let moved = shop.directory.file("moved")
+    try FileManager.default.moveItem(atPath: shop.reports, toPath: moved)
+    let environment = ["NIGHT_AUDIT_REPORT_DIRECTORY": moved]
+    func verify(_ arguments: String...) async throws -> Program.Result {
+      try await shop.nightAudit("verify", more: arguments, environment: environment)
+    }
+    #expect(try await verify("--run", run).status == 0)
+    let again = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, environment: environment)
+    #expect([0, 3].contains(again.status), "\(again)")
+    let replaced = try await verify("--run", run)
+    #expect(replaced.status == 0 && replaced.output.contains("has replaced since"), "\(replaced)")
+    try forge(moved + "/2026-11-19", command: "run")
+    let forged = try await verify("--run", run)
+    #expect(forged.status == 70 && forged.output.contains("is missing"), "\(forged)")
+  }
+
   /// That an earlier report of the day had its time excuses nobody who takes the one that was made anew.
   @Test func aFolderThatIsTakenIsMissedWhateverWasRemovedBefore() async throws {
     let shop = try await Rehearsal.sampleShop()

@@ -30,6 +30,20 @@ import Testing
     #expect(RunVerification.problem(ofContent: "x", madeBy: nil) != nil)
   }
 
+  @Test func aReportIsLookedForWhereTheReportDirectoryIs() {
+    func places(_ directory: String, isNightly: Bool) -> [String] {
+      RecordedReport(runId: "a", directory: directory, isNightly: isNightly, isShown: true).places(in: "/new")
+    }
+    #expect(places("/old/2026-11-19", isNightly: true) == ["/old/2026-11-19", "/new/2026-11-19"])
+    #expect(places("/new/2026-11-19", isNightly: true) == ["/new/2026-11-19"])
+    #expect(places("/old/held/2026-11-19", isNightly: true) == ["/old/held/2026-11-19", "/new/held/2026-11-19"])
+    for place in ["ad-hoc/20261120T030000Z-1", "held/20261120T030000Z-2"] {
+      #expect(places("/old/\(place)", isNightly: false) == ["/old/\(place)", "/new/\(place)"])
+    }
+    // Where its caller said is no place in the report directory.
+    #expect(places("/out/2026-11-19", isNightly: false) == ["/out/2026-11-19"])
+  }
+
   private struct Step {
     var kind: Trail.Kind
     var run: String
@@ -40,13 +54,13 @@ import Testing
   /// Runs `a`, `b` and `d` have put their reports into one folder, `c` into another.
   private func successors(of run: String, _ trail: [Step]) -> Set<String> {
     let reports = ["a", "b", "c", "d"].map { run in
-      RecordedReport(runId: run, directory: run == "c" ? "/r/2" : "/r/1", isShown: true)
+      RecordedReport(runId: run, directory: run == "c" ? "/r/2" : "/r/1", isNightly: true, isShown: true)
     }
     let entries = trail.enumerated().map { number, step in
       TrailEntry.Content(
         entry: Int64(number + 1), kind: step.kind, run: step.run, at: "", appended: [], columns: [:], marks: [:])
     }
-    return RecordedReport.successors(of: run, among: reports, by: entries)
+    return RecordedReport.successors(of: run, among: reports, in: "/r", by: entries)
   }
 
   @Test func aReportIsReplacedByWhatWasPublishedThereLater() {

@@ -5,6 +5,7 @@ import Postgres
 struct RecordedReport: Hashable, Sendable {
   var runId: String
   var directory: String
+  var isNightly: Bool
   /// Whether it is published, or held.
   var isShown: Bool
 
@@ -12,12 +13,25 @@ struct RecordedReport: Hashable, Sendable {
   static func all(on connection: borrowing BlockingConnection) throws(PostgresError) -> [RecordedReport] {
     try connection.execute(
       """
-      SELECT run_id::text, directory, coalesce(publication IN ('published', 'held'), false) FROM night_audit.runs
-      WHERE directory IS NOT NULL ORDER BY started_at DESC, run_id
+      SELECT run_id::text, directory, is_nightly, coalesce(publication IN ('published', 'held'), false)
+      FROM night_audit.runs WHERE directory IS NOT NULL ORDER BY started_at DESC, run_id
       """
     ).map { row throws(PostgresError) in
-      RecordedReport(runId: try row.text(0), directory: try row.text(1), isShown: try row.bool(2))
+      RecordedReport(
+        runId: try row.text(0), directory: try row.text(1), isNightly: try row.bool(2), isShown: try row.bool(3))
     }
+  }
+
+  /// Where it may lie: where it was put, and where it is when the report directory was moved or is mounted elsewhere.
+  /// What was put where the run's caller said is there or nowhere.
+  ///
+  /// - Parameter reports: the report directory, an absolute path.
+  func places(in reports: String) -> [String] {
+    let parts = directory.split(separator: "/").suffix(2)
+    let isApart = parts.count == 2 && (parts.first == "held" || parts.first == "ad-hoc")
+    guard isApart || isNightly else { return [directory] }
+    let moved = "\(reports)/\(parts.suffix(isApart ? 2 : 1).joined(separator: "/"))"
+    return moved == directory ? [directory] : [directory, moved]
   }
 
   /// The entries with which a report appears. A run that was killed then has no later one than `completed`.
@@ -25,17 +39,20 @@ struct RecordedReport: Hashable, Sendable {
 
   /// The runs whose reports have taken the place of a run's report.
   ///
-  /// - Parameter trail: its entries, the first one first.
+  /// - Parameters:
+  ///   - directory: the report directory, an absolute path.
+  ///   - trail: its entries, the first one first.
   static func successors(
-    of runId: String, among reports: [RecordedReport], by trail: [TrailEntry.Content]
+    of runId: String, among reports: [RecordedReport], in directory: String, by trail: [TrailEntry.Content]
   ) -> Set<String> {
     var appeared: [String: Int64] = [:]
     for entry in trail where appearances.contains(entry.kind) {
       if let run = entry.run { appeared[run] = entry.entry }
     }
     guard let own = reports.first(where: { $0.runId == runId }), let since = appeared[runId] else { return [] }
+    let places = own.places(in: directory)
     let later = reports.filter { other in
-      other.directory == own.directory && appeared[other.runId, default: 0] > since
+      appeared[other.runId, default: 0] > since && other.places(in: directory).contains { places.contains($0) }
     }
     return Set(later.map(\.runId))
   }

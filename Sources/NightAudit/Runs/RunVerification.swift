@@ -39,10 +39,15 @@ package struct RunVerification: Sendable {
     checks = report.checks
     isReport = report.content != nil
     guard report.content != nil else { return }
+    let shelf = ReportFolder.absolute(settings.reportDirectory)
     checks += try await RunVerification.looking(settings) { connection in
       let trail = try TrailVerification(entriesOn: connection)
       let reports = try RecordedReport.all(on: connection)
-      return try trail.checks.map(Check.init) + RunVerification.origin(report, at: path, reports, trail, connection)
+      let owner = reports.first { recorded in
+        recorded.isShown && recorded.places(in: shelf).contains { RunVerification.resolved($0) == path }
+      }
+      return try trail.checks.map(Check.init)
+        + RunVerification.origin(report, ownedBy: owner?.runId, trail, connection)
     }
   }
 
@@ -51,6 +56,7 @@ package struct RunVerification: Sendable {
   /// - Parameter name: a run as `runs` names it.
   package init(run name: String, _ settings: Settings) async throws {
     let run = try await RunHistory(settings: settings).find(name)
+    let shelf = ReportFolder.absolute(settings.reportDirectory)
     let (recorded, newest, removed, successors) = try await RunVerification.looking(settings) { connection in
       let trail = try TrailVerification(entriesOn: connection)
       let checks = (trail.checks + [try trail.prove(run: run.runId, on: connection)]).map(Check.init)
@@ -58,13 +64,22 @@ package struct RunVerification: Sendable {
       let since = trail.entries.drop { $0.content.run != run.runId }
       let removed = since.flatMap { entry in entry.content.kind == .removed ? entry.content.folders ?? [] : [] }
       let reports = try RecordedReport.all(on: connection)
-      let successors = RecordedReport.successors(of: run.runId, among: reports, by: trail.entries.map(\.content))
+      let successors = RecordedReport.successors(
+        of: run.runId, among: reports, in: shelf, by: trail.entries.map(\.content))
       return (checks, trail.newest(ofRun: run.runId)?.content, removed, successors)
     }
     checks = recorded
     guard let folder = run.directory else { throw RunsError.unfinished(name, exitStatus: run.exitStatus) }
-    let path = ReportFolder.absolute(folder)
-    let report = ReportVerification(directory: path)
+    var path = ReportFolder.absolute(folder)
+    var report = ReportVerification(directory: path)
+    if report.content == nil {
+      let put = RecordedReport(runId: run.runId, directory: path, isNightly: run.isNightly, isShown: true)
+      for place in put.places(in: shelf).dropFirst() {
+        let moved = ReportVerification(directory: place)
+        let isKnown = moved.content == newest?.report || successors.contains(moved.runId ?? "")
+        if moved.content != nil, isKnown { (path, report) = (place, moved) }
+      }
+    }
     switch report.runId {
     case run.runId?:
       directory = path
@@ -104,7 +119,7 @@ package struct RunVerification: Sendable {
 
   /// Whether the database knows of a run with this very content, and the report of this very trail.
   private static func origin(
-    _ report: ReportVerification, at path: String, _ reports: [RecordedReport], _ trail: TrailVerification,
+    _ report: ReportVerification, ownedBy owner: String?, _ trail: TrailVerification,
     _ connection: borrowing BlockingConnection
   ) throws -> [Check] {
     guard let runId = report.runId, UUID(uuidString: runId) != nil else {
@@ -122,7 +137,6 @@ package struct RunVerification: Sendable {
     }
     let newest = trail.newest(ofRun: runId)?.content
     guard let row = rows.first(where: { _ in true }) else {
-      let owner = reports.first { $0.isShown && resolved($0.directory) == path }?.runId
       let problem = problem(
         ofUnrecorded: report.command, isOfTrail: report.trail != nil || newest != nil, owner: owner)
       let said = problem == nil ? ": the database has no record of it, as of every reconcile" : ""
