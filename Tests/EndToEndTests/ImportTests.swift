@@ -1,4 +1,5 @@
 import Foundation
+import Postgres
 import TestSupport
 import Testing
 
@@ -134,6 +135,37 @@ import Testing
     #expect(strangers == 0 && other["as_of"] == nil)
     // Its status cells are filled, and say what the database says; its empty cells say nothing.
     #expect((other["changes"] as? [Any])?.isEmpty == true, "\(other)")
+  }
+
+  /// Whoever comes second finds what the first one has changed, although both have begun before.
+  @Test func twoAtOnceDoNotOverwriteEachOther() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
+    let target = shop.directory.file("returned.xlsx")
+    try python(Self.edit, shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx", target, "1|Owner|bob")
+    // As a night that is being recorded, which all of them wait for.
+    let first = try await PostgresSession.connect(
+      DatabaseRole.superuser.conninfo(shop.conninfo), applicationName: "night-audit tests")
+    try await first.executeScript("BEGIN; SELECT pg_advisory_xact_lock(1852401512, 5)")
+    let second = try Program.nightAudit.start([
+      "findings", "import", target, "--by", "finance", "--json", "--config", shop.directory.file("night-audit.yaml"),
+    ])
+    let waits = """
+      SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 5 AND NOT granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+      """
+    while second.process.isRunning, try await !first.execute(waits).single().bool(0) { await Task.yield() }
+    try await first.executeScript(
+      """
+      UPDATE night_audit.findings SET owner = 'alice';
+      INSERT INTO night_audit.finding_events (finding_id, as_of, event, actor, detail)
+      SELECT finding_id, now(), 'owner', 'alice', 'alice' FROM night_audit.findings;
+      COMMIT
+      """)
+    let result = await second.finish()
+    #expect(result.status == 1 && result.output.contains("changed elsewhere"), "\(result)")
+    #expect(try await shop.value("SELECT string_agg(DISTINCT owner, ',') FROM night_audit.findings") == "alice")
+    await first.close()
   }
 
   @Test func whatIsSignedOnTheFirstSheetIsAnEventOfTheRun() async throws {

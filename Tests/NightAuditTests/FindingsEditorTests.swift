@@ -169,6 +169,28 @@ import Testing
     }
   }
 
+  @Test func whatSomebodyIsChangingIsNotTakenBack() async throws {
+    try await withFindings { session, editor in
+      let change = try await editor.change(.ids([id(1), id(2)]), to: .owner("bob"), by: "anna")
+      try await session.executeScript("BEGIN; SELECT pg_advisory_xact_lock(1852401512, 5)")
+      async let undoing = editor.undo(change.changeId, by: "anna")
+      let waits = """
+        SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 5 AND NOT granted
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+        """
+      while try await !session.execute(waits).single().bool(0) { try Task.checkCancellation() }
+      try await session.executeScript(
+        """
+        UPDATE night_audit.findings SET owner = 'carl' WHERE finding_id = '\(id(1))';
+        INSERT INTO night_audit.finding_events (finding_id, as_of, event, actor, detail, before)
+        VALUES ('\(id(1))', now(), 'owner', 'carl', 'carl', 'bob');
+        COMMIT
+        """)
+      let undone = try await undoing.outcome
+      #expect(undone.changed == [id(2)] && undone.unchanged == [id(1)])
+    }
+  }
+
   @Test func aListIsTheReportsFileAndRefusesToRunAsAFormula() async throws {
     try await withFindings { _, editor in
       var filter = FindingsFilter()

@@ -40,7 +40,7 @@ package struct FindingsEditor: Sendable {
   package func undo(
     _ changeId: String?, by actor: String, isDryRun: Bool = false
   ) async throws -> (changeId: String, outcome: Outcome) {
-    try await withDatabase(.readWrite) { connection in
+    try await withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
       let rows = try connection.execute(
         """
         SELECT c.change_id::text FROM night_audit.finding_events c
@@ -137,7 +137,7 @@ package struct FindingsEditor: Sendable {
   package func change(
     _ choice: Choice, to decision: PeopleDecision, by actor: String, isDryRun: Bool = false
   ) async throws -> Outcome {
-    try await withDatabase(.readWrite) { connection in
+    try await withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
       let ids: [String]
       switch choice {
       case .ids(let prefixes): ids = try FindingsEditor.resolve(prefixes, connection)
@@ -159,7 +159,8 @@ package struct FindingsEditor: Sendable {
     }
   }
 
-  /// Opens the database for one transaction. Throws what the body throws, `PostgresError` or `SchemaError`.
+  /// Opens the database for one transaction; one that changes something waits for everybody else first. Throws what the
+  /// body throws, `PostgresError` or `SchemaError`.
   package func withDatabase<Result: Sendable>(
     _ mode: TransactionMode, _ body: @Sendable (borrowing BlockingConnection) throws -> Result
   ) async throws -> Result {
@@ -167,7 +168,14 @@ package struct FindingsEditor: Sendable {
     do {
       let result = try await session.withConnection { connection in
         try Migrator.requireCurrent(connection)
-        return try connection.transaction(mode, body)
+        return try connection.transaction(mode) { connection in
+          switch mode {
+          // Nothing is read, and no finding locked, before: it would be decided by what somebody is changing.
+          case .readWrite: try Trail.announcePeople(on: connection)
+          case .snapshot, .importedSnapshot: break
+          }
+          return try body(connection)
+        }
       }
       await session.close()
       return result

@@ -77,7 +77,8 @@ package struct PeopleChange: Hashable, Sendable {
     return ids
   }
 
-  /// Makes the changes and records each in the findings' history, which only grows.
+  /// Makes the changes and records each in the findings' history, which only grows. Part of a transaction of
+  /// `FindingsEditor`, which has waited for everybody else.
   ///
   /// - Parameters:
   ///   - changeId: what changes that are made together have in common, a UUID; nil for one that stands alone.
@@ -87,8 +88,6 @@ package struct PeopleChange: Hashable, Sendable {
     _ changes: [PeopleChange], by actor: String, at now: Instant, changeId: String? = nil,
     undoing undone: String? = nil, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String] {
-    // Before a finding is locked: a night that is being recorded is waited for with nothing in hand.
-    try Trail.announcePeople(on: connection)
     var ids: [String] = []
     for (word, changes) in byWord(changes) {
       // Locked in the order of ids, as a night locks them: two that wait for each other would both be lost.

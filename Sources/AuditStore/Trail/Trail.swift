@@ -19,15 +19,19 @@ package enum Trail {
 
   /// Whoever writes to `finding_events` or `run_events` shares it; whoever covers them holds it alone.
   private static let peopleLock = "\(Migrator.lockKey.0), 5"
+  /// Whoever decides about findings holds it alone.
+  private static let decisionLock = "\(Migrator.lockKey.0), 7"
 
   /// Waits for people who are recording something, and makes others wait until the transaction ends.
   package static func holdPeople(on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.execute("SELECT pg_advisory_xact_lock(\(peopleLock))")
   }
 
-  /// Waits for a night that is being recorded.
+  /// Waits for a night that is being recorded, and for others who are deciding, and makes both wait until the transaction
+  /// ends. What a decision is made by is read after it.
   package static func announcePeople(on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.execute("SELECT pg_advisory_xact_lock_shared(\(peopleLock))")
+    try connection.execute("SELECT pg_advisory_xact_lock(\(decisionLock))")
   }
 
   /// Appends an entry about everything that was appended since the last one, and about `run`.
