@@ -229,6 +229,30 @@ import TestSupport
         """)
   }
 
+  /// What somebody has edited in the folder meanwhile is not the report that is owed.
+  @Test func whatWasEditedIsNotSentBeforeItIsMadeAgain() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let gate = shop.directory.file("open")
+    let log = shop.directory.file("sent")
+    let script = shop.directory.file("send")
+    try write("#!/bin/sh\n[ -e '\(gate)' ] || exit 4\nbasename \"$1\" >> '\(log)'\n", to: script, mode: 0o755)
+    try configure(shop, "archive", "  archive: {command: [\(script)], attempts: 1}")
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    try write("edited", to: shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx")
+    try write("", to: gate)
+    let second = try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z")
+    #expect(second.output.contains("NOT SENT to archive: 2026-11-19: "), "\(second)")
+    #expect(second.output.contains("edited since; make the report again"), "\(second)")
+    #expect(try await states(shop) == "2026-11-19 archive owed 1, 2026-11-20 archive delivered 1")
+    let again = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(again.output.contains("Sent to archive: 2026-11-19"), "\(again)")
+    #expect(try String(contentsOfFile: log, encoding: .utf8) == "2026-11-20\n2026-11-19\n")
+    #expect(
+      try await states(shop) == """
+        2026-11-19 archive withdrawn 1, 2026-11-20 archive delivered 1, 2026-11-19 archive delivered 1
+        """)
+  }
+
   @Test func aCompleteNightThatCannotBeSentEndsWith73() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await shop.execute("TRUNCATE sales.orders, sales.receipts, sales.deliveries")

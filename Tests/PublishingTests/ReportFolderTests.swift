@@ -198,6 +198,22 @@ struct ReportsDirectory: ~Copyable {
     #expect(reports.text("2026-11-19/orders.csv") == "the same instant")
   }
 
+  @Test func whatIsSentIsWhatWasWritten() throws {
+    let reports = try ReportsDirectory()
+    try reports.publish("a", reports.night())
+    let folder = reports.path + "/2026-11-19"
+    func problem() -> String? { ReportContents(directory: folder)?.problem }
+    try reports.write("notes", "2026-11-19/notes.txt")
+    #expect(problem() == nil)
+    // Another exit status belongs to the same report.
+    try reports.write(#"{"run_id": "a"}"#, "2026-11-19/run.json")
+    #expect(problem() == nil)
+    try reports.write("edited", "2026-11-19/book.xlsx")
+    #expect(problem() == "\(folder)/book.xlsx was edited since; make the report again")
+    try FileManager.default.removeItem(atPath: folder + "/book.xlsx")
+    #expect(problem()?.hasPrefix("\(folder)/book.xlsx is missing") == true)
+  }
+
   /// Nobody has published it: the night that is held now is the one to look at, whatever instant it is made for.
   @Test func whatIsHeldIsReplacedByAnAuditOfAnEarlierInstant() throws {
     let reports = try ReportsDirectory()

@@ -59,13 +59,15 @@ package struct Dispatcher {
           continue
         }
         let problem = "\(owed.directory) cannot be read; check its owner and the volume"
-        logger.error("a report could not be sent, the next night tries again: \(problem)", metadata: metadata(owed))
-        try await DispatchTable.note(owed, problem: problem, attempts: 0, session)
-        dispatches.append(Dispatch(target: owed.target, directory: owed.directory, problem: problem))
+        dispatches.append(try await keep(owed, because: problem))
         continue
       }
       if try await DispatchTable.lastContent(owed, session) == report.digest {
         try await DispatchTable.withdraw(owed, problem: "has arrived before", session)
+        continue
+      }
+      if let problem = report.problem {
+        dispatches.append(try await keep(owed, because: problem))
         continue
       }
       let problem = try await deliver(owed, report, to: target)
@@ -73,6 +75,13 @@ package struct Dispatcher {
       dispatches.append(Dispatch(target: owed.target, directory: owed.directory, problem: problem))
     }
     return dispatches
+  }
+
+  /// Does not even try.
+  private func keep(_ owed: DispatchTable.Owed, because problem: String) async throws -> Dispatch {
+    logger.error("a report could not be sent, the next night tries again: \(problem)", metadata: metadata(owed))
+    try await DispatchTable.note(owed, problem: problem, attempts: 0, session)
+    return Dispatch(target: owed.target, directory: owed.directory, problem: problem)
   }
 
   private func withdraw(_ owed: DispatchTable.Owed, _ problem: String) async throws {

@@ -63,6 +63,20 @@ package struct ReportContents {
     return file.sha256 == found
   }
 
+  /// Why the folder is not the report that was written any more; nil when it is. Reads all of it.
+  var problem: String? {
+    // The way may lead through a link, which is the operator's business.
+    let folder = OpenDirectory(directory + "/.")
+    for file in files {
+      let place = "\(directory)/\(file.name)"
+      guard let found = folder?.sha256(OpenDirectory.Name(file.name)) else {
+        return "\(place) is missing or cannot be read; put it back, or make the report again"
+      }
+      if found != file.sha256 { return "\(place) was edited since; make the report again" }
+    }
+    return nil
+  }
+
   /// What `run.json` says of the run.
   private struct Run: Decodable {
     var run_id: String
