@@ -103,6 +103,12 @@ import Testing
       "UPDATE night_audit.trail SET content = (SELECT content FROM night_audit.trail WHERE entry_id = 3) WHERE entry_id = 2"
     ),
     Tampering(
+      "all facts were let go, says an entry that was made up", "lets go of what the entry before it does not cover",
+      """
+      TRUNCATE night_audit.evidence;
+      SELECT night_audit.append_trail('released', NULL, '{}', '{"table": "evidence", "before": "2999-01-01"}')
+      """),
+    Tampering(
       "an entry says less and all hashes fit", "evidence: row",
       "UPDATE night_audit.trail SET content = jsonb_set(content::jsonb, '{appended}', '[]')::text WHERE content LIKE '%evidence%'; \(rehash)"
     ),
@@ -201,6 +207,7 @@ import Testing
     #expect(try await shop.nightAudit("runs", "forget", "latest").status == 0)
     let all = try await shop.nightAudit("verify")
     #expect(all.status == 0, "\(all)")
+    #expect(all.output.contains("; until 2026-02-01 what nobody needs any more was let go)"), "\(all)")
     let kinds = try await shop.value("SELECT string_agg(DISTINCT kind, ',' ORDER BY kind) FROM night_audit.bi_trail")
     #expect(kinds.contains("forgotten") && kinds.contains("released"), "\(kinds)")
     let run = try await shop.nightAudit("verify", "--run", String(first.prefix(8)))

@@ -3,7 +3,7 @@ import Testing
 @testable import AuditStore
 @testable import NightAudit
 
-/// What a report folder is believed.
+/// What a report folder, and the trail, are believed.
 @Suite struct RunVerificationTests {
   @Test func onlyWhatReconcileHasMadeIsOfNoRun() {
     func isSound(_ command: String?, isOfTrail: Bool, owner: String?) -> Bool {
@@ -42,6 +42,26 @@ import Testing
     }
     // Where its caller said is no place in the report directory.
     #expect(places("/out/2026-11-19", isNightly: false) == ["/out/2026-11-19"])
+  }
+
+  /// An entry about a month that was let go, after another one.
+  private func problem(ofReleaseBefore before: String?, after kind: Trail.Kind) -> String? {
+    var entries = [Trail.Kind.start, kind, .released].enumerated().map { number, kind in
+      TrailEntry.Content(
+        entry: Int64(number + 1), kind: kind, at: "2026-11-25T03:00:00.000000Z", appended: [], columns: [:], marks: [:])
+    }
+    (entries[2].table, entries[2].before) = ("evidence", before)
+    return TrailVerification.problem(ofReleases: entries)
+  }
+
+  @Test func onlyMonthsThatAreOverAndCoveredAreLetGo() {
+    for before in ["2026-11-01", "2026-10-01", "2025-12-01"] {
+      #expect(problem(ofReleaseBefore: before, after: .beforeRelease) == nil)
+      #expect(problem(ofReleaseBefore: before, after: .asked)?.contains("does not cover") == true)
+    }
+    for before in ["2026-12-01", "2026-11-25", "2027-01-01", "1' OR '1", "", nil] {
+      #expect(problem(ofReleaseBefore: before, after: .beforeRelease)?.contains("was not over") == true)
+    }
   }
 
   private struct Step {

@@ -49,13 +49,32 @@ package struct TrailVerification: Sendable {
         if rows.isEmpty { break }
         for row in rows { entries.append(try TrailEntry(row, after: entries.last)) }
       }
-      if entries.first?.content.kind != .start { problem = "its beginning is missing" }
+      problem =
+        entries.first?.content.kind == .start
+        ? TrailVerification.problem(ofReleases: entries.map(\.content)) : "its beginning is missing"
     } catch let broken as TrailEntry.Broken {
       problem = broken.problem
     }
     try connection.executeScript("CLOSE entries")
     let newest = entries.last.map { ", the newest of \($0.content.at) with hash \($0.hash)" } ?? ""
     checks = [Check(subject: "trail (\(entries.count) entries\(newest))", problem: problem)]
+  }
+
+  /// Why one of the entries about months that were let go cannot be the program's; nil when all can. A month that is not
+  /// over stays, and the entry right before covers all of what goes.
+  ///
+  /// - Parameter entries: the first one first.
+  static func problem(ofReleases entries: [TrailEntry.Content]) -> String? {
+    var last: Trail.Kind?
+    for entry in entries {
+      defer { last = entry.kind }
+      guard entry.kind == .released else { continue }
+      if last != .beforeRelease { return "entry \(entry.entry) lets go of what the entry before it does not cover" }
+      guard let before = entry.before, before.wholeMatch(of: /\d{4}-\d{2}-\d{2}/) != nil,
+        before <= "\(entry.at.prefix(7))-01"
+      else { return "entry \(entry.entry) lets go of a month that was not over" }
+    }
+    return nil
   }
 
   // MARK: - What is only ever appended to
@@ -105,7 +124,9 @@ package struct TrailVerification: Sendable {
     let new = try connection.execute(
       "SELECT count(*) FROM night_audit.\(table) WHERE \(key) > $1", [.int(mark)]
     ).single().int64(0)
-    return Check(subject: "\(table) (\(rows) rows\(new > 0 ? ", and \(new) that the next entry covers" : ""))")
+    let letGo = before.map { "; until \($0) what nobody needs any more was let go" } ?? ""
+    let newer = new > 0 ? ", and \(new) that the next entry covers" : ""
+    return Check(subject: "\(table) (\(rows) rows\(newer)\(letGo))")
   }
 
   private func pieces(of table: String, _ released: TrailEntry?) -> [Piece] {
