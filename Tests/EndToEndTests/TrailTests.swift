@@ -172,11 +172,32 @@ import Testing
       "TRUNCATE night_audit.evidence_first", "DELETE FROM night_audit.finding_events", "DELETE FROM night_audit.runs",
       "UPDATE night_audit.runs SET complete = NOT complete", "UPDATE night_audit.runs SET host = 'elsewhere'",
       "UPDATE night_audit.runs SET publication = 'publishing'", "DELETE FROM night_audit.trail",
+      "UPDATE night_audit.runs SET complete = NULL", "UPDATE night_audit.runs SET exit_status = 42",
+      "UPDATE night_audit.runs SET exit_status = 0", "UPDATE night_audit.runs SET finished_at = now()",
+      "UPDATE night_audit.runs SET directory = '/elsewhere'", "UPDATE night_audit.runs SET held_because = '{x}'",
+      "UPDATE night_audit.runs SET publication = 'forgotten'",
+      """
+      SELECT night_audit.write_run(run_id, 'ended', '{"exit_status": 42, "directory": "/elsewhere", "held_because": ["x"]}')
+      FROM night_audit.runs
+      """,
       "UPDATE night_audit.trail SET hash = 'x'",
     ] {
       await #expect(throws: (any Error).self, "\(change)") { try await shop.execute(change) }
     }
     #expect(try await shop.nightAudit("verify").status == 0)
+    // What fails later is said once, and a run without a report comes to nothing else either.
+    try await shop.execute(
+      """
+      UPDATE night_audit.runs SET exit_status = 73;
+      INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly,
+        host, version, exit_status)
+      SELECT gen_random_uuid(), command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host,
+        version, 70 FROM night_audit.runs;
+      """)
+    for change in ["exit_status = 73", "publication = 'publishing'", "complete = true", "content = 'x'"] {
+      let sql = "UPDATE night_audit.runs SET \(change) WHERE exit_status = 70"
+      await #expect(throws: (any Error).self, "\(change)") { try await shop.execute(sql) }
+    }
   }
 
   /// Folders that had their time, runs that were forgotten, months that were let go.
