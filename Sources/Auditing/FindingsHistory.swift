@@ -206,7 +206,7 @@ struct FindingsHistory {
       try row.text(finding.currency?.code)
       try row.numeric(finding.amountBesideStake?.numeric)
       try row.numeric(finding.atStake?.numeric)
-      try row.text(finding.reason)
+      try row.text(finding.reason.text)
       try row.timestamp(finding.paidAt?.microseconds)
       try row.timestamp(finding.deliveredAt?.microseconds)
       try row.timestamp(finding.occurredAt?.microseconds)

@@ -30,7 +30,7 @@ extension Finding {
     record.put(occurredAt)
     record.put(paidAt)
     record.put(deliveredAt)
-    record.put(reason)
+    record.put(reason.parts) { $0.write(to: &$1) }
     record.put(evidenceCheckedAt)
   }
 
@@ -55,8 +55,26 @@ extension Finding {
     occurredAt = try record.optionalInstant()
     paidAt = try record.optionalInstant()
     deliveredAt = try record.optionalInstant()
-    reason = try record.text()
+    reason = Reason(
+      try record.list { (record) throws(RecordReader.Mismatch) in try Reason.Part(from: &record) })
     evidenceCheckedAt = try record.optionalInstant()
+  }
+}
+
+extension Reason.Part {
+  fileprivate func write(to record: inout RecordBytes) {
+    switch self {
+    case .words(let words):
+      record.put(false)
+      record.put(words)
+    case .user(let id):
+      record.put(true)
+      record.put(id)
+    }
+  }
+
+  fileprivate init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self = try record.flag() ? .user(record.id()) : .words(record.text())
   }
 }
 

@@ -78,7 +78,7 @@ public struct Finding: Hashable, Sendable {
   public var paidAt: Instant?
   public var deliveredAt: Instant?
   /// Why, in words that need no programmer.
-  public var reason: String
+  public var reason: Reason
   /// Whether Apple was asked about the facts behind it before this run; such evidence is renewed before a critical report.
   public var evidenceCheckedAt: Instant?
 
@@ -89,7 +89,7 @@ public struct Finding: Hashable, Sendable {
   /// order's own amount is on its row.
   public var amountBesideStake: Money? { amount?.currency == currency ? amount : nil }
 
-  public init(kind: FindingKind, subject: Subject, reason: String) {
+  public init(kind: FindingKind, subject: Subject, reason: Reason) {
     self.kind = kind
     severity = kind.severity
     self.subject = subject

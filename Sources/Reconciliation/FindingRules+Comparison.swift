@@ -5,7 +5,7 @@ extension FindingRules {
     if let astray = standing.first(where: { !rules.people.isSame($0.userId, order.userId) }) {
       add(
         .wrongUser, atStake: order.amount, delivery: astray,
-        "User \(order.userId) ordered, user \(astray.userId) got the goods.")
+        "User \(user: order.userId) ordered, user \(user: astray.userId) got the goods.")
     } else if facts.asksForTokenHolder, provisionally == nil {
       considerTokenHolder()
     }
@@ -60,7 +60,7 @@ extension FindingRules {
         .wrongUser, atStake: order.amount, on: comparable,
         "Apple's account token is not the one of this order's user.")
     } else if let holder {
-      add(.wrongUser, atStake: order.amount, on: comparable, "Apple's account token belongs to user \(holder).")
+      add(.wrongUser, atStake: order.amount, on: comparable, "Apple's account token belongs to user \(user: holder).")
     }
   }
 

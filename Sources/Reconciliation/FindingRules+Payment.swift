@@ -51,7 +51,7 @@ extension FindingRules {
   }
 
   /// Adds what stands because of what the shop says, unless its row may have said otherwise as of the audit.
-  private func addForStatus(_ kind: FindingKind, atStake: Money? = nil, _ reason: String) {
+  private func addForStatus(_ kind: FindingKind, atStake: Money? = nil, _ reason: Reason) {
     if order.isChangedLater {
       decline([kind], "The shop's row was changed after the as-of, so it may have said otherwise then.")
     } else {
@@ -109,8 +109,9 @@ extension FindingRules {
     let claims = facts.claims
     // What the verdict does not call a duplicate is none: there may be something else that the order could claim.
     if case .unpaid(.duplicate, _) = verdict, let lost = claims.lost.first {
-      let whose =
-        rules.people.isSame(lost.ownerUserId, order.userId) ? "the same user" : "another user (\(lost.ownerUserId))"
+      let whose: Reason =
+        rules.people.isSame(lost.ownerUserId, order.userId)
+        ? "the same user" : "another user (\(user: lost.ownerUserId))"
       add(
         .duplicateClaim, atStake: order.amount, on: lost.transaction,
         "The payment \(lost.transaction.transactionId) belongs to order \(lost.ownerOrderId) of \(whose).")

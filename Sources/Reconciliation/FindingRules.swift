@@ -79,7 +79,7 @@ final class FindingRules {
 
   func add(
     _ kind: FindingKind, atStake: Money? = nil, on transaction: TransactionRecord? = nil, receipt: Receipt? = nil,
-    delivery: Delivery? = nil, subject: Subject? = nil, isStakeUnknown: Bool = false, _ reason: String
+    delivery: Delivery? = nil, subject: Subject? = nil, isStakeUnknown: Bool = false, _ reason: Reason
   ) {
     var finding = Finding(kind: kind, subject: subject ?? .order(order.orderId), reason: reason)
     finding.orderId = order.orderId

@@ -37,7 +37,7 @@ public enum Unowned {
   /// written.
   public static func finding(on delivery: Delivery, rules: Rules) -> Finding? {
     if delivery.defect == nil, delivery.orderId != nil, rules.mayAwaitOrder(since: delivery.deliveredAt) { return nil }
-    let reason =
+    let reason: Reason =
       switch (delivery.defect, delivery.orderId) {
       case (.some(let defect), _): "The delivery row breaks the contract: \(defect)."
       case (.none, .some(let orderId)): "The delivery names order \(orderId), which does not exist."
@@ -58,7 +58,7 @@ public enum Unowned {
   /// What a receipt without an order shows by itself; of one whose order may still be written the order is told.
   public static func findings(on receipt: Receipt, rules: Rules) -> [Finding] {
     var found: [Finding] = []
-    func add(_ kind: FindingKind, _ reason: String) {
+    func add(_ kind: FindingKind, _ reason: Reason) {
       var finding = Finding(kind: kind, subject: receipt.subject, reason: reason)
       finding.orderId = receipt.orderId
       finding.userId = receipt.userId

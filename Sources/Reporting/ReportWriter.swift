@@ -74,7 +74,7 @@ package struct ReportWriter: ~Copyable {
 
   /// Adds a finding to the file; they come in ascending order of ``ReportedFinding/findingId``.
   package mutating func write(finding: ReportedFinding) throws(ReportError) {
-    let line = FindingLine(finding, asOf: options.asOf, isTravelling: options.pseudonyms != nil)
+    let line = FindingLine(finding, asOf: options.asOf, pseudonyms: options.pseudonyms)
     try csv?.findings.add(line)
     try actions?.add(line)
   }
@@ -82,7 +82,7 @@ package struct ReportWriter: ~Copyable {
   /// Adds a finding to the workbook; they come in the order of ``ReportedFinding/urgency(asOf:)``, and after the orders, to
   /// whose rows they lead.
   package mutating func writeToSheet(finding: ReportedFinding) throws(ReportError) {
-    let line = FindingLine(finding, asOf: options.asOf, isTravelling: options.pseudonyms != nil)
+    let line = FindingLine(finding, asOf: options.asOf, pseudonyms: options.pseudonyms)
     try book?.write(line)
     page?.add(line)
   }

@@ -48,7 +48,7 @@ import Testing
       _ = try connection.copyIn(into: try PostgresIdentifier("tonight"), columns: FindingsHistory.tonightColumns) {
         writer in
         for (order, reason) in found {
-          let finding = Finding(kind: .paidNotDelivered, subject: .order(Identifier(order)), reason: reason)
+          let finding = Finding(kind: .paidNotDelivered, subject: .order(Identifier(order)), reason: Reason(reason))
           try FindingsHistory.write(
             ReportedFinding(finding, findingId: order, firstSeen: Self.asOf(night)), to: &writer)
         }

@@ -35,6 +35,10 @@ import Testing
         #expect(words.isDisjoint(with: users), "\(name): \(words.intersection(users).prefix(3))")
       }
     }
+    // What was seen is told as it is to those who may know whom it is about.
+    let reasons = rows(Data((nights[0]["findings.csv"] ?? "").utf8)).compactMap { $0["reason"] }
+    #expect(reasons.contains { $0.hasPrefix("The user holds goods of an order that is not paid: its proof") })
+    #expect(reasons.contains { $0.contains(" ordered, user u-") })
     // The same user is the same to whoever has the key, and nobody to whoever has another.
     let names = nights.map { files in Set(rows(Data((files["findings.csv"] ?? "").utf8)).compactMap { $0["user_id"] }) }
     #expect(names[0].count > 20 && names[0].intersection(names[1]).count > names[0].count / 2)

@@ -90,6 +90,20 @@ import Testing
     }
   }
 
+  @Test func aRemarkThatIsNotShownIsNotTouched() async throws {
+    try await withFinding { connection in
+      try Self.decide(.remark("Asked user 17."), on: connection)
+      var merge = RowMerge(written: [try Self.report(on: connection)])
+      let cells: [String: ReadCell] = [
+        FindingsSheet.key: .text(Self.finding), FindingsSheet.remark: .text(FindingsSheet.withheld),
+      ]
+      try merge.add(
+        ReadRow(number: 2, cells: cells), of: [FindingsSheet.remark], sheet: FindingsSheet.name, connection)
+      try merge.settle(connection)
+      #expect(merge.outcome.refusals.isEmpty && merge.changes.isEmpty)
+    }
+  }
+
   @Test func aFindingThatIsOpenedAnewStartsOver() async throws {
     try await withFinding { connection in
       try Self.decide(.owner("bob"), on: connection)

@@ -21,7 +21,8 @@ import Testing
     scene.receipt("r1", for: order, .verified(.app))
     scene.delivery("d1", of: order) { $0.userId = "stranger" }
     var expected = Finding(
-      kind: .wrongUser, subject: .order("order"), reason: "User user ordered, user stranger got the goods.")
+      kind: .wrongUser, subject: .order("order"),
+      reason: "User \(user: "user") ordered, user \(user: "stranger") got the goods.")
     (expected.orderId, expected.userId, expected.productId) = ("order", "user", "gems.100")
     (expected.transactionId, expected.receiptId, expected.deliveryId) = ("T1", "r1", "d1")
     (expected.environment, expected.bundleId) = (.production, Scene.bundle)
@@ -138,7 +139,7 @@ import Testing
     let order = scene.order { $0.createdAt = Scene.asOf - .days(4) }
     scene.receipt("r1", for: order, .unanswered(.rateLimited)) { $0.state.attempts = 3 }
     scene.receipt("r2", for: order, .unanswered(.rateLimited)) { $0.state.attempts = 2 }
-    let reason = "Unconfirmed for 4 days after 5 attempts: Apple limited our requests."
+    let reason: Reason = "Unconfirmed for 4 days after 5 attempts: Apple limited our requests."
     #expect(try found(.stuckUnconfirmed, in: scene).reason == reason)
   }
 
@@ -222,7 +223,7 @@ import Testing
     for id in ["b", "a"] as [Identifier] { others.take(try #require(judgements[id])) }
     repeated.join(others)
     #expect(repeated.findings().map(\.subject.id) == ["a", "c", "d"])
-    #expect(repeated.findings().allSatisfy { $0.reason.hasSuffix("with order b.") })
+    #expect(repeated.findings().allSatisfy { $0.reason.text.hasSuffix("with order b.") })
   }
 
   @Test("Unknown is what is at stake where Apple names no part, and nowhere where nothing is at stake")
@@ -277,7 +278,7 @@ import Testing
       let findings = scene.world.audited().findings
       #expect(findings.map(\.kind) == [.deliveredNotPaid, .sandboxDelivered])
       #expect(findings.allSatisfy { $0.severity == severity })
-      #expect(findings.allSatisfy { $0.reason.contains("App Review") == isReviewed })
+      #expect(findings.allSatisfy { $0.reason.text.contains("App Review") == isReviewed })
     }
   }
 
@@ -290,7 +291,7 @@ import Testing
           record.revocation = Revocation(date: Scene.asOf, percentage: 50_000, type: "REFUND_PRORATED")
           record.isUpgraded = isUpgraded
         }))
-      #expect(try found(.partialRefund, in: scene).reason.contains("upgraded") == (isUpgraded == true))
+      #expect(try found(.partialRefund, in: scene).reason.text.contains("upgraded") == (isUpgraded == true))
     }
   }
 

@@ -129,7 +129,7 @@ import Testing
       $0.createdAt = ordered + .hours(1)
     }
     let finding = scene.world.audited().findings.first { $0.kind == .duplicateClaim }
-    #expect(finding?.reason.contains(words) == true)
+    #expect(finding?.reason.text.contains(words) == true)
     #expect(finding?.transactionId == "T1")
   }
 

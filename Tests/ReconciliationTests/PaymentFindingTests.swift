@@ -17,7 +17,7 @@ import Testing
       var scene = Scene()
       scene.paidOrder(transaction: { $0.consumptionRequestReason = word })
       let finding = scene.world.audited().findings.first { $0.kind == .paidNotDelivered }
-      #expect(finding?.reason.contains("The customer has told Apple so") == isTold, "\(finding?.reason ?? "-")")
+      #expect(finding?.reason.text.contains("The customer has told Apple so") == isTold, "\(finding?.reason ?? "-")")
     }
   }
 

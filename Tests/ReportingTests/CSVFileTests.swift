@@ -296,14 +296,26 @@ struct CSVFileTests {
       #expect(!text.contains(",dana,gems") && !text.contains("\r\ndana,USD"), "\(file)")
     }
     #expect(try report.file("orders.csv").contains("\r\ndana,\(name),"))
-    // A sentence may name anybody.
-    var told = Finding(kind: .wrongUser, subject: .order("o7"), reason: "Goods went to user zoe.")
+    // A sentence may name anybody, and says otherwise what it says to those who may know.
+    var told = Finding(kind: .wrongUser, subject: .order("o7"), reason: "Goods went to user \(user: "zoe").")
     told.orderId = "o7"
-    report.report(ReportedFinding(told, firstSeen: SampleReport.asOf))
+    report.report(ReportedFinding(told, firstSeen: SampleReport.asOf, remark: "Called zoe, no answer."))
+    var plain = Finding(kind: .signatureInvalid, subject: .order("o8"), reason: "The proof does not carry it.")
+    plain.userId = "zoe"
+    var asked = ReportedFinding(plain, firstSeen: SampleReport.asOf, remark: "Asked the client's people.")
+    asked.explanation = ["Is it signed? No: nobody knows by whom."]
+    report.report(asked)
     report.options.formats = [.csv, .xlsx]
+    let zoe = try #require(report.options.pseudonyms).pseudonym(of: "zoe")
     for file in ["findings.csv", "actions.json", "report.html"] {
-      #expect(try !report.file(file).contains("zoe"), "\(file)")
+      let text = try report.file(file)
+      #expect(!text.contains("zoe"), "\(file)")
+      #expect(text.contains("Goods went to user \(zoe)."), "\(file)")
+      #expect(text.contains("The proof does not carry it."), "\(file)")
+      #expect(file == "actions.json" || text.contains(FindingsSheet.withheld), "\(file)")
+      #expect(file == "actions.json" || text.contains("Asked the client"), "\(file)")
     }
+    #expect(try report.file("report.html").contains("Is it signed? No: nobody knows by whom."))
     #expect(Pseudonyms(key: Array("fifteen bytes.".utf8)) == nil)
   }
 

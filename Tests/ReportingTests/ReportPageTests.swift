@@ -15,7 +15,7 @@ struct ReportPageTests {
       try OrderStory(userId: Identifier(hostile), amount: money(300, "JPY"), isDelivered: false).judgement("o2"))
     report.add(try OrderStory(userId: "u3", amount: money(1_250, "KWD"), isPaid: false).judgement("o3"))
     report.add(try OrderStory(userId: "u4", amount: money(801, "USD"), isDelivered: false).judgement("o4"))
-    var orphan = Finding(kind: .orphanPayment, subject: .transaction("T9"), reason: hostile)
+    var orphan = Finding(kind: .orphanPayment, subject: .transaction("T9"), reason: Reason(hostile))
     orphan.transactionId = "T9"
     orphan.isStakeUnknown = true
     var told = ReportedFinding(orphan, firstSeen: SampleReport.asOf, remark: hostile)

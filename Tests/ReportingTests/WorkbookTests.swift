@@ -120,7 +120,7 @@ struct WorkbookTests {
     second.atStake = try money(199, "USD")
     report.report(ReportedFinding(second, firstSeen: SampleReport.asOf))
     let elsewhere = Finding(
-      kind: .orphanPayment, subject: .transaction("T1"), reason: String(repeating: "long ", count: 8_000))
+      kind: .orphanPayment, subject: .transaction("T1"), reason: Reason(String(repeating: "long ", count: 8_000)))
     report.report(ReportedFinding(elsewhere, firstSeen: SampleReport.asOf - .days(9)))
     let sheet = try book(report).sheet("Findings")
     #expect(try sheet.cell("Kind", 2)?.text == "Paid not delivered")

@@ -56,7 +56,7 @@ package struct StoredFinding: Sendable {
       return Money(minorUnits: minorUnits, currency: currency)
     }
     let subject = Subject(subjectKind, Identifier(try row.text("subject")))
-    var finding = Finding(kind: kind, subject: subject, reason: try row.text("reason"))
+    var finding = Finding(kind: kind, subject: subject, reason: Reason(try row.text("reason")))
     finding.severity = Severity(rawValue: try row.text("severity")) ?? finding.severity
     finding.orderId = try id("order_id")
     finding.userId = try id("user_id")

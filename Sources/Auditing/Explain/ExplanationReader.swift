@@ -210,7 +210,7 @@ struct ExplanationReader: ~Copyable {
         standing: facts?.standing(of: record, rules: rules)
           ?? "The order row breaks the contract of the sales schema, so it claims nothing.")
       if let finding = unclaimed(record, group.row, claims, matching) {
-        transaction.unclaimed = finding.reason
+        transaction.unclaimed = finding.reason.text
         leftOver.append(finding)
       }
       transaction.competitors = competitors(for: key, of: orderId, around, matching)
@@ -295,7 +295,7 @@ struct ExplanationReader: ~Copyable {
       let (reported, finding) = (stored.reported, stored.reported.finding)
       known[reported.findingId] = Explanation.Finding(
         findingId: reported.findingId, kind: finding.kind, severity: finding.severity, subject: finding.subject.id,
-        stands: false, reason: finding.reason, suggestedAction: finding.kind.suggestedAction,
+        stands: false, reason: finding.reason.text, suggestedAction: finding.kind.suggestedAction,
         history: Explanation.History(
           firstSeen: reported.firstSeen, lastSeen: stored.lastSeen, closedAt: stored.closedAt,
           ageDays: max(0, (rules.asOf - reported.firstSeen).wholeDays), status: reported.status,

@@ -92,7 +92,7 @@ package struct FindingsText {
       owner = stored.reported.owner
       due = stored.reported.due
       remark = stored.reported.remark
-      reason = finding.reason
+      reason = finding.reason.text
       suggestedAction = finding.kind.suggestedAction
       history = stored.history.map { Event(at: $0.at.text, event: $0.event, by: $0.actor, detail: $0.detail) }
     }
@@ -131,7 +131,7 @@ package struct FindingsText {
         FindingsText.days(since: finding.occurredAt, asOf).map(String.init) ?? "",
         String(FindingsText.days(since: stored.reported.firstSeen, asOf) ?? 0),
         stored.closedAt == nil ? stored.reported.status : "gone", stored.reported.owner ?? "",
-        ([finding.reason] + (stored.reported.remark.map { ["— \($0)"] } ?? [])).joined(separator: " "),
+        ([finding.reason.text] + (stored.reported.remark.map { ["— \($0)"] } ?? [])).joined(separator: " "),
       ])
     }
     let count = findings.count == 1 ? "1 finding" : "\(findings.count) findings"

@@ -51,7 +51,7 @@ struct ActionsFile: ~Copyable {
     text.put("occurred_at", finding.occurredAt?.text)
     text.put("paid_at", finding.paidAt?.text)
     text.put("product_id", finding.productId)
-    text.put("reason", finding.reason)
+    text.put("reason", finding.reason.text)
     text.put("severity", finding.severity.rawValue)
     text.close()
     text.put("finding_id", line.reported.findingId)

@@ -143,7 +143,7 @@ struct ReportPage {
         finding.atStake.map { "\($0.currency.shown(Int128($0.minorUnits))) \($0.currency)" }
         ?? (finding.isStakeUnknown ? "unknown" : "")
       days = finding.occurredAt.map { String(max(0, (line.asOf - $0).wholeDays)) } ?? ""
-      reason = finding.reason
+      reason = finding.reason.text
       action = finding.kind.suggestedAction
       explanation = reported.explanation
       hasExplanation = !explanation.isEmpty

@@ -6,13 +6,12 @@ struct FindingLine: TableRow {
   /// What days are counted to.
   let asOf: Instant
 
-  /// - Parameter isTravelling: whether pseudonyms stand for users: sentences may name other users than the row's own, so
-  ///   that only what the kind means is said.
-  init(_ reported: ReportedFinding, asOf: Instant, isTravelling: Bool = false) {
+  /// - Parameter pseudonyms: what stands for users in its sentences; nil: they stand for themselves.
+  init(_ reported: ReportedFinding, asOf: Instant, pseudonyms: Pseudonyms? = nil) {
     var reported = reported
-    if isTravelling {
-      reported.finding.reason = Glossary.meaning(reported.finding.kind)
-      reported.explanation = []
+    if let pseudonyms {
+      if reported.remarkNamesUser { reported.remark = FindingsSheet.withheld }
+      reported.finding.reason = Reason(reported.finding.reason.text(naming: pseudonyms.pseudonym(of:)))
     }
     self.reported = reported
     self.asOf = asOf
@@ -93,7 +92,7 @@ struct FindingLine: TableRow {
       .text($0.reported.status)
     },
     Column("owner", .people, 16, "Who takes care of it.") { Cell($0.reported.owner) },
-    Column("reason", .prose, 56, "What was seen, in words.") { .text($0.finding.reason) },
+    Column("reason", .prose, 56, "What was seen, in words.") { .text($0.finding.reason.text) },
     Column("suggested_action", .prose, 48, "What to do about it.") { .text($0.finding.kind.suggestedAction) },
     Column(
       "occurred_at", .instant, 20,
@@ -105,4 +104,13 @@ struct FindingLine: TableRow {
     Column("due", .due, 12, "The day by which people want it settled.") { $0.reported.due.map { .day($0) } ?? .blank },
     Column("remark", .people, 36, "What people wrote about it.") { Cell($0.reported.remark) },
   ]
+}
+
+extension ReportedFinding {
+  /// Whether people have written the id of a user whom the finding is about into its remark, which is theirs to word.
+  fileprivate var remarkNamesUser: Bool {
+    guard let remark else { return false }
+    let users = finding.reason.users + [finding.userId].compactMap(\.self)
+    return users.contains { !$0.isEmpty && remark.contains($0.text) }
+  }
 }

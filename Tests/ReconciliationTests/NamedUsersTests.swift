@@ -1,0 +1,75 @@
+import Reconciliation
+import TestSupport
+import Testing
+
+@testable import SampleWorlds
+
+/// Sentences know which of their words are users: with other names in their places no user's id is left.
+@Suite struct NamedUsersTests {
+  /// In front of every user's id, and of nothing else.
+  private static let mark = "~"
+
+  @Test("No sentence names a user but in the places that it knows", arguments: Effort.blocks)
+  func sentences(block: UInt64) {
+    var named: Set<FindingKind> = []
+    forEachWorld(block) { world in
+      for finding in world.audited().findings {
+        let isNamed = !finding.reason.users.isEmpty
+        #expect(finding.reason.text.contains(Self.mark) == isNamed, "\(finding.kind): \(finding.reason)")
+        let text = finding.reason.text(naming: { _ in "somebody" })
+        #expect(!text.contains(Self.mark), "\(finding.kind): \(finding.reason)")
+        if isNamed { named.insert(finding.kind) }
+      }
+      for facts in world.matchedFacts().orders.values {
+        let reasoning = Judgement.explained(facts, rules: world.rules).reasoning
+        for sentence in reasoning.steps.map(\.because) + [reasoning.disposition] {
+          #expect(!sentence.contains(Self.mark), "\(sentence)")
+        }
+      }
+    }
+    #expect(named.isSuperset(of: [.wrongUser, .duplicateClaim]))
+  }
+
+  @Test("A sentence is the same however it was put together")
+  func forms() {
+    let clause: Reason = "user \(user: "u1") and \(2) more"
+    let whole: Reason = "Goods are with user \(user: "u1") and 2 more."
+    #expect("Goods are with \(clause)." as Reason == whole)
+    #expect(whole.text == "Goods are with user u1 and 2 more." && whole.users == ["u1"])
+    #expect(Reason("") == "" && Reason("Twice.").users.isEmpty)
+  }
+
+  /// Runs a check over random worlds and all scenarios, users by marked names.
+  private func forEachWorld(_ block: UInt64, _ check: (World) -> Void) {
+    var generator = SeededGenerator(seed: block)
+    for _ in 0..<100 { check(RandomWorld.make(using: &generator).world.markingUsers(Self.mark)) }
+    for scenario in Scenario.all {
+      var story = Story(prefix: "", seed: generator.next())
+      scenario.tell(&story)
+      check(story.scene.world.markingUsers(Self.mark))
+    }
+  }
+}
+
+extension World {
+  /// The same world, its users by other names.
+  fileprivate func markingUsers(_ mark: String) -> World {
+    func marked(_ id: Identifier) -> Identifier { Identifier(mark + id.text) }
+    var world = self
+    world.orders = orders.map { row -> OrderRow in
+      switch row {
+      case .valid(var order):
+        order.userId = marked(order.userId)
+        return .valid(order)
+      case .bad(var bad):
+        bad.userId = marked(bad.userId)
+        return .bad(bad)
+      }
+    }
+    for place in receipts.indices { world.receipts[place].userId = receipts[place].userId.map(marked) }
+    for place in deliveries.indices { world.deliveries[place].userId = marked(deliveries[place].userId) }
+    world.rules.testUsers = Set(rules.testUsers.map(marked))
+    world.rules.people = People(aliases: rules.people.aliases.map { pair in (marked(pair.0), marked(pair.1)) })
+    return world
+  }
+}
