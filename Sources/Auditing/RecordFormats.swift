@@ -14,6 +14,7 @@ extension Finding {
   func write(to record: inout RecordBytes) {
     record.put(UInt8(clamping: kind.index))
     record.put(severity.rawValue)
+    record.put(action.rawValue)
     record.put(subject.kind.rawValue)
     record.put(subject.id)
     record.put(orderId)
@@ -22,6 +23,7 @@ extension Finding {
     record.put(transactionId)
     record.put(receiptId)
     record.put(deliveryId)
+    record.put(heldBy)
     record.put(environment?.rawValue)
     record.put(bundleId)
     record.put(amount)
@@ -38,15 +40,18 @@ extension Finding {
     let index = Int(try record.byte())
     guard FindingKind.allCases.indices.contains(index) else { throw RecordReader.Mismatch() }
     let severity = Severity(rawValue: try record.text())
+    let action = FindingAction(rawValue: try record.text())
     guard let subjectKind = Subject.Kind(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
     self.init(kind: FindingKind.allCases[index], subject: Subject(subjectKind, try record.id()), reason: "")
     self.severity = severity ?? kind.severity
+    self.action = action ?? kind.action
     orderId = try record.optionalId()
     userId = try record.optionalId()
     productId = try record.optionalId()
     transactionId = try record.optionalId()
     receiptId = try record.optionalId()
     deliveryId = try record.optionalId()
+    heldBy = try record.optionalId()
     environment = try record.optionalText().flatMap(AppleEnvironment.init)
     bundleId = try record.optionalText()
     amount = try record.optionalMoney()

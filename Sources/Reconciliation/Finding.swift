@@ -56,6 +56,8 @@ public struct Finding: Hashable, Sendable {
   public var kind: FindingKind
   /// How urgent this one is: as a rule what its kind is.
   public var severity: Severity
+  /// What the shop's own jobs may do about this one: as a rule what its kind says.
+  public var action: FindingAction
   /// With the kind it makes the stable id.
   public var subject: Subject
   public var orderId: Identifier?
@@ -64,6 +66,8 @@ public struct Finding: Hashable, Sendable {
   public var transactionId: Identifier?
   public var receiptId: Identifier?
   public var deliveryId: Identifier?
+  /// Who has the goods that it is about, where that is neither its user nor an alias of theirs.
+  public var heldBy: Identifier?
   public var environment: AppleEnvironment?
   /// The app, where it is known.
   public var bundleId: String?
@@ -92,6 +96,7 @@ public struct Finding: Hashable, Sendable {
   public init(kind: FindingKind, subject: Subject, reason: Reason) {
     self.kind = kind
     severity = kind.severity
+    action = kind.action
     self.subject = subject
     self.reason = reason
   }

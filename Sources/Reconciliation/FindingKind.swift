@@ -130,7 +130,8 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
     switch self {
     case .paidNotDelivered: "Deliver the goods, or refund the customer through Apple."
     case .partlyDelivered: "Deliver the missing units."
-    case .deliveredNotPaid: "Take the goods back or collect the payment; ask the customer before calling it fraud."
+    case .deliveredNotPaid:
+      "Take the goods back from whoever has them or collect the payment; ask before calling it fraud."
     case .cancelledButPaid: "Reopen the order and deliver, or ask Apple's customer to request a refund."
     case .orphanPayment: "Find the customer by the transaction and create or correct the order."
     case .duplicateClaim: "Keep the order that owns the payment and take back what was delivered for this one."

@@ -2,7 +2,7 @@
 extension FindingRules {
   func considerDeliveries() {
     let standing = facts.standingDeliveries
-    if let astray = standing.first(where: { !rules.people.isSame($0.userId, order.userId) }) {
+    if let astray = standing.first(where: { !isWithUser($0) }) {
       add(
         .wrongUser, atStake: order.amount, delivery: astray,
         "User \(user: order.userId) ordered, user \(user: astray.userId) got the goods.")

@@ -19,8 +19,13 @@ extension FindingRules {
       let isReview =
         verdict?.reason == .sandbox && rules.isAppReview(at: verdict?.transaction?.saleDate ?? order.createdAt)
       let mark = isReview ? " App Review bought at that time: this is its purchase, no alarm." : ""
-      add(
-        .deliveredNotPaid, atStake: order.amount, "The user holds goods of an order that is not paid: \(why).\(mark)")
+      let goods: Reason =
+        if let strangers {
+          "Goods of this order, which is not paid, are with \(strangers)"
+        } else {
+          "The user holds goods of an order that is not paid"
+        }
+      add(.deliveredNotPaid, atStake: order.amount, "\(goods): \(why).\(mark)")
       let isTest =
         verdict?.reason == .sandbox
         || verdict?.reason == .duplicate && !rules.testUsers.contains(order.userId)
@@ -32,9 +37,9 @@ extension FindingRules {
       }
       if isReview { for index in found.indices { found[index].severity = .minor } }
     case .refundedStillDelivered:
-      add(
-        .refundedStillDelivered, atStake: order.amount,
-        "Apple refunded the purchase and the user still holds the goods.")
+      let goods: Reason =
+        if let strangers { "the goods are still with \(strangers)" } else { "the user still holds the goods" }
+      add(.refundedStillDelivered, atStake: order.amount, "Apple refunded the purchase and \(goods).")
     case .settled, .void, .refunded, .unconfirmed, .inFlight, .sandbox, .badRow: break
     }
     declineOthers(
@@ -97,6 +102,7 @@ extension FindingRules {
     if held > Int64(order.quantity) {
       add(
         .deliveredTwice, atStake: order.amount.share(held - Int64(order.quantity), of: Int64(order.quantity)),
+        delivery: facts.standingDeliveries.first { !isWithUser($0) },
         "Ordered \(order.quantity), delivered \(held).")
     } else {
       decline([.deliveredTwice], "Ordered \(order.quantity), and \(held) are with a user.")

@@ -97,7 +97,25 @@ final class FindingRules {
     finding.paidAt = paidAt
     finding.deliveredAt = deliveredAt
     finding.evidenceCheckedAt = evidenceCheckedAt(transaction, receipt)
+    // Whoever has nothing has nothing to give back.
+    let goods = delivery.map { [$0] } ?? facts.standingDeliveries
+    if finding.action == .takeBack, !goods.contains(where: isWithUser) {
+      finding.action = .look
+      (finding.deliveryId, finding.heldBy) = (goods.first?.deliveryId, goods.first?.userId)
+    }
     found.append(finding)
+  }
+
+  /// Whether a delivery went to the order's user or an alias of theirs.
+  func isWithUser(_ delivery: Delivery) -> Bool { rules.people.isSame(delivery.userId, order.userId) }
+
+  /// Who has the goods of the order, as a clause, where neither its user nor an alias of theirs has any.
+  var strangers: Reason? {
+    let standing = facts.standingDeliveries
+    guard let first = standing.first, !standing.contains(where: isWithUser) else { return nil }
+    let more = Set(standing.map(\.userId)).count - 1
+    if more == 0 { return "user \(user: first.userId)" }
+    return "user \(user: first.userId) and \(more) more"
   }
 
   /// When Apple was last asked about what a finding rests on: a receipt, a transaction, or else every proof there is.

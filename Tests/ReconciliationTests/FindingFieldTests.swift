@@ -32,6 +32,54 @@ import Testing
     #expect(try found(.wrongUser, in: scene) == expected)
   }
 
+  @Test("Goods that only others have are taken back from nobody unasked, and whoever has them is named")
+  func goodsWithOthers() throws {
+    let others: [String] = ["stranger", "friend"]
+    let told: [(users: [String], words: String?)] = [
+      (["user"], nil), (["alias"], nil), (["stranger"], "user stranger"), (others, "user stranger and 1 more"),
+      (["stranger", "user"], nil),
+    ]
+    for (users, words) in told {
+      for isRefunded in [false, true] {
+        var scene = Scene()
+        scene.world.rules.people = People(aliases: [("user", "alias")])
+        scene.quantity = Int32(users.count)
+        let refund = Revocation(date: Self.ordered)
+        let order = isRefunded ? scene.paidOrder(transaction: { $0.revocation = refund }) : scene.order()
+        for (number, user) in users.enumerated() {
+          scene.delivery("d\(number)", of: order) { delivery in
+            (delivery.userId, delivery.quantity) = (Identifier(user), 1)
+          }
+        }
+        let kinds: [FindingKind] =
+          isRefunded ? [.refundedStillDelivered, .deliveredAfterRefund] : [.deliveredNotPaid]
+        let findings = try kinds.map { try found($0, in: scene) }
+        let text = findings[0].reason.text
+        #expect(text.contains("he user still holds the goods") == (isRefunded && words == nil), "\(text)")
+        #expect(text.contains("The user holds goods") == (!isRefunded && words == nil), "\(text)")
+        if let words { #expect(text.contains("with \(words)\(isRefunded ? "." : ":")"), "\(text)") }
+        #expect(findings[0].action == (words == nil ? .takeBack : .look))
+        #expect(findings[0].heldBy == (words == nil ? nil : "stranger"))
+        #expect(findings[0].deliveryId == (words == nil ? nil : "d0"))
+        // Of one delivery it is said who has that one.
+        let isOwn = users[0] == "user" || users[0] == "alias"
+        for finding in findings.dropFirst() { #expect(finding.action == (isOwn ? .takeBack : .look)) }
+      }
+    }
+  }
+
+  @Test("Of a surplus that another user has nothing is taken from the order's own")
+  func surplusWithOthers() throws {
+    for (user, action) in [("user", FindingAction.takeBack), ("stranger", .look)] {
+      var scene = Scene()
+      let order = scene.paidOrder()
+      scene.delivery("d1", of: order)
+      scene.delivery("d2", of: order) { $0.userId = Identifier(user) }
+      let finding = try found(.deliveredTwice, in: scene)
+      #expect(finding.action == action && finding.heldBy == (user == "user" ? nil : "stranger"))
+    }
+  }
+
   @Test("On an order without a payment: its own date, and the oldest question")
   func onUnpaidOrder() throws {
     var scene = Scene()

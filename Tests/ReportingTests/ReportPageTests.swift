@@ -91,5 +91,23 @@ struct ReportPageTests {
     #expect((deliver["evidence"] as? [String: Any])?["transaction_id"] as? String == "T-o4")
     let unpaid = try #require(actions.first { $0["order_id"] as? String == "o3" })
     #expect(unpaid["action"] as? String == "take_back")
+    #expect((unpaid["facts"] as? [String: Any])?["held_by"] == nil)
+  }
+
+  @Test("A job is told who has what is not with the order's user, under the name that the report has for them")
+  func holders() throws {
+    for key in [nil, "sixteen bytes ok"] {
+      var report = try SampleReport()
+      report.options.pseudonyms = key.flatMap { Pseudonyms(key: Array($0.utf8)) }
+      var astray = Finding(kind: .deliveredNotPaid, subject: .order("o9"), reason: "r")
+      (astray.action, astray.userId, astray.heldBy, astray.deliveryId) = (.look, "u1", "zoe", "d9")
+      report.report(ReportedFinding(astray, firstSeen: SampleReport.asOf))
+      let text = try report.file("actions.json")
+      let actions = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
+      let facts = try #require(actions.first?["facts"] as? [String: Any])
+      let name = report.options.pseudonyms?.pseudonym(of: "zoe") ?? "zoe"
+      #expect(actions.first?["action"] as? String == "look")
+      #expect(facts["held_by"] as? String == name && facts["delivery_id"] as? String == "d9")
+    }
   }
 }

@@ -8,7 +8,7 @@ enum Glossary {
     switch kind {
     case .paidNotDelivered: "Apple confirms the payment, and the user does not hold the goods."
     case .partlyDelivered: "Fewer units delivered than paid for."
-    case .deliveredNotPaid: "The user holds goods of an order that is proven unpaid; the reason says why."
+    case .deliveredNotPaid: "Goods of an order that is proven unpaid are with a user; the reason says why."
     case .cancelledButPaid: "The shop says failed or cancelled, and Apple confirms the payment."
     case .orphanPayment: "A payment that Apple confirms and no order claims."
     case .duplicateClaim: "The order wants a payment that another order owns."
@@ -20,7 +20,7 @@ enum Glossary {
     case .sandboxDelivered: "Goods delivered for play money, to a user who is no test user."
     case .deliveredAfterRefund: "Goods delivered after Apple had given the money back."
     case .refundReversedNotReinstated: "Apple took a refund back, and the goods are still taken back."
-    case .refundedStillDelivered: "Apple gave the money back, and the user still holds the goods."
+    case .refundedStillDelivered: "Apple gave the money back, and the goods are still with a user."
     case .partialRefund: "Apple gave a part of the money back."
     case .refundNotBooked: "Apple gave the money back, and the shop still says verified."
     case .refundOnlyHere: "The shop says refunded, and Apple has not refunded it."

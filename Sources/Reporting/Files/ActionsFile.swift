@@ -35,7 +35,7 @@ struct ActionsFile: ~Copyable {
   private mutating func put(_ line: FindingLine) {
     let finding = line.reported.finding
     text.open()
-    text.put("action", finding.kind.action.rawValue)
+    text.put("action", finding.action.rawValue)
     text.open("evidence")
     text.put("checked_at", finding.evidenceCheckedAt?.text)
     text.put("environment", finding.environment?.rawValue)
@@ -48,6 +48,7 @@ struct ActionsFile: ~Copyable {
     text.put("currency", finding.currency?.code)
     text.put("delivered_at", finding.deliveredAt?.text)
     text.put("delivery_id", finding.deliveryId)
+    text.put("held_by", shown(finding.heldBy))
     text.put("occurred_at", finding.occurredAt?.text)
     text.put("paid_at", finding.paidAt?.text)
     text.put("product_id", finding.productId)
@@ -57,9 +58,12 @@ struct ActionsFile: ~Copyable {
     text.put("finding_id", line.reported.findingId)
     text.put("kind", finding.kind.rawValue)
     text.put("order_id", finding.orderId)
-    text.put("user_id", finding.userId.map { pseudonyms?.pseudonym(of: $0) ?? $0.text })
+    text.put("user_id", shown(finding.userId))
     text.close()
   }
+
+  /// A user as the report names them.
+  private func shown(_ user: Identifier?) -> String? { user.map { pseudonyms?.pseudonym(of: $0) ?? $0.text } }
 
   consuming func finish() throws(ReportError) -> ReportFile {
     text.append(isFirst ? "]\n" : "\n]\n")

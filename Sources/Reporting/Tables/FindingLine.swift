@@ -110,7 +110,7 @@ extension ReportedFinding {
   /// Whether people have written the id of a user whom the finding is about into its remark, which is theirs to word.
   fileprivate var remarkNamesUser: Bool {
     guard let remark else { return false }
-    let users = finding.reason.users + [finding.userId].compactMap(\.self)
+    let users = finding.reason.users + [finding.userId, finding.heldBy].compactMap(\.self)
     return users.contains { !$0.isEmpty && remark.contains($0.text) }
   }
 }

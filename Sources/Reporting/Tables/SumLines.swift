@@ -93,7 +93,7 @@ extension Disposition {
     case .deliveredNotPaid: "delivered and proven unpaid"
     case .partlyDelivered: "paid and delivered in part"
     case .refunded: "refunded, their goods taken back"
-    case .refundedStillDelivered: "refunded while the user holds the goods"
+    case .refundedStillDelivered: "refunded, their goods still with a user"
     case .inFlight: "paid a moment ago, the goods still on their way"
     case .unconfirmed: "of which nobody knows whether they are paid"
     case .void: "neither paid nor delivered"

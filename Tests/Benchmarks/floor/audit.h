@@ -44,7 +44,7 @@ typedef enum {
   X(paid_not_delivered, critical, "Deliver the goods, or refund the customer through Apple.")                         \
   X(partly_delivered, critical, "Deliver the missing units.")                                                         \
   X(delivered_not_paid, critical,                                                                                     \
-    "Take the goods back or collect the payment; ask the customer before calling it fraud.")                          \
+    "Take the goods back from whoever has them or collect the payment; ask before calling it fraud.")                 \
   X(cancelled_but_paid, critical, "Reopen the order and deliver, or ask Apple's customer to request a refund.")       \
   X(orphan_payment, critical, "Find the customer by the transaction and create or correct the order.")                \
   X(duplicate_claim, critical, "Keep the order that owns the payment and take back what was delivered for this one.") \

@@ -15,7 +15,7 @@ KINDS = [
     (
         "delivered_not_paid",
         "critical",
-        "Take the goods back or collect the payment; ask the customer before calling it fraud.",
+        "Take the goods back from whoever has them or collect the payment; ask before calling it fraud.",
     ),
     ("cancelled_but_paid", "critical", "Reopen the order and deliver, or ask Apple's customer to request a refund."),
     ("orphan_payment", "critical", "Find the customer by the transaction and create or correct the order."),
