@@ -70,15 +70,23 @@ extension FindingRules {
     case .settled where status == .pending:
       addForStatus(.statusMismatch, "Paid and delivered, but the shop still says pending.")
     case .void where status == .verified || status == .refunded:
-      addForStatus(.statusMismatch, "Neither paid nor delivered, but the shop says \(status.rawValue).")
+      addForStatus(.statusMismatch, "\(voidness), but the shop says \(status.rawValue).")
     case .refunded where status == .pending:
-      addForStatus(.statusMismatch, "Refunded and taken back, but the shop still says pending.")
+      let goods = facts.soundDeliveries.isEmpty ? ", and no goods are with a user" : " and taken back"
+      addForStatus(.statusMismatch, "Refunded\(goods), but the shop still says pending.")
     case .settled, .void, .refunded:
       decline([.statusMismatch], "The shop says \(status.rawValue), which does not contradict what happened.")
     case .paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered, .inFlight, .unconfirmed,
       .sandbox, .badRow:
       decline([.statusMismatch], "The order is \(disposition.rawValue), and no status would mend that.")
     }
+  }
+
+  /// What a void order is, as the beginning of a sentence. What Family Sharing and restores bring is void whatever was
+  /// delivered.
+  private var voidness: String {
+    if !facts.standingDeliveries.isEmpty { return "Not paid (\(verdict?.reason?.explanation ?? "it is no sale"))" }
+    return facts.deliveries.isEmpty ? "Neither paid nor delivered" : "Not paid, and no goods are with a user"
   }
 
   func considerStuck() {

@@ -92,11 +92,11 @@ extension Disposition {
     case .paidNotDelivered: "paid and not delivered"
     case .deliveredNotPaid: "delivered and proven unpaid"
     case .partlyDelivered: "paid and delivered in part"
-    case .refunded: "refunded, their goods taken back"
+    case .refunded: "refunded, with nothing to take back"
     case .refundedStillDelivered: "refunded, their goods still with a user"
     case .inFlight: "paid a moment ago, the goods still on their way"
     case .unconfirmed: "of which nobody knows whether they are paid"
-    case .void: "neither paid nor delivered"
+    case .void: "not paid, with nothing to take back"
     case .sandbox: "paid with the play money of Apple's sandbox by test users"
     case .badRow: "whose rows break the contract of the sales tables"
     }
