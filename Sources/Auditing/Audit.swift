@@ -336,6 +336,7 @@ package struct Audit {
       isComplete: reasons.isEmpty, incompleteReasons: reasons, since: plan.period.since, until: plan.period.until,
       timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: history + [tonight])
     summary.notChecked = settings.notChecked
+    for app in settings.apps { summary.notAsked[app.name] = collector.beyondAsking[app.bundleId] }
     summary.settings = settings.settingWords
     if let figures = collector.lookedAgain { summary.settings.append(SettingWords("Read again", figures.words)) }
     return summary

@@ -31,6 +31,8 @@ final class AuditCollector {
   private(set) var outstanding: [String: Int] = [:]
   /// When the oldest receipt came that no run has taken in; nil: all are known.
   private(set) var unknownFrom: Instant?
+  /// By app the orders that nobody can ask Apple about.
+  private(set) var beyondAsking: [String: Int] = [:]
   /// What came of reading critical orders again; nil where one snapshot spans the shop's store.
   private(set) var lookedAgain: SecondLook.Reading.Figures?
   /// What critical findings rest on whose evidence is older than the audit.
@@ -112,6 +114,7 @@ final class AuditCollector {
     if let theirs = next.claims { try claims?.absorb(theirs) }
     for (key, sum) in next.sandbox { add(sum, to: key) }
     for (reason, count) in next.outstanding { outstanding[reason, default: 0] += count }
+    for (bundleId, count) in next.beyondAsking { beyondAsking[bundleId, default: 0] += count }
     agedCriticals.formUnion(next.agedCriticals)
     if let theirs = next.unknownFrom { note(unknownFrom: theirs) }
     if let figures = next.lookedAgain { note(figures) }
@@ -147,6 +150,9 @@ final class AuditCollector {
       }
     }
     for (reason, count) in outstanding { try writer.write(.outstanding, Identifier(reason)) { $0.put(Int64(count)) } }
+    for (bundleId, count) in beyondAsking {
+      try writer.write(.beyondAsking, Identifier(bundleId)) { $0.put(Int64(count)) }
+    }
     for subject in agedCriticals { try writer.write(.agedCritical, subject.id) { subject.write(to: &$0) } }
     let totals = totals
     try writer.write(.totals, nil) { record in
@@ -199,6 +205,7 @@ final class AuditCollector {
       let sandboxKey = SandboxKey(userId: id, productId: product, currency: try reader.currency())
       add((Int(try reader.int()), try reader.int128()), to: sandboxKey)
     case .outstanding: outstanding[id.text, default: 0] += Int(try reader.int())
+    case .beyondAsking: beyondAsking[id.text, default: 0] += Int(try reader.int())
     case .agedCritical: agedCriticals.insert(try CheckSubject(from: &reader))
     case .totals:
       let read = Int(try reader.int())
@@ -263,6 +270,9 @@ final class AuditCollector {
   func countOutstanding(behindCriticals count: Int) {
     if count > 0 { outstanding["critical findings rest on older answers", default: 0] += count }
   }
+
+  /// An order that nobody can ask Apple about.
+  func countBeyondAsking(ofApp bundleId: String) { beyondAsking[bundleId, default: 0] += 1 }
 
   // MARK: - Orders
 

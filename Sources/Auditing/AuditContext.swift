@@ -12,7 +12,6 @@ package struct AuditContext {
   var period: Period
   var staleAfter: Span
   var refundWindow: Span
-  var lookedUpApps: Set<String>
   var horizon: Horizon
   var days: [DayTotals.Day]
   var openCriticals: Set<Identifier>
@@ -25,7 +24,6 @@ package struct AuditContext {
   ) {
     rules = plan.rules
     (period, staleAfter, refundWindow) = (plan.period, plan.staleAfter, plan.refundWindow)
-    lookedUpApps = plan.lookedUpApps
     self.horizon = horizon
     self.days = days
     self.openCriticals = openCriticals
@@ -47,7 +45,6 @@ package struct AuditContext {
   var plan: AuditPlan {
     var plan = AuditPlan(
       rules: rules, period: period, selection: Selection(), staleAfter: staleAfter, refundWindow: refundWindow)
-    plan.lookedUpApps = lookedUpApps
     plan.isOfThePast = horizon.isOfThePast
     return plan
   }
@@ -66,6 +63,7 @@ extension AuditContext {
     record.put(rules.asOf.microseconds)
     record.put(rules.lookbackStart.microseconds)
     record.put(rules.bundleIds) { $1.put($0) }
+    record.put(rules.lookedUpApps.sorted()) { $1.put($0) }
     record.put(rules.testUsers.sorted()) { $1.put($0) }
     record.put(rules.people.aliases) {
       $1.put($0.0)
@@ -91,7 +89,6 @@ extension AuditContext {
     record.put(period.until)
     record.put(period.start.microseconds)
     record.put(period.end.microseconds)
-    record.put(lookedUpApps.sorted()) { $1.put($0) }
     record.put(horizon.clock.microseconds)
     record.put(horizon.isOfThePast)
     record.put(days) {
@@ -110,6 +107,7 @@ extension AuditContext {
     rules = Rules(
       asOf: asOf, bundleIds: try record.list { (record) throws(RecordReader.Mismatch) in try record.text() },
       lookbackStart: lookbackStart)
+    rules.lookedUpApps = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.text() })
     rules.testUsers = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.id() })
     rules.people = People(
       aliases: try record.list { (record) throws(RecordReader.Mismatch) in (try record.id(), try record.id()) })
@@ -131,7 +129,6 @@ extension AuditContext {
     (staleAfter, refundWindow) = (try record.span(), try record.span())
     let (since, until) = (try record.text(), try record.text())
     period = Period(since: since, until: until, start: try record.instant(), end: try record.instant())
-    lookedUpApps = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.text() })
     horizon = Horizon(asOf: asOf, clock: try record.instant(), isOfThePast: try record.flag())
     (rules.readAt, rules.isOfThePast) = (horizon.clock, horizon.isOfThePast)
     days = try record.list { (record) throws(RecordReader.Mismatch) in

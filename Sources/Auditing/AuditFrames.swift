@@ -53,6 +53,7 @@ enum AuditFrame: UInt8, CaseIterable {
   case pricePoint
   case day
   case salesTotal
+  case beyondAsking
 
   var isPiece: Bool { rawValue >= AuditFrame.orderLine.rawValue }
 }

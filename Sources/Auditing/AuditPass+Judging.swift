@@ -135,6 +135,9 @@ extension AuditPass {
       facts.settleRefunds()
       var judgement = Judgement(judging: facts, rules: plan.rules)
       if let boughtTwice { judgement.add(boughtTwice) }
+      if isListed, isJudged, judgement.verdict?.reason == .neverChecked, facts.isBeyondAsking(rules: plan.rules) {
+        collector.countBeyondAsking(ofApp: plan.rules.bundleId(of: order))
+      }
       // Only what a person must act on at once is explained: it takes judging the order once more.
       let isExplained =
         collector.isExplaining && isJudged && isListed && judgement.findings.contains { $0.severity == .critical }

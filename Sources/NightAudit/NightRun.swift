@@ -438,7 +438,6 @@ package struct NightRun: Sendable {
     plan.readers = request.readers
     plan.parts = request.parts
     plan.isOfThePast = isOfThePast(request.asOf)
-    plan.lookedUpApps = Set(settings.serverAPIApps)
     return plan
   }
 

@@ -156,7 +156,7 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
     case .restoredAsSale: "Remove the amount: a restore gives again what was paid for before."
     case .lapsedStillServed: "End the access, or find the renewal that is missing."
     case .unreportedByShop: "Find the sales that never reached the shop, starting with the app's logs."
-    case .stuckUnconfirmed: "Look at the receipt's last reason; ask the customer for a fresh receipt if it stays."
+    case .stuckUnconfirmed: "Look at the last reason; have the client send a fresh receipt if it stays."
     case .renewalWithoutOrder: "Book an order for this renewal if renewals are booked as orders."
     case .statusMismatch: "Correct the order's status in the shop."
     case .environmentMislabelled: "Correct the client: it reports the wrong environment."

@@ -100,9 +100,11 @@ extension FindingRules {
       return
     }
     let attempts = facts.soundReceipts.map { Int64($0.state.attempts) }.reduce(Int64(facts.lookup?.attempts ?? 0), +)
-    add(
-      .stuckUnconfirmed, atStake: order.amount,
-      "Unconfirmed for \(age.wholeDays) days after \(attempts) attempts: \(reason.explanation).")
+    let why =
+      reason == .neverChecked && facts.isBeyondAsking(rules: rules)
+      ? "this app's channel cannot ask about an id; have the client send the receipt, or configure a Server API key"
+      : reason.explanation
+    add(.stuckUnconfirmed, atStake: order.amount, .unconfirmed(for: age, attempts: attempts, why))
   }
 
   func considerUnits() {

@@ -6,6 +6,11 @@ extension OrderFacts {
     return !proofs.isEmpty && proofs.allSatisfy { $0.state.kind == .signed || $0.state.kind == .transaction }
   }
 
+  /// Whether nobody can ask Apple about it: it names an id, no receipt came, and its app's channel cannot ask about ids.
+  public func isBeyondAsking(rules: Rules) -> Bool {
+    order.transactionId != nil && soundReceipts.isEmpty && !rules.lookedUpApps.contains(rules.bundleId(of: order))
+  }
+
   /// The verdict on payment: the first rule that holds. The last rule always does.
   public func verdict(rules: Rules) -> Verdict {
     var reasoning = Reasoning(isWanted: false)

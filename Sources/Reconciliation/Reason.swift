@@ -84,3 +84,15 @@ extension Reason: ExpressibleByStringInterpolation {
     }
   }
 }
+
+extension Reason {
+  /// That nobody has known for so long.
+  ///
+  /// - Parameters:
+  ///   - attempts: how often Apple was asked.
+  ///   - why: a clause.
+  static func unconfirmed(for age: Span, attempts: Int64, _ why: String) -> Reason {
+    let asked = attempts == 0 ? ", never asked" : " after \(attempts) \(attempts == 1 ? "attempt" : "attempts")"
+    return "Unconfirmed for \(age.words)\(asked): \(why)."
+  }
+}

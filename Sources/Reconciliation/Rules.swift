@@ -8,6 +8,8 @@ public struct Rules: Hashable, Sendable {
   public var isOfThePast = false
   /// Bundle ids of the configured apps; an order without one belongs to the only app.
   public var bundleIds: [String]
+  /// Those of them whose channel can ask Apple about a transaction id: as a rule all.
+  public var lookedUpApps: Set<String>
   /// Users whose sandbox purchases are allowed.
   public var testUsers: Set<Identifier> = []
   /// Which user ids belong to one person.
@@ -39,6 +41,7 @@ public struct Rules: Hashable, Sendable {
   public init(asOf: Instant, bundleIds: [String], lookbackStart: Instant) {
     self.asOf = asOf
     self.bundleIds = bundleIds
+    lookedUpApps = Set(bundleIds)
     self.lookbackStart = lookbackStart
   }
 

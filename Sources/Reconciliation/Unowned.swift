@@ -83,8 +83,7 @@ public enum Unowned {
       // A reason that proves something has no place where nobody knows.
       let reason = receipt.state.reason.flatMap { $0.provesUnpaid ? nil : $0 } ?? .appleError
       add(
-        .stuckUnconfirmed,
-        "Unconfirmed for \(age.wholeDays) days after \(receipt.state.attempts) attempts: \(reason.explanation).")
+        .stuckUnconfirmed, .unconfirmed(for: age, attempts: Int64(receipt.state.attempts), reason.explanation))
     }
     if let claimed = receipt.claimedEnvironment, let signed = receipt.state.environment, claimed != signed.rawValue {
       add(

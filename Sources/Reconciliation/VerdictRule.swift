@@ -136,7 +136,10 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(nil, "No transaction id was to be looked up by itself.")
     }
     switch lookup.outcome {
-    case .pending: return because.noting(.unconfirmed(.neverChecked), "Apple has not been asked about the id yet.")
+    case .pending:
+      return because.noting(
+        .unconfirmed(.neverChecked),
+        facts.isBeyondAsking(rules: rules) ? VerdictRule.beyondAsking : "Apple has not been asked about the id yet.")
     case .notFound:
       // What no request can carry is answered without one.
       let wasAsked = facts.order.transactionId?.canBeApples ?? true
@@ -314,9 +317,15 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       : because.noting(.unconfirmed(.unreadable), "None of its payloads can be read, and its id decides nothing.")
   }
 
+  private static let beyondAsking =
+    "It names an id, about which its app's channel cannot ask, and no receipt came that could be asked about."
+
   private func nothingToGoBy(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     if facts.order.transactionId != nil || !facts.soundReceipts.isEmpty {
-      return because.noting(.unconfirmed(.neverChecked), "There is something to ask Apple about, and nobody asked yet.")
+      return because.noting(
+        .unconfirmed(.neverChecked),
+        facts.isBeyondAsking(rules: rules)
+          ? VerdictRule.beyondAsking : "There is something to ask Apple about, and nobody asked yet.")
     }
     let age = rules.asOf - facts.order.createdAt
     if age <= rules.evidenceGrace {

@@ -8,8 +8,6 @@ package struct AuditPlan: Sendable {
   /// Age at which an answer is stale, while a refund is still likely.
   package var staleAfter: Span
   package var refundWindow: Span
-  /// The apps whose look-ups Apple can be asked for: an app without a key is owed no answer.
-  package var lookedUpApps: Set<String> = []
   /// Whether the as-of was past already when the run began: rows that came later are not read.
   package var isOfThePast = false
 
@@ -37,7 +35,8 @@ package struct AuditPlan: Sendable {
 
   /// Whether Apple still owes an answer about the id that an order names.
   package func isOutstanding(_ lookup: ProofState, of order: Order) -> Bool {
-    guard lookedUpApps.contains(rules.bundleId(of: order)) else { return false }
+    // An app that cannot ask about ids is owed no answer.
+    guard rules.lookedUpApps.contains(rules.bundleId(of: order)) else { return false }
     return isOutstanding(lookup, from: order.createdAt)
   }
 

@@ -54,6 +54,7 @@ import Testing
     let findings = try table(directory.path + "/out/findings.csv")
     let findingsById = Dictionary(findings.map { ($0["finding_id"] ?? "", $0) }) { first, _ in first }
     var owners: [String: Identifier?] = [:]
+    var unasked = 0
     var steps: Set<String> = []
     for row in orders {
       let id = row["order_id"] ?? ""
@@ -69,6 +70,8 @@ import Testing
       let own = findings.filter { $0["order_id"] == id }.map(said).sorted()
       #expect(own == standing.filter { $0.orderId?.text == id }.map(said).sorted(), "\(id)")
       for finding in standing { #expect(findingsById[finding.findingId].map(said) == said(finding), "\(id)") }
+      let isAskable = explanation.order.transactionId == nil || !explanation.proofs.isEmpty
+      if explanation.paymentReason == .neverChecked, !isAskable { unasked += 1 }
       for transaction in explanation.transactions {
         let isPaidBy = row["transaction_id"] == transaction.transactionId.text && row["payment"] == "paid"
         #expect(!isPaidBy || transaction.isOwned, "\(id)")
@@ -83,6 +86,7 @@ import Testing
       #expect(!ExplanationText.text(explanation, settings: settings).contains("payload"))
       #expect(try !explanation.json.contains("payload"))
     }
+    #expect(outcome.summary.notAsked["game"] ?? 0 == unasked)
     // The shop is crowded enough for every way of settling claims to matter.
     let kinds = Set(findings.compactMap { $0["kind"] })
     #expect(kinds.isSuperset(of: ["orphan_payment", seed == 1 ? "duplicate_claim" : "charged_twice"]), "\(kinds)")

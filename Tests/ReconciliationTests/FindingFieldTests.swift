@@ -191,6 +191,38 @@ import Testing
     #expect(try found(.stuckUnconfirmed, in: scene).reason == reason)
   }
 
+  @Test(
+    "How often Apple was asked",
+    arguments: [(0, "Unconfirmed for 4 days, never asked: "), (1, "Unconfirmed for 4 days after 1 attempt: ")])
+  func attempts(count: Int32, words: String) throws {
+    var scene = Scene()
+    let order = scene.order { $0.createdAt = Scene.asOf - .days(4) }
+    scene.receipt(for: order, .unanswered(.unreachable)) { $0.state.attempts = count }
+    #expect(try found(.stuckUnconfirmed, in: scene).reason.text == words + "Apple could not be reached.")
+  }
+
+  @Test("An order about which nobody can ask says what would help, and nobody is said to have been slow")
+  func beyondAsking() throws {
+    let channel = "this app's channel cannot ask about an id"
+    for (canAsk, hasReceipt) in [(false, false), (true, false), (false, true)] {
+      var scene = Scene()
+      if !canAsk { scene.world.rules.lookedUpApps = [] }
+      let order = scene.order { order in
+        (order.transactionId, order.createdAt) = ("T1", Scene.asOf - .days(4))
+      }
+      if hasReceipt { scene.receipt(for: order, .neverChecked) }
+      let isBeyond = !canAsk && !hasReceipt
+      let reason = try found(.stuckUnconfirmed, in: scene).reason.text
+      #expect(reason.hasPrefix("Unconfirmed for 4 days, never asked: "), "\(reason)")
+      #expect(reason.contains(channel) == isBeyond, "\(reason)")
+      #expect(reason.contains("has not been asked yet") != isBeyond, "\(reason)")
+      let facts = try #require(scene.world.matchedFacts().orders["order"])
+      let (judgement, reasoning) = Judgement.explained(facts, rules: scene.world.rules)
+      #expect(judgement.payment == "unconfirmed never_checked")
+      #expect(reasoning.steps.last?.because.contains("its app's channel cannot ask") == isBeyond)
+    }
+  }
+
   @Test("On a receipt without an order that Apple has long been silent about")
   func onSilentReceipt() throws {
     var scene = Scene()

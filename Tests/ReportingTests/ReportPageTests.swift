@@ -94,6 +94,14 @@ struct ReportPageTests {
     #expect((unpaid["facts"] as? [String: Any])?["held_by"] == nil)
   }
 
+  @Test("What nobody can ask about is counted by app, and makes nothing incomplete")
+  func unasked() throws {
+    var report = try Self.sample()
+    report.summary.notAsked = ["Game": 1, "Cards": 12]
+    #expect(report.summary.notAskedWords.map { $0.contains("about 1 order of Game") } == [false, true])
+    #expect(try report.file("report.html").contains("about 12 orders of Cards without a receipt"))
+  }
+
   @Test("A job is told who has what is not with the order's user, under the name that the report has for them")
   func holders() throws {
     for key in [nil, "sixteen bytes ok"] {

@@ -273,9 +273,12 @@ struct WorkbookTests {
     var report = try sample()
     report.summary.settings = [SettingWords("Lookback", "120 days")]
     report.summary.notChecked = ["Game": [.partialRefund]]
+    report.summary.notAsked = ["Game": 2]
     let sheet = try book(report).sheet("About")
     #expect(sheet.row(named: "Lookback")?["B"]?.text == "120 days")
     #expect(sheet.row(named: "Game")?["B"]?.text == "Partial refund")
+    let unasked = sheet.row(named: "Orders without a receipt")?["B"]?.text
+    #expect(unasked == report.summary.notAskedWords.first && unasked?.contains(" 2 orders of Game ") == true)
     for kind in FindingKind.allCases {
       let row = try #require(sheet.row(named: kind.rawValue.asWords), "\(kind)")
       #expect(row["C"]?.text?.hasSuffix(".") == true)

@@ -17,6 +17,17 @@ import Testing
     return plan
   }
 
+  @Test func aLookUpIsOwedWhereTheAppCanAskAboutIds() throws {
+    let order = Order(
+      orderId: "order", userId: "user", productId: "gems",
+      amount: Money(minorUnits: 990, currency: try #require(Currency(code: "USD"))), status: .verified,
+      createdAt: Self.asOf - .days(1))
+    var plan = try plan(isOfThePast: false)
+    #expect(plan.isOutstanding(.neverChecked, of: order))
+    plan.rules.lookedUpApps = []
+    #expect(!plan.isOutstanding(.neverChecked, of: order))
+  }
+
   /// What was asked about and not answered is waited for, whatever its date; nothing else of what is dated ahead.
   @Test func whatIsDatedAheadIsOwedWhereItIsAskedAbout() throws {
     var asked = ProofState()

@@ -55,6 +55,7 @@ package struct OutcomeText {
     for (app, kinds) in summary.notChecked.sorted(by: { $0.key < $1.key }) {
       lines.append("Not checked for \(app): \(kinds.map(\.rawValue).joined(separator: ", "))")
     }
+    lines += summary.notAskedWords
     lines.append("Control totals: balanced")
     if let directory = outcome.directory { lines.append("Report: \(directory)") }
     lines += outcome.kept.map { file in

@@ -33,7 +33,7 @@ enum Glossary {
     case .restoredAsSale: "A restored purchase booked as a new sale: no money moved."
     case .lapsedStillServed: "A subscription that has ended by every date, and the user still has access."
     case .unreportedByShop: "Apple's sales report counts units that nobody here knows."
-    case .stuckUnconfirmed: "Apple was asked in vain for long: nobody knows what was paid, or what the receipt proves."
+    case .stuckUnconfirmed: "Apple was long asked in vain, or cannot be asked: nobody knows what was paid or proven."
     case .renewalWithoutOrder: "A subscription renewed, and no order claims the renewal."
     case .statusMismatch: "The shop's status contradicts what happened."
     case .environmentMislabelled: "The client named another of Apple's environments than the signed one."

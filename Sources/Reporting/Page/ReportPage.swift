@@ -268,9 +268,10 @@ struct ReportPage {
         open.closing > findings.count
         ? "The worst \(grouped(findings.count)) of \(openFindings(open.closing)); all are in findings.csv."
         : "\(openFindings(open.closing)), worst first."
-      notChecked = summary.notChecked.sorted { $0.key < $1.key }.map { app, kinds in
+      let unseen = summary.notChecked.sorted { $0.key < $1.key }.map { app, kinds in
         "Not checked for \(app), whose channel does not tell: \(kinds.map(\.rawValue.asWords).joined(separator: ", "))."
-      }.joined(separator: " ")
+      }
+      notChecked = (unseen + summary.notAskedWords).joined(separator: " ")
     }
 
     /// As a content security policy names what it allows.

@@ -68,10 +68,13 @@ struct AboutPage {
 
   private mutating func writeNotChecked(_ facts: SummaryFacts) throws(SpreadsheetError) {
     try heading("What could not be checked")
-    if facts.notChecked.isEmpty { try entry("Nothing", "The channels of all apps can tell of every kind of finding.") }
+    if facts.notChecked.isEmpty, facts.notAsked.isEmpty {
+      try entry("Nothing", "The channels of all apps can tell of every kind of finding.")
+    }
     for (app, kinds) in facts.notChecked.sorted(by: { $0.key < $1.key }) {
       try entry(app, kinds.map(\.rawValue.asWords).joined(separator: ", "))
     }
+    for words in facts.notAskedWords { try entry("Orders without a receipt", words) }
     row += 1
   }
 

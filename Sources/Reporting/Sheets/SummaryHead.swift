@@ -18,6 +18,7 @@ extension SummaryPage {
       let words = kinds.map { $0.rawValue.replacing("_", with: " ") }.joined(separator: ", ")
       try line("•  Not checked for \(app), whose channel does not tell: \(words).", formats.value, height: nil)
     }
+    for words in facts.notAskedWords { try line("•  \(words)", formats.value, height: nil) }
     try gap()
     tileRow = row
     row += 2

@@ -26,6 +26,9 @@ package struct SummaryFacts: Sendable {
   package var changes = ChangesSummary()
   /// By app the kinds of finding that nothing it is asked through can tell of.
   package var notChecked: [String: [FindingKind]] = [:]
+  /// By app how many orders name an id that its channel cannot ask about, and have no receipt. Nobody owes an answer about
+  /// them, so that a night is complete without it.
+  package var notAsked: [String: Int] = [:]
   /// What the audit was set to, in words, for readers who have nothing but the workbook.
   package var settings: [SettingWords] = []
 
@@ -45,6 +48,16 @@ package struct SummaryFacts: Sendable {
     self.configuration = configuration
     self.findings = findings
     self.history = history
+  }
+
+  /// What nobody can ask about, one sentence for each app.
+  package var notAskedWords: [String] {
+    notAsked.sorted { $0.key < $1.key }.map { app, orders in
+      """
+      Nobody can ask about \(orders) \(orders == 1 ? "order" : "orders") of \(app) without a receipt: its channel cannot ask \
+      about an id. Have the client send the receipts, or configure a Server API key.
+      """
+    }
   }
 
   /// Whether it is about more than one day.

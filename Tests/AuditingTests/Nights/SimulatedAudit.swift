@@ -25,11 +25,10 @@ struct SimulatedAudit {
   ) throws {
     var rules = world.rules
     rules.catalogue = world.products.map { Catalogue($0) }
-    var plan = AuditPlan(
+    let plan = AuditPlan(
       rules: rules,
       period: try Period(since: "2020-01-01", until: "2030-12-31", in: TimeZone(identifier: "UTC") ?? .gmt),
       selection: Selection(), staleAfter: .days(7), refundWindow: .days(90))
-    plan.lookedUpApps = [Scene.bundle]
     // The tables are read some minutes later.
     let horizon = Horizon(asOf: rules.asOf, clock: rules.asOf + World.moment, isOfThePast: false)
     let rows = StoredRows(world)

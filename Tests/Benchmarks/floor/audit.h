@@ -67,7 +67,7 @@ typedef enum {
   X(currency_mismatch, major, "Correct the order's currency; nothing was converted.")                                 \
   X(family_shared_sale, major, "Remove the amount: access through Family Sharing is no sale.")                        \
   X(lapsed_still_served, major, "End the access, or find the renewal that is missing.")                               \
-  X(stuck_unconfirmed, major, "Look at the receipt's last reason; ask the customer for a fresh receipt if it stays.") \
+  X(stuck_unconfirmed, major, "Look at the last reason; have the client send a fresh receipt if it stays.")           \
   X(renewal_without_order, minor, "Book an order for this renewal if renewals are booked as orders.")                 \
   X(status_mismatch, minor, "Correct the order's status in the shop.")                                                \
   X(environment_mislabelled, minor, "Correct the client: it reports the wrong environment.")                          \

@@ -50,7 +50,7 @@ KINDS = [
     (
         "stuck_unconfirmed",
         "major",
-        "Look at the receipt's last reason; ask the customer for a fresh receipt if it stays.",
+        "Look at the last reason; have the client send a fresh receipt if it stays.",
     ),
     ("renewal_without_order", "minor", "Book an order for this renewal if renewals are booked as orders."),
     ("status_mismatch", "minor", "Correct the order's status in the shop."),
