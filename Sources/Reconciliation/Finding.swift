@@ -93,6 +93,13 @@ public struct Finding: Hashable, Sendable {
   /// order's own amount is on its row.
   public var amountBesideStake: Money? { amount?.currency == currency ? amount : nil }
 
+  /// What a person should do about it, as one sentence: as a rule what its kind says.
+  public var suggestedAction: String {
+    kind == .cancelledButPaid && deliveredAt != nil
+      ? "Reopen the order, as goods of it are delivered, or take them back and ask Apple's customer to request a refund."
+      : kind.suggestedAction
+  }
+
   public init(kind: FindingKind, subject: Subject, reason: Reason) {
     self.kind = kind
     severity = kind.severity

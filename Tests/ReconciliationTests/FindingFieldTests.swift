@@ -163,6 +163,18 @@ import Testing
     #expect(try found(.orphanDelivery, in: scene) == expected)
   }
 
+  @Test("An order that the shop gave up is not to be delivered twice")
+  func deliveredAndCancelled() throws {
+    for isDelivered in [true, false] {
+      var scene = Scene()
+      let order = scene.paidOrder { $0.status = .cancelled }
+      if isDelivered { scene.delivery(of: order) }
+      let finding = try found(.cancelledButPaid, in: scene)
+      #expect(finding.suggestedAction.contains("and deliver,") != isDelivered)
+      #expect(finding.suggestedAction.contains("as goods of it are delivered") == isDelivered)
+    }
+  }
+
   @Test("On a receipt without an order")
   func onReceipt() throws {
     var scene = Scene()

@@ -35,7 +35,7 @@ extension Explanation.Finding {
       findingId: finding.findingId, kind: finding.kind, severity: finding.severity, subject: finding.subject.id,
       orderId: finding.orderId, userId: finding.userId, transactionId: finding.transactionId,
       receiptId: finding.receiptId, deliveryId: finding.deliveryId, stands: true, reason: finding.reason.text,
-      suggestedAction: finding.kind.suggestedAction, currency: finding.currency?.code,
+      suggestedAction: finding.suggestedAction, currency: finding.currency?.code,
       amount: finding.amountBesideStake?.decimalText, atStake: finding.atStake?.decimalText, history: history)
   }
 }

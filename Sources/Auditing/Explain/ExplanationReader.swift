@@ -295,7 +295,7 @@ struct ExplanationReader: ~Copyable {
       let (reported, finding) = (stored.reported, stored.reported.finding)
       known[reported.findingId] = Explanation.Finding(
         findingId: reported.findingId, kind: finding.kind, severity: finding.severity, subject: finding.subject.id,
-        stands: false, reason: finding.reason.text, suggestedAction: finding.kind.suggestedAction,
+        stands: false, reason: finding.reason.text, suggestedAction: finding.suggestedAction,
         history: Explanation.History(
           firstSeen: reported.firstSeen, lastSeen: stored.lastSeen, closedAt: stored.closedAt,
           ageDays: max(0, (rules.asOf - reported.firstSeen).wholeDays), status: reported.status,

@@ -93,7 +93,7 @@ package struct FindingsText {
       due = stored.reported.due
       remark = stored.reported.remark
       reason = finding.reason.text
-      suggestedAction = finding.kind.suggestedAction
+      suggestedAction = finding.suggestedAction
       history = stored.history.map { Event(at: $0.at.text, event: $0.event, by: $0.actor, detail: $0.detail) }
     }
   }

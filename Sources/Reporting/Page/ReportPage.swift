@@ -144,7 +144,7 @@ struct ReportPage {
         ?? (finding.isStakeUnknown ? "unknown" : "")
       days = finding.occurredAt.map { String(max(0, (line.asOf - $0).wholeDays)) } ?? ""
       reason = finding.reason.text
-      action = finding.kind.suggestedAction
+      action = finding.suggestedAction
       explanation = reported.explanation
       hasExplanation = !explanation.isEmpty
       let all: [(String, String?)] = [

@@ -93,7 +93,7 @@ struct FindingLine: TableRow {
     },
     Column("owner", .people, 16, "Who takes care of it.") { Cell($0.reported.owner) },
     Column("reason", .prose, 56, "What was seen, in words.") { .text($0.finding.reason.text) },
-    Column("suggested_action", .prose, 48, "What to do about it.") { .text($0.finding.kind.suggestedAction) },
+    Column("suggested_action", .prose, 48, "What to do about it.") { .text($0.finding.suggestedAction) },
     Column(
       "occurred_at", .instant, 20,
       "When the deal happened: Apple's purchase date, else the order's, delivery's or receipt's own."
