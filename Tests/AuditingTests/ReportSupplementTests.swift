@@ -6,7 +6,7 @@ import Testing
 
 struct ReportSupplementTests {
   private func finding(_ product: Identifier, _ week: String, _ reason: String) -> Finding {
-    var finding = Finding(kind: .unreportedByShop, subject: .product(product, weekOf: week), reason: reason)
+    var finding = Finding(kind: .unreportedByShop, subject: .product(product, weekOf: week), reason: Reason(reason))
     finding.productId = product
     return finding
   }
