@@ -88,6 +88,44 @@ struct SettlementTests {
   }
 }
 
+struct SettlementReportsTests {
+  /// FINANCE_DETAIL of fiscal 2026-12, which ends on 2026-09-26.
+  private func reports(
+    _ states: [String: DownloadState], vendors: [String] = [], sold: [String: String] = [:]
+  ) -> SettlementReports {
+    SettlementReports(
+      known: ["2026-12": states.mapValues { .init($0, .folder) }], vendors: vendors,
+      soldDays: sold.mapValues { [day($0)] })
+  }
+
+  /// Silence is not a no: what is not in a report that is not here has not been left out.
+  @Test func aPeriodIsToldWhenEveryReportThatItTakesIsHere() throws {
+    let period = try #require(FiscalCalendar.period(named: "2026-12"))
+    let both = ["80012345": "09-10", "80099999": "09-10"]
+    #expect(reports(["80012345": .reported]).areWhole(period))
+    #expect(reports(["80012345": .reported, "80099999": .zero], sold: both).areWhole(period))
+    #expect(reports(["80012345": .reported], sold: ["80012345": "09-10", "80099999": "09-27"]).areWhole(period))
+    #expect(!reports(["80012345": .reported], sold: both).areWhole(period))
+    #expect(!reports(["80012345": .reported], vendors: ["80012345", "80099999"]).areWhole(period))
+    #expect(!reports(["80012345": .reported, "80099999": .unknown]).areWhole(period))
+    #expect(!reports([:]).areWhole(period))
+  }
+
+  @Test func aReportThatIsLateIsAReason() throws {
+    let period = try #require(FiscalCalendar.period(named: "2026-12"))
+    let both = ["80012345": "09-10", "80099999": "09-10"]
+    let alone = reports(["80012345": .reported], sold: both)
+    #expect(
+      alone.reasons([period], today: day("11-20"))
+        == ["no FINANCE_DETAIL of fiscal period 2026-12, vendor 80099999 (never asked)"])
+    #expect(alone.reasons([period], today: period.last.advanced(by: SettlementReports.due - 1)).isEmpty)
+    // Who brings no finance reports at all is asked for none.
+    #expect(reports([:], sold: both).reasons([period], today: day("11-20")).isEmpty)
+    let whole = reports(["80012345": .reported, "80099999": .zero], sold: both)
+    #expect(whole.reasons([period], today: day("11-20")).isEmpty)
+  }
+}
+
 struct DownloadStateTests {
   /// Every 404 taken as zero hides a retired version and a wrong parameter.
   @Test func noSalesIsBelievedOnlyWithASecondReason() {

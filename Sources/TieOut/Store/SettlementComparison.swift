@@ -14,6 +14,8 @@ enum SettlementComparison {
     var movedUnits = Millionths.zero
     /// Settled per period and currency, by FINANCE_DETAIL.
     var settled: [ProceedsSettlement.Key: Millionths] = [:]
+    /// Sentences about reports that are late.
+    var reasons: [String] = []
   }
 
   private struct Key: Hashable, Comparable {
@@ -38,15 +40,15 @@ enum SettlementComparison {
   ) throws -> Result {
     let periods = FiscalCalendar.periods.filter { $0.last < today && today.number - $0.last.number <= longestLook }
     guard let first = periods.first else { return Result() }
-    let reported = try reported(vendors, on: sales)
+    let known = try ConnectReportTable.known(.detail, frequency: "", on: sales)
     var settlement = ProceedsSettlement(today: today)
     var sold = try sales.copyOut(
       """
-      SELECT s.sku, s.country, s.proceeds_currency, s.sign, s.day, s.developer_proceeds, sum(s.units)
+      SELECT s.sku, s.country, s.proceeds_currency, s.sign, s.day, s.developer_proceeds, r.vendor, sum(s.units)
       FROM night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id)
       WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND s.developer_proceeds <> 0
         AND s.sign <> 0 AND s.day >= \(first.first.number)
-      GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
+      GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
       """)
     var settled = try finance.copyOut(
       """
@@ -57,16 +59,17 @@ enum SettlementComparison {
         AND r.name >= \(try PostgresLiteral.text(first.description))
       GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
       """)
+    var soldDays: [String: Set<ReportDay>] = [:]
     var (hasSold, hasSettled) = (try sold.advance(), try settled.advance())
     while hasSold || hasSettled {
       let keys = [hasSold ? try key(sold) : nil, hasSettled ? try key(settled) : nil].compactMap(\.self)
       guard let key = keys.min() else { break }
       var sides = SettlementSides(currency: key.currency)
       while hasSold, try self.key(sold) == key {
+        let (day, vendor) = (ReportDay(number: Int(try sold.int32(4))), try sold.text(6))
         sides.sold.append(
-          .init(
-            day: ReportDay(number: Int(try sold.int32(4))), units: try Millionths(sold.numeric(6)),
-            share: try Millionths(sold.numeric(5))))
+          .init(day: day, units: try Millionths(sold.numeric(7)), share: try Millionths(sold.numeric(5))))
+        soldDays[vendor, default: []].insert(day)
         hasSold = try sold.advance()
       }
       while hasSettled, try self.key(settled) == key {
@@ -81,26 +84,17 @@ enum SettlementComparison {
       }
       settlement.add(sides)
     }
-    var result = Result(names: periods.map(\.description), movedUnits: settlement.movedUnits)
-    for (key, line) in settlement.lines.sorted(by: { $0.key < $1.key }) where reported.contains(key.period.description)
-    {
+    let reports = SettlementReports(known: known, vendors: vendors, soldDays: soldDays)
+    let whole = Set(periods.filter(reports.areWhole))
+    var result = Result(
+      names: periods.map(\.description), movedUnits: settlement.movedUnits,
+      reasons: reports.reasons(periods, today: today))
+    for (key, line) in settlement.lines.sorted(by: { $0.key < $1.key }) where whole.contains(key.period) {
       result.settled[key] = line.settled
       result.periods.append(
         .init(name: key.period.description, currency: key.currency, line: line, hasSales: hasSales(key.period)))
     }
     return result
-  }
-
-  /// Periods whose FINANCE_DETAIL is here.
-  private static func reported(
-    _ vendors: [String], on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> Set<String> {
-    let known = try ConnectReportTable.known(.detail, frequency: "", on: connection)
-    return Set(
-      known.filter { _, reports in
-        reports.values.contains(where: \.state.isSettled)
-          && reports.allSatisfy { $0.value.state.isSettled || !$0.value.isAwaited(of: $0.key, among: vendors) }
-      }.keys)
   }
 
   private static func key(_ row: borrowing CopyReader) throws(PostgresError) -> Key {

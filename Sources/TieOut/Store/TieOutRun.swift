@@ -28,8 +28,6 @@ package struct TieOutRun: Sendable {
   private static let youngFor = Span.hours(48)
   /// Days before the first one that is compared: refunds are looked for as far.
   private static let margin = 8
-  /// A finance report that is not there so many days after its period is late.
-  private static let financeDue = 14
 
   let settings: TieOutSettings
   let databaseURL: String
@@ -150,6 +148,7 @@ package struct TieOutRun: Sendable {
       "two apps sell the product \($0) and are compared together; set app.<name>.sku of each to tell them apart"
     }
     reasons += try financeReasons(today, on: reading)
+    reasons += settlement.reasons
     reasons += try SettlementComparison.crossChecks(on: reading)
     for payment in gathered.payments.sorted(by: { ($0.period, $0.currency) < ($1.period, $1.currency) }) {
       reasons += payment.problems(earned: settlement.settled[.init(period: payment.period, currency: payment.currency)])
@@ -215,12 +214,11 @@ package struct TieOutRun: Sendable {
       let known = try ConnectReportTable.known(kind, frequency: "", on: connection)
       for period in FiscalCalendar.periods {
         let age = today.number - period.last.number
-        guard (Self.financeDue...70).contains(age) else { continue }
+        guard (SettlementReports.due...70).contains(age) else { continue }
         for vendor in settings.connect?.vendors ?? [] {
           let state = known[period.description]?[vendor]?.state
           guard state.map(\.isOpen) ?? true else { continue }
-          reasons.append(
-            "no \(kind.rawValue) of fiscal period \(period), vendor \(vendor) (\(state?.rawValue ?? "never asked"))")
+          reasons.append(SettlementReports.absence(kind, of: period, vendor: vendor, state))
         }
       }
     }

@@ -555,5 +555,13 @@ struct TieOutRunTests {
       WHERE fiscal_period = '2026-12' AND currency = 'USD' AND settled = 18.9 AND open_at_end = 0.7 AND difference = 0
       """
     #expect(try await shop.value(view) == "1")
+    // Another vendor has sold, too, and nobody knows what it was paid.
+    try shop.drop(Self.sales("2026-09-10"), on: "2026-09-10", vendor: "80099999")
+    let silent = try await shop.run()
+    #expect(!silent.periods.contains { $0.name == "2026-12" })
+    #expect(
+      silent.record.incompleteReasons.contains(
+        "no FINANCE_DETAIL of fiscal period 2026-12, vendor 80099999 (never asked)"))
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.bi_tie_out_periods") == "0")
   }
 }
