@@ -65,6 +65,33 @@ struct SettlementTests {
     #expect(settlement.movedUnits == .one && line(Self.second, settlement).difference == .zero)
   }
 
+  /// Subscribers of more than a year leave the shop a larger share. The dearer one was settled at once.
+  @Test func ofOneDayTheSaleAtTheSameShareIsSettled() {
+    var settlement = ProceedsSettlement(today: day("2026-03-01"))
+    var sides = sides(sold: [("2025-10-31", 1)], settled: [(Self.second, "2025-10-31", 1)])
+    sides.sold.append(.init(day: day("2025-10-31"), units: .one, share: number("0.85")))
+    sides.settled.append(
+      .init(
+        period: Self.first, transactionDay: day("2025-10-31"), units: .one, share: number("0.85"),
+        extended: number("0.85")))
+    settlement.add(sides)
+    #expect(line(Self.first, settlement).openAtEnd == number("0.70"))
+    #expect(line(Self.first, settlement).difference == .zero && line(Self.second, settlement).difference == .zero)
+  }
+
+  /// A share that has changed in between is no other sale.
+  @Test func whatIsLeftIsSettledAtAnotherShare() {
+    var settlement = ProceedsSettlement(today: day("2026-03-01"))
+    var sides = sides(sold: [("2025-11-05", 1), ("2025-11-06", 1)], settled: [(Self.second, "2025-11-05", 1)])
+    sides.settled.append(
+      .init(
+        period: Self.second, transactionDay: day("2025-11-05"), units: .one, share: number("0.71"),
+        extended: number("0.71")))
+    settlement.add(sides)
+    let line = line(Self.second, settlement)
+    #expect(line.openAtEnd == .zero && line.neverCollected == .zero && line.difference == number("-0.01"))
+  }
+
   @Test func whatWasPaidAndNeverSoldIsTheDifference() {
     var settlement = ProceedsSettlement(today: day("2026-03-01"))
     settlement.add(sides(sold: [("2025-11-05", 1)], settled: [(Self.second, "2025-11-05", 2)]))

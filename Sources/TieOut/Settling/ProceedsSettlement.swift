@@ -92,8 +92,9 @@ package struct ProceedsSettlement: Sendable {
     for row in settled {
       lines[Key(period: row.period, currency: sides.currency), default: Line()].settled += row.extended
     }
-    // The same day first, and neighbours only for what that leaves.
-    for difference in [0, Self.dayDifference] {
+    // At the same share first: two shares of one day are two sales, and which of them is open is money. The same day
+    // first, and neighbours only for what that leaves.
+    for (difference, isOfShare) in [(0, true), (Self.dayDifference, true), (0, false), (Self.dayDifference, false)] {
       var first = 0
       for index in settled.indices {
         let row = settled[index]
@@ -106,7 +107,9 @@ package struct ProceedsSettlement: Sendable {
         while settled[index].units != .zero, candidate < sold.count,
           sold[candidate].day <= row.transactionDay.advanced(by: difference)
         {
-          match(&sold[candidate], &settled[index], sides.currency)
+          if !isOfShare || sold[candidate].share == row.share {
+            match(&sold[candidate], &settled[index], sides.currency)
+          }
           candidate += 1
         }
       }
