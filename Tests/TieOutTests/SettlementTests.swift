@@ -121,7 +121,7 @@ struct SettlementReportsTests {
     _ states: [String: DownloadState], vendors: [String] = [], sold: [String: String] = [:]
   ) -> SettlementReports {
     SettlementReports(
-      known: ["2026-12": states.mapValues { .init($0, .folder) }], vendors: vendors,
+      known: ["2026-12": states.mapValues { ConnectReportTable.Known($0, .folder) }], vendors: vendors,
       soldDays: sold.mapValues { [day($0)] })
   }
 
@@ -150,6 +150,53 @@ struct SettlementReportsTests {
     #expect(reports([:], sold: both).reasons([period], today: day("11-20")).isEmpty)
     let whole = reports(["80012345": .reported, "80099999": .zero], sold: both)
     #expect(whole.reasons([period], today: day("11-20")).isEmpty)
+  }
+}
+
+struct MonthReportsTests {
+  private typealias Sources = MonthReports.Sources
+
+  private static let october = day("10-01")...day("10-31")
+
+  /// - Parameter daily: of each vendor, the days of October and what came of them.
+  private func sources(
+    monthly: [String: DownloadState], daily: [String: (days: ClosedRange<Int>, state: DownloadState)],
+    configured: [String] = ["80012345"], others: [String: [String: ConnectReportTable.Known]] = [:]
+  ) -> Sources? {
+    var known = others
+    for (vendor, came) in daily {
+      for number in came.days {
+        let name = Self.october.lowerBound.advanced(by: number - 1).description
+        known[name, default: [:]][vendor] = ConnectReportTable.Known(came.state, .api)
+      }
+    }
+    return MonthReports(
+      monthly: ["2026-10": monthly.mapValues { ConnectReportTable.Known($0, .api) }], daily: known,
+      configured: configured
+    ).whole(Self.october)
+  }
+
+  @Test func eachVendorsMonthIsItsReportOrAllOfItsDays() {
+    let (ours, former) = ("80012345", "80099999")
+    #expect(sources(monthly: [ours: .reported], daily: [:]) == Sources(monthly: [ours]))
+    #expect(sources(monthly: [ours: .pending], daily: [ours: (1...31, .reported)]) == Sources(daily: [ours]))
+    #expect(
+      sources(monthly: [ours: .zero], daily: [former: (1...31, .reported)]) == Sources(monthly: [ours], daily: [former])
+    )
+    #expect(sources(monthly: [ours: .reported], daily: [former: (1...30, .reported)]) == nil)
+    #expect(sources(monthly: [former: .reported], daily: [ours: (1...30, .reported)]) == nil)
+    #expect(sources(monthly: [:], daily: [:], configured: []) == nil)
+    // A question without an answer is no report.
+    #expect(sources(monthly: [ours: .reported, former: .doubtfulZero], daily: [:]) == Sources(monthly: [ours]))
+  }
+
+  /// Between two reports of a vendor there are others, whether or not anybody has brought them.
+  @Test func aMonthBetweenAVendorsReportsIsAwaited() {
+    let known = ConnectReportTable.Known(.reported, .folder)
+    let before = ["2026-09-30": ["80099999": known]]
+    let around = before.merging(["2026-11-01": ["80099999": known]]) { $1 }
+    #expect(sources(monthly: ["80012345": .reported], daily: [:], others: before) == Sources(monthly: ["80012345"]))
+    #expect(sources(monthly: ["80012345": .reported], daily: [:], others: around) == nil)
   }
 }
 

@@ -16,7 +16,7 @@ package enum SalesRowKind: String, Hashable, Sendable {
   package init(code: Identifier, hasParent: Bool) {
     if Self.purchases.contains(code) {
       self = .purchase
-    } else if code == "IA3" || code == "IA3-M" {
+    } else if Self.restores.contains(code) {
       self = .restore
     } else if Self.apps.contains(code) || !hasParent {
       self = .app
@@ -27,6 +27,8 @@ package enum SalesRowKind: String, Hashable, Sendable {
 
   // `-M` and `FI1` are of the Mac; `IAC` is the free subscription of old files.
   private static let purchases: Set<Identifier> = ["IA1", "IA1-M", "FI1", "IA9", "IA9-M", "IAY", "IAY-M", "IAC"]
+  /// Codes of what was bought before, by its price then.
+  static let restores: Set<Identifier> = ["IA3", "IA3-M"]
   private static let apps: Set<Identifier> = [
     "1", "1F", "1T", "F1", "1-B", "F1-B", "1E", "1EP", "1EU", "3", "3F", "3T", "F3", "5", "7", "7F", "7T", "F7",
   ]

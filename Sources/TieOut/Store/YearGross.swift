@@ -13,34 +13,33 @@ package struct YearGross: Sendable {
   }
 
   package var lines: [Line] = []
-  /// Months that have ended and that reports cover in part or not at all: nothing of them is in a sum.
+  /// Months that have ended and of which some vendor's reports are here in part or not at all: nothing of them is in a sum.
   package var missing: [String] = []
   /// The month that has not ended: its sums are of the days that are reported.
   package var running: String?
 
-  /// From the monthly reports; where there is none from the daily ones, when every day has its own.
+  /// Reads what is stored of a year.
+  /// - Parameters:
+  ///   - today: the day of the as-of.
+  ///   - vendors: those that are configured.
   package static func read(
     year: Int, today: ReportDay, vendors: [String], on connection: borrowing BlockingConnection
   ) throws -> YearGross {
     var result = YearGross()
     var years: [Line: Millionths] = [:]
-    let monthly = try ConnectReportTable.known(.sales, frequency: "MONTHLY", on: connection)
-    let daily = try ConnectReportTable.known(.sales, frequency: "DAILY", on: connection)
-    let window = ReportWindow(today: today, first: today, margin: 0, known: daily, vendors: vendors)
+    let reports = MonthReports(
+      monthly: try ConnectReportTable.known(.sales, frequency: "MONTHLY", on: connection),
+      daily: try ConnectReportTable.known(.sales, frequency: "DAILY", on: connection), configured: vendors)
     for month in 1...12 {
       guard let first = ReportDay(year: year, month: month, day: 1), first < today else { continue }
-      let last = first.advanced(by: ReportDay.days(of: month, in: year) - 1)
-      let name = first.month
-      let known = monthly[name] ?? [:]
-      let awaited = Set(vendors).union(known.filter { $0.value.isAwaited(of: $0.key, among: vendors) }.keys)
-      let hasMonth = !awaited.isEmpty && awaited.allSatisfy { known[$0]?.state.isSettled == true }
-      let hasDays = last < today && (first...last).allSatisfy(window.isSettled)
-      if last >= today { result.running = name }
-      if last < today, !hasMonth, !hasDays {
-        result.missing.append(name)
+      let days = first...first.advanced(by: ReportDay.days(of: month, in: year) - 1)
+      let isRunning = days.upperBound >= today
+      if isRunning { result.running = first.month }
+      guard let sources = isRunning ? reports.running(days) : reports.whole(days) else {
+        result.missing.append(first.month)
         continue
       }
-      for line in try lines(name, frequency: hasMonth ? "MONTHLY" : "DAILY", first...last, on: connection) {
+      for line in try lines(days, of: sources, on: connection) {
         result.lines.append(line)
         var key = line
         key.month = "\(year)"
@@ -54,23 +53,91 @@ package struct YearGross: Sendable {
     return result
   }
 
+  /// Apple gives restored purchases the price that they had, and nobody pays it again.
   private static func lines(
-    _ month: String, frequency: String, _ days: ClosedRange<ReportDay>, on connection: borrowing BlockingConnection
+    _ days: ClosedRange<ReportDay>, of sources: MonthReports.Sources, on connection: borrowing BlockingConnection
   ) throws -> [Line] {
     let rows = try connection.execute(
       """
       SELECT s.country, s.customer_currency, sum(s.units * s.customer_price)
       FROM night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id)
-      WHERE r.kind = 'SALES' AND r.frequency = $1 AND r.state = 'reported' AND s.day BETWEEN $2 AND $3
+      WHERE r.kind = 'SALES' AND r.state = 'reported' AND s.day BETWEEN $1 AND $2 AND s.type <> ALL ($3::text[])
+        AND (r.frequency = 'MONTHLY' AND r.vendor = ANY ($4::text[])
+          OR r.frequency = 'DAILY' AND r.vendor = ANY ($5::text[]))
       GROUP BY 1, 2 HAVING sum(s.units * s.customer_price) <> 0 ORDER BY 1, 2
-      """, [.text(frequency), .int(Int64(days.lowerBound.number)), .int(Int64(days.upperBound.number))])
+      """,
+      [
+        .int(Int64(days.lowerBound.number)), .int(Int64(days.upperBound.number)),
+        .textArray(SalesRowKind.restores.map { $0.text }), .textArray(sources.monthly), .textArray(sources.daily),
+      ])
     var lines: [Line] = []
     for row in rows {
       lines.append(
         Line(
-          month: month, country: Identifier(try row.text(0)), currency: Identifier(try row.text(1)),
+          month: days.lowerBound.month, country: Identifier(try row.text(0)), currency: Identifier(try row.text(1)),
           gross: try Millionths(row.numeric(2))))
     }
     return lines
+  }
+}
+
+/// Whose reports make a calendar month, and which of them: no vendor's month may be lost beside another's.
+struct MonthReports {
+  /// Vendors whose monthly report counts, and those whose daily reports do.
+  struct Sources: Hashable {
+    var monthly: [String] = []
+    var daily: [String] = []
+  }
+
+  private let monthly: [String: [String: ConnectReportTable.Known]]
+  private let daily: [String: [String: ConnectReportTable.Known]]
+  private let configured: [String]
+  /// The months of each vendor's first and last report.
+  private let spans: [String: ClosedRange<String>]
+
+  /// - Parameters:
+  ///   - monthly: the monthly reports, by month and vendor.
+  ///   - daily: the daily ones, by day and vendor.
+  ///   - configured: vendors that every month is awaited of. Of others it is those between their first and last report.
+  init(
+    monthly: [String: [String: ConnectReportTable.Known]], daily: [String: [String: ConnectReportTable.Known]],
+    configured: [String]
+  ) {
+    var spans: [String: ClosedRange<String>] = [:]
+    for (name, reports) in Array(monthly) + Array(daily) {
+      let month = String(name.prefix(7))
+      for (vendor, known) in reports where known.state.replacesEarlier {
+        let span = spans[vendor] ?? month...month
+        spans[vendor] = min(span.lowerBound, month)...max(span.upperBound, month)
+      }
+    }
+    self.monthly = monthly
+    self.daily = daily
+    self.configured = configured
+    self.spans = spans
+  }
+
+  /// Of each vendor the monthly report, or the daily ones when every day has its own; nil where some vendor has neither.
+  /// - Parameter days: of a month that has ended.
+  func whole(_ days: ClosedRange<ReportDay>) -> Sources? {
+    var sources = Sources()
+    for vendor in vendors(of: days) {
+      if monthly[days.lowerBound.month]?[vendor]?.state.isSettled == true {
+        sources.monthly.append(vendor)
+      } else if days.allSatisfy({ daily[$0.description]?[vendor]?.state.isSettled == true }) {
+        sources.daily.append(vendor)
+      } else {
+        return nil
+      }
+    }
+    return sources == Sources() ? nil : sources
+  }
+
+  /// The daily reports of a month, as far as they are here.
+  /// - Parameter days: of a month that has not ended.
+  func running(_ days: ClosedRange<ReportDay>) -> Sources { Sources(daily: vendors(of: days)) }
+
+  private func vendors(of days: ClosedRange<ReportDay>) -> [String] {
+    Set(configured).union(spans.filter { $0.value.contains(days.lowerBound.month) }.keys).sorted()
   }
 }

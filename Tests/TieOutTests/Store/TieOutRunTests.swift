@@ -95,6 +95,17 @@ struct TieOutRunTests {
       }
     }
 
+    /// What `--year 2026` says after a tie-out, in California on the day of its as-of.
+    func gross(vendors: [String]) async throws -> YearGross {
+      _ = try await run()
+      let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
+      let gross = try await session.withConnection {
+        try YearGross.read(year: 2026, today: try #require(ReportDay("2026-11-19")), vendors: vendors, on: $0)
+      }
+      await session.close()
+      return gross
+    }
+
     /// As a night that has told its report.
     func publish(_ asOf: Instant) async throws {
       let day = TieOutRunTests.businessDay(asOf)
@@ -267,17 +278,30 @@ struct TieOutRunTests {
   @Test func aMonthInPartIsInNoSum() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
-    _ = try await shop.run()
-    let session = try await PostgresSession.connect(shop.conninfo, applicationName: "tie-out tests")
-    let gross = try await session.withConnection {
-      try YearGross.read(
-        year: 2026, today: try #require(ReportDay("2026-11-19")), vendors: ["80012345"], on: $0)
-    }
-    await session.close()
+    let gross = try await shop.gross(vendors: ["80012345"])
     // 53 days reach back to the 27th of September.
     #expect(gross.missing.contains("2026-09") && !gross.missing.contains("2026-10") && gross.running == "2026-11")
     #expect(gross.lines.map(\.month) == ["2026-10", "2026-11", "2026"])
     #expect(gross.lines.map(\.gross) == [number("30.69"), number("17.82"), number("48.51")])
+  }
+
+  /// Of one vendor somebody has the monthly report: the other one's month is its days. A purchase that was restored is
+  /// paid once.
+  @Test func noVendorsMonthIsLostBesideAnothersReport() async throws {
+    let shop = try await Shop()
+    for date in Self.days(53) {
+      try shop.drop(Self.sales(date), on: date)
+      try shop.drop(Self.sales(date, units: "2"), on: date, vendor: "80099999")
+    }
+    var month = SampleSales()
+    month.add(units: "31", day: "10/01/2026")
+    month.add(type: "IA3", units: "5", day: "10/01/2026")
+    try Data(month.bytes).write(to: URL(fileURLWithPath: shop.folder + "/S_M_80012345_202610.txt"))
+    for vendors in [[], ["80012345"]] {
+      let gross = try await shop.gross(vendors: vendors)
+      #expect(gross.lines.first?.month == "2026-10" && gross.lines.first?.gross == number("92.07"))
+      #expect(!gross.missing.contains("2026-10"))
+    }
   }
 
   /// 400 files at once: each is read, none twice, and the tie-out looks at the days that it is about.
