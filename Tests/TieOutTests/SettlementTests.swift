@@ -153,6 +153,25 @@ struct SettlementReportsTests {
   }
 }
 
+struct FolderNewsTests {
+  private typealias Brought = ConnectReportTable.Brought
+
+  @Test func aFileIsReadAgainWhenNothingThatLiesThereHasSupersededIt() {
+    let names: Set = ["a.txt", "b.txt"]
+    let cases: [(newestFile: String?, isNewest: Bool, isKnown: Bool, isNews: Bool)] = [
+      ("a.txt", true, true, false), ("b.txt", true, true, false), ("gone.txt", true, true, false),
+      ("a.txt", false, false, true), ("b.txt", false, false, true),
+      // Put back in its own place, or what superseded it was taken away.
+      ("a.txt", false, true, true), ("gone.txt", false, true, true),
+      ("b.txt", false, true, false),
+    ]
+    for (newestFile, isNewest, isKnown, isNews) in cases {
+      let brought = Brought(newestFile: newestFile, isNewest: isNewest, isKnown: isKnown)
+      #expect(brought.isNews("a.txt", among: names) == isNews, "\(brought)")
+    }
+  }
+}
+
 struct MonthReportsTests {
   private typealias Sources = MonthReports.Sources
 

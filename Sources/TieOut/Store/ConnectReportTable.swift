@@ -107,28 +107,46 @@ package enum ConnectReportTable {
     return days
   }
 
-  /// Whether its source has brought this report with these very bytes before, so that a file that lies there every night
-  /// is read once. Of another day the same bytes are another report: all days without sales look alike. And what could be
-  /// read last is read again where a file that cannot be has taken its place: somebody has copied it anew.
-  package static func has(
+  /// What the folder has brought of a report so far, beside a file that lies there now.
+  struct Brought: Hashable {
+    /// The file that it was read from last.
+    var newestFile: String?
+    /// Whether that had the bytes of this one.
+    var isNewest: Bool
+    /// Whether any had.
+    var isKnown: Bool
+
+    /// Whether the file is to be read: one that lies there every night is read once. What another file of the same report
+    /// has superseded is history as long as that one lies there; what was put back in the place of another is not.
+    /// - Parameters:
+    ///   - name: of this file.
+    ///   - names: of all that lie there.
+    func isNews(_ name: String, among names: Set<String>) -> Bool {
+      if isNewest { return false }
+      guard isKnown, let newestFile, newestFile != name else { return true }
+      return !names.contains(newestFile)
+    }
+  }
+
+  /// nil: nothing so far. Of another day the same bytes are another report: all days without sales look alike.
+  static func brought(
     _ bytes: [UInt8], as report: ConnectReport, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> Bool {
-    try connection.execute(
+  ) throws(PostgresError) -> Brought? {
+    let rows = try connection.execute(
       """
-      SELECT EXISTS (SELECT FROM night_audit.connect_reports
-          WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4 AND source = $5 AND digest = $6)
-        AND NOT coalesce(
-          (SELECT state = 'unreadable' FROM night_audit.connect_reports_current
-            WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4)
-          AND (SELECT digest = $6 FROM night_audit.connect_reports
-            WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4 AND state IN ('reported', 'zero')
-            ORDER BY report_id DESC LIMIT 1), false)
+      SELECT file_name, digest IS NOT DISTINCT FROM $6, bool_or(digest IS NOT DISTINCT FROM $6) OVER ()
+      FROM night_audit.connect_reports
+      WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4 AND source = $5
+      ORDER BY report_id DESC LIMIT 1
       """,
       [
         .text(report.vendor), .text(report.kind.rawValue), .text(report.frequency), .text(report.name),
         .text(report.source.rawValue), .text(digest(bytes)),
-      ]
-    ).single().bool(0)
+      ])
+    for row in rows {
+      return Brought(newestFile: try row.optionalText(0), isNewest: try row.bool(1), isKnown: try row.bool(2))
+    }
+    return nil
   }
 
   /// Stores Apple's word that nothing was sold, as what it is worth beside what it has said of this report before.

@@ -32,11 +32,14 @@ struct ReportFolderReader {
       result.problems.append("the folder \(directory) of tieOut.folder cannot be read")
       return result
     }
-    for name in names { try read(name, &result, on: connection) }
+    let all = Set(names)
+    for name in names { try read(name, among: all, &result, on: connection) }
     return result
   }
 
-  private func read(_ name: String, _ result: inout Result, on connection: borrowing BlockingConnection) throws {
+  private func read(
+    _ name: String, among names: Set<String>, _ result: inout Result, on connection: borrowing BlockingConnection
+  ) throws {
     let path = directory + "/" + name
     let attributes = try? FileManager.default.attributesOfItem(atPath: path)
     guard attributes?[.type] as? FileAttributeType == .typeRegular else { return }
@@ -53,8 +56,12 @@ struct ReportFolderReader {
       return
     }
     guard let report = report(named: name, firstLine: firstLine, bytes, &result) else { return }
-    // What was read from this folder before and counts no more is history: it does not become the newest again.
-    if try ConnectReportTable.has(bytes, as: report, on: connection) { return }
+    // What counts no more because Apple has answered since does not become the newest again either.
+    if let brought = try ConnectReportTable.brought(bytes, as: report, on: connection),
+      !brought.isNews(name, among: names)
+    {
+      return
+    }
     let stored = try ConnectReportTable.store(bytes, as: report, asOf: asOf, on: connection)
     if let problem = stored.problem {
       logger.warning("a report cannot be read", metadata: ["file": "\(name)", "problem": "\(problem)"])

@@ -391,6 +391,29 @@ struct TieOutRunTests {
     #expect(next.totals.apple == Millionths(47) && next.revised == [])
   }
 
+  /// A wrong file is put right by the one that lay there before; of two files of a day the one that came last counts.
+  @Test func whatIsPutBackCountsAgain() async throws {
+    let shop = try await Shop()
+    for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
+    let stored = "SELECT count(*) FROM night_audit.connect_reports"
+    let counted = "SELECT sum(units)::integer FROM night_audit.connect_sales_current WHERE name = '2026-11-10'"
+    for units in ["3", "33", "3", "3"] {
+      try shop.drop(Self.sales("2026-11-10", units: units), on: "2026-11-10")
+      _ = try await shop.run()
+      #expect(try await shop.value(counted) == units)
+    }
+    #expect(try await shop.value(stored) == "47")
+    let other = URL(fileURLWithPath: shop.folder + "/S_D_80012345_20261110.txt")
+    try Data(Self.sales("2026-11-10", units: "5").bytes).write(to: other)
+    for _ in 0..<2 {
+      _ = try await shop.run()
+      #expect(try await shop.value(stored) == "48")
+    }
+    try FileManager.default.removeItem(at: other)
+    _ = try await shop.run()
+    #expect(try await shop.value(stored) == "49")
+  }
+
   /// A quarter's end that is made again sees its last days as young as they were. They were judged since, by nights that do
   /// not look at them any more.
   @Test func whatIsMadeAgainTakesNothingFromLaterNights() async throws {
