@@ -11,8 +11,9 @@ package struct RevisedDay: Hashable, Sendable {
   package var before: Millionths
   package var now: Millionths
 
-  /// The days whose newest report came after the last tie-out that an earlier report has told, in their order; where none
-  /// has, after the first tie-out. What a tie-out by hand has shown, or a night that died, is told by the next night.
+  /// The days whose newest report came after the last tie-out that an earlier report has told, and says something else, in
+  /// their order; where none has, after the first tie-out. What a tie-out by hand has shown, or a night that died, is told
+  /// by the next night.
   ///
   /// - Parameter day: the business day of the as-of.
   package static func since(
@@ -36,7 +37,13 @@ package struct RevisedDay: Hashable, Sendable {
         (SELECT coalesce(sum(units), 0) FROM night_audit.connect_sales WHERE report_id = t.report_id AND parent <> ''),
         (SELECT coalesce(sum(units), 0) FROM night_audit.connect_sales WHERE report_id = n.report_id AND parent <> '')
       FROM newest n JOIN told t USING (name, vendor)
-      WHERE NOT n.is_told ORDER BY n.name, n.vendor
+      WHERE NOT n.is_told AND EXISTS (
+        SELECT FROM night_audit.connect_sales s WHERE s.report_id IN (n.report_id, t.report_id)
+        GROUP BY s.sku, s.parent, s.type, s.country, s.customer_currency, s.proceeds_currency, s.customer_price,
+          s.developer_proceeds, s.sign
+        HAVING sum(s.units) FILTER (WHERE s.report_id = n.report_id)
+          IS DISTINCT FROM sum(s.units) FILTER (WHERE s.report_id = t.report_id))
+      ORDER BY n.name, n.vendor
       """, [.timestamp(asOf.microseconds), .text(day)]
     ).map { row in
       RevisedDay(

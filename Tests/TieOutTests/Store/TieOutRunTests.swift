@@ -352,6 +352,23 @@ struct TieOutRunTests {
     #expect(try await shop.run(asOf: Self.asOf + .hours(48)).revised == [])
   }
 
+  /// The same report once more, not compressed, is another file and no adjustment; another price is one.
+  @Test func whatSaysTheSameIsNotReportedAnew() async throws {
+    let shop = try await Shop()
+    for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
+    _ = try await shop.run()
+    try await shop.publish(Self.asOf)
+    var sales = Self.sales("2026-11-10")
+    let file = URL(fileURLWithPath: shop.folder + "/S_D_80012345_20261110.txt")
+    try Data(sales.bytes).write(to: file)
+    #expect(try await shop.run(asOf: Self.asOf + .hours(24)).revised == [])
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.connect_reports") == "46")
+    sales.rows[0]["Customer Price"] = "1.99"
+    try Data(sales.bytes).write(to: file)
+    let revised = try await shop.run(asOf: Self.asOf + .hours(24)).revised
+    #expect(revised == [RevisedDay(day: "2026-11-10", vendor: "80012345", before: .one, now: .one)])
+  }
+
   @Test func theNewestOfADayCountsAndNothingIsSummedTwice() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
