@@ -77,6 +77,17 @@ struct FinanceReportTests {
     }
   }
 
+  @Test func regionsAreReadFromTheName() {
+    let regions = [
+      "80012345_0226_ZZ.txt": "ZZ", "80012345_0226_us.txt.gz": "US", "80012345_202602_Z1.txt.gz": "Z1",
+      "80012345_0226_EU (1).txt": "EU",
+    ]
+    for (name, region) in regions { #expect(ReportFileName.region(ofFinanceFile: name) == region) }
+    for name in ["80012345_2026-02.txt", "80012345_02.txt", "80012345_january.txt", "US.txt"] {
+      #expect(ReportFileName.region(ofFinanceFile: name) == nil, "\(name)")
+    }
+  }
+
   @Test func filesAreToldApartByTheirFirstLine() {
     #expect(FinanceReport.kind(ofFirstLine: "Vendor Name\tExample") == .detail)
     #expect(FinanceReport.kind(ofFirstLine: "Start Date\tEnd Date\tUPC\tVendor Identifier") == .financial)

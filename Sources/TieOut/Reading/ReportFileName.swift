@@ -25,6 +25,14 @@ package struct ReportFileName: Hashable, Sendable {
     return first.utf8.count >= 6 && isDigits(String(first)) ? String(first) : nil
   }
 
+  /// The region that a finance file's name ends with: `ZZ` of all of them, `US` of one. nil: the name does not say it.
+  package static func region(ofFinanceFile name: String) -> String? {
+    let last = name.prefix { $0 != "." }.split(separator: "_").dropFirst().last ?? ""
+    // Browsers number what was downloaded before: `80012345_0226_ZZ (1).txt`.
+    let region = last.prefix { $0.isLetter || $0.isNumber }
+    return region.count == 2 && region.first?.isLetter == true ? region.uppercased() : nil
+  }
+
   private static func isDigits(_ text: String) -> Bool {
     !text.isEmpty && text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
   }

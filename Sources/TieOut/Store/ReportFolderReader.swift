@@ -78,6 +78,13 @@ struct ReportFolderReader {
         source: .folder, fileName: name)
     }
     if let kind = FinanceReport.kind(ofFirstLine: firstLine) {
+      // Regions are parts of a report, and one of them would stand for the whole.
+      if kind == .financial, let region = ReportFileName.region(ofFinanceFile: name), region != "ZZ" {
+        logger.notice(
+          "a finance report of one region: left alone; that of all is ZZ",
+          metadata: ["file": "\(name)", "region": "\(region)"])
+        return nil
+      }
       guard let vendor = ReportFileName.vendor(ofFinanceFile: name) ?? onlyVendor else {
         result.problems.append(
           "\(name): whose report is it? Let its name begin with the vendor number and an underscore")

@@ -594,6 +594,22 @@ struct TieOutRunTests {
     #expect(with.isComplete, "\(with.record.incompleteReasons)")
   }
 
+  /// Regions do not replace one another, nor what was read of all of them.
+  @Test func aRegionsFinanceReportIsNotThatOfAll() async throws {
+    let shop = try await Shop()
+    let files = "SELECT string_agg(file_name, ' ' ORDER BY report_id) FROM night_audit.connect_reports"
+    for region in ["EU", "US"] {
+      try Data(FinanceReportTests.financial.utf8)
+        .write(to: URL(fileURLWithPath: shop.folder + "/80012345_0226_\(region).txt"))
+    }
+    _ = try await shop.run()
+    #expect(try await shop.value(files) == "")
+    try Data(FinanceReportTests.financial.utf8)
+      .write(to: URL(fileURLWithPath: shop.folder + "/80012345_0226_ZZ.txt"))
+    _ = try await shop.run()
+    #expect(try await shop.value(files) == "80012345_0226_ZZ.txt")
+  }
+
   @Test func financeFilesAreTiedToTheSalesOfTheirPeriod() async throws {
     let shop = try await Shop()
     let second = try #require(FiscalCalendar.period(named: "2026-12"))
