@@ -153,6 +153,17 @@ struct SettlementReportsTests {
   }
 }
 
+struct EarnedTests {
+  @Test func aCurrencyThatAReportDoesNotHaveIsPaidNothing() throws {
+    let period = try #require(FiscalCalendar.period(named: "2026-12"))
+    var result = SettlementComparison.Result()
+    #expect(result.earned(period, "USD") == nil)
+    result.whole = [period]
+    result.settled[.init(period: period, currency: "USD")] = number("2.10")
+    #expect(result.earned(period, "USD") == number("2.10") && result.earned(period, "GBP") == .zero)
+  }
+}
+
 struct FolderNewsTests {
   private typealias Brought = ConnectReportTable.Brought
 

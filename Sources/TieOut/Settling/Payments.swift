@@ -75,7 +75,8 @@ package struct Payment: Hashable, Sendable {
   }
 
   /// What does not add up, as sentences.
-  /// - Parameter earned: what Apple's finance report says for the period and currency; nil: there is none.
+  /// - Parameter earned: what Apple's finance report says for the period and currency, zero where it does not have that;
+  ///   nil: there is no report.
   package func problems(earned reported: Millionths?) -> [String] {
     var problems: [String] = []
     let name = "payment \(period) \(currency)"

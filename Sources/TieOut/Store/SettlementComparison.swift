@@ -14,8 +14,15 @@ enum SettlementComparison {
     var movedUnits = Millionths.zero
     /// Settled per period and currency, by FINANCE_DETAIL.
     var settled: [ProceedsSettlement.Key: Millionths] = [:]
+    /// The periods whose FINANCE_DETAIL is here, of every vendor.
+    var whole: Set<FiscalPeriod> = []
     /// Sentences about reports that are late.
     var reasons: [String] = []
+
+    /// What Apple says it pays, nothing in a currency that its reports do not have; nil where one of them is not here.
+    func earned(_ period: FiscalPeriod, _ currency: Identifier) -> Millionths? {
+      whole.contains(period) ? settled[.init(period: period, currency: currency)] ?? .zero : nil
+    }
   }
 
   private struct Key: Hashable, Comparable {
@@ -85,11 +92,10 @@ enum SettlementComparison {
       settlement.add(sides)
     }
     let reports = SettlementReports(known: known, vendors: vendors, soldDays: soldDays)
-    let whole = Set(periods.filter(reports.areWhole))
     var result = Result(
       names: periods.map(\.description), movedUnits: settlement.movedUnits,
-      reasons: reports.reasons(periods, today: today))
-    for (key, line) in settlement.lines.sorted(by: { $0.key < $1.key }) where whole.contains(key.period) {
+      whole: Set(periods.filter(reports.areWhole)), reasons: reports.reasons(periods, today: today))
+    for (key, line) in settlement.lines.sorted(by: { $0.key < $1.key }) where result.whole.contains(key.period) {
       result.settled[key] = line.settled
       result.periods.append(
         .init(name: key.period.description, currency: key.currency, line: line, hasSales: hasSales(key.period)))

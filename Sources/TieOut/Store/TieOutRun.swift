@@ -151,7 +151,7 @@ package struct TieOutRun: Sendable {
     reasons += settlement.reasons
     reasons += try SettlementComparison.crossChecks(on: reading)
     for payment in gathered.payments.sorted(by: { ($0.period, $0.currency) < ($1.period, $1.currency) }) {
-      reasons += payment.problems(earned: settlement.settled[.init(period: payment.period, currency: payment.currency)])
+      reasons += payment.problems(earned: settlement.earned(payment.period, payment.currency))
     }
     let names = try ProductNames.read(schema: settings.salesSchema, on: sales)
     let revised = try RevisedDay.since(lastReportedBefore: asOf, day: day, on: reading)
