@@ -120,6 +120,21 @@ struct SalesReportTests {
     #expect(throws: ReportProblem.self) { try SampleSales.read(bomb) }
   }
 
+  /// Four ids of a row are a key of the database, which takes no more.
+  @Test func anIdThatNoKeyTakesIsRefusedByItsLine() throws {
+    func report(_ count: Int) -> [UInt8] {
+      var sales = SampleSales()
+      sales.add()
+      sales.add(String(repeating: "x", count: count))
+      return sales.bytes
+    }
+    #expect(try SampleSales.read(report(500)).count == 2)
+    let shown = String(repeating: "x", count: 80)
+    #expect(throws: ReportProblem(line: 3, "SKU is “\(shown)”, expected at most 500 bytes")) {
+      try SampleSales.read(report(501))
+    }
+  }
+
   @Test func emptyFilesAreNotReportsAndHeadersAloneAre() throws {
     #expect(throws: ReportProblem("the report has no header")) { try SampleSales.read([]) }
     #expect(try SampleSales.read(SampleSales().bytes).isEmpty)

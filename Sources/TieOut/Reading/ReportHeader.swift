@@ -36,9 +36,13 @@ struct ReportHeader {
 }
 
 extension ReportFields {
+  /// The most bytes of an id. Apple's have 100 characters; four of them are a key of ours, which takes 2,704 bytes.
+  private static let longestIdentifier = 500
+
   /// The field as an id or a name. No control characters, which no database column takes.
   func identifier(_ column: Int, _ name: String) throws(ReportProblem) -> Identifier {
     let bytes = self[column]
+    if bytes.count > Self.longestIdentifier { throw problem(column, name, "at most \(Self.longestIdentifier) bytes") }
     if bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) { return Identifier(utf8: bytes) }
     guard let text = String(validating: bytes, as: UTF8.self),
       text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
