@@ -17,50 +17,61 @@ extension AuditPass {
     var key = RecordBytes()
     var record = RecordBytes()
     var brought: [TransactionKey] = []
-    var (count, last) = (0, Identifier?.none)
+    var count = 0
     while !receipts.isAtEnd {
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
-      if let id = receipts.nextKey, last.map({ !id.isSame(as: $0) }) ?? true, try checks.isNext(id),
-        let state = try PlainReceipt.State(checks.front, from: 1),
+      var rows: [ReceiptRow] = []
+      if let id = receipts.nextKey, try checks.isNext(id), let state = try PlainReceipt.State(checks.front, from: 1),
         !state.isOwed(asOf: asOf, stuckAfter: plan.rules.stuckAfter),
         let receipt = try SalesRows.plainReceipt(receipts.front, state)
       {
         record.clear()
         receipt.write(to: &record)
-        if try receipts.front.optionalBool(8) ?? false, receipt.receivedAt >= plan.judgedFrom {
-          try collector.list(receipt, record)
-        }
-        try links.take(id, into: &brought)
-        record.put(brought) { $0.write(to: &$1) }
-        key.clear()
-        key.put(sorting: receipt.orderId)
-        try proofs.add(sorting: key, record)
-        last = id.id
+        let isListed = try receipts.front.optionalBool(8) ?? false
         try receipts.skip()
-        try checks.skip()
-        continue
+        var waiting = RecordReader(record.content)
+        let plain = try PlainReceipt(&waiting)
+        // Only now it is known to be the only one.
+        if receipts.nextKey != plain.receiptId {
+          if isListed, plain.receivedAt >= plan.judgedFrom { try collector.list(plain, record) }
+          try links.take(plain.receiptId, into: &brought)
+          key.clear()
+          key.put(sorting: plain.orderId)
+          record.put(brought) { $0.write(to: &$1) }
+          try proofs.add(sorting: key, record)
+          try checks.skip()
+          continue
+        }
+        waiting = RecordReader(record.content)
+        var first = try Receipt(from: &waiting)
+        first.state = .neverChecked
+        rows.append(ReceiptRow(receipt: first, isListed: isListed))
       }
-      let id = receipts.nextKey.id
-      guard var row = try receipts.next() else { break }
-      // A view that fans out tells of one receipt several times, and the first has taken its check.
-      if let id, id == last { row.receipt.defect = "receipt_id is not unique" }
+      let id: Identifier? = rows.isEmpty ? receipts.nextKey.id : rows[0].receipt.receiptId
+      if rows.isEmpty, let row = try receipts.next() { rows.append(row) }
       brought.removeAll(keepingCapacity: true)
-      // A receipt without an id is reported, and has no check.
-      if let id, id != last {
+      // A row without an id is reported, has no check and repeats none.
+      if let id, !id.isEmpty {
+        // A view that fans out tells of one receipt several times.
+        while receipts.nextKey?.isSame(as: id) ?? false, let further = try receipts.next() { rows.append(further) }
+        if rows.count > 1 { rows = ReceiptRow.ordered(rows) }
         try id.withUTF8 { bytes in
           let id = BorrowedText(bytes)
-          if try checks.isNext(id), let state = try checks.next() { row.receipt.state = state ?? .neverChecked }
+          if try checks.isNext(id), let state = try checks.next() { rows[0].receipt.state = state ?? .neverChecked }
           try links.take(id, into: &brought)
         }
       }
-      last = id
-      if row.isListed, row.receipt.receivedAt >= plan.judgedFrom { try list(row.receipt) }
-      record.clear()
-      Proof.write(row.receipt, bringing: brought, to: &record)
-      key.clear()
-      key.put(sorting: row.receipt.orderId)
-      try proofs.add(sorting: key, record)
+      for row in rows {
+        if row.isListed, row.receipt.receivedAt >= plan.judgedFrom { try list(row.receipt) }
+        record.clear()
+        Proof.write(row.receipt, bringing: brought, to: &record)
+        key.clear()
+        key.put(sorting: row.receipt.orderId)
+        try proofs.add(sorting: key, record)
+        // The check and what it brought are of the row that counts.
+        brought.removeAll(keepingCapacity: true)
+      }
     }
     // Of receipts that the shop has no more.
     try checks.skipRest()

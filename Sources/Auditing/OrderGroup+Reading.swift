@@ -50,22 +50,19 @@ extension OrderGroup {
 }
 
 extension Proof {
-  /// Receipts with their checks and what they brought.
+  /// Receipts with their checks and what they brought, and with the other rows of their ids, whatever those are of: which
+  /// row counts is for all of them to say.
   ///
   /// - Parameter restriction: on receipts aliased `r`, by the ids.
   static func proofs(
     _ restriction: String, _ ids: Set<Identifier>, shop: borrowing BlockingConnection,
     own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws -> [Proof] {
-    var receipts: [Receipt] = []
-    var rows = try shop.copyOut(
-      """
-      SELECT \(SalesRows.receiptColumns), TRUE FROM \(sales.schema).receipts r
-      WHERE \(restriction) AND \(try sales.isKnown("r.received_at"))
-      ORDER BY r.receipt_id::text COLLATE "C"
-      """, ids: ids)
-    while try rows.advance() { receipts.append(try ReceiptRow(rows, asOf: rules.asOf).receipt) }
-    let receiptIds = Set(receipts.map(\.receiptId))
+    let chosen = try receipts(restriction, ids, shop: shop, sales, rules: rules)
+    let receiptIds = Set(chosen.map(\.receipt.receiptId)).subtracting([""])
+    let sameIds = try receipts(
+      "r.receipt_id::text COLLATE \"C\" IN (SELECT id FROM ids)", receiptIds, shop: shop, sales, rules: rules)
+    let rows = Dictionary(grouping: sameIds, by: \.receipt.receiptId)
     var states: [Identifier: ProofState] = [:]
     var checks = try own.copyOut(ReceiptRow.checks(where: "c.subject_id IN (SELECT id FROM ids)"), ids: receiptIds)
     while try checks.advance() { states[try checks.id(0)] = try ProofState(checks, from: 1) }
@@ -75,15 +72,27 @@ extension Proof {
       let link = try ProofLink(links)
       brought[link.id, default: []].append(link.key)
     }
-    var seen: Set<Identifier> = []
-    return receipts.map { receipt in
-      var receipt = receipt
-      guard seen.insert(receipt.receiptId).inserted else {
-        receipt.defect = "receipt_id is not unique"
-        return Proof(receipt: receipt, brought: [])
-      }
-      receipt.state = states[receipt.receiptId] ?? .neverChecked
-      return Proof(receipt: receipt, brought: brought[receipt.receiptId] ?? [])
+    // What is shown of an id that is none finds no row.
+    let unnamed = chosen.filter { rows[$0.receipt.receiptId] == nil }.map { Proof(receipt: $0.receipt, brought: []) }
+    return rows.keys.sorted().reduce(into: unnamed) { proofs, id in
+      var ofOne = ReceiptRow.ordered(rows[id] ?? []).map { Proof(receipt: $0.receipt, brought: []) }
+      ofOne[0].receipt.state = states[id] ?? .neverChecked
+      ofOne[0].brought = brought[id] ?? []
+      proofs += ofOne
     }
+  }
+
+  private static func receipts(
+    _ restriction: String, _ ids: Set<Identifier>, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
+  ) throws -> [ReceiptRow] {
+    var receipts: [ReceiptRow] = []
+    var rows = try shop.copyOut(
+      """
+      SELECT \(SalesRows.receiptColumns), TRUE FROM \(sales.schema).receipts r
+      WHERE \(restriction) AND \(try sales.isKnown("r.received_at"))
+      ORDER BY r.receipt_id::text COLLATE "C"
+      """, ids: ids)
+    while try rows.advance() { receipts.append(try ReceiptRow(rows, asOf: rules.asOf)) }
+    return receipts
   }
 }

@@ -96,6 +96,32 @@ extension PlainReceipt {
     record.put(state.signedTransactionId)
     record.put(Int64(state.broughtCount))
   }
+
+  /// Reads what `write` wrote, where the record lies.
+  init(_ record: inout RecordReader) throws(RecordReader.Mismatch) {
+    let (receiptId, orderId) = (try record.borrowed(), try record.optionalBorrowed())
+    let (userId, claimedEnvironment) = (try record.optionalBorrowed(), try record.optionalBorrowed())
+    guard let receivedAt = try record.optionalInstant(), try !record.flag(),
+      try record.word(of: Vocabularies.outcome) == .verified
+    else { throw RecordReader.Mismatch() }
+    var state = State()
+    state.reason = try record.word(of: Vocabularies.reason)
+    state.kind = try record.word(of: Vocabularies.receiptKind)
+    state.channel = try record.word(of: Vocabularies.channel)
+    state.environment = try record.word(of: Vocabularies.environment)
+    state.bundleId = try record.optionalBorrowed()
+    state.appleStatus = try record.optionalInt32()
+    state.attempts = Int32(clamping: try record.int())
+    state.lastAttempt = try record.optionalInstant()
+    state.due = try Dueness(from: &record)
+    state.unansweredSince = try record.optionalInstant()
+    state.answeredAt = try record.optionalInstant()
+    state.signedTransactionId = try record.optionalBorrowed()
+    state.broughtCount = Int32(clamping: try record.int())
+    self.init(
+      receiptId: receiptId, orderId: orderId, userId: userId, claimedEnvironment: claimedEnvironment,
+      receivedAt: receivedAt, state: state)
+  }
 }
 
 /// A proof where it lies.

@@ -137,13 +137,21 @@ extension ProofState {
     appleStatus = try record.optionalInt32()
     attempts = Int32(clamping: try record.int())
     lastAttempt = try record.optionalInstant()
-    let (from, until) = (try record.optionalInstant(), try record.optionalInstant())
-    let rank = try record.optionalInt32().flatMap { Dueness.Rank(rawValue: Int16(clamping: $0)) }
-    if let from, let rank { due = Dueness(from: from, until: until, rank: rank) }
+    due = try Dueness(from: &record)
     unansweredSince = try record.optionalInstant()
     answeredAt = try record.optionalInstant()
     signedTransactionId = try record.optionalId()
     broughtCount = Int32(clamping: try record.int())
+  }
+}
+
+extension Dueness {
+  /// nil where it is never due.
+  init?(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    let (from, until) = (try record.optionalInstant(), try record.optionalInstant())
+    let rank = try record.optionalInt32().flatMap { Dueness.Rank(rawValue: Int16(clamping: $0)) }
+    guard let from, let rank else { return nil }
+    self.init(from: from, until: until, rank: rank)
   }
 }
 

@@ -95,6 +95,42 @@ import Testing
     #expect(seed == 0 || charged.contains { $0["currency"] == "EUR" && $0["amount"] == "" }, "\(charged)")
   }
 
+  /// Of receipts that several orders have the first row counts, whoever asks.
+  @Test(arguments: [1, 3] as [UInt64])
+  func aReceiptOfSeveralOrdersIsExplainedAsTheAuditTakesIt(seed: UInt64) async throws {
+    try await expectAlike(
+      CrowdedShop(seed: seed),
+      """
+      ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey;
+      INSERT INTO sales.receipts (SELECT receipt_id, 'order-' || ascii(md5(receipt_id)) % 60, user_id, payload, environment,
+        status, checked_at, received_at FROM sales.receipts WHERE md5(receipt_id) < 'a')
+      """)
+  }
+
+  /// The audit and `explain` say the same of every order of a shop with other rows.
+  ///
+  /// - Parameter changes: makes the rows others.
+  private func expectAlike(_ shop: CrowdedShop, _ changes: String) async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("alike-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let settings = try await shop.load(reports: directory)
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.executeScript(changes)
+    await session.close()
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/out")
+    let findings = try table(directory + "/out/findings.csv")
+    for row in try table(directory + "/out/orders.csv") where row["findings"] != "bad_row" {
+      let id = row["order_id"] ?? ""
+      let explanation = try await Explain(settings: settings).order(Identifier(id), asOf: CrowdedShop.asOf)
+      #expect(row["disposition"] == explanation.disposition.rawValue, "\(id)")
+      #expect(row["payment_reason"] == explanation.paymentReason?.rawValue ?? "", "\(id)")
+      let own = findings.filter { $0["order_id"] == id && $0["kind"] != "bad_row" }.map(said).sorted()
+      let standing = explanation.findings.filter { $0.stands && $0.orderId?.text == id && $0.kind != .badRow }
+      #expect(own == standing.map(said).sorted(), "\(id)")
+    }
+  }
+
   @Test func whatStoodOnceIsToldWithTheSeverityThatItHad() async throws {
     let settings = try await CrowdedShop(seed: 9).load(reports: "/nonexistent")
     let explain = Explain(settings: settings)

@@ -114,6 +114,43 @@ import Testing
     }
   }
 
+  /// A view that joins receipts with lines of orders has several rows of one: which of them counts depends neither on where
+  /// they lie nor on how many read them.
+  @Test func aReceiptOfSeveralRowsCountsForOneOrderWhereverTheyLie() async throws {
+    let folder = try TemporaryFolder()
+    var settings = try await CrowdedShop(seed: 2).load(reports: "/nonexistent")
+    settings.formats = [.csv]
+    try await withSession(settings) { session in
+      try await session.executeScript(
+        """
+        CREATE TABLE public.once AS SELECT * FROM sales.receipts;
+        ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey
+        """)
+    }
+    var expected: [String: Data]?
+    for direction in ["ASC", "DESC"] {
+      try await withSession(settings) { session in
+        try await session.executeScript(
+          """
+          TRUNCATE sales.receipts;
+          INSERT INTO sales.receipts (SELECT r.receipt_id, line.order_id, r.user_id, r.payload, r.environment, r.status,
+              r.checked_at, r.received_at
+            FROM public.once r
+            CROSS JOIN LATERAL (VALUES (r.order_id), ('order-9x'), ('order-' || ascii(md5(r.receipt_id)) % 60), (NULL))
+              AS line (order_id)
+            ORDER BY md5(r.receipt_id || coalesce(line.order_id, '')) \(direction));
+          ANALYZE;
+          """)
+      }
+      for readers in [1, 2, 3, 8] {
+        let files = try await Self.report(settings, folder.path("\(direction) \(readers)"), readers: readers)
+        Self.expectEqual(files, expected ?? files, "\(direction), \(readers) readers")
+        expected = expected ?? files
+      }
+    }
+    #expect(String(decoding: expected?["findings.csv"] ?? Data(), as: UTF8.self).contains("receipt_id is not unique"))
+  }
+
   /// It is a bad row by having none: neither a night in parts nor `explain` says more.
   @Test func aDeliveryWithoutAnIdRepeatsNone() async throws {
     let settings = try await CrowdedShop(seed: 1).load(reports: "/nonexistent")
