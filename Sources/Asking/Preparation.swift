@@ -74,15 +74,26 @@ struct Preparation: Sendable {
     taken.removeFirst(count)
     let payloads = try await queue.source.payloads(
       next.filter { $0.context.row.subject.kind == .receipt }.map(\.context.row.subject.id))
-    return next.map { taken in
+    var read: [(check: JudgedCheck, bytes: Int)] = []
+    var gone: [CheckRow] = []
+    for taken in next {
       let subject = taken.context.row.subject
-      let matter: DueCheck.Matter =
-        switch subject.kind {
-        case .receipt: .receipt(payload: payloads[subject.id] ?? "")
-        case .lookup: .lookup(transactionId: subject.lookedUp.transactionId)
+      let matter: DueCheck.Matter
+      switch subject.kind {
+      case .receipt:
+        // It was there when it was described. Nothing follows from a payload that nobody has seen.
+        guard let payload = payloads[subject.id] else {
+          gone.append(taken.context.row)
+          budget.giveBack(taken.payloadBytes)
+          continue
         }
-      return (JudgedCheck(DueCheck(context: taken.context, matter: matter), judge: judge), taken.payloadBytes)
+        matter = .receipt(payload: payload)
+      case .lookup: matter = .lookup(transactionId: subject.lookedUp.transactionId)
+      }
+      read.append((JudgedCheck(DueCheck(context: taken.context, matter: matter), judge: judge), taken.payloadBytes))
     }
+    try await abandon(gone)
+    return read
   }
 
   /// The app that a receipt itself names, whoever signed it, else its order, or the only one. A receipt that fits none of

@@ -47,6 +47,27 @@ import Testing
     }
   }
 
+  /// A payload that nobody has seen proves nothing.
+  @Test func aReceiptThatGoesBeforeItIsReadIsJudgedByNobody() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: nil)
+      try await shop.receipt("r", for: "o")
+      let queue = try await shop.queue()
+      try await queue.enqueue()
+      let preparation = Preparation(queue: queue, judge: Self.device, channels: [])
+      var taken = try await preparation.take() ?? []
+      #expect(taken.count == 1)
+      try await shop.session.execute("DELETE FROM sales.receipts")
+      let budget = ByteBudget(limit: 1)
+      let read = try await preparation.read(&taken, within: budget)
+      #expect(read.isEmpty && taken.isEmpty && budget.hasRoom)
+      #expect(
+        try await shop.rows("outcome, is_wanted::text, (gone_at IS NULL)::text] ) FROM night_audit.receipt_checks")
+          == ["pending false false"])
+      await queue.close()
+    }
+  }
+
   @Test func silenceNeverErasesWhatWasAnswered() async throws {
     try await RecheckRehearsal.run { shop in
       try await shop.order("o", transaction: "9", age: .days(2))
