@@ -76,14 +76,20 @@ package struct ProofSource: Sendable {
   /// Receipts that keep the contract, for a relation aliased `r`. What is written of them into an index is never longer
   /// than the contract allows.
   private static let isSound = """
-    r.receipt_id::text <> '' AND octet_length(r.receipt_id::text) <= 1000 AND r.received_at \(calendar)
-      AND r.status::text IN ('unverified', 'verified', 'timeout', 'rejected')
+    r.receipt_id::text COLLATE "C" <> '' AND octet_length(r.receipt_id::text) <= 1000 AND r.received_at \(calendar)
+      AND r.status::text COLLATE "C" IN ('unverified', 'verified', 'timeout', 'rejected')
     """
 
   /// The app that an order aliased `o` names. A text without content names none, as in the audit.
-  private static let bundleId = "nullif(o.bundle_id::text, '')"
+  private static let bundleId = #"nullif(o.bundle_id::text COLLATE "C", '')"#
 
   private static let rowsAtATime = 5_000
+
+  /// A condition that a column is one of the texts of a parameter, byte by byte. It is compared by its own collation first,
+  /// which is that of its index; some of them take texts for one that differ.
+  private static func isAmong(_ texts: String, _ column: String) -> String {
+    "(\(column)::text = ANY (\(texts)) AND \(column)::text COLLATE \"C\" = ANY (\(texts)))"
+  }
 
   // MARK: - What is new
 
@@ -105,7 +111,7 @@ package struct ProofSource: Sendable {
     try await read(
       """
       SELECT r.receipt_id::text, CASE WHEN octet_length(r.order_id::text) <= 1000 THEN r.order_id::text END, r.received_at,
-        r.status::text IS DISTINCT FROM 'verified'
+        r.status::text COLLATE "C" IS DISTINCT FROM 'verified'
       FROM \(schema).receipts r WHERE r.received_at >= $1 AND r.received_at <= $2 AND \(Self.isSound)
       """, [.timestamp(from.microseconds), .timestamp(until.microseconds)]
     ) { rows in
@@ -132,10 +138,10 @@ package struct ProofSource: Sendable {
       """
       SELECT o.order_id::text, coalesce(\(Self.bundleId), $4),
         CASE WHEN octet_length(o.transaction_id::text) <= 1000 THEN nullif(\(SalesRows.namedTransaction), '') END,
-        o.created_at, o.status::text IS DISTINCT FROM 'verified'
+        o.created_at, o.status::text COLLATE "C" IS DISTINCT FROM 'verified'
       FROM \(schema).orders o
       WHERE o.updated_at >= $1 AND o.created_at >= $2 AND o.created_at <= $3 AND o.created_at \(Self.calendar)
-        AND o.order_id::text <> '' AND octet_length(o.order_id::text) <= 1000
+        AND o.order_id::text COLLATE "C" <> '' AND octet_length(o.order_id::text) <= 1000
       """,
       [
         .timestamp(changedFrom.microseconds), .timestamp(createdFrom.microseconds), .timestamp(until.microseconds),
@@ -165,14 +171,16 @@ package struct ProofSource: Sendable {
   func describe(_ ids: [Identifier]) async throws -> [Identifier: Described] {
     if ids.isEmpty { return [:] }
     let orderIds = try await session.execute(
-      "SELECT DISTINCT r.order_id::text FROM \(schema).receipts r WHERE r.receipt_id::text = ANY ($1) AND r.order_id IS NOT NULL",
-      [.textArray(ids.map(\.text))]
+      """
+      SELECT DISTINCT r.order_id::text COLLATE "C" FROM \(schema).receipts r
+      WHERE \(Self.isAmong("$1", "r.receipt_id")) AND r.order_id IS NOT NULL
+      """, [.textArray(ids.map(\.text))]
     ).map { try $0.text(0) }
     let orders = try await session.execute(
       """
       SELECT o.order_id::text, \(Self.bundleId), \(SalesRows.namedTransaction),
         CASE WHEN o.created_at \(Self.calendar) THEN o.created_at END
-      FROM \(schema).orders o WHERE o.order_id::text = ANY ($1)
+      FROM \(schema).orders o WHERE \(Self.isAmong("$1", "o.order_id"))
       """, [.textArray(orderIds)]
     ).map {
       (
@@ -185,8 +193,8 @@ package struct ProofSource: Sendable {
       SELECT r.receipt_id::text, r.order_id::text, o.bundle_id, o.transaction_id,
         coalesce(octet_length(r.payload::text), 0), \(Self.fingerprint), o.created_at
       FROM \(schema).receipts r LEFT JOIN unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[])
-        AS o (order_id, bundle_id, transaction_id, created_at) ON o.order_id = r.order_id::text
-      WHERE r.receipt_id::text = ANY ($1) AND \(Self.isSound)
+        AS o (order_id, bundle_id, transaction_id, created_at) ON o.order_id = r.order_id::text COLLATE "C"
+      WHERE \(Self.isAmong("$1", "r.receipt_id")) AND \(Self.isSound)
       """,
       [
         .textArray(ids.map(\.text)), .textArray(orders.map(\.id)), .textArray(orders.map(\.bundleId)),
@@ -210,17 +218,21 @@ package struct ProofSource: Sendable {
   /// Those of some receipts that are there.
   func present(_ ids: [Identifier]) async throws -> [Identifier] {
     let rows = try await session.execute(
-      "SELECT DISTINCT r.receipt_id::text FROM \(schema).receipts r WHERE r.receipt_id::text = ANY ($1) AND \(Self.isSound)",
-      [.textArray(ids.map(\.text))])
+      """
+      SELECT DISTINCT r.receipt_id::text COLLATE "C" FROM \(schema).receipts r
+      WHERE \(Self.isAmong("$1", "r.receipt_id")) AND \(Self.isSound)
+      """, [.textArray(ids.map(\.text))])
     return try rows.map { Identifier(try $0.text(0)) }
   }
 
-  /// Payloads by receipt id.
+  /// Payloads by receipt id; those of receipts that are gone are missing.
   func payloads(_ ids: [Identifier]) async throws -> [Identifier: String] {
     if ids.isEmpty { return [:] }
     let rows = try await session.execute(
-      "SELECT r.receipt_id::text, min(r.payload::text COLLATE \"C\") FROM \(schema).receipts r WHERE r.receipt_id::text = ANY ($1) GROUP BY 1",
-      [.textArray(ids.map(\.text))])
+      """
+      SELECT r.receipt_id::text COLLATE "C", min(r.payload::text COLLATE "C") FROM \(schema).receipts r
+      WHERE \(Self.isAmong("$1", "r.receipt_id")) GROUP BY 1
+      """, [.textArray(ids.map(\.text))])
     var payloads: [Identifier: String] = [:]
     for row in rows { payloads[Identifier(try row.text(0))] = try row.optionalText(1) ?? "" }
     return payloads
@@ -230,8 +242,10 @@ package struct ProofSource: Sendable {
   func ordersWithReceipts(_ ids: [Identifier]) async throws -> Set<Identifier> {
     if ids.isEmpty { return [] }
     let rows = try await session.execute(
-      "SELECT DISTINCT r.order_id::text FROM \(schema).receipts r WHERE r.order_id::text = ANY ($1) AND \(Self.isSound)",
-      [.textArray(ids.map(\.text))])
+      """
+      SELECT DISTINCT r.order_id::text COLLATE "C" FROM \(schema).receipts r
+      WHERE \(Self.isAmong("$1", "r.order_id")) AND \(Self.isSound)
+      """, [.textArray(ids.map(\.text))])
     return Set(try rows.map { Identifier(try $0.text(0)) })
   }
 
@@ -247,11 +261,12 @@ package struct ProofSource: Sendable {
       parameters.append(.text(value))
       conditions.append(condition("$\(parameters.count)"))
     }
-    if let id = selection.orderId { add(id.text) { "o.order_id::text = \($0)" } }
-    if let id = selection.userId { add(id.text) { "o.user_id::text = \($0)" } }
-    if let id = selection.productId { add(id.text) { "o.product_id::text = \($0)" } }
+    func isSame(_ column: String, as text: String) -> String { Self.isAmong("ARRAY[\(text)::text]", column) }
+    if let id = selection.orderId { add(id.text) { isSame("o.order_id", as: $0) } }
+    if let id = selection.userId { add(id.text) { isSame("o.user_id", as: $0) } }
+    if let id = selection.productId { add(id.text) { isSame("o.product_id", as: $0) } }
     if let id = selection.bundleId {
-      add(id) { onlyBundleId == id ? "coalesce(\(Self.bundleId), \($0)) = \($0)" : "o.bundle_id::text = \($0)" }
+      add(id) { onlyBundleId == id ? "coalesce(\(Self.bundleId), \($0)) = \($0)" : "\(Self.bundleId) = \($0)" }
     }
     let orderIds = try await session.execute(
       "SELECT o.order_id::text FROM \(schema).orders o WHERE \(conditions.joined(separator: " AND "))", parameters
@@ -260,7 +275,7 @@ package struct ProofSource: Sendable {
     let receiptIds = try await session.execute(
       """
       SELECT r.receipt_id::text FROM \(schema).receipts r
-      WHERE r.order_id::text = ANY ($1)\(ofUser == nil ? "" : " OR r.user_id::text = $2")
+      WHERE \(Self.isAmong("$1", "r.order_id"))\(ofUser == nil ? "" : " OR \(isSame("r.user_id", as: "$2"))")
       """, [.textArray(orderIds.map(\.text))] + (ofUser.map { [.text($0.text)] } ?? [])
     ).map { Identifier(try $0.text(0)) }
     return ListedProofs(receiptIds: Set(receiptIds), orderIds: Set(orderIds))

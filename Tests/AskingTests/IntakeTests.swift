@@ -114,4 +114,38 @@ import Testing
       }
     }
   }
+
+  /// Ids are what their bytes are, whatever the shop's columns take for one.
+  @Test func idsThatACollationTakesForOneAreTwo() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.session.executeScript(
+        """
+        CREATE COLLATION public.loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+        ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey, ALTER receipt_id TYPE text COLLATE public.loose,
+          ALTER order_id TYPE text COLLATE public.loose, ALTER status TYPE text COLLATE public.loose;
+        ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey, ALTER order_id TYPE text COLLATE public.loose
+        """)
+      for (id, transaction) in [("twin", "1"), ("TWIN", "2")] {
+        try await shop.order(id, transaction: transaction)
+        try await shop.receipt(id, for: id)
+      }
+      try await shop.receipt("unknown", for: "twin", status: "TIMEOUT")
+      let queue = try await shop.queue()
+      let source = queue.source
+      let payloads = try await source.payloads(["twin", "TWIN"])
+      #expect(payloads == ["twin": "payload of twin", "TWIN": "payload of TWIN"])
+      let described = try await source.describe(["twin", "TWIN", "unknown"])
+      #expect(described.mapValues(\.orderId) == ["twin": "twin", "TWIN": "TWIN"])
+      #expect(described.mapValues(\.namedTransactionId) == ["twin": "1", "TWIN": "2"])
+      let present = try await source.present(["TWIN"])
+      #expect(present == ["TWIN"])
+      let ordersWithReceipts = try await source.ordersWithReceipts(["twin", "TWIN"])
+      #expect(ordersWithReceipts == ["twin", "TWIN"])
+      var selection = Selection()
+      selection.orderId = "twin"
+      let listed = try await source.listed(selection, onlyBundleId: nil)
+      #expect(listed.orderIds == ["twin"] && listed.receiptIds == ["twin", "unknown"])
+      await queue.close()
+    }
+  }
 }
