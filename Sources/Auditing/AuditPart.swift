@@ -38,7 +38,7 @@ package struct AuditPart {
   private let directory: String
   private var rows: [AuditRelation: SpillFile] = [:]
   private var records: [AuditFrame: SpillSorter] = [:]
-  private var groups: SpillFile
+  private let groups: SpillFile
   private var open: OpenPeople
   private var boughtTwice: [Identifier: Finding] = [:]
   private var firstOrders: [Identifier: Identifier?] = [:]
@@ -51,8 +51,15 @@ package struct AuditPart {
   {
     self.context = context
     self.directory = directory
-    groups = try SpillFile(directory: directory)
+    let groups = try SpillFile(directory: directory)
+    self.groups = groups
     open = OpenPeople(context.rules.people)
+    // Groups of one id come as their bytes lie. The one that counts goes before the others, and takes what is told.
+    var further: (key: [UInt8], groups: [[UInt8]]) = ([], [])
+    func passFurther() throws {
+      for group in further.groups.sorted(by: OrderRow.precedes) { try groups.add(group) }
+      further.groups = []
+    }
     while let frame = try input.next() {
       if let relation = AuditRelation(rawValue: frame.tag) {
         let file = try rows[relation] ?? SpillFile(directory: directory)
@@ -66,7 +73,16 @@ package struct AuditPart {
       let id = frame.key.dropFirst().withUnsafeBytes { Identifier(utf8: $0) }
       var reader = RecordReader(frame.content)
       switch kind {
-      case .group: try groups.add(frame.content)
+      case .group:
+        if frame.key != further.key {
+          try passFurther()
+          further.key = frame.key
+        }
+        if try OrderGroup.isRepeated(frame.content) {
+          further.groups.append(frame.content)
+        } else {
+          try groups.add(frame.content)
+        }
       case .openPerson: open.insert(id)
       case .boughtTwice: boughtTwice[id] = try Finding(from: &reader)
       case .repeatedDelivery: firstOrders[id] = .some(try reader.optionalId())
@@ -77,6 +93,7 @@ package struct AuditPart {
         try sorter.add(key: kind == .proof ? frame.key : Array(frame.key.dropFirst()), content: frame.content)
       }
     }
+    try passFurther()
     pass = AuditPass(
       plan: context.plan, sales: try context.sales, rows: FramedRows(rows),
       collector: try AuditCollector(waitingIn: directory, days: context.days, keepsClaims: true),

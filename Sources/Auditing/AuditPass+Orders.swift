@@ -113,13 +113,14 @@ extension OrderRow {
 
   /// Rows of one id in an order of their own: which of them counts must not depend on how a server sorts.
   static func sorted(_ rows: [OrderRow]) -> [OrderRow] {
-    rows.map { (bytes: $0.record, row: $0) }
-      // A row that keeps the contract counts rather than one that breaks it; valid rows begin with the greater byte.
-      .sorted {
-        $0.bytes.first == $1.bytes.first
-          ? $0.bytes.lexicographicallyPrecedes($1.bytes) : ($0.bytes.first ?? 0) > ($1.bytes.first ?? 0)
-      }
-      .map(\.row)
+    rows.map { (bytes: $0.record, row: $0) }.sorted { precedes($0.bytes, $1.bytes) }.map(\.row)
+  }
+
+  /// The order of rows of one id, as they write themselves; whatever may follow them there.
+  ///
+  /// A row that keeps the contract counts rather than one that breaks it: valid rows begin with the greater byte.
+  static func precedes(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+    left.first == right.first ? left.lexicographicallyPrecedes(right) : (left.first ?? 0) > (right.first ?? 0)
   }
 }
 

@@ -42,6 +42,20 @@ extension PlainOrder {
   }
 }
 
+extension OrderGroup {
+  /// Whether a group, as it writes itself, is of a further row of its id.
+  static func isRepeated(_ content: [UInt8]) throws -> Bool {
+    try content.withUnsafeBytes { content in
+      var reader = RecordReader(content)
+      if try PlainOrder(&reader) == nil {
+        reader = RecordReader(content)
+        _ = try OrderRow(from: &reader)
+      }
+      return try reader.flag()
+    }
+  }
+}
+
 extension PlainOrder {
   /// As `Mention.write` writes the order's side.
   func writeSide(to record: inout RecordBytes) {
