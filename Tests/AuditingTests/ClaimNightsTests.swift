@@ -134,6 +134,18 @@ import Testing
     #expect(night.payments["order"] == "paid R-owned")
     #expect(night.findings.filter { $0.hasPrefix("orphan_payment") } == ["orphan_payment on P-lost"])
   }
+
+  @Test("A receipt of an order that is not there supports the name that its sender gives")
+  func receiptOfNoOrder() async throws {
+    var rows = ShopRows()
+    rows.transaction("T")
+    rows.order("silent", by: "ann", brings: ["T"])
+    rows.order("naming", by: "bob", names: "T", hours: 1)
+    rows.receipt("r-gone", for: "gone", by: "bob", brings: ["T"])
+    let night = try await rows.audited()
+    #expect(night.payments["naming"] == "paid T")
+    #expect(night.payments["silent"]?.hasPrefix("unpaid duplicate") ?? false)
+  }
 }
 
 /// Rows as the shop and the nights before would have left them.

@@ -107,6 +107,17 @@ import Testing
       """)
   }
 
+  /// A receipt of an order that is not there brings what it brings for nobody's order, and speaks for who sent it.
+  @Test(arguments: [1, 3] as [UInt64])
+  func aReceiptOfNoOrderThatIsThereIsExplainedAsTheAuditTakesIt(seed: UInt64) async throws {
+    try await expectAlike(
+      CrowdedShop(seed: seed),
+      """
+      UPDATE sales.receipts SET order_id = 'gone-' || receipt_id WHERE md5(receipt_id) < '8';
+      UPDATE sales.orders SET app_account_token = NULL
+      """)
+  }
+
   /// The audit and `explain` say the same of every order of a shop with other rows.
   ///
   /// - Parameter changes: makes the rows others.

@@ -33,12 +33,15 @@ struct Neighbourhood {
     var newOrders: Set<Identifier> = [orderId]
     var knownReceipts: Set<Identifier> = []
     var knownIds: Set<Identifier> = []
+    // What other receipts brought than those of orders that were read.
+    var further: [Proof] = []
     while !newOrders.isEmpty {
       let groups = try OrderGroup.groups(of: newOrders, shop: shop, own: own, sales, rules: rules, &repeatedRows)
       var newIds: Set<Identifier> = []
       for group in groups {
         self.groups[group.row.orderId] = group
-        for proof in group.proofs { knownReceipts.insert(proof.receipt.receiptId) }
+        // Of a receipt with several rows the one that counts may be another order's.
+        for proof in group.proofs where proof.receipt.defect == nil { knownReceipts.insert(proof.receipt.receiptId) }
         for mention in group.mentions {
           if knownIds.insert(mention.transactionId).inserted { newIds.insert(mention.transactionId) }
           mentions[mention.transactionId, default: []].append(mention)
@@ -62,10 +65,18 @@ struct Neighbourhood {
       var (candidates, receiptIds) = try Self.mentioning(newIds, shop: shop, own: own, sales)
       receiptIds.subtract(knownReceipts)
       if !receiptIds.isEmpty {
-        try takeReceipts(receiptIds, &candidates, shop: shop, own: own, sales, rules: rules)
+        let proofs = try Proof.proofs(
+          "r.receipt_id::text COLLATE \"C\" IN (SELECT id FROM ids)", receiptIds, shop: shop, own: own, sales,
+          rules: rules)
+        candidates.formUnion(proofs.compactMap(\.receipt.orderId))
+        further += proofs
         knownReceipts.formUnion(receiptIds)
       }
       newOrders = candidates.filter { self.groups[$0] == nil }
+    }
+    // Only now it is known which orders are there.
+    for proof in further where proof.receipt.defect == nil && proof.receipt.orderId.flatMap({ groups[$0] }) == nil {
+      for mention in proof.mentions(of: nil) { mentions[mention.transactionId]?.append(mention) }
     }
     try takeOpenReceipts(shop: shop, own: own, sales, rules: rules)
   }
@@ -167,24 +178,6 @@ struct Neighbourhood {
       for mention in group.mentions { mentions[mention.transactionId, default: []].append(mention) }
     }
     for record in records { self.records[record.transactionId, default: []].append(record) }
-  }
-
-  /// Adds the orders of some receipts to the candidates, and what receipts without an order mention.
-  private mutating func takeReceipts(
-    _ receiptIds: Set<Identifier>, _ candidates: inout Set<Identifier>, shop: borrowing BlockingConnection,
-    own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
-  ) throws {
-    let proofs = try Proof.proofs(
-      "r.receipt_id::text COLLATE \"C\" IN (SELECT id FROM ids)", receiptIds, shop: shop, own: own, sales, rules: rules)
-    var orderless: [Proof] = []
-    for proof in proofs {
-      if let orderId = proof.receipt.orderId { candidates.insert(orderId) } else { orderless.append(proof) }
-    }
-    for proof in orderless where proof.receipt.defect == nil {
-      for mention in proof.mentions(of: nil) where mentions[mention.transactionId] != nil {
-        mentions[mention.transactionId]?.append(mention)
-      }
-    }
   }
 
   // MARK: - What follows
