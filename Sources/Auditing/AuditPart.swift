@@ -169,10 +169,11 @@ package struct AuditPart {
     try reading.groups.restart()
     while let content = try reading.groups.next() {
       var reader = RecordReader(content)
-      let row = try OrderRow(from: &reader)
-      try writer.write(.group, row.orderId, [UInt8](content))
-      guard case .valid(let order) = row, let token = order.appAccountToken else { continue }
-      try writer.write(.tokenHolder, Identifier(AccountToken.spelling(token)), order.userId.bytes)
+      _ = try reader.flag()
+      try writer.write(.group, try reader.id(), [UInt8](content))
+      reader = RecordReader(content)
+      guard let holder = try OrderGroup.tokenHolder(&reader) else { continue }
+      try writer.write(.tokenHolder, Identifier(AccountToken.spelling(holder.token)), holder.userId.bytes)
     }
     for person in reading.open.ids { try writer.write(.openPerson, person, []) }
     try reading.totals.write(to: &writer)

@@ -176,6 +176,16 @@ struct OrderTransactionWriter: ~Copyable {
   }
 }
 
+extension OrderGroup {
+  /// Who has a token on file by the order, from the beginning of a group as it writes itself; nil for an order without one. A
+  /// row that breaks the contract holds none, and a further row of an id breaks it.
+  static func tokenHolder(_ record: inout RecordReader) throws -> (token: String, userId: Identifier)? {
+    let row = try OrderRow(from: &record)
+    guard try !record.flag(), case .valid(let order) = row, let token = order.appAccountToken else { return nil }
+    return (token: token, userId: order.userId)
+  }
+}
+
 /// Orders that do not have the account token that their transaction carries: does the shop have it on file for somebody?
 ///
 /// Shops that keep the tokens they give to StoreKit have no such orders, and nothing is read for them.
@@ -212,8 +222,8 @@ final class TokenQuestions {
       try groups.restart()
       while let content = try groups.next() {
         var reader = RecordReader(content)
-        guard case .valid(let order) = try OrderRow(from: &reader), let token = order.appAccountToken else { continue }
-        try holders.add(key: Array(AccountToken.spelling(token).utf8), content: order.userId.bytes)
+        guard let holder = try OrderGroup.tokenHolder(&reader) else { continue }
+        try holders.add(key: Array(AccountToken.spelling(holder.token).utf8), content: holder.userId.bytes)
       }
     }
     try answer(among: holders, into: told)

@@ -14,16 +14,7 @@ extension OrderGroup {
     of orderIds: Set<Identifier>, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
     _ sales: SalesRows, rules: Rules, _ repeatedRows: inout [Identifier: Int]
   ) throws -> [OrderGroup] {
-    var rows: [Identifier: [OrderRow]] = [:]
-    var orders = try shop.copyOut(
-      """
-      SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
-      WHERE o.order_id::text COLLATE "C" IN (SELECT id FROM ids) AND \(try sales.isKnown("o.created_at"))
-      """, ids: orderIds)
-    while try orders.advance() {
-      let row = try sales.order(orders, asOf: rules.asOf)
-      rows[row.orderId, default: []].append(row)
-    }
+    let rows = try OrderRow.rows(of: orderIds, shop: shop, sales, rules: rules)
     let proofs = Dictionary(
       grouping: try Proof.proofs(
         "r.order_id::text COLLATE \"C\" IN (SELECT id FROM ids)", orderIds, shop: shop, own: own, sales, rules: rules)
@@ -41,10 +32,48 @@ extension OrderGroup {
     }
     return rows.map { orderId, rows in
       repeatedRows[orderId] = rows.count - 1
-      var group = OrderGroup(
-        row: rows.count == 1 ? rows[0] : OrderRow.sorted(rows)[0], proofs: proofs[orderId] ?? [])
+      var group = OrderGroup(row: rows[0], proofs: proofs[orderId] ?? [])
       group.take(lookups[orderId], rules: rules)
       return group
+    }
+  }
+}
+
+extension OrderRow {
+  /// The rows of some orders, of each id the one that counts in front; ids that are not there are left out.
+  static func rows(
+    of orderIds: Set<Identifier>, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
+  ) throws -> [Identifier: [OrderRow]] {
+    var rows: [Identifier: [OrderRow]] = [:]
+    var orders = try shop.copyOut(
+      """
+      SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
+      WHERE o.order_id::text COLLATE "C" IN (SELECT id FROM ids) AND \(try sales.isKnown("o.created_at"))
+      """, ids: orderIds)
+    while try orders.advance() {
+      let row = try sales.order(orders, asOf: rules.asOf)
+      rows[row.orderId, default: []].append(row)
+    }
+    return rows.mapValues { $0.count == 1 ? $0 : sorted($0) }
+  }
+
+  /// As `rows`, of the orders of which a row fulfils a condition: whether the one that counts does is for others to say.
+  ///
+  /// - Parameter condition: on orders aliased `o`, by the ids.
+  static func counting(
+    where condition: String, _ ids: Set<Identifier>, shop: borrowing BlockingConnection, _ sales: SalesRows,
+    rules: Rules
+  ) throws -> [Order] {
+    var orderIds: Set<Identifier> = []
+    var found = try shop.copyOut(
+      """
+      SELECT o.order_id::text FROM \(sales.schema).orders o
+      WHERE \(condition) AND \(try sales.isKnown("o.created_at"))
+      """, ids: ids)
+    while try found.advance() { if let id = try found.optionalId(0) { orderIds.insert(id) } }
+    return try rows(of: orderIds, shop: shop, sales, rules: rules).values.compactMap { rows -> Order? in
+      guard case .valid(let order) = rows[0] else { return nil }
+      return order
     }
   }
 }

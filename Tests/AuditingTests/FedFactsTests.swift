@@ -50,6 +50,8 @@ import Testing
     #expect(findings["alias-token"]?["wrong_user"] == nil)
     #expect(findings["strange-token"]?["wrong_user"] != nil)
     #expect(findings["no-token"]?["wrong_user"] != nil)
+    // A further row of an id breaks the contract: it holds no token.
+    #expect(findings["repeated"]?["bad_row"] != nil && findings["repeated"]?["wrong_user"] == nil)
     // Goods for another id of the same person, and for somebody else.
     #expect(findings["to-alias"]?["wrong_user"] == nil && findings["to-other"]?["wrong_user"] != nil)
     // A renewal served before its purchase date, and after or before Apple first signed it.
@@ -68,6 +70,8 @@ import Testing
     let accused = named.filter { findings[$0]?["delivered_not_paid"] != nil }
     #expect(accused == ["unknown", "long"])
     let explain = Explain(settings: settings)
+    let repeated = try await explain.order("repeated", asOf: Self.asOf).findings
+    #expect(!repeated.contains { $0.kind == .wrongUser })
     for (order, reason) in zip(named, [.notFound, .notFound, .notInReceipt, .neverChecked] as [PaymentReason]) {
       let explanation = try await explain.order(Identifier(order), asOf: Self.asOf)
       #expect(explanation.paymentReason == reason, "\(order)")
@@ -113,6 +117,7 @@ import Testing
     let tokens: [(order: String, user: String, own: String?, apple: String, holder: String?)] = [
       ("own-token", "tom", "AAAA-1", "bbbb1", "tom"), ("alias-token", "token-guest", nil, "cccc1", "token-account"),
       ("strange-token", "sue", "dddd1", "eeee1", nil), ("no-token", "ned", nil, "ffff1", "zoe"),
+      ("repeated", "ben", nil, "abcd1", nil),
     ]
     for (order, user, own, apple, holder) in tokens {
       try await teller.order(order, by: user, names: "T-\(order)", token: own)
@@ -121,6 +126,12 @@ import Testing
       // Only what the shop has on file matters, so this one has nothing else to it.
       if let holder { try await teller.order("holder-\(order)", by: holder, token: apple, delivered: nil) }
     }
+    try await teller.session.executeScript(
+      """
+      ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey;
+      INSERT INTO sales.orders (SELECT order_id, 'zoe', bundle_id, product_id, quantity, amount, currency, status,
+        transaction_id, 'abcd1', created_at, verified_at, updated_at FROM sales.orders WHERE order_id = 'repeated')
+      """)
     for (order, receiver) in [("to-alias", "account"), ("to-other", "stranger")] {
       try await teller.paidOrder(order, by: "guest", to: receiver)
     }

@@ -127,22 +127,16 @@ struct ExplanationReader: ~Copyable {
     for case .says(.some(let text)) in records.map(\.appAccountToken) {
       if let own = order.appAccountToken, AccountToken.isSame(own, text) == true { continue }
       let token = AccountToken.spelling(text)
-      var users: Set<Identifier> = []
       // Every spelling of it and a few other texts, of which the rows say what they are.
-      var reader = try shop.copyOut(
-        """
-        SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
-        WHERE regexp_replace(
+      let holders = try OrderRow.counting(
+        where: """
+          regexp_replace(
             translate(lower(o.app_account_token::text COLLATE "C"), E'-{} \\t\\n\\x0B\\f\\r', ''), '^urn:uuid:', '')
             IN (SELECT id FROM ids)
-          AND \(try sales.isKnown("o.created_at"))
-        """, ids: [Identifier(token)])
-      while try reader.advance() {
-        guard case .valid(let holder) = try sales.order(reader, asOf: rules.asOf),
-          let known = holder.appAccountToken, AccountToken.isSame(known, text) == true
-        else { continue }
-        users.insert(holder.userId)
-      }
+          """, [Identifier(token)], shop: shop, sales, rules: rules)
+      let users = Set(
+        holders.filter { holder in holder.appAccountToken.map { AccountToken.isSame($0, text) == true } ?? false }
+          .map(\.userId))
       let own = users.filter { rules.people.isSame($0, order.userId) }.min()
       guard let holder = own ?? users.min() else { continue }
       matching.transactions.take(.tokenUser(token: token, userId: holder))

@@ -107,15 +107,9 @@ struct Neighbourhood {
     shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws {
     let users = groups.values.reduce(into: Set<Identifier>()) { $0.formUnion(rules.people.ids(of: $1.row.userId)) }
-    var orderedBy: [Identifier: Identifier] = [:]
-    var orders = try shop.copyOut(
-      """
-      SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
-      WHERE o.user_id::text COLLATE "C" IN (SELECT id FROM ids) AND \(try sales.isKnown("o.created_at"))
-      """, ids: users)
-    while try orders.advance() {
-      if case .valid(let order) = try sales.order(orders, asOf: rules.asOf) { orderedBy[order.orderId] = order.userId }
-    }
+    let orders = try OrderRow.counting(
+      where: "o.user_id::text COLLATE \"C\" IN (SELECT id FROM ids)", users, shop: shop, sales, rules: rules)
+    let orderedBy = Dictionary(uniqueKeysWithValues: orders.map { ($0.orderId, $0.userId) })
     for (column, ids) in [("user_id", users), ("order_id", Set(orderedBy.keys))] {
       let proofs = try Proof.proofs(
         "r.\(column)::text COLLATE \"C\" IN (SELECT id FROM ids)", ids, shop: shop, own: own, sales, rules: rules)
