@@ -50,6 +50,7 @@ extension SalesRows {
       let status = Vocabularies.orderStatus.word(statusText),
       let transactionId = try row.optionalTrimmedId(8), let token = try row.optionalTrimmedId(9),
       case .finite(let createdAt) = try Self.timestamp(row, 10), let verifiedAt = try row.optionalPlainInstant(11),
+      case .finite(let updatedAt) = try Self.timestamp(row, 12),
       let amount = try row.optionalNumeric(5), let minorUnits = try? amount.scaledInt64(decimals: Int(currency.digits)),
       minorUnits >= 0, isPlain(bundleId)
     else { return nil }
@@ -58,8 +59,7 @@ extension SalesRows {
       amount: Money(minorUnits: minorUnits, currency: currency), status: status, transactionId: transactionId,
       appAccountToken: token, createdAt: createdAt,
       verifiedAt: verifiedAt.flatMap { horizon?.isYetToBeWritten($0) ?? false ? nil : $0 })
-    let updatedAt = try Self.timestamp(row, 12).instant
-    order.isChangedLater = updatedAt.map { horizon?.hides($0) ?? false } ?? false
+    order.isChangedLater = horizon?.hides(updatedAt) ?? false
     if status == .refunded { order.refundBookedBy = updatedAt }
     return order
   }

@@ -106,6 +106,7 @@ package struct SalesRows: Sendable {
     let token = try row.salesText(9).trimmed
     let created = try Self.timestamp(row, 10)
     let verified = try Self.timestamp(row, 11)
+    let updated = try Self.timestamp(row, 12)
     let currency = Currency(currencyText.shown)
     let status = statusText.shown.withUTF8 { Vocabularies.orderStatus.word(BorrowedText($0)) }
     var defects = Defects()
@@ -126,6 +127,7 @@ package struct SalesRows: Sendable {
     defects.note(token.defect("app_account_token", isRequired: false))
     defects.note(created.defect("created_at", isRequired: true))
     defects.note(verified.defect("verified_at", isRequired: false))
+    defects.note(updated.defect("updated_at", isRequired: true))
     if defects.text == nil, let status, let currency, case .finite(let createdAt) = created,
       let minorUnits = try? amount?.scaledInt64(decimals: Int(currency.digits)),
       let units = quantity.flatMap(Int32.init(exactly:))
@@ -136,9 +138,8 @@ package struct SalesRows: Sendable {
       order.bundleId = bundleId.present?.text
       order.transactionId = transactionId.present
       order.appAccountToken = token.present?.text
-      let updatedAt = try Self.timestamp(row, 12).instant
-      order.isChangedLater = updatedAt.map { horizon?.hides($0) ?? false } ?? false
-      if status == .refunded { order.refundBookedBy = updatedAt }
+      order.isChangedLater = updated.instant.map { horizon?.hides($0) ?? false } ?? false
+      if status == .refunded { order.refundBookedBy = updated.instant }
       order.verifiedAt = verified.instant.flatMap { horizon?.isYetToBeWritten($0) ?? false ? nil : $0 }
       return .valid(order)
     }

@@ -51,6 +51,8 @@ struct SalesRowsTests {
       ("created_at", "'4713-01-01 BC'", "created_at is not within the years 1900 to 9999"),
       ("verified_at", "'infinity'", "verified_at is infinite"),
       ("verified_at", "'20000-01-01'", "verified_at is not within the years 1900 to 9999"),
+      ("updated_at", "NULL", "updated_at is missing"), ("updated_at", "'-infinity'", "updated_at is infinite"),
+      ("updated_at", "'20000-01-01'", "updated_at is not within the years 1900 to 9999"),
     ])
   func badOrder(_ column: String, value: String, defect: String) async throws {
     let shop = try await TestShop.make(
