@@ -21,10 +21,10 @@ package struct AuditPlanning: Encodable {
     var date: String?
   }
 
-  /// Rows that are dated after `asOf` are not read, unless they are dated after `clock`, too. In microseconds since 1970.
+  /// Rows that are dated after `asOf` are not read, unless they are dated after `until`, too. In microseconds since 1970.
   struct Hidden: Encodable {
     var asOf: Int64
-    var clock: Int64?
+    var until: Int64
   }
 
   /// What the source adds up to by currency: orders, and amounts of at most so many decimals up to a limit in major units.
@@ -84,7 +84,7 @@ extension Audit {
       connections: ["own": stores.rows.own.parameters, "sales": stores.rows.sales.parameters],
       snapshots: stores.snapshots,
       hidden: AuditPlanning.Hidden(
-        asOf: horizon.asOf.microseconds, clock: horizon.isOfThePast ? nil : horizon.clock.microseconds),
+        asOf: horizon.asOf.microseconds, until: horizon.hidesRowsUntil.microseconds),
       totals: AuditPlanning.Totals(
         query: "SELECT record_send(q) AS row FROM (\(try SalesTotals.query(sales))) AS q"),
       hasCatalogue: completed.rules.catalogue != nil,

@@ -26,6 +26,12 @@ package struct Horizon: Hashable, Sendable {
   /// Whether something of this date is not known yet.
   package func hides(_ date: Instant) -> Bool { date > asOf && (isOfThePast || date <= clock) }
 
+  /// The last date after the as-of whose rows are not read. A later one is wrong, and is read to be reported: beyond the clock,
+  /// or to an audit of the past beyond what a report can show.
+  package var hidesRowsUntil: Instant {
+    isOfThePast ? Instant(microseconds: SalesRows.shown.upperBound - 1) : clock
+  }
+
   /// Whether it is only after the as-of that this date was written into a row that was there before, and not a wrong date.
   /// In an audit of the past whoever wrote it cannot be told from a wrong one.
   func isYetToBeWritten(_ date: Instant) -> Bool { !isOfThePast && hides(date) }

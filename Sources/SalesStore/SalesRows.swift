@@ -43,9 +43,9 @@ package struct SalesRows: Sendable {
   /// - Parameter column: the row's own date, such as `o.created_at`.
   package func isKnown(_ column: String) throws(PostgresError) -> String {
     guard let horizon else { return "TRUE" }
-    let isKnown = "(\(try isHidden(column))) IS NOT TRUE"
-    let isShown = "\(column) < \(try PostgresLiteral.timestamp(Self.shown.upperBound))"
-    return horizon.isOfThePast ? "(\(isKnown) OR NOT \(isShown))" : isKnown
+    let asOf = try PostgresLiteral.timestamp(horizon.asOf.microseconds)
+    let until = try PostgresLiteral.timestamp(horizon.hidesRowsUntil.microseconds)
+    return "(\(column) > \(asOf) AND \(column) <= \(until)) IS NOT TRUE"
   }
 
   /// A condition that a date lies behind the horizon; NULL for none.

@@ -20,6 +20,9 @@ name=spark
 source "$repository/Tests/RealParts/sample_shop.sh"
 "${ask[@]}" --command="CREATE VIEW sales.products AS SELECT DISTINCT product_id, 'Non-Consumable'::text AS type,
   NULL::text AS name, NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until FROM sales.orders"
+# A date that no report can show is reported, wherever its row is.
+"${ask[@]}" --command="INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status,
+  created_at, updated_at) VALUES ('far-0', 'far', 'gems.100', 1, 9.90, 'USD', 'verified', '9999-12-31T12:00Z', '2026-11-01T00:00Z')"
 audit=(--config night-audit.yaml --as-of "$as_of" --since 2026-09-20 --until 2026-11-20)
 allowing_incomplete "$binaries/night-audit" recheck --quiet --config night-audit.yaml --as-of "$as_of"
 "${ask[@]}" --command='ANALYZE'

@@ -203,6 +203,9 @@ struct SalesRowsTests {
         + insertDelivery(["revoked_at": "'2026-11-20T03:00:01Z'"])
         + insertDelivery(["delivery_id": "'d2'", "delivered_at": "'2026-11-21'"]))
     let past = Horizon(asOf: asOf, clock: asOf + .days(1), isOfThePast: true)
+    // As a source that answers no query is told it: the last microsecond that a report can show.
+    #expect(past.hidesRowsUntil == Instant(microseconds: 253_402_127_999_999_999))
+    #expect(Horizon(asOf: asOf, clock: asOf + .days(1)).hidesRowsUntil == asOf + .days(1))
     #expect(try await shop.orders(horizon: past).map(\.orderId) == ["ever", "far", "never", "past"])
     // A night that is being made: what came while it asked is the next one's, what is dated beyond the clock is reported.
     func tonight(_ seconds: Int64) -> Horizon { Horizon(asOf: asOf, clock: Instant(seconds: asOf.seconds + seconds)) }

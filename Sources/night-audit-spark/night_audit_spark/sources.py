@@ -105,10 +105,8 @@ class Lake:
         """The rows that the audit knows of."""
         table = self._tables[relation["name"]]
         date = functions.unix_micros(table[relation["date"]].cast("timestamp"))
-        is_later = date > self._hidden["asOf"]
-        if self._hidden.get("clock") is not None:
-            is_later &= date <= self._hidden["clock"]
-        return table.where(~functions.coalesce(is_later, functions.lit(False)))
+        is_hidden = (date > self._hidden["asOf"]) & (date <= self._hidden["until"])
+        return table.where(~functions.coalesce(is_hidden, functions.lit(False)))
 
     def rows(self, relation):
         """The frames of a relation."""
