@@ -235,18 +235,33 @@ extension AuditPass {
   private func passDeliveries(
     before orderId: BorrowedText?, _ deliveries: inout OrderedStream<Delivery>, _ repeated: inout RepeatedDeliveries
   ) throws {
+    // Of those whose ids others have which comes first must not depend on where they come from.
+    var waiting: [Delivery] = []
     while !deliveries.isAtEnd {
-      if let orderId {
-        // What names no order comes after everything that does.
-        guard let own = deliveries.nextKey, own < orderId else { return }
-      }
-      guard let delivery = try deliveries.next().map({ repeated.mark($0) }) else { return }
-      if delivery.deliveredAt >= plan.rules.lookbackStart,
-        let finding = Unowned.finding(on: delivery, rules: plan.rules)
-      {
-        try collector.add(finding, subjects: [], plan: plan)
+      // What names no order comes after everything that does.
+      if let orderId, deliveries.nextKey.map({ $0 >= orderId }) ?? true { break }
+      guard let delivery = try deliveries.next() else { break }
+      if waiting.last.map({ $0.orderId != delivery.orderId }) ?? false { try passRepeated(&waiting, &repeated) }
+      if repeated.contains(delivery.deliveryId) {
+        waiting.append(delivery)
+      } else {
+        try reportUnowned(delivery)
       }
     }
+    try passRepeated(&waiting, &repeated)
+  }
+
+  /// Handles those of one order among them that have ids which several rows have.
+  private func passRepeated(_ deliveries: inout [Delivery], _ repeated: inout RepeatedDeliveries) throws {
+    for delivery in deliveries.sorted(by: Delivery.precedes) { try reportUnowned(repeated.mark(delivery)) }
+    deliveries.removeAll()
+  }
+
+  private func reportUnowned(_ delivery: Delivery) throws {
+    guard delivery.deliveredAt >= plan.rules.lookbackStart,
+      let finding = Unowned.finding(on: delivery, rules: plan.rules)
+    else { return }
+    try collector.add(finding, subjects: [], plan: plan)
   }
 }
 

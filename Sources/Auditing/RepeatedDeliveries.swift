@@ -54,7 +54,10 @@ struct RepeatedDeliveries {
   /// Whether every id is one row's.
   var isEmpty: Bool { firstOrders.isEmpty }
 
-  /// Says of a further row of an id that it is one. Rows of one order come together, in the order of the stream.
+  /// Whether several rows have an id.
+  func contains(_ deliveryId: Identifier) -> Bool { firstOrders.index(forKey: deliveryId) != nil }
+
+  /// Says of a further row of an id that it is one. Rows of one order come together, in an order of their own.
   mutating func mark(_ delivery: Delivery) -> Delivery {
     guard let firstOrder = firstOrders[delivery.deliveryId] else { return delivery }
     if firstOrder == delivery.orderId, seen.insert(delivery.deliveryId).inserted { return delivery }

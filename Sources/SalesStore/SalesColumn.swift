@@ -3,6 +3,8 @@ package struct SalesColumn: Encodable, Sendable {
   /// What stands in a row.
   package enum Reading: String, Encodable, Sendable {
     case text, bigint, numeric, timestamptz
+    /// A text; an empty one is missing.
+    case presentText
     /// Whether there is nothing, as a boolean.
     case absence
     /// TRUE, whatever there is.
@@ -25,6 +27,7 @@ package struct SalesColumn: Encodable, Sendable {
     columns.map { column in
       switch column.reading {
       case .text, .bigint, .numeric, .timestamptz: "\(alias).\(column.name)::\(column.reading.rawValue)"
+      case .presentText: "nullif(\(alias).\(column.name)::text COLLATE \"C\", '')"
       case .absence: "\(alias).\(column.name) IS NULL"
       case .always: "TRUE"
       }

@@ -8,6 +8,8 @@ import Postgres
 package struct SalesOrdering: Hashable, Sendable {
   /// Columns that keep their own collation.
   private var columns: Set<Column> = []
+  /// Whether an order's id may be empty in a delivery: those come last then, as all that name no order, and no index helps.
+  private var mayNameNoOrder = true
   /// Whether no two deliveries have one id, so that who reads those of an order brings them into an order of their own.
   var tellsDeliveriesApart = false
 
@@ -35,11 +37,17 @@ package struct SalesOrdering: Hashable, Sendable {
   ///
   /// Throws `PostgresError`.
   package init(_ sales: SalesRows, on connection: borrowing BlockingConnection) throws(PostgresError) {
+    mayNameNoOrder = try connection.execute(
+      """
+      SELECT EXISTS (SELECT 1 FROM \(sales.schema).deliveries d
+        WHERE d.order_id::text = '' AND d.order_id::text COLLATE "C" = '')
+      """
+    ).single().bool(0)
     for column in Column.allCases where try Self.comparesBytes(column, sales, connection) {
       var own = sales
-      own.ordering.columns = [column]
+      (own.ordering.columns, own.ordering.mayNameNoOrder) = ([column], mayNameNoOrder)
       var sorted = sales
-      sorted.ordering.columns = []
+      (sorted.ordering.columns, sorted.ordering.mayNameNoOrder) = ([], mayNameNoOrder)
       let (cheaper, usual) = (
         try Self.cost(own.stream(of: column), connection), try Self.cost(sorted.stream(of: column), connection)
       )
@@ -51,7 +59,8 @@ package struct SalesOrdering: Hashable, Sendable {
 
   /// What a stream is ordered by, and where it is cut.
   package func key(_ column: Column) -> String {
-    "\(column.rawValue)::text" + (columns.contains(column) ? "" : " COLLATE \"C\"")
+    let id = "\(column.rawValue)::text" + (columns.contains(column) ? "" : " COLLATE \"C\"")
+    return column == .deliveredOrderId && mayNameNoOrder ? "nullif(\(id), '')" : id
   }
 
   /// Whether a text column's own collation is the order of its bytes: glibc's C.UTF-8 goes by code points, as bytes of UTF-8

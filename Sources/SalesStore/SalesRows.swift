@@ -202,8 +202,8 @@ package struct SalesRows: Sendable {
 
   /// What is read of a delivery, its order's id first.
   package static let delivery = [
-    SalesColumn("order_id"), SalesColumn("delivery_id"), SalesColumn("user_id"), SalesColumn("product_id"),
-    SalesColumn("quantity", .bigint), SalesColumn("delivered_at", .timestamptz),
+    SalesColumn("order_id", .presentText), SalesColumn("delivery_id"), SalesColumn("user_id"),
+    SalesColumn("product_id"), SalesColumn("quantity", .bigint), SalesColumn("delivered_at", .timestamptz),
     SalesColumn("revoked_at", .timestamptz),
   ]
 

@@ -77,6 +77,9 @@ import Testing
         ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey;
         INSERT INTO sales.deliveries (SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, NULL
           FROM sales.deliveries WHERE delivery_id IN ('d1', 'd2', 'd3'));
+        INSERT INTO sales.deliveries (SELECT v.delivery_id, v.order_id, v.user_id, 'gems', 1, d.delivered_at, NULL
+          FROM sales.deliveries d, (VALUES ('d-none', '', 'user-2'), ('d-none', NULL, 'user-1'), ('d-gone', 'gone', 'b'),
+            ('d-gone', 'gone', 'a long one')) AS v (delivery_id, order_id, user_id) WHERE d.delivery_id = 'd5');
         ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey;
         ALTER TABLE sales.orders ALTER order_id DROP NOT NULL;
         INSERT INTO sales.orders (SELECT NULL, user_id, bundle_id, product_id, quantity, amount, currency, status, NULL, NULL,
@@ -92,6 +95,10 @@ import Testing
     #expect(
       String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("duplicate_claim,critical,order-7r2"))
     #expect(String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("delivery_id is not unique"))
+    // Of two that name no order, one of them by an empty id, one is the first.
+    let orphans = String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self)
+      .split(whereSeparator: \.isNewline).filter { $0.contains("d-none") && $0.contains("orphan_delivery") }
+    #expect(orphans.count == 1)
     for number in 1...4 {
       let partition = Self.partition(seed * 100 + UInt64(number))
       let parts = try await Self.report(settings, folder.path("\(number)"), partition: partition)

@@ -19,7 +19,7 @@ def refusal(table, column):
     if name not in table.columns:
         return f"has no column {name}; the page Views has all that are wanted"
     kind = table.schema[name].dataType
-    if reading == "text" and isinstance(kind, types.FractionalType):
+    if reading in ("text", "presentText") and isinstance(kind, types.FractionalType):
         return (f"column {name} is of type {kind.simpleString()}, but must be text, because 17 would be read as 17.0; write "
                 f"it with CAST(CAST({name} AS DECIMAL(38, 0)) AS STRING) AS {name}, and long ids anew from their source")
     return None
@@ -41,7 +41,8 @@ def selected(table, column):
         return field.cast("decimal(38,18)").alias(name)
     if reading == "numeric":
         return field
-    return field.cast("string").alias(name)
+    text = field.cast("string")
+    return (functions.when(text != "", text) if reading == "presentText" else text).alias(name)
 
 
 class Encoder:
@@ -85,6 +86,7 @@ def numeric(value):
 
 _READINGS = {
     "text": (_TEXT, str.encode),
+    "presentText": (_TEXT, str.encode),
     "bigint": (_BIGINT, struct.Struct(">q").pack),
     "numeric": (_NUMERIC, numeric),
     "timestamptz": (_TIMESTAMP, lambda microseconds: struct.pack(">q", microseconds - _EPOCH)),
