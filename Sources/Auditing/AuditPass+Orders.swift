@@ -30,6 +30,7 @@ extension AuditPass {
     var reading = OrdersReading(
       groups: try SpillFile(directory: temporaryDirectory), open: OpenPeople(plan.rules.people))
     var writer = GroupWriter(groups: reading.groups, mentions: mentions)
+    try passNameless(&orders, &reading)
     var count = 0
     while !orders.isAtEnd {
       let orderId = try writer.begin(&orders, sales)
@@ -70,6 +71,19 @@ extension AuditPass {
     try lookups.skipRest()
     try links.skipRest()
     return reading
+  }
+
+  /// Puts rows without an id aside, in an order of their own. They repeat none, and nothing is of them.
+  private func passNameless(_ orders: inout OrderedStream<OrderRow>, _ reading: inout OrdersReading) throws {
+    let nameless = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
+    var record = RecordBytes()
+    while orders.nextKey?.bytes.isEmpty ?? true, let row = try orders.next() {
+      reading.totals.add(row)
+      record.clear()
+      OrderGroup(row: row).write(to: &record)
+      try nameless.add(key: [], content: record.content)
+    }
+    while let group = try nameless.next() { try reading.groups.add(group.content) }
   }
 
   /// Handles receipts whose order does not exist, or that name none.

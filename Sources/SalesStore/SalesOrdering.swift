@@ -8,6 +8,8 @@ import Postgres
 package struct SalesOrdering: Hashable, Sendable {
   /// Columns that keep their own collation.
   private var columns: Set<Column> = []
+  /// Whether an order may have no id: those come first then, where the empty id belongs, and no index helps.
+  private var mayLackId = true
   /// Whether an order's id may be empty in a delivery: those come last then, as all that name no order, and no index helps.
   private var mayNameNoOrder = true
   /// Whether no two deliveries have one id, so that who reads those of an order brings them into an order of their own.
@@ -37,17 +39,18 @@ package struct SalesOrdering: Hashable, Sendable {
   ///
   /// Throws `PostgresError`.
   package init(_ sales: SalesRows, on connection: borrowing BlockingConnection) throws(PostgresError) {
-    mayNameNoOrder = try connection.execute(
+    let found = try connection.execute(
       """
-      SELECT EXISTS (SELECT 1 FROM \(sales.schema).deliveries d
-        WHERE d.order_id::text = '' AND d.order_id::text COLLATE "C" = '')
+      SELECT EXISTS (SELECT 1 FROM \(sales.schema).orders o WHERE o.order_id IS NULL),
+        EXISTS (SELECT 1 FROM \(sales.schema).deliveries d
+          WHERE d.order_id::text = '' AND d.order_id::text COLLATE "C" = '')
       """
-    ).single().bool(0)
+    ).single()
+    (mayLackId, mayNameNoOrder) = (try found.bool(0), try found.bool(1))
     for column in Column.allCases where try Self.comparesBytes(column, sales, connection) {
-      var own = sales
-      (own.ordering.columns, own.ordering.mayNameNoOrder) = ([column], mayNameNoOrder)
-      var sorted = sales
-      (sorted.ordering.columns, sorted.ordering.mayNameNoOrder) = ([], mayNameNoOrder)
+      var (own, sorted) = (sales, sales)
+      (own.ordering, sorted.ordering) = (self, self)
+      (own.ordering.columns, sorted.ordering.columns) = ([column], [])
       let (cheaper, usual) = (
         try Self.cost(own.stream(of: column), connection), try Self.cost(sorted.stream(of: column), connection)
       )
@@ -60,7 +63,11 @@ package struct SalesOrdering: Hashable, Sendable {
   /// What a stream is ordered by, and where it is cut.
   package func key(_ column: Column) -> String {
     let id = "\(column.rawValue)::text" + (columns.contains(column) ? "" : " COLLATE \"C\"")
-    return column == .deliveredOrderId && mayNameNoOrder ? "nullif(\(id), '')" : id
+    return switch column {
+    case .orderId: mayLackId ? "coalesce(\(id), '')" : id
+    case .receiptId: id
+    case .deliveredOrderId: mayNameNoOrder ? "nullif(\(id), '')" : id
+    }
   }
 
   /// Whether a text column's own collation is the order of its bytes: glibc's C.UTF-8 goes by code points, as bytes of UTF-8

@@ -73,7 +73,7 @@ package struct SalesRows: Sendable {
   /// its ends, and compared byte by byte.
   package static let namedTransaction = #"btrim(o.transaction_id::text COLLATE "C", E' \t\n\x0B\f\r')"#
 
-  /// The orders in the byte order of their ids, for `order(_:asOf:)`.
+  /// The orders in the byte order of their ids, those without one first, for `order(_:asOf:)`.
   ///
   /// - Parameter restriction: which of them are read, aliased `o`.
   package func orders(where restriction: String = "TRUE") throws(PostgresError) -> String {

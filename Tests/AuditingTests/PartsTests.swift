@@ -68,7 +68,7 @@ import Testing
     let shop = CrowdedShop(seed: seed)
     var settings = try await shop.load(reports: "/nonexistent")
     settings.formats = [.csv, .xlsx]
-    // Products that are bought once for good, a delivery that is there twice, and a row without an id in the last part.
+    // Products that are bought once for good, a delivery that is there twice, and rows without an id.
     try await withSession(settings) { session in
       try await session.executeScript(
         """
@@ -82,8 +82,9 @@ import Testing
             ('d-gone', 'gone', 'a long one')) AS v (delivery_id, order_id, user_id) WHERE d.delivery_id = 'd5');
         ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey;
         ALTER TABLE sales.orders ALTER order_id DROP NOT NULL;
-        INSERT INTO sales.orders (SELECT NULL, user_id, bundle_id, product_id, quantity, amount, currency, status, NULL, NULL,
-          created_at, NULL, updated_at FROM sales.orders WHERE order_id = 'order-7');
+        INSERT INTO sales.orders (SELECT v.order_id, v.user_id, bundle_id, product_id, quantity, amount, currency, status, NULL,
+          NULL, created_at, NULL, updated_at FROM sales.orders o,
+          (VALUES (NULL, 'b'), ('', 'c'), (NULL, 'a long one')) AS v (order_id, user_id) WHERE o.order_id = 'order-7');
         INSERT INTO sales.orders SELECT * FROM sales.orders WHERE order_id = 'order-30';
         \(CrowdedShop.buyerOfTwo)
         \(CrowdedShop.restorer)
@@ -95,6 +96,8 @@ import Testing
     #expect(
       String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("duplicate_claim,critical,order-7r2"))
     #expect(String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("delivery_id is not unique"))
+    let orders = String(decoding: whole["orders.csv"] ?? Data(), as: UTF8.self).split(whereSeparator: \.isNewline)
+    #expect(orders.map { $0.hasPrefix(",") }.prefix(5) == [false, true, true, true, false])
     // Of two that name no order, one of them by an empty id, one is the first.
     let orphans = String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self)
       .split(whereSeparator: \.isNewline).filter { $0.contains("d-none") && $0.contains("orphan_delivery") }
