@@ -2,7 +2,7 @@ import CXLSXWriter
 
 extension Sheet {
   /// Sets the width of columns, in characters of the default font (0...255), and how their cells look that have no
-  /// format of their own. On a streamed sheet this comes before the first row.
+  /// format of their own. On a streamed sheet such a format is for rows to come, the width for all.
   package func setColumns(
     _ columns: ClosedRange<Int>, width: Double, format: CellFormat? = nil, isHidden: Bool = false
   ) throws(SpreadsheetError) {

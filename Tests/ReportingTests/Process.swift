@@ -46,6 +46,8 @@ struct ReadBook: Decodable {
     let pagesWide: Int?
     /// Ranges whose numbers as text Excel does not mark.
     let ignored: String?
+    /// Of columns, in characters, by letter.
+    let widths: [String: Double]
 
     /// A row as plain texts, from column A on.
     func texts(_ row: Int) -> [String] {
@@ -104,6 +106,7 @@ struct ReadBook: Decodable {
   private static let program = #"""
     import json, re, sys, zipfile
     from openpyxl import load_workbook
+    from openpyxl.utils import get_column_letter
 
     parts = zipfile.ZipFile(sys.argv[1])
     titles = re.findall(r'<sheet name="([^"]+)"', parts.read("xl/workbook.xml").decode())
@@ -147,6 +150,9 @@ struct ReadBook: Decodable {
             "printed": " ".join([sheet.print_area] if isinstance(sheet.print_area, str) else sheet.print_area or []) or None, "pagesWide": (sheet.page_setup.fitToWidth or 1) if sheet.sheet_properties.pageSetUpPr
                          and sheet.sheet_properties.pageSetUpPr.fitToPage else None,
             "ignored": ignored.get(sheet.title),
+            # Excel and the library add a margin to the width.
+            "widths": {get_column_letter(i): round(d.width - 0.7109375, 1) for d in sheet.column_dimensions.values()
+                       for i in range(d.min, d.max + 1)},
             "notes": {c.coordinate: c.comment.text for row in sheet.iter_rows() for c in row if c.comment},
         }
 

@@ -179,6 +179,40 @@ struct WorkbookTests {
     }
   }
 
+  @Test("No number is longer than its column is wide, sums in bold included", arguments: [1, 100])
+  func widths(_ count: Int) throws {
+    var report = try SampleReport()
+    for number in 0..<count {
+      report.add(
+        try OrderStory(userId: Identifier("u\(number)"), amount: money(14_900_000_000, "IDR"), isDelivered: number > 0)
+          .judgement(Identifier("o\(number)")))
+    }
+    report.refunds = [
+      RefundRow(
+        transactionId: "T1", productId: "gems", refunded: try money(14_900_000_000, "IDR"), milliPercent: 100_000,
+        purchasedAt: nil, refundedAt: try instant("2026-11-19T11:00:00Z"))
+    ]
+    var days = DayTotals(days: [
+      DayTotals.Day(
+        name: "2026-11-19", start: try instant("2026-11-19T00:00:00Z"), end: try instant("2026-11-20T00:00:00Z"))
+    ])
+    for judgement in report.judgements { days.add(judgement) }
+    report.summary.dayLines = DayLine.lines(days, reported: [:])
+    // What About has of numbers nobody sees.
+    for sheet in try book(report).sheets where sheet.name != "About" {
+      for (number, row) in sheet.rows.enumerated() {
+        for (letter, cell) in row where cell.format.hasPrefix("#,##0") {
+          guard let value = cell.number else { continue }
+          let digits = cell.format.prefix { $0 != ";" }.split(separator: ".").dropFirst().first?.count ?? 0
+          let text = value.formatted(
+            .number.precision(.fractionLength(digits)).locale(Locale(identifier: "en_US")))
+          let length = Double(text.count) * (cell.formula?.hasPrefix("=SUM") == true ? 1.1 : 1)
+          #expect(length <= sheet.widths[letter] ?? 0, "\(sheet.name) \(letter)\(number + 1): \(text)")
+        }
+      }
+    }
+  }
+
   @Test("Refunds stand by the time of the refund, negative")
   func refunds() throws {
     var report = try SampleReport()

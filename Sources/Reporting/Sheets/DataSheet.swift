@@ -47,6 +47,8 @@ struct DataSheet {
   var rowCount: Int { parts.reduce(0) { $0 + $1.rows } }
   /// What the cells of each column come to, header and people's columns left out; of a table that is not checked, nothing.
   var fingerprints: [Fingerprint]
+  /// What numbers and sums need.
+  var widths: ColumnWidths
   /// Where the rows of orders are, for links.
   private var orderPlaces: [Identifier: RowPlace] = [:]
   /// Where the first row with each of the words of the program's own is.
@@ -65,6 +67,7 @@ struct DataSheet {
     columns = places.map { fileColumns[$0] }
     currencyColumn = columns.firstIndex { $0.type == .currency }
     fingerprints = Array(repeating: Fingerprint(), count: columns.count)
+    widths = ColumnWidths(least: columns.map(\.width))
     pseudonyms = options.pseudonyms
     zoneName = options.zoneName
     clock = LocalClock(timeZone: options.timeZone)
@@ -178,11 +181,13 @@ struct DataSheet {
     case .count(let number):
       if type == .tally { totals.add(Int128(number), digits: nil, column: position) }
       if isChecked { fingerprints[position].add(Int128(number), digits: 0) }
+      widths.fit(Int128(number), digits: 0, column: position)
       try sheet.writeNumber(
         Double(number), row: row, column: position, format: type == .code ? formats.code : formats.count)
     case .decimal(let units, let digits):
       if type == .amount || type == .share { totals.add(units, digits: digits, column: position) }
       if isChecked { fingerprints[position].add(units, digits: digits) }
+      widths.fit(units, digits: digits, column: position)
       try sheet.writeNumber(
         Money.number(units, digits: digits), row: row, column: position,
         format: type == .share || type == .exact ? formats.share(digits: digits) : formats.amount(digits: digits))

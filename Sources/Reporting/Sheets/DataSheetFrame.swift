@@ -57,6 +57,9 @@ extension DataSheet {
     try setUpPrinting(lastRow: lastRow)
     guard lastRow > 0 else { return try sheet.setAutofilter(area(rows: 0...0)) }
     if table.shape.totalLabelColumn != nil { try writeTotals(lastRow: lastRow, isLast: isLast) }
+    for (position, column) in columns.enumerated() where widths[position] > column.width {
+      try sheet.setColumns(position...position, width: widths[position], format: formats.blank)
+    }
     try sheet.addTable(excelTable, firstRow: 0, firstColumn: 0, rowCount: lastRow)
     for (position, column) in columns.enumerated() {
       let cells = CellRange(rows: 1...lastRow, columns: position...position)
@@ -152,6 +155,7 @@ extension DataSheet {
           try sheet.writeText(line.currency, row: totalRow, column: position, format: formats.totalLabel)
         } else if let sum = line.sums[position] {
           if isChecked { fingerprints[position].add(sum.units, digits: sum.digits ?? 0) }
+          widths.fit(sum.units, digits: sum.digits ?? 0, column: position, isBold: true)
           try sheet.writeFormula(
             isLast && parts.count > 1
               ? .sum(of: sums(position, currencyColumn, name))

@@ -167,12 +167,15 @@ extension SummaryPage {
   }
 
   /// Net by currency: of the money that is settled now and was not, whatever the bucket that it left.
-  private mutating func writeNet(_ adjustments: [Adjustment]) throws(SpreadsheetError) {
-    var net: [Currency: Int128] = [:]
-    for adjustment in adjustments where Disposition.inMoneyTotals.contains(adjustment.bucket.disposition) {
+  static func net(of adjustments: [Adjustment]) -> [Currency: Int128] {
+    adjustments.reduce(into: [:]) { net, adjustment in
+      guard Disposition.inMoneyTotals.contains(adjustment.bucket.disposition) else { return }
       net[adjustment.bucket.currency, default: 0] += adjustment.now.minorUnits - adjustment.reported.minorUnits
     }
-    for (currency, units) in net.sorted(by: { $0.key < $1.key }) {
+  }
+
+  private mutating func writeNet(_ adjustments: [Adjustment]) throws(SpreadsheetError) {
+    for (currency, units) in SummaryPage.net(of: adjustments).sorted(by: { $0.key < $1.key }) {
       try sheet.writeText("Net, all dispositions", row: row, column: 0, format: formats.tableText)
       try sheet.writeText(currency.code, row: row, column: 2, format: formats.tableText)
       try sheet.writeNumber(

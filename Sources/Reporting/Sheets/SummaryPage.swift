@@ -29,8 +29,8 @@ struct SummaryPage {
 
   /// The first column holds names, the others one number each.
   static let lastColumn = 10
-  /// In characters.
-  private static let widths = (first: 44, other: 14.5)
+  /// In characters; a larger sum than usual makes the columns of numbers wider.
+  private static let widths = (names: 44.0, numbers: 14.5)
 
   init(
     _ sheet: Sheet, in workbook: borrowing Workbook, options: ReportOptions, summaryDigest: String
@@ -39,8 +39,7 @@ struct SummaryPage {
     self.summaryDigest = summaryDigest
     self.options = options
     formats = try SummaryFormats(workbook)
-    try sheet.setColumns(0...0, width: Double(SummaryPage.widths.first))
-    try sheet.setColumns(1...SummaryPage.lastColumn, width: SummaryPage.widths.other)
+    try sheet.setColumns(0...0, width: SummaryPage.widths.names)
     try sheet.hideGridlines()
     try sheet.setTabColour(Palette.navy)
     try sheet.activate()
@@ -50,6 +49,7 @@ struct SummaryPage {
   consuming func write(
     totals: Totals, facts: SummaryFacts, sheets: TableFormulas, in workbook: borrowing Workbook
   ) throws(SpreadsheetError) {
+    try sheet.setColumns(1...SummaryPage.lastColumn, width: SummaryPage.width(totals, facts))
     try writeTitle(facts)
     try writeNavigation(sheets.sheets)
     try writeScope(totals, facts)
@@ -86,6 +86,26 @@ struct SummaryPage {
         $0.footer = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
       })
     try sheet.protect(allowing: [.selectLockedCells, .selectUnlockedCells, .formatColumns, .formatRows])
+  }
+
+  /// Of the columns of numbers: charts stand across them, so they are all as wide as the largest sum needs.
+  private static func width(_ totals: Totals, _ facts: SummaryFacts) -> Double {
+    var widths = ColumnWidths(least: [SummaryPage.widths.numbers])
+    func fit(_ units: Int128, _ currency: Currency) {
+      widths.fit(units, digits: currency.digits, column: 0, isBold: true)
+    }
+    let (findings, roll) = (facts.findings, facts.findings.rollForward)
+    for money in [totals.ordered, findings.atStake, roll.opening, roll.new, roll.closed, roll.changed]
+      + facts.history.map(\.atStake)
+    {
+      for (currency, units) in money.sorted { fit(units, currency) }
+    }
+    for adjustment in facts.adjustments {
+      let (before, now) = (adjustment.reported.minorUnits, adjustment.now.minorUnits)
+      for units in [before, now, now - before] { fit(units, adjustment.bucket.currency) }
+    }
+    for (currency, units) in net(of: facts.adjustments) { fit(units, currency) }
+    return widths[0]
   }
 
   private mutating func beginPage() { rowsThatBeginPages.append(row) }
