@@ -55,7 +55,7 @@ struct DoctorTests {
     let found = try await diagnoses("SELECT 1")
     #expect(found.compactMap(\.problem) == [])
     let subjects = found.map(\.subject)
-    #expect(subjects.contains("order 4711: 4.99 USD, paid, 1 x gems.100, delivered"))
+    #expect(subjects.contains("order 4711: 4.99 USD, status verified, 1 x gems.100, delivered"))
     #expect(subjects.contains("delivery d1: 1 x gems.100 to user u1, for order 4711"))
     #expect(subjects.contains("receipt r1: no receipt that can be read of 13 bytes, for order 4711"))
     #expect(Set(subjects).count == subjects.count)

@@ -209,11 +209,10 @@ struct SalesHealth {
       ORDER BY d.order_id IS NULL, o.created_at DESC NULLS LAST, o.order_id::text COLLATE "C" LIMIT 1
       """)
     if try orders.advance(), case .valid(let order) = try sales.order(orders, asOf: now) {
-      let status = order.status == .verified ? "paid" : order.status.rawValue
       found.append(
         Diagnosis(
           subject: """
-            order \(order.orderId): \(order.amount.decimalText) \(order.amount.currency), \(status), \
+            order \(order.orderId): \(order.amount.decimalText) \(order.amount.currency), status \(order.status.rawValue), \
             \(order.quantity) x \(order.productId), \(try orders.bool(SalesRows.order.count) ? "delivered" : "not delivered")
             """))
     }
