@@ -134,6 +134,9 @@ import Testing
     Breakage("a key without its issuer", "app.game.issuerId", "App Store Connect") {
       $0.settings.apps[0].issuerId = nil
     },
+    Breakage("no credential at all", "app.game.sharedSecretFile", "set it, or issuerId", isProblem: false) {
+      $0.settings.apps = [Settings.App(name: "game", bundleId: "com.example.game")]
+    },
     Breakage("a secret that is not there", "app.game.sharedSecretFile", "create it") { try $0.remove("secret") },
     Breakage("a URL that shows secrets", "appstore.productionUrl", "use https") {
       $0.settings.productionURL = "http://api.storekit.apple.com"

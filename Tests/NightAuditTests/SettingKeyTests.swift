@@ -77,6 +77,8 @@ import Testing
       ("tieOut.timeZone: Mars", "tieOut.timeZone"), ("tieOut.trailingDays: 0", "tieOut.trailingDays"),
       ("appStoreConnect.vendorNumbers: [abc]", "appStoreConnect.vendorNumbers"),
       ("appStoreConnect.privateKeyFile: /k.p8", "appStoreConnect.keyId"),
+      ("appStoreConnect.issuerId: i", "appStoreConnect.privateKeyFile"),
+      ("appStoreConnect: {keyId: k, vendorNumbers: [85012345]}", "appStoreConnect.privateKeyFile"),
       ("appStoreConnect: {privateKeyFile: /k.p8, keyId: k}", "appStoreConnect.vendorNumbers"),
       ("appStoreConnect.salesVersion: new", "appStoreConnect.salesVersion"),
       ("findings.owners.nobody: anna", "findings.owners.nobody"), ("app.game.unknown: 1", "app.game.unknown"),
@@ -98,7 +100,7 @@ import Testing
       ("somebody.elses", "x"),
     ] { try text.write(to: folder.appendingPathComponent(name), atomically: false, encoding: .utf8) }
     let environment = ["CREDENTIALS_DIRECTORY": folder.path]
-    let yaml = app + "database.url: host=other\n"
+    let yaml = app + "app.game.issuerId: i\napp.game.keyId: k\ndatabase.url: host=other\n"
     let settings = try load(yaml, environment)
     #expect(settings.apps.first?.privateKeyFile == folder.path + "/app.game.privateKeyFile")
     #expect(settings.databaseURL == "host=h password=s3cret")
@@ -157,7 +159,7 @@ import Testing
     defer { try? FileManager.default.removeItem(at: directory) }
     let file = directory.appendingPathComponent("night-audit.yaml").path
     try """
-    app: {game: {bundleId: com.example.game, sharedSecretFile: s3cret}}
+    app: {game: {bundleId: com.example.game, sharedSecretFile: s3cret, issuerId: i, keyId: k}}
     database: {salesUrl: "postgresql://reader:s3cret@replica:5433/shop"}
     notify: {pingUrl: "https://hc-ping.com/s3cret"}
     audit: {lookback: 30d}

@@ -42,6 +42,19 @@ import Testing
     #expect(settings.apps.first?.sharedSecretFile == "/run/secret")
   }
 
+  @Test(arguments: [
+    (["issuerId"], "keyId"), (["keyId"], "issuerId"), (["privateKeyFile"], "issuerId"),
+    (["issuerId", "keyId"], "privateKeyFile"), (["issuerId", "privateKeyFile"], "keyId"),
+    (["keyId", "privateKeyFile"], "issuerId"),
+  ])
+  func aPartOfAKeyNamesWhatIsMissing(_ given: [String], _ missing: String) throws {
+    let error = #expect(throws: ConfigurationError.self) {
+      try load(app + given.map { "app.game.\($0): x\n" }.joined())
+    }
+    #expect(error?.key == "app.game.\(missing)")
+    for key in given { #expect(error?.problem.contains(key) == true) }
+  }
+
   @Test func anAppMayBeConfiguredByTheEnvironmentAlone() throws {
     let settings = try load("", ["NIGHT_AUDIT_APP_APP_BUNDLE_ID": "com.example.game"])
     #expect(settings.apps.map(\.bundleId) == ["com.example.game"])

@@ -52,7 +52,12 @@ extension SettingsLoader {
       }
       connect.salesVersion = version
     }
-    guard connect.privateKeyFile != nil else { return }
+    guard connect.privateKeyFile != nil else {
+      if connect.issuerId == nil, connect.keyId == nil { return }
+      throw ConfigurationError(
+        key: "appStoreConnect.privateKeyFile",
+        problem: "is required with issuerId or keyId: the .p8 file of the team key, without which nothing is fetched")
+    }
     if connect.keyId == nil {
       throw ConfigurationError(key: "appStoreConnect.keyId", problem: "is required with a private key")
     }

@@ -266,8 +266,23 @@ package struct SettingsLoader {
     app.issuerId = text(prefix + "issuerId")
     app.keyId = text(prefix + "keyId")
     app.privateKeyFile = text(prefix + "privateKeyFile")
+    try refuseIncompleteKey(app, prefix)
     app.sharedSecretFile = text(prefix + "sharedSecretFile")
     return app
+  }
+
+  /// A part of a key alone would be as good as none: the app would be asked through verifyReceipt, and nobody would hear
+  /// of it.
+  private func refuseIncompleteKey(_ app: Settings.App, _ prefix: String) throws {
+    let parts = [("issuerId", app.issuerId), ("keyId", app.keyId), ("privateKeyFile", app.privateKeyFile)]
+    let given = parts.filter { $0.1 != nil }.map(\.0)
+    guard !given.isEmpty, let missing = parts.first(where: { $0.1 == nil }) else { return }
+    throw ConfigurationError(
+      key: prefix + missing.0,
+      problem: """
+        is missing beside \(given.joined(separator: " and ")): a key of the App Store Server API is issuerId, keyId and \
+        privateKeyFile, all of App Store Connect, Users and Access, Integrations; without a key leave out all three
+        """)
   }
 
   // MARK: - Typed reading

@@ -81,12 +81,17 @@ package struct Doctor: Sendable {
           }
         }
       case .auto, .verifyReceipt:
-        if app.sharedSecretFile == nil {
-          found.append(
-            Diagnosis(
-              subject:
-                "app.\(app.name).sharedSecretFile (none: receipts with subscriptions will be refused with 21004)"))
-        }
+        guard app.sharedSecretFile == nil else { break }
+        let key = "app.\(app.name).sharedSecretFile"
+        found.append(
+          app.privateKeyFile == nil
+            ? Diagnosis(
+              subject: key,
+              warning: """
+                is not set, nor is a key of the App Store Server API: receipts with subscriptions will be refused with \
+                21004; set it, or issuerId, keyId and privateKeyFile
+                """)
+            : Diagnosis(subject: "\(key) (none: receipts with subscriptions will be refused with 21004)"))
       }
       return found
     }
