@@ -20,6 +20,8 @@ package struct AuditOutcome: Sendable {
   package var held: [HoldCause] = []
   /// Business days before it that no report is about, with the remedy.
   package var uncovered: String?
+  /// Why it lists no order although one was asked for, with the remedy.
+  package var unlisted: String?
   package var exitStatus: ExitStatus
 }
 
@@ -235,6 +237,7 @@ package struct Audit {
     if !plan.selection.isNarrowing {
       uncovered = try UncoveredDays.before(plan.period, asOf: plan.asOf, in: settings.timeZone, on: rows.own)
     }
+    let unlisted = try NothingListed(plan, reading.sales, in: settings.timeZone, on: rows.sales)?.words
     var mark = try ReportMark(on: rows.own)
     rows.own.rollback()
 
@@ -249,7 +252,8 @@ package struct Audit {
     let remedy = UncoveredDays.remedy(uncovered)
     if let remedy { summary.settings.append(SettingWords("Days without a report", remedy)) }
     let status = exitStatus(summary, isHeld: !causes.isEmpty)
-    var outcome = AuditOutcome(totals: totals, summary: summary, uncovered: remedy, exitStatus: status)
+    var outcome = AuditOutcome(
+      totals: totals, summary: summary, uncovered: remedy, unlisted: unlisted, exitStatus: status)
     guard let folder = reading.folder else {
       let unbalanced = (totals.control + findings.control).filter { !$0.isBalanced }
       if !unbalanced.isEmpty { throw ReportError.unbalanced(unbalanced) }

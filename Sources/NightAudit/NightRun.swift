@@ -135,7 +135,7 @@ package struct NightRun: Sendable {
           try await audit(plan, request, recheck, supplement, saving: record, since: began), asOf: plan.asOf)
       }
       outcome.recheck = recheck
-      if let uncovered = outcome.uncovered { logger.warning("\(uncovered)") }
+      for remark in [outcome.uncovered, outcome.unlisted].compactMap(\.self) { logger.warning("\(remark)") }
       stages.end("audit")
       if record.isNightly, outcome.held.isEmpty {
         try await deliver(&outcome, sender, record: record, session: session)
@@ -245,6 +245,7 @@ package struct NightRun: Sendable {
         try RunDocument(record: record, recheck: nil, duration: .now - began, exitStatus: status).write(to: folder)
       }
     }
+    if let unlisted = outcome.unlisted { logger.warning("\(unlisted)") }
     return NightOutcome(outcome, asOf: plan.asOf)
   }
 

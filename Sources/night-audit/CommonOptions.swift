@@ -108,10 +108,10 @@ struct AuditOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Last day of the period, included.", valueName: "day"))
   var until: String?
 
-  @Option(help: ArgumentHelp("List this order only.", valueName: "order-id"))
+  @Option(help: ArgumentHelp("List this order only, where it is of the period: see --date.", valueName: "order-id"))
   var order: String?
 
-  @Option(help: ArgumentHelp("List this user's orders only.", valueName: "user-id"))
+  @Option(help: ArgumentHelp("List this user's orders of the period only: see --since.", valueName: "user-id"))
   var user: String?
 
   @Option(help: ArgumentHelp("List orders of this product only.", valueName: "product-id"))

@@ -44,7 +44,7 @@ struct NightAuditCommand: AsyncParsableCommand {
         night-audit run                              the business day before now
         night-audit run --date 2026-11-19            one day
         night-audit run --since 2026-11-01 --until 2026-11-30
-        night-audit run --order 4711                 one order, into reports/ad-hoc
+        night-audit run --order 4711 --date 2026-11-03    one order of that day, into reports/ad-hoc
         night-audit reconcile --user 800 --json      decide from what is stored, ask nobody
         night-audit explain 4711                     one order: facts, evidence, rule by rule, why
         night-audit findings list --severity critical

@@ -18,6 +18,8 @@ package struct NightOutcome: Sendable {
   package var held: [HoldCause] = []
   /// Business days before it that no report is about, with the remedy.
   package var uncovered: String?
+  /// Why it lists no order although one was asked for, with the remedy.
+  package var unlisted: String?
   package var recheck: RecheckSummary?
   /// What was sent, or could not be.
   package var dispatches: [Dispatch] = []
@@ -31,6 +33,7 @@ package struct NightOutcome: Sendable {
     kept = audit.kept
     held = audit.held
     uncovered = audit.uncovered
+    unlisted = audit.unlisted
     exitStatus = audit.exitStatus
   }
 }
