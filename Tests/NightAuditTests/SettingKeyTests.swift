@@ -141,6 +141,22 @@ import Testing
     }
   }
 
+  @Test("a section that stands twice is named with its line")
+  func twice() {
+    let error = #expect(throws: ConfigurationError.self) {
+      try load(app + "audit:\n  lookback: 30d\nreport:\n  timeZone: UTC\naudit:\n  holdShare: 1\n")
+    }
+    #expect(error?.problem.hasPrefix("`audit` stands twice, first at line ") == true, "\(String(describing: error))")
+  }
+
+  @Test(
+    "a window of half its days is told what it lacks",
+    arguments: ["{since: 2026-11-01}", "{until: 2026-11-01}", "{since: 2026-11-01, until: 2026-11-03, by: x}"])
+  func halfAWindow(_ window: String) {
+    let error = #expect(throws: ConfigurationError.self) { try load(app + "audit.reviewWindows: [\(window)]\n") }
+    #expect(error?.problem.contains("since and until") == true)
+  }
+
   @Test(
     "a secret where the name of a file belongs is not shown",
     arguments: [

@@ -60,6 +60,15 @@ import Testing
     #expect(settings.apps.map(\.bundleId) == ["com.example.game"])
   }
 
+  @Test func whoeverHasNoFileIsToldWhereOneIsLookedFor() throws {
+    let none = #expect(throws: ConfigurationError.self) {
+      try SettingsLoader.load(file: nil, name: "configuration", environment: [:])
+    }
+    #expect(SettingsLoader.searchedFiles.allSatisfy { none?.problem.contains($0) == true })
+    let empty = #expect(throws: ConfigurationError.self) { try load("") }
+    #expect(empty?.problem.contains("night-audit.yaml") == false)
+  }
+
   @Test func defaultsAreThoseOfTheContract() throws {
     let settings = try load(app)
     #expect(settings.requestsPerSecond == 25)
@@ -82,6 +91,7 @@ import Testing
     ("audit: {amountTolerance: 1.2345678}", "audit.amountTolerance"),
     ("report: {formats: [pdf]}", "report.formats"), ("report: {timeZone: Nowhere}", "report.timeZone"),
     ("appstore: {concurrency: 0}", "appstore.concurrency"), ("appstore: {pinRoots: perhaps}", "appstore.pinRoots"),
+    ("appstore: {timeout: 0s}", "appstore.timeout"),
     ("appstore: {channel: pigeon}", "appstore.channel"), ("app.game.colour: blue", "app.game.colour"),
     ("appstore: {apps: [a, a]}", "appstore.apps"), ("appstore: {apps: [game, other]}", "app.other.bundleId"),
     ("report: {retention: always}", "report.retention"), ("database: [a]", "database"),

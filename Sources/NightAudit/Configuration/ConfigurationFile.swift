@@ -25,7 +25,14 @@ package struct ConfigurationFile {
 
   init(yaml: String, name: String) throws {
     let root: Node?
-    do { root = try Yams.compose(yaml: yaml) } catch {
+    do { root = try Yams.compose(yaml: yaml) } catch YamlError.duplicatedKeysInMapping(let keys, let context) {
+      throw ConfigurationError(
+        key: name,
+        problem: """
+          `\(Self.shown(keys.first ?? ""))` stands twice, first at line \(context.mark.line); put what belongs to it under \
+          one of the two
+          """)
+    } catch {
       throw ConfigurationError(key: name, problem: "is not valid YAML\(Self.place(of: error)); \(Self.hint)")
     }
     guard let root else { return }
@@ -49,13 +56,15 @@ package struct ConfigurationFile {
     case .sequence(let sequence):
       let items = try sequence.map { item -> String in
         if case .scalar(let scalar) = item { return scalar.string }
-        if case .mapping(let mapping) = item, let since = mapping["since"]?.string,
-          let until = mapping["until"]?.string,
-          mapping.count == 2
-        {
-          return "\(since)/\(until)"
+        guard case .mapping(let mapping) = item, mapping["since"] != nil || mapping["until"] != nil else {
+          throw ConfigurationError(key: Self.shown(key), problem: "must be a plain list of values")
         }
-        throw ConfigurationError(key: Self.shown(key), problem: "must be a plain list of values")
+        guard let since = mapping["since"]?.string, let until = mapping["until"]?.string, mapping.count == 2 else {
+          throw ConfigurationError(
+            key: Self.shown(key),
+            problem: "has a window that is not just since and until: write both days, one day twice where it is one")
+        }
+        return "\(since)/\(until)"
       }
       try set(key, .list(items), name: name)
     case .scalar(let scalar):

@@ -16,6 +16,7 @@ package struct SettingsLoader {
   let fileValues: [String: ConfigurationFile.Value]
   /// What is in the file, for messages.
   private let fileName: String
+  private let hasFile: Bool
   private let environment: [String: String]
   private let environmentFile: EnvironmentFile.Outcome
   /// What systemd hands over as credentials, by key: a path for a key that names a file, else the value.
@@ -61,6 +62,7 @@ package struct SettingsLoader {
   ) throws {
     fileValues = file?.values ?? [:]
     fileName = name
+    hasFile = file != nil
     self.environment = environment
     self.environmentFile = environmentFile
     credentials = try Self.credentials(in: environment["CREDENTIALS_DIRECTORY"])
@@ -190,6 +192,10 @@ package struct SettingsLoader {
     settings.requestsPerSecond = try number("appstore.requestsPerSecond", settings.requestsPerSecond)
     settings.concurrency = try count("appstore.concurrency", settings.concurrency)
     settings.timeout = try span("appstore.timeout", settings.timeout)
+    guard settings.timeout.wholeSeconds > 0 else {
+      throw ConfigurationError(
+        key: "appstore.timeout", problem: "0s leaves Apple no time to answer; write 1s or more, such as 30s")
+    }
     settings.staleAfter = try span("recheck.staleAfter", settings.staleAfter)
     settings.refundWindow = try span("recheck.refundWindow", settings.refundWindow)
     settings.maxDuration = try span("recheck.maxDuration", settings.maxDuration)
@@ -252,8 +258,10 @@ package struct SettingsLoader {
   private func app(_ name: String) throws -> Settings.App {
     let prefix = "app.\(name)."
     guard let bundleId = text(prefix + "bundleId"), !bundleId.isEmpty else {
+      let remark =
+        hasFile ? "" : "; there is no configuration file, neither \(Self.searchedFiles.joined(separator: " nor "))"
       throw ConfigurationError(
-        key: prefix + "bundleId", problem: "is required: the bundle id of the app, such as com.example.game")
+        key: prefix + "bundleId", problem: "is required: the bundle id of the app, such as com.example.game\(remark)")
     }
     var app = Settings.App(name: name, bundleId: bundleId)
     if let text = text(prefix + "appAppleId") {
