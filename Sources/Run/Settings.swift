@@ -74,7 +74,7 @@ package struct Settings: Sendable {
   package var verifyReceiptSandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
   package var rootCertificates = "/etc/night-audit/apple-roots"
   package var pinRoots = true
-  /// Requests a second for each app and environment; 0 is unlimited.
+  /// Requests a second for each app and environment; 0 is unlimited, for rehearsals against a simulator.
   package var requestsPerSecond = 25.0
   package var concurrency = 256
   package var timeout = Span.seconds(30)

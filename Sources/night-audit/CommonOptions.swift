@@ -12,7 +12,7 @@ struct CommonOptions: ParsableArguments {
   @Option(help: "Configuration file. Default: ./night-audit.yaml, else /etc/night-audit/night-audit.yaml.")
   var config: String?
 
-  @Flag(help: "Say nothing but errors.")
+  @Flag(help: "Say nothing but errors, and why a night is incomplete or held.")
   var quiet = false
 
   @Flag(help: "Say more.")

@@ -23,7 +23,10 @@ struct ExplainCommand: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Argument(help: ArgumentHelp("The order's id, or the one of a mail of Apple's.", valueName: "order"))
+  @Argument(
+    help: ArgumentHelp(
+      "The order's id, or the one of a mail of Apple's. One that begins with a dash comes behind two: -- -5.",
+      valueName: "order"))
   var order: String
 
   @Option(

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Run
 
-/// `/etc/night-audit/environment`: what cron's line and systemd's unit hand to a night, a command typed by hand reads too.
+/// `/etc/night-audit/environment`: what systemd's unit hands to a night, one that cron or a hand starts reads by itself.
 package enum EnvironmentFile {
   package static let path = "/etc/night-audit/environment"
 
