@@ -28,7 +28,8 @@ package enum UncoveredDays {
       let end = min(told.end, Instant(microseconds: try row.timestamp(4)))
       if told.start < end { reports.append((told.start..<end, try row.bool(3))) }
     }
-    return days(before: period.start, reports, in: zone)
+    // Of a day that is not over no report can be.
+    return days(before: min(period.start, Period.dayBefore(asOf, in: zone).end), reports, in: zone)
   }
 
   /// What to do about them; nil where there are none.

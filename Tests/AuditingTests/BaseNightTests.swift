@@ -154,6 +154,8 @@ import Testing
       #expect(try Self.uncovered("2026-11-16", connection) == [])
       #expect(try Self.uncovered("2026-11-18", connection) == [])
       #expect(try Self.uncovered("2026-11-21", connection) == ["2026-11-18", "2026-11-19", "2026-11-20"])
+      // What is ahead can be in no report.
+      #expect(try Self.uncovered("2027-01-01", connection) == ["2026-11-18", "2026-11-19", "2026-11-20"])
       // A report by hand tells as well, where it is of everything.
       for isOfEverything in [false, true] {
         let report = try connection.execute(
