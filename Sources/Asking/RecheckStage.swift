@@ -95,7 +95,7 @@ package struct RecheckStage: Sendable {
     if !critical.isEmpty { try await queue.ask(about: critical) }
     let due = try await queue.dueCount()
     state.values.withLock { $0.summary.due = due }
-    progress.begin("asking Apple", total: due)
+    progress.begin(isOffline ? "judging without asking" : "asking Apple", total: due)
     let asking = try await withThrowingTaskGroup(of: Result<Void, any Error>?.self) { group in
       group.addTask {
         try await sink.store(with: writer)

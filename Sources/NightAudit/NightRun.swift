@@ -373,7 +373,7 @@ package struct NightRun: Sendable {
     }
     if let reason = summary.endedEarly { logger.warning("asking Apple ended early: \(reason)") }
     logger.info(
-      "asked Apple",
+      request.isOffline ? "asked nobody" : "asked Apple",
       metadata: [
         "due": "\(summary.due)", "verified": "\(summary.outcomes[.verified] ?? 0)",
         "rejected": "\(summary.outcomes[.rejected] ?? 0)", "unanswered": "\(summary.outcomes[.unanswered] ?? 0)",
