@@ -112,6 +112,8 @@ struct ReportWriterTests {
         try report.write(to: directory)
       }
     }
+    let full = "\(ReportError.cannotWrite(file: "report.html", systemError: ENOSPC))"
+    #expect(full.contains("report.html") && full.contains("free space") && full.contains("report.directory"))
   }
 
   @Test("A report of nothing is a report")

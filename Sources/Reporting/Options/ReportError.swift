@@ -13,12 +13,15 @@ package enum ReportError: Error, Equatable {
 }
 
 extension ReportError: CustomStringConvertible {
+  private static let remedy =
+    "; check the free space and the owner of the folder that reports go to: report.directory, or --out"
+
   package var description: String {
     switch self {
     case .cannotWrite(let file, let systemError):
-      "cannot write \(file): \(String(cString: strerror(systemError)))"
+      "cannot write \(file): \(String(cString: strerror(systemError)))\(ReportError.remedy)"
     case .workbook(let error):
-      "cannot write the workbook: \(error)"
+      "cannot write the workbook: \(error)\(error.systemError == nil ? "" : ReportError.remedy)"
     case .unbalanced(let totals):
       "control totals do not balance, nothing is published: "
         + totals.map { "\($0.name): \($0.left) is not \($0.right)" }.joined(separator: "; ")
