@@ -69,6 +69,8 @@ import Testing
   @Test(
     "what cannot be meant is refused by its key",
     arguments: [
+      ("database.url: host=h password=s3cret sslmod=x", "database.url"),
+      ("database.salesUrl: 'postgresql://u:s3cret@h/db?sslmod=x'", "database.salesUrl"),
       ("audit.systemicShare: 25", "audit.systemicShare"), ("audit.holdShare: -1", "audit.holdShare"),
       ("audit.reviewWindows: [2026-11-03/2026-11-01]", "audit.reviewWindows"),
       ("audit.reviewWindows: [{since: 2026-11-03}]", "audit.reviewWindows"),

@@ -1,6 +1,7 @@
 import AppStore
 import Configuration
 import Foundation
+import Postgres
 import Reconciliation
 import Reporting
 import Run
@@ -178,8 +179,8 @@ package struct SettingsLoader {
 
   private func settings() throws -> Settings {
     var settings = Settings()
-    settings.databaseURL = text("database.url") ?? settings.databaseURL
-    settings.salesURL = text("database.salesUrl")
+    settings.databaseURL = try connection("database.url") ?? settings.databaseURL
+    settings.salesURL = try connection("database.salesUrl")
     settings.salesSchema = text("database.salesSchema") ?? settings.salesSchema
     settings.apps = try apps()
     settings.channel = try word("appstore.channel", settings.channel)
@@ -362,6 +363,19 @@ package struct SettingsLoader {
       throw ConfigurationError(key: key, problem: "\(text) is not one of auto, serverApi, verifyReceipt")
     }
     return word
+  }
+
+  /// A connection string that libpq understands. Its own words are not told: they could quote a password.
+  private func connection(_ key: String) throws -> String? {
+    guard let text = text(key) else { return nil }
+    do throws(PostgresError) {
+      _ = try ConnectionParameters(conninfo: text, applicationName: "night-audit")
+    } catch {
+      throw ConfigurationError(
+        key: key,
+        problem: "\(error.message); its options are libpq's, such as host, port, dbname, user, sslmode and sslrootcert")
+    }
+    return text
   }
 
   func url(_ key: String, _ standard: String) throws -> String {
