@@ -41,10 +41,13 @@ final class ConnectionAttempt: Sendable {
     let connection = try unsafe attempt.outcome(interruption)
     guard let connection = unsafe connection else { throw PostgresError(.connectionFailed, "out of memory") }
     guard unsafe PQstatus(connection) == CONNECTION_OK, unsafe PQsetnonblocking(connection, 1) == 0 else {
-      let message = unsafe trimmed(String(cString: PQerrorMessage(connection)))
+      let refusal = ConnectionRefusal(unsafe trimmed(String(cString: PQerrorMessage(connection))))
       unsafe PQfinish(connection)
-      throw PostgresError(.connectionFailed, parameters.redacted(message))
+      var error = PostgresError(.connectionFailed, parameters.redacted(refusal.message))
+      error.sqlState = refusal.sqlState
+      throw error
     }
+    _ = unsafe PQsetErrorVerbosity(connection, PQERRORS_DEFAULT)
     return unsafe connection
   }
 
@@ -54,6 +57,7 @@ final class ConnectionAttempt: Sendable {
     }
     if let started = unsafe started {
       unsafe notices.install(on: started)
+      _ = unsafe PQsetErrorVerbosity(started, PQERRORS_VERBOSE)
       // The server can send warnings while a connection is made, and only a connection that has been started can have a
       // receiver. PQreset then connects as PQconnectdb does: one host after the other, each within connect_timeout.
       if unsafe PQstatus(started) != CONNECTION_BAD { unsafe PQreset(started) }

@@ -24,7 +24,8 @@ public struct PostgresError: Error, Hashable, Sendable {
 
   /// Who has to act on the error.
   public var kind: Kind
-  /// Five characters, PostgreSQL documentation, appendix A; nil where the server did not speak.
+  /// Five characters, PostgreSQL documentation, appendix A; nil where the server did not speak. Of `connectionFailed` it is
+  /// what the server that was asked last refused the connection with.
   public var sqlState: String?
   /// The server's primary message, or ours.
   public var message: String

@@ -7,6 +7,9 @@ public enum SQLState {
   public static let queryCanceled = "57014"
   public static let adminShutdown = "57P01"
   public static let readOnlyTransaction = "25006"
+  public static let invalidAuthorization = "28000"
+  public static let invalidPassword = "28P01"
+  public static let unknownDatabase = "3D000"
   public static let insufficientPrivilege = "42501"
   public static let restrictViolation = "23001"
   public static let undefinedTable = "42P01"
@@ -51,8 +54,8 @@ extension PostgresError {
   public var isConfiguration: Bool {
     switch kind {
     case .misconfigured, .unexpectedData: return true
-    case .connectionFailed, .connectionLost, .cancelled, .usage: return false
-    case .server: break
+    case .connectionLost, .cancelled, .usage: return false
+    case .connectionFailed, .server: break
     }
     if sqlState == SQLState.readOnlyTransaction { return true }
     // Authorization; names and rights; unknown database; unknown schema.
@@ -61,13 +64,17 @@ extension PostgresError {
 
   /// What to do about it, for the states that people meet; nil for all others.
   var advice: String? {
-    guard kind == .server || kind == .connectionLost else { return nil }
+    guard [.server, .connectionLost, .connectionFailed].contains(kind) else { return nil }
     return switch sqlState {
     case SQLState.serializationFailure, SQLState.deadlockDetected: "others worked on the same rows; run it again"
     case SQLState.lockNotAvailable:
       "somebody else holds a lock on the table; wait until pg_stat_activity shows nobody at it, then run it again"
     case SQLState.queryCanceled: "somebody, or a limit of the server's, ended the statement; run it again"
     case SQLState.adminShutdown: "the server was stopped, or somebody ended the session; run it again"
+    case SQLState.invalidAuthorization:
+      "check the user in the connection string or PGUSER, that its role may log in, and pg_hba.conf"
+    case SQLState.invalidPassword: "check the password in the connection string, PGPASSWORD or the pgpass file"
+    case SQLState.unknownDatabase: "check dbname in the connection string or PGDATABASE, or create that database"
     case SQLState.readOnlyTransaction:
       """
       the server or the role only reads (a standby, or default_transaction_read_only); database.url must name one that \

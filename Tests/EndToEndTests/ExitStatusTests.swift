@@ -81,6 +81,16 @@ import TestSupport
     #expect(result.errors.contains("night-audit:"))
   }
 
+  @Test func aDatabaseThatTheServerDoesNotHaveIs78() async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("config.yaml")
+    try "app: {game: {bundleId: com.example.game}}".write(toFile: file, atomically: true, encoding: .utf8)
+    let conninfo = try await PrivatePostgres.shared().conninfo(database: "absent")
+    let result = try await Program.nightAudit.run(
+      ["run", "--config", file], environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
+    #expect(result.status == 78 && result.errors.contains("check dbname"), "\(result)")
+  }
+
   @Test func aMissingSchemaIs78AndNamesInit() async throws {
     let directory = try TemporaryDirectory()
     let file = directory.file("config.yaml")

@@ -75,6 +75,26 @@ struct ConnectionTests {
     #expect(error.message.contains("\"absent\" does not exist"))
   }
 
+  @Test(
+    "a user or a database that there is not is the configuration's fault",
+    arguments: [("dbname=absent", "3D000", "check dbname"), ("user=absent", "28000", "check the user")])
+  func refused(_ option: String, _ sqlState: String, _ remedy: String) async throws {
+    let conninfo = try await PrivatePostgres.shared().conninfo(database: "postgres")
+    let error = try await postgresError {
+      _ = try await PostgresSession.connect("\(conninfo) \(option)", applicationName: "x")
+    }
+    #expect(error.kind == .connectionFailed && error.sqlState == sqlState && error.isConfiguration, "\(error)")
+    #expect("\(error)".contains(remedy) && "\(error)".contains("FATAL:  ") && !"\(error)".contains("LOCATION"))
+  }
+
+  @Test("an address where no server is can be right")
+  func nobodyThere() async throws {
+    let error = try await postgresError {
+      _ = try await PostgresSession.connect("host=/nonexistent", applicationName: "x")
+    }
+    #expect(error.kind == .connectionFailed && error.sqlState == nil && !error.isConfiguration, "\(error)")
+  }
+
   @Test("notices reach their handler")
   func notices() async throws {
     let conninfo = try await sharedConninfo()
