@@ -104,6 +104,8 @@ package struct AnswerWriter: Sendable {
   private func row(after result: CheckResult, _ first: inout FirstAnswersTable) -> CheckRow {
     var row = result.context.row
     let standing = row.standing(askedOf: result.app)
+    // What is held about another app is counted in none of this one's runs: its answer is a first one again.
+    if row.isHeld, let asked = result.app, asked != row.app { row.held = nil }
     row.app = result.app ?? row.app
     row.fingerprint = result.context.fingerprint ?? row.fingerprint
     let isOffline = result.channel == .offline
@@ -136,7 +138,9 @@ package struct AnswerWriter: Sendable {
 
   /// The order whose named transaction a receipt should have settled.
   private func candidate(_ result: CheckResult) -> LookupNeeds.Candidate? {
-    guard result.subject.kind == .receipt, result.outcome != .unanswered, let orderId = result.orderId,
+    // What a signature has told of a list stands, whether or not Apple has answered about what is in it.
+    guard result.subject.kind == .receipt, result.outcome != .unanswered || result.broughtCount > 0,
+      let orderId = result.orderId,
       let named = result.context.namedTransactionId, !named.isEmpty,
       let bundleId = result.context.bundleId ?? (settings.apps.count == 1 ? settings.apps[0].bundleId : nil)
     else { return nil }
@@ -168,24 +172,29 @@ package struct AnswerWriter: Sendable {
       ])
   }
 
-  /// What came before the answer is complete leaves the check as due as it was, and with its worker.
+  /// What came before the answer is complete leaves the check as due as it was, and with its worker. So does an answer that is
+  /// late, as `CheckTable.save` has it; what it brought it has brought.
   private func noteFacts(
     _ results: [CheckResult], areAnswers: Bool, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     if results.isEmpty { return }
+    let isNewest =
+      "$10 AND (c.last_attempt IS NULL OR c.last_attempt = told.attempt_when_read OR c.last_attempt < $12)"
     try connection.postpone(
       """
       UPDATE night_audit.receipt_checks c SET
         payload_kind = coalesce(told.payload_kind, c.payload_kind), environment = coalesce(told.environment, c.environment),
-        channel = CASE WHEN $10 THEN told.channel ELSE coalesce(c.channel, told.channel) END,
+        channel = CASE WHEN \(isNewest) THEN told.channel ELSE coalesce(c.channel, told.channel) END,
         bundle_id = coalesce(told.bundle_id, c.bundle_id),
-        apple_status = CASE WHEN $10 THEN told.apple_status ELSE c.apple_status END,
+        apple_status = CASE WHEN \(isNewest) THEN told.apple_status ELSE c.apple_status END,
         signed_transaction_id = CASE WHEN told.payload_kind <> c.payload_kind THEN told.signed_transaction_id
           ELSE coalesce(told.signed_transaction_id, c.signed_transaction_id) END,
-        brought_count = greatest(c.brought_count, told.brought_count), worker = CASE WHEN $10 THEN NULL ELSE c.worker END
-      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[])
+        brought_count = greatest(c.brought_count, told.brought_count),
+        worker = CASE WHEN \(isNewest) THEN NULL ELSE c.worker END
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[],
+        $11::timestamptz[])
         AS told (subject_kind, subject_id, payload_kind, channel, environment, bundle_id, signed_transaction_id,
-          brought_count, apple_status)
+          brought_count, apple_status, attempt_when_read)
       WHERE c.subject_kind = told.subject_kind AND c.subject_id = told.subject_id
       """,
       [
@@ -195,7 +204,8 @@ package struct AnswerWriter: Sendable {
         .textArray(results.map { $0.signedTransactionId?.storable }),
         .intArray(results.map { Int64($0.broughtCount) }),
         .intArray(results.map { $0.appleStatus.flatMap(Int32.init(exactly:)).map(Int64.init) }),
-        .bool(areAnswers),
+        .bool(areAnswers), .timestampArray(results.map { $0.context.row.attemptWhenRead?.microseconds }),
+        .timestamp(asOf.microseconds),
       ])
   }
 }

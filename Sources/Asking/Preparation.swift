@@ -99,7 +99,7 @@ struct Preparation: Sendable {
   /// The app that a receipt itself names, whoever signed it, else its order, or the only one. A receipt that fits none of
   /// several apps is asked about with the first: its bundle is in Apple's answer.
   func channel(for check: JudgedCheck) -> (any AppleChannel)? {
-    let named = check.known.map(\.bundleId) + [check.bundleId]
+    let named = check.known.map(\.bundleId) + [check.bundleId, check.due.bundleId]
     for bundleId in named {
       if let channel = channels.first(where: { $0.app.bundleId == bundleId }) { return channel }
     }

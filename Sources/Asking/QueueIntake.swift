@@ -218,14 +218,21 @@ struct QueueIntake: Sendable {
         return !ProofFingerprint(now.fingerprint).isSame(as: ProofFingerprint(row.fingerprint))
       }.map(\.id)
       if mended.isEmpty { continue }
+      let isOfSamePayload = { @Sendable (row: CheckRow) -> Bool in
+        guard let before = row.fingerprint, let described = now[row.subject.id] else { return false }
+        return ProofFingerprint(described.fingerprint).isOfSamePayload(as: ProofFingerprint(before))
+      }
       let (table, asOf) = (table, asOf)
       count += try await store.withConnection { connection in
         try table.change(
           where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1)", [.textArray(mended.map(\.text))],
           on: connection
         ) { row in
+          // What Apple has accepted it has, whatever the order says by now. After a refusal nobody knows of which payload.
+          let isAccepted = row.history.outcome == .review && row.history.reason != .systemic && row.held == nil
+          let isSame = isOfSamePayload(row)
           row.renew(asOf: asOf)
-          row.fingerprint = nil
+          if !isAccepted || !isSame { row.fingerprint = nil }
           return true
         }
       }

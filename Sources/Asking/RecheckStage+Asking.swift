@@ -47,7 +47,8 @@ extension RecheckStage {
     var trouble: ChannelAnswer?
     while true {
       attempt += 1
-      guard let permit = await permit(lane, isWaiting: trouble == nil, deadline: deadline) else { return trouble }
+      // A blip costs nobody the night; what has failed twice leaves its place to others while nobody may be asked.
+      guard let permit = await permit(lane, isWaiting: attempt < Self.tries, deadline: deadline) else { return trouble }
       guard let answer = try? await channel.ask(question) else {
         gate.abandon(permit)
         return trouble

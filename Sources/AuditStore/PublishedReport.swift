@@ -35,8 +35,11 @@ package enum PublishedReport {
   ///   - run: the name that `night_audit.runs` goes by.
   ///   - place: its column `directory`, where its report lies, or `as_of`, under which nights keep what they have told.
   package static func isGone(_ run: String, from place: String) -> String {
+    // What was held has recorded no orders: it took no place but that of what was held before it.
     """
-    (EXISTS (SELECT FROM night_audit.runs b WHERE b.publication = 'forgotten' AND b.content IS NOT NULL
+    (EXISTS (SELECT FROM night_audit.runs b WHERE b.publication = 'forgotten'
+      AND (b.orders_read IS NOT NULL
+        OR b.content IS NOT NULL AND \(run).publication = 'held' AND '\(place)' = 'directory')
       AND b.is_nightly = \(run).is_nightly AND b.\(place) = \(run).\(place)
       AND \(ForgottenRun.ran("b")) > \(run).started_at))
     """

@@ -204,6 +204,8 @@ package struct Audit {
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditOutcome {
     let (collector, rows) = (reading.collector, reading.rows)
+    // What is made of the orders is stored from here on, so all of them have to be here.
+    try requireWhole(collector)
     let supplement = supplement?.supplement(scope, collector)
     for finding in try supplement?.reported(asOf: plan.asOf, on: rows.own) ?? [] {
       try collector.add(finding, subjects: [], plan: plan)
@@ -241,7 +243,6 @@ package struct Audit {
     var mark = try ReportMark(on: rows.own)
     rows.own.rollback()
 
-    try requireWhole(collector)
     var totals = collector.totals
     totals.ofSales = collector.control
     var summary = summary(collector, findings: findings, history: history, unswept: unswept)

@@ -295,4 +295,24 @@ import Testing
       #expect(summary.faults.isEmpty != isOurs && (script.asked.count == 3) != isOurs, "\(summary)")
     }
   }
+
+  @Test func aReceiptOfNoAppOfOursIsCountedAboutThatOfItsOrder() async throws {
+    try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
+      try await shop.order("o", transaction: nil)
+      try await shop.session.execute("UPDATE sales.orders SET bundle_id = 'com.example.other'")
+      try await shop.receipt("r", for: "o")
+      let stranger = "com.example.stranger"
+      var fact = TransactionFact(
+        environment: .production, transactionId: "1", productId: "gems", channel: .offline, signedDate: Self.asOf)
+      fact.bundleId = stranger
+      let proof = GenuineProof(environment: .production, bundleId: stranger, facts: [fact])
+      let found = ["1": [ChannelAnswer.found("1", bundleId: stranger)]]
+      _ = try await shop.recheck(
+        [
+          ScriptedChannel(ScriptedChannel.Script(found)),
+          ScriptedChannel(ScriptedChannel.Script(found), of: "com.example.other"),
+        ], judge: OfflineJudge(hasRoots: true) { _ in (.app, .genuine(proof)) })
+      #expect(try await shop.rows("app] ) FROM night_audit.receipt_checks") == ["com.example.other"])
+    }
+  }
 }

@@ -36,9 +36,9 @@ import Testing
     let run = try connection.execute(
       """
       INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
-        is_nightly, host, version, complete, publication, directory, content)
+        is_nightly, host, version, complete, publication, directory, content, orders_read)
       VALUES (gen_random_uuid(), 'run', $1, $2::text::date, $2::text::date, 'UTC', '', true, 'h', '1', true, 'published',
-        '/reports/' || $2::text, 'digest')
+        '/reports/' || $2::text, 'digest', 0)
       RETURNING run_id::text
       """, [.timestamp((asOf + .hours(hours)).microseconds), .text(day)]
     ).single().text(0)
@@ -102,6 +102,25 @@ import Testing
       let third = try Self.make("2026-11-20", 24, on: connection)
       #expect(try BaseNight.before(next, day: day, on: connection)?.runId == third)
       #expect(try UncoveredDays.before(period, asOf: next, in: .gmt, on: connection) == [])
+    }
+  }
+
+  /// What was held is in nobody's place.
+  @Test func aNightStandsWhoseSecondRunWasHeldAndIsForgotten() async throws {
+    try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in
+      let (next, day) = (Self.asOf + .hours(48), "2026-11-21")
+      let before = try BaseNight.before(next, day: day, on: connection)?.runId
+      let held = try connection.execute(
+        """
+        INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+          is_nightly, host, version, publication, directory, content)
+        VALUES (gen_random_uuid(), 'run', $1, '2026-11-20', '2026-11-20', 'UTC', '', true, 'h', '1', 'held',
+          '/reports/held/2026-11-20', 'digest')
+        RETURNING run_id::text
+        """, [.timestamp((Self.asOf + .hours(24)).microseconds)]
+      ).single().text(0)
+      _ = try connection.transaction { try ForgottenRun.forget(runId: held, on: $0) }
+      #expect(try BaseNight.before(next, day: day, on: connection)?.runId == before && before != nil)
     }
   }
 

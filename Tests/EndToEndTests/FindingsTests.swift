@@ -35,7 +35,10 @@ import Testing
   @Test func whatPeopleDecideSurvivesTheNights() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await night(shop, Self.nights[0])
-    let found = try await list(shop, "--kind", "paid_not_delivered")
+    // Of goods that nobody refunds in these nights.
+    let found = try await list(shop, "--kind", "paid_not_delivered").filter { finding in
+      (finding["product_id"] as? String)?.hasPrefix("gems") ?? false
+    }
     let ids = found.compactMap { $0["finding_id"] as? String }
     let (dealtWith, mended) = (try #require(ids.first), try #require(ids.last))
     try #require(dealtWith != mended)

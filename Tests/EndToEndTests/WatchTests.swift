@@ -225,5 +225,7 @@ import Testing
     #expect(taken.output.contains("no report is about 2026-11-19"), "\(taken)")
     #expect(try await shop.nightAudit("status").output.contains("Last night     none yet"))
     #expect(try await shop.nightAudit("runs").output.contains("gone"))
+    let verified = try await shop.nightAudit("verify", "--run", "2026-11-19")
+    #expect(verified.status == 0 && verified.output.contains("had replaced that was forgotten"), "\(verified)")
   }
 }

@@ -40,7 +40,12 @@ import Testing
     for place in ["ad-hoc/20261120T030000Z-1", "held/20261120T030000Z-2"] {
       #expect(places("/old/\(place)", isNightly: false) == ["/old/\(place)", "/new/\(place)"])
     }
-    // Where its caller said is no place in the report directory.
+    // Where its caller said is no place in the report directory, and a reconcile may have put its own there since.
+    func isInReports(_ directory: String, isNightly: Bool) -> Bool {
+      RecordedReport(runId: "a", directory: directory, isNightly: isNightly, isShown: true).isInReports
+    }
+    #expect(isInReports("/old/2026-11-19", isNightly: true) && isInReports("/old/ad-hoc/1", isNightly: false))
+    #expect(isInReports("/old/held/1", isNightly: false) && !isInReports("/out/2026-11-19", isNightly: false))
     #expect(places("/out/2026-11-19", isNightly: false) == ["/out/2026-11-19"])
   }
 

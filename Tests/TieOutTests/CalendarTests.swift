@@ -25,6 +25,15 @@ struct CalendarTests {
     #expect(sunday.advanced(by: 1).monday == sunday.advanced(by: 1))
   }
 
+  @Test("A week is told once every order is known that Apple may count in it, up to three days later")
+  func firstWholeWeek() throws {
+    let zone = try #require(ReportZone("America/Los_Angeles"))
+    for (day, expected) in [("2026-07-23", "2026-07-27"), ("2026-07-24", "2026-08-03"), ("2026-07-27", "2026-08-03")] {
+      let start = zone.start(of: try #require(ReportDay(day)))
+      #expect(zone.firstWeek(since: start + .hours(20)).description == expected, "\(day)")
+    }
+  }
+
   /// Pacific days, not those of UTC: one has 25 hours and one has 23.
   @Test(arguments: [("2026-11-01", 25), ("2026-03-08", 23), ("2026-11-19", 24)])
   func daysAreAsLongAsTheirZoneMakesThem(text: String, hours: Int64) throws {

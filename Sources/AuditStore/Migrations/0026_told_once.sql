@@ -8,7 +8,8 @@ DECLARE
   appears boolean := coalesce(OLD.publication = 'publishing' AND NEW.publication = 'published', false);
   vanishes boolean := coalesce(OLD.publication = 'publishing' AND NEW.publication = 'not_published', false);
   is_forgotten boolean := coalesce(NEW.publication = 'forgotten', false) AND NEW.complete IS NULL;
-  fails boolean := coalesce(OLD.exit_status IN (0, 2, 3, 4) AND NEW.exit_status >= 64, false);
+  fails boolean := coalesce((OLD.exit_status IN (0, 2, 3, 4)
+    OR OLD.exit_status = 78 AND OLD.publication IN ('publishing', 'published')) AND NEW.exit_status >= 64, false);
 BEGIN
   IF (OLD.run_id, OLD.command, OLD.as_of, OLD.started_at, OLD.period_since, OLD.period_until, OLD.time_zone,
       OLD.configuration, OLD.is_nightly, OLD.host, OLD.version, OLD.process_id)

@@ -22,14 +22,22 @@ struct RecordedReport: Hashable, Sendable {
     }
   }
 
+  /// Whether its place is one of the report directory's own. What a caller named may hold by now what `reconcile` has made,
+  /// which is recorded nowhere.
+  var isInReports: Bool { isNightly || isApart }
+
+  private var isApart: Bool {
+    let parts = directory.split(separator: "/").suffix(2)
+    return parts.count == 2 && (parts.first == "held" || parts.first == "ad-hoc")
+  }
+
   /// Where it may lie: where it was put, and where it is when the report directory was moved or is mounted elsewhere.
   /// What was put where the run's caller said is there or nowhere.
   ///
   /// - Parameter reports: the report directory, an absolute path.
   func places(in reports: String) -> [String] {
+    guard isInReports else { return [directory] }
     let parts = directory.split(separator: "/").suffix(2)
-    let isApart = parts.count == 2 && (parts.first == "held" || parts.first == "ad-hoc")
-    guard isApart || isNightly else { return [directory] }
     let moved = "\(reports)/\(parts.suffix(isApart ? 2 : 1).joined(separator: "/"))"
     return moved == directory ? [directory] : [directory, moved]
   }

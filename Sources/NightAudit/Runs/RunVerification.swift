@@ -44,7 +44,8 @@ package struct RunVerification: Sendable {
       let trail = try TrailVerification(entriesOn: connection)
       let reports = try RecordedReport.all(on: connection)
       let owner = reports.first { recorded in
-        recorded.isShown && recorded.places(in: shelf).contains { RunVerification.resolved($0) == path }
+        recorded.isShown && recorded.isInReports
+          && recorded.places(in: shelf).contains { RunVerification.resolved($0) == path }
       }
       return try trail.checks.map(Check.init)
         + RunVerification.origin(report, ownedBy: owner?.runId, trail, connection)
@@ -72,8 +73,8 @@ package struct RunVerification: Sendable {
     guard let folder = run.directory else { throw RunsError.unfinished(name, exitStatus: run.exitStatus) }
     var path = ReportFolder.absolute(folder)
     var report = ReportVerification(directory: path)
+    let put = RecordedReport(runId: run.runId, directory: path, isNightly: run.isNightly, isShown: true)
     if report.content == nil {
-      let put = RecordedReport(runId: run.runId, directory: path, isNightly: run.isNightly, isShown: true)
       for place in put.places(in: shelf).dropFirst() {
         let moved = ReportVerification(directory: place)
         let isKnown = moved.content == newest?.report || successors.contains(moved.runId ?? "")
@@ -88,13 +89,19 @@ package struct RunVerification: Sendable {
         Check("report of \(path)", problem: RunVerification.problem(ofContent: report.content, madeBy: newest)))
     case let other? where successors.contains(other):
       checks.append(Check("report of \(path), which run \(other) has replaced since"))
+    case .some where !put.isInReports && report.command == "reconcile" && report.trail == nil:
+      checks += report.checks
+      checks.append(Check("report of \(path), in whose place a reconcile has put its own"))
     case let other?:
       checks.append(
         Check("report of \(path)", problem: "names run \(other), of which nobody knows that it has replaced it since"))
     case nil:
       let isRemoved = removed.contains { path.hasSuffix("/" + $0) }
-      let why = isRemoved ? "which had had its time and was removed" : "which was never published, or was taken back"
-      let isOwed = run.isComplete != nil && !isRemoved
+      let why =
+        isRemoved
+        ? "which had had its time and was removed"
+        : run.isGone ? "which a run had replaced that was forgotten" : "which was never published, or was taken back"
+      let isOwed = run.isComplete != nil && !isRemoved && !run.isGone
       checks.append(
         isOwed ? Check("report of \(path)", problem: "is missing") : Check("report of \(path), \(why)"))
     }

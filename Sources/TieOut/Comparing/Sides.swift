@@ -91,6 +91,15 @@ package struct ShopUnits: Hashable, Sendable {
     self.units = units
     self.amount = amount
   }
+
+  /// A sum of the same day and currency of which nothing is added up yet.
+  var nothing: ShopUnits { ShopUnits(day: day, currency: currency, units: 0, amount: .zero) }
+
+  /// Adds what has the same day and currency.
+  mutating func add(_ other: ShopUnits) {
+    units += other.units
+    amount += other.amount
+  }
 }
 
 /// All that is known about one product on all sides, within the days that are looked at.

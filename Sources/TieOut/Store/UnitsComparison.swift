@@ -6,6 +6,13 @@ import Streams
 /// Compares what reports, transactions and orders say about units, countries and amounts: three streams in the order of
 /// their products, one product in memory at a time.
 struct UnitsComparison {
+  /// What the orders of one product are added up by, however many there are.
+  private struct Booking: Hashable {
+    var app: String
+    var day: ReportDay
+    var currency: Identifier
+  }
+
   let settings: TieOutSettings
   let coverage: DayCoverage
   let days: ReportDays
@@ -55,15 +62,18 @@ struct UnitsComparison {
       var strangers: [AppleRow] = []
       var claimed: Set<Identifier> = []
       var awaited: [String: [ReportDay: Millionths]] = [:]
+      var booked: [Booking: ShopUnits] = [:]
       while let order = try orders.next(of: product) {
         claimed.formUnion(order.renewals)
         guard let day = days.day(of: order.bookedAt), let name = app(order.bundleId, product) else { continue }
         let units = Int(order.quantity)
         if order.isBooked {
-          side(name, product, &sides) { $0.shop.append(ShopUnits(order.amount, units: units, on: day)) }
+          let one = ShopUnits(order.amount, units: units, on: day)
+          booked[Booking(app: name, day: day, currency: one.currency), default: one.nothing].add(one)
         }
         if order.isAwaited { awaited[name, default: [:]][day, default: .zero] += Millionths(units) }
       }
+      for (booking, sum) in booked { side(booking.app, product, &sides) { $0.shop.append(sum) } }
       while hasReport, try reports.id(0) == product {
         let row = try Self.appleRow(reports)
         add(row, of: product, to: &sides, &strangers, &seen)

@@ -31,9 +31,11 @@ package struct ReportZone: Sendable {
 }
 
 extension ReportZone {
-  /// The Monday of the first week that begins at an instant or later, for weeks are told whole.
+  /// The Monday of the first week of which all orders are known that Apple may count in it, where orders are known from an
+  /// instant on, for weeks are told whole.
   package func firstWeek(since instant: Instant) -> ReportDay {
-    let day = day(of: instant)
+    // Of the instant's own day a part is missing, and Apple counts up to some days after we do.
+    let day = day(of: instant).advanced(by: 1 + Group.timingLags.upperBound)
     return day.monday == day ? day : day.monday.advanced(by: 7)
   }
 }

@@ -94,7 +94,7 @@ final class ScriptedApple: Sendable {
         token: token)
       state.requests.append(request)
       var answer = NotificationAnswer(paginationToken: token, end: .complete)
-      if let end = state.troubles.lazy.compactMap({ $0(request) }).first {
+      if let end = state.troubles.compactMap({ $0(request) }).first {
         answer.end = end
         return answer
       }

@@ -139,7 +139,7 @@ extension RowBytes {
       put(order.appAccountToken)
       put(order.createdAt)
       put(order.verifiedAt)
-      put(order.isChangedLater ? changedLater : order.createdAt)
+      put(order.isChangedLater ? changedLater : order.refundBookedBy ?? order.createdAt)
     case .bad(let order):
       put(Int64(order.quantity))
       put(amount: order.amountText)

@@ -73,7 +73,7 @@ struct MoodyShop {
       Set(
         findings.map { finding in
           var lasting = finding.filter { !["first_seen", "age_days", "due"].contains($0.key) }
-          lasting["reason"]?.replace(/after \d+ attempts/, with: "after attempts")
+          lasting["reason"]?.replace(/after \d+ attempts?/, with: "after attempts")
           return lasting
         })
     }

@@ -94,6 +94,7 @@ struct SimulatedShop {
         order.verifiedAt = nil
         order.status = .pending
       }
+      if order.status == .refunded { order.refundBookedBy = order.createdAt }
       return .valid(order)
     }
     world.receipts = known.world.receipts.filter {
