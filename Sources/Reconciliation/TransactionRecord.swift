@@ -151,11 +151,9 @@ public struct TransactionRecord: Hashable, Sendable {
   /// Whether Apple has taken it back in full.
   public var isReversed: Bool { self.revocation?.isFull ?? false }
 
-  /// Whether Apple's newest word would have told of a refund up to that time; nil: at any time. verifyReceipt tells of
-  /// subscriptions alone that they were not refunded.
+  /// Whether Apple's newest word came no earlier than that and could have told of a refund; nil: at any time.
   public func couldTellOfRefund(since date: Instant?) -> Bool {
-    guard self.tellsRevocation, self.channel != .verifyReceipt || self.expiresDate != nil else { return false }
-    return date.map { self.signedDate >= $0 } ?? true
+    self.tellsRevocation && (date.map { self.signedDate >= $0 } ?? true)
   }
 
   /// Whether nobody knows if a refund stood at the as-of: Apple told of it before, and after the as-of that it is gone.

@@ -295,9 +295,6 @@ import Testing
     Case("refunded in the shop, by what Apple signed before", []) { scene in
       scene.delivery(of: scene.paidOrder({ book(&$0, at: Scene.asOf - .minutes(59)) }))
     },
-    Case("refunded in the shop, and verifyReceipt tells of no refund of a consumable", []) { scene in
-      scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: { $0.channel = .verifyReceipt }))
-    },
     Case("refunded in the shop, by a row that was changed after the as-of", []) { scene in
       let order = scene.paidOrder({ order in
         order.status = .refunded
