@@ -24,6 +24,8 @@ package struct PastRun: Sendable {
   package var isComplete: Bool?
   /// Whether somebody has taken back what it did.
   package var isForgotten: Bool
+  /// Whether its report is held, until somebody accepts it.
+  package var isHeld: Bool
   /// Whether its report was replaced by that of a run that was forgotten since: there is none now.
   package var isGone: Bool
   package var incompleteReasons: [String]
@@ -49,7 +51,7 @@ package struct PastRun: Sendable {
       ORDER BY e.event, e.event_id DESC) s),
     publication IS NOT DISTINCT FROM 'forgotten',
     (SELECT sum(u.at_stake_unknown)::bigint FROM night_audit.run_findings u WHERE u.run_id = runs.run_id),
-    \(PublishedReport.isGone("runs", from: "directory"))
+    \(PublishedReport.isGone("runs", from: "directory")), publication IS NOT DISTINCT FROM 'held'
     """
 
   init(_ row: PostgresRow) throws(PostgresError) {
@@ -78,6 +80,7 @@ package struct PastRun: Sendable {
     isForgotten = try row.bool(22)
     atStakeUnknown = try row.optionalInt64(23)
     isGone = try row.bool(24)
+    isHeld = try row.bool(25)
   }
 
   /// `2026-11-19`, or `2026-11-01 to 2026-11-30`.

@@ -104,6 +104,7 @@ package struct RunsText {
     case true?: "complete"
     case false?: "incomplete"
     case nil where run.isForgotten: "forgotten"
+    case nil where run.isHeld: "held"
     case nil: run.finishedAt == nil ? "unfinished" : "none"
     }
   }
