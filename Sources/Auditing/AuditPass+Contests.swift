@@ -33,7 +33,9 @@ extension AuditPass {
     var record = RecordBytes()
     try contests.forEach { contested in
       guard let batch = batches.batch(of: contested) else {
-        try addUnclaimed(contested.record, userId: contested.userId, newestProof: contested.newestProof)
+        if !contested.awaitsDetails {
+          try addUnclaimed(contested.record, userId: contested.userId, newestProof: contested.newestProof)
+        }
         try collector.addRefund(of: contested.record, order: nil, judgement: nil, plan: plan)
         return
       }
@@ -58,7 +60,7 @@ extension AuditPass {
         try material.advance()
       }
       let outcome = contest.matched()
-      for transaction in outcome.unclaimed {
+      for transaction in outcome.unclaimed where !transaction.awaitsDetails {
         try addUnclaimed(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof)
       }
       for transaction in outcome.unowned {

@@ -206,7 +206,7 @@ extension AuditPass {
       try collector.add(judgement, subjects: subjects, explanation: explanation, plan: plan)
     }
     for record in transactions.claimable {
-      if !claims.areAbout(record) {
+      if !claims.areAbout(record), !group.awaitsDetails(of: record) {
         try addUnclaimed(record, userId: order.userId, newestProof: newestProofs[record.key])
       }
       if !claims.owned.contains(where: { $0.key == record.key }) {

@@ -53,7 +53,9 @@ extension AuditPass {
     } else if let only = candidates.claimants.first {
       try writer.write(.transaction(record, isClaimable: true, newestProof: candidates.newestProof), for: only)
     } else {
-      try addUnclaimed(record, userId: candidates.userId, newestProof: candidates.newestProof)
+      if !candidates.awaitsDetails {
+        try addUnclaimed(record, userId: candidates.userId, newestProof: candidates.newestProof)
+      }
       try collector.addRefund(of: record, order: nil, judgement: nil, plan: plan)
     }
     for witness in candidates.witnesses {

@@ -20,6 +20,8 @@ struct Candidates {
   private(set) var userId: Identifier?
   /// The newest proof that brought it.
   private(set) var newestProof: CheckSubject?
+  /// Whether only lists about which Apple has not answered brought it, and none of them could tell of a refund.
+  private(set) var awaitsDetails = false
 
   /// An order that names the id and of which no proof brought anything: nothing but who it is matters. There may be as many
   /// of them as a shop has orders.
@@ -150,9 +152,11 @@ struct Candidates {
     var bringers: Set<Identifier> = []
     var lastBringer: Identifier?
     var newest: (receivedAt: Instant, subject: CheckSubject)?
+    var isAnswered = record.tellsRevocation
     for mention in mentions {
       if mention.isNamed, let order = mention.order { stakes.note(order) { $0.names = true } }
       guard let bringer = mention.bringer, bringer.environment == record.environment else { continue }
+      isAnswered = isAnswered || !bringer.awaitsDetails
       if newest.map({ ($0.receivedAt, $0.subject.id) < (bringer.receivedAt, bringer.subject.id) }) ?? true {
         newest = (bringer.receivedAt, bringer.subject)
       }
@@ -170,6 +174,7 @@ struct Candidates {
       stakes.note(order) { $0.isBrought(aboutOne: bringer.isAboutOne, supporting: isSupporting) }
     }
     newestProof = newest?.subject
+    awaitsDetails = newest != nil && !isAnswered
     let sorted = stakes.byOrder()
     userId = Self.firstUser(sorted, namers) ?? senders.min()
     let (count, namer) = Self.whoStandsOut(among: sorted, of: record)

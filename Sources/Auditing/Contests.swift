@@ -12,6 +12,8 @@ struct ContestedTransaction {
   /// Whose it seems to be where nobody gets it.
   var userId: Identifier?
   var newestProof: CheckSubject?
+  /// Whether only lists about which Apple has not answered brought it.
+  var awaitsDetails = false
   /// Whether another transaction is of the same sale: then who could own the one competes with who could own the other, and
   /// nobody at all need have to do with this one.
   var sharesSale = false
@@ -145,7 +147,7 @@ extension ContestedTransaction {
   init(_ record: TransactionRecord, _ candidates: Candidates, sharesSale: Bool) {
     self.init(
       record: record, claimants: candidates.claimants, supporters: candidates.supporters, userId: candidates.userId,
-      newestProof: candidates.newestProof, sharesSale: sharesSale)
+      newestProof: candidates.newestProof, awaitsDetails: candidates.awaitsDetails, sharesSale: sharesSale)
   }
 
   func write(to bytes: inout RecordBytes) {
@@ -155,6 +157,7 @@ extension ContestedTransaction {
     bytes.put(userId)
     bytes.put(newestProof != nil)
     newestProof?.write(to: &bytes)
+    bytes.put(awaitsDetails)
     bytes.put(sharesSale)
   }
 
@@ -164,6 +167,6 @@ extension ContestedTransaction {
       claimants: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() },
       supporters: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() },
       userId: try reader.optionalId(), newestProof: try reader.flag() ? try CheckSubject(from: &reader) : nil,
-      sharesSale: try reader.flag())
+      awaitsDetails: try reader.flag(), sharesSale: try reader.flag())
   }
 }

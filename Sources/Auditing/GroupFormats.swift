@@ -164,6 +164,7 @@ extension Mention {
       record.put(bringer.receivedAt.microseconds)
       record.put(bringer.isAboutOne)
       record.put(bringer.isGenuine)
+      record.put(bringer.awaitsDetails)
     }
   }
 
@@ -181,7 +182,7 @@ extension Mention {
       bringer = Bringer(
         environment: environment, subject: try CheckSubject(from: &record), userId: try record.optionalId(),
         receivedAt: Instant(microseconds: try record.int()), isAboutOne: try record.flag(),
-        isGenuine: try record.flag())
+        isGenuine: try record.flag(), awaitsDetails: try record.flag())
     }
   }
 }

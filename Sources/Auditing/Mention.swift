@@ -45,6 +45,8 @@ struct Mention {
     var isAboutOne: Bool
     /// Whether it is not known to be false: a false proof supports nobody's claim.
     var isGenuine: Bool
+    /// Whether it is a list about which Apple has not answered: what it brings may be refunded, or a family member's.
+    var awaitsDetails = false
   }
 
   var transactionId: Identifier
@@ -121,6 +123,6 @@ extension Mention.Bringer {
     self.init(
       environment: key.environment, subject: CheckSubject(kind: .receipt, id: receipt.receiptId),
       userId: receipt.userId, receivedAt: receipt.receivedAt, isAboutOne: receipt.state.kind != .app,
-      isGenuine: receipt.state.outcome != .rejected)
+      isGenuine: receipt.state.outcome != .rejected, awaitsDetails: receipt.state.awaitsDetails)
   }
 }

@@ -203,6 +203,8 @@ struct WaitingProof {
     record.put(receivedAt.microseconds)
     record.put(kind != .app)
     record.put(proof.outcome != .rejected)
+    // Only answered proofs are written this way.
+    record.put(false)
   }
 
   /// Whether no answer about it is missing that could still bring a payment, which for all others has to be asked.

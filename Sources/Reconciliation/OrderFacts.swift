@@ -72,7 +72,7 @@ public struct OrderFacts: Sendable {
   /// Whether a question is open whose answer may say more than what is known: what a purchase is, and whether it was refunded,
   /// Apple says in signed transactions alone, and a receipt lists ids and dates.
   var awaitsDetails: Bool {
-    lookup?.isUnanswered ?? false || soundReceipts.contains { $0.state.isUnanswered && $0.state.kind != .signed }
+    lookup?.isUnanswered ?? false || soundReceipts.contains(where: \.state.awaitsDetails)
   }
 
   /// Whether it names an id of which nothing is known and about which Apple has not answered.

@@ -88,6 +88,9 @@ public struct ProofState: Hashable, Sendable {
     }
   }
 
+  /// Whether an answer is missing that may say more than the list that it is: what a purchase is, and whether it was refunded.
+  public var awaitsDetails: Bool { isUnanswered && kind != .signed }
+
   /// Whether it is a payload that nobody can read: what it held nobody knows.
   public var isUnreadable: Bool { outcome == .rejected && reason == .malformed }
 

@@ -133,7 +133,7 @@ package struct Story: Sendable {
     case .namedAndSwept: scene.receipt(receipt, for: made, .verified(.app)) { $0.state.bundleId = record.bundleId }
     case .offline:
       scene.receipt(receipt, for: made, .unanswered(.unreachable), bringing: [record]) {
-        $0.state.signedTransactionId = record.transactionId
+        ($0.state.kind, $0.state.signedTransactionId) = (.signed, record.transactionId)
       }
     }
     if random.oneIn(channel == .verifyReceipt ? 50 : 5) {

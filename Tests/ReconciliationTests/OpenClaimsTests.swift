@@ -281,4 +281,19 @@ import Testing
       #expect(scene.world.findingNames.contains("charged_twice on order") == isTold)
     }
   }
+
+  @Test("What only an unanswered list brings is nobody's once somebody has told that it was not refunded")
+  func orphansOfLists() {
+    for (kind, isAnswered, tells, isTold) in [
+      (.app, false, false, false), (.transaction, false, false, false), (.signed, false, false, true),
+      (.app, true, false, true), (.app, false, true, true),
+    ] as [(ReceiptKind, Bool, Bool, Bool)] {
+      var scene = Scene()
+      let record = scene.transaction { $0.tellsRevocation = tells }
+      var state = isAnswered ? ProofState.verified(kind) : .unanswered(.unreachable)
+      state.kind = kind
+      scene.receipt(for: nil, state, bringing: [record])
+      #expect(scene.world.findingNames.contains("orphan_payment on T1") == isTold, "\(kind)")
+    }
+  }
 }

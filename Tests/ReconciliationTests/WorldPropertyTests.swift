@@ -94,7 +94,9 @@ import Testing
       let world = random.world
       let claimed = world.matchedFacts().claimed
       let orphans = world.audited().findings.filter { $0.kind == .orphanPayment || $0.kind == .renewalWithoutOrder }
+      let listed = world.awaitingDetails()
       for record in world.transactions where record.isLive && record.bundleId == Scene.bundle {
+        if listed.contains(record.key), !record.tellsRevocation { continue }
         let isSale = !record.isFamilyShared && !record.isRestore
         guard isSale, let date = record.purchaseDate, date >= world.rules.lookbackStart,
           !world.rules.mayAwaitOrder(since: date)

@@ -203,7 +203,7 @@ struct ExplanationReader: ~Copyable {
         record, isOwned: claims.owned.contains { $0.key == key },
         standing: facts?.standing(of: record, rules: rules)
           ?? "The order row breaks the contract of the sales schema, so it claims nothing.")
-      if let finding = unclaimed(record, group.row, claims, matching) {
+      if let finding = unclaimed(record, group, claims, matching) {
         transaction.unclaimed = finding.reason.text
         leftOver.append(finding)
       }
@@ -221,15 +221,15 @@ struct ExplanationReader: ~Copyable {
 
   /// What follows where no order claims a transaction.
   private func unclaimed(
-    _ record: TransactionRecord, _ row: OrderRow, _ claims: OrderClaims, _ matching: Neighbourhood.Matching
+    _ record: TransactionRecord, _ group: OrderGroup, _ claims: OrderClaims, _ matching: Neighbourhood.Matching
   ) -> Finding? {
     if let userId = matching.unclaimed[record.key] {
       return Unowned.finding(on: record, userId: userId, receiptId: nil, rules: rules)
     }
-    guard !matching.contested.contains(record.key), matching.claimants[record.key] == [row.orderId],
-      !claims.areAbout(record)
+    guard !matching.contested.contains(record.key), matching.claimants[record.key] == [group.row.orderId],
+      !claims.areAbout(record), !group.awaitsDetails(of: record)
     else { return nil }
-    return Unowned.finding(on: record, userId: row.userId, receiptId: nil, rules: rules)
+    return Unowned.finding(on: record, userId: group.row.userId, receiptId: nil, rules: rules)
   }
 
   /// Which other orders name a transaction, or have proofs that brought it, oldest first.

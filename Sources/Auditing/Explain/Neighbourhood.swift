@@ -211,7 +211,7 @@ struct Neighbourhood {
           result.transactions.take(
             .transaction(record, isClaimable: true, newestProof: candidates.newestProof))
         }
-      } else {
+      } else if !candidates.awaitsDetails {
         result.unclaimed[record.key] = .some(candidates.userId)
       }
       if candidates.witnesses.contains(orderId) {
@@ -224,7 +224,9 @@ struct Neighbourhood {
     }
     let outcome = contest.matched()
     outcome.forEach { owner, claims in for record in claims.owned { result.owners[record.key] = owner } }
-    for transaction in outcome.unclaimed { result.unclaimed[transaction.record.key] = .some(transaction.userId) }
+    for transaction in outcome.unclaimed where !transaction.awaitsDetails {
+      result.unclaimed[transaction.record.key] = .some(transaction.userId)
+    }
     if let claims = outcome.claims(of: orderId) {
       result.matched = outcome.matched(orderId, claims)
     }

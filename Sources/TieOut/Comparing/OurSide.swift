@@ -123,6 +123,8 @@ extension ProductSides {
     if restored.isEmpty { return self }
     var sides = self
     for (purchase, told) in restored where !recorded.contains(purchase) { sides.append(told.sale) }
+    // Counted once, however often this is asked.
+    sides.restored = [:]
     return sides
   }
 

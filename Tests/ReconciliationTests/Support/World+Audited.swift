@@ -132,6 +132,20 @@ extension World {
     return users
   }
 
+  /// What only lists have brought about which Apple has not answered.
+  func awaitingDetails() -> Set<TransactionKey> {
+    var awaiting: Set<TransactionKey> = []
+    var answered: Set<TransactionKey> = []
+    for receipt in receipts where receipt.defect == nil {
+      let keys = brings[receipt.receiptId] ?? []
+      if receipt.state.awaitsDetails { awaiting.formUnion(keys) } else { answered.formUnion(keys) }
+    }
+    for case .valid(let order) in orders where lookups[order.orderId]?.outcome == .verified {
+      answered.formUnion(transactions.filter { $0.transactionId == order.transactionId }.map(\.key))
+    }
+    return awaiting.subtracting(answered)
+  }
+
   private func findingsWithoutOrder(claimed: Set<TransactionKey>) -> [Finding] {
     let valid = Set(orders.compactMap { row in if case .valid(let order) = row { order.orderId } else { nil } })
     let known = Set(orders.map(\.orderId))
@@ -143,7 +157,9 @@ extension World {
         senders[key] = receipt
       }
     }
+    let listed = awaitingDetails()
     for transaction in knownTransactions() where !claimed.contains(transaction.key) {
+      if listed.contains(transaction.key), !transaction.tellsRevocation { continue }
       let sender = senders[transaction.key]
       let finding = Unowned.finding(
         on: transaction, userId: sender?.userId, receiptId: sender?.receiptId, rules: rules)
