@@ -2,7 +2,7 @@ import Reconciliation
 
 extension Scenario {
   /// What has happened by the time that the tables are read, and had not as of the audit.
-  static let afterwards: [Scenario] = [
+  package static let afterwards: [Scenario] = [
     Scenario("paid, delivered only after the as-of", 2) { story in
       let order = story.buy()
       let delivery = Delivery(

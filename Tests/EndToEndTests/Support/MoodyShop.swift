@@ -26,7 +26,10 @@ struct MoodyShop {
     environment = channel == .signedReceipts ? ["NIGHT_AUDIT_APPSTORE_CHANNEL": "verifyReceipt"] : [:]
     switch channel {
     case .serverApi, .signedReceipts:
-      let told = ToldShop(KnownShop(telling: KnownTruthNightTests.scenarios, seed: 1))
+      // The second night knows what was written after the first, and may have older answers about it than the calm one.
+      let later = Set(Scenario.afterwards.map(\.name))
+      let scenarios = KnownTruthNightTests.scenarios.filter { !later.contains($0.name) }
+      let told = ToldShop(KnownShop(telling: scenarios, seed: 1))
       let shop = try await KnownTruthNightTests.shop(told)
       try await shop.execute(
         told.statements(of: told.known.world, payloads: try await KnownTruthNightTests.payloads(told, shop)))
