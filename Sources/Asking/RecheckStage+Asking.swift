@@ -69,8 +69,8 @@ extension RecheckStage {
       if attempt < Self.tries, answer.isWorthAnotherTry, reasonToEnd(deadline) == nil {
         let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
           attempt: attempt, random: .random(in: 0..<1))
-        // A server in trouble needs a moment; cancelled in it, the answer that there is stands.
         trouble = answer
+        // A server in trouble needs a moment; cancelled in it, the answer that there is stands.
         if (try? await Task.sleep(for: pause)) != nil { continue }
       }
       return answer

@@ -95,7 +95,7 @@ import Testing
       try Self.decide(.remark("Asked user 17."), on: connection)
       var merge = RowMerge(written: [try Self.report(on: connection)])
       let cells: [String: ReadCell] = [
-        FindingsSheet.key: .text(Self.finding), FindingsSheet.remark: .text(FindingsSheet.withheld),
+        FindingsSheet.key: .text(Self.finding), FindingsSheet.remark: .text(ReportedFinding.withheldRemark),
       ]
       try merge.add(
         ReadRow(number: 2, cells: cells), of: [FindingsSheet.remark], sheet: FindingsSheet.name, connection)

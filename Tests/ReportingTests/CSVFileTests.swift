@@ -312,7 +312,7 @@ struct CSVFileTests {
       #expect(!text.contains("zoe"), "\(file)")
       #expect(text.contains("Goods went to user \(zoe)."), "\(file)")
       #expect(text.contains("The proof does not carry it."), "\(file)")
-      #expect(file == "actions.json" || text.contains(FindingsSheet.withheld), "\(file)")
+      #expect(file == "actions.json" || text.contains(ReportedFinding.withheldRemark), "\(file)")
       #expect(file == "actions.json" || text.contains("Asked the client"), "\(file)")
     }
     #expect(try report.file("report.html").contains("Is it signed? No: nobody knows by whom."))

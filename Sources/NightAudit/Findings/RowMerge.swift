@@ -152,7 +152,7 @@ struct RowMerge {
           .owner($0)
         }
       }
-      if row.columns.contains(FindingsSheet.remark), row.remark != ReadCell.text(FindingsSheet.withheld) {
+      if row.columns.contains(FindingsSheet.remark), row.remark != ReadCell.text(ReportedFinding.withheldRemark) {
         merge(row, "remark", cell: row.remark, now: now.remark, before: before.map(\.remark), PeopleText.remark) {
           .remark($0)
         }

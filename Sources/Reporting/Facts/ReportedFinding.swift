@@ -53,3 +53,15 @@ package struct ReportedFinding: Sendable {
     self.due = due
   }
 }
+
+extension ReportedFinding {
+  /// Stands for a remark that names a user, where pseudonyms stand for users. Left as it is, it says nothing.
+  package static let withheldRemark = "(not shown: it names a user)"
+
+  /// Whether people have written the id of a user whom the finding is about into its remark, which is theirs to word.
+  var remarkNamesUser: Bool {
+    guard let remark else { return false }
+    let users = finding.reason.users + [finding.userId, finding.heldBy].compactMap(\.self)
+    return users.contains { !$0.isEmpty && remark.contains($0.text) }
+  }
+}

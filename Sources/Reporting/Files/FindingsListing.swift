@@ -42,6 +42,4 @@ package enum FindingsSheet {
   package static let owner = "owner".asWords
   package static let remark = "remark".asWords
   package static let due = "due".asWords
-  /// Stands for a remark that names a user, where pseudonyms stand for users. Left as it is, it says nothing.
-  package static let withheld = "(not shown: it names a user)"
 }

@@ -10,7 +10,7 @@ struct FindingLine: TableRow {
   init(_ reported: ReportedFinding, asOf: Instant, pseudonyms: Pseudonyms? = nil) {
     var reported = reported
     if let pseudonyms {
-      if reported.remarkNamesUser { reported.remark = FindingsSheet.withheld }
+      if reported.remarkNamesUser { reported.remark = ReportedFinding.withheldRemark }
       reported.finding.reason = Reason(reported.finding.reason.text(naming: pseudonyms.pseudonym(of:)))
     }
     self.reported = reported
@@ -104,13 +104,4 @@ struct FindingLine: TableRow {
     Column("due", .due, 12, "The day by which people want it settled.") { $0.reported.due.map { .day($0) } ?? .blank },
     Column("remark", .people, 36, "What people wrote about it.") { Cell($0.reported.remark) },
   ]
-}
-
-extension ReportedFinding {
-  /// Whether people have written the id of a user whom the finding is about into its remark, which is theirs to word.
-  fileprivate var remarkNamesUser: Bool {
-    guard let remark else { return false }
-    let users = finding.reason.users + [finding.userId, finding.heldBy].compactMap(\.self)
-    return users.contains { !$0.isEmpty && remark.contains($0.text) }
-  }
 }

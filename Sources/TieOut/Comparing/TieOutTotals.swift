@@ -100,3 +100,13 @@ package struct TieOutTotals: Sendable {
     }.sorted { ($0.app, $0.productId, $0.monday) < ($1.app, $1.productId, $1.monday) }
   }
 }
+
+extension ReportZone {
+  /// The Monday of the first week of which all orders are known that Apple may count in it, where orders are known from an
+  /// instant on, for weeks are told whole.
+  package func firstWeek(since instant: Instant) -> ReportDay {
+    // Of the instant's own day a part is missing, and Apple counts up to some days after we do.
+    let day = day(of: instant).advanced(by: 1 + Group.timingLags.upperBound)
+    return day.monday == day ? day : day.monday.advanced(by: 7)
+  }
+}

@@ -30,16 +30,6 @@ package struct ReportZone: Sendable {
   }
 }
 
-extension ReportZone {
-  /// The Monday of the first week of which all orders are known that Apple may count in it, where orders are known from an
-  /// instant on, for weeks are told whole.
-  package func firstWeek(since instant: Instant) -> ReportDay {
-    // Of the instant's own day a part is missing, and Apple counts up to some days after we do.
-    let day = day(of: instant).advanced(by: 1 + Group.timingLags.upperBound)
-    return day.monday == day ? day : day.monday.advanced(by: 7)
-  }
-}
-
 /// Some days in a row with the instants at which they begin, so that a million instants can be sorted into them.
 package struct ReportDays: Sendable {
   package let days: ClosedRange<ReportDay>

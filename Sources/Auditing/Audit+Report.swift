@@ -1,0 +1,95 @@
+import AuditStore
+import Postgres
+import Publishing
+import Reconciliation
+import Reporting
+import Run
+import SalesStore
+
+/// What an audit's report is made with, and what it says as a whole.
+extension Audit {
+  func options(
+    _ folder: ReportFolder, _ connection: borrowing BlockingConnection, _ sales: SalesRows
+  ) throws -> ReportOptions {
+    // Only the workbook has to know beforehand how long its sheets will be.
+    let rows = settings.formats.contains(.xlsx) ? try listed(connection, sales) : (orders: 0, receipts: 0)
+    var options = ReportOptions(
+      directory: folder.staging, period: plan.period.reported, formats: settings.formats, timeZone: settings.timeZone,
+      asOf: plan.asOf, apps: settings.apps.map { "\($0.name) (\($0.bundleId))" }, ordersInPeriod: rows.orders,
+      receiptsInScope: rows.receipts, workbookOrders: settings.workbookOrders)
+    options.hasTieOut = supplement != nil
+    options.excelLocale = settings.excelLocale
+    options.pseudonyms = settings.pseudonyms
+    return options
+  }
+
+  /// How many rows the files of orders and receipts will have, as the shop's server counts them.
+  func listed(
+    _ connection: borrowing BlockingConnection, _ sales: SalesRows
+  ) throws -> (orders: Int, receipts: Int) {
+    let isListed = try plan.selection.orderCondition(onlyBundleId: plan.onlyBundleId)
+    let orders = try connection.execute(
+      """
+      SELECT count(*) FROM \(sales.schema).orders o
+      WHERE o.created_at >= $1 AND o.created_at < $2 AND \(try sales.isKnown("o.created_at")) AND \(isListed)
+      """,
+      [.timestamp(plan.period.start.microseconds), .timestamp(plan.period.end.microseconds)]
+    ).single().int64(0)
+    let isInScope = try plan.selection.receiptCondition(sales, onlyBundleId: plan.onlyBundleId)
+    let receipts = try connection.execute(
+      """
+      SELECT count(*) FROM \(sales.schema).receipts r
+      WHERE r.received_at >= $1 AND \(try sales.isKnown("r.received_at")) AND \(isInScope)
+      """,
+      [.timestamp(plan.judgedFrom.microseconds)]
+    ).single().int64(0)
+    return (Int(orders), Int(receipts))
+  }
+
+  func summary(
+    _ collector: AuditCollector, findings: FindingsSummary, history: [Night], unswept: [String]
+  ) -> SummaryFacts {
+    var reasons = faults.sorted { $0.key < $1.key }.map { "The re-check of \($0.key) was ended: \($0.value)" }
+    reasons += unswept
+    for (reason, count) in collector.outstanding.sorted(by: { $0.key < $1.key }) {
+      reasons.append("\(count) receipts were due and Apple has not answered for them (\(reason)).")
+    }
+    let tonight = Night(date: plan.period.until, totals: collector.totals, atStake: findings.atStake)
+    var summary = SummaryFacts(
+      isComplete: reasons.isEmpty, incompleteReasons: reasons, since: plan.period.since, until: plan.period.until,
+      timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: history + [tonight])
+    summary.notChecked = settings.notChecked
+    for app in settings.apps { summary.notAsked[app.name] = collector.beyondAsking[app.bundleId] }
+    summary.settings = settings.settingWords
+    if let figures = collector.lookedAgain { summary.settings.append(SettingWords("Read again", figures.words)) }
+    return summary
+  }
+
+  /// How tonight's picture of earlier days differs from what the nights before said about them.
+  func adjustments(
+    _ collector: AuditCollector, _ coordinator: borrowing BlockingConnection
+  ) throws(PostgresError) -> ([Adjustment], [DayLine]) {
+    if collector.days.days.isEmpty { return ([], []) }
+    let days = collector.days
+    let said = try ReportedDays.statements(
+      before: plan.period.since, asOf: plan.asOf, timeZone: settings.timeZoneName, on: coordinator)
+    let now = said.keys.reduce(into: [:]) { $0[$1] = days.sums(of: $1) }
+    // Of a longer period each day was reported by a night of its own, the last one included.
+    let atTheTime = try ReportedDays.statements(
+      before: plan.period.until, asOf: plan.asOf, isIncluded: plan.period.since != plan.period.until,
+      isOfOwnNight: true, timeZone: settings.timeZoneName, on: coordinator)
+    return (Adjustment.between(said, now), DayLine.lines(days, reported: atTheTime))
+  }
+
+  func exitStatus(_ summary: SummaryFacts, isHeld: Bool) -> ExitStatus {
+    if !faults.isEmpty { return .configuration }
+    if isHeld { return .held }
+    if !summary.isComplete { return .incomplete }
+    return plan.threshold?.isExceeded(by: summary.findings) == true ? .criticalFindings : .complete
+  }
+}
+
+extension Period {
+  /// As the report knows it.
+  fileprivate var reported: ReportPeriod { ReportPeriod(since: since, until: until, start: start, end: end) }
+}
