@@ -85,6 +85,33 @@ import Testing
     }
   }
 
+  /// While something else becomes of the order, too: only another payload, and a refusal of nobody knows which, are news.
+  @Test func whatAppleAcceptedIsRememberedUntilThePayloadIsAnother() async throws {
+    try await RecheckRehearsal.run { shop in
+      for id in ["filled", "held", "replaced"] {
+        try await shop.order(id, transaction: nil)
+        try await shop.receipt(id, for: id)
+      }
+      let queue = try await shop.queue()
+      try await queue.enqueue()
+      for (id, described) in try await queue.source.describe(["filled", "held", "replaced"]) {
+        try await shop.session.execute(
+          """
+          UPDATE night_audit.receipt_checks SET outcome = 'review', reason = $2, fingerprint = $3 WHERE subject_id = $1
+          """, [.text(id.text), .text(id == "held" ? "systemic" : "contradiction"), .text(described.fingerprint)])
+      }
+      try await shop.session.executeScript(
+        """
+        UPDATE sales.orders SET transaction_id = order_id;
+        UPDATE sales.receipts SET payload = 'another' WHERE receipt_id = 'replaced'
+        """)
+      try await shop.queue(asOf: Self.asOf + .hours(1)).enqueue()
+      let known = try await shop.rows(
+        "subject_id] ) FROM night_audit.receipt_checks WHERE outcome = 'pending' AND fingerprint IS NOT NULL ORDER BY 1")
+      #expect(known == ["filled"])
+    }
+  }
+
   /// A relation that is loaded anew, or a replica that is behind, lacks what was there a moment ago.
   @Test func aReceiptThatWasGoneIsAskedAboutWhenItIsThere() async throws {
     try await RecheckRehearsal.run { shop in
