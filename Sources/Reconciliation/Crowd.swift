@@ -70,7 +70,6 @@ struct Crowd {
     for index in members {
       let time = claimants[index].order.createdAt.microseconds
       while low < inTime.count, claimable[inTime[low]].time < time - window { low += 1 }
-      reached = max(reached, low)
       while reached < inTime.count, claimable[inTime[reached]].time <= time + window { reached += 1 }
       let listed = purchases.range(listedFor: claimants[index])
       let high = min(reached, listed.upperBound)

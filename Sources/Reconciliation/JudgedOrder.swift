@@ -31,10 +31,10 @@ public struct JudgedOrder: Hashable, Sendable {
   /// - Returns: nil for a row that breaks the contract, which counts for nothing.
   public init?(_ judgement: Judgement) {
     guard case .valid(let order) = judgement.row, let verdict = judgement.verdict else { return nil }
-    // What it owns is counted here as a transaction already.
+    // Whatever owns a transaction in production is paid or reversed, and counted here by that.
     let isAwaited =
       switch verdict {
-      case .unconfirmed: !judgement.isOwnerInProduction
+      case .unconfirmed: true
       case .paid, .reversed, .unpaid: false
       }
     self.init(

@@ -19,9 +19,7 @@ public struct Judgement: Hashable, Sendable {
   /// Where the transaction behind the verdict was made.
   public var environment: AppleEnvironment?
   public var transactionId: Identifier?
-  /// Whether the order owns a transaction in production.
-  public private(set) var isOwnerInProduction = false
-  /// Those of them that are renewals of subscriptions.
+  /// What it owns in production that renews a subscription.
   public private(set) var renewals: [Identifier] = []
 
   /// Judges one order. No clock, no database, no network.
@@ -52,9 +50,8 @@ public struct Judgement: Hashable, Sendable {
       environment = proof?.environment
       transactionId = facts.order.transactionId ?? proof?.transactionId
     } else {
-      for record in facts.claims.owned where record.environment == .production {
-        isOwnerInProduction = true
-        if record.isRenewal == true { renewals.append(record.transactionId) }
+      for record in facts.claims.owned where record.environment == .production && record.isRenewal == true {
+        renewals.append(record.transactionId)
       }
       paidAt = facts.claims.owned[0].saleDate
       refundedAt = facts.claims.owned[0].revocation?.date

@@ -216,6 +216,24 @@ import Testing
     }
   }
 
+  @Test("Of two periods as near to an order that names their subscription, the one with the smaller id is claimed")
+  func periodsAsNear() {
+    for ids in [["T2", "T3"], ["T3", "T2"]] {
+      var scene = Scene()
+      let time = scene.time
+      let periods = zip(ids, [-5, 5] as [Int64]).map { id, hours in
+        scene.transaction(id) { record in
+          record.originalTransactionId = "T1"
+          record.purchaseDate = time + .hours(hours)
+          record.expiresDate = time + .days(30)
+        }
+      }
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.receipt(for: order, .verified(.app), bringing: periods)
+      #expect(scene.world.ownedBy("order")?.first == "T2", "\(ids)")
+    }
+  }
+
   @Test("One user with many orders, each with the receipt that lists all purchases", arguments: [30, 250])
   func manyOrders(count: Int) {
     var scene = Scene()

@@ -142,6 +142,13 @@ import Testing
       }
       #expect(whole.amountByDisposition == outcome.totals.amountByDisposition)
       #expect(whole.ordered == outcome.totals.ordered && whole.control == outcome.totals.control)
+      // What a part has handed over of its users counts as what it has kept does.
+      var handingOver = Totals()
+      for place in parts.indices {
+        if place > 0 { _ = parts[place].takeUsers() }
+        handingOver.join(parts[place])
+      }
+      #expect(handingOver.control == outcome.totals.control)
     }
   }
 
