@@ -107,7 +107,8 @@ import Testing
         """)
       try await shop.queue(asOf: Self.asOf + .hours(1)).enqueue()
       let known = try await shop.rows(
-        "subject_id] ) FROM night_audit.receipt_checks WHERE outcome = 'pending' AND fingerprint IS NOT NULL ORDER BY 1")
+        "subject_id] ) FROM night_audit.receipt_checks WHERE outcome = 'pending' AND fingerprint IS NOT NULL ORDER BY 1"
+      )
       #expect(known == ["filled"])
     }
   }
