@@ -126,14 +126,35 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// Every text in it and in the objects within it, in order, whatever its length.
+  /// The text under the key, or the texts that are listed there; none where it is neither.
+  func listedTexts(_ key: String) -> [String] { document(key).map { [$0] } ?? texts(key)?.compactMap(\.self) ?? [] }
+
+  /// The objects directly within it, by themselves or in a list, in order.
+  var objectsWithin: [JSONFields] {
+    extentsWithin.compactMap { extent in
+      guard case .object(let range) = extent else { return nil }
+      return JSONFields(bytes, range: range)
+    }
+  }
+
+  /// Every text in it, in its lists and in the objects within them, in order, whatever its length.
   func everyText(depth: Int) -> [String] {
-    members.flatMap { member -> [String] in
-      switch member.value {
+    extentsWithin.flatMap { extent -> [String] in
+      switch extent {
       case .string(let range, let escaped): [string(range, escaped: escaped)].compactMap(\.self)
       case .object(let range):
         depth > 0 ? JSONFields(bytes, range: range)?.everyText(depth: depth - 1) ?? [] : []
       case .number, .boolean, .array, .null: []
+      }
+    }
+  }
+
+  /// The values of its fields, and instead of a list what that holds.
+  private var extentsWithin: [JSONExtent] {
+    members.flatMap { member in
+      switch member.value {
+      case .array(let range): elements(range)
+      case .string, .number, .boolean, .object, .null: [member.value]
       }
     }
   }
@@ -154,6 +175,10 @@ struct JSONFields: Sendable {
   /// The elements of an array; nil if the field is none.
   private func elements(_ key: String) -> [JSONExtent]? {
     guard case .array(let range) = value(key) else { return nil }
+    return elements(range)
+  }
+
+  private func elements(_ range: Range<Int>) -> [JSONExtent] {
     var elements: [JSONExtent] = []
     var scanner = JSONScanner(bytes, range: range)
     _ = scanner.elements(depth: DecodingLimits.nesting) { elements.append($0) }

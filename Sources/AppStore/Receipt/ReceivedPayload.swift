@@ -121,23 +121,27 @@ private enum PayloadReader {
   /// The names that receipts commonly have in JSON, the more telling ones first.
   private static let names = [
     "signedTransactionInfo", "signedTransaction", "jwsRepresentation", "signedPayload", "receipt-data", "receiptData",
-    "transactionReceipt", "latest_receipt", "receipt", "payload",
+    "transactionReceipt", "latest_receipt", "receipt", "payload", "signedTransactions",
   ]
 
-  /// The receipt in a JSON object or in a list with one; nil where there is none, or several and none by a name that tells.
+  /// How many objects may lie in one another around a receipt.
+  private static let deepest = 4
+
+  /// The receipt in a JSON object or list, however deep it lies; nil where there is none, or several and none by a name that
+  /// tells. What lies less deep comes first, then the more telling name.
   private static func wrapped(_ text: ArraySlice<UInt8>, layers: Int) -> ReceivedPayload.Content? {
     let isList = text.first == UInt8(ascii: "[")
     let object = isList ? Array("{\"payload\":".utf8) + text + Array("}".utf8) : Array(text)
     guard let fields = JSONFields(object) else { return nil }
-    if isList, let list = fields.texts("payload") {
-      guard list.count == 1, let only = list[0] else { return nil }
-      return readable(only, layers: layers)
+    var level = [fields]
+    for _ in 0...deepest where !level.isEmpty {
+      for name in names {
+        let named = Set(level.flatMap { $0.listedTexts(name) }).compactMap { readable($0, layers: layers) }
+        if named.count == 1 { return named[0] }
+      }
+      level = level.flatMap(\.objectsWithin)
     }
-    let place = isList ? fields.objects("payload")?.first ?? .none : fields
-    for name in names {
-      if let text = place.document(name), let content = readable(text, layers: layers) { return content }
-    }
-    let others = Set(place.everyText(depth: 3)).compactMap { readable($0, layers: layers) }
+    let others = Set(fields.everyText(depth: deepest)).compactMap { readable($0, layers: layers) }
     return others.count == 1 ? others[0] : nil
   }
 

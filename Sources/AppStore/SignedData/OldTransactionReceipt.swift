@@ -43,12 +43,12 @@ package struct OldTransactionReceipt: Hashable, Sendable {
   /// Reads both lists of a receipt's bytes, without judging the signature.
   init(_ bytes: [UInt8]) throws(SignedDataRefusal) {
     guard let outer = OldPropertyList.parse(bytes) else { throw .payloadUnreadable }
-    guard let text = outer["purchase-info"] else { throw .payloadIncomplete("purchase-info") }
+    guard let text = outer["purchase-info"] else { throw .payloadUnreadable }
     guard let purchaseInfo = Base64Text.decodeReceipt(text.utf8), let inner = OldPropertyList.parse(purchaseInfo) else {
       throw .payloadUnreadable
     }
-    guard let transactionId = plainText(inner["transaction-id"]) else { throw .payloadIncomplete("transaction-id") }
-    guard let productId = plainText(inner["product-id"]) else { throw .payloadIncomplete("product-id") }
+    guard let transactionId = plainText(inner["transaction-id"]) else { throw .payloadUnreadable }
+    guard let productId = plainText(inner["product-id"]) else { throw .payloadUnreadable }
     self.transactionId = transactionId
     self.productId = productId
     originalTransactionId = plainText(inner["original-transaction-id"])

@@ -93,11 +93,12 @@ extension SignedDataRefusal {
     case .algorithm, .chainLength, .certificateUnreadable, .chainNotTrusted, .intermediateNotAuthority,
       .certificateNotUsable, .markerMissing, .notValidAtSignedDate, .leafKeyKind, .digestTooWeak, .signatureMismatch:
       .signatureInvalid
-    case .notThreeParts, .headerUnreadable, .signatureUnreadable, .truncated, .payloadUnreadable, .payloadIncomplete:
+    case .notThreeParts, .headerUnreadable, .signatureUnreadable, .truncated, .payloadUnreadable:
       .malformed
     case .notSignedByApple: .xcode
     case .noRoots: .noRoots
-    case .tooLarge, .environmentUnknown, .unsupported: .undecided
+    // Apple signed it, whatever is missing: that proves nothing against anybody.
+    case .tooLarge, .environmentUnknown, .unsupported, .payloadIncomplete: .undecided
     }
   }
 }

@@ -81,6 +81,30 @@ struct ReceiptKindTests {
     #expect(ReceiptKind.detect(payload: payload) == .malformed)
   }
 
+  /// Apple's own shapes, and what apps make of them: the receipt is told from what lies beside it.
+  @Test(arguments: [
+    #"[{"transactionReceipt":"JWS"}]"#, #"{"signedTransactions":["JWS"],"revision":"r","hasMore":false}"#,
+    #"{"transactions":[{"jwsRepresentation":"JWS","price":990}]}"#, #"{"data":{"signedTransactionInfo":"JWS"}}"#,
+    #"{"notificationType":"SUBSCRIBED","data":{"bundleId":"b","signedTransactionInfo":"JWS","signedRenewalInfo":"OTHER"}}"#,
+    #"[[{"a":{"b":["JWS"]}}]]"#, #"{"payload":"JWS","data":{"signedTransactionInfo":"OTHER"}}"#,
+  ])
+  func receiptsInJSON(shape: String) {
+    let other = Self.jws(header: #"{"alg":"ES256"}"#, signature: String(repeating: "o", count: 64))
+    let payload = shape.replacing("JWS", with: Self.jws).replacing("OTHER", with: other)
+    guard case .signed(let text) = ReceivedPayload(payload).content else {
+      Issue.record("nothing is read in \(shape)")
+      return
+    }
+    #expect(text == Self.jws)
+  }
+
+  @Test(arguments: [#"["JWS","OTHER"]"#, #"{"signedTransactions":["JWS","OTHER"]}"#, #"{"a":"JWS","b":["OTHER"]}"#])
+  func severalReceiptsInJSONAreNone(shape: String) {
+    let other = Self.jws(header: #"{"alg":"ES256"}"#, signature: String(repeating: "o", count: 64))
+    let payload = shape.replacing("JWS", with: Self.jws).replacing("OTHER", with: other)
+    #expect(ReceiptKind.detect(payload: payload) == .malformed)
+  }
+
   @Test(arguments: ["", " ", "x", "====", "null", "<receipt/>", "MIIT*", "\u{0}", "受領書", "%2BMIIT", "\\x", "{}", "[]"])
   func anythingElse(payload: String) {
     #expect(ReceiptKind.detect(payload: payload) == .malformed)

@@ -233,7 +233,7 @@ struct JWSVerifierTests {
     let jws = try TestJWS(payload: TestJWS.renewalInfo)
     let refusal = SignedDataRefusal.payloadIncomplete("transactionId")
     #expect(try verifier().verifyTransaction(jws.text, channel: .offline) == .failure(refusal))
-    #expect(refusal.meaning == .malformed)
+    #expect(refusal.meaning == .undecided)
   }
 }
 

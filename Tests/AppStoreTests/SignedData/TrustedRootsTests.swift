@@ -99,7 +99,7 @@ struct SignedDataRefusalTests {
       (.chainNotTrusted, .signatureInvalid),
       (.markerMissing(.leaf), .signatureInvalid), (.notValidAtSignedDate, .signatureInvalid),
       (.digestTooWeak, .signatureInvalid), (.notThreeParts, .malformed), (.payloadUnreadable, .malformed),
-      (.payloadIncomplete("productId"), .malformed), (.notSignedByApple(.xcode, UnverifiedClaim()), .xcode),
+      (.payloadIncomplete("productId"), .undecided), (.notSignedByApple(.xcode, UnverifiedClaim()), .xcode),
       (.noRoots, .noRoots), (.tooLarge, .undecided), (.environmentUnknown(nil), .undecided),
       (.unsupported("signed attributes"), .undecided),
     ] as [(SignedDataRefusal, SignedDataRefusal.Meaning)])

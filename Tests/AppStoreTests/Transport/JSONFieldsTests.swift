@@ -71,8 +71,10 @@ struct JSONFieldsTests {
 
   @Test func everyTextIsFound() throws {
     let fields = try #require(JSONFields(Array(#"{"a":"1","b":{"c":"2","d":{"e":"3"}},"f":["4"],"g":5}"#.utf8)))
-    #expect(fields.everyText(depth: 3) == ["1", "2", "3"])
-    #expect(fields.everyText(depth: 1) == ["1", "2"])
+    #expect(fields.everyText(depth: 3) == ["1", "2", "3", "4"])
+    #expect(fields.everyText(depth: 1) == ["1", "2", "4"])
+    #expect(fields.objectsWithin.map { $0.has("c") } == [true] && fields.listedTexts("f") == ["4"])
+    #expect(fields.listedTexts("a") == ["1"] && fields.listedTexts("b").isEmpty)
   }
 
   @Test func theUpperLayerWinsWhereItSpeaks() throws {
