@@ -83,6 +83,8 @@ package struct VerifyReceiptChannel: AppleChannel {
       }
       let isForAPerson = isHopeless && check.genuine != nil
       return check.result(isForAPerson ? .review : .unanswered, PaymentReason(silence), channel: .verifyReceipt)
+    // Refused for what is ours nothing is said of a proof that is known for one; of others it may be all that Apple has to say.
+    case .fault where check.isKnownToApple: return check.result(.unanswered, .appleError, channel: .verifyReceipt)
     case .review, .unknown, .fault: return check.result(.review, .appleError, channel: .verifyReceipt)
     }
   }

@@ -91,6 +91,16 @@ import Testing
     }
   }
 
+  /// A secret that Apple refuses is our trouble, and says nothing of what was proven; a stranger's receipt brings the same.
+  @Test func aRefusedSecretIsNoAnswerAboutWhatIsProven() throws {
+    #expect(
+      try result(Self.genuine, ChannelAnswer(.fault(.sharedSecretRefused))) == "unanswered apple_error with its facts")
+    #expect(try result(.noRoots(nil), ChannelAnswer(.fault(.sharedSecretRefused))) == "review apple_error")
+    let accepted = check(.noRoots(nil), broughtCount: 1)
+    #expect(
+      try channel().result(of: accepted, answers: [ChannelAnswer(.fault(.sharedSecretRefused))]).outcome == .unanswered)
+  }
+
   /// Earlier programs did not store of what payload an answer was.
   @Test func whatIsNotKnownToBeAnotherPayloadIsTheSame() throws {
     let check = check(.noRoots(nil), broughtCount: 1, before: "whole", now: "otherwise payload")
