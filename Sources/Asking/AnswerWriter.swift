@@ -190,11 +190,12 @@ package struct AnswerWriter: Sendable {
         signed_transaction_id = CASE WHEN told.payload_kind <> c.payload_kind THEN told.signed_transaction_id
           ELSE coalesce(told.signed_transaction_id, c.signed_transaction_id) END,
         brought_count = greatest(c.brought_count, told.brought_count),
+        is_unproven = CASE WHEN \(isNewest) THEN told.is_unproven ELSE c.is_unproven END,
         worker = CASE WHEN \(isNewest) THEN NULL ELSE c.worker END
       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[],
-        $11::timestamptz[])
+        $11::timestamptz[], $13::bool[])
         AS told (subject_kind, subject_id, payload_kind, channel, environment, bundle_id, signed_transaction_id,
-          brought_count, apple_status, attempt_when_read)
+          brought_count, apple_status, attempt_when_read, is_unproven)
       WHERE c.subject_kind = told.subject_kind AND c.subject_id = told.subject_id
       """,
       [
@@ -205,7 +206,7 @@ package struct AnswerWriter: Sendable {
         .intArray(results.map { Int64($0.broughtCount) }),
         .intArray(results.map { $0.appleStatus.flatMap(Int32.init(exactly:)).map(Int64.init) }),
         .bool(areAnswers), .timestampArray(results.map { $0.context.row.attemptWhenRead?.microseconds }),
-        .timestamp(asOf.microseconds),
+        .timestamp(asOf.microseconds), .boolArray(results.map(\.isUnproven)),
       ])
   }
 }

@@ -21,6 +21,8 @@ package struct CheckResult: Sendable {
   package var facts: [TransactionFact] = []
   /// What Apple told besides, which the proof does not bring.
   package var told: [TransactionFact] = []
+  /// As ``ProofState/isUnproven``.
+  package var isUnproven = false
   /// How many transactions it brings, those included that were stored before.
   package var broughtCount = 0
   /// Those transactions, by their own and their original ids.
@@ -61,6 +63,7 @@ package struct CheckResult: Sendable {
       context: context, kind: kind, outcome: .review, reason: .appleError, channel: channel)
     parked.app = app
     parked.appleStatus = nil
+    parked.isUnproven = isUnproven
     return parked
   }
 }

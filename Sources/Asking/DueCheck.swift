@@ -164,6 +164,8 @@ package struct JudgedCheck: Sendable {
     _ outcome: CheckOutcome, _ reason: PaymentReason? = nil, channel: EvidenceChannel
   ) -> CheckResult {
     var result = CheckResult(context: due.context, kind: kind, outcome: outcome, reason: reason, channel: channel)
+    // What verifyReceipt answers it answers about the payload itself.
+    if case .claim = judgement, channel != .verifyReceipt { result.isUnproven = true }
     guard let genuine else { return result }
     result.environment = genuine.environment
     result.bundleId = genuine.bundleId

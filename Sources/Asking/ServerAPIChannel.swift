@@ -102,6 +102,11 @@ package struct ServerAPIChannel: AppleChannel {
     for answer in answers {
       result.told += answer.told
       guard case .genuine(let environment, let bundleId, let facts) = answer.meaning else { continue }
+      // Until all that it names is known to be right, it is not known whose it is.
+      if result.isUnproven, result.outcome != .verified {
+        result.told += facts
+        continue
+      }
       result.environment = result.environment ?? environment
       result.bundleId = result.bundleId ?? bundleId
       result.facts += facts

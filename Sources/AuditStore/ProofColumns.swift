@@ -3,9 +3,10 @@ import Reconciliation
 import Streams
 
 extension PlainReceipt.State {
-  /// As `ProofState.init(_:from:)`, of texts where they lie; nil where there is no check, or one that did not verify.
+  /// As `ProofState.init(_:from:)`, of texts where they lie; nil where there is no check, or one that did not verify or
+  /// proves nothing.
   package init?(_ row: borrowing CopyReader, from first: Int) throws(PostgresError) {
-    guard try row.word(first + 1, of: Vocabularies.outcome) == .verified else { return nil }
+    guard try row.word(first + 1, of: Vocabularies.outcome) == .verified, try !row.bool(first + 16) else { return nil }
     self.init()
     kind = try row.word(first, of: Vocabularies.receiptKind)
     reason = try row.word(first + 2, of: Vocabularies.reason)
@@ -38,7 +39,7 @@ extension ProofState {
   package static let columns = """
     c.payload_kind, c.outcome, c.reason, c.channel, c.environment, c.bundle_id, c.apple_status, c.attempts, \
     c.last_attempt, c.due_from, c.due_until, c.due_rank, c.unanswered_since, c.answered_at, \
-    c.signed_transaction_id, c.brought_count
+    c.signed_transaction_id, c.brought_count, c.is_unproven
     """
 
   /// The state in the reader's current row; nil where there is no check.
@@ -61,5 +62,6 @@ extension ProofState {
     answeredAt = try row.optionalInstant(first + 13)
     signedTransactionId = try row.optionalId(first + 14)
     broughtCount = try row.int32(first + 15)
+    isUnproven = try row.bool(first + 16)
   }
 }

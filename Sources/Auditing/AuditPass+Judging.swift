@@ -308,11 +308,11 @@ extension OrderFacts {
     _ order: Order, _ group: OrderGroup, _ deliveries: [Delivery], _ transactions: OrderTransactions,
     _ matched: Matched?, rules: Rules, open: OpenPeople
   ) -> OrderFacts {
-    var facts = OrderFacts(order, group, transactions.claimable, deliveries: deliveries)
+    var facts = OrderFacts(order, group, claimable: transactions.claimable, others: [], deliveries: deliveries)
     let claims = matched?.claims ?? Matching.uncontested(facts.claimant, rules: rules)
     let others = (matched?.contested ?? []) + transactions.others
     if !others.isEmpty {
-      facts = OrderFacts(order, group, transactions.claimable + others, deliveries: deliveries)
+      facts = OrderFacts(order, group, claimable: transactions.claimable, others: others, deliveries: deliveries)
     }
     facts.claims = claims
     facts.isUserOpen = open.contains(order.userId)

@@ -123,7 +123,8 @@ struct Contest {
   /// Adds an order; a row that breaks the contract claims nothing.
   mutating func add(_ contestant: Contestant) {
     guard case .valid(let order) = contestant.group.row else { return }
-    var facts = OrderFacts(order, contestant.group, contestant.claimable + contested.of(order.orderId))
+    var facts = OrderFacts(
+      order, contestant.group, claimable: contestant.claimable, others: contested.of(order.orderId))
     facts.isUserOpen = open.contains(order.userId)
     if facts.proven.count > 8 { facts.list = shared(facts.list) }
     let claimant = facts.claimant
@@ -227,13 +228,22 @@ extension Order {
 extension OrderFacts {
   /// The facts of an order whose claims are not decided yet.
   ///
-  /// - Parameter records: what its proofs bring and what is known under the id that it names.
-  init(_ order: Order, _ group: OrderGroup, _ records: [TransactionRecord], deliveries: [Delivery] = []) {
-    let genuine = group.soundProofs.filter { $0.receipt.state.outcome != .rejected }
+  /// - Parameters:
+  ///   - claimable: what its proofs bring and what is known under the id that it names, as far as nobody else could own it.
+  ///     What nobody proves is there for whoever asks.
+  ///   - others: the same that others could own, too. There it takes a proof.
+  init(
+    _ order: Order, _ group: OrderGroup, claimable: [TransactionRecord], others: [TransactionRecord],
+    deliveries: [Delivery] = []
+  ) {
+    let sound = group.soundProofs
+    let genuine = sound.filter(\.receipt.state.isProof)
+    let unproven = sound.count == genuine.count ? [] : sound.filter(\.receipt.state.isUnproven)
+    let records = others.isEmpty ? claimable : claimable + others
     var (proven, known): ([TransactionRecord], [TransactionRecord]) = ([], [])
     // Most orders have one of each; who has hundreds must not cost their product.
     var lists = records.count > 8 ? genuine.map { SortedKeys($0.brought) } : []
-    for record in records {
+    for (place, record) in records.enumerated() {
       let key = record.key
       var isProven = false
       if records.count > 8 {
@@ -241,11 +251,17 @@ extension OrderFacts {
       } else {
         isProven = genuine.contains { $0.brought.contains(key) }
       }
+      if !isProven, place < claimable.count { isProven = unproven.contains { $0.brought.contains(key) } }
       if isProven { proven.append(record) } else { known.append(record) }
     }
     self.init(
       order: order, deliveries: deliveries, receipts: group.proofs.map(\.receipt), lookup: group.lookup?.state,
       proven: proven, known: known)
+    let awaiting = genuine.filter(\.receipt.state.awaitsDetails)
+    if awaiting.isEmpty { return }
+    let answered = genuine.filter { !$0.receipt.state.awaitsDetails }
+    awaited = Set(awaiting.flatMap(\.brought)).subtracting(answered.flatMap(\.brought))
+      .subtracting(group.lookup?.brought ?? [])
   }
 }
 

@@ -43,7 +43,7 @@ struct Mention {
     var receivedAt: Instant
     /// Whether it is about this one purchase, and no list of many.
     var isAboutOne: Bool
-    /// Whether it is not known to be false: a false proof supports nobody's claim.
+    /// Whether it is not known to be false, and not only a claim: neither supports anybody's claim.
     var isGenuine: Bool
     /// Whether it is a list about which Apple has not answered: what it brings may be refunded, or a family member's.
     var awaitsDetails = false
@@ -123,6 +123,6 @@ extension Mention.Bringer {
     self.init(
       environment: key.environment, subject: CheckSubject(kind: .receipt, id: receipt.receiptId),
       userId: receipt.userId, receivedAt: receipt.receivedAt, isAboutOne: receipt.state.kind != .app,
-      isGenuine: receipt.state.outcome != .rejected, awaitsDetails: receipt.state.awaitsDetails)
+      isGenuine: receipt.state.isProof, awaitsDetails: receipt.state.awaitsDetails)
   }
 }

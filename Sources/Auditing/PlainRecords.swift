@@ -109,6 +109,7 @@ extension PlainReceipt {
     record.put(state.answeredAt)
     record.put(state.signedTransactionId)
     record.put(Int64(state.broughtCount))
+    record.put(false)
   }
 
   /// Reads what `write` wrote, where the record lies.
@@ -132,6 +133,7 @@ extension PlainReceipt {
     state.answeredAt = try record.optionalInstant()
     state.signedTransactionId = try record.optionalBorrowed()
     state.broughtCount = Int32(clamping: try record.int())
+    if try record.flag() { throw RecordReader.Mismatch() }
     self.init(
       receiptId: receiptId, orderId: orderId, userId: userId, claimedEnvironment: claimedEnvironment,
       receivedAt: receivedAt, state: state)
@@ -165,12 +167,13 @@ struct WaitingProof {
     _ = try record.optionalBorrowed()
     _ = try record.optionalInt()
     _ = try record.int()
-    proof = PlainProof(
-      hasDefect: hasDefect, outcome: outcome, claimedEnvironment: claimedEnvironment, environment: environment,
-      lastAttempt: try record.optionalInstant())
+    let lastAttempt = try record.optionalInstant()
     for _ in 0..<5 { _ = try record.optionalInt() }
     _ = try record.optionalBorrowed()
     _ = try record.int()
+    proof = PlainProof(
+      hasDefect: hasDefect, outcome: outcome, claimedEnvironment: claimedEnvironment, environment: environment,
+      lastAttempt: lastAttempt, isUnproven: try record.flag())
     brought = record.rest
     for _ in 0..<(try record.int()) {
       _ = try record.byte()
@@ -202,7 +205,7 @@ struct WaitingProof {
     record.put(userId)
     record.put(receivedAt.microseconds)
     record.put(kind != .app)
-    record.put(proof.outcome != .rejected)
+    record.put(proof.outcome != .rejected && !proof.isUnproven)
     // Only answered proofs are written this way.
     record.put(false)
   }

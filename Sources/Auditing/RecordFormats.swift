@@ -124,6 +124,7 @@ extension ProofState {
     record.put(answeredAt)
     record.put(signedTransactionId)
     record.put(Int64(broughtCount))
+    record.put(isUnproven)
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -142,6 +143,7 @@ extension ProofState {
     answeredAt = try record.optionalInstant()
     signedTransactionId = try record.optionalId()
     broughtCount = Int32(clamping: try record.int())
+    isUnproven = try record.flag()
   }
 }
 

@@ -47,8 +47,11 @@ public struct CheckHistory: Hashable, Sendable {
     guard outcome != .unanswered else {
       attempts = wasFinal ? 1 : attempts + 1
       unansweredSince = unansweredSince ?? asOf
-      // What was answered stays answered while Apple is silent. What was held because it was one of too many was not.
-      if answeredAt == nil || self.outcome == .pending || self.outcome == .unanswered || self.reason == .systemic {
+      // What was answered stays answered while Apple is silent. What was held because it was one of too many was not, nor was
+      // what Apple had said before the proof was there.
+      if answeredAt.map({ $0 < knownSince }) ?? true || self.outcome == .pending || self.outcome == .unanswered
+        || self.reason == .systemic
+      {
         answeredAt = nil
         self.outcome = outcome
         self.reason = reason

@@ -146,7 +146,7 @@ extension FindingRules {
               : "It owns a transaction of its own.")
     }
     let live = claims.liveOwned
-    if live.count > 1, facts.awaitsDetails, live.contains(where: { !$0.tellsRevocation }) {
+    if live.count > 1, live.contains(where: { !$0.tellsRevocation && facts.awaitsDetails(of: $0) }) {
       decline([.chargedTwice], "An answer that is missing could tell that one of the \(live.count) was refunded.")
     } else if live.count > 1 {
       let further = live.dropFirst()

@@ -118,18 +118,17 @@ final class FindingRules {
     return "user \(user: first.userId) and \(more) more"
   }
 
-  /// When Apple was last asked about what a finding rests on: a receipt, a transaction, or else every proof there is.
+  /// When Apple last said what a finding rests on: about a receipt, or else about a transaction and every proof there is. What
+  /// was asked in vain is as old as it was, and what was known when a proof came is older than the proof.
   func evidenceCheckedAt(_ transaction: TransactionRecord?, _ receipt: Receipt?) -> Instant? {
-    if let receipt { return receipt.state.lastAttempt }
+    if let receipt { return receipt.state.answeredAt }
+    var answers = facts.soundReceipts.map(\.state.answeredAt)
+    if let lookup = facts.lookup { answers.append(lookup.answeredAt) }
     if let transaction = transaction ?? facts.claims.owned.first ?? verdict?.transaction {
-      return transaction.checkedAt
+      answers.append(transaction.checkedAt)
     }
-    var oldest = facts.lookup?.lastAttempt
-    for receipt in facts.soundReceipts {
-      guard let attempt = receipt.state.lastAttempt else { return nil }
-      oldest = oldest.map { min($0, attempt) } ?? attempt
-    }
-    return oldest
+    let told = answers.compactMap(\.self)
+    return told.count == answers.count ? told.min() : nil
   }
 
   /// Notes why kinds do not stand on the order.

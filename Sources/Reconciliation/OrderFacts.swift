@@ -20,6 +20,8 @@ public struct OrderFacts: Sendable {
   /// Whether any receipt of the order's person, sent for whatever order or for none, is unanswered that could still bring a
   /// payment.
   public var isUserOpen = false
+  /// What only lists bring about which Apple has not answered.
+  public var awaited: Set<TransactionKey> = []
 
   public init(
     order: Order, deliveries: [Delivery] = [], receipts: [Receipt] = [], lookup: ProofState? = nil,
@@ -69,10 +71,16 @@ public struct OrderFacts: Sendable {
   /// Whether a receipt is unanswered that could still bring a payment.
   public var hasOpenProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayBringPayment } }
 
-  /// Whether a question is open whose answer may say more than what is known: what a purchase is, and whether it was refunded,
-  /// Apple says in signed transactions alone, and a receipt lists ids and dates.
-  var awaitsDetails: Bool {
-    lookup?.isUnanswered ?? false || soundReceipts.contains(where: \.state.awaitsDetails)
+  /// Whether a question about one of its own proofs, or about the id that it names, has no answer: nobody is told then that
+  /// another order has what it claims, however well that is known.
+  var isUnanswered: Bool {
+    lookup?.isUnanswered ?? false || soundReceipts.contains(where: \.state.isUnanswered)
+  }
+
+  /// Whether a question is open whose answer may say more of a purchase than what is known: what it is, and whether it was
+  /// refunded, Apple says in signed transactions alone, and a receipt lists ids and dates.
+  func awaitsDetails(of record: TransactionRecord) -> Bool {
+    awaited.contains(record.key) || lookup?.isUnanswered ?? false && record.transactionId == order.transactionId
   }
 
   /// Whether it names an id of which nothing is known and about which Apple has not answered.

@@ -54,6 +54,9 @@ public struct ProofState: Hashable, Sendable {
   public var signedTransactionId: Identifier?
   /// How many transactions the proof brought.
   public var broughtCount: Int32
+  /// Whether nobody here can tell who signed it, and Apple was asked about the ids that it names instead: anybody can name an
+  /// id, so what it brings supports nobody's claim against another's.
+  public var isUnproven = false
 
   /// A proof that nobody has asked about.
   public static let neverChecked = ProofState()
@@ -83,13 +86,18 @@ public struct ProofState: Hashable, Sendable {
   /// Whether there is no answer that says what it proves. Without root certificates nobody is silent: nobody was asked.
   var isUnanswered: Bool {
     switch outcome {
-    case .pending, .unanswered, .review: reason != .noRoots
+    case .pending, .unanswered: reason != .noRoots
+    // That an account is gone is an answer, and so is one word against another.
+    case .review: reason != .noRoots && reason != .accountGone && reason != .contradiction
     case .verified, .rejected, .notFound: false
     }
   }
 
   /// Whether an answer is missing that may say more than the list that it is: what a purchase is, and whether it was refunded.
   public var awaitsDetails: Bool { isUnanswered && kind != .signed }
+
+  /// Whether what it brings is its sender's, as far as is known: it is not known to be false, and not only a claim.
+  public var isProof: Bool { outcome != .rejected && !isUnproven }
 
   /// Whether it is a payload that nobody can read: what it held nobody knows.
   public var isUnreadable: Bool { outcome == .rejected && reason == .malformed }

@@ -144,17 +144,19 @@ public struct PlainProof {
   /// The environment that Apple's answer or signature names.
   public var environment: AppleEnvironment?
   public var lastAttempt: Instant?
+  /// As ``ProofState/isUnproven``.
+  public var isUnproven: Bool
 
   public init(
     hasDefect: Bool, outcome: CheckOutcome, claimedEnvironment: BorrowedText?, environment: AppleEnvironment?,
-    lastAttempt: Instant?
+    lastAttempt: Instant?, isUnproven: Bool
   ) {
     (self.hasDefect, self.outcome, self.lastAttempt) = (hasDefect, outcome, lastAttempt)
-    (self.claimedEnvironment, self.environment) = (claimedEnvironment, environment)
+    (self.claimedEnvironment, self.environment, self.isUnproven) = (claimedEnvironment, environment, isUnproven)
   }
 
   fileprivate var isGenuine: Bool {
-    guard !hasDefect, outcome == .verified else { return false }
+    guard !hasDefect, outcome == .verified, !isUnproven else { return false }
     guard let claimedEnvironment, let environment else { return true }
     return claimedEnvironment.isSame(as: environment.rawValue)
   }

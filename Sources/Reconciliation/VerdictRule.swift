@@ -89,7 +89,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
         return because.noting(
           nil, "It names \(refused.transaction.transactionId), but an unanswered receipt could bring another one.")
       }
-      if refused.reason == .restored, facts.awaitsDetails {
+      if refused.reason == .restored, facts.awaitsDetails(of: refused.transaction) {
         return because.noting(
           nil,
           "It names \(refused.transaction.transactionId), which looks like a restore; Apple's answer may call it a purchase."
@@ -121,6 +121,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     if facts.hasOpenProofs {
       return because.noting(nil, "\(whose), but a proof that is not answered yet could bring it one of its own.")
     }
+    if facts.isUnanswered { return because.noting(nil, "\(whose), but about its own claim there is no answer yet.") }
     if facts.claims.lost.allSatisfy(\.isFinal) {
       return because.noting(.unpaid(.duplicate, lost.transaction), "\(whose), and it has no other to claim.")
     }
@@ -240,7 +241,8 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(.unpaid(.xcode, first), "Every purchase that they bring was made in Xcode.")
     }
     let ofProduct = brought.filter { $0.productId == order.productId && $0.bundleId == wanted }
-    if let restored = ofProduct.first, !facts.awaitsDetails, Set(ofProduct.map(\.saleKey)).count == 1,
+    if let restored = ofProduct.first, !ofProduct.contains(where: facts.awaitsDetails),
+      Set(ofProduct.map(\.saleKey)).count == 1,
       ofProduct.allSatisfy({ claimant.restoresTooEarly($0, rules: rules) })
     {
       return because.noting(
@@ -282,6 +284,12 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       brought.allSatisfy({ $0.bundleId != wanted })
     {
       return because.noting(.unpaid(.wrongBundle, brought.first), "Its receipts are genuine, but of another app.")
+    }
+    if brought.isEmpty, genuine.allSatisfy(\.state.isUnproven) {
+      return because.noting(
+        .unconfirmed(.unreadable),
+        "Nobody can tell who signed its receipt, and what that names is also another order's, or none that could pay it."
+      )
     }
     return because.noting(
       .unconfirmed(.notInReceipt),

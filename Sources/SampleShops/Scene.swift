@@ -146,6 +146,7 @@ extension ProofState {
     self.reason = reason
     attempts = 1
     lastAttempt = Scene.asOf
+    answeredAt = outcome == .unanswered ? nil : Scene.asOf
   }
 }
 

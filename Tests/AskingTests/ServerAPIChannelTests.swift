@@ -145,6 +145,11 @@ import Testing
     ("an old receipt that Apple confirms", claim, [found("7")], "verified, 1 facts"),
     ("an old receipt of nothing", claim, [unknown], "not_found not_found, 0 facts"),
     (
+      "some of what nobody signed",
+      receipt(.app, .claim(UnprovenClaim(why: "unknown", transactionIds: ["7", "8"]))), [found("7"), silent],
+      "unanswered rate_limited, 0 facts"
+    ),
+    (
       "an old receipt of nothing, of an order that was written later", ordered(claim, at: asOf - .hours(1)), [unknown],
       "not_found not_found_yet, 0 facts"
     ),

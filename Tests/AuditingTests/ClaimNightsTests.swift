@@ -38,6 +38,39 @@ import Testing
     #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
   }
 
+  @Test("What nobody signed is worth no more than a name: it takes nothing from anybody, and pays where nobody else is")
+  func unprovenReceipts() async throws {
+    var rows = ShopRows()
+    for id in ["N", "P", "B", "L", "A", "X", "O"] { rows.transaction(id) }
+    // Who names it, and nobody has proven it: another one's claim without a name is none.
+    rows.order("names", by: "ann", names: "N", isKnown: true)
+    rows.order("forges-names", by: "bob", hours: -1, brings: ["N"], isUnproven: true)
+    // Apple's signature comes before any name, and what is only claimed is no more than that.
+    rows.order("proves", by: "ann", brings: ["P"], kind: "signed")
+    rows.order("forges-proves", by: "bob", names: "P", hours: -1, brings: ["P"], kind: "transaction", isUnproven: true)
+    rows.order("both", by: "ann", names: "B", brings: ["B"], kind: "signed")
+    rows.order("forges-both", by: "bob", names: "B", hours: -1, brings: ["B"], isUnproven: true)
+    rows.order("listed", by: "ann", brings: ["L"])
+    rows.order("forges-listed", by: "bob", hours: -1, brings: ["L"], isUnproven: true)
+    // Nobody else has to do with these.
+    rows.order("alone", by: "cid", brings: ["A"], kind: "transaction", isUnproven: true)
+    rows.order("alone-named", by: "dan", names: "O", brings: ["O"], kind: "transaction", isUnproven: true)
+    // Of several who claim it alike nobody is accused.
+    for name in ["x1", "x2"] { rows.order(name, by: name, brings: ["X"], isUnproven: true) }
+    let night = try await rows.audited()
+    for (order, id) in [
+      ("names", "N"), ("proves", "P"), ("both", "B"), ("listed", "L"), ("alone", "A"), ("alone-named", "O"),
+    ] {
+      #expect(night.payments[order] == "paid \(id)", "\(order)")
+    }
+    for order in ["forges-proves", "forges-both"] {
+      #expect(night.payments[order]?.hasPrefix("unpaid duplicate") == true, "\(order): \(night.payments[order] ?? "")")
+    }
+    for order in ["forges-names", "forges-listed", "x1", "x2"] {
+      #expect(night.payments[order]?.hasPrefix("unconfirmed unreadable") == true, "\(night.payments[order] ?? "")")
+    }
+  }
+
   @Test("Who names a subscription and is paid by a later period keeps the first one from nobody")
   func namedSubscription() async throws {
     var rows = ShopRows()
@@ -176,9 +209,11 @@ struct ShopRows {
   ///   - isUnknown: whether Apple, asked about the id that it names, does not know it.
   ///   - isKnown: whether Apple, asked about it, knows it.
   ///   - brings: what a receipt of the order's user lists; nil: there is none.
+  ///   - isUnproven: whether nobody can tell who signed the receipt.
   mutating func order(
     _ id: String, by user: String, names: String? = nil, product: String = "gems", hours: Int64 = 0,
-    isUnknown: Bool = false, isKnown: Bool = false, brings: [String]? = nil
+    isUnknown: Bool = false, isKnown: Bool = false, brings: [String]? = nil, kind: String = "app",
+    isUnproven: Bool = false
   ) {
     let (date, asOf) = (Self.time(hours), Self.time(48))
     orderIds.append(id)
@@ -203,13 +238,13 @@ struct ShopRows {
       if isKnown { bring(names, by: subject, "lookup") }
     }
     guard let brings else { return }
-    receipt("r-\(id)", for: id, by: user, hours: hours, brings: brings)
+    receipt("r-\(id)", for: id, by: user, hours: hours, kind: kind, brings: brings, isUnproven: isUnproven)
   }
 
   /// A verified receipt.
   mutating func receipt(
     _ id: String, for orderId: String?, by user: String, hours: Int64 = 0, kind: String = "app",
-    bundle: String = CrowdedShop.bundle, brings: [String]
+    bundle: String = CrowdedShop.bundle, brings: [String], isUnproven: Bool = false
   ) {
     let signed = kind == "signed" ? brings.first : nil
     let (date, asOf) = (Self.time(hours), Self.time(48))
@@ -217,9 +252,9 @@ struct ShopRows {
       INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at)
       VALUES ('\(id)', \(Self.text(orderId)), '\(user)', 'x', 'verified', \(date));
       INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, payload_kind, outcome,
-        environment, bundle_id, signed_transaction_id, brought_count, last_attempt)
+        environment, bundle_id, signed_transaction_id, brought_count, last_attempt, is_unproven)
       VALUES ('receipt', '\(id)', \(Self.text(orderId)), \(date), '\(kind)', 'verified', 'Production',
-        '\(bundle)', \(Self.text(signed)), \(brings.count), \(asOf));
+        '\(bundle)', \(Self.text(signed)), \(brings.count), \(asOf), \(isUnproven));
 
       """
     for transactionId in brings { bring(transactionId, by: id, "receipt") }

@@ -113,10 +113,9 @@ private let asOf = Instant(seconds: 1_795_132_800)
 
       let claimants = crowd.groups.compactMap { group -> Claimant? in
         guard case .valid(let order) = group.row else { return nil }
-        let records =
-          contested.filter { $0.claimants.contains(order.orderId) }.map(\.record)
-          + (crowd.own[order.orderId] ?? [])
-        var facts = OrderFacts(order, group, records)
+        var facts = OrderFacts(
+          order, group, claimable: crowd.own[order.orderId] ?? [],
+          others: contested.filter { $0.claimants.contains(order.orderId) }.map(\.record))
         facts.isUserOpen = open.contains(order.userId)
         return facts.claimant
       }

@@ -199,6 +199,16 @@ import Testing
     }
   }
 
+  /// What Apple had said of the same purchase before anybody knew of the proof is no answer about the proof.
+  @Test func silenceAfterAnAnswerThatIsOlderThanTheProofIsSilence() {
+    var check = CheckHistory(dated: Self.received, knownSince: Self.night)
+    check.note(.verified, reason: nil, isOffline: false, saidAt: Self.night - .days(1), asOf: Self.night)
+    #expect(check.outcome == .verified && check.answeredAt == Self.night - .days(1))
+    check.fail(Self.night + .hours(1))
+    #expect(check.outcome == .unanswered && check.reason == .unreachable && check.answeredAt == nil)
+    #expect(check.unansweredSince == Self.night + .hours(1))
+  }
+
   /// An answer that was one of too many of its kind was taken for none: the silence after it is what is told.
   @Test func silenceAfterWhatWasHeldIsSilence() {
     var check = CheckHistory(dated: Self.received, knownSince: Self.received)

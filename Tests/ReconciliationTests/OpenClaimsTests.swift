@@ -282,6 +282,72 @@ import Testing
     }
   }
 
+  @Test("An answer that is missing about another list, or that an account is gone, takes no payment too many back")
+  func secondPaymentThatWasTold() {
+    for (state, brings, isTold) in [
+      (.unanswered(.unreachable), ["T1"], true), (.review(.accountGone), ["T1", "T2"], true),
+      (.review(.contradiction), ["T1", "T2"], true), (.review(.systemic), ["T1", "T2"], true),
+    ] as [(ProofState, Set<Identifier>, Bool)] {
+      var scene = Scene()
+      let records = ["T1", "T2"].map { id in scene.transaction(id) { $0.tellsRevocation = false } }
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.receipt("told", for: order, .verified(.app), bringing: records)
+      scene.receipt("open", for: order, state, bringing: records.filter { brings.contains($0.transactionId) })
+      #expect(scene.world.findingNames.contains("charged_twice on order") == isTold, "\(state)")
+    }
+    for (reason, isTold) in [(.accountGone, true), (.contradiction, true), (.systemic, false)]
+      as [(PaymentReason, Bool)]
+    {
+      var scene = Scene()
+      let record = scene.transaction { $0.tellsRevocation = false }
+      scene.receipt(for: nil, .review(reason), bringing: [record])
+      #expect(scene.world.findingNames.contains("orphan_payment on T1") == isTold, "\(reason)")
+    }
+  }
+
+  @Test("Nobody is a duplicate before there was an answer about the own proof, or about the id that is named")
+  func unansweredDuplicate() {
+    for (isNamed, isAnswered) in [(false, false), (false, true), (true, false), (true, true)] {
+      var scene = Scene()
+      let record = scene.transaction()
+      scene.signedProof("first", for: scene.order("owner", by: "ann"), of: record)
+      let later = scene.order("later", by: "bob") { order in
+        order.createdAt = noon + .minutes(1)
+        if isNamed { order.transactionId = "T1" }
+      }
+      if isNamed {
+        scene.world.lookups["later"] = isAnswered ? .verified(nil) : .unanswered(.unreachable)
+      } else {
+        scene.signedProof("second", for: later, of: record)
+        if !isAnswered {
+          var state = ProofState.unanswered(.unreachable)
+          (state.kind, state.signedTransactionId) = (.signed, "T1")
+          scene.world.receipts[1].state = state
+        }
+      }
+      scene.delivery(of: later)
+      let judgement = scene.world.audited().judgements["later"]
+      #expect(
+        judgement?.verdict == (isAnswered ? .unpaid(.duplicate, record) : .unconfirmed(.unreachable)),
+        "named \(isNamed), answered \(isAnswered)")
+    }
+  }
+
+  @Test("A finding is as old as the oldest answer that it rests on, whenever somebody asked in vain")
+  func ageOfEvidence() throws {
+    var scene = Scene()
+    let record = scene.transaction { $0.checkedAt = Scene.asOf }
+    let order = scene.order { $0.transactionId = "T1" }
+    scene.signedProof(for: order, of: record)
+    for (answered, expected) in [(Scene.asOf, Scene.asOf), (Scene.asOf - .days(3), Scene.asOf - .days(3)), (nil, nil)]
+      as [(Instant?, Instant?)]
+    {
+      scene.world.receipts[0].state.answeredAt = answered
+      let finding = try #require(scene.world.audited().findings.first { $0.kind == .paidNotDelivered })
+      #expect(finding.evidenceCheckedAt == expected)
+    }
+  }
+
   @Test("What only an unanswered list brings is nobody's once somebody has told that it was not refunded")
   func orphansOfLists() {
     for (kind, isAnswered, tells, isTold) in [

@@ -101,7 +101,7 @@ import Testing
       PlainProof(
         hasDefect: receipt.defect != nil, outcome: receipt.state.outcome,
         claimedEnvironment: receipt.claimedEnvironment.map(borrowed), environment: receipt.state.environment,
-        lastAttempt: receipt.state.lastAttempt)
+        lastAttempt: receipt.state.lastAttempt, isUnproven: receipt.state.isUnproven)
     }
 
     func payment(_ record: TransactionRecord) -> PlainPayment {

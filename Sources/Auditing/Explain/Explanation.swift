@@ -191,6 +191,8 @@ package struct Explanation: Encodable, Sendable {
     package var environment: AppleEnvironment?
     package var outcome: CheckOutcome
     package var reason: PaymentReason?
+    /// Whether nobody can tell who signed it; nil where somebody can.
+    package var isUnproven: Bool?
     package var attempts: Int32
     package var lastAttempt: Instant?
     package var nextAttempt: Instant?

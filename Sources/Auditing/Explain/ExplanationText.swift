@@ -214,7 +214,8 @@ package struct ExplanationText {
     var text =
       switch proof.outcome {
       case .pending: "Nobody has asked Apple about it yet."
-      case .verified: "Genuine."
+      case .verified:
+        proof.isUnproven == true ? "Apple knows what it names; who signed it nobody here can tell." : "Genuine."
       case .rejected: "Refused: \(proof.reason?.explanation ?? "it is no proof")."
       case .unanswered: "No usable answer: \(proof.reason?.explanation ?? "Apple answered with an error")."
       case .review: "A person has to look: \(proof.reason?.explanation ?? "Apple's answer is unusual")."

@@ -243,7 +243,10 @@ struct Neighbourhood {
     let claimants = ids.compactMap { id -> Claimant? in
       guard let group = groups[id], case .valid(let order) = group.row else { return nil }
       let mentioned = Set(group.mentions.map(\.transactionId)).flatMap { records[$0] ?? [] }
-      return OrderFacts(order, group, mentioned).claimant
+      return OrderFacts(
+        order, group, claimable: mentioned.filter { !matching.contested.contains($0.key) },
+        others: mentioned.filter { matching.contested.contains($0.key) }
+      ).claimant
     }
     let owner = owner ?? matching.owners[record.key] ?? soleOwner(of: record, matching, claimants, rules)
     return ClaimReasoning(of: record, among: claimants, owner: owner, rules: rules)

@@ -57,6 +57,11 @@ extension World {
         order: order, deliveries: deliveriesByOrder[order.orderId] ?? [], receipts: own,
         lookup: lookups[order.orderId], proven: keys.compactMap { recordsByKey[$0] },
         known: order.transactionId.flatMap { recordsById[$0] } ?? [])
+      let (awaiting, answered) = (
+        own.filter { $0.isGenuine && $0.state.awaitsDetails }, own.filter { !$0.state.awaitsDetails }
+      )
+      facts[order.orderId]?.awaited = Set(awaiting.flatMap { brings[$0.receiptId] ?? [] }).subtracting(
+        answered.filter { $0.isGenuine }.flatMap { brings[$0.receiptId] ?? [] })
     }
     let open = openUsers()
     for (orderId, one) in facts { facts[orderId]?.isUserOpen = open.contains(rules.people.person(one.order.userId)) }
@@ -182,5 +187,5 @@ extension World {
 
 extension Receipt {
   /// Whether what it brings is proven: its row is sound, and it is not false.
-  fileprivate var isGenuine: Bool { defect == nil && state.outcome != .rejected }
+  fileprivate var isGenuine: Bool { defect == nil && state.isProof }
 }
