@@ -177,7 +177,8 @@ public struct TransactionFact: Hashable, Sendable {
   /// Apple's own word (`transactionReason`): true for `RENEWAL`, false for `PURCHASE`; nil where the evidence has no such
   /// word, as receipts and verifyReceipt have none.
   public var isRenewal: Bool?
-  /// Whether an offer, trial or introductory price applied; nil where the evidence cannot tell.
+  /// Whether an offer, trial or introductory price applied; nil where the evidence cannot tell. Receipts and verifyReceipt
+  /// never tell that none did.
   public var hasOffer: Bool?
   public var isUpgraded: Bool?
   /// Grace period or billing retry end (Apple: `gracePeriodExpiresDate`).
@@ -197,15 +198,23 @@ public struct TransactionFact: Hashable, Sendable {
   /// Apple's time of saying it: `signedDate`, or `request_date` for verifyReceipt. Orders facts.
   public var signedDate: Instant
 
-  /// ``isRenewal`` as far as it is Apple's word. verifyReceipt has none, and of receipts only a renewal can be told: what
-  /// an earlier release made of their ids and dates is stored, and not believed. Who has the word tells the token, too.
-  var toldRenewal: Bool? {
+  /// Whether a signed transaction says it, and no receipt: it alone has every field, and tells the token even where there is
+  /// none.
+  var isSigned: Bool {
     switch channel {
-    case .verifyReceipt: nil
-    case .offline: isRenewal == true || appAccountToken != .silent ? isRenewal : nil
-    case .serverApi, .notification: isRenewal
+    case .verifyReceipt: false
+    case .offline: appAccountToken != .silent
+    case .serverApi, .notification: true
     }
   }
+
+  /// ``isRenewal`` as far as it is Apple's word: what earlier releases made of a receipt's ids and dates is stored, and not
+  /// believed.
+  var toldRenewal: Bool? { isSigned ? isRenewal : nil }
+
+  /// ``hasOffer`` as far as it is Apple's word: receipts have no field for codes, win-backs and one-time offers, and so never
+  /// tell that there was none.
+  var toldOffer: Bool? { isSigned || hasOffer == true ? hasOffer : nil }
 
   public init(
     environment: AppleEnvironment, transactionId: String, productId: String,

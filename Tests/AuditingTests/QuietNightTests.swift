@@ -446,7 +446,8 @@ import Testing
     fact.reversesRefund = fact.revocation == .says(nil) && random.oneIn(6)
     if random.oneIn(3) { fact.appAccountToken = .says(random.pick(nil, "aaaa")) }
     fact.ownership = random.pick(nil, .purchased, .familyShared)
-    fact.isRenewal = random.pick(nil, true, false)
+    fact.originalPurchaseDate = random.oneIn(3) ? Self.asOf - .days(Int64(random.number(5...9))) : nil
+    (fact.isRenewal, fact.hasOffer) = (random.pick(nil, true, false), random.pick(nil, true, false))
     fact.priceMilliunits = random.pick(nil, 990, 4_990)
     fact.currency = random.pick(nil, "USD")
     fact.details.storefront = random.pick(nil, "DEU")

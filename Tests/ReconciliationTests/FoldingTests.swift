@@ -1,7 +1,7 @@
-import Reconciliation
 import TestSupport
 import Testing
 
+@testable import Reconciliation
 @testable import SampleWorlds
 
 /// Facts about one transaction, folded into what is known of it.
@@ -70,6 +70,38 @@ import Testing
         return fact
       }
       #expect(try #require(TransactionRecord.folding(facts)).revocation == expected)
+    }
+  }
+
+  @Test(
+    "What Apple signed of a purchase no receipt overrides, however late it comes",
+    arguments: [EvidenceChannel.offline, .serverApi, .notification])
+  func signed(teller: EvidenceChannel) throws {
+    var signed = TransactionFact.told(at: 10, by: teller, .says(nil))
+    signed.appAccountToken = .says(nil)
+    (signed.purchaseDate, signed.originalPurchaseDate) = (Instant(seconds: 9), Instant(seconds: 8))
+    (signed.isRenewal, signed.hasOffer) = (false, true)
+    for channel in [EvidenceChannel.verifyReceipt, .offline] {
+      for time in [Int64(1), 20] {
+        var receipt = TransactionFact.told(at: time, by: channel, .silent)
+        (receipt.purchaseDate, receipt.originalPurchaseDate) = (Instant(seconds: time), Instant(seconds: 2))
+        (receipt.isRenewal, receipt.hasOffer) = (true, false)
+        let record = try #require(TransactionRecord.folding([receipt, signed]))
+        #expect(record.purchaseDate == signed.purchaseDate && record.hasOffer == true)
+        #expect(record.originalPurchaseDate == signed.originalPurchaseDate && record.isRenewal == false)
+
+        // What Apple has not signed they fill in, and the newest of them says it while there is nothing signed.
+        var sparse = signed
+        (sparse.purchaseDate, sparse.originalPurchaseDate, sparse.isRenewal, sparse.hasOffer) = (nil, nil, nil, nil)
+        let filled = try #require(TransactionRecord.folding([sparse, receipt]))
+        #expect(filled.purchaseDate == receipt.purchaseDate && filled.hasOffer == nil)
+        #expect(filled.originalPurchaseDate == receipt.originalPurchaseDate && filled.isRenewal == nil)
+        var newer = receipt
+        (newer.signedDate, newer.purchaseDate, newer.hasOffer) = (Instant(seconds: 30), Instant(seconds: 29), true)
+        let alone = try #require(TransactionRecord.folding([receipt, newer]))
+        #expect(alone.purchaseDate == newer.purchaseDate && alone.hasOffer == true)
+        #expect(TransactionRecord.folding([receipt])?.adding([newer]) == nil, "nobody knows whether it was signed")
+      }
     }
   }
 
@@ -142,7 +174,11 @@ import Testing
       #expect(after.signedDate == known.signedDate)
       #expect(after.channel == known.channel)
       #expect(after.quantity == known.quantity ?? old.quantity)
-      #expect(after.purchaseDate == known.purchaseDate ?? old.purchaseDate)
+      // Of what Apple has signed receipts fill gaps alone.
+      let isGuess = !facts.contains { $0.isSigned && $0.purchaseDate != nil }
+      let (first, second) =
+        old.isSigned && isGuess ? (old.purchaseDate, known.purchaseDate) : (known.purchaseDate, old.purchaseDate)
+      #expect(after.purchaseDate == first ?? second)
       #expect(after.priceMilliunits == known.priceMilliunits ?? old.priceMilliunits)
       #expect(after.ownership == known.ownership ?? old.ownership)
       if known.appAccountToken != .silent { #expect(after.appAccountToken == known.appAccountToken) }
@@ -309,6 +345,9 @@ extension TransactionFact {
     if random.oneIn(2) { fact.expiresDate = Instant(seconds: Int64(random.number(0...9))) }
     if random.oneIn(2) { fact.priceMilliunits = Int64(random.number(0...9)) }
     if random.oneIn(2) { fact.ownership = random.pick(.purchased, .familyShared) }
+    if random.oneIn(4) { fact.originalPurchaseDate = Instant(seconds: Int64(random.number(0...9))) }
+    fact.isRenewal = random.pick(nil, true, false)
+    fact.hasOffer = random.pick(nil, true, false)
     fact.appAccountToken = random.pick(.silent, .says(nil), .says("a"), .says("b"))
     return fact
   }

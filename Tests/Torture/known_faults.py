@@ -78,6 +78,10 @@ FAULTS = [
      "OpenClaimsTests"),
     ("a share that was told of a refund is lost to a statement without one",
      "Sources/Reconciliation/TransactionRecord.swift", "told.keepingShare(of: revocation)", "told", "FoldingTests"),
+    ("a later receipt overrides when and as what Apple signed that something was bought",
+     "Sources/Reconciliation/TransactionRecord.swift", "for fact in ordered where !fact.isSigned { takePurchase(fact) }\n    "
+     "for fact in ordered where fact.isSigned { takePurchase(fact) }",
+     "for fact in ordered { takePurchase(fact) }", "FoldingTests"),
     ("which row of a repeated receipt counts is how the server sorts",
      "Sources/Auditing/ReceiptRows.swift",
      "$0.rank == $1.rank ? $0.bytes.lexicographicallyPrecedes($1.bytes) : $0.rank < $1.rank", "$0.rank < $1.rank",

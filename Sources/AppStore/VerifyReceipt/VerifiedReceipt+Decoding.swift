@@ -164,7 +164,6 @@ private struct TransactionItem {
     fact.revocation = revocation
     if let token = fields.text("app_account_token") { fact.appAccountToken = .says(token) }
     fact.ownership = fields.text("in_app_ownership_type").flatMap(Ownership.init(rawValue:))
-    fact.isRenewal = isRenewal(fact)
     fact.hasOffer = hasOffer
     fact.isUpgraded = fields.flag("is_upgraded")
     fact.details.subscriptionGroupIdentifier = fields.text("subscription_group_identifier")
@@ -184,18 +183,10 @@ private struct TransactionItem {
     return .says(Revocation(date: date, type: type, reason: fields.integer32("cancellation_reason")))
   }
 
-  /// A restored purchase has two ids as well, but only a subscription ends. The dates do not tell: in most of the renewals
-  /// that Apple signs the original purchase date is the later one.
-  private func isRenewal(_ fact: TransactionFact) -> Bool? {
-    guard isSubscription else { return false }
-    guard let original = fact.originalTransactionId else { return nil }
-    return original != transactionId && expiresDate != nil
-  }
-
+  /// True, or nil: a win-back or a one-time offer has no field.
   private var hasOffer: Bool? {
-    if fields.has("promotional_offer_id") || fields.has("offer_code_ref_name") { return true }
-    let flags = [fields.flag("is_trial_period"), fields.flag("is_in_intro_offer_period")].compactMap(\.self)
-    return flags.isEmpty ? nil : flags.contains(true)
+    let isOffer = fields.has("promotional_offer_id") || fields.has("offer_code_ref_name")
+    return isOffer || ["is_trial_period", "is_in_intro_offer_period"].contains { fields.flag($0) == true } ? true : nil
   }
 }
 

@@ -75,6 +75,17 @@ struct JWSVerifierTests {
     #expect(try self.transaction { $0["revocationDate"] = 0 }.fact.revocation == .says(nil))
   }
 
+  @Test("without a reason is no purchase: a restore has none either", arguments: [true, false])
+  func noReason(expires: Bool) throws {
+    let transaction = try transaction {
+      $0["transactionReason"] = nil
+      $0["expiresDate"] = expires ? milliseconds(2026, 7) : nil
+    }
+    #expect(transaction.fact.isRenewal == nil)
+    let record = try #require(TransactionRecord.folding([transaction.fact]))
+    #expect(record.isRestore == !expires && record.isLaterPeriod == expires)
+  }
+
   @Test("with an unreadable revocation date says nothing about revocation")
   func unreadableRevocationIsSilent() throws {
     #expect(try transaction { $0["revocationDate"] = "soon" }.fact.revocation == .silent)
