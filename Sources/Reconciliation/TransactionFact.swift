@@ -82,14 +82,26 @@ public struct Revocation: Hashable, Sendable {
     self.isOfSomeItems = isOfSomeItems
   }
 
-  /// The same with what an older statement told of the same refund, where this one tells neither share nor type: receipts and
-  /// verifyReceipt have a date and a reason alone. Their dates may be cut to seconds.
-  func keepingShare(of known: Revocation?) -> Revocation {
-    guard let known, percentage == nil, type == nil, !isOfSomeItems, (date - known.date).magnitude < .seconds(1) else {
-      return self
-    }
-    var told = known
-    told.reason = reason ?? known.reason
+  /// Whether it says how much was taken back.
+  private var tellsShare: Bool { percentage != nil || type != nil || isOfSomeItems }
+
+  /// The same with what an older statement told of the same refund, where this one does not tell its share. Dates may be cut
+  /// to seconds.
+  func completed(by known: Revocation?) -> Revocation {
+    guard let known, !tellsShare, (date - known.date).magnitude < .seconds(1) else { return self }
+    return known.restated(by: self)
+  }
+
+  /// What stands when a receipt or verifyReceipt says this, which have a date and a reason alone: what was told of the refund's
+  /// share. Channels differ in how they date one refund; a day later it is another, and that can only be of all the rest.
+  func yielding(to known: Revocation?) -> Revocation {
+    guard let known, known.tellsShare, date - known.date < .days(1) else { return completed(by: known) }
+    return known.restated(by: self)
+  }
+
+  private func restated(by newer: Revocation) -> Revocation {
+    var told = self
+    told.reason = newer.reason ?? reason
     return told
   }
 
@@ -192,6 +204,9 @@ public struct TransactionFact: Hashable, Sendable {
   public var consumptionRequestReason: String?
   /// Whether this is Apple's notice that a refund was reversed: there was one, whether or not anybody told of it.
   public var reversesRefund = false
+  /// Whether what said this has no place for a refund, so that its silence takes none back: verifyReceipt's answers about old
+  /// receipts.
+  public var hasNoPlaceForRefunds = false
   public var details = TransactionDetails()
 
   public var channel: EvidenceChannel

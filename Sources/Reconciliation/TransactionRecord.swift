@@ -245,18 +245,21 @@ extension TransactionRecord.Contents {
     isUpgraded = fact.isUpgraded ?? isUpgraded
     if case .says = fact.appAccountToken { appAccountToken = fact.appAccountToken }
     if fact.revocation != .silent { tellsRevocation = true }
+    // What verifyReceipt has shown it can show gone as well.
+    let showsGone = fact.channel == .verifyReceipt && toldRevokedBy == .verifyReceipt
     switch fact.revocation {
     case .says(.some(let told)):
-      revocation = told.keepingShare(of: revocation)
+      revocation = fact.isSigned ? told.completed(by: revocation) : told.yielding(to: revocation)
       revocationWithdrawnDate = nil
       toldRevokedBy = fact.channel
     case .says(.none):
-      withdrawRevocation(at: fact.signedDate, told: toldRevokedBy != nil || fact.reversesRefund)
-    case .silent:
-      // verifyReceipt never shows consumable refunds; having shown this one, it can show it gone as well.
-      if fact.channel == .verifyReceipt, toldRevokedBy == .verifyReceipt {
-        withdrawRevocation(at: fact.signedDate, told: true)
+      // It shows no partial refund of which others have told.
+      if fact.isSigned || showsGone || revocation?.isFull ?? true {
+        withdrawRevocation(at: fact.signedDate, told: toldRevokedBy != nil || fact.reversesRefund)
       }
+    case .silent:
+      // It never shows consumable refunds, and old receipts have no place for any.
+      if showsGone, !fact.hasNoPlaceForRefunds { withdrawRevocation(at: fact.signedDate, told: true) }
     }
     channel = fact.channel
     signedDate = fact.signedDate
