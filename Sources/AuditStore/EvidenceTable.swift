@@ -69,7 +69,8 @@ package enum EvidenceTable {
         texts(\.details.appTransactionId), ints { $0.details.offerType.map(Int64.init) },
         texts(\.details.offerIdentifier), texts(\.details.subscriptionGroupIdentifier),
         texts(\.details.commitmentInfo), texts(\.details.billingPlanType),
-        texts(\.details.previousOriginalTransactionId), bools { $0.reversesRefund ? true : nil },
+        texts(\.details.previousOriginalTransactionId),
+        bools { $0.reversesRefund ? true : $0.hasNoPlaceForRefunds ? false : nil },
       ])
   }
 
@@ -204,7 +205,8 @@ package enum EvidenceTable {
     fact.renewalDate = try instant("renewal_at")
     fact.subscriptionStatus = try row.optionalInt32("subscription_status").flatMap(SubscriptionState.init)
     fact.consumptionRequestReason = try row.optionalText("consumption_request_reason")
-    fact.reversesRefund = try row.optionalBool("reverses_refund") ?? false
+    let reversesRefund = try row.optionalBool("reverses_refund")
+    (fact.reversesRefund, fact.hasNoPlaceForRefunds) = (reversesRefund == true, reversesRefund == false)
     fact.details.storefront = try row.optionalText("storefront")
     fact.details.appTransactionId = try row.optionalText("app_transaction_id")
     fact.details.offerType = try row.optionalInt32("offer_type")

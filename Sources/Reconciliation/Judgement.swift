@@ -50,7 +50,7 @@ public struct Judgement: Hashable, Sendable {
       environment = proof?.environment
       transactionId = facts.order.transactionId ?? proof?.transactionId
     } else {
-      for record in facts.claims.owned where record.environment == .production && record.isRenewal == true {
+      for record in facts.claims.owned where record.environment == .production && record.isLaterPeriod {
         renewals.append(record.transactionId)
       }
       paidAt = facts.claims.owned[0].saleDate

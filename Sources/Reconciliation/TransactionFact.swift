@@ -82,14 +82,26 @@ public struct Revocation: Hashable, Sendable {
     self.isOfSomeItems = isOfSomeItems
   }
 
-  /// The same with what an older statement told of the same refund, where this one tells neither share nor type: receipts and
-  /// verifyReceipt have a date and a reason alone. Their dates may be cut to seconds.
-  func keepingShare(of known: Revocation?) -> Revocation {
-    guard let known, percentage == nil, type == nil, !isOfSomeItems, (date - known.date).magnitude < .seconds(1) else {
-      return self
-    }
-    var told = known
-    told.reason = reason ?? known.reason
+  /// Whether it says how much was taken back.
+  private var tellsShare: Bool { percentage != nil || type != nil || isOfSomeItems }
+
+  /// The same with what an older statement told of the same refund, where this one does not tell its share. Dates may be cut
+  /// to seconds.
+  func completed(by known: Revocation?) -> Revocation {
+    guard let known, !tellsShare, (date - known.date).magnitude < .seconds(1) else { return self }
+    return known.restated(by: self)
+  }
+
+  /// What stands when a receipt or verifyReceipt says this, which have a date and a reason alone: what was told of the refund's
+  /// share. Channels differ in how they date one refund; a day later it is another, and that can only be of all the rest.
+  func yielding(to known: Revocation?) -> Revocation {
+    guard let known, known.tellsShare, date - known.date < .days(1) else { return completed(by: known) }
+    return known.restated(by: self)
+  }
+
+  private func restated(by newer: Revocation) -> Revocation {
+    var told = self
+    told.reason = newer.reason ?? reason
     return told
   }
 
@@ -177,7 +189,8 @@ public struct TransactionFact: Hashable, Sendable {
   /// Apple's own word (`transactionReason`): true for `RENEWAL`, false for `PURCHASE`; nil where the evidence has no such
   /// word, as receipts and verifyReceipt have none.
   public var isRenewal: Bool?
-  /// Whether an offer, trial or introductory price applied; nil where the evidence cannot tell.
+  /// Whether an offer, trial or introductory price applied; nil where the evidence cannot tell. Receipts and verifyReceipt
+  /// never tell that none did.
   public var hasOffer: Bool?
   public var isUpgraded: Bool?
   /// Grace period or billing retry end (Apple: `gracePeriodExpiresDate`).
@@ -191,21 +204,32 @@ public struct TransactionFact: Hashable, Sendable {
   public var consumptionRequestReason: String?
   /// Whether this is Apple's notice that a refund was reversed: there was one, whether or not anybody told of it.
   public var reversesRefund = false
+  /// Whether what said this has no place for a refund, so that its silence takes none back: verifyReceipt's answers about old
+  /// receipts.
+  public var hasNoPlaceForRefunds = false
   public var details = TransactionDetails()
 
   public var channel: EvidenceChannel
   /// Apple's time of saying it: `signedDate`, or `request_date` for verifyReceipt. Orders facts.
   public var signedDate: Instant
 
-  /// ``isRenewal`` as far as it is Apple's word. verifyReceipt has none, and of receipts only a renewal can be told: what
-  /// an earlier release made of their ids and dates is stored, and not believed. Who has the word tells the token, too.
-  var toldRenewal: Bool? {
+  /// Whether a signed transaction says it, and no receipt: it alone has every field, and tells the token even where there is
+  /// none.
+  var isSigned: Bool {
     switch channel {
-    case .verifyReceipt: nil
-    case .offline: isRenewal == true || appAccountToken != .silent ? isRenewal : nil
-    case .serverApi, .notification: isRenewal
+    case .verifyReceipt: false
+    case .offline: appAccountToken != .silent
+    case .serverApi, .notification: true
     }
   }
+
+  /// ``isRenewal`` as far as it is Apple's word: what earlier releases made of a receipt's ids and dates is stored, and not
+  /// believed.
+  var toldRenewal: Bool? { isSigned ? isRenewal : nil }
+
+  /// ``hasOffer`` as far as it is Apple's word: receipts have no field for codes, win-backs and one-time offers, and so never
+  /// tell that there was none.
+  var toldOffer: Bool? { isSigned || hasOffer == true ? hasOffer : nil }
 
   public init(
     environment: AppleEnvironment, transactionId: String, productId: String,

@@ -102,7 +102,7 @@ public struct TransactionRecord: Hashable, Sendable {
   /// Folds every fact about one transaction. The order in which they arrived plays no part.
   ///
   /// Each field is what the newest fact that speaks about it says: an older fact never undoes a newer one, and silence
-  /// never undoes anything.
+  /// never undoes anything. What receipts only guess at fills gaps of what Apple signed.
   ///
   /// - Parameter facts: facts about one environment and transaction id.
   /// - Returns: nil for no facts.
@@ -112,16 +112,15 @@ public struct TransactionRecord: Hashable, Sendable {
     var contents = Contents(
       environment: newest.environment, transactionId: Identifier(newest.transactionId),
       productId: Identifier(newest.productId))
-    var toldRevokedBy: EvidenceChannel?
-    for fact in ordered { contents.take(fact, toldRevokedBy: &toldRevokedBy) }
+    contents.take(ordered)
     return TransactionRecord(contents)
   }
 
   /// Folds facts onto what was folded of all earlier ones, which need not be read again.
   ///
   /// - Parameter facts: facts about the same environment and transaction id.
-  /// - Returns: nil where the record does not say enough for it: a fact is not newer than all that it was folded from, or
-  ///   a revocation was told before, and by whom decides what silence means.
+  /// - Returns: nil where the record does not say enough for it: a fact is not newer than all that it was folded from, a
+  ///   revocation was told before, and by whom decides what silence means, or whether what it knows was signed decides.
   public func adding(_ facts: [TransactionFact]) -> TransactionRecord? {
     guard self.revocation == nil, self.revocationWithdrawnDate == nil,
       facts.allSatisfy({ $0.signedDate > self.signedDate })
@@ -129,12 +128,12 @@ public struct TransactionRecord: Hashable, Sendable {
     let ordered = facts.sorted(by: TransactionRecord.isToldBefore)
     guard let newest = ordered.last else { return self }
     var contents = box.contents
+    guard ordered.allSatisfy({ $0.isSigned || contents.isBought(asGuessedBy: $0) }) else { return nil }
     if contents.productId.text != newest.productId {
       contents.productId = Identifier(newest.productId)
       contents.isContradictory = true
     }
-    var toldRevokedBy: EvidenceChannel?
-    for fact in ordered { contents.take(fact, toldRevokedBy: &toldRevokedBy) }
+    contents.take(ordered)
     return TransactionRecord(contents)
   }
 
@@ -193,7 +192,33 @@ public struct TransactionRecord: Hashable, Sendable {
 }
 
 extension TransactionRecord.Contents {
-  fileprivate mutating func take(_ fact: TransactionFact, toldRevokedBy: inout EvidenceChannel?) {
+  /// Takes facts, the newest last.
+  fileprivate mutating func take(_ ordered: [TransactionFact]) {
+    var toldRevokedBy: EvidenceChannel?
+    for fact in ordered { take(fact, toldRevokedBy: &toldRevokedBy) }
+    // Receipts date a restore by themselves and cannot tell every offer: of what Apple has signed they fill gaps alone.
+    for fact in ordered where !fact.isSigned { takePurchase(fact) }
+    for fact in ordered where fact.isSigned { takePurchase(fact) }
+  }
+
+  /// When and as what it was bought.
+  private mutating func takePurchase(_ fact: TransactionFact) {
+    purchaseDate = fact.purchaseDate ?? purchaseDate
+    originalPurchaseDate = fact.originalPurchaseDate ?? originalPurchaseDate
+    isRenewal = fact.toldRenewal ?? isRenewal
+    hasOffer = fact.toldOffer ?? hasOffer
+  }
+
+  /// Whether a receipt says nothing else of when and as what it was bought than is known, whoever told that.
+  fileprivate func isBought(asGuessedBy fact: TransactionFact) -> Bool {
+    func isSame<Value: Equatable>(_ known: Value?, _ told: Value?) -> Bool {
+      known == nil || told == nil || known == told
+    }
+    return isSame(purchaseDate, fact.purchaseDate) && isSame(originalPurchaseDate, fact.originalPurchaseDate)
+      && isSame(hasOffer, fact.toldOffer)
+  }
+
+  private mutating func take(_ fact: TransactionFact, toldRevokedBy: inout EvidenceChannel?) {
     if fact.productId != productId.text { isContradictory = true }
     if let bundle = fact.bundleId {
       if let known = bundleId, known != bundle { isContradictory = true }
@@ -203,8 +228,6 @@ extension TransactionRecord.Contents {
     webOrderLineItemId = fact.webOrderLineItemId ?? webOrderLineItemId
     productType = fact.productType ?? productType
     quantity = fact.quantity ?? quantity
-    purchaseDate = fact.purchaseDate ?? purchaseDate
-    originalPurchaseDate = fact.originalPurchaseDate ?? originalPurchaseDate
     expiresDate = fact.expiresDate ?? expiresDate
     subscriptionExpiresDate = [
       subscriptionExpiresDate, fact.expiresDate, fact.gracePeriodExpiresDate, fact.renewalDate,
@@ -219,23 +242,24 @@ extension TransactionRecord.Contents {
     priceMilliunits = fact.priceMilliunits ?? priceMilliunits
     currency = fact.currency ?? currency
     ownership = fact.ownership ?? ownership
-    isRenewal = fact.toldRenewal ?? isRenewal
-    hasOffer = fact.hasOffer ?? hasOffer
     isUpgraded = fact.isUpgraded ?? isUpgraded
     if case .says = fact.appAccountToken { appAccountToken = fact.appAccountToken }
     if fact.revocation != .silent { tellsRevocation = true }
+    // What verifyReceipt has shown it can show gone as well.
+    let showsGone = fact.channel == .verifyReceipt && toldRevokedBy == .verifyReceipt
     switch fact.revocation {
     case .says(.some(let told)):
-      revocation = told.keepingShare(of: revocation)
+      revocation = fact.isSigned ? told.completed(by: revocation) : told.yielding(to: revocation)
       revocationWithdrawnDate = nil
       toldRevokedBy = fact.channel
     case .says(.none):
-      withdrawRevocation(at: fact.signedDate, told: toldRevokedBy != nil || fact.reversesRefund)
-    case .silent:
-      // verifyReceipt never shows consumable refunds; having shown this one, it can show it gone as well.
-      if fact.channel == .verifyReceipt, toldRevokedBy == .verifyReceipt {
-        withdrawRevocation(at: fact.signedDate, told: true)
+      // It shows no partial refund of which others have told.
+      if fact.isSigned || showsGone || revocation?.isFull ?? true {
+        withdrawRevocation(at: fact.signedDate, told: toldRevokedBy != nil || fact.reversesRefund)
       }
+    case .silent:
+      // It never shows consumable refunds, and old receipts have no place for any.
+      if showsGone, !fact.hasNoPlaceForRefunds { withdrawRevocation(at: fact.signedDate, told: true) }
     }
     channel = fact.channel
     signedDate = fact.signedDate

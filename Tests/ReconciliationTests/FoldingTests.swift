@@ -1,7 +1,7 @@
-import Reconciliation
 import TestSupport
 import Testing
 
+@testable import Reconciliation
 @testable import SampleWorlds
 
 /// Facts about one transaction, folded into what is known of it.
@@ -62,14 +62,85 @@ import Testing
       (Revocation(date: date, type: "REFUND_FULL"), Revocation(date: date, type: "REFUND_FULL")),
       (Revocation(date: date, percentage: 10_000), Revocation(date: date, percentage: 10_000)),
     ] {
-      let facts = [(half, EvidenceChannel.serverApi, Int64(2)), (newer, .verifyReceipt, 1)].map { told, channel, days in
-        var fact = TransactionFact(
-          environment: .production, transactionId: "T", productId: "gems", channel: channel,
-          signedDate: Scene.asOf - .days(days))
-        fact.revocation = .says(told)
-        return fact
+      let old = TransactionFact.told(at: 1, by: .serverApi, .says(half))
+      let facts = [old, .told(at: 2, by: .serverApi, .says(newer))]
+      #expect(TransactionRecord.folding(facts)?.revocation == expected)
+    }
+  }
+
+  @Test(
+    "No receipt takes the share of a refund away: what it dates a day later or more is another refund, of the rest",
+    arguments: [EvidenceChannel.verifyReceipt, .offline])
+  func shareBesideReceipts(channel: EvidenceChannel) {
+    let date = Instant(seconds: 1_000_000)
+    let part = Revocation(date: date, percentage: 30_000, type: "REFUND_PRORATED")
+    for (newer, expected) in [
+      (Revocation(date: date + .seconds(2)), part), (Revocation(date: date - .days(2)), part),
+      (
+        Revocation(date: date + .hours(23), type: "REFUND_PRORATED", reason: 1),
+        Revocation(date: date, percentage: 30_000, type: "REFUND_PRORATED", reason: 1)
+      ),
+      (Revocation(date: date + .days(1)), Revocation(date: date + .days(1))),
+    ] {
+      let facts = [TransactionFact.told(at: 1, by: .serverApi, .says(part)), .told(at: 2, by: channel, .says(newer))]
+      #expect(TransactionRecord.folding(facts)?.revocation == expected)
+    }
+    let full = TransactionFact.told(at: 1, by: channel, .says(Revocation(date: date)))
+    let other = TransactionFact.told(at: 2, by: channel, .says(Revocation(date: date + .hours(1))))
+    #expect(TransactionRecord.folding([full, other])?.revocation?.date == date + .hours(1), "no share is at stake")
+  }
+
+  @Test("A receipt without a cancellation date takes back no part of a refund that others have told of")
+  func partsBesideReceipts() {
+    let part = Revocation(date: Instant(seconds: 50), percentage: 30_000, type: "REFUND_PRORATED")
+    let gone = TransactionFact.told(at: 3, by: .verifyReceipt, .says(nil))
+    let known = TransactionRecord.folding([.told(at: 1, by: .serverApi, .says(part)), gone])
+    #expect(known?.revocation == part && known?.revocationWithdrawnDate == nil)
+    let shown = [
+      TransactionFact.told(at: 1, by: .serverApi, .says(part)), .told(at: 2, by: .verifyReceipt, .says(refund)), gone,
+    ]
+    #expect(TransactionRecord.folding(shown)?.revocation == nil, "what it has shown it can show gone")
+    let full = TransactionRecord.folding([.told(at: 1, by: .serverApi, .says(refund)), gone])
+    #expect(full?.revocation == nil && full?.revocationWithdrawnDate == gone.signedDate)
+  }
+
+  @Test("An answer that has no place for refunds takes none back")
+  func oldReceipts() {
+    var old = TransactionFact.told(at: 2, by: .verifyReceipt, .silent)
+    old.hasNoPlaceForRefunds = true
+    let record = TransactionRecord.folding([.told(at: 1, by: .verifyReceipt, .says(refund)), old])
+    #expect(record?.revocation == refund && record?.revocationWithdrawnDate == nil)
+  }
+
+  @Test(
+    "What Apple signed of a purchase no receipt overrides, however late it comes",
+    arguments: [EvidenceChannel.offline, .serverApi, .notification])
+  func signed(teller: EvidenceChannel) throws {
+    var signed = TransactionFact.told(at: 10, by: teller, .says(nil))
+    signed.appAccountToken = .says(nil)
+    (signed.purchaseDate, signed.originalPurchaseDate) = (Instant(seconds: 9), Instant(seconds: 8))
+    (signed.isRenewal, signed.hasOffer) = (false, true)
+    for channel in [EvidenceChannel.verifyReceipt, .offline] {
+      for time in [Int64(1), 20] {
+        var receipt = TransactionFact.told(at: time, by: channel, .silent)
+        (receipt.purchaseDate, receipt.originalPurchaseDate) = (Instant(seconds: time), Instant(seconds: 2))
+        (receipt.isRenewal, receipt.hasOffer) = (true, false)
+        let record = try #require(TransactionRecord.folding([receipt, signed]))
+        #expect(record.purchaseDate == signed.purchaseDate && record.hasOffer == true)
+        #expect(record.originalPurchaseDate == signed.originalPurchaseDate && record.isRenewal == false)
+
+        // What Apple has not signed they fill in, and the newest of them says it while there is nothing signed.
+        var sparse = signed
+        (sparse.purchaseDate, sparse.originalPurchaseDate, sparse.isRenewal, sparse.hasOffer) = (nil, nil, nil, nil)
+        let filled = try #require(TransactionRecord.folding([sparse, receipt]))
+        #expect(filled.purchaseDate == receipt.purchaseDate && filled.hasOffer == nil)
+        #expect(filled.originalPurchaseDate == receipt.originalPurchaseDate && filled.isRenewal == nil)
+        var newer = receipt
+        (newer.signedDate, newer.purchaseDate, newer.hasOffer) = (Instant(seconds: 30), Instant(seconds: 29), true)
+        let alone = try #require(TransactionRecord.folding([receipt, newer]))
+        #expect(alone.purchaseDate == newer.purchaseDate && alone.hasOffer == true)
+        #expect(TransactionRecord.folding([receipt])?.adding([newer]) == nil, "nobody knows whether it was signed")
       }
-      #expect(try #require(TransactionRecord.folding(facts)).revocation == expected)
     }
   }
 
@@ -142,11 +213,16 @@ import Testing
       #expect(after.signedDate == known.signedDate)
       #expect(after.channel == known.channel)
       #expect(after.quantity == known.quantity ?? old.quantity)
-      #expect(after.purchaseDate == known.purchaseDate ?? old.purchaseDate)
+      // Of what Apple has signed receipts fill gaps alone.
+      let isGuess = !facts.contains { $0.isSigned && $0.purchaseDate != nil }
+      let (first, second) =
+        old.isSigned && isGuess ? (old.purchaseDate, known.purchaseDate) : (known.purchaseDate, old.purchaseDate)
+      #expect(after.purchaseDate == first ?? second)
       #expect(after.priceMilliunits == known.priceMilliunits ?? old.priceMilliunits)
       #expect(after.ownership == known.ownership ?? old.ownership)
       if known.appAccountToken != .silent { #expect(after.appAccountToken == known.appAccountToken) }
-      let speaks = facts.contains { $0.revocation != .silent }
+      // What receipts say of refunds depends on what was known of them.
+      let speaks = facts.contains { $0.revocation != .silent && $0.isSigned }
       if speaks { #expect(after.revocation == known.revocation) }
     }
   }
@@ -309,6 +385,10 @@ extension TransactionFact {
     if random.oneIn(2) { fact.expiresDate = Instant(seconds: Int64(random.number(0...9))) }
     if random.oneIn(2) { fact.priceMilliunits = Int64(random.number(0...9)) }
     if random.oneIn(2) { fact.ownership = random.pick(.purchased, .familyShared) }
+    if random.oneIn(4) { fact.originalPurchaseDate = Instant(seconds: Int64(random.number(0...9))) }
+    fact.isRenewal = random.pick(nil, true, false)
+    fact.hasOffer = random.pick(nil, true, false)
+    fact.hasNoPlaceForRefunds = fact.revocation == .silent && random.oneIn(3)
     fact.appAccountToken = random.pick(.silent, .says(nil), .says("a"), .says("b"))
     return fact
   }

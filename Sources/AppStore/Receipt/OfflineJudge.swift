@@ -237,10 +237,6 @@ extension TransactionFact {
     purchaseDate = receipt.purchaseDate
     originalPurchaseDate = receipt.originalPurchaseDate
     expiresDate = receipt.expiresDate
-    // No receipt has a word for a purchase: what is no renewal may as well be a restore.
-    if let original = receipt.originalTransactionId, original != receipt.transactionId, receipt.expiresDate != nil {
-      isRenewal = true
-    }
     if receipt.isTrial == true { hasOffer = true }
   }
 }

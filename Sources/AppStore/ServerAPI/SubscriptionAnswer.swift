@@ -22,7 +22,7 @@ package struct SubscriptionAnswer: Hashable, Sendable {
   package struct Subscription: Hashable, Sendable {
     /// The subscription group; a customer has at most one running subscription of each.
     package var groupIdentifier: String?
-    /// Apple's `status`; nil where there was none, or one that is unknown here.
+    /// Apple's `status`; nil where there was none, one that is unknown here, or renewal information that is not believed.
     package var status: SubscriptionState?
     /// The latest transaction. Its fact tells besides how the subscription stands: Apple's status, the end of the grace
     /// period and the next renewal.
@@ -102,8 +102,10 @@ extension SubscriptionAnswer {
       return nil
     case .success(var transaction):
       let renewalInfo = renewalInfo(of: item, transaction: transaction, verifier: verifier)
-      let status = item.integer32("status").flatMap(SubscriptionState.init(rawValue:))
+      var status = item.integer32("status").flatMap(SubscriptionState.init(rawValue:))
       if status == nil { trail.warn("a subscription in Apple's answer has a status that is unknown here, or none") }
+      // Without the end of its grace and its next renewal nobody can tell since when it stands so.
+      if renewalInfo == nil, item.document("signedRenewalInfo") != nil { status = nil }
       transaction.fact.subscriptionStatus = status
       transaction.fact.gracePeriodExpiresDate = renewalInfo?.gracePeriodExpiresDate
       transaction.fact.renewalDate = renewalInfo?.renewalDate

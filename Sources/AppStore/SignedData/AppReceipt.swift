@@ -64,7 +64,6 @@ extension TransactionFact {
     expiresDate = purchase.expiresDate
     // Without a cancellation date it may be a consumable, for which receipts never tell.
     if let date = purchase.cancellationDate { revocation = .says(Revocation(date: date)) }
-    isRenewal = purchase.isRenewal(of: productType)
     hasOffer = purchase.hasOffer
     details.offerIdentifier = purchase.promotionalOfferId
   }
@@ -84,17 +83,6 @@ extension ProductType {
 }
 
 extension ReceiptPurchase {
-  /// True, or nil: no receipt has a word for a purchase, and what is no renewal may as well be a restore. Apple: the
-  /// original id differs on renewals and on restores, and only subscriptions renew.
-  fileprivate func isRenewal(of type: ProductType?) -> Bool? {
-    guard let originalTransactionId, originalTransactionId != transactionId else { return nil }
-    // Only a subscription ends; older receipts do not tell the product's type.
-    return type.map { $0 == .autoRenewable } ?? (expiresDate != nil) ? true : nil
-  }
-
-  /// Told only where the receipt has the fields at all.
-  fileprivate var hasOffer: Bool? {
-    if isTrial == 1 || isIntroductory == 1 || promotionalOfferId != nil { return true }
-    return isTrial == nil || isIntroductory == nil ? nil : false
-  }
+  /// True, or nil: an offer code or a win-back has no field.
+  fileprivate var hasOffer: Bool? { isTrial == 1 || isIntroductory == 1 || promotionalOfferId != nil ? true : nil }
 }

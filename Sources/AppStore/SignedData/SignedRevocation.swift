@@ -3,16 +3,16 @@ import Reconciliation
 extension JSONFields {
   /// What a signed transaction says about being taken back (Apple: `revocationDate` and its like, and the items of
   /// `advancedCommerceInfo`). One without a revocation date says that it is not revoked; one whose date cannot be read says
-  /// nothing.
+  /// nothing. Zero is no date of Apple's.
   var revocation: Statement<Revocation?> {
     let items = (object("advancedCommerceInfo")?.objects("items") ?? []).map(AdvancedCommerceItem.init)
     let ofItems = AdvancedCommerceItem.revocation(of: items, price: integer("price"))
-    guard has("revocationDate") else { return .says(ofItems) }
+    guard has("revocationDate"), integer("revocationDate") != 0 else { return .says(ofItems) }
     guard let date = instant("revocationDate") else { return ofItems.map(Statement.says) ?? .silent }
     // Apple leaves type and percentage out for Advanced Commerce: what was refunded stands at the items alone.
     let revocation = Revocation(
-      date: date, percentage: integer32("revocationPercentage"), type: text("revocationType"),
-      reason: integer32("revocationReason"))
+      date: date, percentage: integer32("revocationPercentage").flatMap { 0...100_000 ~= $0 ? $0 : nil },
+      type: text("revocationType"), reason: integer32("revocationReason"))
     guard revocation.type == nil, revocation.percentage == nil, var ofItems else { return .says(revocation) }
     ofItems.date = date
     ofItems.reason = revocation.reason ?? ofItems.reason
@@ -37,10 +37,15 @@ private struct AdvancedCommerceItem {
 
   init(_ fields: JSONFields) {
     price = fields.integer("price")
-    revocationDate = fields.instant("revocationDate")
+    revocationDate = Self.date("revocationDate", in: fields)
     refunds = (fields.objects("refunds") ?? []).map {
-      Refund(amount: $0.integer("refundAmount"), date: $0.instant("refundDate"), type: $0.text("refundType"))
+      Refund(
+        amount: $0.integer("refundAmount"), date: Self.date("refundDate", in: $0), type: $0.text("refundType"))
     }
+  }
+
+  private static func date(_ name: String, in fields: JSONFields) -> Instant? {
+    fields.integer(name) == 0 ? nil : fields.instant(name)
   }
 
   private var isTouched: Bool { revocationDate != nil || !refunds.isEmpty }

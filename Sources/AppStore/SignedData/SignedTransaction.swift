@@ -46,10 +46,8 @@ package struct SignedTransaction: Hashable, Sendable {
     fact.currency = payload.text("currency")
     fact.appAccountToken = .says(payload.text("appAccountToken"))
     fact.ownership = inAppOwnershipType.flatMap(Ownership.init(rawValue:))
-    // Apple gives the reason since 2023-06; before, a later period was one of another id that has an expiry.
-    fact.isRenewal =
-      transactionReason.map { $0 == "RENEWAL" }
-      ?? fact.originalTransactionId.map { $0 != transactionId && fact.expiresDate != nil }
+    // Apple gives the reason since 2023-06: without it, a restore looks like a purchase.
+    fact.isRenewal = transactionReason.map { $0 == "RENEWAL" }
     fact.hasOffer = payload.has("offerType") || payload.has("offerDiscountType")
     fact.isUpgraded = payload.flag("isUpgraded")
     fact.details = TransactionDetails(payload)

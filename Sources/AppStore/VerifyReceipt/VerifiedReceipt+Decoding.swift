@@ -17,7 +17,7 @@ extension VerifiedReceipt {
     let latest =
       (answer.objects("latest_receipt_info") ?? []) + (answer.objects("latest_expired_receipt_info") ?? [])
 
-    var items = TransactionItems()
+    var items = TransactionItems(areFlat: isFlat)
     for item in inReceipt { items.add(item, isLatest: false) }
     for item in latest { items.add(item, isLatest: true) }
 
@@ -107,9 +107,12 @@ private struct PendingRenewal {
 
 /// The items of one answer, those with the same transaction id as one.
 private struct TransactionItems {
+  let areFlat: Bool
   private var items: [TransactionItem] = []
   private var positions: [String: Int] = [:]
   private(set) var unreadable = 0
+
+  init(areFlat: Bool) { self.areFlat = areFlat }
 
   var inOrder: [TransactionItem] { items }
 
@@ -125,7 +128,9 @@ private struct TransactionItems {
       items[position].isLatest = items[position].isLatest || isLatest
     } else {
       positions[id] = items.count
-      items.append(TransactionItem(transactionId: id, productId: productId, fields: fields, isLatest: isLatest))
+      items.append(
+        TransactionItem(
+          transactionId: id, productId: productId, fields: fields, isFlat: areFlat, isLatest: isLatest))
     }
   }
 }
@@ -135,6 +140,8 @@ private struct TransactionItem {
   var transactionId: String
   var productId: String
   var fields: JSONFields
+  /// Whether it is of the flat shape, which has no place for a refund.
+  var isFlat: Bool
   /// Whether it was listed among the latest information, where only subscriptions are.
   var isLatest: Bool
 
@@ -162,9 +169,9 @@ private struct TransactionItem {
     fact.originalPurchaseDate = fields.date("original_purchase_date").instant
     fact.expiresDate = expiresDate
     fact.revocation = revocation
+    fact.hasNoPlaceForRefunds = isFlat && revocation == .silent
     if let token = fields.text("app_account_token") { fact.appAccountToken = .says(token) }
     fact.ownership = fields.text("in_app_ownership_type").flatMap(Ownership.init(rawValue:))
-    fact.isRenewal = isRenewal(fact)
     fact.hasOffer = hasOffer
     fact.isUpgraded = fields.flag("is_upgraded")
     fact.details.subscriptionGroupIdentifier = fields.text("subscription_group_identifier")
@@ -178,24 +185,18 @@ private struct TransactionItem {
 
   /// Consumables never show a refund, and only subscriptions can be told from them: elsewhere no date says nothing.
   private var revocation: Statement<Revocation?> {
-    guard let date = fields.date("cancellation_date").instant else { return isSubscription ? .says(nil) : .silent }
+    guard let date = fields.date("cancellation_date").instant else {
+      return isSubscription && !isFlat ? .says(nil) : .silent
+    }
     // Of a plan that was replaced by a larger one it is the date of that, and what was left of the period was given back.
     let type = fields.flag("is_upgraded") == true ? "REFUND_PRORATED" : nil
     return .says(Revocation(date: date, type: type, reason: fields.integer32("cancellation_reason")))
   }
 
-  /// A restored purchase has two ids as well, but only a subscription ends. The dates do not tell: in most of the renewals
-  /// that Apple signs the original purchase date is the later one.
-  private func isRenewal(_ fact: TransactionFact) -> Bool? {
-    guard isSubscription else { return false }
-    guard let original = fact.originalTransactionId else { return nil }
-    return original != transactionId && expiresDate != nil
-  }
-
+  /// True, or nil: a win-back or a one-time offer has no field.
   private var hasOffer: Bool? {
-    if fields.has("promotional_offer_id") || fields.has("offer_code_ref_name") { return true }
-    let flags = [fields.flag("is_trial_period"), fields.flag("is_in_intro_offer_period")].compactMap(\.self)
-    return flags.isEmpty ? nil : flags.contains(true)
+    let isOffer = fields.has("promotional_offer_id") || fields.has("offer_code_ref_name")
+    return isOffer || ["is_trial_period", "is_in_intro_offer_period"].contains { fields.flag($0) == true } ? true : nil
   }
 }
 

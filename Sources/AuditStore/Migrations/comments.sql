@@ -171,7 +171,7 @@ BEGIN
         (NULL::text, 'subscription_status_at', 'When Apple said so.'),
         (NULL::text, 'consumption_request_reason', 'Why the customer asked for a refund.'),
         (NULL::text, 'revocation_of_some_items', 'Whether only some of several items were taken back.'),
-        (NULL::text, 'reverses_refund', 'Whether it is Apple''s notice that a refund was taken back.'),
+        (NULL::text, 'reverses_refund', 'Whether it is Apple''s notice that a refund was taken back; false: it has no place for a refund.'),
         (NULL::text, 'storefront', 'The customer''s App Store, as a country.'),
         (NULL::text, 'app_transaction_id', 'Apple''s id of the customer and the app.'),
         (NULL::text, 'offer_type', 'Apple''s type of the offer as its number.'),

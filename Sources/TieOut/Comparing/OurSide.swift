@@ -27,7 +27,7 @@ struct CountedSale: Sendable {
     }
     let kind: TieOutClass = price == .zero ? .free : .sale
     if var bought = units(on: purchased, kind, quantity) {
-      bought.isUnclaimedRenewal = record.isRenewal == true && !isClaimed
+      bought.isUnclaimedRenewal = record.isLaterPeriod && !isClaimed
       bought.mayBeFree = record.hasOffer == true && price == nil
       self.units.append(bought)
     }

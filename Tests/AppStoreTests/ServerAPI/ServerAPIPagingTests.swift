@@ -122,6 +122,7 @@ struct ServerAPIPagingTests {
     #expect(statuses.first?.renewalInfo == nil && answer.trail.warnings.count == 1)
     #expect(answer.silence?.reason == .appleError, "a part of the answer is missing")
     #expect(statuses.first?.transaction.fact.gracePeriodExpiresDate == nil)
+    #expect(statuses.first?.status == nil && statuses.first?.transaction.fact.subscriptionStatus == nil)
   }
 
   @Test func whatIsNotBelievedIsNoSubscription() async throws {
@@ -133,6 +134,7 @@ struct ServerAPIPagingTests {
       return
     }
     #expect(statuses.count == 1 && some.refused == 2 && some.silence?.reason == .appleError)
+    #expect(statuses.first?.transaction.fact.subscriptionStatus == nil, "the end of its grace is missing")
     let none = try await subscriptions([spoilt])
     #expect(none.health == .failure && none.refused == 1)
     #expect(try await subscriptions([]).outcome == .found([]))

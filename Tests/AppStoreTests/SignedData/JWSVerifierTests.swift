@@ -60,6 +60,32 @@ struct JWSVerifierTests {
     #expect(transaction.fact.revocation == .says(revocation))
   }
 
+  @Test(
+    "has no percentage outside of 0 to 100,000, and a revocation date of zero is none",
+    arguments: [(-1, nil), (0, 0), (100_000, 100_000), (100_001, nil)] as [(Int, Int32?)])
+  func oddRevocations(percentage: Int, expected: Int32?) throws {
+    let transaction = try transaction {
+      $0["revocationDate"] = milliseconds(2026, 6)
+      $0["revocationType"] = "REFUND_PRORATED"
+      $0["revocationPercentage"] = percentage
+    }
+    let revocation = Revocation(
+      date: Instant(milliseconds: milliseconds(2026, 6)), percentage: expected, type: "REFUND_PRORATED")
+    #expect(transaction.fact.revocation == .says(revocation))
+    #expect(try self.transaction { $0["revocationDate"] = 0 }.fact.revocation == .says(nil))
+  }
+
+  @Test("without a reason is no purchase: a restore has none either", arguments: [true, false])
+  func noReason(expires: Bool) throws {
+    let transaction = try transaction {
+      $0["transactionReason"] = nil
+      $0["expiresDate"] = expires ? milliseconds(2026, 7) : nil
+    }
+    #expect(transaction.fact.isRenewal == nil)
+    let record = try #require(TransactionRecord.folding([transaction.fact]))
+    #expect(record.isRestore == !expires && record.isLaterPeriod == expires)
+  }
+
   @Test("with an unreadable revocation date says nothing about revocation")
   func unreadableRevocationIsSilent() throws {
     #expect(try transaction { $0["revocationDate"] = "soon" }.fact.revocation == .silent)

@@ -101,7 +101,6 @@ struct OldReceiptVerifierTests {
     fact.purchaseDate = fact.signedDate
     fact.originalPurchaseDate = fact.signedDate
     fact.expiresDate = Instant(milliseconds: 1_782_950_400_000)
-    fact.isRenewal = true
     fact.hasOffer = true
     #expect(proof.facts == [fact] && proof.signedTransactionId == fact.transactionId)
     #expect(proof.environment == .production && proof.bundleId == "com.example.game")

@@ -37,6 +37,11 @@ struct SignedRevocationTests {
         == part)
   }
 
+  @Test("a date of zero is none")
+  func zero() throws {
+    #expect(try revocation(items(#"{"SKU":"a","price":1000,"revocationDate":0}"#, item(3_000))) == .says(nil))
+  }
+
   @Test("one item of several is a part even where nobody tells how large")
   func unknownShare() throws {
     let json = items(#"{"revocationDate":\#(Self.date)}"#, #"{"SKU":"b"}"#)
