@@ -72,6 +72,7 @@ package struct Migrator {
     _ connection: borrowing BlockingConnection, through last: Int = .max
   ) throws -> [String] {
     try connection.migration(under: lockKey) { connection in
+      try requireEncoding(connection)
       // CREATE SCHEMA IF NOT EXISTS asks for the right to create schemas even where there is nothing to create.
       if try connection.execute("SELECT to_regnamespace('night_audit') IS NULL").single().bool(0) {
         try connection.executeScript("CREATE SCHEMA night_audit")
@@ -108,6 +109,7 @@ package struct Migrator {
 
   /// Throws `SchemaError` unless the schema is the one that this program was built for.
   package static func requireCurrent(_ connection: borrowing BlockingConnection) throws {
+    try requireEncoding(connection)
     let exists = try connection.execute("SELECT to_regclass('night_audit.schema_migrations') IS NOT NULL").single()
       .bool(0)
     guard exists else { throw SchemaError.missing }
@@ -119,6 +121,12 @@ package struct Migrator {
     if let changed = migrations.first(where: { present[$0.version] != sha256($0.sql) }) {
       throw SchemaError.changed(version: changed.version)
     }
+  }
+
+  /// Any text of Apple's or the shop's must find its place, whatever characters it has.
+  private static func requireEncoding(_ connection: borrowing BlockingConnection) throws {
+    let encoding = try connection.execute("SELECT getdatabaseencoding()").single().text(0)
+    if !["UTF8", "SQL_ASCII"].contains(encoding) { throw SchemaError.encoding(encoding) }
   }
 
   private static func versions(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Int: String] {
@@ -137,6 +145,8 @@ package enum SchemaError: EndsRun, CustomStringConvertible {
   case outdated
   case newerThanProgram(found: Int)
   case changed(version: Int)
+  /// The database takes the characters of that encoding alone.
+  case encoding(String)
 
   package var exitStatus: ExitStatus { .configuration }
 
@@ -148,6 +158,12 @@ package enum SchemaError: EndsRun, CustomStringConvertible {
       "The schema night_audit is at version \(found), which is newer than this program. Install the newer night-audit."
     case .changed(let version):
       "Migration \(version) of night_audit is not the one that this program ships. Restore the release that applied it."
+    case .encoding(let encoding):
+      """
+      The database of database.url is in \(encoding), which lacks characters that Apple and the shop use. Run: \
+      CREATE DATABASE night_audit ENCODING 'UTF8' TEMPLATE template0; name it in database.url, and the shop's own, which may \
+      stay as it is, in database.salesUrl.
+      """
     }
   }
 }
