@@ -29,7 +29,8 @@ struct QueueIntake: Sendable {
 
   var needs: LookupNeeds { LookupNeeds(table: table, bundleIds: settings.serverAPIApps, asOf: asOf) }
 
-  /// - Parameter unknownFrom: when the oldest receipt came that an audit has met and no run had taken in.
+  /// - Parameter unknownFrom: when the oldest receipt came, or the oldest order was made, that an audit has met and no run
+  ///   had taken in.
   /// - Returns: how many rows are new, have moved or are to be judged anew.
   func run(from unknownFrom: Instant? = nil) async throws -> Int {
     var state = try await AskingState.read(store)
@@ -46,7 +47,10 @@ struct QueueIntake: Sendable {
     let seen = start(state.receiptsUntil)
     count += try await takeReceipts(from: isAll ? horizon : max(horizon, min(unknownFrom ?? seen, seen)))
     try await wantAgain(goneFrom: isAll || unknownFrom != nil ? Instant(seconds: 0) : asOf - Self.everything)
-    count += try await takeOrders(changedFrom: isAll ? nil : start(state.ordersUntil))
+    count += try await takeOrders(changedFrom: isAll ? nil : start(state.ordersUntil), createdFrom: horizon)
+    if let unknownFrom, !isAll {
+      count += try await takeOrders(changedFrom: nil, createdFrom: max(horizon, unknownFrom))
+    }
     count += try await judgeAnew()
     state.policy = policy
     state.definition = definition
@@ -147,12 +151,13 @@ struct QueueIntake: Sendable {
     }
   }
 
-  /// - Parameter changedFrom: nil for all that may be looked up.
-  private func takeOrders(changedFrom: Instant?) async throws -> Int {
+  /// - Parameter changedFrom: nil for whenever they were.
+  private func takeOrders(changedFrom: Instant?, createdFrom: Instant) async throws -> Int {
     if settings.serverAPIApps.isEmpty { return 0 }
     let count = Counter()
     try await source.orders(
-      changedFrom: changedFrom ?? Instant(seconds: 0), createdFrom: horizon, until: until, onlyBundleId: onlyBundleId
+      changedFrom: changedFrom ?? Instant(seconds: 0), createdFrom: createdFrom, until: until,
+      onlyBundleId: onlyBundleId
     ) { orders in
       let candidates = orders.map { LookupNeeds.Candidate($0) }
       let questions = zip(orders, candidates).map { (orderId: $0.id, question: $1?.question) }

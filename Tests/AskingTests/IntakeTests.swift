@@ -37,10 +37,12 @@ import Testing
     try await RecheckRehearsal.run { shop in
       #expect(try await shop.queue().enqueue() == 0)
       try await fill(shop, age: .days(20))
+      // The shop's job has changed nothing lately.
+      try await shop.session.executeScript("UPDATE sales.orders SET updated_at = created_at - INTERVAL '40 days'")
       let next = try await shop.queue(asOf: Self.asOf + .hours(1))
       #expect(try await next.enqueue() == 0)
-      #expect(try await next.enqueue(from: Self.asOf - .days(20)) == 1)
-      #expect(try await next.claim().map(\.subject.id) == ["r"])
+      #expect(try await next.enqueue(from: Self.asOf - .days(20)) == 2)
+      #expect(Set(try await next.claim().map(\.subject.id)) == ["r", "com.example.game/1"])
     }
   }
 
