@@ -18,7 +18,7 @@ package struct CheckRow: Sendable {
   package var signedTransactionId: String?
   /// How many transactions it has brought so far.
   package var broughtCount: Int
-  /// What payload, id and app were when it was asked about.
+  /// What payload, id and app were when it was answered about last.
   package var fingerprint: String?
   /// As-of of the run that missed its receipt in the shop's relation; nil while that is there.
   package var goneAt: Instant?
@@ -45,6 +45,12 @@ package struct CheckRow: Sendable {
     self.subject = subject
     self.history = history
     broughtCount = 0
+  }
+
+  /// How it was refused, which has accused somebody, and it was not verified since.
+  var refused: Refusal? {
+    if let held { return held.isDecided ? held.refusal : nil }
+    return Refusal(history.outcome, reason: history.reason)
   }
 
   /// The columns of `init(_:)`, for `receipt_checks` aliased `c`.

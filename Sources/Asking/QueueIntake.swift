@@ -223,21 +223,20 @@ struct QueueIntake: Sendable {
         return !ProofFingerprint(now.fingerprint).isSame(as: ProofFingerprint(row.fingerprint))
       }.map(\.id)
       if mended.isEmpty { continue }
-      let isOfSamePayload = { @Sendable (row: CheckRow) -> Bool in
-        guard let before = row.fingerprint, let described = now[row.subject.id] else { return false }
-        return ProofFingerprint(described.fingerprint).isOfSamePayload(as: ProofFingerprint(before))
-      }
       let (table, asOf) = (table, asOf)
       count += try await store.withConnection { connection in
         try table.change(
           where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1)", [.textArray(mended.map(\.text))],
           on: connection
         ) { row in
-          // What Apple has accepted it has, whatever the order says by now. After a refusal nobody knows of which payload.
-          let isAccepted = row.history.outcome == .review && row.history.reason != .systemic && row.held == nil
-          let isSame = isOfSamePayload(row)
-          row.renew(asOf: asOf)
-          if !isAccepted || !isSame { row.fingerprint = nil }
+          var context = CheckContext(row: row)
+          context.fingerprint = now[row.subject.id]?.fingerprint
+          if row.history.tellsOfAcceptance, context.isOfAnsweredPayload {
+            // What Apple has said of the payload it has, whatever the order says by now.
+            row.fingerprint = context.fingerprint
+          } else {
+            row.renew(asOf: asOf)
+          }
           return true
         }
       }
@@ -249,7 +248,7 @@ extension CheckRow {
   /// Forgets what was concluded, but not that it was refused, nor in which run that is counted.
   fileprivate mutating func renew(asOf: Instant) {
     let since = isHeld ? history.outcomeSince : nil
-    if held == nil, let refusal = Refusal(history.outcome, reason: history.reason) { held = .decided(refusal) }
+    if let refused { held = .decided(refused) }
     history.renew(asOf: asOf)
     history.outcomeSince = since
   }
