@@ -169,7 +169,7 @@ package struct CheckTable: Sendable {
       FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::boolean[],
         $7::timestamptz[], $8::int[])
         AS found (subject_kind, subject_id, order_id, received_at, known_since, is_urgent, due_from, due_rank)
-      ORDER BY subject_kind, subject_id, order_id
+      ORDER BY subject_kind, subject_id, order_id IS NULL, received_at, order_id
       ON CONFLICT (subject_kind, subject_id) DO UPDATE SET order_id = excluded.order_id
         WHERE known.subject_kind = 'receipt' AND known.order_id IS DISTINCT FROM excluded.order_id
       """,
