@@ -103,17 +103,18 @@ package struct AnswerWriter: Sendable {
   /// What is known of a check by now. A refusal that is news is held until the night is over: it may be one of too many.
   private func row(after result: CheckResult, _ first: inout FirstAnswersTable) -> CheckRow {
     var row = result.context.row
-    let standing = row.standing(askedOf: result.app)
+    let standing = result.context.standing(askedOf: result.app)
     // What is held about another app is counted in none of this one's runs: its answer is a first one again.
     if row.isHeld, let asked = result.app, asked != row.app { row.held = nil }
     row.app = result.app ?? row.app
-    row.fingerprint = result.context.fingerprint ?? row.fingerprint
     let isOffline = result.channel == .offline
-    // Silence leaves what is held to the answer after it.
+    // Silence leaves what is held to the answer after it, and says nothing of the payload.
     if result.outcome == .unanswered {
+      row.fingerprint = row.fingerprint ?? result.context.fingerprint
       row.history.note(result.outcome, reason: result.reason, isOffline: isOffline, asOf: asOf)
       return row
     }
+    row.fingerprint = result.context.fingerprint ?? row.fingerprint
     let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
     let weight = standing.weight(of: result.outcome, refusal: refusal, denial: result.denial, asOf: asOf)
     if weight.isCounted { first.note(app: row.app ?? "", weight.refusal) }
@@ -129,7 +130,7 @@ package struct AnswerWriter: Sendable {
       row.held = .decided(refusal)
     } else if result.outcome != .review {
       row.held = nil
-    } else if case .held(let since) = standing {
+    } else if case .held(_, let since) = standing {
       // As little an answer to what is held as silence.
       row.history.outcomeSince = since
     }

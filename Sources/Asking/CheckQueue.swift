@@ -88,7 +88,7 @@ package struct CheckQueue: Sendable {
 
   /// Takes in what the shop's relations have that the queue does not know.
   ///
-  /// - Parameter unknownFrom: when the oldest receipt came that came to light late; nil: none is known to have.
+  /// - Parameter unknownFrom: when the oldest receipt or order was made that came to light late; nil: none is known to have.
   /// - Returns: how many rows were new, had moved, or are to be judged anew.
   @discardableResult
   package func enqueue(from unknownFrom: Instant? = nil) async throws -> Int { try await intake.run(from: unknownFrom) }

@@ -18,7 +18,7 @@ package struct CheckRow: Sendable {
   package var signedTransactionId: String?
   /// How many transactions it has brought so far.
   package var broughtCount: Int
-  /// What payload, id and app were when it was asked about.
+  /// What payload, id and app were when it was answered about last.
   package var fingerprint: String?
   /// As-of of the run that missed its receipt in the shop's relation; nil while that is there.
   package var goneAt: Instant?
@@ -45,6 +45,12 @@ package struct CheckRow: Sendable {
     self.subject = subject
     self.history = history
     broughtCount = 0
+  }
+
+  /// How it was refused, which has accused somebody, and it was not verified since.
+  var refused: Refusal? {
+    if let held { return held.isDecided ? held.refusal : nil }
+    return Refusal(history.outcome, reason: history.reason)
   }
 
   /// The columns of `init(_:)`, for `receipt_checks` aliased `c`.
@@ -163,7 +169,7 @@ package struct CheckTable: Sendable {
       FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::boolean[],
         $7::timestamptz[], $8::int[])
         AS found (subject_kind, subject_id, order_id, received_at, known_since, is_urgent, due_from, due_rank)
-      ORDER BY subject_kind, subject_id, order_id
+      ORDER BY subject_kind, subject_id, order_id IS NULL, received_at, order_id
       ON CONFLICT (subject_kind, subject_id) DO UPDATE SET order_id = excluded.order_id
         WHERE known.subject_kind = 'receipt' AND known.order_id IS DISTINCT FROM excluded.order_id
       """,

@@ -82,6 +82,13 @@ package struct CheckContext: Sendable {
   package var fingerprint: String?
 
   package init(row: CheckRow) { self.row = row }
+
+  /// Whether the payload is the one that was answered about last. Apple is asked about that: what the order says by now is no
+  /// matter of what it accepted or refused.
+  var isOfAnsweredPayload: Bool {
+    guard let fingerprint, let before = row.fingerprint else { return fingerprint == row.fingerprint }
+    return ProofFingerprint(fingerprint).isOfSamePayload(as: ProofFingerprint(before))
+  }
 }
 
 /// A due check with what the receipt says by itself.
@@ -126,18 +133,11 @@ package struct JudgedCheck: Sendable {
 
   private var isAcceptedBefore: Bool {
     let row = due.context.row
-    // What was held because it was one of too many was not accepted.
-    guard isSamePayload, row.history.reason != .systemic else { return false }
-    if row.broughtCount > 0 || row.environment != nil { return true }
-    // Apple knew whose it was; and what contradicted an acceptance once does not undo it by saying so twice.
-    return row.history.reason == .accountGone || row.history.reason == .contradiction
-  }
-
-  /// Apple is asked about the payload: what the order says by now is no matter of what it accepted.
-  private var isSamePayload: Bool {
-    let (now, before) = (due.context.fingerprint, due.context.row.fingerprint)
-    guard let now, let before else { return now == before }
-    return ProofFingerprint(now).isOfSamePayload(as: ProofFingerprint(before))
+    guard due.context.isOfAnsweredPayload else { return false }
+    if row.history.tellsOfAcceptance { return true }
+    // What was refused, or held because it was one of too many, was not accepted: what it brought an earlier payload did.
+    let isRefused = row.history.reason == .systemic || row.held?.refusal.isOfProof ?? false
+    return !isRefused && (row.broughtCount > 0 || row.environment != nil)
   }
 
   /// What an answer about the receipt cannot contradict: what it says in itself, whoever signed it, and what Apple said when

@@ -195,15 +195,18 @@ package struct FirstAnswersTable: Sendable {
 extension CheckRow {
   /// Whether a refusal of it waits to be decided.
   var isHeld: Bool { held.map { !$0.isDecided } ?? false }
+}
 
+extension CheckContext {
   /// What the next answer is to the guard against refusals that are too many.
   ///
   /// - Parameter app: who is asked; what is held about another app is counted in none of this one's runs.
   func standing(askedOf app: String?) -> AnswerStanding {
-    let isCounted = isHeld && (app == nil || app == self.app)
-    return AnswerStanding(
-      after: history.outcome, wasRefused: held?.isDecided ?? false,
-      heldSince: isCounted ? history.outcomeSince : nil)
+    let held = row.held.flatMap { held in
+      row.isHeld && (app == nil || app == row.app)
+        ? row.history.outcomeSince.map { (refusal: held.refusal, since: $0) } : nil
+    }
+    return AnswerStanding(after: row.history.outcome, refused: isOfAnsweredPayload ? row.refused : nil, held: held)
   }
 }
 

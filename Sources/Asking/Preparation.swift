@@ -72,8 +72,10 @@ struct Preparation: Sendable {
     let count = budget.take(taken.prefix(Self.readAtATime).map(\.payloadBytes))
     let next = Array(taken.prefix(count))
     taken.removeFirst(count)
-    let payloads = try await queue.source.payloads(
-      next.filter { $0.context.row.subject.kind == .receipt }.map(\.context.row.subject.id))
+    let described = next.compactMap { taken in
+      taken.context.fingerprint.map { (taken.context.row.subject.id, $0) }
+    }
+    let payloads = try await queue.source.payloads(Dictionary(uniqueKeysWithValues: described))
     var read: [(check: JudgedCheck, bytes: Int)] = []
     var gone: [CheckRow] = []
     for taken in next {

@@ -16,6 +16,9 @@ struct ProofFingerprint: Sendable {
     payload = parts.count > 1 ? parts[1] : nil
   }
 
+  /// The payload's alone.
+  var payloadText: String? { payload.map(String.init) }
+
   /// Whether payload, app and named transaction are the same.
   func isSame(as other: ProofFingerprint) -> Bool { whole == other.whole }
 
@@ -116,8 +119,9 @@ package struct ProofSource: Sendable {
       """, [.timestamp(from.microseconds), .timestamp(until.microseconds)]
     ) { rows in
       try await take(
-        try rows.map { row throws(PostgresError) in
-          NewReceipt(
+        try rows.compactMap { row throws(PostgresError) in
+          guard try row.areTexts(0, 1) else { return nil }
+          return NewReceipt(
             id: Identifier(try row.text(0)), orderId: try row.optionalText(1).map { Identifier($0) },
             receivedAt: Instant(microseconds: try row.timestamp(2)), isUrgent: try row.bool(3))
         })
@@ -149,8 +153,9 @@ package struct ProofSource: Sendable {
       ]
     ) { rows in
       try await take(
-        try rows.map { row throws(PostgresError) in
-          ChangedOrder(
+        try rows.compactMap { row throws(PostgresError) in
+          guard try row.areTexts(0, 1, 2) else { return nil }
+          return ChangedOrder(
             id: Identifier(try row.text(0)), bundleId: try row.optionalText(1), transactionId: try row.optionalText(2),
             createdAt: Instant(microseconds: try row.timestamp(3)), isUrgent: try row.bool(4))
         })
@@ -159,13 +164,16 @@ package struct ProofSource: Sendable {
 
   // MARK: - What is asked about
 
-  /// Of payload, app and named transaction, and of the payload alone, for receipts aliased `r` and orders aliased `o`.
+  /// Of payload, app and named transaction, and of the payload alone, for receipts aliased `r` and orders aliased `o`. Bytes
+  /// are taken as they are, whether or not they are a text.
   private static let fingerprint = """
-    md5(convert_to(concat_ws(E'\\x1f', r.payload::text, coalesce(o.bundle_id::text, ''), coalesce(o.transaction_id::text, \
-    '')), 'UTF8')) || ' ' || md5(convert_to(coalesce(r.payload::text, ''), 'UTF8'))
+    md5(concat_ws(E'\\x1f', r.payload::text, coalesce(o.bundle_id::text, ''), coalesce(o.transaction_id::text, ''))) \
+    || ' ' || \(payloadFingerprint)
     """
+  private static let payloadFingerprint = "md5(coalesce(r.payload::text, ''))"
 
-  /// What is known of receipts before their payloads are read, in the order of the ids; those that are gone are missing.
+  /// What is known of receipts before their payloads are read, those that are gone are missing. Of several rows of one id
+  /// it is the one that counts in the audit.
   ///
   /// The relations are joined by us: those of a cluster may lie on different hosts.
   func describe(_ ids: [Identifier]) async throws -> [Identifier: Described] {
@@ -175,14 +183,14 @@ package struct ProofSource: Sendable {
       SELECT DISTINCT r.order_id::text COLLATE "C" FROM \(schema).receipts r
       WHERE \(Self.isAmong("$1", "r.receipt_id")) AND r.order_id IS NOT NULL
       """, [.textArray(ids.map(\.text))]
-    ).map { try $0.text(0) }
+    ).compactMap { try $0.isText(0) ? try $0.text(0) : nil }
     let orders = try await session.execute(
       """
       SELECT o.order_id::text, \(Self.bundleId), \(SalesRows.namedTransaction),
         CASE WHEN o.created_at \(Self.calendar) THEN o.created_at END
       FROM \(schema).orders o WHERE \(Self.isAmong("$1", "o.order_id"))
       """, [.textArray(orderIds)]
-    ).map {
+    ).filter { try $0.areTexts(0, 1, 2) }.map {
       (
         id: try $0.text(0), bundleId: try $0.optionalText(1), named: try $0.optionalText(2),
         createdAt: try $0.optionalTimestamp(3)
@@ -191,26 +199,25 @@ package struct ProofSource: Sendable {
     let rows = try await session.execute(
       """
       SELECT r.receipt_id::text, r.order_id::text, o.bundle_id, o.transaction_id,
-        coalesce(octet_length(r.payload::text), 0), \(Self.fingerprint), o.created_at
+        coalesce(octet_length(r.payload::text), 0), \(Self.fingerprint) AS fingerprint, o.created_at
       FROM \(schema).receipts r LEFT JOIN unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[])
         AS o (order_id, bundle_id, transaction_id, created_at) ON o.order_id = r.order_id::text COLLATE "C"
       WHERE \(Self.isAmong("$1", "r.receipt_id")) AND \(Self.isSound)
+      ORDER BY \(SalesRows.receiptPrecedence), fingerprint
       """,
       [
         .textArray(ids.map(\.text)), .textArray(orders.map(\.id)), .textArray(orders.map(\.bundleId)),
         .textArray(orders.map(\.named)), .timestampArray(orders.map(\.createdAt)),
       ])
     var found: [Identifier: Described] = [:]
-    for row in rows {
+    for row in rows where try row.isText(1) {
       let id = Identifier(try row.text(0))
-      let described = Described(
+      if found[id] != nil { continue }
+      found[id] = Described(
         id: id, orderId: try row.optionalText(1).map { Identifier($0) }, bundleId: try row.optionalText(2),
         namedTransactionId: try row.optionalText(3),
         orderCreatedAt: try row.optionalTimestamp(6).map { Instant(microseconds: $0) },
         payloadBytes: Int(try row.int32(4)), fingerprint: try row.text(5))
-      // Of two rows with one id the same one is taken every time.
-      if let other = found[id], other.fingerprint <= described.fingerprint { continue }
-      found[id] = described
     }
     return found
   }
@@ -225,16 +232,25 @@ package struct ProofSource: Sendable {
     return try rows.map { Identifier(try $0.text(0)) }
   }
 
-  /// Payloads by receipt id; those of receipts that are gone are missing.
-  func payloads(_ ids: [Identifier]) async throws -> [Identifier: String] {
-    if ids.isEmpty { return [:] }
+  /// Payloads by receipt id; those that are gone or are others by now are missing.
+  ///
+  /// - Parameter fingerprints: of what was described, by receipt id.
+  func payloads(_ fingerprints: [Identifier: String]) async throws -> [Identifier: String] {
+    if fingerprints.isEmpty { return [:] }
     let rows = try await session.execute(
       """
       SELECT r.receipt_id::text COLLATE "C", min(r.payload::text COLLATE "C") FROM \(schema).receipts r
+      JOIN unnest($1::text[], $2::text[]) AS described (id, fingerprint)
+        ON described.id = r.receipt_id::text COLLATE "C" AND described.fingerprint = \(Self.payloadFingerprint)
       WHERE \(Self.isAmong("$1", "r.receipt_id")) GROUP BY 1
-      """, [.textArray(ids.map(\.text))])
+      """,
+      [
+        .textArray(fingerprints.keys.map(\.text)),
+        .textArray(fingerprints.values.map { ProofFingerprint($0).payloadText }),
+      ])
     var payloads: [Identifier: String] = [:]
-    for row in rows { payloads[Identifier(try row.text(0))] = try row.optionalText(1) ?? "" }
+    // What is no text is none of the three kinds of receipt.
+    for row in rows { payloads[Identifier(try row.text(0))] = try row.isText(1) ? try row.optionalText(1) ?? "" : "" }
     return payloads
   }
 
@@ -270,14 +286,14 @@ package struct ProofSource: Sendable {
     }
     let orderIds = try await session.execute(
       "SELECT o.order_id::text FROM \(schema).orders o WHERE \(conditions.joined(separator: " AND "))", parameters
-    ).map { Identifier(try $0.text(0)) }
+    ).compactMap { try $0.isText(0) ? Identifier(try $0.text(0)) : nil }
     let ofUser = conditions.count == 1 ? selection.userId : nil
     let receiptIds = try await session.execute(
       """
       SELECT r.receipt_id::text FROM \(schema).receipts r
       WHERE \(Self.isAmong("$1", "r.order_id"))\(ofUser == nil ? "" : " OR \(isSame("r.user_id", as: "$2"))")
       """, [.textArray(orderIds.map(\.text))] + (ofUser.map { [.text($0.text)] } ?? [])
-    ).map { Identifier(try $0.text(0)) }
+    ).compactMap { try $0.isText(0) ? Identifier(try $0.text(0)) : nil }
     return ListedProofs(receiptIds: Set(receiptIds), orderIds: Set(orderIds))
   }
 
@@ -303,5 +319,13 @@ package struct ProofSource: Sendable {
         throw error
       }
     }
+  }
+}
+
+extension PostgresRow {
+  /// Whether these fields can be read: the audit reports a row whose texts are none.
+  fileprivate func areTexts(_ columns: Int...) throws(PostgresError) -> Bool {
+    for column in columns where try !isText(column) { return false }
+    return true
   }
 }

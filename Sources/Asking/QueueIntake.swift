@@ -29,7 +29,8 @@ struct QueueIntake: Sendable {
 
   var needs: LookupNeeds { LookupNeeds(table: table, bundleIds: settings.serverAPIApps, asOf: asOf) }
 
-  /// - Parameter unknownFrom: when the oldest receipt came that an audit has met and no run had taken in.
+  /// - Parameter unknownFrom: when the oldest receipt came, or the oldest order was made, that an audit has met and no run
+  ///   had taken in.
   /// - Returns: how many rows are new, have moved or are to be judged anew.
   func run(from unknownFrom: Instant? = nil) async throws -> Int {
     var state = try await AskingState.read(store)
@@ -46,7 +47,10 @@ struct QueueIntake: Sendable {
     let seen = start(state.receiptsUntil)
     count += try await takeReceipts(from: isAll ? horizon : max(horizon, min(unknownFrom ?? seen, seen)))
     try await wantAgain(goneFrom: isAll || unknownFrom != nil ? Instant(seconds: 0) : asOf - Self.everything)
-    count += try await takeOrders(changedFrom: isAll ? nil : start(state.ordersUntil))
+    count += try await takeOrders(changedFrom: isAll ? nil : start(state.ordersUntil), createdFrom: horizon)
+    if let unknownFrom, !isAll {
+      count += try await takeOrders(changedFrom: nil, createdFrom: max(horizon, unknownFrom))
+    }
     count += try await judgeAnew()
     state.policy = policy
     state.definition = definition
@@ -147,12 +151,13 @@ struct QueueIntake: Sendable {
     }
   }
 
-  /// - Parameter changedFrom: nil for all that may be looked up.
-  private func takeOrders(changedFrom: Instant?) async throws -> Int {
+  /// - Parameter changedFrom: nil for whenever they were.
+  private func takeOrders(changedFrom: Instant?, createdFrom: Instant) async throws -> Int {
     if settings.serverAPIApps.isEmpty { return 0 }
     let count = Counter()
     try await source.orders(
-      changedFrom: changedFrom ?? Instant(seconds: 0), createdFrom: horizon, until: until, onlyBundleId: onlyBundleId
+      changedFrom: changedFrom ?? Instant(seconds: 0), createdFrom: createdFrom, until: until,
+      onlyBundleId: onlyBundleId
     ) { orders in
       let candidates = orders.map { LookupNeeds.Candidate($0) }
       let questions = zip(orders, candidates).map { (orderId: $0.id, question: $1?.question) }
@@ -218,21 +223,20 @@ struct QueueIntake: Sendable {
         return !ProofFingerprint(now.fingerprint).isSame(as: ProofFingerprint(row.fingerprint))
       }.map(\.id)
       if mended.isEmpty { continue }
-      let isOfSamePayload = { @Sendable (row: CheckRow) -> Bool in
-        guard let before = row.fingerprint, let described = now[row.subject.id] else { return false }
-        return ProofFingerprint(described.fingerprint).isOfSamePayload(as: ProofFingerprint(before))
-      }
       let (table, asOf) = (table, asOf)
       count += try await store.withConnection { connection in
         try table.change(
           where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1)", [.textArray(mended.map(\.text))],
           on: connection
         ) { row in
-          // What Apple has accepted it has, whatever the order says by now. After a refusal nobody knows of which payload.
-          let isAccepted = row.history.outcome == .review && row.history.reason != .systemic && row.held == nil
-          let isSame = isOfSamePayload(row)
-          row.renew(asOf: asOf)
-          if !isAccepted || !isSame { row.fingerprint = nil }
+          var context = CheckContext(row: row)
+          context.fingerprint = now[row.subject.id]?.fingerprint
+          if row.history.tellsOfAcceptance, context.isOfAnsweredPayload {
+            // What Apple has said of the payload it has, whatever the order says by now.
+            row.fingerprint = context.fingerprint
+          } else {
+            row.renew(asOf: asOf)
+          }
           return true
         }
       }
@@ -244,7 +248,7 @@ extension CheckRow {
   /// Forgets what was concluded, but not that it was refused, nor in which run that is counted.
   fileprivate mutating func renew(asOf: Instant) {
     let since = isHeld ? history.outcomeSince : nil
-    if held == nil, let refusal = Refusal(history.outcome, reason: history.reason) { held = .decided(refusal) }
+    if let refused { held = .decided(refused) }
     history.renew(asOf: asOf)
     history.outcomeSince = since
   }

@@ -59,7 +59,7 @@ package struct RecheckStage: Sendable {
   ///
   /// - Parameters:
   ///   - critical: what a critical finding would be reported on for the first time; it is asked about once more.
-  ///   - unknownFrom: when the oldest receipt came that came to light late; nil: none has.
+  ///   - unknownFrom: when the oldest receipt or order was made that came to light late; nil: none has.
   /// - Throws: `PostgresError` when answers cannot be stored any more, `StopSignal.Stopped` when a signal had to cut the work
   ///   off.
   package func run(

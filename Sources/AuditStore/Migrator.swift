@@ -58,6 +58,7 @@ package struct Migrator {
     Migration(version: 25, name: "restores", sql: String(decoding: PackageResources._025_restores_sql, as: UTF8.self)),
     Migration(
       version: 26, name: "told_once", sql: String(decoding: PackageResources._026_told_once_sql, as: UTF8.self)),
+    Migration(version: 27, name: "unproven", sql: String(decoding: PackageResources._027_unproven_sql, as: UTF8.self)),
     Migration(version: 28, name: "signed", sql: String(decoding: PackageResources._028_signed_sql, as: UTF8.self)),
   ]
 
@@ -73,6 +74,7 @@ package struct Migrator {
     _ connection: borrowing BlockingConnection, through last: Int = .max
   ) throws -> [String] {
     try connection.migration(under: lockKey) { connection in
+      try requireEncoding(connection)
       // CREATE SCHEMA IF NOT EXISTS asks for the right to create schemas even where there is nothing to create.
       if try connection.execute("SELECT to_regnamespace('night_audit') IS NULL").single().bool(0) {
         try connection.executeScript("CREATE SCHEMA night_audit")
@@ -109,6 +111,7 @@ package struct Migrator {
 
   /// Throws `SchemaError` unless the schema is the one that this program was built for.
   package static func requireCurrent(_ connection: borrowing BlockingConnection) throws {
+    try requireEncoding(connection)
     let exists = try connection.execute("SELECT to_regclass('night_audit.schema_migrations') IS NOT NULL").single()
       .bool(0)
     guard exists else { throw SchemaError.missing }
@@ -120,6 +123,12 @@ package struct Migrator {
     if let changed = migrations.first(where: { present[$0.version] != sha256($0.sql) }) {
       throw SchemaError.changed(version: changed.version)
     }
+  }
+
+  /// Any text of Apple's or the shop's must find its place, whatever characters it has.
+  private static func requireEncoding(_ connection: borrowing BlockingConnection) throws {
+    let encoding = try connection.execute("SELECT getdatabaseencoding()").single().text(0)
+    if !["UTF8", "SQL_ASCII"].contains(encoding) { throw SchemaError.encoding(encoding) }
   }
 
   private static func versions(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Int: String] {
@@ -138,6 +147,8 @@ package enum SchemaError: EndsRun, CustomStringConvertible {
   case outdated
   case newerThanProgram(found: Int)
   case changed(version: Int)
+  /// The database takes the characters of that encoding alone.
+  case encoding(String)
 
   package var exitStatus: ExitStatus { .configuration }
 
@@ -149,6 +160,12 @@ package enum SchemaError: EndsRun, CustomStringConvertible {
       "The schema night_audit is at version \(found), which is newer than this program. Install the newer night-audit."
     case .changed(let version):
       "Migration \(version) of night_audit is not the one that this program ships. Restore the release that applied it."
+    case .encoding(let encoding):
+      """
+      The database of database.url is in \(encoding), which lacks characters that Apple and the shop use. Run: \
+      CREATE DATABASE night_audit ENCODING 'UTF8' TEMPLATE template0; name it in database.url, and the shop's own, which may \
+      stay as it is, in database.salesUrl.
+      """
     }
   }
 }

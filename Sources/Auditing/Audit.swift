@@ -40,7 +40,7 @@ package enum AuditResult: Sendable {
 package struct OpenQuestions: Sendable {
   /// Proofs behind critical findings whose answers are older than the audit.
   package var critical: Set<CheckSubject>
-  /// When the oldest receipt came that no run has taken in; nil: all are known.
+  /// When the oldest receipt came, or the oldest order was made, that no run has taken in; nil: all are known.
   package var unknownFrom: Instant?
 }
 
@@ -89,8 +89,8 @@ package struct Audit {
     }
   }
 
-  /// The same, unless critical findings rest on answers that Apple can be asked for again, or receipts have come to light of
-  /// which nobody knew when Apple was asked.
+  /// The same, unless critical findings rest on answers that Apple can be asked for again, or receipts or orders have come to
+  /// light of which nobody knew when Apple was asked.
   package func reportOrAsk(
     _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
     finishing: (ExitStatus, ReportFolder) throws -> Void

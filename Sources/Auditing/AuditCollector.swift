@@ -29,7 +29,7 @@ final class AuditCollector {
   /// What is decided about each order, for comparing with other nights.
   let nights: OrderNights
   private(set) var outstanding: [String: Int] = [:]
-  /// When the oldest receipt came that no run has taken in; nil: all are known.
+  /// When the oldest receipt came, or the oldest order was made, that no run has taken in; nil: all are known.
   private(set) var unknownFrom: Instant?
   /// By app the orders that nobody can ask Apple about.
   private(set) var beyondAsking: [String: Int] = [:]
@@ -263,8 +263,8 @@ final class AuditCollector {
     outstanding[reason, default: 0] += 1
   }
 
-  /// Notes when a receipt came that no run has taken in.
-  func note(unknownFrom receivedAt: Instant) { unknownFrom = min(unknownFrom ?? receivedAt, receivedAt) }
+  /// Notes when a receipt came, or an order was made, that no run has taken in.
+  func note(unknownFrom time: Instant) { unknownFrom = min(unknownFrom ?? time, time) }
 
   /// Answers that are owed because critical findings rest on older ones.
   func countOutstanding(behindCriticals count: Int) {

@@ -138,6 +138,12 @@ extension AuditPass {
       if isListed, isJudged, judgement.verdict?.reason == .neverChecked, facts.isBeyondAsking(rules: plan.rules) {
         collector.countBeyondAsking(ofApp: plan.rules.bundleId(of: order))
       }
+      if isListed, judgement.verdict?.reason == .neverChecked, facts.isYetToBeLookedUp,
+        plan.isOutstanding(.neverChecked, of: order)
+      {
+        collector.countOutstanding(.neverChecked)
+        collector.note(unknownFrom: order.createdAt)
+      }
       // Only what a person must act on at once is explained: it takes judging the order once more.
       let isExplained =
         collector.isExplaining && isJudged && isListed && judgement.findings.contains { $0.severity == .critical }

@@ -19,14 +19,9 @@ struct ReceiptRow {
   }
 
   /// Rows of one id in an order of their own, in front the one that counts: which of them that is must not depend on how a
-  /// server sorts. The others break the contract.
-  ///
-  /// A sound row counts rather than one that is not, and one that names an order rather than one that names none.
+  /// server sorts, and is the one whose payload is judged. The others break the contract.
   static func ordered(_ rows: [ReceiptRow]) -> [ReceiptRow] {
-    func rank(_ receipt: Receipt) -> Int { (receipt.defect == nil ? 0 : 2) + (receipt.orderId == nil ? 1 : 0) }
-    var ordered = rows.map { (rank: rank($0.receipt), bytes: $0.receipt.record, row: $0) }
-      .sorted { $0.rank == $1.rank ? $0.bytes.lexicographicallyPrecedes($1.bytes) : $0.rank < $1.rank }
-      .map(\.row)
+    var ordered = rows.sorted { Receipt.counts($0.receipt, before: $1.receipt) }
     for place in ordered.indices.dropFirst() { ordered[place].receipt.defect = "receipt_id is not unique" }
     return ordered
   }
@@ -36,13 +31,5 @@ extension ReceiptRow {
   /// A row of `receipts`.
   init(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) {
     self.init(receipt: try SalesRows.receipt(row, asOf: asOf), isListed: try row.optionalBool(8) ?? false)
-  }
-}
-
-extension Receipt {
-  fileprivate var record: [UInt8] {
-    var record = RecordBytes()
-    write(to: &record)
-    return record.bytes
   }
 }

@@ -10,6 +10,15 @@ public struct PostgresRow: Sendable {
     try unsafe rows.field(row: index, column: key.position(in: rows.columns)) { unsafe $0 == nil }
   }
 
+  /// Whether the field can be read as `optionalText`: a server in `SQL_ASCII` delivers bytes that are no UTF-8, too.
+  public func isText(_ key: some PostgresColumnKey) throws(PostgresError) -> Bool {
+    let column = try key.position(in: rows.columns)
+    return try unsafe rows.field(row: index, column: column) { bytes throws(PostgresError) in
+      guard let bytes = unsafe bytes else { return true }
+      return unsafe rows.columns[column].type.isText && BinaryFormat.isText(bytes)
+    }
+  }
+
   /// `text`, `varchar`, `char`, `name`, `json`, or an enum.
   public func text(_ key: some PostgresColumnKey) throws(PostgresError) -> String {
     try unsafe required(key, "text", where: \.isText, BinaryFormat.text)

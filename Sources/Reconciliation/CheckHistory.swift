@@ -77,6 +77,10 @@ public struct CheckHistory: Hashable, Sendable {
     self = renewed
   }
 
+  /// Whether the last answer says that Apple has accepted the proof, though it does not say what it brings: Apple knew whose
+  /// it was; and what contradicted an acceptance once does not undo it by saying so twice.
+  public var tellsOfAcceptance: Bool { reason == .accountGone || reason == .contradiction }
+
   /// Whether nothing is left of an earlier row of attempts.
   private var wasFinal: Bool {
     guard unansweredSince == nil else { return false }

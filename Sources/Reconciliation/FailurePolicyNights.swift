@@ -5,30 +5,31 @@ public enum AnswerStanding: Hashable, Sendable {
   /// It was answered, but never verified, rejected or not found: only a person could take that further.
   case undecided
   /// Its refusal is held, and counted in the run of that as-of.
-  case held(since: Instant)
-  /// It was refused, and that has accused its customer.
-  case refused
+  case held(Refusal, since: Instant)
+  /// It was refused, and that has accused its customer; nil: what was refused was another payload, or for what no kind
+  /// counts.
+  case refused(Refusal?)
   case verified
 
   /// - Parameters:
   ///   - outcome: what is known of the proof.
-  ///   - wasRefused: whether a refusal of it has accused somebody before, and it was not verified since.
-  ///   - heldSince: as-of of the run that a refusal is held in; nil when none is.
-  public init(after outcome: CheckOutcome, wasRefused: Bool, heldSince: Instant?) {
-    if let heldSince {
-      self = .held(since: heldSince)
+  ///   - refused: how the same payload was refused before, which has accused somebody, and it was not verified since.
+  ///   - held: the refusal that is held, and the as-of of the run that it is held in; nil when none is.
+  public init(after outcome: CheckOutcome, refused: Refusal?, held: (refusal: Refusal, since: Instant)?) {
+    if let held {
+      self = .held(held.refusal, since: held.since)
       return
     }
     switch outcome {
-    case .verified: self = wasRefused ? .refused : .verified
-    case .rejected, .notFound: self = .refused
-    case .review: self = wasRefused ? .refused : .undecided
-    case .pending, .unanswered: self = wasRefused ? .refused : .first
+    case .verified: self = refused == nil ? .verified : .refused(refused)
+    case .rejected, .notFound: self = .refused(refused)
+    case .review: self = refused == nil ? .undecided : .refused(refused)
+    case .pending, .unanswered: self = refused == nil ? .first : .refused(refused)
     }
   }
 
   /// What an answer counts for. A refusal that repeats itself is no news, whatever else comes that night: were it counted
-  /// among others like it alone, they would be too many for ever.
+  /// among others like it alone, they would be too many for ever. One of another kind is.
   ///
   /// - Parameters:
   ///   - refusal: what was refused, when that accuses a customer.
@@ -37,6 +38,7 @@ public enum AnswerStanding: Hashable, Sendable {
   public func weight(
     of outcome: CheckOutcome, refusal: Refusal?, denial: Refusal?, asOf: Instant
   ) -> AnswerWeight {
+    let isNews: Bool
     switch self {
     case .first:
       return AnswerWeight(isCounted: true, refusal: refusal ?? denial, heldSince: refusal == nil ? nil : asOf)
@@ -44,16 +46,15 @@ public enum AnswerStanding: Hashable, Sendable {
       return AnswerWeight(
         isCounted: outcome != .review || denial != nil, refusal: refusal ?? denial,
         heldSince: refusal == nil ? nil : asOf)
-    case .held(let since):
-      return AnswerWeight(isCounted: denial != nil, refusal: denial, heldSince: refusal == nil ? nil : since)
-    case .refused: return AnswerWeight(isCounted: denial != nil, refusal: denial, heldSince: nil)
-    case .verified:
-      // What is verified still, and of another app or transaction than its order now names, is the order's matter.
-      guard let refusal, outcome != .verified else {
-        return AnswerWeight(isCounted: denial != nil, refusal: denial, heldSince: nil)
-      }
-      return AnswerWeight(isCounted: true, refusal: refusal, heldSince: asOf)
+    case .held(let before, let since):
+      if refusal == before { return AnswerWeight(isCounted: false, refusal: nil, heldSince: since) }
+      isNews = true
+    case .refused(let before): isNews = refusal != before
+    // What is verified still, and of another app or transaction than its order now names, is the order's matter.
+    case .verified: isNews = outcome != .verified
     }
+    if isNews, let refusal { return AnswerWeight(isCounted: true, refusal: refusal, heldSince: asOf) }
+    return AnswerWeight(isCounted: denial != nil, refusal: denial, heldSince: nil)
   }
 }
 

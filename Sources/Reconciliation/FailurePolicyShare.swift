@@ -38,6 +38,15 @@ public enum Refusal: String, Hashable, CaseIterable, Sendable {
     }
   }
 
+  /// Whether Apple has not accepted the proof: that it is of another app or transaction than its order names is the order's
+  /// matter.
+  public var isOfProof: Bool {
+    switch self {
+    case .malformed, .signatureInvalid, .notFound: true
+    case .wrongBundle, .idMismatch: false
+    }
+  }
+
   /// What is probably wrong with the mapping or the configuration when nearly everything is refused so, and what to do.
   public var remedy: String {
     switch self {

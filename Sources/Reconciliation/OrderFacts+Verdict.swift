@@ -11,6 +11,9 @@ extension OrderFacts {
     order.transactionId != nil && soundReceipts.isEmpty && !rules.lookedUpApps.contains(rules.bundleId(of: order))
   }
 
+  /// Whether it names an id that no run has taken up to ask Apple about, and no receipt came to ask about instead.
+  public var isYetToBeLookedUp: Bool { order.transactionId != nil && receipts.isEmpty && lookup == nil }
+
   /// The verdict on payment: the first rule that holds. The last rule always does.
   public func verdict(rules: Rules) -> Verdict {
     var reasoning = Reasoning(isWanted: false)

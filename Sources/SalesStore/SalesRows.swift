@@ -324,6 +324,13 @@ package struct SalesRows: Sendable {
   /// The columns of `receipt(_:asOf:)`, for a table aliased `r`.
   package static let receiptColumns = SalesColumn.list(receipt, of: "r")
 
+  /// Which of several rows of one id counts, for rows aliased `r` that keep the contract: one that names an order rather than
+  /// one that names none, then the earliest. `Receipt.counts(_:before:)` says the same.
+  package static let receiptPrecedence = """
+    nullif(r.order_id::text COLLATE "C", '') IS NULL, r.received_at, r.order_id::text COLLATE "C", \
+    coalesce(r.user_id::text COLLATE "C", ''), coalesce(r.environment::text COLLATE "C", '')
+    """
+
   /// The receipts in the byte order of their ids, for `receipt(_:asOf:)`.
   ///
   /// - Parameters:
@@ -366,6 +373,23 @@ package struct SalesRows: Sendable {
       defect: defects.text)
     receipt.isUndated = received.instant == nil
     return receipt
+  }
+}
+
+extension Receipt {
+  /// Whether a row counts rather than another of its id: a sound one rather than one that is not, and of those as
+  /// `SalesRows.receiptPrecedence` says.
+  package static func counts(_ row: Receipt, before other: Receipt) -> Bool {
+    func rank(_ receipt: Receipt) -> Int { (receipt.defect == nil ? 0 : 2) + (receipt.orderId == nil ? 1 : 0) }
+    func texts(_ receipt: Receipt) -> (Identifier, Identifier, Identifier, Identifier) {
+      (
+        receipt.orderId ?? "", receipt.userId ?? "", Identifier(receipt.claimedEnvironment ?? ""),
+        Identifier(receipt.defect ?? "")
+      )
+    }
+    let (one, two) = (rank(row), rank(other))
+    if one != two { return one < two }
+    return row.receivedAt == other.receivedAt ? texts(row) < texts(other) : row.receivedAt < other.receivedAt
   }
 }
 

@@ -208,6 +208,37 @@ import Testing
     }
   }
 
+  /// Another payload, refused otherwise, is as new as one that nobody has ever refused: whether few were refused before, or
+  /// too many.
+  @Test(arguments: [80, 10]) func whatIsRefusedOtherwiseIsNews(genuine: Int) async throws {
+    let judge = OfflineJudge(hasRoots: true) { payload in
+      payload.hasPrefix("forged") ? (.signed, .refused(.signatureInvalid)) : Self.damaged.judge(payload)
+    }
+    try await RecheckRehearsal.run { shop in
+      try await fill(shop, damaged: 22, genuine: genuine)
+      let script = found(22 + genuine)
+      _ = try await shop.recheck([ScriptedChannel(script)], judge: judge)
+      let isFew = genuine == 80
+      #expect(
+        try await states(shop) == [isFew ? "rejected malformed 22" : "review systemic 22", "verified \(genuine)"])
+      try await shop.session.execute(
+        "UPDATE sales.receipts SET payload = 'forged ' || receipt_id WHERE payload NOT LIKE 'genuine%'")
+      for night in [1, 2] as [Int64] {
+        let asOf = Self.asOf + .days(night)
+        let next = try await shop.recheck([ScriptedChannel(script, asOf: asOf)], asOf: asOf, judge: judge)
+        #expect(
+          next.faults["com.example.game"]?.contains("22 of the 22 first answers") == true, "\(night), \(next.faults)")
+        #expect(try await states(shop) == ["review systemic 22", "verified \(genuine)"])
+      }
+      // And who is refused alike once more is no news.
+      try await shop.session.execute("UPDATE sales.receipts SET payload = 'genuine ' || receipt_id")
+      let mended = Self.asOf + .days(3)
+      let last = try await shop.recheck([ScriptedChannel(script, asOf: mended)], asOf: mended, judge: judge)
+      #expect(last.faults.isEmpty)
+      #expect(try await states(shop) == ["verified \(22 + genuine)"])
+    }
+  }
+
   /// What is false by itself waits for nobody, and neither does what is genuine by itself, as far as that goes.
   @Test func falseProofsAreNotTooManyBecauseAppleIsSilent() async throws {
     try await RecheckRehearsal.run { shop in

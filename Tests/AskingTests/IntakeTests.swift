@@ -1,11 +1,14 @@
 import AppStore
 import Postgres
 import Reconciliation
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import Asking
 @testable import AuditStore
 @testable import Run
+@testable import SalesStore
 
 /// What the queue takes in of the shop's relations, in a real database.
 @Suite struct IntakeTests {
@@ -37,10 +40,12 @@ import Testing
     try await RecheckRehearsal.run { shop in
       #expect(try await shop.queue().enqueue() == 0)
       try await fill(shop, age: .days(20))
+      // The shop's job has changed nothing lately.
+      try await shop.session.executeScript("UPDATE sales.orders SET updated_at = created_at - INTERVAL '40 days'")
       let next = try await shop.queue(asOf: Self.asOf + .hours(1))
       #expect(try await next.enqueue() == 0)
-      #expect(try await next.enqueue(from: Self.asOf - .days(20)) == 1)
-      #expect(try await next.claim().map(\.subject.id) == ["r"])
+      #expect(try await next.enqueue(from: Self.asOf - .days(20)) == 2)
+      #expect(Set(try await next.claim().map(\.subject.id)) == ["r", "com.example.game/1"])
     }
   }
 
@@ -85,20 +90,35 @@ import Testing
     }
   }
 
-  /// While something else becomes of the order, too: only another payload, and a refusal of nobody knows which, are news.
-  @Test func whatAppleAcceptedIsRememberedUntilThePayloadIsAnother() async throws {
+  /// While something else becomes of the order, too: only another payload, and a refusal, are news. Silence is not.
+  @Test(arguments: [true, false])
+  func whatAppleAcceptedIsRememberedUntilThePayloadIsAnother(isSilent: Bool) async throws {
     try await RecheckRehearsal.run { shop in
-      for id in ["filled", "held", "replaced"] {
+      let states = [
+        "gone": ("account_gone", nil, nil), "contradicted": ("contradiction", "Production", nil),
+        "replaced": ("account_gone", "Production", nil), "odd": ("apple_error", nil, nil),
+        // What was refused was another payload than the one that brought what is known.
+        "held": ("systemic", "Production", "rejected"), "refused": ("apple_error", "Production", "review"),
+      ]
+      for id in states.keys {
         try await shop.order(id, transaction: nil)
         try await shop.receipt(id, for: id)
       }
       let queue = try await shop.queue()
       try await queue.enqueue()
-      for (id, described) in try await queue.source.describe(["filled", "held", "replaced"]) {
+      for (id, described) in try await queue.source.describe(states.keys.map { Identifier($0) }) {
+        let (reason, environment, held) = try #require(states[id.text])
         try await shop.session.execute(
           """
-          UPDATE night_audit.receipt_checks SET outcome = 'review', reason = $2, fingerprint = $3 WHERE subject_id = $1
-          """, [.text(id.text), .text(id == "held" ? "systemic" : "contradiction"), .text(described.fingerprint)])
+          UPDATE night_audit.receipt_checks SET outcome = 'review', reason = $2, environment = $3, held_outcome = $4,
+            refusal = CASE WHEN $4 <> '' THEN 'signature_invalid' END, answered_at = $6, last_attempt = $6,
+            fingerprint = $5
+          WHERE subject_id = $1
+          """,
+          [
+            .text(id.text), .text(reason), .text(environment), .text(held), .text(described.fingerprint),
+            .timestamp(Self.asOf.microseconds),
+          ])
       }
       try await shop.session.executeScript(
         """
@@ -106,11 +126,101 @@ import Testing
         UPDATE sales.receipts SET payload = 'another' WHERE receipt_id = 'replaced'
         """)
       try await shop.queue(asOf: Self.asOf + .hours(1)).enqueue()
-      let known = try await shop.rows(
-        "subject_id] ) FROM night_audit.receipt_checks WHERE outcome = 'pending' AND fingerprint IS NOT NULL ORDER BY 1"
-      )
-      #expect(known == ["filled"])
+      for accepted in [1, 2] {
+        let asOf = Self.asOf + .days(Int64(accepted) * 20)
+        let described = try await queue.source.describe(states.keys.map { Identifier($0) })
+        let known = try await shop.session.execute(
+          "SELECT \(CheckRow.columns) FROM night_audit.receipt_checks c WHERE subject_kind = 'receipt'"
+        ).map { try CheckRow($0) }
+        #expect(known.count == states.count)
+        var remembered: Set<String> = []
+        for row in known {
+          var context = CheckContext(row: row)
+          context.fingerprint = described[row.subject.id]?.fingerprint
+          let due = DueCheck(context: context, matter: .receipt(payload: ""))
+          if JudgedCheck(due, kind: .app, judgement: .noRoots(nil)).isKnownToApple {
+            remembered.insert(row.subject.id.text)
+          }
+          if isSilent {
+            let silent = CheckResult(
+              context: context, kind: .app, outcome: .unanswered, reason: .unreachable, channel: .verifyReceipt)
+            try await shop.writer(asOf: asOf).write([silent])
+          }
+        }
+        #expect(remembered == ["gone", "contradicted"], "\(accepted)")
+      }
     }
+  }
+
+  /// The row that counts in the audit is the one that is judged, with its own order.
+  @Test func ofTwoReceiptsWithOneIdTheOneThatCountsIsJudged() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.session.executeScript("ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey")
+      // Order, payload, hours after the first.
+      let rows: [String: [(order: String?, payload: String, hours: Int64)]] = [
+        "named": [(nil, "a", 0), ("x", "b", 0)], "earlier": [("a", "a", 1), ("x", "b", 0)],
+        "smaller": [("y", "a", 0), ("x", "b", 0)], "alike": [("x", "c", 0), ("x", "b", 0)],
+      ]
+      for (id, rows) in rows {
+        for row in rows {
+          try await shop.session.execute(
+            "INSERT INTO sales.receipts VALUES ($1, $2, 'u', $3, NULL, 'timeout', NULL, $4)",
+            [
+              .text(id), .text(row.order), .text(row.payload),
+              .timestamp((Self.asOf - .days(1) + .hours(row.hours)).microseconds),
+            ])
+        }
+      }
+      let source = try await shop.queue().source
+      let described = try await source.describe(rows.keys.map { Identifier($0) })
+      #expect(described.values.allSatisfy { $0.orderId == "x" })
+      let payloads = try await source.payloads(described.mapValues(\.fingerprint))
+      #expect(payloads.count == 4)
+      for (id, payload) in payloads where id != "alike" { #expect(payload == "b", "\(id)") }
+      // Of a payload that was changed meanwhile nothing follows.
+      try await shop.session.executeScript("UPDATE sales.receipts SET payload = 'changed'")
+      #expect(try await source.payloads(described.mapValues(\.fingerprint)).isEmpty)
+    }
+  }
+
+  /// Bytes that are no UTF-8, which a server without an encoding takes.
+  @Test func aRowWhoseTextsAreNoneStopsNothing() async throws {
+    let cluster = try await PrivatePostgres.start(encoding: "SQL_ASCII")
+    let conninfo = try await cluster.createDatabase()
+    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+    try await session.withConnection { try SalesSchema.create("sales", $0) }
+    try await session.executeScript(
+      #"""
+      INSERT INTO sales.orders VALUES
+        ('sound', 'u', NULL, 'p', 1, 1, 'USD', 'verified', '1', NULL, '2026-11-18Z', NULL, '2026-11-18Z'),
+        (E'\351', 'u', NULL, 'p', 1, 1, 'USD', 'verified', '2', NULL, '2026-11-18Z', NULL, '2026-11-18Z'),
+        ('app', 'u', E'\351', 'p', 1, 1, 'USD', 'verified', '3', NULL, '2026-11-18Z', NULL, '2026-11-18Z'),
+        ('name', 'u', NULL, 'p', 1, 1, 'USD', 'verified', E'\351', NULL, '2026-11-18Z', NULL, '2026-11-18Z');
+      INSERT INTO sales.receipts VALUES
+        ('sound', 'sound', 'u', 'payload', NULL, 'timeout', NULL, '2026-11-18Z'),
+        ('bytes', 'app', 'u', E'\351', NULL, 'timeout', NULL, '2026-11-18Z'),
+        (E'\351', 'sound', 'u', 'payload', NULL, 'timeout', NULL, '2026-11-18Z'),
+        ('order', E'\351', 'u', 'payload', NULL, 'timeout', NULL, '2026-11-18Z')
+      """#)
+    let source = ProofSource(session: OpenSession { session }, sales: try SalesRows(schema: "sales"))
+    let taken = Mutex<[Identifier]>([])
+    let (from, until) = (Instant(seconds: 0), Self.asOf)
+    try await source.receipts(from: from, until: until) { found in taken.withLock { $0 += found.map(\.id) } }
+    #expect(taken.withLock { $0.sorted() } == ["bytes", "sound"])
+    taken.withLock { $0 = [] }
+    try await source.orders(changedFrom: from, createdFrom: from, until: until, onlyBundleId: "app") { found in
+      taken.withLock { $0 += found.map(\.id) }
+    }
+    #expect(taken.withLock { $0 } == ["sound"])
+    let described = try await source.describe(["bytes", "order", "sound"])
+    #expect(described.mapValues(\.namedTransactionId) == ["bytes": nil, "sound": "1"])
+    let payloads = try await source.payloads(described.mapValues(\.fingerprint))
+    #expect(payloads == ["bytes": "", "sound": "payload"])
+    var selection = Selection()
+    selection.userId = "u"
+    let listed = try await source.listed(selection, onlyBundleId: nil)
+    #expect(listed.receiptIds == ["bytes", "order", "sound"] && listed.orderIds == ["app", "name", "sound"])
+    await session.close()
   }
 
   /// A relation that is loaded anew, or a replica that is behind, lacks what was there a moment ago.
@@ -160,9 +270,9 @@ import Testing
       try await shop.receipt("unknown", for: "twin", status: "TIMEOUT")
       let queue = try await shop.queue()
       let source = queue.source
-      let payloads = try await source.payloads(["twin", "TWIN"])
-      #expect(payloads == ["twin": "payload of twin", "TWIN": "payload of TWIN"])
       let described = try await source.describe(["twin", "TWIN", "unknown"])
+      let payloads = try await source.payloads(described.mapValues(\.fingerprint))
+      #expect(payloads == ["twin": "payload of twin", "TWIN": "payload of TWIN"])
       #expect(described.mapValues(\.orderId) == ["twin": "twin", "TWIN": "TWIN"])
       #expect(described.mapValues(\.namedTransactionId) == ["twin": "1", "TWIN": "2"])
       let present = try await source.present(["TWIN"])

@@ -103,6 +103,28 @@ import Testing
     INSERT INTO sales.deliveries VALUES ('d', '17', 'u', 'gems.100', 1, '2026-11-09T12:00Z', NULL);
     """
 
+  /// One character that such a database lacks would end every night; the shop's own may stay as it is.
+  @Test func aDatabaseThatLacksCharactersIsRefused() async throws {
+    for (encoding, isTaken) in [("LATIN1", false), ("SQL_ASCII", true)] {
+      let cluster = try await PrivatePostgres.start(encoding: encoding)
+      let database = try await cluster.createDatabase()
+      try await withBlockingThread { scope in
+        let connection = try scope.connect(database, applicationName: "night-audit tests")
+        for step in [{ _ = try Migrator.migrate($0) }, Migrator.requireCurrent]
+          as [(borrowing BlockingConnection) throws -> Void]
+        {
+          do {
+            try step(connection)
+            #expect(isTaken, "\(encoding)")
+          } catch let error as SchemaError {
+            #expect(!isTaken && error.exitStatus == .configuration)
+            #expect("\(error)".contains("LATIN1") && "\(error)".contains("database.salesUrl"), "\(error)")
+          }
+        }
+      }
+    }
+  }
+
   @Test func nothingIsLostAndFindingsAreKeptUnderTheirNewNames() async throws {
     var settings = Settings()
     settings.databaseURL = try await PrivatePostgres.shared().createDatabase()

@@ -48,6 +48,23 @@ import Testing
     #expect(night.dispositions == ["known": "settled", "late": "settled"])
   }
 
+  /// So is an order that names an id and has nothing else to ask about. Nobody asks with `--offline`, and the night says so.
+  @Test func anOrderThatComesToLightLateIsLookedUpTheSameNight() async throws {
+    let sold = "2026-11-10T12:00:00Z"
+    let shop = try await SignedShop(transactions: [SignedShop.gems("201", purchased: sold)])
+    try await shop.order("known", transaction: "201", created: sold)
+    #expect(try await shop.night().dispositions == ["known": "settled"])
+    try await shop.order("false", transaction: "999", created: sold)
+    let expected = ["known": "settled", "false": "delivered_not_paid"]
+    let offline = try await shop.night(asOf: "2026-11-21T02:00:00Z", "--offline")
+    #expect(offline.result.status == 3, "\(offline.result.errors)")
+    for asOf in ["2026-11-21T03:00:00Z", "2026-11-22T03:00:00Z"] {
+      let night = try await shop.night(asOf: asOf)
+      #expect(night.result.status == 0, "\(night.result.errors)")
+      #expect(night.dispositions == expected)
+    }
+  }
+
   /// An audit of the past knows what was there then: not the orders, goods and payments that came since, which are no
   /// wrong dates and no lost payments either.
   @Test func anAuditOfThePastKnowsNothingOfWhatCameLater() async throws {

@@ -100,19 +100,23 @@ import Testing
 
   @Test(
     arguments: [
-      (.pending, false, nil, .first), (.unanswered, false, nil, .first),
-      (.review, false, nil, .undecided), (.verified, false, nil, .verified), (.rejected, false, nil, .refused),
-      (.notFound, false, nil, .refused),
+      (.pending, nil, nil, .first), (.unanswered, nil, nil, .first),
+      (.review, nil, nil, .undecided), (.verified, nil, nil, .verified),
+      // Of another payload, or for what no kind counts.
+      (.rejected, nil, nil, .refused(nil)), (.notFound, nil, nil, .refused(nil)),
+      (.rejected, .malformed, nil, .refused(.malformed)), (.notFound, .notFound, nil, .refused(.notFound)),
       // Judged anew, silent, or for a person: it was refused all the same.
-      (.pending, true, nil, .refused), (.unanswered, true, nil, .refused), (.review, true, nil, .refused),
-      (.verified, true, nil, .refused),
-      (.review, false, earlier, .held(since: earlier)), (.unanswered, false, earlier, .held(since: earlier)),
-      (.pending, false, earlier, .held(since: earlier)),
-    ] as [(CheckOutcome, Bool, Instant?, AnswerStanding)])
+      (.pending, .malformed, nil, .refused(.malformed)), (.unanswered, .malformed, nil, .refused(.malformed)),
+      (.review, .malformed, nil, .refused(.malformed)), (.verified, .wrongBundle, nil, .refused(.wrongBundle)),
+      (.review, nil, earlier, .held(.malformed, since: earlier)),
+      (.unanswered, nil, earlier, .held(.malformed, since: earlier)),
+      (.pending, nil, earlier, .held(.malformed, since: earlier)),
+    ] as [(CheckOutcome, Refusal?, Instant?, AnswerStanding)])
   func whatAnAnswerIsToTheGuard(
-    outcome: CheckOutcome, wasRefused: Bool, heldSince: Instant?, expected: AnswerStanding
+    outcome: CheckOutcome, refused: Refusal?, heldSince: Instant?, expected: AnswerStanding
   ) {
-    #expect(AnswerStanding(after: outcome, wasRefused: wasRefused, heldSince: heldSince) == expected)
+    let held = heldSince.map { (refusal: Refusal.malformed, since: $0) }
+    #expect(AnswerStanding(after: outcome, refused: refused, held: held) == expected)
   }
 
   /// What an answer may be: verified, refused, verified of another app, for a person, and denied.
@@ -132,8 +136,12 @@ import Testing
     let table: [(standing: AnswerStanding, weights: [AnswerWeight])] = [
       (.first, [one, held(.malformed), held(.wrongBundle), one, denied]),
       (.undecided, [one, held(.malformed), held(.wrongBundle), none, denied]),
-      (.held(since: Self.earlier), [none, heldStill, heldStill, none, denied]),
-      (.refused, [none, none, none, none, denied]),
+      // What repeats itself is no news, what is refused otherwise is.
+      (.held(.malformed, since: Self.earlier), [none, heldStill, held(.wrongBundle), none, denied]),
+      (.held(.wrongBundle, since: Self.earlier), [none, held(.malformed), heldStill, none, denied]),
+      (.refused(.malformed), [none, none, held(.wrongBundle), none, denied]),
+      (.refused(.wrongBundle), [none, held(.malformed), none, none, denied]),
+      (.refused(nil), [none, held(.malformed), held(.wrongBundle), none, denied]),
       (.verified, [none, held(.malformed), none, none, denied]),
     ]
     for (standing, weights) in table {
@@ -220,5 +228,6 @@ import Testing
     #expect(Refusal(.verified, reason: nil, provenIds: ["1", "2"], namedId: "2") == nil)
     #expect(Refusal(.verified, reason: nil, provenIds: [], namedId: "2") == nil)
     for outcome in [CheckOutcome.pending, .unanswered, .review] { #expect(Refusal(outcome, reason: .malformed) == nil) }
+    #expect(Refusal.allCases.filter(\.isOfProof) == [.malformed, .signatureInvalid, .notFound])
   }
 }
