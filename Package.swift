@@ -127,7 +127,7 @@ let package = Package(
         .embedInCode("Migrations/0021_sandbox.sql"),
         .embedInCode("Migrations/0022_forgotten_runs.sql"), .embedInCode("Migrations/0023_withdrawals.sql"),
         .embedInCode("Migrations/0024_brought.sql"), .embedInCode("Migrations/0025_restores.sql"),
-        .embedInCode("Migrations/0026_told_once.sql"),
+        .embedInCode("Migrations/0026_told_once.sql"), .embedInCode("Migrations/0027_refunds.sql"),
         .embedInCode("Migrations/rights.sql"),
       ],
       swiftSettings: strict),

@@ -58,6 +58,7 @@ package struct Migrator {
     Migration(version: 25, name: "restores", sql: String(decoding: PackageResources._025_restores_sql, as: UTF8.self)),
     Migration(
       version: 26, name: "told_once", sql: String(decoding: PackageResources._026_told_once_sql, as: UTF8.self)),
+    Migration(version: 27, name: "refunds", sql: String(decoding: PackageResources._027_refunds_sql, as: UTF8.self)),
   ]
 
   /// Of the advisory lock under which the schema changes: two numbers that no other program is likely to choose.
