@@ -68,10 +68,11 @@ extension SettingsLoader {
     }
   }
 
-  private func share(_ key: String, _ standard: Double) throws -> Double {
+  private func share(_ key: String, _ standard: Share) throws -> Share {
     guard let text = text(key) else { return standard }
-    guard let share = Double(text), (0...1).contains(share) else {
-      throw ConfigurationError(key: key, problem: "\(text) is no share from 0 to 1, such as 0.25")
+    guard let share = Share(text) else {
+      throw ConfigurationError(
+        key: key, problem: "\(text) is no share from 0 to 1 with at most six decimals, such as 0.25")
     }
     return share
   }
