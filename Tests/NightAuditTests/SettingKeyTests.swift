@@ -77,6 +77,8 @@ import Testing
       ("audit.reviewWindows: [{since: 2026-11-03}]", "audit.reviewWindows"),
       ("evidence.retention: 0d", "evidence.retention"), ("notify.on: never", "notify.on"),
       ("notify.pingUrl: ftp://s3cret", "notify.pingUrl"),
+      ("notify.pingUrl: https://hc.example/s3 cret", "notify.pingUrl"),
+      ("notify.pingUrl: 'https://hc.example/s3cret#x'", "notify.pingUrl"),
       ("tieOut.timeZone: Mars", "tieOut.timeZone"), ("tieOut.trailingDays: 0", "tieOut.trailingDays"),
       ("appStoreConnect.vendorNumbers: [abc]", "appStoreConnect.vendorNumbers"),
       ("appStoreConnect.privateKeyFile: /k.p8", "appStoreConnect.keyId"),

@@ -86,7 +86,8 @@ extension SettingsLoader {
   }
 
   private func pingURL(_ text: String) throws -> String {
-    guard let parts = URLComponents(string: text), let host = parts.host, !host.isEmpty,
+    guard let parts = URLComponents(string: text, encodingInvalidCharacters: false), parts.fragment == nil,
+      let host = parts.host, !host.isEmpty,
       parts.scheme == "https" || parts.scheme == "http" && Loopback.contains(host)
     else {
       // The URL is what lets anybody ping.

@@ -15,7 +15,7 @@ struct NightWatch: Sendable {
   let logger: Logger
   let record: RunRecord
 
-  private var ping: Ping? { settings.pingURL.map { Ping(url: $0, logger: logger) } }
+  private var ping: Ping? { settings.pingURL.flatMap { Ping(url: $0, logger: logger) } }
 
   /// Only nights are watched: a run by hand must not pass for one.
   private var isWatched: Bool { record.isNightly }
