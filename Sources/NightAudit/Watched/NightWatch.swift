@@ -17,8 +17,10 @@ struct NightWatch: Sendable {
 
   private var ping: Ping? { settings.pingURL.flatMap { Ping(url: $0, logger: logger) } }
 
-  /// Only nights are watched: a run by hand must not pass for one.
-  private var isWatched: Bool { record.isNightly }
+  /// Only nights are watched: a run by hand, or of another day than the one before it, must not pass for one.
+  private var isWatched: Bool {
+    record.isNightly && record.period == Period.dayBefore(record.asOf, in: settings.timeZone)
+  }
 
   func began() async {
     guard isWatched else { return }
