@@ -107,7 +107,7 @@ struct DoctorTests {
       remedy: "amount::numeric AS amount"),
     Breakage(
       change: "ALTER TABLE sales.orders ALTER amount TYPE float8", subject: "sales.orders.amount",
-      remedy: "round(amount::numeric, 2)"),
+      remedy: "round(amount::numeric, 4)"),
     Breakage(
       change: "ALTER TABLE sales.orders ALTER created_at TYPE timestamp", subject: "sales.orders.created_at",
       remedy: "AT TIME ZONE"),
