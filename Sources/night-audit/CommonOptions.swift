@@ -12,7 +12,10 @@ struct CommonOptions: ParsableArguments {
   @Option(help: "Configuration file. Default: ./night-audit.yaml, else /etc/night-audit/night-audit.yaml.")
   var config: String?
 
-  @Flag(help: "Say nothing but errors, and why a night is incomplete or held.")
+  @Flag(
+    help:
+      "Say nothing but errors, and why a night is incomplete or held. Of a complete night nothing is said, with status 2 neither."
+  )
   var quiet = false
 
   @Flag(help: "Say more.")
