@@ -167,6 +167,28 @@ import Testing
 
   @Test func twoAppsNeedTheirNamesListed() throws {
     let both = "app: {a: {bundleId: x}, b: {bundleId: y}}\n"
+  @Test func aMapInOneVariableIsRefused() throws {
+    let error = #expect(throws: ConfigurationError.self) {
+      try load(app, ["NIGHT_AUDIT_FINDINGS_OWNERS": "critical=zoe"])
+    }
+    #expect(error?.key == "findings.owners")
+    #expect(error?.problem.contains("NIGHT_AUDIT_FINDINGS_OWNERS_CRITICAL") == true)
+    let settings = try load(app, ["NIGHT_AUDIT_FINDINGS_OWNERS_CRITICAL": "zoe"])
+    #expect(settings.owners.bySeverity[.critical] == "zoe" && settings.warnings.isEmpty)
+  }
+
+  @Test(
+    "a variable that nothing reads is told, that of a section as well",
+    arguments: [
+      ("NIGHT_AUDIT_REPORT_TIMEZONE", true), ("NIGHT_AUDIT_APP_GAME_SHARED_SECRET", true),
+      ("NIGHT_AUDIT_APP_GAEM_KEY_ID", true), ("NIGHT_AUDIT_DELIVER_POST_URL", true),
+      ("NIGHT_AUDIT_APP_GAME_SHARED_SECRET_FILE", false), ("NIGHT_AUDIT_APP_GAME_SKU", false),
+    ])
+  func misspelt(_ variable: String, isTold: Bool) throws {
+    let warnings = try load(app, [variable: "x"]).warnings
+    #expect(warnings.contains { $0.contains(variable) } == isTold, "\(warnings)")
+  }
+
     let error = #expect(throws: ConfigurationError.self) { try load(both) }
     #expect(error?.key == "appstore.apps")
     let settings = try load(both + "appstore: {apps: [a, b]}")

@@ -135,7 +135,22 @@ package struct SettingsLoader {
     return names.isEmpty && kind == "app" ? ["app"] : names
   }
 
+  /// The settings of the sections that are configured somewhere.
+  func ofSections() -> [SettingKey] {
+    [("app", SettingKey.ofApp), ("deliver", SettingKey.ofDelivery)].flatMap { kind, fields in
+      sections(kind).flatMap { name in fields.compactMap { SettingKey.named("\(kind).\(name).\($0.name)") } }
+    }
+  }
+
   private func refuseUnknownKeys(in name: String) throws {
+    if list("findings.owners") != nil {
+      throw ConfigurationError(
+        key: "findings.owners",
+        problem: """
+          is a map from a kind of finding or a severity to a name; write findings.owners.critical: anna, or in the \
+          environment \(SettingKey("findings.owners.critical").variable)
+          """)
+    }
     for key in fileValues.keys.sorted() where SettingKey.named(key) == nil {
       let parts = key.split(separator: ".")
       let shown = ConfigurationFile.shown(key)
@@ -390,10 +405,9 @@ package struct SettingsLoader {
   // MARK: - What the report states about its configuration
 
   private func unknownVariables() -> [String] {
-    let known = Set((SettingKey.all + SettingKey.ofOwners).map(\.variable))
-    return environment.keys.sorted().filter {
-      $0.hasPrefix("NIGHT_AUDIT_") && !known.contains($0) && !$0.hasPrefix("NIGHT_AUDIT_APP_")
-        && !$0.hasPrefix("NIGHT_AUDIT_DELIVER_")
-    }.map { "The environment variable \($0) is no setting of night-audit." }
+    let known = Set((SettingKey.all + SettingKey.ofOwners + ofSections()).map(\.variable))
+    return environment.keys.sorted().filter { $0.hasPrefix("NIGHT_AUDIT_") && !known.contains($0) }.map {
+      "The environment variable \($0) is no setting of night-audit."
+    }
   }
 }
