@@ -67,10 +67,8 @@ struct CommonOptions: ParsableArguments {
     } catch let stopped as StopSignal.Stopped {
       MachineError.tell("stopped by a signal", status: stopped.reason.rawValue)
       throw ExitCode(stopped.reason.rawValue)
-    } catch let error as ValidationError {
-      throw error
     } catch {
-      let status = ExitStatus(for: error)
+      let status = error is ValidationError ? .usage : ExitStatus(for: error)
       Terminal.complain("night-audit: \(error)")
       MachineError.tell("\(error)", status: status.rawValue)
       throw ExitCode(status.rawValue)

@@ -95,6 +95,8 @@ import Testing
     ("appstore: {channel: pigeon}", "appstore.channel"), ("app.game.colour: blue", "app.game.colour"),
     ("appstore: {apps: [a, a]}", "appstore.apps"), ("appstore: {apps: [game, other]}", "app.other.bundleId"),
     ("report: {retention: always}", "report.retention"), ("database: [a]", "database"),
+    ("report: {directory: ''}", "report.directory"), ("database: {salesSchema: ' '}", "database.salesSchema"),
+    ("metrics: {textfile: ''}", "metrics.textfile"), ("findings: {owners: anna}", "findings.owners"),
   ])
   func whatCannotBeUsedIsNamed(_ yaml: String, _ key: String) throws {
     let error = #expect(throws: ConfigurationError.self) { try load(app + yaml) }
@@ -165,8 +167,6 @@ import Testing
     #expect(settings.digest == (try load(app).digest))
   }
 
-  @Test func twoAppsNeedTheirNamesListed() throws {
-    let both = "app: {a: {bundleId: x}, b: {bundleId: y}}\n"
   @Test func aMapInOneVariableIsRefused() throws {
     let error = #expect(throws: ConfigurationError.self) {
       try load(app, ["NIGHT_AUDIT_FINDINGS_OWNERS": "critical=zoe"])
@@ -189,6 +189,8 @@ import Testing
     #expect(warnings.contains { $0.contains(variable) } == isTold, "\(warnings)")
   }
 
+  @Test func twoAppsNeedTheirNamesListed() throws {
+    let both = "app: {a: {bundleId: x}, b: {bundleId: y}}\n"
     let error = #expect(throws: ConfigurationError.self) { try load(both) }
     #expect(error?.key == "appstore.apps")
     let settings = try load(both + "appstore: {apps: [a, b]}")

@@ -17,13 +17,13 @@ extension SettingsLoader {
       }
       settings.notifyOn = known
     }
-    settings.metricsTextfile = text("metrics.textfile")
+    settings.metricsTextfile = try words("metrics.textfile")
     try loadTieOut(into: &settings.tieOut)
     try loadAppStoreConnect(into: &settings.appStoreConnect)
   }
 
   private func loadTieOut(into tieOut: inout Settings.TieOut) throws {
-    tieOut.folder = text("tieOut.folder")
+    tieOut.folder = try words("tieOut.folder")
     tieOut.timeZoneName = text("tieOut.timeZone") ?? tieOut.timeZoneName
     guard TimeZone(identifier: tieOut.timeZoneName) != nil else {
       throw ConfigurationError(

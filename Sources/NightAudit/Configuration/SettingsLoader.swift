@@ -196,14 +196,14 @@ package struct SettingsLoader {
     var settings = Settings()
     settings.databaseURL = try connection("database.url") ?? settings.databaseURL
     settings.salesURL = try connection("database.salesUrl")
-    settings.salesSchema = text("database.salesSchema") ?? settings.salesSchema
+    settings.salesSchema = try words("database.salesSchema") ?? settings.salesSchema
     settings.apps = try apps()
     settings.channel = try word("appstore.channel", settings.channel)
     settings.productionURL = try url("appstore.productionUrl", settings.productionURL)
     settings.sandboxURL = try url("appstore.sandboxUrl", settings.sandboxURL)
     settings.verifyReceiptURL = try url("appstore.verifyReceiptUrl", settings.verifyReceiptURL)
     settings.verifyReceiptSandboxURL = try url("appstore.verifyReceiptSandboxUrl", settings.verifyReceiptSandboxURL)
-    settings.rootCertificates = text("appstore.rootCertificates") ?? settings.rootCertificates
+    settings.rootCertificates = try words("appstore.rootCertificates") ?? settings.rootCertificates
     settings.pinRoots = try flag("appstore.pinRoots", settings.pinRoots)
     settings.requestsPerSecond = try number("appstore.requestsPerSecond", settings.requestsPerSecond)
     settings.concurrency = try count("appstore.concurrency", settings.concurrency)
@@ -226,7 +226,7 @@ package struct SettingsLoader {
     settings.clockSkew = try span("audit.clockSkew", settings.clockSkew)
     settings.amountToleranceMillionths = try millionths("audit.amountTolerance")
     settings.testUsers = list("audit.testUsers") ?? []
-    settings.reportDirectory = text("report.directory") ?? settings.reportDirectory
+    settings.reportDirectory = try words("report.directory") ?? settings.reportDirectory
     settings.timeZoneName = text("report.timeZone") ?? settings.timeZoneName
     guard TimeZone(identifier: settings.timeZoneName) != nil else {
       throw ConfigurationError(
@@ -313,6 +313,15 @@ package struct SettingsLoader {
 
   package func text(_ key: String) -> String? {
     reader.string(forKey: configKey(key))
+  }
+
+  /// As `text`. Throws `ConfigurationError` for nothing where something is set.
+  func words(_ key: String) throws -> String? {
+    guard let text = text(key) else { return nil }
+    guard !text.allSatisfy(\.isWhitespace) else {
+      throw ConfigurationError(key: key, problem: "is empty; give it a value, or leave it out")
+    }
+    return text
   }
 
   package func list(_ key: String) -> [String]? {
