@@ -129,6 +129,7 @@ let package = Package(
         .embedInCode("Migrations/0024_brought.sql"), .embedInCode("Migrations/0025_restores.sql"),
         .embedInCode("Migrations/0026_told_once.sql"), .embedInCode("Migrations/0027_unproven.sql"),
         .embedInCode("Migrations/0028_signed.sql"),
+        .embedInCode("Migrations/0029_refunds.sql"),
         .embedInCode("Migrations/rights.sql"),
       ],
       swiftSettings: strict),

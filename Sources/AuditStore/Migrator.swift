@@ -60,6 +60,7 @@ package struct Migrator {
       version: 26, name: "told_once", sql: String(decoding: PackageResources._026_told_once_sql, as: UTF8.self)),
     Migration(version: 27, name: "unproven", sql: String(decoding: PackageResources._027_unproven_sql, as: UTF8.self)),
     Migration(version: 28, name: "signed", sql: String(decoding: PackageResources._028_signed_sql, as: UTF8.self)),
+    Migration(version: 29, name: "refunds", sql: String(decoding: PackageResources._029_refunds_sql, as: UTF8.self)),
   ]
 
   /// Of the advisory lock under which the schema changes: two numbers that no other program is likely to choose.

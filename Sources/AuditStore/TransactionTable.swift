@@ -21,60 +21,82 @@ package enum TransactionTable {
     t.commitment_info, t.billing_plan_type, t.previous_original_transaction_id
     """
 
-  /// What was so when nothing hidden had happened, for `record(_:)`, of the table aliased `t`.
+  /// What Apple's word of a refund was when nothing hidden had happened, of the table aliased `t`: from the evidence, because
+  /// the record knows the newest word alone.
   ///
-  /// A refund that is hidden is none yet. One whose withdrawal is hidden stands, beside its withdrawal: nobody knows whether
-  /// that came before.
-  ///
-  /// - Parameter isHidden: the condition that a date is hidden.
-  package static func columns(
-    hiding isHidden: (_ date: String) throws(PostgresError) -> String
-  ) throws(PostgresError) -> String {
-    let isWithdrawalHidden = try isHidden("t.revocation_withdrawn_at")
-    let isRefundHidden = try isHidden("e.revoked_at")
-    // Evaluated for rows with such a withdrawal alone: the newest word of the refund that it is about.
-    func told(_ value: String) -> String {
-      """
-      (SELECT \(value) FROM night_audit.evidence e
-        WHERE e.transaction_id = t.transaction_id AND e.environment = t.environment AND e.revoked_at IS NOT NULL
-        ORDER BY e.signed_at DESC, e.revoked_at DESC, e.revocation_percentage, e.evidence_id LIMIT 1)
-      """
+  /// A refund that is hidden is none yet, and what stood before it stands. One whose withdrawal is hidden stands, beside its
+  /// withdrawal: nobody knows whether that came before.
+  private struct EarlierRefund {
+    /// Instead of columns of `t`.
+    let columns: [String: String]
+    /// What `columns` reads.
+    let joins: String
+
+    init(hiding isHidden: (_ date: String) throws(PostgresError) -> String) throws(PostgresError) {
+      let isWithdrawalHidden = try isHidden("n.signed_at")
+      // Nobody told of a refund, but Apple of its reversal.
+      let reversal = """
+        (SELECT min(e.signed_at) FROM night_audit.evidence e
+          WHERE e.transaction_id = t.transaction_id AND e.environment = t.environment AND e.reverses_refund
+            AND (\(try isHidden("e.signed_at"))) IS NOT TRUE)
+        """
+      // The evidence of a withdrawal may be gone already (evidence.retention).
+      let withdrawal =
+        "CASE WHEN n.signed_at IS NULL THEN t.revocation_withdrawn_at WHEN n.revoked_at IS NULL THEN n.signed_at END"
+      columns = [
+        "revoked_at": """
+        CASE WHEN n.signed_at IS NULL OR n.revoked_at IS NOT NULL OR \(isWithdrawalHidden)
+          THEN coalesce(s.revoked_at, r.revoked_at) END
+        """,
+        "revocation_percentage": "s.revocation_percentage", "revocation_type": "s.revocation_type",
+        "revocation_reason": "coalesce(r.revocation_reason, s.revocation_reason)",
+        "revocation_of_some_items": "s.revocation_of_some_items",
+        "revocation_withdrawn_at": "CASE WHEN r.signed_at IS NULL THEN \(reversal) ELSE \(withdrawal) END",
+      ]
+      // The newest refund that is known; the newest word of its share, as `Revocation.keepingShare(of:)` has it; and the word
+      // that came next: its withdrawal, or another refund, which is hidden.
+      joins = """
+        LEFT JOIN LATERAL (
+          SELECT e.* FROM night_audit.evidence e
+          WHERE e.transaction_id = t.transaction_id AND e.environment = t.environment
+            AND e.revoked_at IS NOT NULL AND (\(try isHidden("e.revoked_at"))) IS NOT TRUE
+          ORDER BY e.signed_at DESC, e.revoked_at DESC, e.revocation_percentage, e.evidence_id LIMIT 1) r ON true
+        LEFT JOIN LATERAL (
+          SELECT e.* FROM night_audit.evidence e
+          WHERE e.transaction_id = t.transaction_id AND e.environment = t.environment
+            AND e.revoked_at > r.revoked_at - interval '1 s' AND e.revoked_at < r.revoked_at + interval '1 s'
+            AND (e.revocation_percentage IS NOT NULL OR e.revocation_type IS NOT NULL OR e.revocation_of_some_items)
+          ORDER BY e.signed_at DESC, e.revoked_at DESC, e.revocation_percentage, e.evidence_id LIMIT 1) s ON true
+        LEFT JOIN LATERAL (
+          SELECT e.signed_at, e.revoked_at FROM night_audit.evidence e
+          WHERE e.transaction_id = t.transaction_id AND e.environment = t.environment AND e.signed_at > r.signed_at
+            AND (e.tells_revocation OR e.channel = 'verifyReceipt' AND r.channel = 'verifyReceipt')
+          ORDER BY e.signed_at, e.revoked_at LIMIT 1) n ON true
+        """
     }
-    var values: [String: String] = [:]
-    for column in [
-      "revocation_percentage", "revocation_type", "revocation_reason", "revocation_of_some_items",
-    ] { values[column] = "CASE WHEN \(isWithdrawalHidden) THEN \(told("e.\(column)")) ELSE t.\(column) END" }
-    values["revoked_at"] = """
-      CASE WHEN \(isWithdrawalHidden) THEN \(told("CASE WHEN \(isRefundHidden) THEN NULL ELSE e.revoked_at END"))
-        WHEN \(try isHidden("t.revoked_at")) THEN NULL ELSE t.revoked_at END
-      """
-    values["revocation_withdrawn_at"] = """
-      CASE WHEN \(isWithdrawalHidden) AND \(told(isRefundHidden)) IS NOT FALSE THEN NULL
-        ELSE t.revocation_withdrawn_at END
-      """
-    return names.map { column in values[column].map { "\($0) AS \(column)" } ?? "t.\(column)" }
-      .joined(separator: ", ")
   }
 
-  /// Transactions in the byte order of their ids.
+  /// Transactions in the byte order of their ids, for `record(_:)`, as they were when nothing hidden had happened.
   ///
   /// - Parameters:
-  ///   - isHidden: as in `columns(hiding:)`.
+  ///   - isHidden: the condition that a date is hidden.
   ///   - restriction: which of them are read, aliased `t`.
   package static func byId(
     hiding isHidden: (_ date: String) throws(PostgresError) -> String, where restriction: String = "TRUE"
   ) throws(PostgresError) -> String {
-    let isWithdrawalHidden = try isHidden("t.revocation_withdrawn_at")
-    let refund = "CASE WHEN \(try isHidden("t.revoked_at")) THEN NULL ELSE t.revoked_at END AS revoked_at"
-    let plain = names.map { $0 == "revoked_at" ? refund : "t.\($0)" }.joined(separator: ", ")
+    let isRewritten = "(\(try isHidden("t.revoked_at"))) OR (\(try isHidden("t.revocation_withdrawn_at")))"
+    let earlier = try EarlierRefund(hiding: isHidden)
+    func columns(instead: [String: String] = [:]) -> String {
+      names.map { column in instead[column].map { "\($0) AS \(column)" } ?? "t.\(column)" }.joined(separator: ", ")
+    }
     // Apart, because a question that is put to no row still costs each of them ten times the reading.
     return """
       SELECT * FROM (
-        SELECT \(plain) FROM night_audit.transactions t
-        WHERE (\(restriction)) AND (\(isWithdrawalHidden)) IS NOT TRUE
+        SELECT \(columns()) FROM night_audit.transactions t
+        WHERE (\(restriction)) AND (\(isRewritten)) IS NOT TRUE
         UNION ALL
-        SELECT \(try columns(hiding: isHidden)) FROM night_audit.transactions t
-        WHERE (\(restriction)) AND \(isWithdrawalHidden)) t
+        SELECT \(columns(instead: earlier.columns)) FROM night_audit.transactions t \(earlier.joins)
+        WHERE (\(restriction)) AND (\(isRewritten))) t
       ORDER BY t.transaction_id, t.environment
       """
   }

@@ -97,16 +97,7 @@ extension Audit {
     _ figures: NightFigures?, _ record: RunRecord?, on own: borrowing BlockingConnection
   ) throws -> [HoldCause] {
     guard let figures, let record, !record.isAccepted else { return [] }
-    var precedent: Plausibility.Precedent?
-    // Nights of the first release have kept no figures: nothing is fewer than what nobody knows.
-    for row in try own.execute(
-      """
-      SELECT coalesce(lookback_orders, 0), coalesce(lookback_deliveries, 0) FROM night_audit.runs
-      WHERE is_nightly AND complete AND as_of < $1 ORDER BY as_of DESC, started_at DESC LIMIT 1
-      """, [.timestamp(plan.asOf.microseconds)])
-    {
-      precedent = Plausibility.Precedent(orders: Int(try row.int64(0)), deliveries: Int(try row.int64(1)))
-    }
+    let precedent = try Plausibility.Precedent(before: plan.asOf, on: own)
     return Plausibility(share: settings.holdShare, precedent: precedent).causes(figures)
   }
 
@@ -155,5 +146,19 @@ extension FindingsThreshold {
   /// Whether a night's open critical findings are more than that.
   package func isExceeded(by findings: FindingsSummary) -> Bool {
     isExceeded(critical: findings.count(.critical), atStake: findings.atStake(.critical).minorUnits)
+  }
+}
+
+extension Plausibility.Precedent {
+  /// The last complete night before that; nil where there is none.
+  package init?(before asOf: Instant, on own: borrowing BlockingConnection) throws(PostgresError) {
+    // Nights of the first release have kept no figures: nothing is fewer than what nobody knows.
+    let rows = try own.execute(
+      """
+      SELECT coalesce(lookback_orders, 0), coalesce(lookback_deliveries, 0) FROM night_audit.runs
+      WHERE is_nightly AND complete AND as_of < $1 ORDER BY as_of DESC, started_at DESC LIMIT 1
+      """, [.timestamp(asOf.microseconds)])
+    guard let row = rows.first else { return nil }
+    self.init(orders: Int(try row.int64(0)), deliveries: Int(try row.int64(1)))
   }
 }

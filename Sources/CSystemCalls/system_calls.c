@@ -93,7 +93,11 @@ static void end_of_streams(int status, void *argument) {
   // Some volumes say only when a file is closed that it was not written (close(2)).
   const int is_lost = fflush(stdout) != 0 || ferror(stdout) || fflush(stderr) != 0 || ferror(stderr) ||
                       close(dup(STDOUT_FILENO)) != 0;
-  if (is_report && is_lost) _exit(*(const int *)argument);
+  if (!is_report || !is_lost) return;
+  // To whoever still reads one of the two.
+  dprintf(STDERR_FILENO, "%s: what it printed was not written: the disk is full, or nobody reads it\n",
+          program_invocation_short_name);
+  _exit(*(const int *)argument);
 }
 
 void streams_guard(int status) {

@@ -46,6 +46,13 @@ package struct MetricsFile: Sendable {
     package init(_ name: String, help: String, value: String) {
       self.init(name, help: help, [(labels: [], value: value)])
     }
+
+    /// The same metric with the values that a file has which was written before.
+    package func valued(asIn path: String) -> Metric {
+      var metric = self
+      metric.samples = MetricsFile.samples(of: name, in: path)
+      return metric
+    }
   }
 
   package var metrics: [Metric]
@@ -79,8 +86,18 @@ package struct MetricsFile: Sendable {
 
   /// The value of a metric without labels in a file that was written before; nil when there is none.
   package static func value(_ name: String, in path: String) -> String? {
-    let text = try? String(contentsOfFile: path, encoding: .utf8)
-    return text?.split(separator: "\n").first { $0.hasPrefix(name + " ") }.map { String($0.dropFirst(name.count + 1)) }
+    samples(of: name, in: path).first { $0.suffix.isEmpty }?.value
+  }
+
+  /// The values of a metric in a file that was written before, labels and all in their suffixes.
+  fileprivate static func samples(of name: String, in path: String) -> [Metric.Sample] {
+    let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+    return text.split(separator: "\n").compactMap { line in
+      guard line.hasPrefix(name), let value = line.lastIndex(of: " ") else { return nil }
+      let suffix = line[..<value].dropFirst(name.count)
+      guard suffix.isEmpty || suffix.hasPrefix("{") else { return nil }
+      return Metric.Sample(suffix: String(suffix), labels: [], value: String(line[line.index(after: value)...]))
+    }
   }
 
   /// Replaces the file in one step: its reader never sees half of it.

@@ -1,4 +1,4 @@
-import Foundation
+import Reconciliation
 
 /// What one night counts, as far as it tells whether the night is plausible.
 package struct NightFigures: Hashable, Sendable {
@@ -78,19 +78,19 @@ package struct Plausibility: Hashable, Sendable {
   /// What stands before the share counts: a share of a handful says nothing.
   private static let least = 20
 
-  /// `audit.holdShare`; 1 holds nothing.
-  package var share: Double
+  /// `audit.holdShare`; the whole holds nothing.
+  package var share: Share
   /// nil: there is no complete night to compare with.
   package var precedent: Precedent?
 
-  package init(share: Double, precedent: Precedent?) {
+  package init(share: Share, precedent: Precedent?) {
     self.share = share
     self.precedent = precedent
   }
 
   /// Everything that is implausible about a night; empty for an ordinary one.
   package func causes(_ night: NightFigures) -> [HoldCause] {
-    guard share < 1 else { return [] }
+    guard share != .whole else { return [] }
     guard let precedent else {
       let odd = night.accused + night.badRows
       return odd * 2 > night.orders ? [.firstNight(odd, of: night.orders)] : []
@@ -109,6 +109,6 @@ package struct Plausibility: Hashable, Sendable {
   }
 
   private func isMuch(_ count: Int, of total: Int) -> Bool {
-    count >= Plausibility.least && Double(count) > share * Double(total)
+    count >= Plausibility.least && share.isExceeded(by: count, of: total)
   }
 }

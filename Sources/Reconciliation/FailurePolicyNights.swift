@@ -108,12 +108,12 @@ public struct AnsweredRuns: Sendable {
   /// All that is held.
   public var held: Set<Held> = []
   private let asOf: Instant
-  private let share: Double
+  private let share: Share
 
   /// - Parameters:
   ///   - asOf: of the run that decides.
-  ///   - share: of the first answers, from 0 to 1 (`audit.systemicShare`); 1 switches it off.
-  public init(asOf: Instant, share: Double) {
+  ///   - share: of the first answers (`audit.systemicShare`); all of them switch it off.
+  public init(asOf: Instant, share: Share) {
     self.asOf = asOf
     self.share = share
   }

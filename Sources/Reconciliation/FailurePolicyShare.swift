@@ -88,16 +88,16 @@ public struct FirstAnswers: Hashable, Sendable {
 
   /// The kinds of refusal that are too many to be the customers' doing.
   ///
-  /// - Parameter share: of the first answers, from 0 to 1 (`audit.systemicShare`); 1 switches it off.
-  public func systemic(share: Double) -> [Refusal] {
+  /// - Parameter share: of the first answers (`audit.systemicShare`); all of them switch it off.
+  public func systemic(share: Share) -> [Refusal] {
     Refusal.allCases.filter { kind in
       let refused = refusals[kind] ?? 0
-      return refused >= Self.fewest && Double(refused) > share * Double(count)
+      return refused >= Self.fewest && share.isExceeded(by: refused, of: count)
     }
   }
 
   /// One sentence for the operator on each kind, and what to do.
-  public func complaint(app: String, share: Double) -> String? {
+  public func complaint(app: String, share: Share) -> String? {
     let sentences = systemic(share: share).map { kind in
       """
       \(refusals[kind] ?? 0) of the \(count) first answers about \(app), and of denials of what was accepted before, are \

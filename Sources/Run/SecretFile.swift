@@ -5,12 +5,18 @@ import Foundation
 package enum SecretFile {
   /// What a key file holds, without the line break at its end.
   package static func read(_ path: String, key: String) throws(ConfigurationError) -> Secret {
-    guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+    guard let bytes = try? Data(contentsOf: URL(fileURLWithPath: path)) else {
       throw ConfigurationError(
-        key: key, problem: "\(shown(path)) cannot be read; check that it exists and who may read it")
+        key: key,
+        problem: "\(shown(path)) cannot be read; create it, owned by the user that runs night-audit, mode 0600")
+    }
+    guard let text = String(bytes: bytes, encoding: .utf8) else {
+      throw ConfigurationError(key: key, problem: "\(shown(path)) is no text; put the secret into it as it was given")
     }
     let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
-    guard !trimmed.isEmpty else { throw ConfigurationError(key: key, problem: "\(shown(path)) is empty") }
+    guard !trimmed.isEmpty else {
+      throw ConfigurationError(key: key, problem: "\(shown(path)) is empty; put the key into it")
+    }
     return Secret(trimmed)
   }
 

@@ -48,7 +48,7 @@ package struct Settings: Sendable {
     package var keepRaw: Span? = .days(400)
     /// From so many units on, what the shop does not report is major.
     package var alertUnits = 10
-    package var alertShare = 0.001
+    package var alertShare = Share(millionths: 1_000)
   }
 
   /// The key that Apple's reports are fetched with.
@@ -94,9 +94,9 @@ package struct Settings: Sendable {
   package var amountToleranceMillionths: Int64 = 0
   package var testUsers: [String] = []
   /// From this share of the first answers on, refusals of one kind are an outage; 1 switches it off.
-  package var systemicShare = 0.25
+  package var systemicShare = Share(millionths: 250_000)
   /// From this share of the orders on, a night that accuses is held; 1 holds nothing.
-  package var holdShare = 0.2
+  package var holdShare = Share(millionths: 200_000)
   /// The days on which App Review bought in the sandbox.
   package var reviewWindows: [Period] = []
   /// How long evidence is kept that newer evidence has replaced; nil: for ever.

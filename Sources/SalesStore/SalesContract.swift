@@ -26,7 +26,8 @@ package enum SalesContract {
     /// What makes a column of another type one of this kind.
     func cast(_ column: String, from typeName: String?) -> String {
       switch (self, typeName) {
-      case (.numeric, "float4"), (.numeric, "float8"): "round(\(column)::numeric, 2)"
+      // No currency has more digits, and zeros behind its own are no digits too many.
+      case (.numeric, "float4"), (.numeric, "float8"): "round(\(column)::numeric, 4)"
       case (.timestamptz, "timestamp"): "\(column) AT TIME ZONE 'UTC'"
       case (.timestamptz, "int4"), (.timestamptz, "int8"): "to_timestamp(\(column))"
       case (.numeric, "text"), (.numeric, "varchar"): "nullif(\(column), '')::numeric"

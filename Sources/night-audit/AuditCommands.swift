@@ -81,7 +81,7 @@ struct Recheck: AsyncParsableCommand {
       let summary = options.dryRun ? try await night.dueOnly(request) : try await night.recheck(request)
       if options.json {
         print(try RecheckText(summary).json)
-      } else if !common.quiet {
+      } else if !common.quiet || summary.exitStatus != .complete {
         print(RecheckText(summary).line)
       }
       return summary.exitStatus

@@ -12,7 +12,10 @@ struct CommonOptions: ParsableArguments {
   @Option(help: "Configuration file. Default: ./night-audit.yaml, else /etc/night-audit/night-audit.yaml.")
   var config: String?
 
-  @Flag(help: "Say nothing but errors, and why a night is incomplete or held.")
+  @Flag(
+    help:
+      "Say nothing but errors, and why a night is incomplete or held. Of a complete night nothing is said, with status 2 neither."
+  )
   var quiet = false
 
   @Flag(help: "Say more.")
@@ -64,10 +67,8 @@ struct CommonOptions: ParsableArguments {
     } catch let stopped as StopSignal.Stopped {
       MachineError.tell("stopped by a signal", status: stopped.reason.rawValue)
       throw ExitCode(stopped.reason.rawValue)
-    } catch let error as ValidationError {
-      throw error
     } catch {
-      let status = ExitStatus(for: error)
+      let status = error is ValidationError ? .usage : ExitStatus(for: error)
       Terminal.complain("night-audit: \(error)")
       MachineError.tell("\(error)", status: status.rawValue)
       throw ExitCode(status.rawValue)

@@ -33,7 +33,9 @@ struct ShowConfig: AsyncParsableCommand {
       let listing = SettingsListing(loader)
       print(json ? try listing.json : listing.table(width: Terminal.width))
       // One document is on standard output already.
-      do { _ = try loader.load() } catch {
+      do {
+        for warning in try loader.load().warnings { Terminal.complain("night-audit: \(warning)") }
+      } catch {
         Terminal.complain("night-audit: \(error)")
         return ExitStatus(for: error)
       }

@@ -128,7 +128,7 @@ import Testing
   @Test func aShopThatIsReallyUnderAttackSaysSo() async throws {
     try await RecheckRehearsal.run { shop in
       var shop = shop
-      shop.settings.systemicShare = 1
+      shop.settings.systemicShare = .whole
       try await fill(shop, damaged: 30, genuine: 10)
       let summary = try await shop.recheck([ScriptedChannel(found(40))], judge: Self.damaged)
       #expect(summary.faults.isEmpty)
@@ -142,7 +142,7 @@ import Testing
       var shop = shop
       try await fill(shop, damaged: 30, genuine: 10)
       _ = try await shop.recheck([ScriptedChannel(found(40))], judge: Self.damaged)
-      shop.settings.systemicShare = 1
+      shop.settings.systemicShare = .whole
       // While somebody else asks, it may be his night, and not all of it counted.
       let other = try await shop.queue(asOf: Self.asOf)
       #expect(try await other.claim().isEmpty)

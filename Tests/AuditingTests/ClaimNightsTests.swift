@@ -299,7 +299,7 @@ struct ShopRows {
     settings.channel = .verifyReceipt
     settings.reportDirectory = "/nonexistent"
     settings.formats = [.csv]
-    settings.holdShare = 1
+    settings.holdShare = .whole
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
     try await session.withConnection { connection in
       try SalesSchema.create("sales", connection)

@@ -61,7 +61,7 @@ extension CrowdedShop {
     if shops.contains(where: \.isWide) { settings.apps.append(Settings.App(name: "second", bundleId: second)) }
     settings.testUsers = shops.flatMap { $0.world.rules.testUsers.map(\.text) }
     // Half of the orders accuse somebody; nobody holds that here.
-    settings.holdShare = 1
+    settings.holdShare = .whole
     settings.reportDirectory = reports
     settings.formats = [.csv]
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")

@@ -27,7 +27,7 @@ import Testing
     settings.channel = .verifyReceipt
     settings.reportDirectory = directory
     settings.formats = [.csv]
-    settings.holdShare = 1
+    settings.holdShare = .whole
     settings.reviewWindows = [try Period(since: "2026-11-10", until: "2026-11-10", in: settings.timeZone)]
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
     try await session.withConnection { connection in

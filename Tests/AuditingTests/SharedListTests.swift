@@ -27,7 +27,7 @@ import Testing
     var settings = Settings()
     settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
     settings.apps = [Settings.App(name: "game", bundleId: "com.example.game")]
-    settings.holdShare = 1
+    settings.holdShare = .whole
     settings.formats = [.csv]
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
     try await session.withConnection { connection in

@@ -16,9 +16,24 @@ import Testing
   @Test func aNightWithoutItsDeliveriesIsHeldUntilItIsAccepted() async throws {
     let shop = try await completeShop()
     let open = try await shop.value("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL")
+    let metrics = shop.directory.file("night_audit.prom")
+    let environment = ["NIGHT_AUDIT_METRICS_TEXTFILE": metrics]
+    /// What the metrics say of findings.
+    func told() throws -> [Substring] {
+      try String(contentsOfFile: metrics, encoding: .utf8).split(separator: "\n").filter {
+        $0.hasPrefix("night_audit_findings_open{") || $0.hasPrefix("night_audit_at_stake")
+      }
+    }
+    #expect(
+      [0, 3].contains(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, environment: environment).status))
+    let before = try told()
+    try await shop.execute(
+      "SET session_replication_role = replica; UPDATE night_audit.runs SET complete = true; TRUNCATE sales.deliveries")
     let events = try await shop.value("SELECT count(*) FROM night_audit.finding_events")
-    try await shop.execute("TRUNCATE sales.deliveries")
-    let held = try await shop.nightAudit("run", "--as-of", next, "--quiet")
+    let held = try await shop.nightAudit("run", "--as-of", next, "--quiet", environment: environment)
+    // Nobody is accused by metrics of what is recorded nowhere.
+    #expect(try !before.isEmpty && told() == before)
+    #expect(try String(contentsOfFile: metrics, encoding: .utf8).contains("night_audit_exit_status 4\n"))
     #expect(held.status == 4, "\(held.output)\(held.errors)")
     #expect(held.output.contains("HELD"), "\(held.output)")
     #expect(held.output.contains("The lookback holds 0 deliveries"), "\(held.output)")

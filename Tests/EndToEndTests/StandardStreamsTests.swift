@@ -7,7 +7,7 @@ import Testing
   private func shell(_ command: String) async throws -> String {
     let program = Program.nightAudit.executable.path
     let result = try await Program(path: "/bin/sh").run(["-c", "\(command); echo status=$?", program])
-    return result.output + result.errors
+    return result.errors + result.output
   }
 
   private static let config = "--config /nonexistent.yaml"
@@ -38,7 +38,7 @@ import Testing
         "CONFIG": shop.directory.file("night-audit.yaml"), "NIGHT_AUDIT_AUDIT_CLOCK_SKEW": "3650d",
         "ASOF": Rehearsal.asOf,
       ])
-    return result.output + result.errors
+    return result.errors + result.output
   }
 
   @Test("a night goes its way when nobody can read its log, and what cannot be printed is no success")
@@ -56,7 +56,7 @@ import Testing
     #expect(FileManager.default.fileExists(atPath: shop.reports + "/2026-11-19/SHA256SUMS"))
     for command in ["findings list --csv", "findings list --json", "status", "runs", "verify --run latest"] {
       let said = try await shell("$0 \(command) --config $CONFIG >/dev/full", shop)
-      #expect(said.hasSuffix("status=73\n"), "\(command): \(said)")
+      #expect(said.hasSuffix("status=73\n") && said.contains("was not written"), "\(command): \(said)")
       #expect(try await shell("$0 \(command) --config $CONFIG >&-", shop).hasSuffix("status=73\n"))
     }
     // The pipe's reader has seen enough.

@@ -180,6 +180,33 @@ import Testing
     #expect(try await shop.nightAudit("verify", "x", "--run", "y").status == 64)
   }
 
+  @Test func anOldDayMadeByHandPassesForNoNight() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    try await shop.execute("TRUNCATE sales.orders, sales.receipts, sales.deliveries")
+    try await withMonitor(shop) { url, pings in
+      let environment = [
+        "NIGHT_AUDIT_NOTIFY_PING_URL": url, "NIGHT_AUDIT_METRICS_TEXTFILE": shop.directory.file("night_audit.prom"),
+      ]
+      func status() async throws -> [String: Any] {
+        let said = try await shop.nightAudit("status", "--json").output
+        return try #require(try JSONSerialization.jsonObject(with: Data(said.utf8)) as? [String: Any])
+      }
+      let night = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--accept", environment: environment)
+      #expect(night.status == 0, "\(night)")
+      let (heard, before) = (try pings(), try await status())
+      let metrics = try String(contentsOfFile: shop.directory.file("night_audit.prom"), encoding: .utf8)
+      let old = try await shop.nightAudit(
+        "run", "--as-of", "2026-11-22T03:00:00Z", "--date", "2026-11-10", environment: environment)
+      #expect(old.status == 0 && FileManager.default.fileExists(atPath: shop.reports + "/2026-11-10"), "\(old)")
+      #expect(try pings() == heard)
+      #expect(try String(contentsOfFile: shop.directory.file("night_audit.prom"), encoding: .utf8) == metrics)
+      let after = try await status()
+      #expect((after["last_night"] as? [String: Any])?["day"] as? String == "2026-11-19")
+      #expect(after["last_complete_at"] as? String == before["last_complete_at"] as? String)
+      #expect(after["overdue"] as? Bool == before["overdue"] as? Bool)
+    }
+  }
+
   @Test func anInstantThatHasNotComeIsRefusedAndWhatItDidIsTakenBack() async throws {
     let shop = try await Rehearsal.sampleShop()
     for command in ["run", "recheck"] {

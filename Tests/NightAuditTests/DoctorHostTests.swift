@@ -126,6 +126,20 @@ import Testing
   static let breakages = [
     Breakage("no key", "app.game.privateKeyFile", "create it") { try $0.remove("game.p8") },
     Breakage("an empty key", "app.game.privateKeyFile", "put the key into it") { try $0.write("", "game.p8", 0o600) },
+    Breakage("a secret that is a line break", "app.game.sharedSecretFile", "put the key into it") {
+      try $0.write("\n", "secret", 0o600)
+    },
+    Breakage("a secret that is a folder", "app.game.sharedSecretFile", "create it") {
+      $0.settings.apps[0].sharedSecretFile = $0.root + "/roots"
+    },
+    Breakage("a secret that is no text", "app.game.sharedSecretFile", "is no text") {
+      try Data([0xFF, 0xFE, 0x00]).write(to: URL(fileURLWithPath: $0.root + "/secret"))
+    },
+    Breakage("somebody's folder in the place of the next report", "report.directory", "move them away") {
+      let folder = "reports/" + Period.dayBefore(.now, in: $0.settings.timeZone).until
+      try FileManager.default.createDirectory(atPath: "\($0.root)/\(folder)", withIntermediateDirectories: true)
+      try $0.write("mine", folder + "/notes.txt", 0o644)
+    },
     Breakage("a key that all can read", "app.game.privateKeyFile", "chmod 600", isProblem: false) {
       try $0.write(P256.Signing.PrivateKey().pemRepresentation, "game.p8", 0o644)
     },
@@ -216,7 +230,7 @@ import Testing
     Breakage("metrics under a name that nobody reads", "metrics.textfile", ".prom", isProblem: false) {
       $0.settings.metricsTextfile = $0.root + "/metrics/night_audit.txt"
     },
-    Breakage("no folder of the tie-out", "tieOut.folder", "create it") { try $0.remove("apple") },
+    Breakage("no folder of the tie-out", "tieOut.folder", "create it", isProblem: false) { try $0.remove("apple") },
     Breakage("no App Store Connect key", "appStoreConnect.privateKeyFile", "create it") {
       try $0.remove("AuthKey_CONNECT.p8")
     },

@@ -107,7 +107,7 @@ struct DoctorTests {
       remedy: "amount::numeric AS amount"),
     Breakage(
       change: "ALTER TABLE sales.orders ALTER amount TYPE float8", subject: "sales.orders.amount",
-      remedy: "round(amount::numeric, 2)"),
+      remedy: "round(amount::numeric, 4)"),
     Breakage(
       change: "ALTER TABLE sales.orders ALTER created_at TYPE timestamp", subject: "sales.orders.created_at",
       remedy: "AT TIME ZONE"),
@@ -221,7 +221,19 @@ struct DoctorTests {
       remedy: "more than the 2 decimals of USD"),
     Breakage(
       change: "UPDATE sales.deliveries SET delivered_at = 'infinity'", subject: "sales.deliveries",
-      remedy: "delivered_at"),
+      remedy: "delivered_at", isProblem: false),
+    Breakage(
+      change: "UPDATE sales.receipts SET status = 'odd'", subject: "sales.receipts", remedy: "status",
+      isProblem: false),
+    // More bad rows than a first night may have, and fewer than a later one.
+    Breakage(
+      change: """
+        UPDATE sales.orders SET amount = 4.999;
+        INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+          is_nightly, host, version, started_at, complete)
+        SELECT gen_random_uuid(), 'run', now() - interval '1 day', current_date, current_date, 'UTC', '', true, 'h', '1', now(),
+          true
+        """, subject: "sales.orders", remedy: "more than the 2 decimals of USD", isProblem: false),
     Breakage(
       change: "ALTER ROLE auditor CREATEDB CREATEROLE", subject: "role auditor", remedy: "NOCREATEDB NOCREATEROLE",
       isProblem: false),

@@ -112,6 +112,8 @@ import Testing
         try await editor.change(.ids([id(1), "ffff", "a", "'; DROP"]), to: .status(.closed), by: "anna")
       }
       #expect(unknown == .unknown(["ffff", "a", "'; DROP"]))
+      #expect(unknown?.description.contains("At least 4 digits") == true)
+      #expect(!FindingsError.unknown(["ffff"]).description.contains("digits"))
       try await session.execute(
         """
         INSERT INTO night_audit.findings

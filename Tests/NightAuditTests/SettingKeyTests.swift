@@ -43,8 +43,8 @@ import Testing
       appStoreConnect: {issuerId: i, keyId: k, privateKeyFile: /k.p8, vendorNumbers: [85012345, 85012346], salesVersion: 1_1}
       """)
     #expect(settings.apps.first?.sku == "G1")
-    #expect(settings.systemicShare == 1)
-    #expect(settings.holdShare == 0.5)
+    #expect(settings.systemicShare == .whole)
+    #expect(settings.holdShare == Share(millionths: 500_000))
     #expect(settings.reviewWindows.map(\.until) == ["2026-11-03", "2026-12-01"])
     #expect(settings.evidenceRetention == .days(90))
     #expect(settings.pingURL == "https://hc-ping.com/abc")
@@ -57,7 +57,7 @@ import Testing
     #expect(settings.tieOut.trailingDays == 7)
     #expect(settings.tieOut.keepRaw == nil)
     #expect(settings.tieOut.alertUnits == 3)
-    #expect(settings.tieOut.alertShare == 0.01)
+    #expect(settings.tieOut.alertShare == Share(millionths: 10_000))
     #expect(settings.appStoreConnect.vendorNumbers == ["85012345", "85012346"])
     #expect(settings.appStoreConnect.salesVersion == "1_1")
     #expect(settings.digest != (try load(app)).digest)
@@ -72,10 +72,13 @@ import Testing
       ("database.url: host=h password=s3cret sslmod=x", "database.url"),
       ("database.salesUrl: 'postgresql://u:s3cret@h/db?sslmod=x'", "database.salesUrl"),
       ("audit.systemicShare: 25", "audit.systemicShare"), ("audit.holdShare: -1", "audit.holdShare"),
+      ("audit.holdShare: 0.0000001", "audit.holdShare"), ("audit.holdShare: .", "audit.holdShare"),
       ("audit.reviewWindows: [2026-11-03/2026-11-01]", "audit.reviewWindows"),
       ("audit.reviewWindows: [{since: 2026-11-03}]", "audit.reviewWindows"),
       ("evidence.retention: 0d", "evidence.retention"), ("notify.on: never", "notify.on"),
       ("notify.pingUrl: ftp://s3cret", "notify.pingUrl"),
+      ("notify.pingUrl: https://hc.example/s3 cret", "notify.pingUrl"),
+      ("notify.pingUrl: 'https://hc.example/s3cret#x'", "notify.pingUrl"),
       ("tieOut.timeZone: Mars", "tieOut.timeZone"), ("tieOut.trailingDays: 0", "tieOut.trailingDays"),
       ("appStoreConnect.vendorNumbers: [abc]", "appStoreConnect.vendorNumbers"),
       ("appStoreConnect.privateKeyFile: /k.p8", "appStoreConnect.keyId"),

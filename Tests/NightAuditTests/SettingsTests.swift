@@ -95,6 +95,8 @@ import Testing
     ("appstore: {channel: pigeon}", "appstore.channel"), ("app.game.colour: blue", "app.game.colour"),
     ("appstore: {apps: [a, a]}", "appstore.apps"), ("appstore: {apps: [game, other]}", "app.other.bundleId"),
     ("report: {retention: always}", "report.retention"), ("database: [a]", "database"),
+    ("report: {directory: ''}", "report.directory"), ("database: {salesSchema: ' '}", "database.salesSchema"),
+    ("metrics: {textfile: ''}", "metrics.textfile"), ("findings: {owners: anna}", "findings.owners"),
   ])
   func whatCannotBeUsedIsNamed(_ yaml: String, _ key: String) throws {
     let error = #expect(throws: ConfigurationError.self) { try load(app + yaml) }
@@ -163,6 +165,28 @@ import Testing
     #expect(settings.deliver[1].attempts == 1)
     #expect(settings.warnings.isEmpty)
     #expect(settings.digest == (try load(app).digest))
+  }
+
+  @Test func aMapInOneVariableIsRefused() throws {
+    let error = #expect(throws: ConfigurationError.self) {
+      try load(app, ["NIGHT_AUDIT_FINDINGS_OWNERS": "critical=zoe"])
+    }
+    #expect(error?.key == "findings.owners")
+    #expect(error?.problem.contains("NIGHT_AUDIT_FINDINGS_OWNERS_CRITICAL") == true)
+    let settings = try load(app, ["NIGHT_AUDIT_FINDINGS_OWNERS_CRITICAL": "zoe"])
+    #expect(settings.owners.bySeverity[.critical] == "zoe" && settings.warnings.isEmpty)
+  }
+
+  @Test(
+    "a variable that nothing reads is told, that of a section as well",
+    arguments: [
+      ("NIGHT_AUDIT_REPORT_TIMEZONE", true), ("NIGHT_AUDIT_APP_GAME_SHARED_SECRET", true),
+      ("NIGHT_AUDIT_APP_GAEM_KEY_ID", true), ("NIGHT_AUDIT_DELIVER_POST_URL", true),
+      ("NIGHT_AUDIT_APP_GAME_SHARED_SECRET_FILE", false), ("NIGHT_AUDIT_APP_GAME_SKU", false),
+    ])
+  func misspelt(_ variable: String, isTold: Bool) throws {
+    let warnings = try load(app, [variable: "x"]).warnings
+    #expect(warnings.contains { $0.contains(variable) } == isTold, "\(warnings)")
   }
 
   @Test func twoAppsNeedTheirNamesListed() throws {

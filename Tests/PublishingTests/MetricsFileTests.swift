@@ -36,6 +36,12 @@ import Testing
     #expect(reports.text("night_audit.prom") == Self.file.text)
     #expect(MetricsFile.value("night_audit_orders", in: path) == "7")
     #expect(MetricsFile.value("night_audit_none", in: path) == nil)
+    #expect(MetricsFile.value("night_audit_order", in: path) == nil)
+    let others = [
+      MetricsFile.Metric("night_audit_orders", help: "Orders of the period.", value: "8"),
+      MetricsFile.Metric("night_audit_apple_requests_total", .counter, help: "Questions.", []), Self.file.metrics[2],
+    ]
+    #expect(MetricsFile(others.map { $0.valued(asIn: path) }).text == Self.file.text)
     #expect(try reports.entries() == ["night_audit.prom"])
     let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber
     #expect(mode?.intValue == 0o644)

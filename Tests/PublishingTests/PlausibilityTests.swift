@@ -1,9 +1,11 @@
+import Reconciliation
 import Testing
 
 @testable import Publishing
 
 /// When a night is held.
 @Suite struct PlausibilityTests {
+  private static let fifth = Share(millionths: 200_000)
   private static let before = Plausibility.Precedent(orders: 1_000, deliveries: 900)
   private static let usual = NightFigures(
     orders: 1_000, deliveries: 900, accused: 300, newlyAccused: 5, badRows: 3, openBefore: 400, closing: 10)
@@ -41,17 +43,26 @@ import Testing
       ),
     ] as [(NightFigures, [HoldCause])])
   func aNightIsComparedWithTheLastCompleteOne(_ night: NightFigures, _ causes: [HoldCause]) {
-    #expect(Plausibility(share: 0.2, precedent: Self.before).causes(night) == causes)
-    #expect(Plausibility(share: 1, precedent: Self.before).causes(night) == [])
+    #expect(Plausibility(share: Self.fifth, precedent: Self.before).causes(night) == causes)
+    #expect(Plausibility(share: .whole, precedent: Self.before).causes(night) == [])
+  }
+
+  @Test func theShareItselfIsNotMoreThanIt() {
+    let before = Plausibility.Precedent(orders: 100, deliveries: 100)
+    for (accused, isHeld) in [(29, false), (30, true)] {
+      let night = NightFigures(orders: 100, deliveries: 100, accused: accused, newlyAccused: accused)
+      let causes = Plausibility(share: Share(millionths: 290_000), precedent: before).causes(night)
+      #expect(causes.isEmpty != isHeld)
+    }
   }
 
   @Test func fewerThanTwentyAreNoShare() {
     let before = Plausibility.Precedent(orders: 20, deliveries: 20)
     var night = NightFigures(
       orders: 20, deliveries: 20, accused: 19, newlyAccused: 19, badRows: 19, openBefore: 19, closing: 19)
-    #expect(Plausibility(share: 0.2, precedent: before).causes(night) == [])
+    #expect(Plausibility(share: Self.fifth, precedent: before).causes(night) == [])
     night.newlyAccused = 20
-    #expect(Plausibility(share: 0.2, precedent: before).causes(night) == [.accusations(20, of: 20)])
+    #expect(Plausibility(share: Self.fifth, precedent: before).causes(night) == [.accusations(20, of: 20)])
   }
 
   @Test(arguments: [
@@ -61,8 +72,8 @@ import Testing
     (NightFigures(orders: 1_000, deliveries: 0, accused: 501), true),
   ])
   func aFirstNightIsHeldWhenMostOfItIsOdd(_ night: NightFigures, _ isHeld: Bool) {
-    #expect(Plausibility(share: 0.2, precedent: nil).causes(night).isEmpty == !isHeld)
-    #expect(Plausibility(share: 1, precedent: nil).causes(night) == [])
+    #expect(Plausibility(share: Self.fifth, precedent: nil).causes(night).isEmpty == !isHeld)
+    #expect(Plausibility(share: .whole, precedent: nil).causes(night) == [])
   }
 
   @Test func eachCauseHasItsSentenceAndRemedy() {

@@ -76,10 +76,13 @@ import Testing
   // MARK: - Shares
 
   @Test(arguments: [
-    (79, 20, 0.25, true), (80, 20, 0.25, false), (19, 19, 0.25, false), (20, 20, 0.25, true), (20, 20, 1, false),
-    (100_000, 25_000, 0.25, false), (100_000, 25_001, 0.25, true), (20, 20, 0, true),
+    (79, 20, "0.25", true), (80, 20, "0.25", false), (19, 19, "0.25", false), (20, 20, "0.25", true),
+    (20, 20, "1", false), (100_000, 25_000, "0.25", false), (100_000, 25_001, "0.25", true), (20, 20, "0", true),
+    // The nearest fraction of two is a little less than 0.29.
+    (100, 29, "0.29", false), (100, 30, "0.29", true),
   ])
-  func tooManyRefusalsOfOneKindAreOurs(count: Int, refused: Int, share: Double, isSystemic: Bool) {
+  func tooManyRefusalsOfOneKindAreOurs(count: Int, refused: Int, share: String, isSystemic: Bool) throws {
+    let share = try #require(Share(share))
     for kind in Refusal.allCases {
       let answers = FirstAnswers(count: count, refusals: [kind: refused])
       #expect(answers.systemic(share: share) == (isSystemic ? [kind] : []))
@@ -90,7 +93,7 @@ import Testing
   /// Each kind is counted for itself: a shop has some of every kind.
   @Test func kindsAreNotAddedUp() {
     let answers = FirstAnswers(count: 100, refusals: [.malformed: 24, .notFound: 24, .idMismatch: 30])
-    #expect(answers.systemic(share: 0.25) == [.idMismatch])
+    #expect(answers.systemic(share: Share(millionths: 250_000)) == [.idMismatch])
   }
 
   // MARK: - What an answer counts for
@@ -158,7 +161,7 @@ import Testing
   private func runs(
     _ told: [(Instant, Int, Int, Int)], held: [AnsweredRuns.Held]
   ) -> AnsweredRuns {
-    var runs = AnsweredRuns(asOf: Self.night, share: 0.25)
+    var runs = AnsweredRuns(asOf: Self.night, share: Share(millionths: 250_000))
     for (run, count, refused, still) in told {
       runs.told[run] = FirstAnswers(count: count, refusals: [.notFound: refused])
       runs.stillRefused[run] = [.notFound: still]

@@ -42,8 +42,8 @@ struct SalesContractTests {
     "a column of another type is named, with the type found and the cast to write",
     arguments: [
       ("orders", "amount", "money", "money", "amount::numeric AS amount"),
-      ("orders", "amount", "double precision", "double precision", "round(amount::numeric, 2) AS amount"),
-      ("orders", "amount", "real", "real", "round(amount::numeric, 2) AS amount"),
+      ("orders", "amount", "double precision", "double precision", "round(amount::numeric, 4) AS amount"),
+      ("orders", "amount", "real", "real", "round(amount::numeric, 4) AS amount"),
       ("orders", "amount", "text", "text", "nullif(amount, '')::numeric AS amount"),
       (
         "orders", "created_at", "timestamp", "timestamp without time zone",

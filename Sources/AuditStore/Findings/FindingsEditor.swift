@@ -188,8 +188,10 @@ package struct FindingsEditor: Sendable {
   /// Ids by their beginnings.
   private static func resolve(_ prefixes: [String], _ connection: borrowing BlockingConnection) throws -> [String] {
     let wanted = prefixes.map { $0.lowercased() }
-    // Nothing but hexadecimal digits is looked for, and at least four of them: one is no name.
-    let possible = wanted.filter { $0.utf8.count >= 4 && $0.utf8.allSatisfy { FindingsEditor.digits.contains($0) } }
+    // Nothing but hexadecimal digits is looked for.
+    let possible = wanted.filter {
+      $0.utf8.count >= Self.fewestDigits && $0.utf8.allSatisfy { FindingsEditor.digits.contains($0) }
+    }
     let rows = try connection.execute(
       """
       SELECT p.prefix, f.finding_id FROM unnest($1::text[]) p (prefix)
@@ -206,6 +208,8 @@ package struct FindingsEditor: Sendable {
     return Set(found.values.flatMap { $0 }).sorted()
   }
 
+  /// One digit is no name.
+  fileprivate static let fewestDigits = 4
   private static let digits = Set("0123456789abcdef".utf8)
 }
 
@@ -228,8 +232,10 @@ package enum FindingsError: EndsRun, Equatable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .unknown(let ids):
-      "no finding has the id \(ids.joined(separator: ", ")); nothing was changed. night-audit findings list --state any "
-        + "lists them all"
+      "no finding has the id \(ids.joined(separator: ", ")); nothing was changed. "
+        + (ids.contains { $0.utf8.count < FindingsEditor.fewestDigits }
+          ? "At least \(FindingsEditor.fewestDigits) digits name one. " : "")
+        + "night-audit findings list --state any lists them all"
     case .ambiguous(let ids):
       "several have ids that begin with \(ids.joined(separator: ", ")); nothing was changed. Give more digits"
     case .noChange(let id):

@@ -54,10 +54,8 @@ struct Neighbourhood {
         mentions[id] = []
       }
       var transactions = try own.copyOut(
-        """
-        SELECT \(try TransactionTable.columns(hiding: sales.isHidden)) FROM night_audit.transactions t
-        WHERE t.transaction_id IN (SELECT id FROM ids)
-        """, ids: newIds)
+        try TransactionTable.byId(hiding: sales.isHidden, where: "t.transaction_id IN (SELECT id FROM ids)"),
+        ids: newIds)
       while try transactions.advance() {
         let record = try TransactionTable.record(transactions)
         records[record.transactionId, default: []].append(record)

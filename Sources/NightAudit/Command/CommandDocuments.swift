@@ -57,7 +57,10 @@ package struct RecheckText {
     }
     let told = outcomes.isEmpty ? "nobody was asked" : outcomes.joined(separator: ", ")
     let swept = summary.sweep.map { " \($0.notifications) notifications swept, \($0.facts) new facts." } ?? ""
-    return "\(summary.due) due: \(told).\(swept)\(summary.endedEarly.map { " Ended early: \($0)." } ?? "")"
+    let short =
+      (summary.owed > 0 ? " INCOMPLETE: no answer about \(summary.owed)." : "")
+      + (summary.sweep?.isShort == true ? " INCOMPLETE: not all that Apple tells unasked was read." : "")
+    return "\(summary.due) due: \(told).\(swept)\(summary.endedEarly.map { " Ended early: \($0)." } ?? "")\(short)"
   }
 
   package var json: String {

@@ -17,13 +17,13 @@ extension SettingsLoader {
       }
       settings.notifyOn = known
     }
-    settings.metricsTextfile = text("metrics.textfile")
+    settings.metricsTextfile = try words("metrics.textfile")
     try loadTieOut(into: &settings.tieOut)
     try loadAppStoreConnect(into: &settings.appStoreConnect)
   }
 
   private func loadTieOut(into tieOut: inout Settings.TieOut) throws {
-    tieOut.folder = text("tieOut.folder")
+    tieOut.folder = try words("tieOut.folder")
     tieOut.timeZoneName = text("tieOut.timeZone") ?? tieOut.timeZoneName
     guard TimeZone(identifier: tieOut.timeZoneName) != nil else {
       throw ConfigurationError(
@@ -68,10 +68,11 @@ extension SettingsLoader {
     }
   }
 
-  private func share(_ key: String, _ standard: Double) throws -> Double {
+  private func share(_ key: String, _ standard: Share) throws -> Share {
     guard let text = text(key) else { return standard }
-    guard let share = Double(text), (0...1).contains(share) else {
-      throw ConfigurationError(key: key, problem: "\(text) is no share from 0 to 1, such as 0.25")
+    guard let share = Share(text) else {
+      throw ConfigurationError(
+        key: key, problem: "\(text) is no share from 0 to 1 with at most six decimals, such as 0.25")
     }
     return share
   }
@@ -85,7 +86,8 @@ extension SettingsLoader {
   }
 
   private func pingURL(_ text: String) throws -> String {
-    guard let parts = URLComponents(string: text), let host = parts.host, !host.isEmpty,
+    guard let parts = URLComponents(string: text, encodingInvalidCharacters: false), parts.fragment == nil,
+      let host = parts.host, !host.isEmpty,
       parts.scheme == "https" || parts.scheme == "http" && Loopback.contains(host)
     else {
       // The URL is what lets anybody ping.

@@ -15,13 +15,7 @@ package struct SettingsListing: Sendable {
   package let lines: [Line]
 
   package init(_ loader: SettingsLoader) {
-    var keys = SettingKey.all
-    for section in loader.sections("app") {
-      keys += SettingKey.ofApp.compactMap { SettingKey.named("app.\(section).\($0.name)") }
-    }
-    for section in loader.sections("deliver") {
-      keys += SettingKey.ofDelivery.compactMap { SettingKey.named("deliver.\(section).\($0.name)") }
-    }
+    var keys = SettingKey.all + loader.ofSections()
     let owned = SettingKey.ofOwners.filter { loader.origin(of: $0) != nil }
     keys += owned.isEmpty ? [SettingKey("findings.owners")] : owned
     lines = keys.map { key in

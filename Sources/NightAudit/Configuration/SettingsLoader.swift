@@ -135,7 +135,22 @@ package struct SettingsLoader {
     return names.isEmpty && kind == "app" ? ["app"] : names
   }
 
+  /// The settings of the sections that are configured somewhere.
+  func ofSections() -> [SettingKey] {
+    [("app", SettingKey.ofApp), ("deliver", SettingKey.ofDelivery)].flatMap { kind, fields in
+      sections(kind).flatMap { name in fields.compactMap { SettingKey.named("\(kind).\(name).\($0.name)") } }
+    }
+  }
+
   private func refuseUnknownKeys(in name: String) throws {
+    if list("findings.owners") != nil {
+      throw ConfigurationError(
+        key: "findings.owners",
+        problem: """
+          is a map from a kind of finding or a severity to a name; write findings.owners.critical: anna, or in the \
+          environment \(SettingKey("findings.owners.critical").variable)
+          """)
+    }
     for key in fileValues.keys.sorted() where SettingKey.named(key) == nil {
       let parts = key.split(separator: ".")
       let shown = ConfigurationFile.shown(key)
@@ -181,14 +196,14 @@ package struct SettingsLoader {
     var settings = Settings()
     settings.databaseURL = try connection("database.url") ?? settings.databaseURL
     settings.salesURL = try connection("database.salesUrl")
-    settings.salesSchema = text("database.salesSchema") ?? settings.salesSchema
+    settings.salesSchema = try words("database.salesSchema") ?? settings.salesSchema
     settings.apps = try apps()
     settings.channel = try word("appstore.channel", settings.channel)
     settings.productionURL = try url("appstore.productionUrl", settings.productionURL)
     settings.sandboxURL = try url("appstore.sandboxUrl", settings.sandboxURL)
     settings.verifyReceiptURL = try url("appstore.verifyReceiptUrl", settings.verifyReceiptURL)
     settings.verifyReceiptSandboxURL = try url("appstore.verifyReceiptSandboxUrl", settings.verifyReceiptSandboxURL)
-    settings.rootCertificates = text("appstore.rootCertificates") ?? settings.rootCertificates
+    settings.rootCertificates = try words("appstore.rootCertificates") ?? settings.rootCertificates
     settings.pinRoots = try flag("appstore.pinRoots", settings.pinRoots)
     settings.requestsPerSecond = try number("appstore.requestsPerSecond", settings.requestsPerSecond)
     settings.concurrency = try count("appstore.concurrency", settings.concurrency)
@@ -211,7 +226,7 @@ package struct SettingsLoader {
     settings.clockSkew = try span("audit.clockSkew", settings.clockSkew)
     settings.amountToleranceMillionths = try millionths("audit.amountTolerance")
     settings.testUsers = list("audit.testUsers") ?? []
-    settings.reportDirectory = text("report.directory") ?? settings.reportDirectory
+    settings.reportDirectory = try words("report.directory") ?? settings.reportDirectory
     settings.timeZoneName = text("report.timeZone") ?? settings.timeZoneName
     guard TimeZone(identifier: settings.timeZoneName) != nil else {
       throw ConfigurationError(
@@ -298,6 +313,15 @@ package struct SettingsLoader {
 
   package func text(_ key: String) -> String? {
     reader.string(forKey: configKey(key))
+  }
+
+  /// As `text`. Throws `ConfigurationError` for nothing where something is set.
+  func words(_ key: String) throws -> String? {
+    guard let text = text(key) else { return nil }
+    guard !text.allSatisfy(\.isWhitespace) else {
+      throw ConfigurationError(key: key, problem: "is empty; give it a value, or leave it out")
+    }
+    return text
   }
 
   package func list(_ key: String) -> [String]? {
@@ -390,10 +414,9 @@ package struct SettingsLoader {
   // MARK: - What the report states about its configuration
 
   private func unknownVariables() -> [String] {
-    let known = Set((SettingKey.all + SettingKey.ofOwners).map(\.variable))
-    return environment.keys.sorted().filter {
-      $0.hasPrefix("NIGHT_AUDIT_") && !known.contains($0) && !$0.hasPrefix("NIGHT_AUDIT_APP_")
-        && !$0.hasPrefix("NIGHT_AUDIT_DELIVER_")
-    }.map { "The environment variable \($0) is no setting of night-audit." }
+    let known = Set((SettingKey.all + SettingKey.ofOwners + ofSections()).map(\.variable))
+    return environment.keys.sorted().filter { $0.hasPrefix("NIGHT_AUDIT_") && !known.contains($0) }.map {
+      "The environment variable \($0) is no setting of night-audit."
+    }
   }
 }

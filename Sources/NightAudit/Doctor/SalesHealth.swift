@@ -1,5 +1,6 @@
 import AppStore
 import Postgres
+import Publishing
 import Reconciliation
 import Run
 import SalesStore
@@ -8,6 +9,8 @@ import SalesStore
 /// whether what they hold is plausible, and what a row is understood as.
 struct SalesHealth {
   let settings: Settings
+  /// The last complete night, which the next one is compared with.
+  let precedent: Plausibility.Precedent?
 
   func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     let examination = SalesExamination(settings)
@@ -107,7 +110,11 @@ struct SalesHealth {
       }
       tally.add(row.orderId, defect: defect, key: "order_id")
     }
-    var found = tally.diagnoses
+    // Doubtful rows of other relations hold no night. How many orders and deliveries are fewer is for the night to say.
+    let figures = NightFigures(orders: tally.rows, deliveries: 0, badRows: tally.bad)
+    let precedent = precedent.map { _ in Plausibility.Precedent(orders: 0, deliveries: 0) }
+    let holds = Plausibility(share: settings.holdShare, precedent: precedent).causes(figures)
+    var found = tally.diagnoses(holdsNight: !holds.isEmpty)
     if cents.of >= 20, cents.looksLike * 2 > cents.of {
       found.append(
         Diagnosis(
@@ -135,7 +142,7 @@ struct SalesHealth {
       let delivery = try sales.delivery(reader, asOf: .now)
       tally.add(delivery.deliveryId, defect: delivery.defect, key: "delivery_id")
     }
-    return tally.diagnoses
+    return tally.diagnoses()
   }
 
   private func receipts(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
@@ -147,7 +154,7 @@ struct SalesHealth {
       tally.add(receipt.receiptId, defect: receipt.defect, key: "receipt_id")
     }
     _ = consume reader
-    return tally.diagnoses + (try payloads(connection, sales))
+    return tally.diagnoses() + (try payloads(connection, sales))
   }
 
   /// What the newest payloads are.
@@ -264,8 +271,8 @@ struct SalesHealth {
 private struct RowTally {
   let name: String
   let noun: String
-  private var rows = 0
-  private var bad = 0
+  private(set) var rows = 0
+  private(set) var bad = 0
   private var firstDefect: String?
   private var last: Identifier?
 
@@ -283,13 +290,13 @@ private struct RowTally {
     firstDefect = firstDefect ?? "\(id.isEmpty ? "one without an id" : id.text): \(defect)"
   }
 
-  var diagnoses: [Diagnosis] {
+  func diagnoses(holdsNight: Bool = false) -> [Diagnosis] {
     var diagnosis = Diagnosis(subject: "\(name) (\(rows) rows)")
     if rows == 0 {
       diagnosis.warning = "is empty; check that the view shows the shop's \(noun) to this role"
     } else if let firstDefect {
       let summary = "\(bad) rows break the contract, such as \(firstDefect)"
-      if bad * 2 > rows {
+      if holdsNight {
         diagnosis.problem = "\(summary); a night would be held, correct the view"
       } else {
         diagnosis.warning = "\(summary); they are reported as bad_row and count for nothing"

@@ -13,7 +13,8 @@ struct TieOutExamination {
     if let folder = settings.tieOut.folder {
       var diagnosis = Diagnosis(subject: "tieOut.folder \(folder)")
       if (try? FileManager.default.contentsOfDirectory(atPath: folder)) == nil {
-        diagnosis.problem = "cannot be listed; create it, readable by the user that runs night-audit"
+        // A night goes on without it, as without reports that are late.
+        diagnosis.warning = "cannot be listed; create it, readable by the user that runs night-audit"
       }
       found.append(diagnosis)
     }

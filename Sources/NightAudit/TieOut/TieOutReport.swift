@@ -70,7 +70,7 @@ struct TieOutReport: Sendable {
     facts.notes = record.notes
     facts.days = record.days.suffix(28).map { day in
       let counts = totals.days[day] ?? TieOutTotals.Day()
-      let share = Int128((settings.tieOut.alertShare * 1_000_000).rounded())
+      let share = Int128(settings.tieOut.alertShare.millionths)
       let isAlarming = counts.unexplained.magnitude.count * 1_000_000 > counts.apple.magnitude.count * share
       return TieOutFacts.Day(
         date: day.description, apple: counts.apple.figure(), unexplained: counts.unexplained.figure(),

@@ -8,10 +8,13 @@ enum NightEnd {
     Reconciliation.Span(microseconds: settings.maxDuration.microseconds + Reconciliation.Span.hours(1).microseconds)
   }
 
-  /// As SQL over `night_audit.runs`. A night that is made later than it was due counts as if it had come in time: that somebody
-  /// makes one of the past again is no sign that tonight's has come.
+  /// As SQL over `night_audit.runs`. A night that is made later than it was due, the day behind its period, counts as if it had
+  /// come in time: that somebody makes one of the past again is no sign that tonight's has come.
   static func sql(_ settings: Settings) -> String {
-    let due = "as_of + make_interval(secs => \(longest(settings).microseconds / 1_000_000))"
+    let due = """
+      least(as_of, (period_until + 2)::timestamp AT TIME ZONE time_zone)
+        + make_interval(secs => \(longest(settings).microseconds / 1_000_000))
+      """
     return "CASE WHEN finished_at IS NOT NULL THEN least(finished_at, \(due)) END"
   }
 }

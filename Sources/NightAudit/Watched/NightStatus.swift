@@ -20,8 +20,8 @@ package struct NightStatus: Sendable, Encodable {
     package var directory: String?
   }
 
-  /// The newest night that nobody has forgotten, nor what had replaced its report, however it ended; nil before the
-  /// first.
+  /// The night of the newest day that nobody has forgotten, nor what had replaced its report, however it ended; nil before
+  /// the first.
   package var lastNight: Night?
   package var lastCompleteAt: String?
   /// Whether no night has left a report for longer than a day and what a night may take.
@@ -54,7 +54,7 @@ package struct NightStatus: Sendable, Encodable {
         incomplete_reasons || held_because, directory
       FROM night_audit.runs r WHERE is_nightly AND publication IS DISTINCT FROM 'forgotten'
         AND NOT \(PublishedReport.isGone("r", from: "directory"))
-      ORDER BY started_at DESC LIMIT 1
+      ORDER BY period_until DESC, started_at DESC LIMIT 1
       """)
     {
       let (finished, complete) = (try row.optionalTimestamp(3), try row.optionalBool(4))

@@ -15,10 +15,12 @@ struct NightWatch: Sendable {
   let logger: Logger
   let record: RunRecord
 
-  private var ping: Ping? { settings.pingURL.map { Ping(url: $0, logger: logger) } }
+  private var ping: Ping? { settings.pingURL.flatMap { Ping(url: $0, logger: logger) } }
 
-  /// Only nights are watched: a run by hand must not pass for one.
-  private var isWatched: Bool { record.isNightly }
+  /// Only nights are watched: a run by hand, or of another day than the one before it, must not pass for one.
+  private var isWatched: Bool {
+    record.isNightly && record.period == Period.dayBefore(record.asOf, in: settings.timeZone)
+  }
 
   func began() async {
     guard isWatched else { return }
@@ -89,31 +91,12 @@ struct NightWatch: Sendable {
         stages.map { (labels: [("stage", $0.0)], value: String($0.1)) }),
     ]
     guard let outcome else { return metrics }
-    let findings = outcome.summary.findings
-    metrics += [
+    metrics.append(
       MetricsFile.Metric(
-        "night_audit_orders", help: "Orders of the period.", value: String(outcome.totals.ordersRead)),
-      MetricsFile.Metric(
-        "night_audit_findings_open", help: "Open findings.",
-        FindingKind.allCases.flatMap { kind in
-          // A kind without any is told as none of its own severity.
-          let severities = findings.severities(of: kind)
-          return (severities.isEmpty ? [(kind.severity, 0)] : severities).map { severity, count in
-            (labels: [("kind", kind.rawValue), ("severity", severity.rawValue)], value: String(count))
-          }
-        }),
-      MetricsFile.Metric(
-        "night_audit_at_stake", help: "Money at stake in open findings, in major units.",
-        findings.atStake.sorted.map {
-          (
-            labels: [("currency", $0.currency.code)],
-            value: Money.decimalText($0.minorUnits, digits: $0.currency.digits)
-          )
-        }),
-      MetricsFile.Metric(
-        "night_audit_at_stake_unknown", help: "Open findings with money at stake whose amount nobody knows.",
-        value: String(findings.open.unknown)),
-    ]
+        "night_audit_orders", help: "Orders of the period.", value: String(outcome.totals.ordersRead)))
+    // What a held night would accuse of is recorded nowhere: the last file's findings are still those that are open.
+    metrics += NightWatch.metrics(outcome.summary.findings)
+      .map { outcome.held.isEmpty ? $0 : $0.valued(asIn: path) }
     if let recheck = outcome.recheck {
       let unanswered = recheck.outcomes[.unanswered] ?? 0
       let answered = recheck.outcomes.values.reduce(0, +) - unanswered
@@ -140,6 +123,31 @@ struct NightWatch: Sendable {
       """
     ).single()
     return (try row.optionalInt64(0).map(String.init), try row.optionalInt64(1).map(String.init))
+  }
+
+  private static func metrics(_ findings: FindingsSummary) -> [MetricsFile.Metric] {
+    [
+      MetricsFile.Metric(
+        "night_audit_findings_open", help: "Open findings.",
+        FindingKind.allCases.flatMap { kind in
+          // A kind without any is told as none of its own severity.
+          let severities = findings.severities(of: kind)
+          return (severities.isEmpty ? [(kind.severity, 0)] : severities).map { severity, count in
+            (labels: [("kind", kind.rawValue), ("severity", severity.rawValue)], value: String(count))
+          }
+        }),
+      MetricsFile.Metric(
+        "night_audit_at_stake", help: "Money at stake in open findings, in major units.",
+        findings.atStake.sorted.map {
+          (
+            labels: [("currency", $0.currency.code)],
+            value: Money.decimalText($0.minorUnits, digits: $0.currency.digits)
+          )
+        }),
+      MetricsFile.Metric(
+        "night_audit_at_stake_unknown", help: "Open findings with money at stake whose amount nobody knows.",
+        value: String(findings.open.unknown)),
+    ]
   }
 
   private static func metrics(_ requests: RequestStatistics.Counts) -> [MetricsFile.Metric] {

@@ -179,7 +179,7 @@ extension RowBytes {
     put(true)
   }
 
-  /// In the order of `TransactionTable.columns(hiding:)`.
+  /// In the order of `TransactionTable.byId(hiding:where:)`.
   fileprivate init(_ record: TransactionRecord) {
     self.init()
     put(record.transactionId)

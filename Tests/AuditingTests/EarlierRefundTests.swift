@@ -1,0 +1,105 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Run
+import TestSupport
+import Testing
+
+@testable import AuditStore
+
+/// What an audit of the past reads of refunds that came, went and were replaced later.
+@Suite struct EarlierRefundTests {
+  /// One word of Apple's, signed when what it tells happened.
+  private enum Word: CaseIterable {
+    case none, part, whole, someItems, reversal
+    /// As verifyReceipt tells it: of the refund before, or else of a new one, without a share.
+    case dated
+    /// verifyReceipt without a word of it.
+    case silent
+  }
+
+  private static let start = Instant(microseconds: 1_795_000_000_000_000)
+
+  private static func time(_ place: Int) -> Instant { start + .hours(Int64(place)) }
+
+  private static func facts(_ words: [Word], of id: String) -> [TransactionFact] {
+    var refund: Instant?
+    var isReceipts = false
+    return words.enumerated().map { place, word in
+      var fact = TransactionFact(
+        environment: .production, transactionId: id, productId: "gems", channel: .serverApi, signedDate: time(place))
+      switch word {
+      case .none, .reversal:
+        refund = nil
+        fact.revocation = .says(nil)
+        fact.reversesRefund = word == .reversal
+      case .part, .whole, .someItems:
+        (refund, isReceipts) = (fact.signedDate, false)
+        fact.revocation = .says(
+          Revocation(
+            date: fact.signedDate, percentage: word == .part ? 40_000 : nil,
+            type: word == .part ? "REFUND_PRORATED" : word == .whole ? "REFUND_FULL" : nil, reason: 1,
+            isOfSomeItems: word == .someItems))
+      case .dated:
+        fact.channel = .verifyReceipt
+        (refund, isReceipts) = (refund ?? fact.signedDate, true)
+        fact.revocation = .says(refund.map { Revocation(date: $0, percentage: nil, type: nil, reason: 1) })
+      case .silent:
+        fact.channel = .verifyReceipt
+        if isReceipts { refund = nil }
+      }
+      return fact
+    }
+  }
+
+  private struct Told: Equatable {
+    var revocation: Revocation?
+    var withdrawn: Instant?
+
+    init(_ record: TransactionRecord?) {
+      (revocation, withdrawn) = (record?.revocation, record?.revocationWithdrawnDate)
+    }
+  }
+
+  /// The fold of what had been said by then. Only of a refund whose withdrawal came next nobody knows when that was.
+  private static func told(_ facts: [TransactionFact], by asOf: Instant) -> Told {
+    let place = facts.firstIndex { $0.signedDate > asOf } ?? facts.endIndex
+    var told = Told(TransactionRecord.folding(Array(facts[..<place])))
+    guard told.revocation != nil else { return told }
+    for next in place..<facts.endIndex {
+      let later = Told(TransactionRecord.folding(Array(facts[...next])))
+      if later.revocation == nil { told.withdrawn = later.withdrawn }
+      if later.revocation?.date != told.revocation?.date { break }
+    }
+    return told
+  }
+
+  @Test func whatWasReplacedLaterStandsAsItDid() async throws {
+    let url = try await PrivatePostgres.shared().createDatabase()
+    let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
+    let lives = (1...4).reduce(into: [[[Word]]]()) { lives, _ in
+      lives.append((lives.last ?? [[]]).flatMap { life in Word.allCases.map { life + [$0] } })
+    }.joined().enumerated().map { Self.facts($1, of: "T\($0)") }
+    try await session.withConnection { connection in
+      _ = try Migrator.migrate(connection)
+      try EvidenceTable.append(
+        lives.joined().map { (subject: nil, fact: $0) }, runId: UUID().uuidString, asOf: Self.start, on: connection)
+      try TransactionTable.upsert(lives.compactMap(TransactionRecord.folding), checkedAt: Self.start, on: connection)
+      for place in 0..<4 {
+        let asOf = Self.time(place)
+        let literal = try PostgresLiteral.timestamp(asOf.microseconds)
+        var told: [String: Told] = [:]
+        var rows = try connection.copyOut(
+          try TransactionTable.byId { date throws(PostgresError) in "\(date) > \(literal)" })
+        while try rows.advance() {
+          let record = try TransactionTable.record(rows)
+          told[record.transactionId.text] = Told(record)
+        }
+        for facts in lives {
+          #expect(told[facts[0].transactionId] == Self.told(facts, by: asOf), "as of \(place): \(facts)")
+        }
+      }
+    }
+    await session.close()
+  }
+}
