@@ -324,7 +324,7 @@ package struct SalesRows: Sendable {
   /// The columns of `receipt(_:asOf:)`, for a table aliased `r`.
   package static let receiptColumns = SalesColumn.list(receipt, of: "r")
 
-  /// The receipts in the byte order of their ids, for `receipt(_:asOf:)`.
+  /// The receipts in the byte order of their ids, those without one first, for `receipt(_:asOf:)`.
   ///
   /// - Parameters:
   ///   - restriction: which of them are read, aliased `r`.
