@@ -2,14 +2,6 @@ import Reconciliation
 import Reporting
 import Streams
 
-extension Instant {
-  /// Eight bytes that sort as the instants do.
-  var sortingBytes: [UInt8] {
-    // Flipping the sign bit makes the bytes of a signed number sort like the number.
-    withUnsafeBytes(of: (UInt64(bitPattern: microseconds) ^ (1 << 63)).bigEndian) { [UInt8]($0) }
-  }
-}
-
 extension Finding {
   func write(to record: inout RecordBytes) {
     record.put(UInt8(clamping: kind.index))

@@ -269,13 +269,4 @@ import Testing
     #expect(try back({ line.write(to: &$0) }, { try OrderLine(from: &$0) }) == line)
     for child in Mirror(reflecting: line).children { #expect("\(child.value)" != "nil", "\(child.label ?? "")") }
   }
-
-  @Test func instantsSortAsTheirBytesDo() {
-    let instants = [Int64.min, -1_000_000, -1, 0, 1, 255, 256, 1_763_510_400_000_000, .max].map {
-      Instant(microseconds: $0)
-    }
-    for (earlier, later) in zip(instants, instants.dropFirst()) {
-      #expect(earlier.sortingBytes.lexicographicallyPrecedes(later.sortingBytes))
-    }
-  }
 }
