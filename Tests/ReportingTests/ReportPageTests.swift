@@ -77,6 +77,8 @@ struct ReportPageTests {
     #expect(page.contains("The worst 2,000 of 2,005 open findings; all are in findings.csv."))
     #expect(page.components(separatedBy: "<tr data-severity").count == ReportPage.shownFindings + 1)
     #expect(page.contains("data-stake=\"20.04\"") && !page.contains("data-stake=\"0.04\""))
+    report.options.formats = [.xlsx]
+    #expect(try report.file("report.html").contains("of 2,005 open findings; all are on the sheet Findings."))
   }
 
   @Test("actions.json says what a job may do, to whom and on what grounds")

@@ -395,6 +395,12 @@ struct WorkbookTests {
       let note = try book.sheet("Summary").row(named: "Orders")?["C"]?.text
       #expect(note == "Only those of the 4 orders with findings; all are in orders.csv beside this workbook.")
     }
+    // Nobody is sent to a file that is not there.
+    for formats in [[.csv, .xlsx], [.xlsx]] as [Set<ReportFormat>] {
+      report.options.formats = formats
+      let texts = try book(report).sheet("Summary").rows.flatMap { $0.values.compactMap(\.text) }
+      #expect(texts.filter { $0.contains(".csv") }.isEmpty != formats.contains(.csv), "\(texts)")
+    }
   }
 
   @Test("A full sheet goes on on the next, as often as it takes, each with its header, table and sums")
