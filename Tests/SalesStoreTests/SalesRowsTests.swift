@@ -33,6 +33,10 @@ struct SalesRowsTests {
       ("amount", "-40", "amount -40.00 is negative"), ("amount", "-40.10000", "amount -40.10 is negative"),
       ("amount", "4.999", "amount 4.999 has more than the 2 decimals of USD"),
       ("amount", "4.9990", "amount 4.999 has more than the 2 decimals of USD"),
+      (
+        "amount", "1.9900000000000000000000000000000000000000001",
+        "amount 1.9900000000000000000000000000000000000000001 has more than the 2 decimals of USD"
+      ),
       ("amount", "'NaN'", "amount NaN is no number"), ("amount", "'Infinity'", "amount Infinity is no number"),
       ("amount", "1e30", "amount is too large to be money"),
       ("currency", "NULL", "currency is missing"), ("currency", "'XYZ'", "currency 'XYZ' is no code of ISO 4217"),
