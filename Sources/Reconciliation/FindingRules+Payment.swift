@@ -95,8 +95,8 @@ extension FindingRules {
       decline([.stuckUnconfirmed], "The order is \(disposition.rawValue).")
       return
     }
-    guard age > rules.stuckAfter else {
-      decline([.stuckUnconfirmed], "Unconfirmed, but not yet for longer than \(rules.stuckAfter.words).")
+    guard age >= rules.stuckAfter else {
+      decline([.stuckUnconfirmed], "Unconfirmed, but not yet for \(rules.stuckAfter.words).")
       return
     }
     let attempts = facts.soundReceipts.map { Int64($0.state.attempts) }.reduce(Int64(facts.lookup?.attempts ?? 0), +)
