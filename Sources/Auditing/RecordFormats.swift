@@ -178,7 +178,7 @@ extension OrderLine {
     record.put(orderId)
     record.put(userId)
     record.put(productId)
-    record.put(Int64(quantity))
+    record.put(quantity)
     switch amount {
     case .money(let money):
       record.put(true)
@@ -204,7 +204,7 @@ extension OrderLine {
 
   package init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     let (orderId, userId, productId) = (try record.id(), try record.id(), try record.id())
-    let quantity = Int32(clamping: try record.int())
+    let quantity = try record.optionalInt()
     let amount: Amount
     if try record.flag() {
       guard let money = try record.optionalMoney() else { throw RecordReader.Mismatch() }

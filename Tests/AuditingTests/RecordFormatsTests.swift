@@ -117,7 +117,7 @@ import Testing
       proofs: [Proof(receipt: receipt, brought: [Self.bare.key])],
       lookup: LookedUp(subjectId: "app/T", state: receipt.state, brought: [Self.whole.key]))
     var broken = BadOrder(
-      orderId: "", userId: "u", bundleId: "b", productId: "p", quantity: 0, amountText: "NaN", currencyText: "?",
+      orderId: "", userId: "u", bundleId: "b", productId: "p", quantity: nil, amountText: "NaN", currencyText: "?",
       statusText: "", transactionId: "T", createdAt: Instant(seconds: 5), defect: "everything")
     broken.isUndated = true
     let bad = OrderGroup(row: .bad(broken), isRepeated: true)

@@ -76,6 +76,19 @@ struct SalesRowsTests {
       ])
   }
 
+  @Test("a quantity that no order can have is told as the shop has it", arguments: [nil, 3_000_000_000, -5, 0])
+  func quantities(_ quantity: Int64?) async throws {
+    let value = ["quantity": quantity.map { "\($0)" } ?? "NULL"]
+    let wide = ["orders", "deliveries"].map { "ALTER TABLE sales.\($0) ALTER quantity TYPE bigint;" }.joined()
+    let shop = try await TestShop.make(Self.lax + wide + insertOrder(value) + insertDelivery(value))
+    guard case .bad(let bad)? = try await shop.orders().first else {
+      Issue.record("the row is no bad one")
+      return
+    }
+    #expect(bad.quantity == quantity)
+    #expect(try await shop.deliveries().map(\.quantity) == [quantity])
+  }
+
   @Test("white space around a transaction id or an account token is no part of it, however it is read")
   func whiteSpace() async throws {
     let texts = ["'17'", "' 17'", #"E'17\r\n'"#, #"E'\t17\x0B\f '"#, "'1 7'", "'  '", "''"]
