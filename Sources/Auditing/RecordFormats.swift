@@ -21,6 +21,8 @@ extension Finding {
     record.put(amount)
     record.put(atStake)
     record.put(isStakeUnknown)
+    record.put(units?.ordered)
+    record.put(units?.held)
     record.put(occurredAt)
     record.put(paidAt)
     record.put(deliveredAt)
@@ -49,6 +51,8 @@ extension Finding {
     amount = try record.optionalMoney()
     atStake = try record.optionalMoney()
     isStakeUnknown = try record.flag()
+    let (ordered, held) = (try record.optionalInt(), try record.optionalInt())
+    units = ordered.flatMap { ordered in held.map { Units(ordered: ordered, held: $0) } }
     occurredAt = try record.optionalInstant()
     paidAt = try record.optionalInstant()
     deliveredAt = try record.optionalInstant()

@@ -103,7 +103,17 @@ final class FindingRules {
       finding.action = .look
       (finding.deliveryId, finding.heldBy) = (goods.first?.deliveryId, goods.first?.userId)
     }
+    finding.units = units(for: finding.action)
     found.append(finding)
+  }
+
+  /// What is ordered and held, where an action is about units.
+  private func units(for action: FindingAction) -> Units? {
+    switch action {
+    case .deliver, .deliverRest, .reinstate: Units(ordered: Int64(order.quantity), held: facts.deliveredUnits)
+    case .takeBack: Units(ordered: Int64(order.quantity), held: facts.heldUnits)
+    case .bookRefund, .correctStatus, .look: nil
+    }
   }
 
   /// Whether a delivery went to the order's user or an alias of theirs.

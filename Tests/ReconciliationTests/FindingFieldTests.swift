@@ -99,6 +99,40 @@ import Testing
     #expect(try found(.deliveredNotPaid, in: scene).evidenceCheckedAt == nil)
   }
 
+  @Test("A job is told what is missing and what is too much, and gives nothing twice")
+  func units() throws {
+    func acts(_ scene: Scene) -> [String] {
+      scene.world.audited().findings.map { finding in
+        "\(finding.kind.rawValue) \(finding.action.rawValue) "
+          + (finding.units.map { "\($0.held) of \($0.ordered)" } ?? "-")
+      }
+    }
+    var scene = Scene()
+    scene.quantity = 3
+    var order = scene.paidOrder()
+    #expect(acts(scene) == ["paid_not_delivered deliver 0 of 3"])
+    scene.delivery("d1", of: order) { $0.quantity = 1 }
+    #expect(acts(scene) == ["partly_delivered deliver_rest 1 of 3"])
+    scene.delivery("d2", of: order) { $0.quantity = 4 }
+    #expect(acts(scene) == ["delivered_twice take_back 5 of 3"])
+    scene = Scene()
+    scene.delivery(of: scene.order())
+    #expect(acts(scene) == ["delivered_not_paid take_back 1 of 1"])
+    scene = Scene()
+    scene.quantity = 2
+    order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = Scene.asOf - .hours(3) })
+    for (id, isBack) in [("d1", true), ("d2", false)] {
+      scene.delivery(Identifier(id).text, of: order) { delivery in
+        delivery.quantity = 1
+        if isBack { delivery.revokedAt = Scene.asOf - .hours(9) }
+      }
+    }
+    #expect(
+      acts(scene) == ["partly_delivered look -", "refund_reversed_not_reinstated reinstate 1 of 2"])
+    scene.world.deliveries.removeLast()
+    #expect(acts(scene) == ["paid_not_delivered look -", "refund_reversed_not_reinstated reinstate 0 of 2"])
+  }
+
   @Test(
     "Of several charges all but one are at stake; unknown in two currencies, whatever else is at stake",
     arguments: [("USD", Money?.some(.of(990 + 990))), ("EUR", nil)])
