@@ -99,6 +99,63 @@ import Testing
     #expect(try found(.deliveredNotPaid, in: scene).evidenceCheckedAt == nil)
   }
 
+  @Test("Evidence of a row is the receipt that speaks for it, never one that was refused for something else")
+  func evidence() throws {
+    let forged = ProofState.rejected(.signatureInvalid)
+    var scene = Scene()
+    let records = ["T1", "T2", "T3"].map { scene.transaction($0) }
+    let order = scene.order { $0.transactionId = "T1" }
+    scene.receipt("a", for: order, forged)
+    scene.receipt("b", for: order, .verified(.signed, id: "T1")) { $0.defect = "status 'odd'" }
+    scene.signedProof("c", for: order, of: records[1])
+    scene.signedProof("d", for: order, of: records[0])
+    #expect(try found(.paidNotDelivered, in: scene).receiptId == "d")
+    #expect(try found(.chargedTwice, in: scene).receiptId == "c")
+    #expect(try found(.signatureInvalid, in: scene).receiptId == "a")
+    #expect(try found(.badRow, in: scene).receiptId == "b")
+    // Of a list it is known that it has brought something, and what others hold by themselves it has not.
+    scene.world.receipts.removeAll { $0.receiptId == "c" }
+    scene.receipt("e", for: order, .unanswered(.unreachable))
+    scene.receipt("f", for: order, .verified(.app), bringing: [records[2]])
+    #expect(try found(.paidNotDelivered, in: scene).receiptId == "d")
+    scene.world.receipts.removeAll { $0.receiptId == "d" || $0.receiptId == "e" }
+    scene.world.lookups[order.orderId] = .verified(nil)
+    let findings = scene.world.audited().findings
+    #expect(findings.filter { $0.kind == .paidNotDelivered }.map(\.receiptId) == ["f"])
+    // The look-up alone: nobody's receipt has anything to say about it.
+    scene.world.receipts.removeAll { $0.receiptId == "f" }
+    #expect(try found(.paidNotDelivered, in: scene).receiptId == nil)
+    // The verdict rests on what was refused.
+    scene = Scene()
+    let unpaid = scene.order()
+    scene.delivery(of: unpaid)
+    scene.receipt("a", for: unpaid, .rejected(.malformed))
+    scene.receipt("b", for: unpaid, forged)
+    #expect(try found(.deliveredNotPaid, in: scene).receiptId == "b")
+  }
+
+  @Test("Findings of one order that name one transaction are about one deal")
+  func oneDeal() throws {
+    var scene = Scene()
+    let bought = Self.ordered - .hours(1)
+    scene.paidOrder(transaction: { $0.purchaseDate = bought })
+    scene.time = scene.time + .hours(1)
+    let second = scene.order("second") { $0.transactionId = "T1" }
+    scene.world.lookups[second.orderId] = .verified(nil)
+    scene.delivery(of: second)
+    var findings = scene.world.audited().judgements["second"]?.findings ?? []
+    #expect(findings.map(\.kind) == [.deliveredNotPaid, .duplicateClaim])
+    #expect(findings.allSatisfy { $0.transactionId == "T1" && $0.occurredAt == bought && $0.paidAt == nil })
+    scene = Scene()
+    let restored = scene.order { ($0.transactionId, $0.productId) = ("T1", "gems.500") }
+    scene.transaction { $0.purchaseDate = bought }
+    scene.world.lookups[restored.orderId] = .verified(nil)
+    scene.delivery(of: restored)
+    findings = scene.world.audited().findings
+    #expect(findings.map(\.kind) == [.deliveredNotPaid, .productMismatch])
+    #expect(findings.allSatisfy { $0.occurredAt == bought && $0.paidAt == nil })
+  }
+
   @Test("A job is told what is missing and what is too much, and gives nothing twice")
   func units() throws {
     func acts(_ scene: Scene) -> [String] {
@@ -146,8 +203,13 @@ import Testing
       }
     }
     scene.receipt(for: order, .verified(.app), bringing: records)
+    let later = Self.ordered + .minutes(7)
+    for place in scene.world.transactions.indices where scene.world.transactions[place].transactionId != "T1" {
+      scene.world.transactions[place].purchaseDate = later
+    }
     let finding = try found(.chargedTwice, in: scene)
     #expect(finding.atStake == expected && finding.isStakeUnknown == (expected == nil))
+    #expect(finding.transactionId == "T2" && finding.paidAt == later && finding.occurredAt == later)
     #expect(try found(.paidNotDelivered, in: scene).atStake == .of(990))
   }
 
