@@ -44,6 +44,19 @@ package enum ForgottenRun {
       WHERE r.run_id = $1::uuid AND e.run_id = r.run_id AND e.event = 'closed' AND e.finding_id = f.finding_id
         AND f.closed_at = r.as_of RETURNING 1
       """, run)
+    // What another run has met first is its own again, of which the forgotten one, made after it, was the earlier.
+    try connection.execute(
+      """
+      UPDATE night_audit.findings f SET first_seen = own.as_of,
+        opened_at = CASE WHEN f.opened_at = r.as_of THEN own.as_of ELSE f.opened_at END
+      FROM night_audit.finding_events e JOIN night_audit.runs r ON r.run_id = e.run_id
+      CROSS JOIN LATERAL (
+        SELECT min(o.as_of) AS as_of FROM night_audit.finding_events o JOIN night_audit.runs b ON b.run_id = o.run_id
+        WHERE o.finding_id = e.finding_id AND o.event = 'opened' AND o.as_of > r.as_of
+          AND b.publication IS DISTINCT FROM 'forgotten') own
+      WHERE r.run_id = $1::uuid AND e.event = 'opened' AND e.finding_id = f.finding_id AND f.first_seen = r.as_of
+        AND own.as_of IS NOT NULL
+      """, run)
     let removed = try connection.execute(
       """
       DELETE FROM night_audit.findings f USING night_audit.finding_events e, night_audit.runs r

@@ -52,7 +52,8 @@ extension Audit {
     var reasons = faults.sorted { $0.key < $1.key }.map { "The re-check of \($0.key) was ended: \($0.value)" }
     reasons += unswept
     for (reason, count) in collector.outstanding.sorted(by: { $0.key < $1.key }) {
-      reasons.append("\(count) receipts were due and Apple has not answered for them (\(reason)).")
+      let (receipts, them) = count == 1 ? ("1 receipt was", "it") : ("\(count) receipts were", "them")
+      reasons.append("\(receipts) due and Apple has not answered for \(them) (\(reason)).")
     }
     let tonight = Night(date: plan.period.until, totals: collector.totals, atStake: findings.atStake)
     var summary = SummaryFacts(

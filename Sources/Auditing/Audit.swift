@@ -368,6 +368,8 @@ package struct Audit {
     if try isNewestNight(record, on: recording) {
       try FindingsHistory.saveNight(record, on: recording)
       try collector.nights.save(record, lookbackStart: plan.rules.lookbackStart, on: recording)
+    } else if record.isNightly {
+      try FindingsHistory.keepOwn(record, on: recording)
     }
     if record.isNightly {
       try record.save(summary.findings, on: recording)

@@ -429,19 +429,12 @@ final class AuditCollector {
   /// Writes what could only be ordered at the end: users, refunds and the sandbox.
   func writeRemainder() throws {
     try passUsers { try report?.write(user: $0, $1) }
-    // The file is in the order of ids, the sheet in that of the refunds.
-    let byDate = SpillSorter(directory: temporaryDirectory)
     let restored = try RestoredRefunds(refunds)
     while let refund = try refunds.next() {
       var reader = RecordReader(refund.content)
       let row = try RefundRow(from: &reader)
       if restored.isToldElsewhere(row) { continue }
       try report?.write(refund: row)
-      if hasSheets { try byDate.add(key: row.refundedAt.sortingBytes + refund.key, content: refund.content) }
-    }
-    while let refund = try byDate.next() {
-      var reader = RecordReader(refund.content)
-      try report?.writeToSheet(refund: try RefundRow(from: &reader))
     }
     for (key, sum) in sandbox.sorted(by: { $0.key < $1.key }) {
       try report?.write(
@@ -454,8 +447,6 @@ final class AuditCollector {
   func write(finding: ReportedFinding) throws { try report?.write(finding: finding) }
 
   func write(change: ChangeRow) throws { try report?.write(change: change) }
-
-  func writeToSheet(change: ChangeRow) throws { try report?.writeToSheet(change: change) }
 
   func writeToSheet(finding: ReportedFinding) throws { try report?.writeToSheet(finding: finding) }
 

@@ -158,7 +158,7 @@ extension Delivery {
     record.put(orderId)
     record.put(userId)
     record.put(productId)
-    record.put(Int64(quantity))
+    record.put(quantity)
     record.put(deliveredAt.microseconds)
     record.put(revokedAt)
     record.put(defect)
@@ -168,7 +168,7 @@ extension Delivery {
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     self.init(
       deliveryId: try record.id(), orderId: try record.optionalId(), userId: try record.id(),
-      productId: try record.id(), quantity: Int32(clamping: try record.int()),
+      productId: try record.id(), quantity: try record.optionalInt(),
       deliveredAt: Instant(microseconds: try record.int()), revokedAt: try record.optionalInstant(),
       defect: try record.optionalText())
     if defect != nil { isUndated = try record.flag() }

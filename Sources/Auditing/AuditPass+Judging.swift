@@ -228,7 +228,7 @@ extension AuditPass {
     case .valid(let order):
       bad = BadOrder(
         orderId: order.orderId, userId: order.userId, bundleId: order.bundleId, productId: order.productId,
-        quantity: order.quantity, amountText: order.amount.decimalText, currencyText: order.amount.currency.code,
+        quantity: Int64(order.quantity), amountText: order.amount.decimalText, currencyText: order.amount.currency.code,
         statusText: order.status.rawValue, transactionId: order.transactionId, createdAt: order.createdAt,
         defect: "order_id is not unique")
     }
@@ -289,7 +289,9 @@ extension Delivery {
     if left.revokedAt != right.revokedAt {
       return left.revokedAt.map { one in right.revokedAt.map { one < $0 } ?? true } ?? false
     }
-    return (left.quantity, left.userId, left.productId) < (right.quantity, right.userId, right.productId)
+    // As the server sorts what it is asked to: what is missing comes last.
+    return (left.quantity ?? .max, left.userId, left.productId)
+      < (right.quantity ?? .max, right.userId, right.productId)
   }
 }
 

@@ -17,6 +17,7 @@ extension AuditPass {
     var key = RecordBytes()
     var record = RecordBytes()
     var brought: [TransactionKey] = []
+    try passNameless(&receipts, into: proofs)
     var count = 0
     while !receipts.isAtEnd {
       count += 1
@@ -48,27 +49,18 @@ extension AuditPass {
         first.state = .neverChecked
         rows.append(ReceiptRow(receipt: first, isListed: isListed))
       }
-      let id: Identifier? = rows.isEmpty ? receipts.nextKey.id : rows[0].receipt.receiptId
       if rows.isEmpty, let row = try receipts.next() { rows.append(row) }
-      brought.removeAll(keepingCapacity: true)
-      // A row without an id is reported, has no check and repeats none.
-      if let id, !id.isEmpty {
-        // A view that fans out tells of one receipt several times.
-        while receipts.nextKey?.isSame(as: id) ?? false, let further = try receipts.next() { rows.append(further) }
-        if rows.count > 1 { rows = ReceiptRow.ordered(rows) }
-        try id.withUTF8 { bytes in
-          let id = BorrowedText(bytes)
-          if try checks.isNext(id), let state = try checks.next() { rows[0].receipt.state = state ?? .neverChecked }
-          try links.take(id, into: &brought)
-        }
+      let id = rows[0].receipt.receiptId
+      // A view that fans out tells of one receipt several times.
+      while receipts.nextKey?.isSame(as: id) ?? false, let further = try receipts.next() { rows.append(further) }
+      if rows.count > 1 { rows = ReceiptRow.ordered(rows) }
+      try id.withUTF8 { bytes in
+        let id = BorrowedText(bytes)
+        if try checks.isNext(id), let state = try checks.next() { rows[0].receipt.state = state ?? .neverChecked }
+        try links.take(id, into: &brought)
       }
       for row in rows {
-        if row.isListed, row.receipt.receivedAt >= plan.judgedFrom { try list(row.receipt) }
-        record.clear()
-        Proof.write(row.receipt, bringing: brought, to: &record)
-        key.clear()
-        key.put(sorting: row.receipt.orderId)
-        try proofs.add(sorting: key, record)
+        try take(row, bringing: brought, into: proofs)
         // The check and what it brought are of the row that counts.
         brought.removeAll(keepingCapacity: true)
       }
@@ -76,6 +68,33 @@ extension AuditPass {
     // Of receipts that the shop has no more.
     try checks.skipRest()
     try links.skipRest()
+  }
+
+  /// Handles rows without an id, in an order of their own. They are reported, have no check and repeat none.
+  private func passNameless(_ receipts: inout OrderedStream<ReceiptRow>, into proofs: Exchange.Outlet) throws {
+    let nameless = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
+    var record = RecordBytes()
+    while !receipts.isAtEnd, receipts.nextKey?.bytes.isEmpty ?? true, let row = try receipts.next() {
+      record.clear()
+      record.put(row.isListed)
+      row.receipt.write(to: &record)
+      try nameless.add(key: [], content: record.content)
+    }
+    while let waiting = try nameless.next() {
+      var reader = RecordReader(waiting.content)
+      let isListed = try reader.flag()
+      try take(ReceiptRow(receipt: try Receipt(from: &reader), isListed: isListed), bringing: [], into: proofs)
+    }
+  }
+
+  /// Lists a row and puts it aside with what it brought.
+  private func take(_ row: ReceiptRow, bringing brought: [TransactionKey], into proofs: Exchange.Outlet) throws {
+    if row.isListed, row.receipt.receivedAt >= plan.judgedFrom { try list(row.receipt) }
+    var key = RecordBytes()
+    var record = RecordBytes()
+    Proof.write(row.receipt, bringing: brought, to: &record)
+    key.put(sorting: row.receipt.orderId)
+    try proofs.add(sorting: key, record)
   }
 
   private func list(_ receipt: Receipt) throws {

@@ -6,7 +6,7 @@ import SalesStore
 import Streams
 
 /// What an audit reads: each of these as one stream in the byte order of the id in its first column, ids that are missing
-/// last. Of orders they may come first, too.
+/// last. Of orders and receipts they may come first, too.
 enum AuditRelation: UInt8, CaseIterable {
   case receipts = 1
   case checks, receiptLinks

@@ -275,7 +275,7 @@ struct FindingsHistory {
   /// decided since its snapshot is told by the next one.
   static func saveNight(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let parameters: [PostgresValue] = [.timestamp(record.asOf.microseconds), .text(record.runId)]
-    try keepOwn(parameters, on: connection)
+    try keepOwn(record, on: connection)
     try connection.execute("DELETE FROM night_audit.finding_nights WHERE as_of = $1", [parameters[0]])
     try connection.execute(
       """
@@ -296,11 +296,8 @@ struct FindingsHistory {
 
   /// Keeps what a night has found that a run of a later instant, made before it, has met first or not at all. People can
   /// speak about it whatever becomes of that run, and the next night tells what is gone.
-  ///
-  /// - Parameter run: its as-of and its id.
-  private static func keepOwn(
-    _ run: [PostgresValue], on connection: borrowing BlockingConnection
-  ) throws(PostgresError) {
+  static func keepOwn(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
+    let run: [PostgresValue] = [.timestamp(record.asOf.microseconds), .text(record.runId)]
     let columns = storedColumns.joined(separator: ", ")
     try connection.execute(
       """

@@ -80,7 +80,7 @@ extension OrderRow {
       record.put(bad.userId)
       record.put(bad.bundleId)
       record.put(bad.productId)
-      record.put(Int64(bad.quantity))
+      record.put(bad.quantity)
       record.put(bad.amountText)
       record.put(bad.currencyText)
       record.put(bad.statusText)
@@ -97,8 +97,8 @@ extension OrderRow {
     let userId = try record.id()
     let bundleId = try record.optionalText()
     let productId = try record.id()
-    let quantity = Int32(clamping: try record.int())
     guard isValid else {
+      let quantity = try record.optionalInt()
       var bad = BadOrder(
         orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity,
         amountText: try record.text(), currencyText: try record.text(), statusText: try record.text(),
@@ -108,6 +108,7 @@ extension OrderRow {
       self = .bad(bad)
       return
     }
+    let quantity = Int32(clamping: try record.int())
     guard let amount = try record.optionalMoney(), let status = OrderStatus(rawValue: try record.text())
     else { throw RecordReader.Mismatch() }
     let transactionId = try record.optionalId()

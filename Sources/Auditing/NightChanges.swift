@@ -81,7 +81,7 @@ final class NightChanges {
 
   private func because(_ row: ChangeRow, _ order: OrderNights.Standing?) -> String {
     if let order {
-      return "the order is \(order.disposition.rawValue.replacing("_", with: " ")) now: \(order.standing.words)"
+      return "the order's bucket is \(order.disposition.rawValue) now: \(order.standing.words)"
     }
     if row.orderId != nil {
       return
@@ -119,7 +119,7 @@ final class NightChanges {
 
   // MARK: - All of them
 
-  /// Writes all of them, each way in its order.
+  /// Writes all of them, and counts them worst first.
   func write(to collector: AuditCollector) throws -> ChangesSummary {
     var summary = ChangesSummary(since: base?.asOf, isSinceComplete: base?.isComplete ?? true)
     let byUrgency = SpillSorter(directory: directory, budget: NightChanges.budget)
@@ -127,10 +127,7 @@ final class NightChanges {
       try collector.write(change: row)
       try put(row, key: row.urgency, in: byUrgency)
     }
-    while let row = try NightChanges.next(byUrgency) {
-      try collector.writeToSheet(change: row)
-      summary.add(row)
-    }
+    while let row = try NightChanges.next(byUrgency) { summary.add(row) }
     return summary
   }
 }

@@ -164,7 +164,7 @@ final class OrderNights {
       else { continue }
       try adjusted(
         ChangeRow(
-          adjusted: orderId, userId: now.userId, amount: now.amount,
+          adjusted: orderId, userId: now.userId, amount: now.amount ?? known?.last.amount,
           day: Period.dayText(of: now.createdAt, in: zone), before: before, after: now.disposition,
           because: now.standing.words))
     }

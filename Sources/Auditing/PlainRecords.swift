@@ -77,7 +77,7 @@ extension PlainDelivery {
     record.put(orderId)
     record.put(userId)
     record.put(productId)
-    record.put(Int64(quantity))
+    record.put(Optional(Int64(quantity)))
     record.put(deliveredAt.microseconds)
     record.put(revokedAt)
     record.put(false)

@@ -2,14 +2,6 @@ import Reconciliation
 import Reporting
 import Streams
 
-extension Instant {
-  /// Eight bytes that sort as the instants do.
-  var sortingBytes: [UInt8] {
-    // Flipping the sign bit makes the bytes of a signed number sort like the number.
-    withUnsafeBytes(of: (UInt64(bitPattern: microseconds) ^ (1 << 63)).bigEndian) { [UInt8]($0) }
-  }
-}
-
 extension Finding {
   func write(to record: inout RecordBytes) {
     record.put(UInt8(clamping: kind.index))
@@ -29,6 +21,8 @@ extension Finding {
     record.put(amount)
     record.put(atStake)
     record.put(isStakeUnknown)
+    record.put(units?.ordered)
+    record.put(units?.held)
     record.put(occurredAt)
     record.put(paidAt)
     record.put(deliveredAt)
@@ -57,6 +51,8 @@ extension Finding {
     amount = try record.optionalMoney()
     atStake = try record.optionalMoney()
     isStakeUnknown = try record.flag()
+    let (ordered, held) = (try record.optionalInt(), try record.optionalInt())
+    units = ordered.flatMap { ordered in held.map { Units(ordered: ordered, held: $0) } }
     occurredAt = try record.optionalInstant()
     paidAt = try record.optionalInstant()
     deliveredAt = try record.optionalInstant()
@@ -188,7 +184,7 @@ extension OrderLine {
     record.put(orderId)
     record.put(userId)
     record.put(productId)
-    record.put(Int64(quantity))
+    record.put(quantity)
     switch amount {
     case .money(let money):
       record.put(true)
@@ -214,7 +210,7 @@ extension OrderLine {
 
   package init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     let (orderId, userId, productId) = (try record.id(), try record.id(), try record.id())
-    let quantity = Int32(clamping: try record.int())
+    let quantity = try record.optionalInt()
     let amount: Amount
     if try record.flag() {
       guard let money = try record.optionalMoney() else { throw RecordReader.Mismatch() }

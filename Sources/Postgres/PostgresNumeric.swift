@@ -75,8 +75,11 @@ public struct PostgresNumeric: Hashable, Sendable {
     switch storage {
     case .nan, .infinity, .minusInfinity:
       throw .notFinite
-    case .long:
-      throw .outOfRange
+    case .long(_, let weight, let groups, _):
+      guard let last = groups.lastIndex(where: { $0 != 0 }) else { return 0 }
+      // The place of its last digit that is not 0.
+      let zeros = (0..<4).last { UInt64(groups[last]).isMultiple(of: powerOfTen($0)) } ?? 0
+      throw 4 * (weight - last) + zeros < -decimals ? .tooManyDecimals : .outOfRange
     case .short(let isNegative, var magnitude, let exponent, _):
       if magnitude == 0 { return 0 }
       let shift = exponent * 4 + decimals

@@ -51,6 +51,18 @@ public struct Subject: Hashable, Comparable, Sendable {
   }
 }
 
+/// Units of an order: what is missing is to be delivered, and of what is too much only the surplus taken back.
+public struct Units: Hashable, Sendable {
+  public var ordered: Int64
+  /// Delivered and not taken back; where goods are to be given, with access that ended with the period paid for.
+  public var held: Int64
+
+  public init(ordered: Int64, held: Int64) {
+    self.ordered = ordered
+    self.held = held
+  }
+}
+
 /// A discrepancy that a person must look at.
 public struct Finding: Hashable, Sendable {
   public var kind: FindingKind
@@ -81,6 +93,8 @@ public struct Finding: Hashable, Sendable {
   public var occurredAt: Instant?
   public var paidAt: Instant?
   public var deliveredAt: Instant?
+  /// What was ordered and what is with a user, where ``action`` is about units.
+  public var units: Units?
   /// Why, in words that need no programmer.
   public var reason: Reason
   /// Whether Apple was asked about the facts behind it before this run; such evidence is renewed before a critical report.

@@ -95,8 +95,8 @@ extension FindingRules {
       decline([.stuckUnconfirmed], "The order is \(disposition.rawValue).")
       return
     }
-    guard age > rules.stuckAfter else {
-      decline([.stuckUnconfirmed], "Unconfirmed, but not yet for longer than \(rules.stuckAfter.words).")
+    guard age >= rules.stuckAfter else {
+      decline([.stuckUnconfirmed], "Unconfirmed, but not yet for \(rules.stuckAfter.words).")
       return
     }
     let attempts = facts.soundReceipts.map { Int64($0.state.attempts) }.reduce(Int64(facts.lookup?.attempts ?? 0), +)
@@ -275,6 +275,10 @@ extension FindingRules {
       if transaction.revocationWithdrawnDate != nil, !transaction.isRefundDoubtful, facts.goods != .inFull,
         facts.soundDeliveries.contains(where: { !$0.stands })
       {
+        // Only one of them gives goods, or a job that does what each says would give them twice.
+        for index in found.indices where found[index].action == .deliver || found[index].action == .deliverRest {
+          (found[index].action, found[index].units) = (.look, nil)
+        }
         add(
           .refundReversedNotReinstated, atStake: order.amount,
           "Apple took its refund back, so the order is paid again, but goods are still taken back.")

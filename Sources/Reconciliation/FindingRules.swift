@@ -87,14 +87,16 @@ final class FindingRules {
     finding.productId = order.productId
     finding.transactionId = transaction?.transactionId ?? transactionId
     finding.environment = transaction?.environment ?? environment
-    finding.receiptId = receipt?.receiptId ?? facts.receipts.first?.receiptId
+    finding.receiptId = (receipt ?? proof(of: finding.transactionId))?.receiptId
     finding.deliveryId = delivery?.deliveryId
     finding.bundleId = rules.bundleId(of: order)
     finding.amount = order.amount
     finding.atStake = atStake
     finding.isStakeUnknown = isStakeUnknown
-    finding.occurredAt = transaction?.saleDate ?? paidAt ?? order.createdAt
-    finding.paidAt = paidAt
+    let soldAt = (transaction ?? named)?.saleDate
+    finding.occurredAt = soldAt ?? order.createdAt
+    // What other orders own has paid nothing of this one.
+    finding.paidAt = paidAt == nil ? nil : soldAt
     finding.deliveredAt = deliveredAt
     finding.evidenceCheckedAt = evidenceCheckedAt(transaction, receipt)
     // Whoever has nothing has nothing to give back.
@@ -103,7 +105,38 @@ final class FindingRules {
       finding.action = .look
       (finding.deliveryId, finding.heldBy) = (goods.first?.deliveryId, goods.first?.userId)
     }
+    finding.units = units(for: finding.action)
     found.append(finding)
+  }
+
+  /// What is ordered and held, where an action is about units.
+  private func units(for action: FindingAction) -> Units? {
+    switch action {
+    case .deliver, .deliverRest, .reinstate: Units(ordered: Int64(order.quantity), held: facts.deliveredUnits)
+    case .takeBack: Units(ordered: Int64(order.quantity), held: facts.heldUnits)
+    case .bookRefund, .correctStatus, .look: nil
+    }
+  }
+
+  /// What is known of the transaction that findings without one of their own name.
+  private var named: TransactionRecord? {
+    facts.claims.owned.first
+      ?? (facts.claims.lost.map(\.transaction) + [verdict?.transaction].compactMap(\.self) + facts.known)
+      .first { $0.transactionId == transactionId }
+  }
+
+  /// The receipt that speaks for a transaction, or where none does, for the order. A refused one speaks where the verdict
+  /// rests on its being refused, and nowhere else.
+  private func proof(of transactionId: Identifier?) -> Receipt? {
+    let speaking = facts.soundReceipts.filter { receipt in
+      receipt.state.outcome != .rejected || receipt.state.reason == verdict?.reason
+        || verdict?.reason == .unreadable && receipt.state.isUnreadable
+    }
+    guard let transactionId else { return speaking.first }
+    return speaking.first { $0.state.signedTransactionId == transactionId }
+      ?? (facts.list.named(transactionId).isEmpty
+        ? nil : speaking.first { $0.state.signedTransactionId == nil && $0.state.broughtCount > 0 })
+      ?? speaking.first
   }
 
   /// Whether a delivery went to the order's user or an alias of theirs.

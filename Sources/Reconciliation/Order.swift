@@ -49,7 +49,8 @@ public struct BadOrder: Hashable, Sendable {
   public var userId: Identifier
   public var bundleId: String?
   public var productId: Identifier
-  public var quantity: Int32
+  /// As the database has it; nil where it has none.
+  public var quantity: Int64?
   /// The amount as the database prints it.
   public var amountText: String
   public var currencyText: String
@@ -62,7 +63,7 @@ public struct BadOrder: Hashable, Sendable {
   public var defect: String
 
   public init(
-    orderId: Identifier, userId: Identifier, bundleId: String?, productId: Identifier, quantity: Int32,
+    orderId: Identifier, userId: Identifier, bundleId: String?, productId: Identifier, quantity: Int64?,
     amountText: String, currencyText: String, statusText: String, transactionId: Identifier?, createdAt: Instant,
     defect: String
   ) {
@@ -124,8 +125,8 @@ public struct Delivery: Hashable, Sendable {
   /// Who got it.
   public var userId: Identifier
   public var productId: Identifier
-  /// Units given, 1 or more.
-  public var quantity: Int32
+  /// Units given, 1 or more. Where ``defect`` is set, as the database has it; nil where it has none.
+  public var quantity: Int64?
   public var deliveredAt: Instant
   /// When the goods were taken back.
   public var revokedAt: Instant?
@@ -135,7 +136,7 @@ public struct Delivery: Hashable, Sendable {
   public var defect: String?
 
   public init(
-    deliveryId: Identifier, orderId: Identifier?, userId: Identifier, productId: Identifier, quantity: Int32 = 1,
+    deliveryId: Identifier, orderId: Identifier?, userId: Identifier, productId: Identifier, quantity: Int64? = 1,
     deliveredAt: Instant, revokedAt: Instant? = nil, defect: String? = nil
   ) {
     self.deliveryId = deliveryId

@@ -37,7 +37,7 @@ extension OrderFacts {
   }
 
   /// Units that are with a user now.
-  public var heldUnits: Int64 { soundDeliveries.reduce(0) { $0 + ($1.stands ? Int64($1.quantity) : 0) } }
+  public var heldUnits: Int64 { soundDeliveries.reduce(0) { $0 + ($1.stands ? $1.quantity ?? 0 : 0) } }
 
   /// Units delivered and not taken back. Access to a subscription that was taken back once the period paid for was over,
   /// or the plan was replaced by another one, was delivered; after a refund only what the user still holds counts.
@@ -49,7 +49,7 @@ extension OrderFacts {
       if let end = owned?.expiresDate, let revoked = delivery.revokedAt, isReplaced || revoked >= end {
         isDelivered = true
       }
-      return units + (isDelivered ? Int64(delivery.quantity) : 0)
+      return units + (isDelivered ? delivery.quantity ?? 0 : 0)
     }
   }
 

@@ -87,11 +87,11 @@ package struct ReportWriter: ~Copyable {
     page?.add(line)
   }
 
-  /// Adds a change to the file; they come in ascending order of ``ChangeRow/sortingKey``.
-  package mutating func write(change: ChangeRow) throws(ReportError) { try csv?.changes.add(change) }
-
-  /// Adds a change to the workbook; they come in ascending order of ``ChangeRow/urgency``.
-  package mutating func writeToSheet(change: ChangeRow) throws(ReportError) { try book?.write(change) }
+  /// Adds a change; they come in ascending order of ``ChangeRow/sortingKey``.
+  package mutating func write(change: ChangeRow) throws(ReportError) {
+    try csv?.changes.add(change)
+    try book?.write(change)
+  }
 
   /// Adds a receipt; they come in ascending byte order of their ids.
   package mutating func write(receipt: Receipt) throws(ReportError) {
@@ -107,11 +107,11 @@ package struct ReportWriter: ~Copyable {
     try receipts.add({ ReceiptLine(try whole(), asOf: asOf) }, put: { $0.put(receipt, asOf: asOf) })
   }
 
-  /// Adds a refund of the period to the file; they come in ascending byte order of their transactions' ids.
-  package mutating func write(refund: RefundRow) throws(ReportError) { try csv?.refunds.add(refund) }
-
-  /// Adds a refund to the workbook; they come in the order of their dates, and of their transactions' ids.
-  package mutating func writeToSheet(refund: RefundRow) throws(ReportError) { try book?.write(refund) }
+  /// Adds a refund of the period; they come in ascending byte order of their transactions' ids.
+  package mutating func write(refund: RefundRow) throws(ReportError) {
+    try csv?.refunds.add(refund)
+    try book?.write(refund)
+  }
 
   /// Adds sandbox purchases; they come in ascending order of user, product and currency.
   package mutating func write(sandbox row: SandboxRow) throws(ReportError) {

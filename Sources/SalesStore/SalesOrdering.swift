@@ -8,8 +8,8 @@ import Postgres
 package struct SalesOrdering: Hashable, Sendable {
   /// Columns that keep their own collation.
   private var columns: Set<Column> = []
-  /// Whether an order may have no id: those come first then, where the empty id belongs, and no index helps.
-  private var mayLackId = true
+  /// What may have no id: such rows come first then, where the empty id belongs, and no index helps.
+  private var mayLackId: Set<Column> = [.orderId, .receiptId]
   /// Whether an order's id may be empty in a delivery: those come last then, as all that name no order, and no index helps.
   private var mayNameNoOrder = true
   /// Whether no two deliveries have one id, so that who reads those of an order brings them into an order of their own.
@@ -42,11 +42,14 @@ package struct SalesOrdering: Hashable, Sendable {
     let found = try connection.execute(
       """
       SELECT EXISTS (SELECT 1 FROM \(sales.schema).orders o WHERE o.order_id IS NULL),
+        EXISTS (SELECT 1 FROM \(sales.schema).receipts r WHERE r.receipt_id IS NULL),
         EXISTS (SELECT 1 FROM \(sales.schema).deliveries d
           WHERE d.order_id::text = '' AND d.order_id::text COLLATE "C" = '')
       """
     ).single()
-    (mayLackId, mayNameNoOrder) = (try found.bool(0), try found.bool(1))
+    if try !found.bool(0) { mayLackId.remove(.orderId) }
+    if try !found.bool(1) { mayLackId.remove(.receiptId) }
+    mayNameNoOrder = try found.bool(2)
     for column in Column.allCases where try Self.comparesBytes(column, sales, connection) {
       var (own, sorted) = (sales, sales)
       (own.ordering, sorted.ordering) = (self, self)
@@ -64,8 +67,7 @@ package struct SalesOrdering: Hashable, Sendable {
   package func key(_ column: Column) -> String {
     let id = "\(column.rawValue)::text" + (columns.contains(column) ? "" : " COLLATE \"C\"")
     return switch column {
-    case .orderId: mayLackId ? "coalesce(\(id), '')" : id
-    case .receiptId: id
+    case .orderId, .receiptId: mayLackId.contains(column) ? "coalesce(\(id), '')" : id
     case .deliveredOrderId: mayNameNoOrder ? "nullif(\(id), '')" : id
     }
   }

@@ -145,7 +145,7 @@ package struct SalesRows: Sendable {
     }
     var bad = BadOrder(
       orderId: orderId.shown, userId: userId.shown, bundleId: bundleId.present?.text, productId: productId.shown,
-      quantity: Int32(clamping: quantity ?? 0), amountText: amount.map { Self.written($0, in: currency) } ?? "",
+      quantity: quantity, amountText: amount.map { Self.written($0, in: currency) } ?? "",
       currencyText: currencyText.shown.text, statusText: statusText.shown.text, transactionId: transactionId.present,
       createdAt: created.instant ?? asOf, defect: defects.text ?? "")
     bad.isUndated = created.instant == nil
@@ -292,7 +292,7 @@ package struct SalesRows: Sendable {
     defects.note(revoked.defect("revoked_at", isRequired: false))
     var delivery = Delivery(
       deliveryId: deliveryId.shown, orderId: orderId.present, userId: userId.shown, productId: productId.shown,
-      quantity: Int32(clamping: quantity ?? 0), deliveredAt: delivered.instant ?? asOf, revokedAt: revoked.instant,
+      quantity: quantity, deliveredAt: delivered.instant ?? asOf, revokedAt: revoked.instant,
       defect: defects.text)
     delivery.isUndated = delivered.instant == nil
     return delivery
@@ -331,7 +331,7 @@ package struct SalesRows: Sendable {
     coalesce(r.user_id::text COLLATE "C", ''), coalesce(r.environment::text COLLATE "C", '')
     """
 
-  /// The receipts in the byte order of their ids, for `receipt(_:asOf:)`.
+  /// The receipts in the byte order of their ids, those without one first, for `receipt(_:asOf:)`.
   ///
   /// - Parameters:
   ///   - restriction: which of them are read, aliased `r`.

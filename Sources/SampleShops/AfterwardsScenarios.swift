@@ -7,7 +7,7 @@ extension Scenario {
       let order = story.buy()
       let delivery = Delivery(
         deliveryId: story.scene.id("later"), orderId: order.orderId, userId: order.userId,
-        productId: order.productId, quantity: order.quantity, deliveredAt: story.afterwards)
+        productId: order.productId, quantity: Int64(order.quantity), deliveredAt: story.afterwards)
       story.scene.world.later.deliveries.append(delivery)
       story.expect(order, .paidNotDelivered, .paidNotDelivered)
     },

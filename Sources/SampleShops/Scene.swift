@@ -99,7 +99,7 @@ package struct Scene: Sendable {
   ) -> Delivery {
     var delivery = Delivery(
       deliveryId: id(text), orderId: order.orderId, userId: order.userId, productId: order.productId,
-      quantity: order.quantity, deliveredAt: order.createdAt + .minutes(1))
+      quantity: Int64(order.quantity), deliveredAt: order.createdAt + .minutes(1))
     change(&delivery)
     world.deliveries.append(delivery)
     return delivery

@@ -12,7 +12,7 @@ extension Scenario {
     Scenario("partly delivered", 6, onLastDay: 1) { story in
       story.sells(story.random.pick(among: Ware.gems), quantity: 3)
       let order = story.buy()
-      let delivered = Int32(story.random.number(1...2))
+      let delivered = Int64(story.random.number(1...2))
       story.deliver(of: order) { $0.quantity = delivered }
       story.expect(order, .partlyDelivered, .partlyDelivered)
     },

@@ -53,8 +53,8 @@ extension World {
         ]
       case .bad(let bad):
         [
-          name(bad.orderId), name(bad.userId), bad.bundleId, bad.productId.text, "\(bad.quantity)", bad.amountText,
-          bad.currencyText, bad.statusText, nil, nil, bad.createdAt.text, nil, bad.createdAt.text,
+          name(bad.orderId), name(bad.userId), bad.bundleId, bad.productId.text, bad.quantity.map { "\($0)" },
+          bad.amountText, bad.currencyText, bad.statusText, nil, nil, bad.createdAt.text, nil, bad.createdAt.text,
         ]
       }
     }
@@ -76,7 +76,7 @@ extension World {
     let deliveries = (self.deliveries + later.deliveries).map { delivery -> [String?] in
       [
         name(delivery.deliveryId), delivery.orderId.map(name), name(delivery.userId), delivery.productId.text,
-        "\(delivery.defect == nil ? delivery.quantity : 0)", delivery.deliveredAt.text,
+        delivery.defect == nil ? delivery.quantity.map { "\($0)" } : "0", delivery.deliveredAt.text,
         (delivery.revokedAt ?? later.revocations[delivery.deliveryId])?.text,
       ]
     }

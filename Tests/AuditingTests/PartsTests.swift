@@ -86,6 +86,11 @@ import Testing
           NULL, created_at, NULL, updated_at FROM sales.orders o,
           (VALUES (NULL, 'b'), ('', 'c'), (NULL, 'a long one')) AS v (order_id, user_id) WHERE o.order_id = 'order-7');
         INSERT INTO sales.orders SELECT * FROM sales.orders WHERE order_id = 'order-30';
+        ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey;
+        ALTER TABLE sales.receipts ALTER receipt_id DROP NOT NULL;
+        INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at) (SELECT v.receipt_id,
+          v.order_id, 'u', 'x', 'verified', o.created_at FROM sales.orders o, (VALUES (NULL, 'order-9'), ('', 'order-3'),
+          (NULL, 'a long one'), (NULL, NULL)) AS v (receipt_id, order_id) WHERE o.order_id = 'order-7');
         \(CrowdedShop.buyerOfTwo)
         \(CrowdedShop.restorer)
         ANALYZE;
@@ -98,6 +103,8 @@ import Testing
     #expect(String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("delivery_id is not unique"))
     let orders = String(decoding: whole["orders.csv"] ?? Data(), as: UTF8.self).split(whereSeparator: \.isNewline)
     #expect(orders.map { $0.hasPrefix(",") }.prefix(5) == [false, true, true, true, false])
+    let receipts = String(decoding: whole["receipts.csv"] ?? Data(), as: UTF8.self).split(whereSeparator: \.isNewline)
+    #expect(receipts.map { $0.hasPrefix(",") }.prefix(6) == [false, true, true, true, true, false])
     // Of two that name no order, one of them by an empty id, one is the first.
     let orphans = String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self)
       .split(whereSeparator: \.isNewline).filter { $0.contains("d-none") && $0.contains("orphan_delivery") }

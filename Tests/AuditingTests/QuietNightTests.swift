@@ -39,8 +39,9 @@ import Testing
   /// - Parameters:
   ///   - isNews: whether it says what is open now.
   ///   - isSaved: whether later nights are compared with it.
+  ///   - isLate: whether a later night was made before it.
   private func apply(
-    _ night: Int, _ found: [String: String], isNews: Bool = true, isSaved: Bool = false,
+    _ night: Int, _ found: [String: String], isNews: Bool = true, isSaved: Bool = false, isLate: Bool = false,
     on connection: borrowing BlockingConnection
   ) throws {
     try connection.transaction { connection in
@@ -55,6 +56,7 @@ import Testing
       }
       if isNews { try FindingsHistory.apply(asOf: Self.asOf(night), runId: Self.runs[night], on: connection) }
       if isSaved { try FindingsHistory.saveNight(Self.record(night), on: connection) }
+      if isLate { try FindingsHistory.keepOwn(Self.record(night), on: connection) }
     }
   }
 
@@ -243,6 +245,39 @@ import Testing
       #expect(try stored(connection)["comes"]?.isOpen == true, "the night has told of it")
       try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[1], on: $0) }
       #expect(try stored(connection).keys.sorted() == ["goes", "stays"])
+    }
+  }
+
+  /// A night that was missed is made when later ones are: what its report lists can be spoken about, and nothing that the
+  /// later ones have said changes.
+  @Test func whatALateNightHasFoundIsKnownToPeople() async throws {
+    try await withDatabase { connection in
+      try apply(0, [:], isSaved: true, on: connection)
+      try apply(3, ["stays": "x"], isSaved: true, on: connection)
+      try apply(2, ["stays": "x", "passes": "x"], isNews: false, isLate: true, on: connection)
+      try apply(1, ["stays": "x", "passes": "x", "other": "x"], isNews: false, isLate: true, on: connection)
+      let known = try connection.execute(
+        """
+        SELECT concat_ws(' ', finding_id, extract(day FROM first_seen - $1::timestamptz)::int,
+          coalesce('closed ' || extract(day FROM closed_at - $1::timestamptz)::int, 'open'))
+        FROM night_audit.findings ORDER BY finding_id
+        """, [.timestamp(Self.asOf.microseconds)]
+      ).map { try $0.text(0) }
+      #expect(known == ["other 1 closed 3", "passes 1 closed 3", "stays 1 open"])
+      let nights = try connection.execute("SELECT DISTINCT as_of FROM night_audit.finding_nights").map {
+        try $0.timestamp(0)
+      }
+      #expect(nights == [Self.asOf(3).microseconds], "nothing is compared with a late night")
+      // Nobody has built on it, and what others have met is theirs again.
+      #expect(try ForgottenRun.newest(after: Self.runs[1], on: connection) == nil)
+      try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[1], on: $0) }
+      let left = try connection.execute(
+        """
+        SELECT concat_ws(' ', finding_id, extract(day FROM first_seen - $1::timestamptz)::int, closed_at IS NULL)
+        FROM night_audit.findings ORDER BY finding_id
+        """, [.timestamp(Self.asOf.microseconds)]
+      ).map { try $0.text(0) }
+      #expect(left == ["passes 2 f", "stays 2 t"])
     }
   }
 

@@ -74,7 +74,7 @@ import Testing
     let night = try await shop.nightAudit(["run", "--as-of", Self.second, "--out", out] + arguments)
     #expect(night.status == 3, "\(night.errors)")
     let summary = try String(contentsOfFile: out + "/summary.json", encoding: .utf8)
-    #expect(summary.contains("critical findings rest on older answers") || summary.contains("1 receipts were due"))
+    #expect(summary.contains("critical findings rest on older answers") || summary.contains("1 receipt was due"))
     #expect(try String(contentsOfFile: out + "/findings.csv", encoding: .utf8).contains("paid_not_delivered"))
     // What is stored says the same.
     let reconciled = try await shop.nightAudit(["reconcile", "--as-of", Self.second, "--out", out + "-again"])

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `--json` prints is what the published schemas say, for every command and for errors.
+/// What `--json` prints is what the published schemas say, for every command and for errors, and so is `actions.json`.
 @Suite struct JSONOutputTests {
   /// Where the schemas lie: one for each command, and `error.json`.
   private static let schemas =
@@ -73,6 +73,8 @@ import Testing
     try await note("findings-change", [0], "findings", "close", "--all", "--kind", "paid_not_delivered", "--by", "ops")
     try await note("findings-change", [0], "findings", "undo")
     let workbook = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
+    let actions = try Data(contentsOf: URL(filePath: shop.reports + "/2026-11-19/actions.json"))
+    documents.append(("actions", String(decoding: actions, as: UTF8.self)))
     try await note("findings-import", [0], "findings", "import", workbook, "--by", "finance")
     try await note("runs-list", [0], "runs", "list")
     try await note("runs-diff", [0], "runs", "diff", "2026-11-19", "latest")

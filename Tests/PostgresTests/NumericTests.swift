@@ -47,6 +47,11 @@ struct NumericTests {
       ("92233720368547758.08", 2, .failure(.outOfRange)), ("1000000000000000000000000000000", 0, .failure(.outOfRange)),
       ("12345678901234567890123456789012345678901234567890.5", 1, .failure(.outOfRange)),
       ("0.00000000000000000000000000000000000000000000000000001", 3, .failure(.tooManyDecimals)),
+      ("12345678901234567890123456789012345678901234567890.5", 0, .failure(.tooManyDecimals)),
+      ("12345678901234567890123456789012345678901234567890.50", 1, .failure(.outOfRange)),
+      ("12345678901234567890123456789012345678901234567890.05", 1, .failure(.tooManyDecimals)),
+      ("1.9900000000000000000000000000000000000000001", 2, .failure(.tooManyDecimals)),
+      ("1.9900000000000000000000000000000000000000001", 43, .failure(.outOfRange)),
       ("NaN", 2, .failure(.notFinite)), ("-Infinity", 2, .failure(.notFinite)),
     ] as [(String, Int, Conversion)])
   func scaled(_ literal: String, decimals: Int, expected: Conversion) async throws {

@@ -99,6 +99,97 @@ import Testing
     #expect(try found(.deliveredNotPaid, in: scene).evidenceCheckedAt == nil)
   }
 
+  @Test("Evidence of a row is the receipt that speaks for it, never one that was refused for something else")
+  func evidence() throws {
+    let forged = ProofState.rejected(.signatureInvalid)
+    var scene = Scene()
+    let records = ["T1", "T2", "T3"].map { scene.transaction($0) }
+    let order = scene.order { $0.transactionId = "T1" }
+    scene.receipt("a", for: order, forged)
+    scene.receipt("b", for: order, .verified(.signed, id: "T1")) { $0.defect = "status 'odd'" }
+    scene.signedProof("c", for: order, of: records[1])
+    scene.signedProof("d", for: order, of: records[0])
+    #expect(try found(.paidNotDelivered, in: scene).receiptId == "d")
+    #expect(try found(.chargedTwice, in: scene).receiptId == "c")
+    #expect(try found(.signatureInvalid, in: scene).receiptId == "a")
+    #expect(try found(.badRow, in: scene).receiptId == "b")
+    // Of a list it is known that it has brought something, and what others hold by themselves it has not.
+    scene.world.receipts.removeAll { $0.receiptId == "c" }
+    scene.receipt("e", for: order, .unanswered(.unreachable))
+    scene.receipt("f", for: order, .verified(.app), bringing: [records[2]])
+    #expect(try found(.paidNotDelivered, in: scene).receiptId == "d")
+    scene.world.receipts.removeAll { $0.receiptId == "d" || $0.receiptId == "e" }
+    scene.world.lookups[order.orderId] = .verified(nil)
+    let findings = scene.world.audited().findings
+    #expect(findings.filter { $0.kind == .paidNotDelivered }.map(\.receiptId) == ["f"])
+    // The look-up alone: nobody's receipt has anything to say about it.
+    scene.world.receipts.removeAll { $0.receiptId == "f" }
+    #expect(try found(.paidNotDelivered, in: scene).receiptId == nil)
+    // The verdict rests on what was refused.
+    scene = Scene()
+    let unpaid = scene.order()
+    scene.delivery(of: unpaid)
+    scene.receipt("a", for: unpaid, .rejected(.malformed))
+    scene.receipt("b", for: unpaid, forged)
+    #expect(try found(.deliveredNotPaid, in: scene).receiptId == "b")
+  }
+
+  @Test("Findings of one order that name one transaction are about one deal")
+  func oneDeal() throws {
+    var scene = Scene()
+    let bought = Self.ordered - .hours(1)
+    scene.paidOrder(transaction: { $0.purchaseDate = bought })
+    scene.time = scene.time + .hours(1)
+    let second = scene.order("second") { $0.transactionId = "T1" }
+    scene.world.lookups[second.orderId] = .verified(nil)
+    scene.delivery(of: second)
+    var findings = scene.world.audited().judgements["second"]?.findings ?? []
+    #expect(findings.map(\.kind) == [.deliveredNotPaid, .duplicateClaim])
+    #expect(findings.allSatisfy { $0.transactionId == "T1" && $0.occurredAt == bought && $0.paidAt == nil })
+    scene = Scene()
+    let restored = scene.order { ($0.transactionId, $0.productId) = ("T1", "gems.500") }
+    scene.transaction { $0.purchaseDate = bought }
+    scene.world.lookups[restored.orderId] = .verified(nil)
+    scene.delivery(of: restored)
+    findings = scene.world.audited().findings
+    #expect(findings.map(\.kind) == [.deliveredNotPaid, .productMismatch])
+    #expect(findings.allSatisfy { $0.occurredAt == bought && $0.paidAt == nil })
+  }
+
+  @Test("A job is told what is missing and what is too much, and gives nothing twice")
+  func units() throws {
+    func acts(_ scene: Scene) -> [String] {
+      scene.world.audited().findings.map { finding in
+        "\(finding.kind.rawValue) \(finding.action.rawValue) "
+          + (finding.units.map { "\($0.held) of \($0.ordered)" } ?? "-")
+      }
+    }
+    var scene = Scene()
+    scene.quantity = 3
+    var order = scene.paidOrder()
+    #expect(acts(scene) == ["paid_not_delivered deliver 0 of 3"])
+    scene.delivery("d1", of: order) { $0.quantity = 1 }
+    #expect(acts(scene) == ["partly_delivered deliver_rest 1 of 3"])
+    scene.delivery("d2", of: order) { $0.quantity = 4 }
+    #expect(acts(scene) == ["delivered_twice take_back 5 of 3"])
+    scene = Scene()
+    scene.delivery(of: scene.order())
+    #expect(acts(scene) == ["delivered_not_paid take_back 1 of 1"])
+    scene = Scene()
+    scene.quantity = 2
+    order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = Scene.asOf - .hours(3) })
+    for (id, isBack) in [("d1", true), ("d2", false)] {
+      scene.delivery(Identifier(id).text, of: order) { delivery in
+        delivery.quantity = 1
+        if isBack { delivery.revokedAt = Scene.asOf - .hours(9) }
+      }
+    }
+    #expect(
+      acts(scene) == ["partly_delivered look -", "refund_reversed_not_reinstated reinstate 1 of 2"])
+    scene.world.deliveries.removeLast()
+    #expect(acts(scene) == ["paid_not_delivered look -", "refund_reversed_not_reinstated reinstate 0 of 2"])
+  }
+
   @Test(
     "Of several charges all but one are at stake; unknown in two currencies, whatever else is at stake",
     arguments: [("USD", Money?.some(.of(990 + 990))), ("EUR", nil)])
@@ -112,8 +203,13 @@ import Testing
       }
     }
     scene.receipt(for: order, .verified(.app), bringing: records)
+    let later = Self.ordered + .minutes(7)
+    for place in scene.world.transactions.indices where scene.world.transactions[place].transactionId != "T1" {
+      scene.world.transactions[place].purchaseDate = later
+    }
     let finding = try found(.chargedTwice, in: scene)
     #expect(finding.atStake == expected && finding.isStakeUnknown == (expected == nil))
+    #expect(finding.transactionId == "T2" && finding.paidAt == later && finding.occurredAt == later)
     #expect(try found(.paidNotDelivered, in: scene).atStake == .of(990))
   }
 

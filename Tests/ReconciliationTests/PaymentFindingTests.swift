@@ -78,12 +78,12 @@ import Testing
     Case("cancelled and refunded", []) { scene in
       scene.paidOrder({ $0.status = .cancelled }, transaction: { $0.revocation = Revocation(date: ordered) })
     },
-    Case("unconfirmed longer than the limit", ["stuck_unconfirmed on order"]) { scene in
-      scene.receipt(
-        for: scene.order { $0.createdAt = Scene.asOf - .hours(48) - .microsecond }, .unanswered(.unreachable))
-    },
-    Case("unconfirmed as long as the limit", []) { scene in
+    Case("unconfirmed as long as the limit", ["stuck_unconfirmed on order"]) { scene in
       scene.receipt(for: scene.order { $0.createdAt = Scene.asOf - .hours(48) }, .unanswered(.unreachable))
+    },
+    Case("unconfirmed not quite as long as the limit", []) { scene in
+      scene.receipt(
+        for: scene.order { $0.createdAt = Scene.asOf - .hours(48) + .microsecond }, .unanswered(.unreachable))
     },
   ]
 

@@ -343,11 +343,11 @@ import Testing
       }
       scene.world.orders = []
     },
-    Case("an unanswered receipt without an order, older than the limit", ["stuck_unconfirmed on receipt"]) { scene in
-      scene.receipt(for: nil, .unanswered(.unreachable)) { $0.receivedAt = Scene.asOf - .hours(48) - .microsecond }
+    Case("an unanswered receipt without an order, as old as the limit", ["stuck_unconfirmed on receipt"]) { scene in
+      scene.receipt(for: nil, .unanswered(.unreachable)) { $0.receivedAt = Scene.asOf - .hours(48) }
     },
-    Case("an unanswered receipt without an order, as old as the limit", []) { scene in
-      scene.receipt(for: nil, .review(.systemic)) { $0.receivedAt = Scene.asOf - .hours(48) }
+    Case("an unanswered receipt without an order, not quite as old as the limit", []) { scene in
+      scene.receipt(for: nil, .review(.systemic)) { $0.receivedAt = Scene.asOf - .hours(48) + .microsecond }
     },
     Case("an old receipt without an order that was answered before the silence", []) { scene in
       scene.receipt(for: nil, .verified(.app)) { receipt in

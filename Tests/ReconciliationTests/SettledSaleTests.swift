@@ -94,7 +94,7 @@ import Testing
       return PlainDelivery(
         deliveryId: borrowed(delivery.deliveryId.text), orderId: delivery.orderId.map { borrowed($0.text) },
         userId: borrowed(delivery.userId.text), productId: borrowed(delivery.productId.text),
-        quantity: delivery.quantity, deliveredAt: delivery.deliveredAt, revokedAt: delivery.revokedAt)
+        quantity: Int32(delivery.quantity ?? 0), deliveredAt: delivery.deliveredAt, revokedAt: delivery.revokedAt)
     }
 
     func proof(_ receipt: Receipt) -> PlainProof {

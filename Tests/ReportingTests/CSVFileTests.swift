@@ -22,6 +22,12 @@ struct CSVFileTests {
           orderId: "o5", userId: "u,5", bundleId: nil, productId: "gems", quantity: -2, amountText: "-1.999",
           currencyText: "usd", statusText: "@paid", transactionId: "T9", createdAt: try instant("2026-11-19T11:00:00Z"),
           defect: "amount below zero")))
+    report.add(
+      Judgement(
+        reporting: BadOrder(
+          orderId: "o6", userId: "u6", bundleId: nil, productId: "gems", quantity: nil, amountText: "1.99",
+          currencyText: "USD", statusText: "pending", transactionId: nil,
+          createdAt: try instant("2026-11-19T11:00:00Z"), defect: "quantity is missing")))
     #expect(
       try report.file("orders.csv")
         == lines(
@@ -35,7 +41,8 @@ struct CSVFileTests {
             + ",2026-11-19T10:00:21Z,,,delivered_not_paid",
           "o4,tester,gems.100,1,USD,1.99,verified,sandbox,unpaid,sandbox,T-o4,Sandbox,2026-11-19T10:00:00Z,"
             + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,,2026-11-19T23:00:00Z,",
-          "o5,\"u,5\",gems,-2,usd,-1.999,'@paid,bad_row,,,T9,,2026-11-19T11:00:00Z,,,,,bad_row"))
+          "o5,\"u,5\",gems,-2,usd,-1.999,'@paid,bad_row,,,T9,,2026-11-19T11:00:00Z,,,,,bad_row",
+          "o6,u6,gems,,USD,1.99,pending,bad_row,,,,,2026-11-19T11:00:00Z,,,,,bad_row"))
   }
 
   @Test("Several findings of one order are words in one cell, each once")

@@ -77,6 +77,8 @@ struct ReportPageTests {
     #expect(page.contains("The worst 2,000 of 2,005 open findings; all are in findings.csv."))
     #expect(page.components(separatedBy: "<tr data-severity").count == ReportPage.shownFindings + 1)
     #expect(page.contains("data-stake=\"20.04\"") && !page.contains("data-stake=\"0.04\""))
+    report.options.formats = [.xlsx]
+    #expect(try report.file("report.html").contains("of 2,005 open findings; all are on the sheet Findings."))
   }
 
   @Test("actions.json says what a job may do, to whom and on what grounds")
@@ -89,9 +91,15 @@ struct ReportPageTests {
     #expect(deliver["user_id"] as? String == "u4")
     #expect((deliver["facts"] as? [String: Any])?["at_stake"] as? String == "8.01")
     #expect((deliver["evidence"] as? [String: Any])?["transaction_id"] as? String == "T-o4")
+    let keys = ["action", "evidence", "facts", "finding_id", "kind", "order_id", "user_id"]
+    #expect(actions.allSatisfy { $0.keys.sorted() == keys }, "whatever is known")
+    let orphan = try #require(actions.first { $0["kind"] as? String == "orphan_payment" })
+    #expect(orphan["order_id"] is NSNull)
     let unpaid = try #require(actions.first { $0["order_id"] as? String == "o3" })
     #expect(unpaid["action"] as? String == "take_back")
-    #expect((unpaid["facts"] as? [String: Any])?["held_by"] == nil)
+    let facts = try #require(unpaid["facts"] as? [String: Any])
+    #expect(facts["held_by"] == nil && facts["units_held"] as? Int == 1 && facts["units_ordered"] as? Int == 1)
+    #expect((orphan["facts"] as? [String: Any])?["units_held"] == nil)
   }
 
   @Test("What nobody can ask about is counted by app, and makes nothing incomplete")

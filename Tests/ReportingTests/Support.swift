@@ -104,14 +104,10 @@ struct SampleReport {
       try writer.write(change: change)
     }
     for change in changes.sorted(by: { $0.urgency.lexicographicallyPrecedes($1.urgency) }) {
-      try writer.writeToSheet(change: change)
       summary.changes.add(change)
     }
     for receipt in receipts { try writer.write(receipt: receipt) }
     for refund in refunds { try writer.write(refund: refund) }
-    for refund in refunds.sorted(by: { ($0.refundedAt, $0.transactionId) < ($1.refundedAt, $1.transactionId) }) {
-      try writer.writeToSheet(refund: refund)
-    }
     for row in sandbox { try writer.write(sandbox: row) }
     return try writer.finish(totals: totals, summary: summary)
   }

@@ -33,6 +33,10 @@ struct SalesRowsTests {
       ("amount", "-40", "amount -40.00 is negative"), ("amount", "-40.10000", "amount -40.10 is negative"),
       ("amount", "4.999", "amount 4.999 has more than the 2 decimals of USD"),
       ("amount", "4.9990", "amount 4.999 has more than the 2 decimals of USD"),
+      (
+        "amount", "1.9900000000000000000000000000000000000000001",
+        "amount 1.9900000000000000000000000000000000000000001 has more than the 2 decimals of USD"
+      ),
       ("amount", "'NaN'", "amount NaN is no number"), ("amount", "'Infinity'", "amount Infinity is no number"),
       ("amount", "1e30", "amount is too large to be money"),
       ("currency", "NULL", "currency is missing"), ("currency", "'XYZ'", "currency 'XYZ' is no code of ISO 4217"),
@@ -70,6 +74,19 @@ struct SalesRowsTests {
       try await shop.orders().map(\.defect) == [
         "quantity 0 is not from 1 to 2147483647; currency 'x' is no code of ISO 4217; amount is missing"
       ])
+  }
+
+  @Test("a quantity that no order can have is told as the shop has it", arguments: [nil, 3_000_000_000, -5, 0])
+  func quantities(_ quantity: Int64?) async throws {
+    let value = ["quantity": quantity.map { "\($0)" } ?? "NULL"]
+    let wide = ["orders", "deliveries"].map { "ALTER TABLE sales.\($0) ALTER quantity TYPE bigint;" }.joined()
+    let shop = try await TestShop.make(Self.lax + wide + insertOrder(value) + insertDelivery(value))
+    guard case .bad(let bad)? = try await shop.orders().first else {
+      Issue.record("the row is no bad one")
+      return
+    }
+    #expect(bad.quantity == quantity)
+    #expect(try await shop.deliveries().map(\.quantity) == [quantity])
   }
 
   @Test("white space around a transaction id or an account token is no part of it, however it is read")

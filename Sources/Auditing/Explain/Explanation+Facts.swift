@@ -10,7 +10,7 @@ extension Explanation.Order {
     case .valid(let order):
       self.init(
         orderId: order.orderId, userId: order.userId, bundleId: order.bundleId, productId: order.productId,
-        quantity: order.quantity, amount: order.amount.decimalText, currency: order.amount.currency.code,
+        quantity: Int64(order.quantity), amount: order.amount.decimalText, currency: order.amount.currency.code,
         status: order.status.rawValue, transactionId: order.transactionId, appAccountToken: order.appAccountToken,
         createdAt: order.createdAt, verifiedAt: order.verifiedAt, repeatedRows: repeatedRows)
     case .bad(let bad):

@@ -12,7 +12,7 @@ package struct Explanation: Encodable, Sendable {
     package var userId: Identifier
     package var bundleId: String?
     package var productId: Identifier
-    package var quantity: Int32
+    package var quantity: Int64?
     package var amount: String
     package var currency: String
     package var status: String
@@ -206,7 +206,7 @@ package struct Explanation: Encodable, Sendable {
     package var deliveryId: Identifier
     package var userId: Identifier
     package var productId: Identifier
-    package var quantity: Int32
+    package var quantity: Int64?
     package var deliveredAt: Instant
     package var revokedAt: Instant?
     package var defect: String?

@@ -50,11 +50,14 @@ package struct ExplanationText {
     }
   }
 
+  /// Units before what they are of; nothing where nobody knows how many.
+  private func times(_ quantity: (some BinaryInteger)?) -> String { quantity.map { "\($0) x " } ?? "" }
+
   private mutating func writeOrder() {
     begin("What we recorded")
     let order = explanation.order
     field("user", order.userId.text)
-    field("product", "\(order.quantity) x \(order.productId)")
+    field("product", "\(times(order.quantity))\(order.productId)")
     field("amount", "\(order.amount) \(order.currency)")
     field("status", order.status)
     field("app", order.bundleId)
@@ -97,7 +100,7 @@ package struct ExplanationText {
   }
 
   private mutating func write(_ transaction: Explanation.Transaction) {
-    var what = "\(transaction.quantity.map { "\($0) x " } ?? "")\(transaction.productId)"
+    var what = "\(times(transaction.quantity))\(transaction.productId)"
     if let price = transaction.price, let currency = transaction.currency { what += " for \(price) \(currency)" }
     lines.append("  Transaction \(transaction.transactionId) (\(transaction.environment.rawValue)): \(what)")
     lines.append("    \(transaction.standing)")
@@ -130,7 +133,7 @@ package struct ExplanationText {
     for delivery in explanation.deliveries {
       let back = delivery.revokedAt.map { ", taken back \(time.text($0))" } ?? ""
       lines.append(
-        "  \(delivery.deliveryId): \(delivery.quantity) x \(delivery.productId) to user \(delivery.userId) on "
+        "  \(delivery.deliveryId): \(times(delivery.quantity))\(delivery.productId) to user \(delivery.userId) on "
           + "\(time.text(delivery.deliveredAt))\(back)")
       if let defect = delivery.defect {
         lines.append("    The row breaks the contract and counts for nothing: \(defect).")

@@ -235,8 +235,8 @@ struct SalesHealth {
       found.append(
         Diagnosis(
           subject: """
-            delivery \(delivery.deliveryId): \(delivery.quantity) x \(delivery.productId) to user \(delivery.userId), \
-            \(delivery.orderId.map { "for order \($0)" } ?? "for no order")\(delivery.stands ? "" : ", taken back")
+            delivery \(delivery.deliveryId): \(delivery.quantity.map { "\($0) x " } ?? "")\(delivery.productId) to user \
+            \(delivery.userId), \(delivery.orderId.map { "for order \($0)" } ?? "for no order")\(delivery.stands ? "" : ", taken back")
             """))
     }
     _ = try deliveries.advance()

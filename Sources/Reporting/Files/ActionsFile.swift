@@ -31,7 +31,7 @@ struct ActionsFile: ~Copyable {
     text.removeAll()
   }
 
-  /// Keys in alphabetical order.
+  /// Keys in alphabetical order. Those of facts and evidence are there where something is known.
   private mutating func put(_ line: FindingLine) {
     let finding = line.reported.finding
     text.open()
@@ -54,11 +54,13 @@ struct ActionsFile: ~Copyable {
     text.put("product_id", finding.productId)
     text.put("reason", finding.reason.text)
     text.put("severity", finding.severity.rawValue)
+    text.put("units_held", finding.units?.held)
+    text.put("units_ordered", finding.units?.ordered)
     text.close()
     text.put("finding_id", line.reported.findingId)
     text.put("kind", finding.kind.rawValue)
-    text.put("order_id", finding.orderId)
-    text.put("user_id", shown(finding.userId))
+    text.put(orNull: "order_id", finding.orderId?.text)
+    text.put(orNull: "user_id", shown(finding.userId))
     text.close()
   }
 

@@ -1,9 +1,9 @@
 import Reconciliation
 
-/// JSON objects of texts in the making (RFC 8259), as UTF-8: one for every finding, of which there may be hundreds of thousands.
+/// JSON objects in the making (RFC 8259), as UTF-8: one for every finding, of which there may be hundreds of thousands.
 ///
 /// Foundation's encoder takes 30 microseconds for each, twice what judging and writing an order takes in all. Objects of
-/// texts are all that can be written here; a test holds every character against Foundation's encoder.
+/// texts and integers are all that can be written here; a test holds every character against Foundation's encoder.
 struct JSONText {
   /// What was written.
   private(set) var bytes: [UInt8] = []
@@ -40,6 +40,19 @@ struct JSONText {
     guard let id else { return }
     begin(key)
     id.withUTF8 { quote($0) }
+  }
+
+  /// Adds a member; none without a number.
+  mutating func put(_ key: String, _ number: Int64?) {
+    guard let number else { return }
+    begin(key)
+    append("\(number)")
+  }
+
+  /// Adds a member; `null` without a text.
+  mutating func put(orNull key: String, _ text: String?) {
+    begin(key)
+    if let text { quote(text) } else { append("null") }
   }
 
   private mutating func begin(_ key: String) {

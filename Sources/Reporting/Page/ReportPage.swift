@@ -266,7 +266,8 @@ struct ReportPage {
       stakeCurrencies = Set(page.rows.map(\.currency)).subtracting([""]).sorted()
       shownText =
         open.closing > findings.count
-        ? "The worst \(grouped(findings.count)) of \(openFindings(open.closing)); all are in findings.csv."
+        ? "The worst \(grouped(findings.count)) of \(openFindings(open.closing)); all are "
+          + (options.hasFiles ? "in findings.csv." : "on the sheet Findings.")
         : "\(openFindings(open.closing)), worst first."
       let unseen = summary.notChecked.sorted { $0.key < $1.key }.map { app, kinds in
         "Not checked for \(app), whose channel does not tell: \(kinds.map(\.rawValue.asWords).joined(separator: ", "))."

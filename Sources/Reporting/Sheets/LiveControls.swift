@@ -109,8 +109,8 @@ struct LiveControls {
     let apart = [Disposition.sandbox, .badRow].compactMap { money.apart[$0] }
     let users = sheets.sum(.users, "orders")
     let isWhole = options.listsAllOrders
-    let note =
-      isWhole ? nil : "The sheet Orders holds only those with findings: the left side is the count of orders.csv."
+    let counted = options.hasFiles ? "the count of orders.csv" : "the program's own count"
+    let note = isWhole ? nil : "The sheet Orders holds only those with findings: the left side is \(counted)."
     add(
       "Orders: read = users + sandbox + broken rows",
       LiveFigure(isWhole ? sheets.rows(.orders, "disposition") : nil, totals.ordersRead),
@@ -152,7 +152,8 @@ struct LiveControls {
         where: [("currency", code), ("disposition", .word("<>sandbox")), ("disposition", .word("<>bad_row"))])
       line("users = orders", users, ofOrders)
     } else {
-      line("users = orders", users, nil, note: "The right side is the sum of orders.csv: the sheet holds only some.")
+      let summed = options.hasFiles ? "the sum of orders.csv" : "the program's own sum"
+      line("users = orders", users, nil, note: "The right side is \(summed): the sheet holds only some.")
     }
     for disposition in Disposition.inMoneyTotals {
       let units = totals.amountByDisposition[disposition.index].minorUnits[currency] ?? 0
@@ -236,6 +237,7 @@ struct LiveControls {
     add(
       "Receipts: rows = \(isWhole ? "rows written" : "those that are not verified")",
       LiveFigure(sheets.rows(.receipts, "outcome"), receipts.rowCount), LiveFigure(nil, receipts.rowCount),
-      note: isWhole ? "The right side is the program's own count." : "All receipts are in receipts.csv.")
+      note: isWhole || !options.hasFiles
+        ? "The right side is the program's own count." : "All receipts are in receipts.csv.")
   }
 }

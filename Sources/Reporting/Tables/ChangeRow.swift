@@ -192,6 +192,6 @@ package struct ChangesSummary: Sendable {
   package var lines: [String] { ChangesSummary.lines(first, total: total) }
 
   static func lines(_ first: [String], total: Int) -> [String] {
-    total > first.count ? first + ["… and \(total - first.count) more, in changes.csv and on the sheet Changes"] : first
+    total > first.count ? first + ["… and \(total - first.count) more, in changes.csv or on the sheet Changes"] : first
   }
 }

@@ -12,7 +12,8 @@ package struct OrderLine: TableRow, Hashable {
   package var orderId: Identifier
   package var userId: Identifier
   package var productId: Identifier
-  package var quantity: Int32
+  /// nil of a row that has none.
+  package var quantity: Int64?
   package var amount: Amount
   package var status: String
   package var disposition: Disposition
@@ -33,7 +34,7 @@ package struct OrderLine: TableRow, Hashable {
     switch judgement.row {
     case .valid(let order):
       (orderId, userId, productId) = (order.orderId, order.userId, order.productId)
-      (quantity, createdAt) = (order.quantity, order.createdAt)
+      (quantity, createdAt) = (Int64(order.quantity), order.createdAt)
       (amount, status) = (.money(order.amount), order.status.rawValue)
     case .bad(let bad):
       (orderId, userId, productId) = (bad.orderId, bad.userId, bad.productId)
@@ -56,7 +57,7 @@ package struct OrderLine: TableRow, Hashable {
   package init(_ sale: SettledSale) {
     self.init(
       orderId: sale.order.orderId.id, userId: sale.order.userId.id, productId: sale.order.productId.id,
-      quantity: sale.order.quantity, amount: .money(sale.order.amount), status: sale.order.status.rawValue,
+      quantity: Int64(sale.order.quantity), amount: .money(sale.order.amount), status: sale.order.status.rawValue,
       disposition: .settled, createdAt: sale.order.createdAt)
     payment = "paid"
     transactionId = sale.transactionId.id
@@ -66,7 +67,7 @@ package struct OrderLine: TableRow, Hashable {
 
   /// A row of known values, the others to be set.
   package init(
-    orderId: Identifier, userId: Identifier, productId: Identifier, quantity: Int32, amount: Amount, status: String,
+    orderId: Identifier, userId: Identifier, productId: Identifier, quantity: Int64?, amount: Amount, status: String,
     disposition: Disposition, createdAt: Instant
   ) {
     (self.orderId, self.userId, self.productId) = (orderId, userId, productId)
@@ -99,7 +100,7 @@ package struct OrderLine: TableRow, Hashable {
     Column("order_id", .id, 21, "The shop's id of the order.") { .id($0.orderId) },
     Column("user_id", .user, 19, "Who placed it.") { .id($0.userId) },
     Column("product_id", .id, 18, "App Store product identifier.") { .id($0.productId) },
-    Column("quantity", .number, 10, "Units ordered.") { .count(Int64($0.quantity)) },
+    Column("quantity", .number, 10, "Units ordered.") { $0.quantity.map { .count($0) } ?? .blank },
     Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.currency) },
     Column("amount", .amount, 14, "Total of the order as the shop recorded it.") { $0.amountCell },
     Column("status", .text, 11, "What the shop believes.") { .text($0.status) },

@@ -141,7 +141,7 @@ extension RowBytes {
       put(order.verifiedAt)
       put(order.isChangedLater ? changedLater : order.refundBookedBy ?? order.createdAt)
     case .bad(let order):
-      put(Int64(order.quantity))
+      put(order.quantity)
       put(amount: order.amountText)
       put(order.currencyText)
       put(order.statusText)
@@ -160,7 +160,7 @@ extension RowBytes {
     put(delivery.deliveryId)
     put(delivery.userId)
     put(delivery.productId)
-    put(delivery.defect == nil ? Int64(delivery.quantity) : 0)
+    put(delivery.defect == nil ? delivery.quantity : 0)
     put(delivery.deliveredAt)
     put(delivery.revokedAt)
   }

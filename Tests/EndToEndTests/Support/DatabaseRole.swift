@@ -19,10 +19,10 @@ enum DatabaseRole: String {
   }
 
   /// The page's statements for the steps of its two installations, one text each.
-  static func pageStatements() throws -> [String] {
+  static func pageStatements(_ name: String = "AuditTrail.md") throws -> [String] {
     let sources = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent()
-    let page = sources.appending(path: "Sources/night-audit/Documentation.docc/AuditTrail.md")
+    let page = sources.appending(path: "Sources/night-audit/Documentation.docc/\(name)")
     return try String(contentsOf: page, encoding: .utf8).components(separatedBy: "```sql\n").dropFirst()
       .map { $0.components(separatedBy: "```")[0] }
   }

@@ -47,7 +47,7 @@ struct CrowdedShop: Sendable {
     let bundle: String? = isWide && !random.oneIn(10) ? random.oneIn(9) ? Self.second : Self.bundle : nil
     guard let amount else {
       var bad = BadOrder.broken(Identifier(id))
-      (bad.userId, bad.productId, bad.quantity) = (user, product, quantity)
+      (bad.userId, bad.productId, bad.quantity) = (user, product, Int64(quantity))
       (bad.bundleId, bad.createdAt) = (bundle, created)
       return .bad(bad)
     }
