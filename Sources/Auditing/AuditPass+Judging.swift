@@ -323,6 +323,15 @@ extension OrderFacts {
       facts = OrderFacts(order, group, claimable: transactions.claimable, others: others, deliveries: deliveries)
     }
     facts.claims = claims
+    if group.proofs.count > 1 {
+      // What others claim, too, is not among what an owner is told that its receipts bring.
+      for record in claims.owned {
+        let bringers = group.soundProofs.filter {
+          $0.receipt.state.outcome != .rejected && $0.brought.contains(record.key)
+        }
+        facts.bringers[record.key] = bringers.map(\.receipt.receiptId).min()
+      }
+    }
     facts.isUserOpen = open.contains(order.userId)
     if facts.asksForTokenHolder, case .says(.some(let token)) = facts.comparable?.appAccountToken {
       facts.accountTokenUser = transactions.tokenUsers[AccountToken.spelling(token)]

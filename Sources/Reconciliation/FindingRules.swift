@@ -133,7 +133,9 @@ final class FindingRules {
         || verdict?.reason == .unreadable && receipt.state.isUnreadable
     }
     guard let transactionId else { return speaking.first }
+    let bringer = facts.bringers.first { $0.key.transactionId == transactionId }?.value
     return speaking.first { $0.state.signedTransactionId == transactionId }
+      ?? bringer.flatMap { id in speaking.first { $0.receiptId == id } }
       ?? (facts.list.named(transactionId).isEmpty
         ? nil : speaking.first { $0.state.signedTransactionId == nil && $0.state.broughtCount > 0 })
       ?? speaking.first

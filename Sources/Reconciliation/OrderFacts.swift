@@ -20,6 +20,8 @@ public struct OrderFacts: Sendable {
   /// Whether any receipt of the order's person, sent for whatever order or for none, is unanswered that could still bring a
   /// payment.
   public var isUserOpen = false
+  /// Where several receipts were sent for it: of what it owns, the first that lists it.
+  public var bringers: [TransactionKey: Identifier] = [:]
   /// What only lists bring about which Apple has not answered.
   public var awaited: Set<TransactionKey> = []
 
@@ -73,14 +75,14 @@ public struct OrderFacts: Sendable {
 
   /// Whether a question about one of its own proofs, or about the id that it names, has no answer: nobody is told then that
   /// another order has what it claims, however well that is known.
-  var isUnanswered: Bool {
-    lookup?.isUnanswered ?? false || soundReceipts.contains(where: \.state.isUnanswered)
+  var awaitsAnswer: Bool {
+    lookup?.awaitsAnswer ?? false || soundReceipts.contains(where: \.state.awaitsAnswer)
   }
 
   /// Whether a question is open whose answer may say more of a purchase than what is known: what it is, and whether it was
   /// refunded, Apple says in signed transactions alone, and a receipt lists ids and dates.
   func awaitsDetails(of record: TransactionRecord) -> Bool {
-    awaited.contains(record.key) || lookup?.isUnanswered ?? false && record.transactionId == order.transactionId
+    awaited.contains(record.key) || lookup?.awaitsAnswer ?? false && record.transactionId == order.transactionId
   }
 
   /// Whether it names an id of which nothing is known and about which Apple has not answered.

@@ -86,15 +86,16 @@ public struct ProofState: Hashable, Sendable {
   /// Whether there is no answer that says what it proves. Without root certificates nobody is silent: nobody was asked.
   var isUnanswered: Bool {
     switch outcome {
-    case .pending, .unanswered: reason != .noRoots
-    // That an account is gone is an answer, and so is one word against another.
-    case .review: reason != .noRoots && reason != .accountGone && reason != .contradiction
+    case .pending, .unanswered, .review: reason != .noRoots
     case .verified, .rejected, .notFound: false
     }
   }
 
+  /// The same where an answer is still missing: that an account is gone is one, and so is one word against another.
+  var awaitsAnswer: Bool { isUnanswered && reason != .accountGone && reason != .contradiction }
+
   /// Whether an answer is missing that may say more than the list that it is: what a purchase is, and whether it was refunded.
-  public var awaitsDetails: Bool { isUnanswered && kind != .signed }
+  public var awaitsDetails: Bool { awaitsAnswer && kind != .signed }
 
   /// Whether what it brings is its sender's, as far as is known: it is not known to be false, and not only a claim.
   public var isProof: Bool { outcome != .rejected && !isUnproven }

@@ -121,7 +121,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     if facts.hasOpenProofs {
       return because.noting(nil, "\(whose), but a proof that is not answered yet could bring it one of its own.")
     }
-    if facts.isUnanswered { return because.noting(nil, "\(whose), but about its own claim there is no answer yet.") }
+    if facts.awaitsAnswer { return because.noting(nil, "\(whose), but about its own claim there is no answer yet.") }
     if facts.claims.lost.allSatisfy(\.isFinal) {
       return because.noting(.unpaid(.duplicate, lost.transaction), "\(whose), and it has no other to claim.")
     }

@@ -86,7 +86,7 @@ struct ReceiptKindTests {
     #"[{"transactionReceipt":"JWS"}]"#, #"{"signedTransactions":["JWS"],"revision":"r","hasMore":false}"#,
     #"{"transactions":[{"jwsRepresentation":"JWS","price":990}]}"#, #"{"data":{"signedTransactionInfo":"JWS"}}"#,
     #"{"notificationType":"SUBSCRIBED","data":{"bundleId":"b","signedTransactionInfo":"JWS","signedRenewalInfo":"OTHER"}}"#,
-    #"[[{"a":{"b":["JWS"]}}]]"#, #"{"payload":"JWS","data":{"signedTransactionInfo":"OTHER"}}"#,
+    #"[{"a":{"b":["JWS"]}}]"#, #"{"payload":"JWS","data":{"signedTransactionInfo":"OTHER"}}"#,
   ])
   func receiptsInJSON(shape: String) {
     let other = Self.jws(header: #"{"alg":"ES256"}"#, signature: String(repeating: "o", count: 64))

@@ -239,5 +239,6 @@ extension RowBytes {
     put(state.answeredAt)
     put(state.signedTransactionId)
     put(state.broughtCount)
+    put(state.isUnproven)
   }
 }
