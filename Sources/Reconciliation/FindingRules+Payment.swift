@@ -95,8 +95,9 @@ extension FindingRules {
       decline([.stuckUnconfirmed], "The order is \(disposition.rawValue).")
       return
     }
-    guard age >= rules.stuckAfter else {
-      decline([.stuckUnconfirmed], "Unconfirmed, but not yet for \(rules.stuckAfter.words).")
+    let isStuck = facts.lookup?.isStuck(rules) ?? false || facts.soundReceipts.contains { $0.state.isStuck(rules) }
+    guard age > rules.stuckAfter || isStuck else {
+      decline([.stuckUnconfirmed], "Unconfirmed, but not yet for longer than \(rules.stuckAfter.words).")
       return
     }
     let attempts = facts.soundReceipts.map { Int64($0.state.attempts) }.reduce(Int64(facts.lookup?.attempts ?? 0), +)

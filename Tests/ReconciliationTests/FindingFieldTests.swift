@@ -196,17 +196,15 @@ import Testing
   func charges(currency: String, expected: Money?) throws {
     var scene = Scene()
     let order = scene.order()
+    let later = Self.ordered + .minutes(7)
     let records = ["T1", "T2", "T3"].map { id in
       scene.transaction(id) {
+        $0.purchaseDate = id == "T1" ? Self.ordered : later
         $0.priceMilliunits = 9_900
         $0.currency = id == "T3" ? currency : "USD"
       }
     }
     scene.receipt(for: order, .verified(.app), bringing: records)
-    let later = Self.ordered + .minutes(7)
-    for place in scene.world.transactions.indices where scene.world.transactions[place].transactionId != "T1" {
-      scene.world.transactions[place].purchaseDate = later
-    }
     let finding = try found(.chargedTwice, in: scene)
     #expect(finding.atStake == expected && finding.isStakeUnknown == (expected == nil))
     #expect(finding.transactionId == "T2" && finding.paidAt == later && finding.occurredAt == later)

@@ -78,12 +78,23 @@ import Testing
     Case("cancelled and refunded", []) { scene in
       scene.paidOrder({ $0.status = .cancelled }, transaction: { $0.revocation = Revocation(date: ordered) })
     },
-    Case("unconfirmed as long as the limit", ["stuck_unconfirmed on order"]) { scene in
+    Case("unconfirmed longer than the limit", ["stuck_unconfirmed on order"]) { scene in
+      scene.receipt(
+        for: scene.order { $0.createdAt = Scene.asOf - .hours(48) - .microsecond }, .unanswered(.unreachable))
+    },
+    Case("unconfirmed as long as the limit", []) { scene in
       scene.receipt(for: scene.order { $0.createdAt = Scene.asOf - .hours(48) }, .unanswered(.unreachable))
     },
-    Case("unconfirmed not quite as long as the limit", []) { scene in
-      scene.receipt(
-        for: scene.order { $0.createdAt = Scene.asOf - .hours(48) + .microsecond }, .unanswered(.unreachable))
+    Case("unconfirmed as long as the limit, and asked about from the start", ["stuck_unconfirmed on order"]) { scene in
+      scene.receipt(for: scene.order { $0.createdAt = Scene.asOf - .hours(48) }, .unanswered(.unreachable)) {
+        $0.state.unansweredSince = Scene.asOf - .hours(48)
+      }
+    },
+    Case("unconfirmed as long as the limit, and looked up from the start", ["stuck_unconfirmed on order"]) { scene in
+      let order = scene.order { ($0.transactionId, $0.createdAt) = ("T1", Scene.asOf - .hours(48)) }
+      var silent = ProofState.unanswered(.unreachable)
+      silent.unansweredSince = Scene.asOf - .hours(48)
+      scene.world.lookups[order.orderId] = silent
     },
   ]
 

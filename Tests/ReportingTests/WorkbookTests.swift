@@ -398,7 +398,10 @@ struct WorkbookTests {
     // Nobody is sent to a file that is not there.
     for formats in [[.csv, .xlsx], [.xlsx]] as [Set<ReportFormat>] {
       report.options.formats = formats
-      let texts = try book(report).sheet("Summary").rows.flatMap { $0.values.compactMap(\.text) }
+      let texts = try withTemporaryDirectory { directory in
+        try report.write(to: directory)
+        return try ReadBook(directory: directory).sheet("Summary").rows.flatMap { $0.values.compactMap(\.text) }
+      }
       #expect(texts.filter { $0.contains(".csv") }.isEmpty != formats.contains(.csv), "\(texts)")
     }
   }
