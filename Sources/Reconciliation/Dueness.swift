@@ -96,25 +96,10 @@ public struct Dueness: Hashable, Sendable {
     guard let due, reason != .noRoots, due.rank != .byItself, due.until.map({ asOf < $0 }) ?? true else { return false }
     guard let since = unansweredSince else { return due.from <= asOf }
     switch outcome {
-    case .pending, .unanswered, .review: return since <= asOf && !isStuck(since: since, asOf: asOf, stuckAfter)
+    case .pending, .unanswered, .review: return since <= asOf && asOf - since < stuckAfter
     // The order is decided by what was answered, so that no finding says that nobody knows whether it still holds.
     case .verified, .rejected, .notFound: return since <= asOf
     }
-  }
-}
-
-extension Dueness {
-  /// Whether silence since a question is so old that it is a finding, and no reason any more to call a night incomplete.
-  fileprivate static func isStuck(since: Instant, asOf: Instant, _ stuckAfter: Span) -> Bool {
-    asOf - since >= stuckAfter
-  }
-}
-
-extension ProofState {
-  /// Whether no night is incomplete any more for what Apple has not answered about it: a finding tells of it then.
-  func isStuck(_ rules: Rules) -> Bool {
-    guard isUnanswered, let since = unansweredSince else { return false }
-    return Dueness.isStuck(since: since, asOf: rules.asOf, rules.stuckAfter)
   }
 }
 

@@ -95,8 +95,7 @@ extension FindingRules {
       decline([.stuckUnconfirmed], "The order is \(disposition.rawValue).")
       return
     }
-    let isStuck = facts.lookup?.isStuck(rules) ?? false || facts.soundReceipts.contains { $0.state.isStuck(rules) }
-    guard age > rules.stuckAfter || isStuck else {
+    guard age > rules.stuckAfter else {
       decline([.stuckUnconfirmed], "Unconfirmed, but not yet for longer than \(rules.stuckAfter.words).")
       return
     }

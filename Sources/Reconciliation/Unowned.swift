@@ -79,7 +79,7 @@ public enum Unowned {
     }
     // As of an order since it came, whatever runs have asked about it.
     let age = rules.asOf - receipt.receivedAt
-    if receipt.state.isUnanswered, age > rules.stuckAfter || receipt.state.isStuck(rules) {
+    if receipt.state.isUnanswered, age > rules.stuckAfter {
       // A reason that proves something has no place where nobody knows.
       let reason = receipt.state.reason.flatMap { $0.provesUnpaid ? nil : $0 } ?? .appleError
       add(

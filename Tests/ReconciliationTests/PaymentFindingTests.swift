@@ -85,17 +85,6 @@ import Testing
     Case("unconfirmed as long as the limit", []) { scene in
       scene.receipt(for: scene.order { $0.createdAt = Scene.asOf - .hours(48) }, .unanswered(.unreachable))
     },
-    Case("unconfirmed as long as the limit, and asked about from the start", ["stuck_unconfirmed on order"]) { scene in
-      scene.receipt(for: scene.order { $0.createdAt = Scene.asOf - .hours(48) }, .unanswered(.unreachable)) {
-        $0.state.unansweredSince = Scene.asOf - .hours(48)
-      }
-    },
-    Case("unconfirmed as long as the limit, and looked up from the start", ["stuck_unconfirmed on order"]) { scene in
-      let order = scene.order { ($0.transactionId, $0.createdAt) = ("T1", Scene.asOf - .hours(48)) }
-      var silent = ProofState.unanswered(.unreachable)
-      silent.unansweredSince = Scene.asOf - .hours(48)
-      scene.world.lookups[order.orderId] = silent
-    },
   ]
 
   /// What the shop's row says now is set against no money of then; what stands without it does.

@@ -349,12 +349,6 @@ import Testing
     Case("an unanswered receipt without an order, as old as the limit", []) { scene in
       scene.receipt(for: nil, .review(.systemic)) { $0.receivedAt = Scene.asOf - .hours(48) }
     },
-    Case("a receipt without an order, asked about in vain from the start", ["stuck_unconfirmed on receipt"]) { scene in
-      scene.receipt(for: nil, .unanswered(.unreachable)) { receipt in
-        receipt.receivedAt = Scene.asOf - .hours(48)
-        receipt.state.unansweredSince = Scene.asOf - .hours(48)
-      }
-    },
     Case("an old receipt without an order that was answered before the silence", []) { scene in
       scene.receipt(for: nil, .verified(.app)) { receipt in
         receipt.receivedAt = Scene.asOf - .days(9)
