@@ -80,13 +80,16 @@ import Testing
     }
   }
 
-  @Test("On an order without a payment: its own date, and the oldest question")
+  @Test("On an order without a payment: its own date, and the oldest answer")
   func onUnpaidOrder() throws {
     var scene = Scene()
     let order = scene.order()
     scene.delivery(of: order)
     for (id, hours) in [("r1", 3), ("r2", 5), ("r3", 4)] as [(String, Int64)] {
-      scene.receipt(id, for: order, .rejected(.signatureInvalid)) { $0.state.lastAttempt = Scene.asOf - .hours(hours) }
+      scene.receipt(id, for: order, .rejected(.signatureInvalid)) { receipt in
+        let answered = Scene.asOf - .hours(hours)
+        (receipt.state.lastAttempt, receipt.state.answeredAt) = (answered, answered)
+      }
     }
     let finding = try found(.deliveredNotPaid, in: scene)
     #expect(finding.evidenceCheckedAt == Scene.asOf - .hours(5) && finding.occurredAt == Self.ordered)
@@ -94,8 +97,8 @@ import Testing
     #expect(scene.world.audited().judgements["order"]?.checkedAt == Scene.asOf - .hours(3))
     let forged = try found(.signatureInvalid, in: scene)
     #expect(forged.receiptId == "r1" && forged.evidenceCheckedAt == Scene.asOf - .hours(3))
-    // Nobody was asked about one of them.
-    scene.receipt("r4", for: order, .rejected(.signatureInvalid)) { $0.state.lastAttempt = nil }
+    // Nobody has answered about one of them.
+    scene.receipt("r4", for: order, .rejected(.signatureInvalid)) { $0.state.answeredAt = nil }
     #expect(try found(.deliveredNotPaid, in: scene).evidenceCheckedAt == nil)
   }
 
