@@ -81,7 +81,7 @@ final class NightChanges {
 
   private func because(_ row: ChangeRow, _ order: OrderNights.Standing?) -> String {
     if let order {
-      return "the order's bucket is \(order.disposition.rawValue) now: \(order.standing.words)"
+      return "its bucket is \(order.disposition.rawValue) now: \(order.standing.words)"
     }
     if row.orderId != nil {
       return
