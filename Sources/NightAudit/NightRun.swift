@@ -78,7 +78,7 @@ package struct NightRun: Sendable {
   package func run(_ request: NightRequest) async throws -> NightOutcome {
     let plan = try plan(request)
     let record = record(request, plan, runId: runId)
-    let watch = NightWatch(settings: settings, logger: logger, record: record)
+    let watch = NightWatch(settings: settings, logger: logger, record: record, stop: stop)
     do {
       return try await run(request, plan, record, watch)
     } catch {

@@ -106,6 +106,56 @@ import TestSupport
     #expect(try await shop.value("SELECT count(*) FROM night_audit.bi_dispatches WHERE state = 'withdrawn'") == "4")
   }
 
+  /// Whoever waits for a report each morning hears that there is none: the night is held, or has failed.
+  @Test(.enabled(if: TestTools.areInstalled)) func aNightWithoutAReportIsToldByMail() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let password = shop.directory.file("password")
+    try write(Self.secret + "\n", to: password)
+    let tls = try await Certificate(in: shop.directory)
+    let mail = try await Receiver(ReceiverProgram.mail, [tls.certificate, tls.key, password])
+    let uploads = shop.directory.file("uploads")
+    let script = shop.directory.file("send")
+    try write("#!/bin/sh\necho x >> '\(uploads)'\n", to: script, mode: 0o755)
+    try configure(
+      shop, "finance, hook",
+      """
+        finance:
+          url: smtps://localhost:\(mail.port)
+          from: night-audit@example.com
+          to: [finance@example.com]
+          user: auditor
+          passwordFile: \(password)
+          caFile: \(tls.certificate)
+        hook:
+          command: [\(script)]
+      """)
+    func told(_ number: Int) throws -> String {
+      try String(contentsOfFile: "\(mail.got)/\(number).eml", encoding: .utf8).replacing("=\r\n", with: "")
+        .replacing("=\n", with: "")
+    }
+    try await shop.execute("UPDATE sales.orders SET quantity = 0")
+    let held = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(held.status == 4, "\(held.errors)")
+    #expect(try told(0).contains("Subject: Night audit 2026-11-19: HELD, no report"))
+    #expect(try told(0).contains("orders are bad rows"))
+    #expect(try told(0).contains("/held/2026-11-19"))
+    // Somebody who looks at one order waits for no report.
+    _ = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--order", "x")
+    try await shop.execute("ALTER TABLE sales.orders RENAME COLUMN status TO state")
+    let failed = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(failed.status == 78, "\(failed.errors)")
+    #expect(try told(1).contains("Subject: Night audit 2026-11-19: FAILED, no report"))
+    #expect(try told(1).contains("status 78"))
+    #expect(!(try told(1)).contains(Self.secret))
+    // A mail server that is down costs the night nothing but a line.
+    mail.stop()
+    let untold = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(untold.status == 78, "\(untold.errors)")
+    #expect(untold.errors.contains("nobody was told that there is no report"), "\(untold.errors)")
+    // What is no person gets reports and nothing else.
+    #expect(!FileManager.default.fileExists(atPath: uploads))
+  }
+
   /// What leads elsewhere has stored nothing, whatever curl thinks of it.
   @Test(.enabled(if: TestTools.areInstalled)) func aRedirectionIsNoDelivery() async throws {
     let shop = try await Rehearsal.sampleShop()

@@ -9,11 +9,13 @@ import Reconciliation
 import Reporting
 import Run
 
-/// Lets others notice how a night went, and that there was none: pings and metrics. Nothing here fails a night.
+/// Lets others notice how a night went, and that there was none: pings, metrics, and a mail where there is no report. Nothing
+/// here fails a night.
 struct NightWatch: Sendable {
   let settings: Settings
   let logger: Logger
   let record: RunRecord
+  let stop: StopSignal
 
   private var ping: Ping? { settings.pingURL.flatMap { Ping(url: $0, logger: logger) } }
 
@@ -43,6 +45,9 @@ struct NightWatch: Sendable {
         .failure
       }
     await ping?.send(event, OutcomeText(outcome).table + "\nExit status: \(outcome.exitStatus.rawValue)\n")
+    if !outcome.held.isEmpty {
+      await tell(.held(outcome.held, directory: outcome.directory.map { ReportFolder.absolute($0) }))
+    }
   }
 
   func failed(_ error: any Error, status: Int32) async {
@@ -53,6 +58,16 @@ struct NightWatch: Sendable {
       .failure,
       "Night audit of \(record.period.until) on \(record.host): \(error)\nExit status: \(status), run \(record.runId)\n"
     )
+    // Whoever has stopped it knows.
+    if stop.stopped == nil { await tell(.failed(problem: "\(error)", status: status)) }
+  }
+
+  /// Those who are mailed each report, or each that is news: that there is none is both.
+  private func tell(_ cause: NightNotice.Cause) async {
+    let notice = NightNotice(
+      day: "\(record.period.until)", timeZone: settings.timeZoneName, host: record.host, runId: record.runId,
+      cause: cause)
+    await notice.send(settings, logger: logger, stop: stop)
   }
 
   // MARK: - Metrics

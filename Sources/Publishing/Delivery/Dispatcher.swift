@@ -1,4 +1,3 @@
-import AppStore
 import Logging
 import Postgres
 import Reconciliation
@@ -24,11 +23,7 @@ package struct Dispatcher {
   package let logger: Logger
   package let stop: StopSignal
   /// The wait after the given failure.
-  package var pause: @Sendable (_ attempt: Int) async throws -> Void = { attempt in
-    let backoff = Backoff(base: .seconds(2), cap: .seconds(60))
-    // A place that has just failed needs a moment, and every time a longer one.
-    try await Task.sleep(for: backoff.delay(attempt: attempt, random: Double.random(in: 0..<1)))
-  }
+  package var pause = Attempts.backoff
 
   package init(
     targets: [DispatchTarget], sender: ReportSender, session: PostgresSession, logger: Logger, stop: StopSignal
@@ -93,26 +88,19 @@ package struct Dispatcher {
   private func deliver(
     _ owed: DispatchTable.Owed, _ report: ReportContents, to target: DispatchTarget
   ) async throws -> String? {
-    for attempt in 1...target.attempts {
-      do throws(ReportSender.Failure) {
-        try await sender.deliver(report, to: target, at: .now)
-      } catch {
-        let isLast = attempt == target.attempts || !error.isTransient || stop.stopped != nil
-        var metadata = metadata(owed)
-        metadata["attempt"] = "\(attempt) of \(target.attempts)"
-        if isLast {
-          logger.error("a report could not be sent, the next night tries again: \(error)", metadata: metadata)
-          try await DispatchTable.note(owed, problem: error.description, attempts: attempt, session)
-          return error.description
-        }
-        logger.warning("a report could not be sent: \(error)", metadata: metadata)
-        try await pause(attempt)
-        continue
-      }
-      try await DispatchTable.settle(owed, content: report.digest, attempts: attempt, session)
-      logger.info("sent the report", metadata: metadata(owed))
-      return nil
+    let attempts = Attempts(
+      target: target, what: "a report", metadata: metadata(owed), logger: logger, stop: stop, pause: pause)
+    let ended = try await attempts.run { () async throws(ReportSender.Failure) in
+      try await sender.deliver(report, to: target, at: .now)
     }
+    if let problem = ended.problem {
+      logger.error(
+        "a report could not be sent, the next night tries again: \(problem)", metadata: attempts.metadata(ended.count))
+      try await DispatchTable.note(owed, problem: problem, attempts: ended.count, session)
+      return problem
+    }
+    try await DispatchTable.settle(owed, content: report.digest, attempts: ended.count, session)
+    logger.info("sent the report", metadata: metadata(owed))
     return nil
   }
 

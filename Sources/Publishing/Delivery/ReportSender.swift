@@ -69,6 +69,20 @@ package struct ReportSender: Sendable {
     }
   }
 
+  /// Tells people of a night that left them no report. Places that are no people get nothing.
+  package func tell(_ notice: NightNotice, to target: DispatchTarget, at now: Instant) async throws(Failure) {
+    guard case .mail(let mail) = target.means else { return }
+    let message = CurlConfiguration.Message(
+      subject: notice.subject, text: notice.body.text, html: notice.body.html, date: ReportSender.mailDate(now),
+      messageId: ReportSender.messageId(notice.runId, from: mail.from, to: target), attachments: [])
+    try await runCurl(CurlConfiguration.mail(mail, message, password: passwords[target.name]))
+  }
+
+  /// - Parameter content: the same for every attempt, and for nothing else.
+  private static func messageId(_ content: String, from: String, to target: DispatchTarget) -> String {
+    "<night-audit.\(content).\(target.name)@\(from.split(separator: "@").last ?? "localhost")>"
+  }
+
   private func message(
     _ report: ReportContents, from: String, to target: DispatchTarget, at now: Instant
   ) throws(Failure) -> CurlConfiguration.Message {
@@ -80,10 +94,9 @@ package struct ReportSender: Sendable {
     }
     let place = "\(ProcessInfo.processInfo.hostName):\(report.directory)"
     let mail = SummaryMail(summary, folder: place, attachment: workbook)
-    let domain = from.split(separator: "@").last ?? "localhost"
     return CurlConfiguration.Message(
-      subject: mail.subject, text: mail.text, html: mail.html, date: ReportSender.mailDate(now),
-      messageId: "<night-audit.\(report.digest.prefix(32)).\(target.name)@\(domain)>",
+      subject: mail.subject, text: mail.body.text, html: mail.body.html, date: ReportSender.mailDate(now),
+      messageId: ReportSender.messageId(String(report.digest.prefix(32)), from: from, to: target),
       attachments: workbook.map { ["\(report.directory)/\($0)"] } ?? [])
   }
 

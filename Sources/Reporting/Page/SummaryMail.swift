@@ -1,6 +1,6 @@
 import Reconciliation
 
-/// The summary of a report as the body of a mail: the same facts as plain text and as HTML.
+/// The summary of a report as a mail.
 package struct SummaryMail {
   private let summary: SummaryDocument
   private let folder: String
@@ -21,12 +21,7 @@ package struct SummaryMail {
       + "\(openFindings(summary.findings.closing)), \(critical) critical"
   }
 
-  /// One part of the body.
-  private struct Section {
-    var title: String
-    var rows: [(String, String)] = []
-    var lines: [String] = []
-  }
+  private typealias Section = MailBody.Section
 
   private var title: String {
     let period = summary.period
@@ -118,59 +113,9 @@ package struct SummaryMail {
     ]
   }
 
-  /// For readers of plain text.
-  package var text: String {
-    var lines = [title, state]
-    lines += summary.incompleteReasons.map { "  - \($0)" }
-    for section in sections {
-      lines += ["", section.title]
-      let width = (section.rows.map(\.0.count).max() ?? 0) + 2
-      lines += section.rows.map { "  \($0)\(String(repeating: " ", count: width - $0.count))\($1)" }
-      lines += section.lines.map { "  \($0)" }
-    }
-    return (lines + [""] + closing).joined(separator: "\n") + "\n"
-  }
-
-  /// For everybody else. No pictures, no addresses: nothing is loaded from anywhere.
-  package var html: String {
-    let content = Body(
-      title: title, colour: summary.complete ? "#375623" : "#7F6000",
-      background: summary.complete ? "#E2EFDA" : "#FFE699", state: state,
-      hasReasons: !summary.incompleteReasons.isEmpty,
-      reasons: summary.incompleteReasons,
-      sections: sections.map { section in
-        Body.Section(
-          title: section.title, hasRows: !section.rows.isEmpty,
-          rows: section.rows.map { Body.Row(label: $0.0, value: $0.1) }, hasLines: !section.lines.isEmpty,
-          lines: section.lines)
-      }, closing: closing)
-    // The template is the program's own; what it says in plain text is better than no mail.
-    guard let body = try? Template.mail.render(content) else { return "<pre>See the plain text.</pre>" }
-    return String(decoding: body, as: UTF8.self)
-  }
-
-  /// What the template is filled with.
-  private struct Body {
-    struct Section {
-      var title: String
-      var hasRows: Bool
-      var rows: [Row]
-      var hasLines: Bool
-      var lines: [String]
-    }
-
-    struct Row {
-      var label: String
-      var value: String
-    }
-
-    var title: String
-    var colour: String
-    var background: String
-    var state: String
-    var hasReasons: Bool
-    var reasons: [String]
-    var sections: [Section]
-    var closing: [String]
+  package var body: MailBody {
+    MailBody(
+      title: title, tone: summary.complete ? .good : .warning, state: state, reasons: summary.incompleteReasons,
+      sections: sections, closing: closing)
   }
 }

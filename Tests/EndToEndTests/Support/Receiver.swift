@@ -19,6 +19,8 @@ final class Receiver {
   // Python's servers do not all end when they are asked to.
   deinit { running.kill() }
 
+  func stop() { running.kill() }
+
   var got: String { directory.file("got") }
 }
 

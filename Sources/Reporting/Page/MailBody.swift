@@ -1,0 +1,100 @@
+/// What a mail says: the same as plain text and as HTML.
+package struct MailBody {
+  /// How its first sentence looks.
+  package enum Tone { case good, warning, bad }
+
+  /// One part under a heading of its own.
+  struct Section {
+    var title: String
+    /// A label and what is said of it.
+    var rows: [(String, String)] = []
+    var lines: [String] = []
+  }
+
+  var title: String
+  var tone: Tone
+  /// How the night went, as one sentence.
+  var state: String
+  /// Why, below it.
+  var reasons: [String]
+  var sections: [Section] = []
+  /// Paragraphs at the end.
+  var closing: [String]
+
+  /// - Parameters:
+  ///   - state: how the night went, as one sentence.
+  ///   - reasons: why, below it.
+  ///   - closing: paragraphs at the end.
+  package init(title: String, tone: Tone, state: String, reasons: [String], closing: [String]) {
+    self.init(title: title, tone: tone, state: state, reasons: reasons, sections: [], closing: closing)
+  }
+
+  init(title: String, tone: Tone, state: String, reasons: [String], sections: [Section], closing: [String]) {
+    self.title = title
+    self.tone = tone
+    self.state = state
+    self.reasons = reasons
+    self.sections = sections
+    self.closing = closing
+  }
+
+  /// For readers of plain text.
+  package var text: String {
+    var lines = [title, state]
+    lines += reasons.map { "  - \($0)" }
+    for section in sections {
+      lines += ["", section.title]
+      let width = (section.rows.map(\.0.count).max() ?? 0) + 2
+      lines += section.rows.map { "  \($0)\(String(repeating: " ", count: width - $0.count))\($1)" }
+      lines += section.lines.map { "  \($0)" }
+    }
+    return (lines + [""] + closing).joined(separator: "\n") + "\n"
+  }
+
+  /// For everybody else. No pictures, no addresses: nothing is loaded from anywhere.
+  package var html: String {
+    let (colour, background) =
+      switch tone {
+      case .good: ("#375623", "#E2EFDA")
+      case .warning: ("#7F6000", "#FFE699")
+      case .bad: ("#9C0006", "#FFC7CE")
+      }
+    let content = Content(
+      title: title, colour: colour, background: background, state: state, hasReasons: !reasons.isEmpty,
+      reasons: reasons,
+      sections: sections.map { section in
+        Content.Section(
+          title: section.title, hasRows: !section.rows.isEmpty,
+          rows: section.rows.map { Content.Row(label: $0.0, value: $0.1) }, hasLines: !section.lines.isEmpty,
+          lines: section.lines)
+      }, closing: closing)
+    // The template is the program's own; what it says in plain text is better than no mail.
+    guard let body = try? Template.mail.render(content) else { return "<pre>See the plain text.</pre>" }
+    return String(decoding: body, as: UTF8.self)
+  }
+
+  /// What the template is filled with.
+  private struct Content {
+    struct Section {
+      var title: String
+      var hasRows: Bool
+      var rows: [Row]
+      var hasLines: Bool
+      var lines: [String]
+    }
+
+    struct Row {
+      var label: String
+      var value: String
+    }
+
+    var title: String
+    var colour: String
+    var background: String
+    var state: String
+    var hasReasons: Bool
+    var reasons: [String]
+    var sections: [Section]
+    var closing: [String]
+  }
+}
