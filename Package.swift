@@ -130,6 +130,7 @@ let package = Package(
         .embedInCode("Migrations/0026_told_once.sql"), .embedInCode("Migrations/0027_unproven.sql"),
         .embedInCode("Migrations/0028_signed.sql"),
         .embedInCode("Migrations/0029_refunds.sql"),
+        .embedInCode("Migrations/0030_histories.sql"),
         .embedInCode("Migrations/rights.sql"),
       ],
       swiftSettings: strict),

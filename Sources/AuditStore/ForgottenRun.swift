@@ -124,7 +124,8 @@ package enum ForgottenRun {
     "receipt_checks": [
       "last_attempt", "due_from", "answered_at", "known_since", "outcome_since", "unanswered_since", "critical_since",
     ],
-    "sweeps": ["swept_until", "last_attempt"], "histories": ["read_at", "last_attempt", "passed_over_at"],
+    "sweeps": ["swept_until", "last_attempt"],
+    "histories": ["read_at", "last_attempt", "passed_over_at", "unanswered_since"],
     "transactions": ["checked_at"], "disbelieved_notifications": ["as_of", "passed_over_at"], "sweep_gaps": ["as_of"],
   ]
 

@@ -61,6 +61,8 @@ package struct Migrator {
     Migration(version: 27, name: "unproven", sql: String(decoding: PackageResources._027_unproven_sql, as: UTF8.self)),
     Migration(version: 28, name: "signed", sql: String(decoding: PackageResources._028_signed_sql, as: UTF8.self)),
     Migration(version: 29, name: "refunds", sql: String(decoding: PackageResources._029_refunds_sql, as: UTF8.self)),
+    Migration(
+      version: 30, name: "histories", sql: String(decoding: PackageResources._030_histories_sql, as: UTF8.self)),
   ]
 
   /// Of the advisory lock under which the schema changes: two numbers that no other program is likely to choose.

@@ -158,6 +158,7 @@ BEGIN
         (NULL::text, 'gap_start', 'From when on Apple does not tell any more.'),
         (NULL::text, 'gap_end', 'The first instant of which Apple tells again.'),
         (NULL::text, 'read_at', 'As-of of the last reading that came to the end.'),
+        ('bi_histories', 'unanswered_since', 'As-of of the first run in a row that Apple gave no whole page.'),
         (NULL::text, 'dispatch_id', 'A number of its own.'),
         (NULL::text, 'target', 'The place, by its name in the configuration.'),
         ('bi_dispatches', 'directory', 'The report''s folder.'),

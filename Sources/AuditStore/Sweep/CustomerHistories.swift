@@ -78,27 +78,28 @@ package struct CustomerHistories: Sendable {
     _ customer: Customer, asOf: Instant, _ outcome: Outcome, hasPassedOver: Bool,
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
-    let shortfall: SweepShortfall? =
+    let (shortfall, isAnswered): (SweepShortfall?, Bool) =
       switch outcome {
-      case .read: nil
-      case .more: .unfinished
-      case .short(let shortfall): shortfall
+      case .read: (nil, true)
+      case .more: (.unfinished, true)
+      case .short(let shortfall): (shortfall, false)
       }
     try connection.execute(
       """
       INSERT INTO night_audit.histories AS h
-        (bundle_id, environment, transaction_id, revision, read_at, last_attempt, reason, passed_over_at)
+        (bundle_id, environment, transaction_id, revision, read_at, last_attempt, reason, passed_over_at, unanswered_since)
       VALUES ($1, $2, $3, $4, CASE WHEN $5 THEN $6::timestamptz END, $6, $7,
-        CASE WHEN $8 THEN \(PublishedReport.noted("$6::timestamptz")) END)
+        CASE WHEN $8 THEN \(PublishedReport.noted("$6::timestamptz")) END, CASE WHEN NOT $9 THEN $6::timestamptz END)
       ON CONFLICT (bundle_id, environment, transaction_id) DO UPDATE SET
         revision = excluded.revision, read_at = greatest(h.read_at, excluded.read_at),
         last_attempt = excluded.last_attempt, reason = excluded.reason,
+        unanswered_since = CASE WHEN NOT $5 THEN least(h.unanswered_since, excluded.unanswered_since) END,
         passed_over_at = coalesce(excluded.passed_over_at, h.passed_over_at)
       """,
       [
         .text(bundleId), .text(SweepTable.environment.rawValue), .text(customer.transactionId),
         .text(customer.revision), .bool(outcome == .read), .timestamp(asOf.microseconds), .text(shortfall?.rawValue),
-        .bool(hasPassedOver),
+        .bool(hasPassedOver), .bool(isAnswered),
       ])
   }
 }

@@ -33,7 +33,8 @@ package struct SweepCoverage {
         reasons.append(
           "Apple's notifications of \(app.name) are not known up to this night (\(types.joined(separator: ", "))).")
       }
-      let customers = try CustomerHistories(bundleId: app.bundleId).shortCount(night, connection)
+      let customers = try CustomerHistories(bundleId: app.bundleId).shortCount(
+        night, since: plan.asOf - settings.stuckAfter, connection)
       if customers > 0 {
         reasons.append("The purchases of \(customers) customers of \(app.name) were asked for and not read to the end.")
       }
@@ -72,14 +73,18 @@ extension SweepTable {
 extension CustomerHistories {
   /// How many customers the run of this as-of asked about without coming to the end, or sweeps that no night has told of
   /// moved on past something of theirs.
+  ///
+  /// - Parameter since: of whom Apple has told nothing since before, is stuck and no news: the finding that asks is open.
   func shortCount(
-    _ night: PublishedReport.Span, _ connection: borrowing BlockingConnection
+    _ night: PublishedReport.Span, since: Instant, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Int {
     let rows = try connection.execute(
       """
       SELECT count(*) FROM night_audit.histories WHERE bundle_id = $1 AND environment = $2
-        AND (last_attempt = $3 AND reason IS NOT NULL OR passed_over_at <= $3 AND passed_over_at > coalesce($4, '-infinity'))
-      """, [.text(bundleId), .text(SweepTable.environment.rawValue)] + night.parameters)
+        AND (last_attempt = $3 AND reason IS NOT NULL AND coalesce(unanswered_since > $5, true)
+          OR passed_over_at <= $3 AND passed_over_at > coalesce($4, '-infinity'))
+      """,
+      [.text(bundleId), .text(SweepTable.environment.rawValue)] + night.parameters + [.timestamp(since.microseconds)])
     return Int(try rows.single().int64(0))
   }
 }

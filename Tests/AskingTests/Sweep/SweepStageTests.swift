@@ -419,6 +419,33 @@ import Testing
     }
   }
 
+  /// The finding that asks is listed and counted; for ever incomplete no night would be told from the one that Apple is down.
+  @Test func aCustomerOfWhomAppleNeverTellsMakesNightsIncompleteUntilThatIsStuck() async throws {
+    try await withSetting { setting in
+      try setting.apple.notify(.oneTimeCharge, .sale("t1", signed: asOf - .days(2)))
+      try await setting.sweep(asOf)
+      try await openFinding(setting, "f1", transaction: "t1")
+      let silence = HistoryAnswer.End.unanswered(Silence(reason: .appleError, detail: "HTTP 500"))
+      setting.apple.tell(try history([], revision: nil, silence), about: "t1", after: nil)
+      func shortCount(_ night: Int64) async throws -> Int {
+        let asOf = asOf + .days(night)
+        try await setting.sweep(asOf)
+        return try await setting.session.withConnection {
+          try CustomerHistories(bundleId: "com.example.game").shortCount(
+            PublishedReport.Span(after: nil, until: asOf), since: asOf - .hours(48), $0)
+        }
+      }
+      for (night, count) in [(1, 1), (2, 1), (3, 0), (4, 0)] as [(Int64, Int)] {
+        #expect(try await shortCount(night) == count, "\(night)")
+      }
+      setting.apple.tell(try history([], revision: "r1"), about: "t1", after: nil)
+      #expect(try await shortCount(5) == 0)
+      // Silence that begins anew is news.
+      setting.apple.tell(try history([], revision: "r1", silence), about: "t1", after: "r1")
+      #expect(try await shortCount(13) == 1)
+    }
+  }
+
   /// It makes the night incomplete, and holds back neither what comes after it nor other customers.
   @Test func anEntryThatIsNotBelievedIsPassedOver() async throws {
     try await withSetting { setting in
