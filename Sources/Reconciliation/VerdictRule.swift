@@ -143,7 +143,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
         facts.isBeyondAsking(rules: rules) ? VerdictRule.beyondAsking : "Apple has not been asked about the id yet.")
     case .notFound:
       // What no request can carry is answered without one.
-      let wasAsked = facts.order.transactionId?.canBeApples ?? true
+      let wasAsked = facts.order.transactionId?.canBeApples != false
       let known = wasAsked ? "Apple does not know the id" : "No id of Apple's looks like the one that it names"
       if facts.hasOpenProofs {
         return because.noting(nil, "\(known), but a receipt that is not answered could bring another.")

@@ -17,26 +17,9 @@ package struct MailBody {
   var state: String
   /// Why, below it.
   var reasons: [String]
-  var sections: [Section] = []
+  var sections: [Section]
   /// Paragraphs at the end.
   var closing: [String]
-
-  /// - Parameters:
-  ///   - state: how the night went, as one sentence.
-  ///   - reasons: why, below it.
-  ///   - closing: paragraphs at the end.
-  package init(title: String, tone: Tone, state: String, reasons: [String], closing: [String]) {
-    self.init(title: title, tone: tone, state: state, reasons: reasons, sections: [], closing: closing)
-  }
-
-  init(title: String, tone: Tone, state: String, reasons: [String], sections: [Section], closing: [String]) {
-    self.title = title
-    self.tone = tone
-    self.state = state
-    self.reasons = reasons
-    self.sections = sections
-    self.closing = closing
-  }
 
   /// For readers of plain text.
   package var text: String {
@@ -96,5 +79,15 @@ package struct MailBody {
     var reasons: [String]
     var sections: [Section]
     var closing: [String]
+  }
+}
+
+extension MailBody {
+  /// - Parameters:
+  ///   - state: how the night went, as one sentence.
+  ///   - reasons: why, below it.
+  ///   - closing: paragraphs at the end.
+  package init(title: String, tone: Tone, state: String, reasons: [String], closing: [String]) {
+    self.init(title: title, tone: tone, state: state, reasons: reasons, sections: [], closing: closing)
   }
 }
