@@ -206,7 +206,7 @@ package struct CheckQueue: Sendable {
     case .unread:
       let condition = "c.subject_kind = 'receipt' AND c.outcome IN ('pending', 'unanswered') AND c.brought_count = 0"
       return try await next { part, _ in
-        try await take(and: condition, part, limit: settings.batchSize, ranks: [.urgent, .open])
+        try await take(and: condition, part, limit: settings.batchSize, ranks: [.urgent, .open, .byItself])
       }
     }
   }
@@ -353,5 +353,7 @@ package struct ToldTransaction: Hashable, Sendable {
 
 extension Settings {
   /// The configuration's part of the rule of dueness.
-  package var duenessPolicy: Dueness.Policy { Dueness.Policy(staleAfter: staleAfter, refundWindow: refundWindow) }
+  package var duenessPolicy: Dueness.Policy {
+    Dueness.Policy(staleAfter: staleAfter, refundWindow: refundWindow, lookback: lookback)
+  }
 }

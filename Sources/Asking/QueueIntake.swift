@@ -5,8 +5,8 @@ import Run
 
 /// Takes into the queue what the shop's relations have that it does not know. That costs what is new; all there is is read
 /// again only when the relations are defined otherwise, when what is asked whom is configured otherwise, when what is audited
-/// goes further back than it ever did, and once a week. What comes to light late in between an audit meets, and it is read
-/// from there.
+/// goes further back than it ever did, and, as far as that goes, once a week. What comes to light late in between an audit
+/// meets, and it is read from there. Receipts are taken in whatever their age.
 struct QueueIntake: Sendable {
   let store: OpenSession
   let source: ProofSource
@@ -21,7 +21,9 @@ struct QueueIntake: Sendable {
   private static let everything = Span.days(7)
   private static let doubtfulAtATime = 1_000
 
-  private var horizon: Instant { asOf - max(settings.lookback, settings.refundWindow) }
+  private var horizon: Instant { asOf - settings.duenessPolicy.horizon }
+  /// Before every receipt: claims are decided over all orders, whatever their age.
+  private static let beginning = Instant(seconds: -62_135_596_800)
   private var onlyBundleId: String? { settings.apps.count == 1 ? settings.apps[0].bundleId : nil }
 
   /// What is dated later than an as-of in the past was not there; a clock that is ahead is no reason to overlook a row.
@@ -38,14 +40,16 @@ struct QueueIntake: Sendable {
     let policy = PolicyText(settings)
     var count = 0
     if state.policy != policy {
-      count += try await adopt(isOtherwiseAsked: state.policy?.apps != policy.apps)
+      count += try await adopt(isOtherwiseAsked: state.policy?.apps != policy.apps, former: state.policy?.times)
     }
     let isDefinedOtherwise = state.definition != definition || state.policy?.apps != policy.apps
     let isTime = state.readAllAt.map { asOf - $0 >= Self.everything } ?? true
     let isFurtherBack = state.readFrom.map { horizon < $0 } ?? true
     let isAll = isDefinedOtherwise || isTime || isFurtherBack
     let seen = start(state.receiptsUntil)
-    count += try await takeReceipts(from: isAll ? horizon : max(horizon, min(unknownFrom ?? seen, seen)))
+    let isUnread = isDefinedOtherwise || !state.hasReadAllReceipts
+    count += try await takeReceipts(
+      from: isUnread ? Self.beginning : min(unknownFrom ?? seen, isAll ? horizon : seen))
     try await wantAgain(goneFrom: isAll || unknownFrom != nil ? Instant(seconds: 0) : asOf - Self.everything)
     count += try await takeOrders(changedFrom: isAll ? nil : start(state.ordersUntil), createdFrom: horizon)
     if let unknownFrom, !isAll {
@@ -54,6 +58,7 @@ struct QueueIntake: Sendable {
     count += try await judgeAnew()
     state.policy = policy
     state.definition = definition
+    state.hasReadAllReceipts = true
     state.receiptsUntil = max(state.receiptsUntil ?? asOf, asOf)
     state.ordersUntil = max(state.ordersUntil ?? asOf, asOf)
     if isDefinedOtherwise {
@@ -68,7 +73,8 @@ struct QueueIntake: Sendable {
   /// How many proofs the queue does not know yet, by looking alone.
   func unknownCount(_ listed: ListedProofs?) async throws -> Int {
     let count = Counter()
-    try await source.receipts(from: horizon, until: until) { receipts in
+    let isUnread = !(try await AskingState.read(store).hasReadAllReceipts)
+    try await source.receipts(from: isUnread ? Self.beginning : horizon, until: until) { receipts in
       let ids = receipts.map(\.id).filter { listed?.receiptIds.contains($0) ?? true }
       count.add(try await unknown(ids, kind: .receipt))
     }
@@ -175,8 +181,11 @@ struct QueueIntake: Sendable {
   // MARK: - What is otherwise
 
   /// Reckons dueness anew by another policy. What only a proof itself was asked about is judged anew where others can be
-  /// asked now.
-  private func adopt(isOtherwiseAsked: Bool) async throws -> Int {
+  /// asked now, or where it has come to matter.
+  ///
+  /// - Parameter former: the times of the policy before.
+  private func adopt(isOtherwiseAsked: Bool, former: String?) async throws -> Int {
+    let former = former.flatMap { Dueness.Policy($0) }
     let (table, asOf, bundleIds) = (table, asOf, settings.serverAPIApps)
     return try await store.withConnection { connection in
       try table.change(
@@ -196,7 +205,10 @@ struct QueueIntake: Sendable {
         return true
       }
       return try table.change(where: "TRUE", on: connection) { row in
-        if isOtherwiseAsked, row.history.isOffline, row.history.outcome != .unanswered { row.renew(asOf: asOf) }
+        let hasComeToMatter = !row.history.isBeyond(table.policy) && former.map(row.history.isBeyond) ?? false
+        if isOtherwiseAsked || hasComeToMatter, row.history.isOffline, row.history.outcome != .unanswered {
+          row.renew(asOf: asOf)
+        }
         return row.due != Dueness(of: row.history, policy: table.policy)
       }
     }
@@ -261,7 +273,8 @@ struct PolicyText: Hashable, Sendable {
   var apps: String
 
   init(_ settings: Settings) {
-    times = "\(settings.staleAfter.microseconds) \(settings.refundWindow.microseconds)"
+    let policy = settings.duenessPolicy
+    times = [policy.staleAfter, policy.refundWindow, policy.lookback].map { "\($0.microseconds)" }.joined(separator: " ")
     apps = settings.apps.map { "\($0.bundleId)=\(settings.effectiveChannel(of: $0).rawValue)" }.sorted()
       .joined(separator: " ")
   }
@@ -281,6 +294,8 @@ struct AskingState: Sendable {
   var readAllAt: Instant?
   /// What is dated from here on was read, by this definition.
   var readFrom: Instant?
+  /// Whether receipts were read whatever their age, by this definition.
+  var hasReadAllReceipts = false
 
   static func read(_ store: OpenSession) async throws -> AskingState {
     var values: [String: String] = [:]
@@ -295,6 +310,7 @@ struct AskingState: Sendable {
     state.ordersUntil = instant("orders")
     state.readAllAt = instant("all")
     state.readFrom = instant("from")
+    state.hasReadAllReceipts = values["all_receipts"] != nil
     return state
   }
 
@@ -303,6 +319,7 @@ struct AskingState: Sendable {
       ("times", policy?.times), ("apps", policy?.apps), ("definition", definition),
       ("receipts", receiptsUntil.map { "\($0.microseconds)" }), ("orders", ordersUntil.map { "\($0.microseconds)" }),
       ("all", readAllAt.map { "\($0.microseconds)" }), ("from", readFrom.map { "\($0.microseconds)" }),
+      ("all_receipts", hasReadAllReceipts ? "read" : nil),
     ]
     let known = values.filter { $0.1 != nil }
     try await store.execute(

@@ -68,9 +68,11 @@ package enum QueueRebuild {
 
 extension Dueness.Policy {
   /// As `night_audit.asking_state` holds it.
-  fileprivate init?(_ text: String) {
+  init?(_ text: String) {
     let times = text.split(separator: " ").compactMap { Int64($0) }
-    guard times.count == 2 else { return nil }
-    self.init(staleAfter: Span(microseconds: times[0]), refundWindow: Span(microseconds: times[1]))
+    guard times.count == 3 else { return nil }
+    self.init(
+      staleAfter: Span(microseconds: times[0]), refundWindow: Span(microseconds: times[1]),
+      lookback: Span(microseconds: times[2]))
   }
 }

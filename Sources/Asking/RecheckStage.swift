@@ -220,7 +220,7 @@ package struct RecheckStage: Sendable {
         budget.giveBack(bytes)
         continue
       }
-      let questions = channel.questions(about: check)
+      let questions = questions(about: check, of: channel)
       if questions.isEmpty || isOffline {
         if questions.isEmpty {
           await finish(channel.result(of: check, answers: []), of: channel)
@@ -249,6 +249,12 @@ package struct RecheckStage: Sendable {
     return inquiries
   }
 
+  /// What the channel asks about a check. What only says whose a payment is says so by itself, if Apple signed it.
+  private func questions(about check: JudgedCheck, of channel: any AppleChannel) -> [Question] {
+    if check.genuine != nil, check.due.context.row.history.isBeyond(settings.duenessPolicy) { return [] }
+    return channel.questions(about: check)
+  }
+
   /// Nobody is asked any more: judges the receipts that nobody has looked at, each by itself.
   private func readTheRest(_ left: [Preparation.Taken]) async throws {
     var left = left.filter { $0.context.row.subject.kind == .receipt && $0.context.row.broughtCount == 0 }
@@ -257,7 +263,7 @@ package struct RecheckStage: Sendable {
       if left.isEmpty { return }
       for (check, bytes) in try await preparation.read(&left, within: ByteBudget(limit: Preparation.budget)) {
         guard let channel = preparation.channel(for: check) else { continue }
-        if channel.questions(about: check).isEmpty {
+        if questions(about: check, of: channel).isEmpty {
           await finish(channel.result(of: check, answers: []), of: channel)
         } else {
           await setAside(check)

@@ -89,6 +89,7 @@ extension AuditPass {
 
   /// Lists a row and puts it aside with what it brought.
   private func take(_ row: ReceiptRow, bringing brought: [TransactionKey], into proofs: Exchange.Outlet) throws {
+    if row.receipt.defect == nil, plan.isUnknown(row.receipt) { collector.note(unknownFrom: row.receipt.receivedAt) }
     if row.isListed, row.receipt.receivedAt >= plan.judgedFrom { try list(row.receipt) }
     var key = RecordBytes()
     var record = RecordBytes()
@@ -100,7 +101,6 @@ extension AuditPass {
   private func list(_ receipt: Receipt) throws {
     if receipt.defect == nil, plan.isOutstanding(receipt.state, from: receipt.receivedAt) {
       collector.countOutstanding(receipt.state)
-      if receipt.state.isUnknown { collector.note(unknownFrom: receipt.receivedAt) }
     }
     try collector.list(receipt)
   }

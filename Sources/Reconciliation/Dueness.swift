@@ -7,11 +7,17 @@ public struct Dueness: Hashable, Sendable {
     public var staleAfter: Span
     /// For how long after its date Apple is likely to refund a purchase (`recheck.refundWindow`).
     public var refundWindow: Span
+    /// How far back orders are audited (`audit.lookback`).
+    public var lookback: Span
 
-    public init(staleAfter: Span, refundWindow: Span) {
+    public init(staleAfter: Span, refundWindow: Span, lookback: Span) {
       self.staleAfter = staleAfter
       self.refundWindow = refundWindow
+      self.lookback = lookback
     }
+
+    /// How old a proof may be and be about what is audited, or what Apple is likely to refund.
+    public var horizon: Span { max(lookback, refundWindow) }
   }
 
   /// Who is asked about first; what ranks equal goes by `from`. The numbers are stored.
@@ -22,9 +28,10 @@ public struct Dueness: Hashable, Sendable {
     case open = 1
     /// A critical finding would be reported for the first time on an older answer.
     case critical = 2
-    /// Answered, and a refund is still likely.
+    /// Answered, and a refund is still likely, or refused by Apple alone.
     case stale = 3
-    /// Judged by itself; nobody can say more. To judge it again costs no question, and none is owed.
+    /// Judged by itself: nobody can say more, or it was beyond the horizon when it became known, and only says whose a payment
+    /// is. To judge it costs no question, and none is owed.
     case byItself = 4
   }
 
@@ -51,10 +58,12 @@ public struct Dueness: Hashable, Sendable {
   }
 
   private static func unfiltered(_ check: CheckHistory, _ policy: Policy) -> Dueness? {
-    let open: Rank = check.isUrgent ? .urgent : .open
+    let open: Rank = check.isBeyond(policy) ? .byItself : check.isUrgent ? .urgent : .open
     let retry = (check.lastAttempt ?? check.knownSince) + RetrySchedule.span(afterAttempt: Int(check.attempts))
     let nextNight = (check.lastAttempt ?? check.knownSince) + RetrySchedule.nightly
     let isAskedInVain = check.unansweredSince != nil
+    let likely = check.dated + policy.refundWindow
+    let stale = (check.answeredAt ?? check.knownSince) + policy.staleAfter
     // What nobody else can say more about stays what it says by itself.
     if let since = check.criticalSince, !check.isOffline {
       return Dueness(from: isAskedInVain ? retry : since, rank: .critical)
@@ -63,11 +72,12 @@ public struct Dueness: Hashable, Sendable {
     // A run of an earlier as-of does not see what is dated later.
     case .pending: return Dueness(from: min(check.dated, check.knownSince), rank: open)
     case .unanswered: return Dueness(from: retry, rank: open)
-    case .rejected: return isAskedInVain ? Dueness(from: retry, rank: open) : nil
+    case .rejected:
+      if isAskedInVain { return Dueness(from: retry, rank: open) }
+      // A word of Apple's that was wrong once, a password that was missing for instance, must not accuse for ever.
+      return check.isOffline ? nil : Dueness(from: stale, until: likely, rank: .stale)
     case .verified:
-      let likely = check.dated + policy.refundWindow
       if isAskedInVain { return Dueness(from: retry, until: likely, rank: .stale) }
-      let stale = (check.answeredAt ?? check.knownSince) + policy.staleAfter
       return Dueness(from: stale, until: likely, rank: check.isOffline ? .byItself : .stale)
     case .notFound:
       if isAskedInVain { return Dueness(from: retry, rank: open) }
@@ -75,7 +85,7 @@ public struct Dueness: Hashable, Sendable {
     case .review:
       if isAskedInVain { return Dueness(from: retry, rank: open) }
       guard check.reason == .accountGone else { return Dueness(from: nextNight, rank: open) }
-      return Dueness(from: (check.answeredAt ?? check.knownSince) + policy.staleAfter, rank: .stale)
+      return Dueness(from: stale, rank: .stale)
     }
   }
 
@@ -101,6 +111,11 @@ public struct Dueness: Hashable, Sendable {
     case .verified, .rejected, .notFound: return since <= asOf
     }
   }
+}
+
+extension CheckHistory {
+  /// Whether the proof was already beyond the horizon when it became known: it only says whose a payment is.
+  public func isBeyond(_ policy: Dueness.Policy) -> Bool { dated + policy.horizon <= knownSince }
 }
 
 /// When what Apple did not answer for is asked about again, across runs.

@@ -71,6 +71,11 @@ package struct AuditPlan: Sendable {
       && state.isOwed(asOf: asOf, stuckAfter: rules.stuckAfter)
   }
 
+  /// Whether no run has taken a receipt in that one of this as-of would, whatever its age.
+  package func isUnknown(_ receipt: Receipt) -> Bool {
+    receipt.state.isUnknown && isAskedAbout(receipt.state, from: receipt.receivedAt)
+  }
+
   /// Whether a run of this as-of asks about a proof of that time. A date that lies ahead keeps nothing from being asked about
   /// tonight; what bears one and was taken in by no run came after the asking had begun.
   private func isAskedAbout(_ state: ProofState, from time: Instant) -> Bool {

@@ -28,7 +28,8 @@ import Testing
     try await RecheckRehearsal.run { shop in
       var shop = shop
       try await fill(shop, age: .days(150))
-      #expect(try await shop.queue().enqueue() == 0)
+      // The receipt says whose a payment is, however old it is.
+      #expect(try await shop.queue().enqueue() == 1)
       if isLookback { shop.settings.lookback = .days(200) } else { shop.settings.refundWindow = .days(200) }
       #expect(try await shop.queue(asOf: Self.asOf + .hours(1)).enqueue() == 2)
       #expect(try await shop.queue(asOf: Self.asOf + .hours(2)).enqueue() == 0)
@@ -52,8 +53,8 @@ import Testing
   @Test func whatAnAuditOfThePastTakesInIsKnown() async throws {
     try await RecheckRehearsal.run { shop in
       try await fill(shop, age: .days(150))
-      #expect(try await shop.queue().enqueue() == 0)
-      #expect(try await shop.queue(asOf: Self.asOf - .days(60)).enqueue() == 2)
+      #expect(try await shop.queue().enqueue() == 1)
+      #expect(try await shop.queue(asOf: Self.asOf - .days(60)).enqueue() == 1)
     }
   }
 

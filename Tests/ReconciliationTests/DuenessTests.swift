@@ -7,7 +7,7 @@ import Testing
 @Suite struct DuenessTests {
   private static let received = Instant(seconds: 1_800_000_000)
   private static let night = received + .hours(5)
-  private static let policy = Dueness.Policy(staleAfter: .days(7), refundWindow: .days(120))
+  private static let policy = Dueness.Policy(staleAfter: .days(7), refundWindow: .days(120), lookback: .days(90))
 
   /// A proof and what happened to it, night by night.
   struct Row: Sendable, CustomTestStringConvertible {
@@ -35,6 +35,19 @@ import Testing
     Row("never asked, and the shop believed it", due(received, .open)) { $0.isUrgent = false },
     Row("dated later than the run that took it in", due(night, .urgent)) { $0.dated = night + .days(3) },
     Row("nobody waits for it", nil) { $0.isWanted = false },
+    Row("one day short of the horizon when it became known", due(night - .days(119), .urgent)) {
+      $0.dated = night - .days(119)
+    },
+    Row("beyond the horizon when it became known: nobody is asked", due(night - .days(120), .byItself)) {
+      $0.dated = night - .days(120)
+    },
+    Row("the same, once in vain", due(night + .minutes(5), .byItself)) { check in
+      check.dated = night - .days(120)
+      check.fail(night)
+    },
+    Row("recent when it became known, and silent for a year", due(night + .days(365) + .minutes(5), .urgent)) {
+      $0.fail(night + .days(365))
+    },
     Row("once in vain", due(night + .minutes(5), .urgent)) { $0.fail(night) },
     Row("twice in vain", due(night + .hours(2), .urgent)) { check in
       check.fail(night)
@@ -66,7 +79,10 @@ import Testing
       check.fail(night + .days(8))
       check.verify(night + .days(9))
     },
-    Row("rejected: for good", nil) { check in
+    Row("rejected by itself: for good", nil) { check in
+      check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night)
+    },
+    Row("rejected by Apple: again when that is stale", due(night + .days(7), until: likely, .stale)) { check in
       check.note(.rejected, reason: .signatureInvalid, isOffline: false, asOf: night)
     },
     Row("not found yet: the next night", due(night + .hours(20), .urgent)) { check in

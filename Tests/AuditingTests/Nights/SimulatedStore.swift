@@ -30,7 +30,7 @@ struct SimulatedStore {
     var channel: EvidenceChannel?
   }
 
-  private static let policy = Dueness.Policy(staleAfter: .days(7), refundWindow: .days(90))
+  private static let policy = Dueness.Policy(staleAfter: .days(7), refundWindow: .days(90), lookback: .days(90))
 
   private(set) var checks: [CheckSubject: Check] = [:]
   private(set) var evidence: [TransactionKey: [TransactionFact]] = [:]
