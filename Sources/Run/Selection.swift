@@ -7,6 +7,8 @@ package struct Selection: Hashable, Sendable {
   package var productId: Identifier?
   /// The bundle id of the app that `--app` names.
   package var bundleId: String?
+  /// Whether there is no other app than that: whatever names none is its.
+  package var isOnlyApp = false
 
   package init() {}
 
@@ -20,7 +22,7 @@ package struct Selection: Hashable, Sendable {
     if let wanted = self.orderId, wanted != orderId { return false }
     if let wanted = self.userId, wanted != userId { return false }
     if let wanted = self.productId, wanted != productId { return false }
-    if let wanted = self.bundleId, wanted != bundleId { return false }
+    if let wanted = self.bundleId, wanted != bundleId { return bundleId == nil && isOnlyApp }
     return true
   }
 

@@ -192,6 +192,7 @@ struct AuditOptions: ParsableArguments {
         throw ValidationError("--app \(app) is not configured; the apps are: \(names).")
       }
       request.selection.bundleId = known.bundleId
+      request.selection.isOnlyApp = settings.apps.count == 1
     }
     request.out = out
     request.isOffline = offline

@@ -49,7 +49,7 @@ struct TieOutReport: Sendable {
     report.facts.revisions = try RevisedDay.since(
       lastReportedBefore: asOf, day: Period.dayBefore(asOf, in: settings.timeZone).until, on: connection
     ).map { .init($0) }
-    report.findings = findings(weeks.weeks, names: names, alertUnits: settings.tieOut.alertUnits)
+    report.findings = findings(weeks.weeks, names: names, settings)
     let unreadable = try ConnectReportTable.unreadableDays(asOf: record.asOf, on: connection)
     report.undecidedWeeks = TieOutTotals.weeks(around: unreadable).filter { $0 >= firstWeek }
     report.record = record
@@ -81,7 +81,7 @@ struct TieOutReport: Sendable {
 
   /// The same product may be sold by two apps; a finding is about a product and a week.
   private static func findings(
-    _ weeks: [TieOutTotals.Week], names: [Identifier: String], alertUnits: Int
+    _ weeks: [TieOutTotals.Week], names: [Identifier: String], _ settings: Settings
   ) -> [Finding] {
     let byWeek = Dictionary(grouping: weeks) { Subject.product($0.productId, weekOf: $0.monday.description) }
     return byWeek.sorted { $0.key < $1.key }.compactMap { subject, weeks -> Finding? in
@@ -97,7 +97,9 @@ struct TieOutReport: Sendable {
           \(isUnknown ? "" : "units ")\(knows).
           """)
       finding.productId = first.productId
-      finding.severity = units >= Millionths(alertUnits) ? .major : .minor
+      let apps = Set(weeks.map(\.app))
+      if apps.count == 1 { finding.bundleId = settings.apps.first { apps.contains($0.name) }?.bundleId }
+      finding.severity = units >= Millionths(settings.tieOut.alertUnits) ? .major : .minor
       if weeks.count == 1, let amount = first.amount, let code = first.currency, let currency = Currency(code) {
         finding.amount = amount.money(in: currency)
         finding.atStake = finding.amount
