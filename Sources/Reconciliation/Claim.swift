@@ -255,6 +255,8 @@ struct ClaimRank: Comparable {
 
   /// Whom only false proofs speak for comes after everybody else.
   var isFalse: Bool
+  /// Beside a name that Apple knows, a payload that nobody can read is damage, and says no more than none would; but what
+  /// others have proven it does not lend, whatever the token.
   var token: Token
   /// Whether a genuine proof of the same person brings the transaction.
   var isProven: Bool
@@ -263,8 +265,12 @@ struct ClaimRank: Comparable {
   var orderId: Identifier
 
   init(_ claimant: Claimant, on transaction: TransactionRecord, isProven: Bool, isNamed: Bool) {
-    isFalse = claimant.worth != .notFalse
-    token = ClaimRank.token(of: claimant.order, on: transaction)
+    let token = ClaimRank.token(of: claimant.order, on: transaction)
+    switch claimant.worth {
+    case .notFalse: (isFalse, self.token) = (false, token)
+    case .unreadableButNameKnown: (isFalse, self.token) = (false, token == .same && !isProven ? .unknown : token)
+    case .allFalse, .allFalseButNameOpen, .allFalseButNameKnown: (isFalse, self.token) = (true, token)
+    }
     self.isProven = isProven
     self.isNamed = isNamed
     createdAt = claimant.order.createdAt

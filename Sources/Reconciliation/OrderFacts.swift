@@ -61,13 +61,13 @@ public struct OrderFacts: Sendable {
     }
   }
 
-  /// Ids inside signed payloads, when each proof that is not false holds exactly one: a receipt that lists many, or that
-  /// nobody could read, may hold the named one.
+  /// Ids inside its own signed payloads, when each proof that is not false holds exactly one: a receipt that lists many, or
+  /// that nobody could read, may hold the named one. What somebody else has sent for the order is not its own.
   public var signedIds: [Identifier] {
     if receipts.isEmpty { return [] }
     let proofs = soundReceipts.filter { $0.state.outcome != .rejected || $0.state.isUnreadable }
-    let ids = proofs.compactMap(\.state.signedTransactionId)
-    return ids.count == proofs.count ? ids : []
+    guard proofs.allSatisfy({ $0.state.signedTransactionId != nil }) else { return [] }
+    return proofs.filter { $0.userId == nil || $0.userId == order.userId }.compactMap(\.state.signedTransactionId)
   }
 
   /// Whether a receipt is unanswered that could still bring a payment.

@@ -99,6 +99,15 @@ public struct Revocation: Hashable, Sendable {
     return known.restated(by: self)
   }
 
+  /// What a receipt says of a plan that was upgraded: the date is that of the upgrade, and a part was refunded, if anything
+  /// (`cancellation_date_ms`).
+  func ended(byUpgrade isUpgraded: Bool) -> Revocation {
+    guard isUpgraded, !tellsShare else { return self }
+    var told = self
+    told.type = "REFUND_PRORATED"
+    return told
+  }
+
   private func restated(by newer: Revocation) -> Revocation {
     var told = self
     told.reason = newer.reason ?? reason

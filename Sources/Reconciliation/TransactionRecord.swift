@@ -249,7 +249,9 @@ extension TransactionRecord.Contents {
     let showsGone = fact.channel == .verifyReceipt && toldRevokedBy == .verifyReceipt
     switch fact.revocation {
     case .says(.some(let told)):
-      revocation = fact.isSigned ? told.completed(by: revocation) : told.yielding(to: revocation)
+      revocation =
+        fact.isSigned
+        ? told.completed(by: revocation) : told.ended(byUpgrade: isUpgraded ?? false).yielding(to: revocation)
       revocationWithdrawnDate = nil
       toldRevokedBy = fact.channel
     case .says(.none):

@@ -90,6 +90,20 @@ import Testing
     #expect(TransactionRecord.folding([full, other])?.revocation?.date == date + .hours(1), "no share is at stake")
   }
 
+  @Test(
+    "Of a plan that was upgraded a receipt dates the upgrade, whatever else it cannot say",
+    arguments: [EvidenceChannel.verifyReceipt, .offline])
+  func upgrades(channel: EvidenceChannel) {
+    let date = Instant(seconds: 1_000_000)
+    var upgraded = TransactionFact.told(at: 1, by: .serverApi, .says(nil))
+    upgraded.isUpgraded = true
+    let bare = TransactionFact.told(at: 2, by: channel, .says(Revocation(date: date)))
+    #expect(TransactionRecord.folding([upgraded, bare])?.isReversed == false)
+    #expect(TransactionRecord.folding([bare])?.isReversed == true)
+    let full = TransactionFact.told(at: 2, by: channel, .says(Revocation(date: date, type: "REFUND_FULL")))
+    #expect(TransactionRecord.folding([upgraded, full])?.isReversed == true)
+  }
+
   @Test("A receipt without a cancellation date takes back no part of a refund that others have told of")
   func partsBesideReceipts() {
     let part = Revocation(date: Instant(seconds: 50), percentage: 30_000, type: "REFUND_PRORATED")

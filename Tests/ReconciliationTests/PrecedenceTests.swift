@@ -81,6 +81,21 @@ import Testing
       scene.world.lookups["junk"] = .verified(nil)
       scene.proven("payer", by: "payer", names: true)
     },
+    Case("a payload that nobody can read is no worse than none: the earlier name", "damaged") { scene in
+      scene.named("damaged", by: "payer", hours: -1, proof: .rejected(.malformed))
+      scene.world.lookups["damaged"] = .verified(nil)
+      scene.named("late", by: "thief", hours: 0)
+    },
+    Case("a payload that nobody can read, and the token, before another's token", "damaged") { scene in
+      scene.named("damaged", by: "payer", hours: 0, token: "a1", proof: .rejected(.malformed))
+      scene.world.lookups["damaged"] = .verified(nil)
+      scene.named("early", by: "thief", hours: -1, token: "b2")
+    },
+    Case("a payload that nobody can read lends nothing that others proved, with the token or without", "proven") { scene in
+      scene.named("damaged", by: "thief", hours: -1, token: "a1", proof: .rejected(.malformed))
+      scene.world.lookups["damaged"] = .verified(nil)
+      scene.proven("proven", by: "payer", names: false)
+    },
     Case("a foreign proof and a name", "payer") { scene in
       scene.named("foreign", by: "thief", hours: -1, proof: .verified(.app))
       scene.proven("payer", by: "payer", names: true)

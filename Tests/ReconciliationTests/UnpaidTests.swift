@@ -209,6 +209,12 @@ import Testing
       scene.transaction("T9")
       scene.signedProof(for: order, of: scene.transaction("T1"))
     },
+    Case("the signed payload that holds another id was sent by somebody else", "paid") { scene in
+      let order = scene.order { $0.transactionId = "T9" }
+      scene.transaction("T9")
+      let other = scene.transaction("T1") { $0.productId = "gems.500" }
+      scene.receipt(for: order, .verified(.signed, id: "T1"), bringing: [other]) { $0.userId = "stranger" }
+    },
     Case("the order names the first purchase of the renewal in its payload", "unconfirmed not_in_receipt") { scene in
       let renewal = scene.transaction("T2") {
         $0.originalTransactionId = "T1"
