@@ -62,7 +62,9 @@ extension RecheckStage {
           wasRefused = true
           await channel.renewCredential()
           continue
-        case .park: return answer
+        case .park:
+          warn(of: fault, app: channel.app, about: check)
+          return answer
         case .endApp: return nil
         }
       }
@@ -108,6 +110,18 @@ extension RecheckStage {
       return answer.warnings.filter { values.warned.insert($0).inserted }
     }
     for warning in news { logger.warning("\(warning)", metadata: ["app": "\(app.name)"]) }
+  }
+
+  /// A refusal that counts as one question's trouble may hide a key that was revoked in the middle of the night: each kind
+  /// is told once.
+  private func warn(of fault: AppleFault, app: Settings.App, about check: JudgedCheck) {
+    let isNew = state.values.withLock { $0.warned.insert("\(fault.kind) \(app.name)").inserted }
+    guard isNew else { return }
+    logger.warning(
+      "Apple refuses a question, and may refuse others: each is for review. \(fault.message)",
+      metadata: [
+        "app": "\(app.name)", "refusal": "\(fault.kind.rawValue)", "about": "\(check.due.subject.id.text)",
+      ])
   }
 
   /// Stores what a receipt says by itself; the check stays due.

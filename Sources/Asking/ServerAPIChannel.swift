@@ -122,8 +122,11 @@ package struct ServerAPIChannel: AppleChannel {
     if let silence = answers.lazy.compactMap(\.silence).first {
       return check.result(.unanswered, PaymentReason(silence), channel: .serverApi)
     }
-    // Refused for what is ours, though other questions were not: nothing is said of the transaction.
-    if answers.contains(where: \.isFault) { return check.result(.unanswered, .appleError, channel: .serverApi) }
+    // Refused for what is ours, though other questions were not: of what is known to Apple nothing is said; of an id that a
+    // client made up it may be all that Apple has to say.
+    if answers.contains(where: \.isFault) {
+      return check.result(check.isKnownToApple ? .unanswered : .review, .appleError, channel: .serverApi)
+    }
     if answers.contains(where: { $0.meaning == .accountGone }) {
       return check.result(.review, .accountGone, channel: .serverApi)
     }

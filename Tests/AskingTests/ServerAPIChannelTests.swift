@@ -109,6 +109,7 @@ import Testing
   private static let silent = ChannelAnswer(.silent(Silence(reason: .rateLimited, detail: "HTTP 429")))
   private static let unknown = ChannelAnswer(.unknown)
   private static let gone = ChannelAnswer(.accountGone)
+  private static func refused(_ fault: AppleFault) -> ChannelAnswer { ChannelAnswer(.fault(fault)) }
 
   private static let signed = receipt(.signed, genuine([fact("1")], isSigned: true))
   private static let device = receipt(.app, genuine([fact("1"), fact("2")]))
@@ -155,6 +156,13 @@ import Testing
     ),
     ("a look-up", lookup("5"), [found("5")], "verified, 1 facts"),
     ("a look-up in vain", lookup("5"), [silent], "unanswered rate_limited, 0 facts"),
+    ("an id that a client made up", lookup("5"), [refused(.requestRefused(code: 4_000_000))], "review apple_error, 0 facts"),
+    ("an old receipt of such an id", claim, [refused(.requestRefused(code: 4_000_000))], "review apple_error, 0 facts"),
+    ("a token that one question could not use", lookup("5"), [refused(.accessRefused)], "review apple_error, 0 facts"),
+    (
+      "a refusal says nothing of what Apple signed", signed, [refused(.accessRefused)],
+      "unanswered apple_error, 1 facts"
+    ),
     ("not found", lookup("5"), [unknown], "not_found not_found, 0 facts"),
     ("not found again", asked(lookup("5"), .notFound), [unknown], "not_found not_found, 0 facts"),
     (
