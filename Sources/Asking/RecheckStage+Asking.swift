@@ -28,12 +28,17 @@ extension RecheckStage {
       answers.append(answer)
       if !isOne, !answer.facts.isEmpty || !answer.told.isEmpty {
         var part = check.result(.pending, .neverChecked, channel: .serverApi)
-        (part.facts, part.told) = (answer.facts, answer.told)
+        // Until all that it names is known to be right, it is not known whose it is.
+        (part.facts, part.told) = part.isUnproven ? ([], answer.facts + answer.told) : (answer.facts, answer.told)
         await sink.put(part)
       }
     }
     var result = channel.result(of: check, answers: answers)
-    if !isOne { (result.facts, result.told) = ([], []) }
+    if !isOne {
+      result.told = []
+      // Of what only Apple's answers prove, this is where it is said whose it is.
+      if !result.isUnproven { result.facts = [] }
+    }
     await finish(result, of: channel)
   }
 

@@ -47,6 +47,41 @@ import Testing
     }
   }
 
+  /// Judges every payload as a receipt whose signature nobody here can judge, with these purchases.
+  private static func claim(_ ids: [String]) -> OfflineJudge {
+    let claim = UnprovenClaim(
+      why: "unknown", transactionIds: ids,
+      content: WrittenContent(environment: .production, bundleId: "com.example.game"))
+    return OfflineJudge(hasRoots: true) { _ in (.app, .claim(claim)) }
+  }
+
+  private func brought(_ shop: RecheckRehearsal) async throws -> [String] {
+    try await shop.rows(
+      "subject_id, transaction_id] ) FROM night_audit.receipt_transactions ORDER BY 1")
+  }
+
+  /// One id that is right beside others that are not is anybody's: whoever knows it can write it into a receipt.
+  @Test(arguments: [ChannelAnswer(.unknown), .silent]) func whatNobodySignedBringsAllOfItOrNothing(
+    other: ChannelAnswer
+  ) async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: nil)
+      try await shop.receipt("r", for: "o")
+      let judge = Self.claim(["1", "2"])
+      let script = ScriptedChannel.Script(["1": [.found("1")], "2": [other]])
+      let outcome: CheckOutcome = other.silence == nil ? .notFound : .unanswered
+      #expect(try await shop.recheck([ScriptedChannel(script)], judge: judge).outcomes == [outcome: 1])
+      #expect(try await brought(shop) == [])
+      // What Apple says is evidence all the same.
+      #expect(try await shop.rows("transaction_id] ) FROM night_audit.evidence WHERE subject_id IS NULL") == ["1"])
+      let later = Self.asOf + .days(1)
+      let right = ScriptedChannel.Script(["1": [.found("1")], "2": [.found("2")]])
+      let summary = try await shop.recheck([ScriptedChannel(right, asOf: later)], asOf: later, judge: judge)
+      #expect(summary.outcomes == [.verified: 1] && right.asked.contains("2"))
+      #expect(try await brought(shop) == ["r 1", "r 2"])
+    }
+  }
+
   /// A payload that nobody has seen proves nothing.
   @Test func aReceiptThatGoesBeforeItIsReadIsJudgedByNobody() async throws {
     try await RecheckRehearsal.run { shop in
