@@ -82,6 +82,22 @@ import Testing
     }
   }
 
+  /// Though Apple has told of the transaction before, as of another order or in the customer's history.
+  @Test func whatNobodySignedBringsWhatAppleHasToldOfBefore() async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: nil)
+      try await shop.receipt("r", for: "o")
+      try await shop.session.withConnection { connection in
+        try EvidenceTable.append(
+          [(nil, .test("1", .serverApi))], runId: RecheckRehearsal.runId, asOf: Self.asOf, on: connection)
+      }
+      let script = ScriptedChannel.Script(["1": [.found("1")]])
+      let summary = try await shop.recheck([ScriptedChannel(script)], judge: Self.claim(["1"]))
+      #expect(summary.outcomes == [.verified: 1])
+      #expect(try await brought(shop) == ["r 1"])
+    }
+  }
+
   /// A payload that nobody has seen proves nothing.
   @Test func aReceiptThatGoesBeforeItIsReadIsJudgedByNobody() async throws {
     try await RecheckRehearsal.run { shop in
