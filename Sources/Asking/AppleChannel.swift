@@ -10,8 +10,11 @@ package protocol AppleChannel: Sendable {
   /// What Apple is to be asked, in order; none when nobody can say more than the receipt itself does.
   func questions(about check: JudgedCheck) -> [Question]
 
-  /// Puts one question. Throws only when the task is cancelled before there is an answer.
-  func ask(_ question: Question) async throws(CancellationError) -> ChannelAnswer
+  /// Puts one question. Throws only when the task is cancelled before there is an answer, or when the question is not wanted
+  /// any more once its turn has come: then nothing was sent.
+  func ask(
+    _ question: Question, while isWanted: @escaping @Sendable () -> Bool
+  ) async throws(CancellationError) -> ChannelAnswer
 
   /// Makes the next question with a credential made anew: the one before was refused.
   func renewCredential() async
@@ -192,13 +195,14 @@ package struct ChannelAnswer: Hashable, Sendable {
     }
   }
 
-  /// Apple's passing troubles are often gone a moment later. A timeout has already cost its time.
-  var isWorthAnotherTry: Bool {
+  /// Apple's passing troubles are often gone a moment later. A timeout has already cost its time, unless nobody is answered:
+  /// then the question has to wait with all others.
+  func isWorthAnotherTry(inOutage isOutage: Bool) -> Bool {
     // When Apple says when to come back, that is not now.
     guard let silence, silence.retryAfter == nil || silence.reason == .rateLimited else { return false }
     switch silence.reason {
     case .appleError, .rateLimited: return true
-    case .unreachable: return silence.detail != "timeout"
+    case .unreachable: return isOutage || silence.detail != "timeout"
     }
   }
 }

@@ -7,10 +7,12 @@ import Synchronization
 
 /// One check: its questions, their answers, and what they come to.
 extension RecheckStage {
-  /// How often one question is put within a run when Apple answers with trouble of its own.
+  /// How often one question is put within a run when Apple answers with trouble of its own. While Apple answers nobody the
+  /// trouble is not the question's, and costs it no try.
   private static let tries = 3
 
-  func ask(_ inquiry: Inquiry, deadline: ContinuousClock.Instant) async {
+  /// - Returns: false where nobody may be asked any more.
+  func ask(_ inquiry: Inquiry, deadline: ContinuousClock.Instant) async -> Bool {
     let (check, channel) = (inquiry.check, inquiry.channel)
     let isOne = inquiry.questions.count == 1
     // What many answers are gathered for is stored as it comes: a killed run asks only for the rest.
@@ -23,7 +25,7 @@ extension RecheckStage {
       }
       guard let answer = await answer(to: question, about: check, from: channel, deadline: deadline) else {
         if isOne { await setAside(check) }
-        return
+        return false
       }
       answers.append(answer)
       if !isOne, !answer.facts.isEmpty || !answer.told.isEmpty {
@@ -40,6 +42,7 @@ extension RecheckStage {
       if !result.isUnproven { result.facts = [] }
     }
     await finish(result, of: channel)
+    return true
   }
 
   /// Apple's answer, or the trouble that it came to when nobody may be asked again; nil when there is neither.
@@ -48,15 +51,16 @@ extension RecheckStage {
   ) async -> ChannelAnswer? {
     let lane = AskingGate.Lane(app: channel.app.name, side: question.first)
     var wasRefused = false
-    var attempt = 0
+    var failures = 0
     var trouble: ChannelAnswer?
     while true {
-      attempt += 1
-      // A blip costs nobody the night; what has failed twice leaves its place to others while nobody may be asked.
-      guard let permit = await permit(lane, isWaiting: attempt < Self.tries, deadline: deadline) else { return trouble }
-      guard let answer = try? await channel.ask(question) else {
+      guard let permit = await permit(lane, deadline: deadline) else { return trouble }
+      let isWanted: @Sendable () -> Bool = { gate.stands(permit) && reasonToEnd(deadline) == nil }
+      guard let answer = try? await channel.ask(question, while: isWanted) else {
         gate.abandon(permit)
-        return trouble
+        if Task.isCancelled { return trouble }
+        // Apple has become silent before its turn came.
+        continue
       }
       note(answer, about: check, permit: permit, app: channel.app)
       if case .fault(let fault) = answer.meaning {
@@ -73,9 +77,11 @@ extension RecheckStage {
         case .endApp: return nil
         }
       }
-      if attempt < Self.tries, answer.isWorthAnotherTry, reasonToEnd(deadline) == nil {
+      let isOutage = gate.isSilent(lane)
+      if !isOutage { failures += 1 }
+      if failures < Self.tries, answer.isWorthAnotherTry(inOutage: isOutage), reasonToEnd(deadline) == nil {
         let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
-          attempt: attempt, random: .random(in: 0..<1))
+          attempt: max(failures, 1), random: .random(in: 0..<1))
         trouble = answer
         // A server in trouble needs a moment; cancelled in it, the answer that there is stands.
         if (try? await Task.sleep(for: pause)) != nil { continue }
@@ -84,17 +90,13 @@ extension RecheckStage {
     }
   }
 
-  /// The right to ask; nil when the re-check ends or the app's part of it has, and while the breaker is open where that is not
-  /// waited for.
-  private func permit(
-    _ lane: AskingGate.Lane, isWaiting: Bool, deadline: ContinuousClock.Instant
-  ) async -> AskingGate.Permit? {
+  /// The right to ask, waited for while Apple is silent; nil when the re-check ends or the app's part of it has.
+  private func permit(_ lane: AskingGate.Lane, deadline: ContinuousClock.Instant) async -> AskingGate.Permit? {
     while reasonToEnd(deadline) == nil {
       switch gate.admit(lane) {
       case .over: return nil
       case .granted(let permit): return permit
       case .refused(let pause):
-        if !isWaiting { return nil }
         // Short naps: a signal or the deadline must not wait for a long pause.
         guard (try? await Task.sleep(for: min(pause, .milliseconds(500)))) != nil else { return nil }
       }

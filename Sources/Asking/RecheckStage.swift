@@ -125,7 +125,10 @@ package struct RecheckStage: Sendable {
 
   // MARK: - Many at a time
 
-  private enum Event { case check, tick, patience }
+  private enum Event {
+    case check(isSettled: Bool)
+    case tick, patience
+  }
 
   private func askAll(deadline: ContinuousClock.Instant) async throws {
     try await withThrowingTaskGroup(of: Event.self) { group in
@@ -141,8 +144,9 @@ package struct RecheckStage: Sendable {
       var waiting: [Inquiry] = []
       var isDrained = false
       var hasEnded = false
+      var isAllSettled = true
       while true {
-        let isDone = isDrained && taken.isEmpty && waiting.isEmpty && underWay == 0
+        let isDone = isDrained && taken.isEmpty && waiting.isEmpty && underWay == 0 && isAllSettled
         if !hasEnded, !isDone, let reason = reasonToEnd(deadline) {
           hasEnded = true
           state.values.withLock { $0.summary.endedEarly = reason }
@@ -171,9 +175,9 @@ package struct RecheckStage: Sendable {
         if underWay < settings.concurrency, let next = waiting.popLast() {
           underWay += 1
           group.addTask {
-            await ask(next, deadline: deadline)
+            let isSettled = await ask(next, deadline: deadline)
             budget.giveBack(next.payloadBytes)
-            return .check
+            return .check(isSettled: isSettled)
           }
           continue
         }
@@ -185,7 +189,9 @@ package struct RecheckStage: Sendable {
           continue
         }
         switch try await group.next() {
-        case .check: underWay -= 1
+        case .check(let isSettled):
+          underWay -= 1
+          isAllSettled = isAllSettled && isSettled
         case .tick: if !group.isCancelled { group.addTask(operation: tick) }
         case .patience: group.cancelAll()
         case nil: underWay = 0

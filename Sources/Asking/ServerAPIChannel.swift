@@ -40,9 +40,11 @@ package struct ServerAPIChannel: AppleChannel {
     Self.questions(about: check, bundleId: app.bundleId, policy: policy)
   }
 
-  package func ask(_ question: Question) async throws(CancellationError) -> ChannelAnswer {
+  package func ask(
+    _ question: Question, while isWanted: @escaping @Sendable () -> Bool
+  ) async throws(CancellationError) -> ChannelAnswer {
     guard case .transaction(let id) = question.matter else { return ChannelAnswer(.review) }
-    let found = try await client.transactionInfo(id, first: question.first)
+    let found = try await client.transactionInfo(id, first: question.first, while: isWanted)
     var answer = ChannelAnswer(found)
     if case .found(let transaction) = found.outcome, transaction.fact.hasLapsed(by: policy.asOf) {
       // Only there Apple tells of a newer period, and of the grace that it gives while it collects the money.

@@ -32,10 +32,12 @@ package struct VerifyReceiptChannel: AppleChannel {
     }
   }
 
-  package func ask(_ question: Question) async throws(CancellationError) -> ChannelAnswer {
+  package func ask(
+    _ question: Question, while isWanted: @escaping @Sendable () -> Bool
+  ) async throws(CancellationError) -> ChannelAnswer {
     guard case .receipt(let payload) = question.matter else { return ChannelAnswer(.review) }
     return ChannelAnswer(
-      try await client.verify(payload: payload, sharedSecret: sharedSecret, first: question.first))
+      try await client.verify(payload: payload, sharedSecret: sharedSecret, first: question.first, while: isWanted))
   }
 
   /// The secret is what the configuration says it is.

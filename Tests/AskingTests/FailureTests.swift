@@ -296,23 +296,72 @@ import Testing
     }
   }
 
-  /// What waits for another try while Apple is silent about everybody would be as good as never asked.
+  private let outOfOrder = ChannelAnswer(.silent(Silence(reason: .appleError, detail: "HTTP 503")))
+
+  /// A gate that so many questions have failed at.
+  ///
+  /// - Parameter step: how far each look moves its clock.
+  private func gate(failures: Int, step: Duration = .zero) -> AskingGate {
+    let lane = AskingGate.Lane(app: "com.example.game", side: .production)
+    let uptime = Mutex(Duration.zero)
+    let clock = RateGate.Clock(
+      uptime: {
+        uptime.withLock { uptime in
+          uptime += step
+          return uptime
+        }
+      }, sleep: { _ throws(CancellationError) in })
+    let gate = AskingGate(apps: [lane.app], clock: clock)
+    var trouble = outOfOrder
+    trouble.asked = [.production]
+    for _ in 0..<failures {
+      guard case .granted(let permit) = gate.admit(lane) else { continue }
+      _ = gate.note(trouble, permit)
+    }
+    return gate
+  }
+
+  /// What waits for another try when the night ends would be as good as never asked.
   @Test func anAnswerStandsWhileNobodyMayBeAskedAgain() async throws {
     try await RecheckRehearsal.run { shop in
       try await shop.order("o", transaction: "1")
-      let lane = AskingGate.Lane(app: "com.example.game", side: .production)
-      let gate = AskingGate(
-        apps: [lane.app], clock: RateGate.Clock(uptime: { .zero }, sleep: { _ throws(CancellationError) in }))
-      var trouble = ChannelAnswer(.silent(Silence(reason: .appleError, detail: "HTTP 503")))
-      trouble.asked = [.production]
-      for _ in 1...18 {
-        guard case .granted(let permit) = gate.admit(lane) else { continue }
-        _ = gate.note(trouble, permit)
-      }
-      let script = ScriptedChannel.Script(["1": [trouble, trouble]])
-      let summary = try await shop.recheck([ScriptedChannel(script)], gate: gate)
-      #expect(summary.outcomes == [.unanswered: 1] && summary.endedEarly == nil && script.asked == ["1", "1"])
+      let script = ScriptedChannel.Script(["1": [outOfOrder]])
+      let summary = try await shop.recheck([ScriptedChannel(script)], limit: .seconds(2), gate: gate(failures: 18))
+      #expect(summary.outcomes == [.unanswered: 1] && script.asked == ["1", "1"])
       #expect(try await states(shop) == ["unanswered apple_error 1"])
+    }
+  }
+
+  /// However many probes fail, a question has its own tries left when Apple is back; a timeout is no other trouble then.
+  @Test(arguments: [ChannelAnswer(.silent(Silence(reason: .appleError, detail: "HTTP 503"))), .silent])
+  func anOutageCostsAQuestionNoTry(trouble: ChannelAnswer) async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: "1")
+      let script = ScriptedChannel.Script(["1": Array(repeating: trouble, count: 6) + [.found("1")]])
+      let summary = try await shop.recheck([ScriptedChannel(script)], gate: gate(failures: 19, step: .seconds(60)))
+      #expect(summary.outcomes == [.verified: 1] && summary.endedEarly == nil && script.asked.count == 7)
+    }
+  }
+
+  /// A right to ask that was given before Apple became silent is none any more when the turn comes.
+  @Test func whoseTurnComesInAnOutageWaitsWithAllOthers() async throws {
+    try await RecheckRehearsal.run { shop in
+      for number in 1...4 { try await shop.order("o\(number)", transaction: "\(number)") }
+      let gate = self.gate(failures: 19)
+      let first = Mutex(true)
+      let script = ScriptedChannel.Script(
+        Dictionary(uniqueKeysWithValues: (1...4).map { ("\($0)", [outOfOrder]) }))
+      var channel = ScriptedChannel(script)
+      channel.beforeTurn = {
+        let isFirst = first.withLock { first in
+          defer { first = false }
+          return first
+        }
+        while !isFirst, gate.silent.isEmpty, (try? await Task.sleep(for: .milliseconds(5))) != nil {}
+      }
+      let summary = try await shop.recheck([channel], limit: .seconds(2), gate: gate)
+      #expect(script.asked.count == 1 && summary.outcomes == [.unanswered: 1] && summary.endedEarly != nil)
+      #expect(try await states(shop) == ["pending 3", "unanswered apple_error 1"])
     }
   }
 

@@ -113,6 +113,10 @@ struct ScriptedChannel: AppleChannel {
   let app: Settings.App
   let policy: ServerAPIChannel.Policy
   let script: Script
+  /// Where each question waits for its turn.
+  var turns = RateGate(rate: nil)
+  /// Runs before it does.
+  var beforeTurn: (@Sendable () async -> Void)?
   /// Runs before an answer is given, with the number of the question from 1.
   var beforeAnswer: (@Sendable (Int) async -> Void)?
 
@@ -149,8 +153,12 @@ struct ScriptedChannel: AppleChannel {
     ServerAPIChannel.questions(about: check, bundleId: app.bundleId, policy: policy)
   }
 
-  func ask(_ question: Question) async throws(CancellationError) -> ChannelAnswer {
+  func ask(
+    _ question: Question, while isWanted: @escaping @Sendable () -> Bool
+  ) async throws(CancellationError) -> ChannelAnswer {
     guard case .transaction(let id) = question.matter else { return ChannelAnswer(.review) }
+    if let beforeTurn { await beforeTurn() }
+    try await turns.admit(while: isWanted)
     let answer = script.answer(id)
     if let beforeAnswer { await beforeAnswer(script.asked.count) }
     return answer

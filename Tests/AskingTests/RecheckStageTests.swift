@@ -154,6 +154,22 @@ import Testing
     }
   }
 
+  /// The farewell is for answers that are on their way: behind a bucket that Apple has shut there are none.
+  @Test func whoHasSentNothingIsNotWaitedFor() async throws {
+    try await RecheckRehearsal.run { shop in
+      for number in 1...3 { try await shop.order("o\(number)", transaction: "\(number)") }
+      let bucket = RateGate(rate: nil)
+      bucket.shut(for: .hours(1))
+      let script = ScriptedChannel.Script([:])
+      var channel = ScriptedChannel(script)
+      channel.turns = bucket
+      let began = ContinuousClock.now
+      let summary = try await shop.recheck([channel], limit: .seconds(1))
+      #expect(summary.outcomes.isEmpty && summary.endedEarly != nil && script.asked.isEmpty)
+      #expect(.now - began < .seconds(8))
+    }
+  }
+
   @Test func oneAppWithARefusedKeyStopsNobodyElse() async throws {
     try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
       for number in 1...50 {

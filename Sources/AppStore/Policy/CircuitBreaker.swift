@@ -83,9 +83,12 @@ package struct CircuitBreaker: Sendable {
     }
   }
 
+  /// Whether a call that was permitted may still be made: the state is the one that it was permitted in.
+  package func stands(_ permit: Permit) -> Bool { permit.generation == generation }
+
   /// Takes in what came of a call.
   package mutating func record(_ result: CallResult, permit: Permit, now: Duration) {
-    guard permit.generation == generation else { return }
+    guard stands(permit) else { return }
     switch (state, result) {
     case (.open, _), (.closed, .abandoned): break
     case (.closed, .success): note(failed: false)

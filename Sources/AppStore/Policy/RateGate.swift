@@ -111,13 +111,21 @@ package final class RateGate: Sendable {
     self.shared = bucket.interval > .zero ? shared : nil
   }
 
-  /// Returns when one request may be sent. Throws when the task is cancelled while it waits; no request is granted then.
-  package func admit() async throws(CancellationError) {
+  /// Returns when one request may be sent. Throws when the task is cancelled while it waits, or the request is not wanted any
+  /// more; no request is granted then.
+  ///
+  /// - Parameter isWanted: looked at again and again while it waits; nil: it is wanted until it is cancelled.
+  package func admit(while isWanted: (@Sendable () -> Bool)? = nil) async throws(CancellationError) {
     guard await stepToTheFront() else { throw CancellationError() }
     defer { letTheNextOneForward() }
-    while let wait = await nextWait() { try await clock.sleep(wait) }
-    if Task.isCancelled { throw CancellationError() }
+    // Before a turn is taken: those that nobody wants go by at once.
+    while isWanted?() ?? true, let wait = await nextWait() {
+      try await clock.sleep(isWanted == nil ? wait : min(wait, Self.nap))
+    }
+    if Task.isCancelled || !(isWanted?() ?? true) { throw CancellationError() }
   }
+
+  private static let nap = Duration.milliseconds(250)
 
   /// Obeys an answer's `Retry-After` as far as it is about more than its question.
   /// - Parameters:

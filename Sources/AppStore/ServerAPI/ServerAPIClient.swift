@@ -8,7 +8,8 @@ import Reconciliation
 ///
 /// Every signed document is verified before it is believed, and must be of the app and environment that were asked.
 /// Nothing is tried again here: what stays unanswered has its own schedule, and histories go on from their cursor.
-/// Every method throws only when the task is cancelled before there is an answer.
+/// Every method throws only when the task is cancelled before there is an answer, or when nobody wants it any more before
+/// the first request is sent.
 package struct ServerAPIClient: Sendable {
   private let transport: HTTPTransport
   private let production: ServerAPIHost
@@ -44,14 +45,16 @@ package struct ServerAPIClient: Sendable {
   /// Get Transaction Info: one transaction of any kind, finished consumables and refunded ones included.
   ///
   /// The other side is asked only when the first one does not know the id, so at most two requests are made.
-  /// - Parameter first: the side to begin with. Sandbox only for what is known to be from there: it saves a request.
+  /// - Parameters:
+  ///   - first: the side to begin with. Sandbox only for what is known to be from there: it saves a request.
+  ///   - isWanted: whether the first request is still to be sent once its turn comes; nil: it is.
   package func transactionInfo(
-    _ id: String, first: AppleHost = .production
+    _ id: String, first: AppleHost = .production, while isWanted: (@Sendable () -> Bool)? = nil
   ) async throws(CancellationError) -> TransactionAnswer {
     guard let path = Self.path(.transactionInfo, id: id) else { return TransactionAnswer(outcome: .malformedId) }
     var trail = ServerAPITrail()
     for host in [first, first.other] {
-      let reading = try await ask(.transactionInfo, of: host, path: path)
+      let reading = try await ask(.transactionInfo, of: host, path: path, while: host == first ? isWanted : nil)
       trail.note(reading, from: host)
       switch reading.resolved(from: host, bundleId: bundleId) {
       case .success(let fields): return found(fields, id: id, host: host, trail: trail)
@@ -164,10 +167,11 @@ package struct ServerAPIClient: Sendable {
 
   /// - Parameter body: makes the request a POST.
   private func ask(
-    _ endpoint: ServerAPIEndpoint, of host: AppleHost, path: String, body: ByteBuffer? = nil
+    _ endpoint: ServerAPIEndpoint, of host: AppleHost, path: String, body: ByteBuffer? = nil,
+    while isWanted: (@Sendable () -> Bool)? = nil
   ) async throws(CancellationError) -> ServerAPIReading {
     let side = side(host)
-    try await side.admit(endpoint)
+    try await side.admit(endpoint, while: isWanted)
     // After the wait at the gate, so that the token is still valid when the request leaves.
     guard let token = await token.token(now: now()) else { return .unsigned }
     var request = HTTPClientRequest(url: side.base + path)

@@ -65,9 +65,9 @@ package struct ServerAPIHost: Sendable {
       })
   }
 
-  /// Returns when one request may be sent. Throws when the task is cancelled before.
-  func admit(_ endpoint: ServerAPIEndpoint) async throws(CancellationError) {
-    try await gates[endpoint]?.admit()
+  /// Returns when one request may be sent. Throws when the task is cancelled before, or it is not wanted any more.
+  func admit(_ endpoint: ServerAPIEndpoint, while isWanted: (@Sendable () -> Bool)?) async throws(CancellationError) {
+    try await gates[endpoint]?.admit(while: isWanted)
   }
 
   /// Obeys an answer's `Retry-After`, whatever the interface: Apple counts by app.

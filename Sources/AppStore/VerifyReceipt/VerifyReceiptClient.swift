@@ -45,20 +45,22 @@ package struct VerifyReceiptClient: Sendable {
     self.now = now
   }
 
-  /// Asks Apple about one receipt. Throws only when the task is cancelled before there is an answer.
+  /// Asks Apple about one receipt. Throws only when the task is cancelled before there is an answer, or when nobody wants it
+  /// any more before the first request is sent.
   /// - Parameters:
   ///   - payload: the base64 of an app receipt or old transaction receipt; what transport did to it is undone.
   ///   - sharedSecret: the app's; nil when none is configured.
   ///   - first: the side to begin with. Sandbox only for receipts that are known to be from there: it saves a request.
+  ///   - isWanted: whether the first request is still to be sent once its turn comes; nil: it is.
   package func verify(
-    payload: String, sharedSecret: Secret?, first: AppleHost = .production
+    payload: String, sharedSecret: Secret?, first: AppleHost = .production, while isWanted: (@Sendable () -> Bool)? = nil
   ) async throws(CancellationError) -> ReceiptAnswer {
     let body = Self.requestBody(payload: payload, sharedSecret: sharedSecret)
     var host = first
     var answer = ReceiptAnswer(outcome: .unanswered(Silence(reason: .unreachable, detail: "not asked")))
     while true {
       let endpoint = endpoint(of: host)
-      try await endpoint.gate.admit()
+      try await endpoint.gate.admit(while: host == first ? isWanted : nil)
       answer.asked.append(host)
       let result = try await transport.send(request(to: endpoint.url, body: body))
       let receivedAt = now()

@@ -60,7 +60,18 @@ package final class AskingGate: Sendable {
     }
   }
 
-  /// Takes in what came of a question that nobody waited for any more.
+  /// Whether a question may still be put with that right: nobody has put an end to it, and the lane has not changed since.
+  func stands(_ permit: Permit) -> Bool {
+    state.withLock { state in
+      state.faults[permit.lane.app] == nil
+        && state.breakers[permit.lane, default: CircuitBreaker()].stands(permit.permit)
+    }
+  }
+
+  /// Whether Apple does not answer on a lane now.
+  func isSilent(_ lane: Lane) -> Bool { state.withLock { $0.breakers[lane]?.isOpen ?? false } }
+
+  /// Takes in what came of a question that was not put, or that nobody waited for any more.
   func abandon(_ permit: Permit) { _ = record(.abandoned, permit) }
 
   /// Apple has accepted a credential of the app, or with nil a request about it.

@@ -85,6 +85,21 @@ struct RateGateTests {
     await #expect(throws: CancellationError.self) { try await task.value }
   }
 
+  /// What nobody wants any more when its turn comes goes by at once, and leaves the turn to others.
+  @Test func whatIsNotWantedAnyMoreTakesNoTurn() async throws {
+    let clock = StoppedClock()
+    let gate = RateGate(rate: 1, clock: clock.gateClock)
+    try await gate.admit(while: { true })
+    let isWanted = Mutex(true)
+    clock.onFirstSleep { isWanted.withLock { $0 = false } }
+    for _ in 0..<3 {
+      await #expect(throws: CancellationError.self) { try await gate.admit(while: { isWanted.withLock { $0 } }) }
+    }
+    #expect(clock.slept < .seconds(1))
+    try await gate.admit()
+    #expect(clock.slept == .seconds(1))
+  }
+
   @Test func aShutGateHoldsEvenWhoSleepsAlready() async throws {
     let clock = StoppedClock()
     let gate = RateGate(rate: 1, clock: clock.gateClock)
