@@ -39,17 +39,18 @@ package struct CheckQueue: Sendable {
   ///   - connect: opens a session on our own store.
   ///   - connectSales: opens one on the shop's.
   ///   - selection: narrows what is asked about.
+  ///   - isTaking: false to count only. That takes no worker, and changes nothing.
   package static func open(
-    settings: Settings, asOf: Instant, isOfThePast: Bool, selection: Selection,
+    settings: Settings, asOf: Instant, isOfThePast: Bool, selection: Selection, isTaking: Bool = true,
     connect: @escaping @Sendable () async throws -> PostgresSession,
     connectSales: @escaping @Sendable () async throws -> PostgresSession
   ) async throws -> CheckQueue {
     let first = OpenSession(open: connect)
-    let worker = try await first.run { session, _ in try await Worker.next(session) }
+    let worker = try await isTaking ? first.run { session, _ in try await Worker.next(session) } : .nobody
     await first.close()
     let store = OpenSession {
       let session = try await connect()
-      try await worker.hold(session)
+      if isTaking { try await worker.hold(session) }
       return session
     }
     let source = ProofSource(

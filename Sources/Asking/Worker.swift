@@ -11,6 +11,9 @@ package struct Worker: Sendable {
 
   package let number: Int64
 
+  /// Who takes nothing: a number that no worker gets.
+  static let nobody = Worker(number: 0)
+
   /// Takes the next number.
   package static func next(_ session: PostgresSession) async throws(PostgresError) -> Worker {
     Worker(number: try await session.execute("SELECT nextval('night_audit.worker_numbers')").single().int64(0))

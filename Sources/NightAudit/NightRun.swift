@@ -210,7 +210,7 @@ package struct NightRun: Sendable {
   /// How much is due, asking nobody and changing nothing.
   package func dueOnly(_ request: NightRequest) async throws -> RecheckSummary {
     try await requireCurrent()
-    let queue = try await openQueue(request)
+    let queue = try await openQueue(request, isTaking: false)
     var summary = RecheckSummary()
     summary.due = try await queue.dueCount() + queue.unknownCount()
     await queue.close()
@@ -223,10 +223,10 @@ package struct NightRun: Sendable {
     await session.close()
   }
 
-  private func openQueue(_ request: NightRequest) async throws -> CheckQueue {
+  private func openQueue(_ request: NightRequest, isTaking: Bool = true) async throws -> CheckQueue {
     try await CheckQueue.open(
       settings: settings, asOf: request.asOf, isOfThePast: isOfThePast(request.asOf), selection: request.selection,
-      connect: connect, connectSales: connectSales)
+      isTaking: isTaking, connect: connect, connectSales: connectSales)
   }
 
   /// Only decides, from what is stored. Writes nothing to the database, and files only where `--out` says.

@@ -169,6 +169,9 @@ import Testing
     for table in ["runs", "receipt_checks", "answers", "evidence", "transactions", "findings"] {
       #expect(try await shop.value("SELECT count(*) FROM night_audit.\(table)") == "0", "\(table)")
     }
+    let counted = try await shop.nightAudit("recheck", "--as-of", Rehearsal.asOf, "--dry-run")
+    #expect(counted.output.contains("due"), "\(counted)")
+    #expect(try await shop.value("SELECT is_called FROM night_audit.worker_numbers") == "false")
     #expect((try? shop.requests().count) ?? 0 == 0)
   }
 
