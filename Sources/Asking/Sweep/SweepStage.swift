@@ -143,11 +143,13 @@ package struct SweepStage: Sendable {
     var isAnswered = true
     // Pages under way together are refused together: each of them is a question of its own.
     var refused: Set<Instant> = []
+    // Those that Apple wants to be asked about when the time for it is over.
+    var left: Set<Instant> = []
     try await withThrowingTaskGroup(of: Page.self) { group in
       var underWay: Set<Instant> = []
       while true {
         while isAnswered, !isOver(for: app), underWay.count < plan.pagesUnderWay,
-          let slice = cursor.slices.first(where: { !underWay.contains($0.start) })
+          let slice = cursor.slices.first(where: { !underWay.contains($0.start) && !left.contains($0.start) })
         {
           underWay.insert(slice.start)
           let (query, wait) = (cursor.query(slice), patience.wait(before: slice.start))
@@ -173,7 +175,14 @@ package struct SweepStage: Sendable {
         let before = cursor
         switch cursor.received(answer, about: page.start, now: plan.now()) {
         case .retry(let silence):
-          guard patience.isExhausted(by: page.start) else { continue }
+          let hold = silence.retryAfter.map { Duration.microseconds(max(0, ($0 - plan.now()).microseconds)) } ?? .zero
+          if hold > .zero, .now + hold >= deadline {
+            left.insert(page.start)
+            cursor.giveUp(silence)
+            try await store([], cursor, over: before, in: table)
+            continue
+          }
+          guard patience.isExhausted(by: page.start, hold: hold) else { continue }
           isAnswered = false
           cursor.giveUp(silence)
           try await store([], cursor, over: before, in: table)
@@ -212,24 +221,33 @@ package struct SweepStage: Sendable {
     let limit: Duration?
     private var failingSince: ContinuousClock.Instant?
     private var attempts: [Instant: Int] = [:]
+    /// Before when Apple does not want to be asked again.
+    private var holds: [Instant: ContinuousClock.Instant] = [:]
 
     init(limit: Duration?) { self.limit = limit }
 
     /// Takes in that a page did not come; true when that has lasted too long.
-    mutating func isExhausted(by start: Instant) -> Bool {
+    ///
+    /// - Parameter hold: how long Apple does not want to be asked for it again.
+    mutating func isExhausted(by start: Instant, hold: Duration) -> Bool {
       let since = failingSince ?? .now
       failingSince = since
       attempts[start, default: 0] += 1
+      holds[start] = .now + hold
       return limit.map { .now - since >= $0 } ?? false
     }
 
     mutating func recover(_ start: Instant) {
       failingSince = nil
       attempts[start] = nil
+      holds[start] = nil
     }
 
     func wait(before start: Instant) -> Duration? {
-      attempts[start].map { SweepStage.backoff.delay(attempt: $0, random: .random(in: 0..<1)) }
+      attempts[start].map { attempt in
+        max(
+          SweepStage.backoff.delay(attempt: attempt, random: .random(in: 0..<1)), (holds[start] ?? .now) - .now)
+      }
     }
   }
 

@@ -27,10 +27,10 @@ import Testing
 
     @discardableResult
     func sweep(
-      _ asOf: Instant, apps: [SweptApp]? = nil, stop: StopSignal = StopSignal()
+      _ asOf: Instant, apps: [SweptApp]? = nil, stop: StopSignal = StopSignal(), patience: Duration? = .zero
     ) async throws -> SweepSummary {
       var plan = SweepStage.Plan(asOf: asOf, refundWindow: .days(120), staleAfter: .days(7))
-      plan.patience = .zero
+      plan.patience = patience
       plan.now = { asOf }
       let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
       let (conninfo, apps) = (conninfo, apps ?? [apple.app()])
@@ -301,6 +301,32 @@ import Testing
       #expect(summary.isShort && summary.faults.isEmpty)
       #expect(try await setting.cursor(.refund)?.shortfall == .unreachable)
       #expect(try await setting.cursor(.didRenew)?.sweptUntil == asOf)
+    }
+  }
+
+  /// A page is waited for as long as Apple asks for, and left to the next night where that is too long.
+  @Test(arguments: [(Span.seconds(3), 2), (.minutes(10), 1)])
+  func aServerInTroubleSaysWhenAPageIsAskedForAgain(hold: Span, requests: Int) async throws {
+    try await withSetting { setting in
+      try setting.apple.notify(.didRenew, .sale("t1", signed: asOf - .days(1)))
+      let asked = Mutex<[ContinuousClock.Instant]>([])
+      setting.apple.trouble { request in
+        guard request.type == "REFUND" else { return nil }
+        let isFirst = asked.withLock { asked in
+          asked.append(.now)
+          return asked.count == 1
+        }
+        let silence = Silence(reason: .appleError, detail: "HTTP 503", retryAfter: asOf + hold)
+        return isFirst ? .unanswered(silence) : nil
+      }
+      let summary = try await setting.sweep(asOf, patience: nil)
+      let times = asked.withLock { $0 }
+      #expect(times.count == requests && summary.facts == 1)
+      if let (first, last) = times.first.flatMap({ first in times.last.map { (first, $0) } }), requests > 1 {
+        #expect(last - first >= .seconds(3))
+      }
+      #expect(try await setting.cursor(.refund)?.shortfall == (requests > 1 ? nil : .appleError))
+      #expect(try await setting.cursor(.refund)?.window == nil || requests == 1)
     }
   }
 
