@@ -55,9 +55,10 @@ package struct SharedRates: Sendable {
           // Whoever cannot tell the others obeys all the same.
           _ = try? await session.execute(
             """
-            UPDATE night_audit.rates r
-            SET next_turn = greatest(\(Self.believed), clock_timestamp() + $4 * interval '1 microsecond')
-            WHERE app = $1 AND side = $2 AND interface = $3
+            INSERT INTO night_audit.rates AS r (app, side, interface, next_turn)
+            VALUES ($1, $2, $3, clock_timestamp() + $4 * interval '1 microsecond')
+            ON CONFLICT (app, side, interface) DO UPDATE
+              SET next_turn = greatest(\(Self.believed), excluded.next_turn)
             """, key + [.int(microseconds)])
         }
       })

@@ -485,6 +485,24 @@ import Testing
     }
   }
 
+  /// Apple shuts a side as a whole, also what nobody has asked it yet.
+  @Test func whatIsShutIsShutForAllThoughItWasNeverAsked() async throws {
+    try await RecheckRehearsal.run { shop in
+      let rates = SharedRates(connect: shop.connect)
+      let turns = try #require(
+        rates.turns(app: "com.example.game", side: .production, interface: "transactionInfo", rate: 20))
+      turns.shut(.seconds(60))
+      var rows: [String] = []
+      while rows.isEmpty {
+        rows = try await shop.rows(
+          "interface, (next_turn > clock_timestamp() + interval '50 seconds')::text] ) FROM night_audit.rates")
+      }
+      #expect(rows == ["transactionInfo true"])
+      #expect(try await turns.take(1) > .seconds(50))
+      await rates.close()
+    }
+  }
+
   /// A night with the server's clock a year ahead leaves turns that no night of this year would wait for.
   @Test func turnsOfAClockThatWasAheadAreNobodys() async throws {
     try await RecheckRehearsal.run { shop in

@@ -156,7 +156,10 @@ import Testing
     ),
     ("a look-up", lookup("5"), [found("5")], "verified, 1 facts"),
     ("a look-up in vain", lookup("5"), [silent], "unanswered rate_limited, 0 facts"),
-    ("an id that a client made up", lookup("5"), [refused(.requestRefused(code: 4_000_000))], "review apple_error, 0 facts"),
+    (
+      "an id that a client made up", lookup("5"), [refused(.requestRefused(code: 4_000_000))],
+      "review apple_error, 0 facts"
+    ),
     ("an old receipt of such an id", claim, [refused(.requestRefused(code: 4_000_000))], "review apple_error, 0 facts"),
     ("a token that one question could not use", lookup("5"), [refused(.accessRefused)], "review apple_error, 0 facts"),
     (

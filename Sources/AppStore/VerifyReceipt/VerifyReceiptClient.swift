@@ -53,7 +53,8 @@ package struct VerifyReceiptClient: Sendable {
   ///   - first: the side to begin with. Sandbox only for receipts that are known to be from there: it saves a request.
   ///   - isWanted: whether the first request is still to be sent once its turn comes; nil: it is.
   package func verify(
-    payload: String, sharedSecret: Secret?, first: AppleHost = .production, while isWanted: (@Sendable () -> Bool)? = nil
+    payload: String, sharedSecret: Secret?, first: AppleHost = .production,
+    while isWanted: (@Sendable () -> Bool)? = nil
   ) async throws(CancellationError) -> ReceiptAnswer {
     let body = Self.requestBody(payload: payload, sharedSecret: sharedSecret)
     var host = first
