@@ -35,8 +35,8 @@ extension AuditPass {
       guard let batch = batches.batch(of: contested) else {
         if !contested.awaitsDetails {
           try addUnclaimed(contested.record, userId: contested.userId, newestProof: contested.newestProof)
+          try collector.addRefund(of: contested.record, order: nil, judgement: nil, plan: plan)
         }
-        try collector.addRefund(of: contested.record, order: nil, judgement: nil, plan: plan)
         return
       }
       record.clear()
@@ -63,7 +63,7 @@ extension AuditPass {
       for transaction in outcome.unclaimed where !transaction.awaitsDetails {
         try addUnclaimed(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof)
       }
-      for transaction in outcome.unowned {
+      for transaction in outcome.unowned where !transaction.awaitsDetails {
         try collector.addRefund(of: transaction.record, order: nil, judgement: nil, plan: plan)
       }
       try outcome.forEach { orderId, claims in

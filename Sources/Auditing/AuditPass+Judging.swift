@@ -148,6 +148,9 @@ extension AuditPass {
       let isExplained =
         collector.isExplaining && isJudged && isListed && judgement.findings.contains { $0.severity == .critical }
       let explanation = isExplained ? Judgement.explained(facts, rules: plan.rules).reasoning.sentences : []
+      try collector.addRefunds(
+        of: facts.claims.owned.filter { !facts.awaitsShare(of: $0) }, order: order, judgement: judgement, plan: plan,
+        isListed: isListed)
       try report(
         judgement, explanation, of: order, group, transactions, matched, facts.claims,
         isListed: isListed, isJudged: isJudged)
@@ -199,7 +202,6 @@ extension AuditPass {
     _ matched: Matched?, _ claims: OrderClaims, isListed: Bool, isJudged: Bool
   ) throws {
     for record in claims.owned { try collector.note(owner: order.orderId, of: record.key) }
-    try collector.addRefunds(of: claims.owned, order: order, judgement: judgement, plan: plan, isListed: isListed)
     let newestProofs = transactions.newestProofs
     if isJudged, isListed {
       var subjects = group.subjects
@@ -212,7 +214,8 @@ extension AuditPass {
       try collector.add(judgement, subjects: subjects, explanation: explanation, plan: plan)
     }
     for record in transactions.claimable {
-      if !claims.areAbout(record), !group.awaitsDetails(of: record) {
+      if group.awaitsDetails(of: record) { continue }
+      if !claims.areAbout(record) {
         try addUnclaimed(record, userId: order.userId, newestProof: newestProofs[record.key])
       }
       if !claims.owned.contains(where: { $0.key == record.key }) {

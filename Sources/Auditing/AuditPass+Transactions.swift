@@ -55,8 +55,8 @@ extension AuditPass {
     } else {
       if !candidates.awaitsDetails {
         try addUnclaimed(record, userId: candidates.userId, newestProof: candidates.newestProof)
+        try collector.addRefund(of: record, order: nil, judgement: nil, plan: plan)
       }
-      try collector.addRefund(of: record, order: nil, judgement: nil, plan: plan)
     }
     for witness in candidates.witnesses {
       try writer.write(.transaction(record, isClaimable: false, newestProof: candidates.newestProof), for: witness)

@@ -20,7 +20,7 @@ struct Candidates {
   private(set) var userId: Identifier?
   /// The newest proof that brought it.
   private(set) var newestProof: CheckSubject?
-  /// Whether only lists about which Apple has not answered brought it, and none of them could tell of a refund.
+  /// Whether only lists about which Apple has not answered brought it, and none of them could tell all of a refund.
   private(set) var awaitsDetails = false
 
   /// An order that names the id and of which no proof brought anything: nothing but who it is matters. There may be as many
@@ -152,7 +152,7 @@ struct Candidates {
     var bringers: Set<Identifier> = []
     var lastBringer: Identifier?
     var newest: (receivedAt: Instant, subject: CheckSubject)?
-    var isAnswered = record.tellsRevocation
+    var isAnswered = record.tellsRefund
     for mention in mentions {
       if mention.isNamed, let order = mention.order { stakes.note(order) { $0.names = true } }
       guard let bringer = mention.bringer, bringer.environment == record.environment else { continue }

@@ -46,9 +46,9 @@ struct OrderGroup: Hashable {
     proofs.contains { $0.brought.contains(key) } || lookup?.brought.contains(key) ?? false
   }
 
-  /// Whether its proofs bring a transaction only as lists about which Apple has not answered, and none could tell of a refund.
+  /// Whether its proofs bring a transaction only as lists about which Apple has not answered, and none could tell all of a refund.
   func awaitsDetails(of record: TransactionRecord) -> Bool {
-    guard !record.tellsRevocation, !(lookup?.brought.contains(record.key) ?? false) else { return false }
+    guard !record.tellsRefund, !(lookup?.brought.contains(record.key) ?? false) else { return false }
     let bringers = proofs.filter { $0.receipt.defect == nil && $0.brought.contains(record.key) }
     return !bringers.isEmpty && bringers.allSatisfy(\.receipt.state.awaitsDetails)
   }

@@ -6,7 +6,7 @@ extension FindingRules {
       add(
         .wrongUser, atStake: order.amount, delivery: astray,
         "User \(user: order.userId) ordered, user \(user: astray.userId) got the goods.")
-    } else if facts.asksForTokenHolder, provisionally == nil {
+    } else if comparable != nil, facts.asksForTokenHolder, provisionally == nil {
       considerTokenHolder()
     }
     declineOthers(

@@ -11,7 +11,7 @@ final class FindingRules {
   let environment: AppleEnvironment?
   let transactionId: Identifier?
   var order: Order { facts.order }
-  /// `OrderFacts.comparable`, looked for once.
+  /// `OrderFacts.comparable`, looked for once; nil where nobody knows what became of the payment.
   let comparable: TransactionRecord?
   /// Why nothing is compared that could accuse the wrong one; nil where everything is.
   let provisionally: String?
@@ -30,7 +30,11 @@ final class FindingRules {
     deliveredAt = judgement.deliveredAt
     environment = judgement.environment
     transactionId = judgement.transactionId
-    comparable = facts.comparable
+    comparable =
+      switch judgement.verdict {
+      case .paid, .reversed: facts.comparable
+      case .unpaid, .unconfirmed, .none: nil
+      }
     provisionally =
       facts.isOwnershipFinal ? nil : "An answer that is missing could still give the payment to another order."
     self.facts = facts

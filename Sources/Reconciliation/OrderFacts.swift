@@ -85,6 +85,11 @@ public struct OrderFacts: Sendable {
     awaited.contains(record.key) || lookup?.awaitsAnswer ?? false && record.transactionId == order.transactionId
   }
 
+  /// Whether it was refunded, and an answer that is missing could tell that only a part was.
+  public func awaitsShare(of record: TransactionRecord) -> Bool {
+    record.isRefundShareUntold && awaitsDetails(of: record)
+  }
+
   /// Whether it names an id of which nothing is known and about which Apple has not answered.
   var isNameOpen: Bool { order.transactionId != nil && claims.named == nil && lookup?.outcome != .notFound }
 

@@ -83,7 +83,7 @@ public struct Revocation: Hashable, Sendable {
   }
 
   /// Whether it says how much was taken back.
-  private var tellsShare: Bool { percentage != nil || type != nil || isOfSomeItems }
+  var tellsShare: Bool { percentage != nil || type != nil || isOfSomeItems }
 
   /// The same with what an older statement told of the same refund, where this one does not tell its share. Dates may be cut
   /// to seconds.

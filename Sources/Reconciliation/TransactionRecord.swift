@@ -158,6 +158,20 @@ public struct TransactionRecord: Hashable, Sendable {
   /// Whether nobody knows if a refund stood at the as-of: Apple told of it before, and after the as-of that it is gone.
   public var isRefundDoubtful: Bool { self.revocation != nil && self.revocationWithdrawnDate != nil }
 
+  /// Whether only receipts tell of the refund in force, which have no place for how much of it was given back.
+  public var isRefundShareUntold: Bool {
+    guard let refund = self.revocation, !refund.tellsShare else { return false }
+    return switch self.channel {
+    case .verifyReceipt: true
+    // A signed transaction tells the token even where there is none.
+    case .offline: self.appAccountToken == .silent
+    case .serverApi, .notification: false
+    }
+  }
+
+  /// Whether somebody could tell if it was refunded, and of a refund how much was given back.
+  public var tellsRefund: Bool { self.tellsRevocation && !isRefundShareUntold }
+
   /// Whether access came without a purchase by this user.
   public var isFamilyShared: Bool { self.ownership == .familyShared || self.revocation?.type == "FAMILY_REVOKE" }
 

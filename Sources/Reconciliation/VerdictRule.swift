@@ -57,6 +57,11 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     let id = transaction.transactionId
     switch transaction.environment {
     case .production:
+      if facts.awaitsShare(of: transaction) {
+        return because.noting(
+          .unconfirmed(.awaitingEvidence),
+          "It owns \(id), which a receipt calls refunded; how much of it was, Apple's answer will tell.")
+      }
       if transaction.isReversed {
         return because.noting(.reversed(transaction), "It owns \(id), which Apple has refunded in full.")
       }

@@ -32,6 +32,38 @@ import Testing
     #expect(night.findings.map { $0["kind"] }.contains("delivered_not_paid") == false)
   }
 
+  /// A receipt tells that there was a refund, and has no place for how much of it.
+  @Test func aRefundIsBookedOnceAppleHasToldItsShare() async throws {
+    let details: [String: Any] = [
+      "type": "Auto-Renewable Subscription", "expiresDate": SignedShop.milliseconds("2026-12-18T12:00:00Z"),
+      "subscriptionGroupIdentifier": "g", "revocationType": "REFUND_PRORATED", "revocationPercentage": 40_000,
+    ]
+    let refunded = "2026-11-19T09:00:00Z"
+    let shop = try await SignedShop(
+      transactions: ["201", "202"].map { SignedShop.gems($0, refunded: refunded).merging(details) { $1 } },
+      signsReceipts: true)
+    try await shop.order("listed")
+    try await shop.receipt(shop.payload("app", ["201"], at: "2026-11-19T12:00:00Z"), for: "listed")
+    // Of a purchase that no order claims as little is known.
+    try await shop.order("claimed by nobody", created: "2026-10-01T12:00:00Z")
+    try await shop.receipt(shop.payload("app", ["202"], at: "2026-11-19T12:00:00Z"), for: "claimed by nobody")
+    func refunds(_ night: SignedShop.Night) throws -> [String: String] {
+      let refunds = rows(try Data(contentsOf: URL(fileURLWithPath: night.directory + "/refunds.csv")))
+      return Dictionary(uniqueKeysWithValues: refunds.map { ($0["transaction_id"] ?? "", $0["percentage"] ?? "") })
+    }
+    try await shop.control("faults", #"{"outage":true}"#)
+    let silent = try await shop.night("--max-duration", "2s")
+    #expect(silent.result.status == 3, "\(silent.result.errors)")
+    #expect(silent.payments["listed"] == "unconfirmed awaiting_evidence", "\(silent.payments)")
+    #expect(try refunds(silent).isEmpty)
+    #expect(!silent.findings.contains { $0["kind"]?.contains("refund") == true }, "\(silent.findings)")
+    try await shop.control("faults", #"{"outage":false}"#)
+    let told = try await shop.night(asOf: "2026-11-20T05:00:00Z")
+    #expect(told.payments["listed"] == "paid", "\(told.result.errors)")
+    #expect(try refunds(told) == ["201": "40", "202": "40"])
+    #expect(told.findings.contains { $0["kind"] == "partial_refund" && $0["order_id"] == "listed" })
+  }
+
   @Test(arguments: ["spaceForPlus", "otherAlphabet", "lostPadding", "lines", "quotes", "json", "bytea", "percent"])
   func whatTransportDidChangesNothing(damage: String) async throws {
     let shop = try await SignedShop(

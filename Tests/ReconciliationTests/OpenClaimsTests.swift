@@ -282,6 +282,33 @@ import Testing
     }
   }
 
+  @Test("How much of a purchase was refunded, of which receipts alone tell, is waited for as long as Apple can tell")
+  func refundOfAList() throws {
+    let kinds: Set<FindingKind> = [.refundedStillDelivered, .refundNotBooked, .partialRefund, .amountMismatch]
+    for (state, channel, token, payment) in [
+      (.unanswered(.unreachable), .offline, .silent, "unconfirmed awaiting_evidence"),
+      (.unanswered(.unreachable), .verifyReceipt, .says(nil), "unconfirmed awaiting_evidence"),
+      (.unanswered(.unreachable), .offline, .says(nil), "reversed"),
+      (.unanswered(.unreachable), .notification, .silent, "reversed"), (.verified(.app), .offline, .silent, "reversed"),
+      (.review(.accountGone), .verifyReceipt, .silent, "reversed"),
+    ] as [(ProofState, EvidenceChannel, Statement<String?>, String)] {
+      for percentage in [nil, 30_000] as [Int32?] {
+        var scene = Scene()
+        let record = scene.transaction { record in
+          record.revocation = Revocation(date: noon + .days(1), percentage: percentage)
+          (record.channel, record.appAccountToken, record.priceMilliunits) = (channel, token, 1)
+        }
+        let order = scene.order()
+        scene.receipt(for: order, state, bringing: [record])
+        scene.delivery(of: order)
+        let judgement = try #require(scene.world.audited().judgements["order"])
+        let expected = percentage == nil ? payment : "paid"
+        #expect(judgement.payment == expected, "\(state) \(channel)")
+        #expect(kinds.isDisjoint(with: judgement.findings.map(\.kind)) == (expected == "unconfirmed awaiting_evidence"))
+      }
+    }
+  }
+
   @Test("An answer that is missing about another list, or that an account is gone, takes no payment too many back")
   func secondPaymentThatWasTold() {
     for (state, brings, isTold) in [
