@@ -47,13 +47,20 @@ extension Audit {
   }
 
   func summary(
-    _ collector: AuditCollector, findings: FindingsSummary, history: [Night], unswept: [String]
+    _ collector: AuditCollector, owedBehindCriticals: Int, findings: FindingsSummary, history: [Night],
+    unswept: [String]
   ) -> SummaryFacts {
     var reasons = faults.sorted { $0.key < $1.key }.map { "The re-check of \($0.key) was ended: \($0.value)" }
     reasons += unswept
     for (reason, count) in collector.outstanding.sorted(by: { $0.key < $1.key }) {
-      let (receipts, them) = count == 1 ? ("1 receipt was", "it") : ("\(count) receipts were", "them")
-      reasons.append("\(receipts) due and Apple has not answered for \(them) (\(reason)).")
+      let them = count == 1 ? "it" : "them"
+      reasons.append("\(Self.receipts(count)) due and Apple has not answered for \(them) (\(reason)).")
+    }
+    // There may have been no time to ask.
+    if owedBehindCriticals > 0 {
+      reasons.append(
+        "\(Self.receipts(owedBehindCriticals)) due once more, because critical findings rest on older answers, and no "
+          + "new answer has come.")
     }
     let tonight = Night(date: plan.period.until, totals: collector.totals, atStake: findings.atStake)
     var summary = SummaryFacts(
@@ -66,12 +73,15 @@ extension Audit {
     return summary
   }
 
+  private static func receipts(_ count: Int) -> String { count == 1 ? "1 receipt was" : "\(count) receipts were" }
+
   /// How tonight's picture of earlier days differs from what the nights before said about them.
   func adjustments(
     _ collector: AuditCollector, _ coordinator: borrowing BlockingConnection
   ) throws(PostgresError) -> ([Adjustment], [DayLine]) {
     if collector.days.days.isEmpty { return ([], []) }
     let days = collector.days
+    guard let first = days.days.first else { return ([], [], nil) }
     let said = try ReportedDays.statements(
       before: plan.period.since, asOf: plan.asOf, timeZone: settings.timeZoneName, on: coordinator)
     let now = said.keys.reduce(into: [:]) { $0[$1] = days.sums(of: $1) }

@@ -39,9 +39,28 @@ package enum AuditResult: Sendable {
 /// What an audit has met that Apple can be asked about in the same night.
 package struct OpenQuestions: Sendable {
   /// Proofs behind critical findings whose answers are older than the audit.
-  package var critical: Set<CheckSubject>
+  package private(set) var critical: Set<CheckSubject> = []
   /// When the oldest receipt came, or the oldest order was made, that no run has taken in; nil: all are known.
-  package var unknownFrom: Instant?
+  package private(set) var unknownFrom: Instant?
+
+  package init() {}
+
+  init(critical: Set<CheckSubject>, unknownFrom: Instant?) {
+    self.critical = critical
+    self.unknownFrom = unknownFrom
+  }
+
+  /// Takes in what was left to be asked later.
+  package mutating func add(_ later: OpenQuestions) {
+    critical.formUnion(later.critical)
+    unknownFrom = [unknownFrom, later.unknownFrom].compactMap(\.self).min()
+  }
+
+  /// Whether there is a question that is not among those of earlier audits. What came to light once and is still not taken in
+  /// will not be.
+  func addsAny(to asked: OpenQuestions) -> Bool {
+    !critical.isSubset(of: asked.critical) || unknownFrom != nil && asked.unknownFrom == nil
+  }
 }
 
 /// One audit on a thread of its own: a snapshot, the pass over it, the findings' history, the files.
@@ -91,8 +110,10 @@ package struct Audit {
 
   /// The same, unless critical findings rest on answers that Apple can be asked for again, or receipts or orders have come to
   /// light of which nobody knew when Apple was asked.
+  ///
+  /// - Parameter asked: what was left to be asked before: nothing is left twice.
   package func reportOrAsk(
-    _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
+    _ scope: BlockingScope, asked: OpenQuestions, destination: ReportFolder.Destination?, saving record: RunRecord?,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditResult {
     try SalesStore.startingOverOnce(settings, scope) { onlyReads in
@@ -101,7 +122,7 @@ package struct Audit {
       defer { reading.folder?.discard() }
       let open = OpenQuestions(
         critical: Set(reading.aged.filter(\.isAskable).map(\.subject)), unknownFrom: reading.collector.unknownFrom)
-      if !open.critical.isEmpty || open.unknownFrom != nil { return .needsAnswers(open) }
+      if open.addsAny(to: asked) { return .needsAnswers(open) }
       return .report(try write(reading, scope, saving: record, finishing: finishing))
     }
   }
@@ -212,8 +233,7 @@ package struct Audit {
     }
     // Reconciling by day, at a later as-of, owes nobody a question that only a run puts.
     let isOfRun = try RunRecord.isThere(asOf: plan.asOf, on: rows.own)
-    collector.countOutstanding(
-      behindCriticals: reading.aged.count { (isOfRun || !$0.isAskable) && $0.isOwed(beside: plan) })
+    let owedBehindCriticals = reading.aged.count { (isOfRun || !$0.isAskable) && $0.isOwed(beside: plan) }
     try collector.writeRemainder()
 
     // What is kept of a run is written on a connection of its own and committed just before the report appears.
@@ -245,7 +265,8 @@ package struct Audit {
 
     var totals = collector.totals
     totals.ofSales = collector.control
-    var summary = summary(collector, findings: findings, history: history, unswept: unswept)
+    var summary = summary(
+      collector, owedBehindCriticals: owedBehindCriticals, findings: findings, history: history, unswept: unswept)
     summary.adjustments = adjustments
     summary.dayLines = days
     summary.changes = try changes.write(to: collector)

@@ -266,11 +266,6 @@ final class AuditCollector {
   /// Notes when a receipt came, or an order was made, that no run has taken in.
   func note(unknownFrom time: Instant) { unknownFrom = min(unknownFrom ?? time, time) }
 
-  /// Answers that are owed because critical findings rest on older ones.
-  func countOutstanding(behindCriticals count: Int) {
-    if count > 0 { outstanding["critical findings rest on older answers", default: 0] += count }
-  }
-
   /// An order that nobody can ask Apple about.
   func countBeyondAsking(ofApp bundleId: String) { beyondAsking[bundleId, default: 0] += 1 }
 

@@ -62,17 +62,14 @@ extension NightRun {
 
   /// The audit of a night, or what Apple is to be asked first.
   ///
-  /// - Parameter mayAsk: whether Apple can still be asked.
+  /// - Parameter asked: what audits of this night have left to be asked before.
   func audit(
     _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, _ supplement: SupplementSource?,
-    saving record: RunRecord, since began: ContinuousClock.Instant, mayAsk: Bool
+    saving record: RunRecord, since began: ContinuousClock.Instant, asked: OpenQuestions
   ) async throws -> AuditResult {
-    guard mayAsk else {
-      return .report(try await audit(plan, request, recheck, supplement, saving: record, since: began))
-    }
     let destination = destination(request, plan)
     return try await audit(plan, faults: recheck.faults, supplement) { audit, scope in
-      try audit.reportOrAsk(scope, destination: destination, saving: record) { status, folder in
+      try audit.reportOrAsk(scope, asked: asked, destination: destination, saving: record) { status, folder in
         try RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).write(to: folder)
       }
     }

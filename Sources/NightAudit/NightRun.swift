@@ -122,18 +122,10 @@ package struct NightRun: Sendable {
       let supplement = await tieOutOfNight(request)
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       stages.end("recheck")
-      let mayAsk = request.mayAsk && recheck.endedEarly == nil && .now < deadline
-      var outcome: NightOutcome
-      switch try await audit(plan, request, recheck, supplement, saving: record, since: began, mayAsk: mayAsk) {
-      case .report(let audited): outcome = NightOutcome(audited, asOf: plan.asOf)
-      case .needsAnswers(let open):
-        // Whatever settled meanwhile alarms nobody.
-        recheck.add(
-          try await self.recheck(request, channels, runId: runId, deadline: deadline, open: open))
-        if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
-        outcome = NightOutcome(
-          try await audit(plan, request, recheck, supplement, saving: record, since: began), asOf: plan.asOf)
-      }
+      var outcome = NightOutcome(
+        try await audited(
+          plan, request, channels, &recheck, supplement, saving: record, since: began, deadline: deadline),
+        asOf: plan.asOf)
       outcome.recheck = recheck
       for remark in [outcome.uncovered, outcome.unlisted].compactMap(\.self) { logger.warning("\(remark)") }
       stages.end("audit")
@@ -152,6 +144,31 @@ package struct NightRun: Sendable {
       await session.close()
       throw error
     }
+  }
+
+  /// How often an audit may leave questions in one night. An answer rarely raises another one, and each costs an audit.
+  private static let furtherRounds = 5
+
+  /// The audit of a night. For as long as it meets questions that were not put, and there is time, Apple is asked first.
+  private func audited(
+    _ plan: AuditPlan, _ request: NightRequest, _ channels: Channels, _ recheck: inout RecheckSummary,
+    _ supplement: SupplementSource?, saving record: RunRecord, since began: ContinuousClock.Instant,
+    deadline: ContinuousClock.Instant
+  ) async throws -> AuditOutcome {
+    var asked = OpenQuestions()
+    for _ in 0..<Self.furtherRounds where request.mayAsk && recheck.endedEarly == nil && .now < deadline {
+      switch try await audit(
+        plan, request, recheck, supplement, saving: record, since: began, asked: asked)
+      {
+      case .report(let audited): return audited
+      case .needsAnswers(let open):
+        // Whatever settled meanwhile alarms nobody.
+        recheck.add(try await self.recheck(request, channels, runId: runId, deadline: deadline, open: open))
+        if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
+        asked.add(open)
+      }
+    }
+    return try await audit(plan, request, recheck, supplement, saving: record, since: began)
   }
 
   /// What Apple says. Whoever has audited parts elsewhere has asked before.
@@ -334,7 +351,7 @@ package struct NightRun: Sendable {
     .now + .microseconds((request.maxDuration ?? settings.maxDuration).microseconds)
   }
 
-  /// - Parameter open: what an audit has left to be asked; nil in the first round.
+  /// - Parameter open: what an audit has left to be asked; nil when it begins.
   private func recheck(
     _ request: NightRequest, _ channels: Channels, runId: String, deadline: ContinuousClock.Instant,
     open: OpenQuestions? = nil
@@ -356,7 +373,7 @@ package struct NightRun: Sendable {
     var summary = try await stage.run(
       deadline: deadline, critical: open?.critical ?? [], unknownFrom: open?.unknownFrom)
     summary.add(swept)
-    // Offline nobody was asked; the questions of a second round, or of a narrowed run, are a few.
+    // Offline nobody was asked; the questions of a further round, or of a narrowed run, are a few.
     if !request.isOffline {
       let (faults, isWhole) = (summary.faults, open == nil && !request.selection.isNarrowing)
       try await writing.withConnection {
