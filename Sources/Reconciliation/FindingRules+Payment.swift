@@ -15,7 +15,7 @@ extension FindingRules {
         .partlyDelivered, atStake: order.amount.share(Int64(order.quantity) - units, of: Int64(order.quantity)),
         "Paid for \(order.quantity), delivered \(units).")
     case .deliveredNotPaid:
-      let why = verdict?.reason.map(\.explanation) ?? ""
+      let why = verdict?.reason.map(explanation) ?? ""
       let isReview =
         verdict?.reason == .sandbox && rules.isAppReview(at: verdict?.transaction?.saleDate ?? order.createdAt)
       let mark = isReview ? " App Review bought at that time: this is its purchase, no alarm." : ""
@@ -85,7 +85,7 @@ extension FindingRules {
   /// What a void order is, as the beginning of a sentence. What Family Sharing and restores bring is void whatever was
   /// delivered.
   private var voidness: String {
-    if !facts.standingDeliveries.isEmpty { return "Not paid (\(verdict?.reason?.explanation ?? "it is no sale"))" }
+    if !facts.standingDeliveries.isEmpty { return "Not paid (\(verdict?.reason.map(explanation) ?? "it is no sale"))" }
     return facts.deliveries.isEmpty ? "Neither paid nor delivered" : "Not paid, and no goods are with a user"
   }
 

@@ -182,12 +182,15 @@ final class FindingRules {
     for kind in kinds() where !found.contains(where: { $0.kind == kind }) { reasonsAgainst[kind] = because() }
   }
 
+  /// Why it is called what it is, as a clause.
+  func explanation(of reason: PaymentReason) -> String { reason.explanation(of: order.transactionId) }
+
   /// The verdict as a clause.
   var payment: String {
     switch verdict {
     case .paid: "it is paid"
     case .reversed: "Apple has refunded it in full"
-    case .unpaid(let reason, _): "it is unpaid, because \(reason.explanation)"
+    case .unpaid(let reason, _): "it is unpaid, because \(explanation(of: reason))"
     case .unconfirmed(let reason): "whether it is paid is not known, because \(reason.explanation)"
     case .none: "nothing is said about its payment"
     }

@@ -127,6 +127,14 @@ public enum Goods: Hashable, Sendable {
 }
 
 extension PaymentReason {
+  /// The reason in plain words, as a clause about an order: what no request can carry Apple was not asked about.
+  ///
+  /// - Parameter named: the transaction id that the order names.
+  public func explanation(of named: Identifier?) -> String {
+    self == .notFound && named?.canBeApples == false
+      ? "no id of Apple's looks like the one that it names, so nobody was asked about it" : explanation
+  }
+
   /// The reason in plain words, as a clause.
   public var explanation: String {
     switch self {
@@ -139,7 +147,7 @@ extension PaymentReason {
     case .sandbox: "it was a test purchase in the sandbox"
     case .xcode: "it was made in Xcode's test environment, which Apple does not sign"
     case .idMismatch: "the transaction id is not the one in its own signed proof"
-    case .notFound: "Apple knows no such transaction in production or sandbox"
+    case .notFound: "there is no such transaction of Apple's in production or sandbox"
     case .familyShared: "access comes from a family member's purchase"
     case .noEvidence: "there is neither receipt nor transaction id, though the shop says verified"
     case .neverPaid: "there is neither receipt nor transaction id"

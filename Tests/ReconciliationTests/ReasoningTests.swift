@@ -91,6 +91,11 @@ import Testing
       #expect(judgement.verdict?.reason == .notFound)
       #expect(reasoning.steps.last?.because.hasPrefix("Apple knows the id neither") == wasAsked)
       #expect(reasoning.steps.last?.because.contains("nobody was asked") == !wasAsked)
+      scene.delivery(of: order)
+      let delivered = try #require(scene.world.audited().judgements["order"])
+      let finding = try #require(delivered.findings.first { $0.kind == .deliveredNotPaid })
+      #expect(finding.reason.text.contains("nobody was asked") == !wasAsked)
+      #expect(reasoning.declined[.partialRefund]?.contains("nobody was asked") == !wasAsked)
     }
   }
 

@@ -85,7 +85,7 @@ package struct ExplanationText {
         lines.append("  Look-up of transaction id \(proof.subjectId)")
       }
       lines.append("    \(sentence(about: proof))")
-      lines += proof.answers.map { "    \(answer($0))" }
+      lines += proof.answers.map { "    \(answer($0, to: proof))" }
       if !proof.transactions.isEmpty {
         let brought = proof.transactions.map { "\($0.transactionId) (\($0.environment.rawValue))" }
         lines.append("    Brought \(brought.joined(separator: ", ")).")
@@ -230,9 +230,10 @@ package struct ExplanationText {
     return text
   }
 
-  private func answer(_ answer: Explanation.Answer) -> String {
+  private func answer(_ answer: Explanation.Answer, to question: Explanation.Proof) -> String {
+    let named = question.receivedAt == nil ? explanation.order.transactionId : nil
     var text = "\(time.text(answer.asOf))  \(answer.channel): \(answer.outcome.rawValue)"
-    if let reason = answer.reason { text += ", \(reason.explanation)" }
+    if let reason = answer.reason { text += ", \(reason.explanation(of: named))" }
     if let status = answer.appleStatus { text += " (Apple's status \(status))" }
     if let environment = answer.environment { text += ", \(environment)" }
     let count = answer.transactions

@@ -54,7 +54,7 @@ static const char* explanation(const char* reason) {
       {"product_mismatch", "the payment is for another product"},
       {"duplicate", "another order owns the payment"},
       {"sandbox", "it was a test purchase in the sandbox"},
-      {"not_found", "Apple knows no such transaction in production or sandbox"},
+      {"not_found", "there is no such transaction of Apple's in production or sandbox"},
       {"no_evidence", "there is neither receipt nor transaction id, though the shop says verified"},
       {"never_paid", "there is neither receipt nor transaction id"},
       {"never_checked", "Apple has not been asked yet"},
