@@ -109,8 +109,12 @@ public struct Finding: Hashable, Sendable {
 
   /// What a person should do about it, as one sentence: as a rule what its kind says.
   public var suggestedAction: String {
-    kind == .cancelledButPaid && deliveredAt != nil
-      ? "Reopen the order, as goods of it are delivered, or take them back and ask Apple's customer to request a refund."
+    if kind == .cancelledButPaid, deliveredAt != nil {
+      return
+        "Reopen the order, as goods of it are delivered, or take them back and ask Apple's customer to request a refund."
+    }
+    return kind.action.givesGoods && action == .look
+      ? "Look at the reason and the order's other findings before goods are given: they could be given twice, or unpaid."
       : kind.suggestedAction
   }
 

@@ -32,6 +32,14 @@ public enum FindingAction: String, Hashable, CaseIterable, Sendable {
   case correctStatus = "correct_status"
   /// Only a person can say.
   case look
+
+  /// Whether goods change hands in the customer's favour.
+  var givesGoods: Bool {
+    switch self {
+    case .deliver, .deliverRest, .reinstate: true
+    case .takeBack, .bookRefund, .correctStatus, .look: false
+    }
+  }
 }
 
 /// A kind of discrepancy; the raw value is the word in reports and on the command line.

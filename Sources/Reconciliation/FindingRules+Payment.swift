@@ -254,6 +254,11 @@ extension FindingRules {
         let why = transaction.isUpgraded == true ? " It was upgraded, and Apple gave back the rest of its period." : ""
         add(
           .partialRefund, atStake: part, isStakeUnknown: part == nil, "Apple refunded \(words) of this order.\(why)")
+        if facts.soundDeliveries.contains(where: { !$0.stands }) {
+          leaveGoodsToPeople(
+            "Apple refunded a part of it, and goods were taken back: what is missing may be what that part had paid for."
+          )
+        }
         decline([.refundOnlyHere], "Apple refunded a part of it.")
       } else {
         decline([.partialRefund], "Apple told of no refund.")
@@ -276,9 +281,7 @@ extension FindingRules {
         facts.soundDeliveries.contains(where: { !$0.stands })
       {
         // Only one of them gives goods, or a job that does what each says would give them twice.
-        for index in found.indices where found[index].action == .deliver || found[index].action == .deliverRest {
-          (found[index].action, found[index].units) = (.look, nil)
-        }
+        leaveGoodsToPeople()
         add(
           .refundReversedNotReinstated, atStake: order.amount,
           "Apple took its refund back, so the order is paid again, but goods are still taken back.")

@@ -54,6 +54,7 @@ final class FindingRules {
     considerComparison()
     considerDates()
     considerCatalogue()
+    if let provisionally { leaveGoodsToPeople(Reason(provisionally)) }
     decline(
       [.orphanPayment, .renewalWithoutOrder, .orphanDelivery, .unreportedByShop],
       "It stands on things that no order stands behind, never on an order.")
@@ -111,6 +112,14 @@ final class FindingRules {
     }
     finding.units = units(for: finding.action)
     found.append(finding)
+  }
+
+  /// Lets a person say whether goods are given that a job would give by what was found so far.
+  func leaveGoodsToPeople(_ why: Reason? = nil) {
+    for index in found.indices where found[index].action.givesGoods {
+      (found[index].action, found[index].units) = (.look, nil)
+      if let why { found[index].reason = "\(found[index].reason) \(why)" }
+    }
   }
 
   /// What is ordered and held, where an action is about units.

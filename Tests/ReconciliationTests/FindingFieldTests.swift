@@ -272,6 +272,26 @@ import Testing
     }
   }
 
+  @Test("A person says whether goods are given that could be given twice, or for what was refunded")
+  func goodsLeftToPeople() throws {
+    for (isOpen, isPart, isTakenBack, action) in [
+      (false, false, true, .deliver), (false, true, false, .deliver), (false, true, true, .look),
+      (true, false, false, .look), (true, true, true, .look),
+    ] as [(Bool, Bool, Bool, FindingAction)] {
+      var scene = Scene()
+      let part = Revocation(date: Scene.asOf - .hours(2), percentage: 50_000, type: "REFUND_PRORATED")
+      let order = scene.paidOrder(transaction: { $0.revocation = isPart ? part : nil })
+      if isTakenBack { scene.delivery(of: order) { $0.revokedAt = Scene.asOf - .hours(1) } }
+      if isOpen { scene.receipt(for: nil, .unanswered(.unreachable)) }
+      let finding = try found(.paidNotDelivered, in: scene)
+      #expect(finding.action == action)
+      #expect((finding.units == nil) == (action == .look))
+      #expect((finding.suggestedAction == finding.kind.suggestedAction) == (action == .deliver))
+      #expect(finding.reason.text.contains("An answer that is missing") == (isOpen && !isPart))
+      #expect(finding.reason.text.contains("refunded a part") == (isPart && isTakenBack))
+    }
+  }
+
   @Test("On a receipt without an order")
   func onReceipt() throws {
     var scene = Scene()
