@@ -64,6 +64,23 @@ package struct ReportedDays {
     return statements
   }
 
+  /// The days from one on of which the nights before another have spoken in other time zones. Their hours are other ones, so
+  /// that nothing can be compared with them.
+  package static func inOtherZones(
+    from first: String, before night: String, asOf: Instant, timeZone: String,
+    on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Set<String> {
+    let rows = try connection.execute(
+      """
+      SELECT DISTINCT d.day::text FROM night_audit.runs n JOIN night_audit.reported_days d USING (run_id)
+      WHERE n.is_nightly AND n.complete IS NOT NULL AND n.period_until < $2::text::date AND n.as_of < $3
+        AND d.day >= $1::text::date AND d.time_zone <> $4
+      """, [.text(first), .text(night), .timestamp(asOf.microseconds), .text(timeZone)])
+    var days: Set<String> = []
+    for row in rows { days.insert(try row.text(0)) }
+    return days
+  }
+
   /// Keeps what a nightly run says: about its own day, and about each day that it adjusts.
   package static func save(
     _ totals: DayTotals, adjustments: [Adjustment], record: RunRecord, on connection: borrowing BlockingConnection

@@ -78,8 +78,7 @@ extension Audit {
   /// How tonight's picture of earlier days differs from what the nights before said about them.
   func adjustments(
     _ collector: AuditCollector, _ coordinator: borrowing BlockingConnection
-  ) throws(PostgresError) -> ([Adjustment], [DayLine]) {
-    if collector.days.days.isEmpty { return ([], []) }
+  ) throws(PostgresError) -> (adjustments: [Adjustment], days: [DayLine], uncompared: String?) {
     let days = collector.days
     guard let first = days.days.first else { return ([], [], nil) }
     let said = try ReportedDays.statements(
@@ -89,7 +88,19 @@ extension Audit {
     let atTheTime = try ReportedDays.statements(
       before: plan.period.until, asOf: plan.asOf, isIncluded: plan.period.since != plan.period.until,
       isOfOwnNight: true, timeZone: settings.timeZoneName, on: coordinator)
-    return (Adjustment.between(said, now), DayLine.lines(days, reported: atTheTime))
+    let elsewhere = try ReportedDays.inOtherZones(
+      from: first.name, before: plan.period.since, asOf: plan.asOf, timeZone: settings.timeZoneName, on: coordinator
+    ).subtracting(said.keys).sorted()
+    return (Adjustment.between(said, now), DayLine.lines(days, reported: atTheTime), Self.uncompared(elsewhere))
+  }
+
+  /// What nobody compares any more; nil where everything is.
+  private static func uncompared(_ days: [String]) -> String? {
+    guard let first = days.first, let last = days.last else { return nil }
+    let span = days.count == 1 ? "\(first) was" : "\(days.count) days from \(first) to \(last) were"
+    return
+      "\(span) reported in another report.timeZone, and what has changed since is in no adjustment; for a day as it is "
+      + "known now run: night-audit run --date \(last)"
   }
 
   func exitStatus(_ summary: SummaryFacts, isHeld: Bool) -> ExitStatus {

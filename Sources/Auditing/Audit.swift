@@ -22,6 +22,8 @@ package struct AuditOutcome: Sendable {
   package var uncovered: String?
   /// Why it lists no order although one was asked for, with the remedy.
   package var unlisted: String?
+  /// What to do about days that nothing is compared with any more; nil where there are none.
+  package var uncompared: String?
   package var exitStatus: ExitStatus
 }
 
@@ -249,7 +251,7 @@ package struct Audit {
     try changes.explainClosed(on: rows.own)
     let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: rows.own)
     let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(rows.own)
-    let (adjustments, days) = try adjustments(collector, rows.own)
+    let told = try adjustments(collector, rows.own)
     let claims = try collector.claims.map {
       try ClaimsTable.differences($0, directory: collector.temporaryDirectory, on: rows.own)
     }
@@ -267,15 +269,17 @@ package struct Audit {
     totals.ofSales = collector.control
     var summary = summary(
       collector, owedBehindCriticals: owedBehindCriticals, findings: findings, history: history, unswept: unswept)
-    summary.adjustments = adjustments
-    summary.dayLines = days
+    summary.adjustments = told.adjustments
+    summary.dayLines = told.days
     summary.changes = try changes.write(to: collector)
     summary.tieOut = supplement?.facts
     let remedy = UncoveredDays.remedy(uncovered)
     if let remedy { summary.settings.append(SettingWords("Days without a report", remedy)) }
+    if let words = told.uncompared { summary.settings.append(SettingWords("Days of another time zone", words)) }
     let status = exitStatus(summary, isHeld: !causes.isEmpty)
     var outcome = AuditOutcome(
-      totals: totals, summary: summary, uncovered: remedy, unlisted: unlisted, exitStatus: status)
+      totals: totals, summary: summary, uncovered: remedy, unlisted: unlisted, uncompared: told.uncompared,
+      exitStatus: status)
     guard let folder = reading.folder else {
       let unbalanced = (totals.control + findings.control).filter { !$0.isBalanced }
       if !unbalanced.isEmpty { throw ReportError.unbalanced(unbalanced) }

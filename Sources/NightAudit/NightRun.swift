@@ -127,7 +127,9 @@ package struct NightRun: Sendable {
           plan, request, channels, &recheck, supplement, saving: record, since: began, deadline: deadline),
         asOf: plan.asOf)
       outcome.recheck = recheck
-      for remark in [outcome.uncovered, outcome.unlisted].compactMap(\.self) { logger.warning("\(remark)") }
+      for remark in [outcome.uncovered, outcome.unlisted, outcome.uncompared].compactMap(\.self) {
+        logger.warning("\(remark)")
+      }
       stages.end("audit")
       if record.isNightly, outcome.held.isEmpty {
         try await deliver(&outcome, sender, record: record, session: session)

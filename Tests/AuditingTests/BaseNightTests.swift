@@ -228,6 +228,26 @@ import Testing
     #expect(UncoveredDays.days(before: last.end, reports, in: tokyo) == [])
   }
 
+  @Test func daysThatWereReportedInAnotherTimeZoneAreTold() async throws {
+    try await with([]) { connection throws in
+      let nights = [("17", "UTC"), ("18", "UTC"), ("19", "Europe/Berlin"), ("20", "UTC")]
+      for (number, (day, zone)) in nights.enumerated() {
+        let run = try Self.make("2026-11-" + day, Int64(number - 2) * 24, on: connection)
+        try connection.execute(
+          "INSERT INTO night_audit.reported_days (run_id, day, time_zone) VALUES ($1::uuid, $2::text::date, $3)",
+          [.text(run), .text("2026-11-" + day), .text(zone)])
+      }
+      for (zone, first, expected) in [
+        ("Europe/Berlin", "2026-11-17", ["2026-11-17", "2026-11-18"]), ("Europe/Berlin", "2026-11-18", ["2026-11-18"]),
+        ("UTC", "2026-11-17", ["2026-11-19"]),
+      ] {
+        let days = try ReportedDays.inOtherZones(
+          from: first, before: "2026-11-20", asOf: Self.asOf + .hours(24), timeZone: zone, on: connection)
+        #expect(days.sorted() == expected, "\(zone) \(first)")
+      }
+    }
+  }
+
   @Test func whatIsMetAfterANightHasBegunIsNotedBehindIt() async throws {
     try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in
       for (hours, noted, later) in [(23, 24, 1), (24, 24, 0), (25, 25, 0)] as [(Int64, Int64, Int64)] {

@@ -20,6 +20,8 @@ package struct NightOutcome: Sendable {
   package var uncovered: String?
   /// Why it lists no order although one was asked for, with the remedy.
   package var unlisted: String?
+  /// What to do about days that nothing is compared with any more; nil where there are none.
+  package var uncompared: String?
   package var recheck: RecheckSummary?
   /// What was sent, or could not be.
   package var dispatches: [Dispatch] = []
@@ -34,6 +36,7 @@ package struct NightOutcome: Sendable {
     held = audit.held
     uncovered = audit.uncovered
     unlisted = audit.unlisted
+    uncompared = audit.uncompared
     exitStatus = audit.exitStatus
   }
 }
