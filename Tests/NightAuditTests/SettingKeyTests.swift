@@ -77,6 +77,10 @@ import Testing
       ("audit.reviewWindows: [{since: 2026-11-03}]", "audit.reviewWindows"),
       ("evidence.retention: 0d", "evidence.retention"), ("notify.on: never", "notify.on"),
       ("notify.pingUrl: ftp://s3cret", "notify.pingUrl"),
+      ("appstore.productionUrl: 'https://u:s3cret@h/x?sig=s3cret'", "appstore.productionUrl"),
+      ("appStoreConnect.url: 'http://h/x?sig=s3cret'", "appStoreConnect.url"),
+      ("report.deliver: [a]\ndeliver.a.url: 'https://u:s3cret@h/x'", "deliver.a.url"),
+      ("report.deliver: [a]\ndeliver.a.url: 'https://h/x?sig=s3cret'", "deliver.a.url"),
       ("notify.pingUrl: https://hc.example/s3 cret", "notify.pingUrl"),
       ("notify.pingUrl: 'https://hc.example/s3cret#x'", "notify.pingUrl"),
       ("tieOut.timeZone: Mars", "tieOut.timeZone"), ("tieOut.trailingDays: 0", "tieOut.trailingDays"),
@@ -214,6 +218,30 @@ import Testing
     #expect(line("app.game.bundleId") == "com.example.game (\(file))")
     #expect(!listing.table(width: nil).contains("s3cret"))
     #expect(!(try listing.json).contains("s3cret"))
+  }
+
+  @Test(
+    "of a URL nothing is shown that may be a secret",
+    arguments: [
+      ("https://api.example.com/a/b", "https://api.example.com/a/b"),
+      ("https://user:s3cret@example.com/x", "https://…@example.com/x"),
+      ("https://s3cret@example.com:8443", "https://…@example.com:8443"),
+      ("https://example.com/x?sig=s3cret", "https://example.com/x?…"),
+      ("https://u:s3cret@example.com/x?sig=s3cret#s3cret", "https://…@example.com/x?…"),
+      ("https://user:12/s3cret@example.com/x", "(hidden: it is no URL with a host)"),
+      ("user:s3cret@example.com", "(hidden: it is no URL with a host)"),
+      ("s3cret", "(hidden: it is no URL with a host)"),
+    ])
+  func shownURL(_ url: String, shown: String) throws {
+    #expect(ShownURL.text(url) == shown)
+    let urls = SettingKey.all.map(\.name).filter { $0.lowercased().hasSuffix("url") && !$0.hasPrefix("database.") }
+    for key in urls + ["deliver.archive.url"] {
+      let variable = try #require(SettingKey.named(key)).variable
+      let loader = try SettingsLoader(path: nil, environment: [variable: url, "NIGHT_AUDIT_REPORT_DELIVER": "archive"])
+      let listing = SettingsListing(loader)
+      #expect(listing.lines.contains { $0.key == key && $0.origin != "default" })
+      #expect(!listing.table(width: nil).contains("s3cret") && !(try listing.json).contains("s3cret"), "\(key)")
+    }
   }
 
   @Test(

@@ -3,11 +3,6 @@ import Foundation
 import Run
 
 extension SettingsLoader {
-  /// The keys of a section `deliver.<name>`.
-  static let dispatchFields = [
-    "url", "command", "from", "to", "user", "passwordFile", "privateKeyFile", "hostKey", "region", "caFile", "attempts",
-  ]
-
   /// The places of `report.deliver`, in its order.
   func dispatchTargets() throws -> [DispatchTarget] {
     let names = list("report.deliver") ?? []
@@ -126,7 +121,7 @@ private struct DispatchSection {
 
   /// Refuses keys that would have no effect.
   private func allow(_ fields: [String], for means: String) throws {
-    for field in SettingsLoader.dispatchFields where field != "attempts" && !fields.contains(field) {
+    for field in SettingKey.ofDelivery.map(\.name) where field != "attempts" && !fields.contains(field) {
       if loader.list(key(field)) != nil { throw error(field, "means nothing with \(means); remove it") }
     }
   }

@@ -15,6 +15,8 @@ package struct SettingKey: Sendable {
     case none
     /// A connection string, of which all but the password may be shown.
     case connection
+    /// A URL, of which all but user, password, query and fragment may be shown.
+    case url
     /// A URL whose path is a password.
     case pathOfURL
     /// The name of a file. Where something else stands it may be the secret that belongs into one.
@@ -33,10 +35,10 @@ package struct SettingKey: Sendable {
     SettingKey("database.url", "", .connection), SettingKey("database.salesUrl", "", .connection),
     SettingKey("database.salesSchema", "sales"), SettingKey("appstore.apps", isList: true),
     SettingKey("appstore.channel", "auto"),
-    SettingKey("appstore.productionUrl", "https://api.storekit.apple.com"),
-    SettingKey("appstore.sandboxUrl", "https://api.storekit-sandbox.apple.com"),
-    SettingKey("appstore.verifyReceiptUrl", "https://buy.itunes.apple.com/verifyReceipt"),
-    SettingKey("appstore.verifyReceiptSandboxUrl", "https://sandbox.itunes.apple.com/verifyReceipt"),
+    SettingKey("appstore.productionUrl", "https://api.storekit.apple.com", .url),
+    SettingKey("appstore.sandboxUrl", "https://api.storekit-sandbox.apple.com", .url),
+    SettingKey("appstore.verifyReceiptUrl", "https://buy.itunes.apple.com/verifyReceipt", .url),
+    SettingKey("appstore.verifyReceiptSandboxUrl", "https://sandbox.itunes.apple.com/verifyReceipt", .url),
     SettingKey("appstore.rootCertificates", "/etc/night-audit/apple-roots"), SettingKey("appstore.pinRoots", "true"),
     SettingKey("appstore.requestsPerSecond", "25"), SettingKey("appstore.concurrency", "256"),
     SettingKey("appstore.timeout", "30s"), SettingKey("recheck.staleAfter", "7d"),
@@ -57,7 +59,7 @@ package struct SettingKey: Sendable {
     SettingKey("appStoreConnect.issuerId"), SettingKey("appStoreConnect.keyId"),
     SettingKey("appStoreConnect.privateKeyFile", "", .file),
     SettingKey("appStoreConnect.vendorNumbers", isList: true),
-    SettingKey("appStoreConnect.url", "https://api.appstoreconnect.apple.com"),
+    SettingKey("appStoreConnect.url", "https://api.appstoreconnect.apple.com", .url),
     SettingKey("appStoreConnect.salesVersion", "1_0"), SettingKey("tieOut.folder"),
     SettingKey("tieOut.timeZone", "America/Los_Angeles"), SettingKey("tieOut.trailingDays", "5"),
     SettingKey("tieOut.keepRaw", "400d"), SettingKey("tieOut.alertUnits", "10"),
@@ -71,11 +73,12 @@ package struct SettingKey: Sendable {
   ]
 
   /// Those of a section `deliver.<name>`.
-  static let ofDelivery: [SettingKey] = SettingsLoader.dispatchFields.map { field in
-    SettingKey(
-      field, "", ["passwordFile", "privateKeyFile", "caFile"].contains(field) ? .file : .none,
-      isList: ["command", "to"].contains(field))
-  }
+  static let ofDelivery: [SettingKey] = [
+    SettingKey("url", "", .url), SettingKey("command", isList: true), SettingKey("from"),
+    SettingKey("to", isList: true), SettingKey("user"), SettingKey("passwordFile", "", .file),
+    SettingKey("privateKeyFile", "", .file), SettingKey("hostKey"), SettingKey("region"),
+    SettingKey("caFile", "", .file), SettingKey("attempts"),
+  ]
 
   /// Who a new finding of a kind, or else of a severity, belongs to.
   static let ofOwners: [SettingKey] = (FindingKind.allCases.map(\.rawValue) + Severity.allCases.map(\.rawValue))

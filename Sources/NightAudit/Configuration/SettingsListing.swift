@@ -1,4 +1,3 @@
-import Foundation
 import Postgres
 import Run
 
@@ -30,9 +29,8 @@ package struct SettingsListing: Sendable {
     switch key.secrecy {
     case .none: value
     case .connection: ConnectionParameters.summary(of: value) ?? "(hidden: it cannot be understood)"
-    case .pathOfURL:
-      URLComponents(string: value).flatMap { parts in parts.host.map { "\(parts.scheme ?? "https")://\($0)/…" } }
-        ?? "(hidden)"
+    case .url: ShownURL.text(value)
+    case .pathOfURL: ShownURL.host(value)
     case .file: SecretFile.shown(value)
     }
   }

@@ -107,7 +107,7 @@ package struct Doctor: Sendable {
     return urls.map { key, text in
       do throws(EndpointURLError) {
         _ = try EndpointURL(text)
-        return Diagnosis(subject: "\(key) \(text)")
+        return Diagnosis(subject: "\(key) \(ShownURL.text(text))")
       } catch {
         return Diagnosis(subject: key, problem: "\(error)")
       }
