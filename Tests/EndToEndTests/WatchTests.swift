@@ -107,6 +107,36 @@ import Testing
     #expect(judged.status == 0 && judged.errors == "", "\(judged)")
   }
 
+  @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/promtool")))
+  func whereNoNightWasEverCompletePrometheusSaysSoAfterThreeDaysRealParts() async throws {
+    let directory = try TemporaryDirectory()
+    let spoken = """
+      exp_alerts: [{exp_labels: {severity: ticket}, exp_annotations: {summary: No complete night for three days, \
+      description: Apple has not answered for everything that was due; night-audit status says for what.}}]
+      """
+    let text = """
+      rule_files: [\(Self.root.appending(path: "cron/night-audit-alerts.yaml").path)]
+      evaluation_interval: 30m
+      tests:
+        - interval: 30m
+          input_series:
+            - {series: night_audit_exit_status, values: 3x480}
+            - {series: night_audit_last_run_timestamp_seconds, values: 0x47 86400x47 172800x47 259200x47 345600x47 432000x100}
+          alert_rule_test:
+            - {eval_time: 2d, alertname: NightAuditNotComplete, exp_alerts: []}
+            - {eval_time: 4d, alertname: NightAuditNotComplete, \(spoken)}
+            - {eval_time: 6d, alertname: NightAuditNotComplete, \(spoken)}
+        - interval: 30m
+          input_series:
+            - {series: night_audit_last_run_timestamp_seconds, values: 0+1800x480}
+            - {series: night_audit_last_complete_timestamp_seconds, values: 0+1800x480}
+          alert_rule_test: [{eval_time: 9d, alertname: NightAuditNotComplete, exp_alerts: []}]
+      """
+    try text.write(toFile: directory.file("test.yaml"), atomically: false, encoding: .utf8)
+    let judged = try await Program(path: "/usr/bin/promtool").run(["test", "rules", directory.file("test.yaml")])
+    #expect(judged.status == 0, "\(judged)")
+  }
+
   @Test func aMonitorThatIsNotThereChangesNothing() async throws {
     let shop = try await Rehearsal.sampleShop()
     let result = try await shop.nightAudit(
