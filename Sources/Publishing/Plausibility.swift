@@ -36,7 +36,7 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
   case accusations(Int, of: Int)
   case closings(Int, of: Int)
   case badRows(Int, of: Int)
-  case firstNight(Int, of: Int)
+  case withoutPrecedent(Int, of: Int)
 
   package var description: String {
     switch self {
@@ -55,9 +55,10 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
     case .badRows(let count, let total):
       "\(count) of \(total) orders have rows that break the contract: look at what changed in the view or table orders; "
         + "night-audit doctor names columns and types."
-    case .firstNight(let count, let total):
-      "In this first night \(count) of \(total) orders are bad rows, paid and not delivered, or delivered and not paid: "
-        + "look whether the views show what they should, with night-audit doctor and night-audit explain."
+    case .withoutPrecedent(let count, let total):
+      "No night was complete yet, so that there is none to compare with, and \(count) of \(total) orders are bad rows, paid "
+        + "and not delivered, or delivered and not paid: look whether the views show what they should, with night-audit "
+        + "doctor and night-audit explain."
     }
   }
 }
@@ -93,7 +94,7 @@ package struct Plausibility: Hashable, Sendable {
     guard share != .whole else { return [] }
     guard let precedent else {
       let odd = night.accused + night.badRows
-      return odd * 2 > night.orders ? [.firstNight(odd, of: night.orders)] : []
+      return odd * 2 > night.orders ? [.withoutPrecedent(odd, of: night.orders)] : []
     }
     var causes: [HoldCause] = []
     if night.orders * 2 < precedent.orders { causes.append(.fewerOrders(now: night.orders, before: precedent.orders)) }

@@ -235,6 +235,14 @@ struct DoctorTests {
           true
         """, subject: "sales.orders", remedy: "more than the 2 decimals of USD", isProblem: false),
     Breakage(
+      change: """
+        INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+          is_nightly, host, version, publication)
+        SELECT gen_random_uuid(), 'run', now(), day, day, 'UTC', '', true, 'h', '1', publication
+        FROM (VALUES (current_date - 2, 'held'), (current_date - 2, NULL), (current_date - 1, 'held'),
+          (current_date, 'forgotten')) nights (day, publication)
+        """, subject: "last complete night", remedy: "there was none yet, with nights of 2 days", isProblem: false),
+    Breakage(
       change: "ALTER ROLE auditor CREATEDB CREATEROLE", subject: "role auditor", remedy: "NOCREATEDB NOCREATEROLE",
       isProblem: false),
     Breakage(

@@ -79,9 +79,12 @@ import Testing
   @Test func eachCauseHasItsSentenceAndRemedy() {
     let causes: [HoldCause] = [
       .fewerOrders(now: 1, before: 2), .fewerDeliveries(now: 1, before: 2), .accusations(1, of: 2),
-      .closings(1, of: 2), .badRows(1, of: 2), .firstNight(1, of: 2),
+      .closings(1, of: 2), .badRows(1, of: 2), .withoutPrecedent(1, of: 2),
     ]
     #expect(Set(causes.map(\.description)).count == causes.count)
     for cause in causes { #expect(cause.description.contains(": look"), "\(cause)") }
+    // There may have been nights before, incomplete ones.
+    #expect(
+      causes.last?.description.hasPrefix("No night was complete yet, so that there is none to compare with") == true)
   }
 }

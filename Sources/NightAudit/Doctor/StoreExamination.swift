@@ -189,8 +189,8 @@ struct OwnSchemaExamination {
     let row = try connection.execute(
       """
       SELECT to_char(max(finished_at) FILTER (WHERE complete), 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-        max(finished_at) FILTER (WHERE complete) < clock_timestamp() - interval '26 hours', count(*)
-      FROM night_audit.runs WHERE is_nightly
+        max(finished_at) FILTER (WHERE complete) < clock_timestamp() - interval '26 hours', count(DISTINCT period_until)
+      FROM night_audit.runs WHERE is_nightly AND publication IS DISTINCT FROM 'forgotten'
       """
     ).single()
     guard let last = try row.optionalText(0) else {
@@ -198,7 +198,8 @@ struct OwnSchemaExamination {
       return Diagnosis(
         subject: "last complete night",
         warning: nights == 0
-          ? "there was none yet; run: night-audit run" : "none of \(nights) was complete; see: night-audit runs")
+          ? "there was none yet; run: night-audit run"
+          : "there was none yet, with nights of \(nights == 1 ? "one day" : "\(nights) days"); see: night-audit runs")
     }
     var diagnosis = Diagnosis(subject: "last complete night \(last)")
     if try row.bool(1) {
