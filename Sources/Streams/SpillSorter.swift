@@ -11,7 +11,12 @@ public final class SpillSorter {
     public var directory: String
     public var code: Int32
     public var description: String {
-      "cannot use a temporary file in \(directory): \(String(cString: strerror(code))); free some space or set TMPDIR"
+      "cannot use a temporary file in \(directory): \(String(cString: strerror(code))); free some space there\(elsewhere)"
+    }
+
+    /// What moves the file to another disk. A report is made where it will lie, and its temporary files with it.
+    private var elsewhere: String {
+      directory == NSTemporaryDirectory() ? " or set TMPDIR" : ", or name another report.directory"
     }
   }
 

@@ -73,5 +73,9 @@ import Testing
     let sorter = SpillSorter(directory: "/nonexistent/directory", budget: 0)
     let error = #expect(throws: SpillSorter.Failure.self) { try sorter.add(key: [1], content: [2]) }
     #expect(error?.description.contains("/nonexistent/directory") == true)
+    // TMPDIR moves what lies in it, and nothing else.
+    #expect(error?.description.contains("TMPDIR") == false && error?.description.contains("report.directory") == true)
+    let temporary = SpillSorter.Failure(directory: NSTemporaryDirectory(), code: ENOSPC).description
+    #expect(temporary.contains("set TMPDIR") && !temporary.contains("report.directory"), "\(temporary)")
   }
 }
