@@ -141,6 +141,11 @@ import TestSupport
     #expect(!FileManager.default.fileExists(atPath: shop.reports + "/2026-11-19"))
     #expect(try await shop.value("SELECT count(*) FROM night_audit.receipt_checks WHERE worker IS NOT NULL") == "0")
     #expect(try await shop.value("SELECT exit_status FROM night_audit.runs") == String(status))
+    #expect(result.errors == "night-audit: stopped by a signal\n")
+    let told = try await shop.nightAudit("status").output
+    let run = try await shop.value("SELECT run_id FROM night_audit.runs")
+    #expect(
+      told.contains("failed, exit status \(status)\n               - the log of run \(run) says why\n"), "\(told)")
   }
 
   @Test func aWrongSharedSecretIs78WithReportsAndNoVerdicts() async throws {

@@ -103,7 +103,9 @@ package struct NightStatus: Sendable, Encodable {
     var lines: [String] = []
     if let night = lastNight {
       lines.append("Last night     \(night.day): \(night.state)\(night.exitStatus.map { ", exit status \($0)" } ?? "")")
-      lines += night.reasons.map { "               - \($0)" }
+      // The runs keep how a night ended, and its log why.
+      let reasons = night.state == "failed" ? ["the log of run \(night.runId) says why"] : night.reasons
+      lines += reasons.map { "               - \($0)" }
       lines.append("As of          \(night.asOf)\(night.finishedAt.map { ", ended \($0)" } ?? "")")
       if let directory = night.directory { lines.append("Report         \(directory)") }
     } else {
