@@ -55,36 +55,44 @@ struct CommonOptions: ParsableArguments {
   }
 
   /// Runs a command's body with the settings; every error becomes one line on stderr and its exit status.
-  func reporting(_ body: (Settings, Logger) async throws -> ExitStatus) async throws {
-    try await concluding { try await body(try settings(), logger) }
+  func reporting(run: String? = nil, _ body: (Settings, Logger) async throws -> ExitStatus) async throws {
+    var logger = logger
+    logger[metadataKey: "run"] = run.map { "\($0)" }
+    try await concluding(logger) { try await body(try settings(), logger) }
   }
 
   /// Runs a command's body; every error becomes one line on stderr and its exit status.
-  func concluding(_ body: () async throws -> ExitStatus) async throws {
+  func concluding(_ body: () async throws -> ExitStatus) async throws { try await concluding(logger, body) }
+
+  private func concluding(_ logger: Logger, _ body: () async throws -> ExitStatus) async throws {
     let status: ExitStatus
     do {
       status = try await body()
     } catch let stopped as StopSignal.Stopped {
-      MachineError.tell("stopped by a signal", status: stopped.reason.rawValue)
-      throw ExitCode(stopped.reason.rawValue)
+      throw told("stopped by a signal", stopped.reason.rawValue, logger)
     } catch {
-      let status = error is ValidationError ? .usage : ExitStatus(for: error)
-      Terminal.complain("night-audit: \(error)")
-      MachineError.tell("\(error)", status: status.rawValue)
-      throw ExitCode(status.rawValue)
+      throw told("\(error)", (error is ValidationError ? .usage : ExitStatus(for: error)).rawValue, logger)
     }
     if status != .complete { throw ExitCode(status.rawValue) }
+  }
+
+  /// Says why a command ends before its time: as a line of the log where machines read that.
+  private func told(_ why: String, _ status: Int32, _ logger: Logger) -> ExitCode {
+    switch logFormat {
+    case .text: Terminal.complain("night-audit: \(why)")
+    case .logfmt, .json: logger.error("\(why)")
+    }
+    MachineError.tell(why, status: status)
+    return ExitCode(status)
   }
 }
 
 extension CommonOptions {
   /// As `reporting`, with a night that stops at SIGINT and SIGTERM and shows its progress.
   func listening(_ body: (Settings, NightRun) async throws -> ExitStatus) async throws {
-    try await reporting { settings, logger in
+    let runId = UUID().uuidString.lowercased()
+    try await reporting(run: runId) { settings, logger in
       let stop = StopSignal()
-      let runId = UUID().uuidString.lowercased()
-      var logger = logger
-      logger[metadataKey: "run"] = "\(runId)"
       let progress = WorkProgress(logger: logger, isQuiet: quiet)
       do {
         let night = NightRun(settings: settings, logger: logger, stop: stop, progress: progress, runId: runId)

@@ -129,7 +129,8 @@ import TestSupport
     // What whoever runs the tests ignores, as nohup does, would be ignored there as well.
     let running = try Program(path: "/usr/bin/env").start(
       [
-        "--default-signal=HUP", Program.nightAudit.executable.path, "run", "--as-of", Rehearsal.asOf, "--config",
+        "--default-signal=HUP", Program.nightAudit.executable.path, "run", "--quiet", "--as-of", Rehearsal.asOf,
+        "--config",
         shop.directory.file("night-audit.yaml"),
       ], environment: ["NIGHT_AUDIT_APPSTORE_CONCURRENCY": "2"])
     while running.process.isRunning, try await shop.value("SELECT count(*) > 5 FROM night_audit.answers") != "true" {

@@ -179,6 +179,13 @@ import Testing
       #expect(line.contains(run), "\(line)")
       if format == "json" { _ = try JSONSerialization.jsonObject(with: Data(line.utf8)) }
     }
+    // So does the line that says why there is no report.
+    try await shop.execute("ALTER TABLE sales.deliveries RENAME TO gone")
+    let failed = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--log-format", format)
+    let last = try #require(failed.errors.split(separator: "\n").last.map(String.init))
+    #expect(failed.status == 78 && last.contains("sales.deliveries"), "\(failed)")
+    let fields = format == "json" ? [#""level":"error""#, #""run":""#] : [" level=error ", " run="]
+    for field in fields { #expect(last.contains(field), "\(last)") }
   }
 
   @Test func statusIsOneScreenAndVerifyProvesTheReport() async throws {
