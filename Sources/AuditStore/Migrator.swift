@@ -78,6 +78,7 @@ package struct Migrator {
   ) throws -> [String] {
     try connection.migration(under: lockKey) { connection in
       try requireEncoding(connection)
+      if try !mayChange(connection) { return [] }
       // CREATE SCHEMA IF NOT EXISTS asks for the right to create schemas even where there is nothing to create.
       if try connection.execute("SELECT to_regnamespace('night_audit') IS NULL").single().bool(0) {
         try connection.executeScript("CREATE SCHEMA night_audit")
@@ -110,6 +111,26 @@ package struct Migrator {
       if last == .max { try connection.executeScript(String(decoding: PackageResources.rights_sql, as: UTF8.self)) }
       return applied
     }
+  }
+
+  /// Whether the role may change the schema. Throws `SchemaError` where it may not and there is something to change.
+  private static func mayChange(_ connection: borrowing BlockingConnection) throws -> Bool {
+    let row = try connection.execute(
+      """
+      SELECT CASE WHEN n.oid IS NULL THEN has_database_privilege(d.oid, 'CREATE') ELSE has_schema_privilege(n.oid, 'CREATE')
+        END, quote_ident(current_user), quote_ident(pg_get_userbyid(coalesce(n.nspowner, d.datdba)))
+      FROM pg_database d LEFT JOIN pg_namespace n ON n.nspname = 'night_audit' WHERE d.datname = current_database()
+      """
+    ).single()
+    if try row.bool(0) { return true }
+    do { try requireCurrent(connection) } catch let error as SchemaError {
+      switch error {
+      case .missing, .outdated:
+        throw SchemaError.kept(from: try row.text(1), by: try row.text(2), isOutdated: error == .outdated)
+      case .newerThanProgram, .changed, .encoding, .kept: throw error
+      }
+    }
+    return false
   }
 
   /// Throws `SchemaError` unless the schema is the one that this program was built for.
@@ -145,9 +166,12 @@ package struct Migrator {
 }
 
 /// A schema `night_audit` that this program cannot work with. Exit status 78.
-package enum SchemaError: EndsRun, CustomStringConvertible {
+package enum SchemaError: EndsRun, Equatable, CustomStringConvertible {
   case missing
   case outdated
+  /// It is missing or outdated, and the role that was to mend that may not: the owner of the schema, or of the database,
+  /// may.
+  case kept(from: String, by: String, isOutdated: Bool)
   case newerThanProgram(found: Int)
   case changed(version: Int)
   /// The database takes the characters of that encoding alone.
@@ -159,6 +183,12 @@ package enum SchemaError: EndsRun, CustomStringConvertible {
     switch self {
     case .missing: "The schema night_audit is missing. Run: night-audit init"
     case .outdated: "The schema night_audit is older than this program. Run: night-audit init"
+    case .kept(let role, let owner, let isOutdated):
+      """
+      The schema night_audit is \(isOutdated ? "older than this program" : "missing"), and the role \(role) may not \
+      \(isOutdated ? "change" : "create") it. Run night-audit init as \(owner) or a superuser, whom \
+      database.url names for this once.
+      """
     case .newerThanProgram(let found):
       "The schema night_audit is at version \(found), which is newer than this program. Install the newer night-audit."
     case .changed(let version):

@@ -57,6 +57,22 @@ import Testing
     }
   }
 
+  @Test func whoRunsNightsMayRunInitWhereNothingIsToBeDone() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let done = try await shop.nightAudit("init")
+    #expect(done.status == 0 && done.output == "The schema night_audit is up to date.\n", "\(done)")
+
+    try await shop.execute("DELETE FROM night_audit.schema_migrations WHERE version = 30")
+    let outdated = try await shop.nightAudit("init")
+    #expect(outdated.status == 78, "\(outdated)")
+    #expect(outdated.errors.contains("older than this program, and the role night_audit may not change"), "\(outdated)")
+    #expect(outdated.errors.contains("init as night_audit_owner or a superuser"), "\(outdated)")
+    try await shop.execute("DROP SCHEMA night_audit CASCADE")
+    let missing = try await shop.nightAudit("init")
+    #expect(missing.status == 78, "\(missing)")
+    #expect(missing.errors.contains("is missing, and the role night_audit may not create it"), "\(missing)")
+  }
+
   @Test func thePageAboutBusinessIntelligenceGrantsEveryView() async throws {
     let shop = try await Rehearsal.sampleShop()
     let role = "finance_\(UUID().uuidString.lowercased().prefix(8))"
