@@ -43,7 +43,10 @@ struct CommonOptions: ParsableArguments {
         metadata: ["connection": "\(notice.connection)", "sqlstate": "\(notice.sqlState)"])
     }
     let settings = try loader().load()
-    for warning in settings.warnings { logger.warning("\(warning)") }
+    // With --quiet, too: cron's mail may be all that anybody ever reads.
+    var heard = logger
+    heard.logLevel = min(heard.logLevel, .warning)
+    for warning in settings.warnings { heard.warning("\(warning)") }
     return settings
   }
 

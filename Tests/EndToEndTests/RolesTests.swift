@@ -61,6 +61,11 @@ import Testing
     let shop = try await Rehearsal.sampleShop()
     let done = try await shop.nightAudit("init")
     #expect(done.status == 0 && done.output == "The schema night_audit is up to date.\n", "\(done)")
+    let slip = ["NIGHT_AUDIT_REPORT_TIME_ZON": "Europe/Berlin"]
+    let quiet = try await shop.nightAudit("init", "--quiet", environment: slip)
+    #expect(quiet.status == 0 && quiet.output == "", "\(quiet)")
+    #expect(quiet.errors.contains("NIGHT_AUDIT_REPORT_TIME_ZON is no setting"), "\(quiet)")
+    #expect(quiet.errors.contains("did you mean NIGHT_AUDIT_REPORT_TIME_ZONE?"), "\(quiet)")
 
     try await shop.execute("DELETE FROM night_audit.schema_migrations WHERE version = 30")
     let outdated = try await shop.nightAudit("init")

@@ -162,9 +162,8 @@ package struct SettingsLoader {
       let known =
         SettingKey.all.map(\.name) + SettingKey.ofApp.map { "app.<name>.\($0.name)" }
         + SettingKey.ofDelivery.map { "deliver.<name>.\($0.name)" }
-      let nearest = known.min { (distance($0, key), $0) < (distance($1, key), $1) }
       throw ConfigurationError(
-        key: shown, problem: "is no setting of night-audit (in \(name)); did you mean \(nearest ?? "another key")?")
+        key: shown, problem: "is no setting of night-audit (in \(name)); did you mean \(nearest(to: key, of: known))?")
     }
   }
 
@@ -174,6 +173,11 @@ package struct SettingsLoader {
       guard case .list = value, SettingKey.named(key)?.isList == false else { continue }
       throw ConfigurationError(key: key, problem: "takes one value, not a list (in \(name))")
     }
+  }
+
+  /// The word that somebody who wrote another one is likely to have meant.
+  private func nearest(to word: String, of known: [String]) -> String {
+    known.min { (distance($0, word), $0) < (distance($1, word), $1) } ?? "another"
   }
 
   /// How many letters must change to make one word of the other (Levenshtein 1966).
@@ -414,9 +418,9 @@ package struct SettingsLoader {
   // MARK: - What the report states about its configuration
 
   private func unknownVariables() -> [String] {
-    let known = Set((SettingKey.all + SettingKey.ofOwners + ofSections()).map(\.variable))
-    return environment.keys.sorted().filter { $0.hasPrefix("NIGHT_AUDIT_") && !known.contains($0) }.map {
-      "The environment variable \($0) is no setting of night-audit."
+    let known = (SettingKey.all + SettingKey.ofOwners + ofSections()).map(\.variable)
+    return Set(environment.keys).subtracting(known).sorted().filter { $0.hasPrefix("NIGHT_AUDIT_") }.map {
+      "The environment variable \($0) is no setting of night-audit; did you mean \(nearest(to: $0, of: known))?"
     }
   }
 }
