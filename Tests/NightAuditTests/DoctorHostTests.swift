@@ -191,6 +191,15 @@ import Testing
       try $0.remove("etc/cron.d/night-audit")
       try $0.write("0 3 * * * root night-audit run\n", "etc/cron.d/night-audit.crontab", 0o644)
     },
+    Breakage("a crontab that others may write", "schedule", "chmod go-w", isProblem: false) {
+      try $0.write("0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o666)
+    },
+    Breakage("crontabs of users that cannot be seen", "schedule", "cannot be seen by this user", isProblem: false) {
+      try $0.remove("etc/cron.d/night-audit")
+      try FileManager.default.createDirectory(atPath: $0.root + "/var/spool/cron", withIntermediateDirectories: true)
+      // No folder that can be listed; root may list every one.
+      try $0.write("", "var/spool/cron/crontabs", 0o600)
+    },
     Breakage("a timer that is not enabled", "schedule", "systemctl enable --now night-audit.timer", isProblem: false) {
       try $0.remove("etc/cron.d/night-audit")
       try $0.write("", "lib/systemd/system/night-audit.timer", 0o644)
@@ -273,6 +282,24 @@ import Testing
     let texts = await machine.examine().map { "\($0)" }
     #expect(!texts.contains { $0.contains("s3cret") }, "\(texts)")
     #expect(texts.filter { $0.contains("(a value that is no path") }.count == 5, "\(texts)")
+  }
+
+  @Test("a crontab of somebody else's is passed over by cron", .enabled(if: getuid() == 0))
+  func crontabOfAnother() async throws {
+    let machine = try Machine()
+    #expect(chown(machine.root + "/etc/cron.d/night-audit", 1, 1) == 0)
+    let odd = await machine.examine().filter { !$0.isFine }
+    #expect(odd.map(\.subject) == ["schedule"] && odd.first?.warning?.contains("chown root") == true, "\(odd)")
+  }
+
+  @Test("who is pinged needs no mail of cron's", arguments: ["", "MAILTO=\"\"\n"])
+  func pings(_ mailTo: String) async throws {
+    let machine = try Machine()
+    machine.settings.pingURL = "https://hc.example/x"
+    try machine.remove("usr/sbin/sendmail")
+    try machine.write(mailTo + "0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o644)
+    let odd = await machine.examine().filter { !$0.isFine }
+    #expect(odd.map { "\($0)" } == [])
   }
 
   @Test("a timer is as good as a cron entry")

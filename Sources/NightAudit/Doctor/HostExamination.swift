@@ -8,7 +8,10 @@ struct HostExamination {
   /// Where cron and systemd look, and what cron mails with; other places in tests.
   var root = ""
 
-  func examine() -> [Diagnosis] { [ScheduleExamination(root: root).examine(), disk(), metrics()].compactMap(\.self) }
+  func examine() -> [Diagnosis] {
+    let schedule = ScheduleExamination(root: root, isPinging: settings.pingURL != nil)
+    return [schedule.examine(), disk(), metrics()].compactMap(\.self)
+  }
 
   /// Whether metrics can be written where node_exporter reads them.
   private func metrics() -> Diagnosis? {

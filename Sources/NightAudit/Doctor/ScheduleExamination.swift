@@ -1,9 +1,12 @@
 import Foundation
+import Glibc
 
 /// Whether something starts nights, and whether somebody hears of them.
 struct ScheduleExamination {
   /// Where cron and systemd look, and what cron mails with; other places in tests.
   var root = ""
+  /// Whether a monitor hears of every night, and of none.
+  var isPinging: Bool
 
   func examine() -> Diagnosis {
     let timers = files(in: ["/etc/systemd/system", "/run/systemd/system"].map { "\($0)/timers.target.wants" })
@@ -13,6 +16,8 @@ struct ScheduleExamination {
       var diagnosis = Diagnosis(subject: "schedule (cron)")
       if let timer = timers.first {
         diagnosis.warning = "\(name(timer)) starts nights as well; keep one of the two"
+      } else if isPinging {
+        return diagnosis
       } else if lines(of: crontab).contains(where: { $0.wholeMatch(of: /\s*MAILTO\s*=\s*(""|'')?\s*/) != nil }) {
         diagnosis.warning = "\(crontab) has an empty MAILTO, so that nobody hears of a night; name somebody in it"
       } else if !hasMailer {
@@ -29,17 +34,26 @@ struct ScheduleExamination {
 
   /// Why nothing starts nights, as far as that can be seen.
   private var remedy: String {
-    if let passedOver = files(in: ["/etc/cron.d"]).first(where: { !isRead($0) && !nights(in: $0).isEmpty }) {
-      return "cron passes \(passedOver) over because of its name; call it night-audit, without a dot"
+    for file in systemCrontabs where !nights(in: file).isEmpty {
+      if let refusal = refusal(file) { return "cron passes \(file) over because \(refusal)" }
     }
     let units = files(in: ["/etc/systemd/system", "/lib/systemd/system", "/usr/lib/systemd/system"])
     if let timer = units.first(where: isTimer) {
-      return "\(name(timer)) is installed and not enabled; run: systemctl enable --now \(name(timer))"
+      return "\(name(timer)) is installed and not enabled; run: systemctl enable --now \(name(timer))\(unseen)"
     }
     return """
       neither a cron entry nor a timer of this host starts night-audit; see cron/ in the sources for both (this is right \
-      where nights are started from elsewhere)
+      where nights are started from elsewhere)\(unseen)
       """
+  }
+
+  /// What is to be said where users' crontabs are nobody's but root's to look at.
+  private var unseen: String {
+    let folder = root + ScheduleExamination.usersCrontabs
+    let isHidden =
+      FileManager.default.fileExists(atPath: folder)
+      && (try? FileManager.default.contentsOfDirectory(atPath: folder)) == nil
+    return isHidden ? "; the crontabs of users in \(folder) cannot be seen by this user: root sees them" : ""
   }
 
   private var hasMailer: Bool {
@@ -48,13 +62,26 @@ struct ScheduleExamination {
 
   // MARK: - cron
 
+  private static let usersCrontabs = "/var/spool/cron/crontabs"
+
+  private var systemCrontabs: [String] { [root + "/etc/crontab"] + files(in: ["/etc/cron.d"]) }
+
   private var crontabs: [String] {
-    [root + "/etc/crontab"] + files(in: ["/etc/cron.d", "/etc/cron.daily"]).filter(isRead)
-      + files(in: ["/var/spool/cron/crontabs"])
+    systemCrontabs.filter { refusal($0) == nil } + files(in: ["/etc/cron.daily"]).filter(isNamed)
+      + files(in: [ScheduleExamination.usersCrontabs])
   }
 
   /// Debian's cron reads files of such names alone (cron(8), run-parts(8)).
-  private func isRead(_ file: String) -> Bool { name(file).wholeMatch(of: /[A-Za-z0-9_-]+/) != nil }
+  private func isNamed(_ file: String) -> Bool { name(file).wholeMatch(of: /[A-Za-z0-9_-]+/) != nil }
+
+  /// Why cron passes over a crontab of the system's; nil for one that it reads (cron(8)). The root folder is root's.
+  private func refusal(_ file: String) -> String? {
+    var (folder, status) = (stat(), stat())
+    guard isNamed(file) else { return "of its name; call it night-audit, without a dot" }
+    guard stat(root + "/", &folder) == 0, stat(file, &status) == 0 else { return nil }
+    if status.st_uid != folder.st_uid { return "it is not root's; run: chown root \(file)" }
+    return status.st_mode & 0o022 == 0 ? nil : "others than root may write it; run: chmod go-w \(file)"
+  }
 
   private func lines(of file: String) -> [Substring] {
     ((try? String(contentsOfFile: file, encoding: .utf8)) ?? "").split(whereSeparator: \.isNewline)
