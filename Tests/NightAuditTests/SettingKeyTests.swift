@@ -188,7 +188,8 @@ import Testing
     database: {salesUrl: "postgresql://reader:s3cret@replica:5433/shop"}
     notify: {pingUrl: "https://hc-ping.com/s3cret"}
     audit: {lookback: 30d}
-    report: {retention: 90d}
+    report: {retention: 90d, deliver: [archive]}
+    deliver: {archive: {command: [/bin/true]}}
     """.write(toFile: file, atomically: false, encoding: .utf8)
     let credentials = directory.appendingPathComponent("credentials").path
     try FileManager.default.createDirectory(atPath: credentials, withIntermediateDirectories: false)
@@ -215,6 +216,7 @@ import Testing
     #expect(line("notify.pingUrl") == "https://hc-ping.com/… (\(file))")
     #expect(line("audit.matchWindow") == "72h (default)")
     #expect(line("tieOut.folder") == "- (default)")
+    #expect(line("deliver.archive.attempts") == "3 (default)")
     #expect(line("app.game.bundleId") == "com.example.game (\(file))")
     #expect(!listing.table(width: nil).contains("s3cret"))
     #expect(!(try listing.json).contains("s3cret"))

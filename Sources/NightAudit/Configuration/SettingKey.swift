@@ -77,7 +77,7 @@ package struct SettingKey: Sendable {
     SettingKey("url", "", .url), SettingKey("command", isList: true), SettingKey("from"),
     SettingKey("to", isList: true), SettingKey("user"), SettingKey("passwordFile", "", .file),
     SettingKey("privateKeyFile", "", .file), SettingKey("hostKey"), SettingKey("region"),
-    SettingKey("caFile", "", .file), SettingKey("attempts"),
+    SettingKey("caFile", "", .file), SettingKey("attempts", "3"),
   ]
 
   /// Who a new finding of a kind, or else of a severity, belongs to.
