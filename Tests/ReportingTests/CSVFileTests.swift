@@ -286,7 +286,7 @@ struct CSVFileTests {
     #expect(try #require(ExcelLocale(name)).separatesBySemicolon == isComma)
   }
 
-  @Test("What is no locale is refused", arguments: ["", "German", "de-de-de", "de DE", "DE"])
+  @Test("What is no locale is refused", arguments: ["", "German", "de-de-de", "de DE", "DE", "xx-QQ", "xx", "de-QQ"])
   func noLocale(_ name: String) { #expect(ExcelLocale(name) == nil) }
 
   @Test("Pseudonyms stand for users everywhere, the same for the same user, and nowhere else")

@@ -1,3 +1,5 @@
+import Foundation
+
 /// `report.excelLocale`: the language and region that Excel is set to, such as `de-DE`.
 package struct ExcelLocale: Hashable, Sendable {
   /// As it was written.
@@ -13,13 +15,16 @@ package struct ExcelLocale: Hashable, Sendable {
     self.separatesBySemicolon = separatesBySemicolon
   }
 
-  /// nil for anything but a language with or without a region, as `de`, `de-DE` or `de_DE`.
+  /// nil for anything but a language with or without a region, as `de`, `de-DE` or `de_DE` (ISO 639, ISO 3166).
   package init?(_ name: String) {
     guard let match = name.wholeMatch(of: /([a-z]{2,3})([-_][A-Za-z]{4})?([-_]([A-Z]{2}|[0-9]{3}))?/) else {
       return nil
     }
     let language = String(match.1)
     let region = match.4.map(String.init) ?? ""
+    guard Locale.LanguageCode(language).isISOLanguage, region.isEmpty || Locale.Region(region).isISORegion else {
+      return nil
+    }
     self.init(
       name: name,
       separatesBySemicolon: ExcelLocale.isComma(language: language, region: region))
