@@ -87,6 +87,7 @@ import Testing
 
   @Test(arguments: [
     ("unknown: 1", "unknown"), ("audit: {lookback: 3}", "audit.lookback"), ("audit: {lookback: -3d}", "audit.lookback"),
+    ("audit: {lookback: 0d}", "audit.lookback"),
     ("audit: {amountTolerance: '-1'}", "audit.amountTolerance"),
     ("audit: {amountTolerance: 1.2345678}", "audit.amountTolerance"),
     ("report: {formats: [pdf]}", "report.formats"), ("report: {timeZone: Nowhere}", "report.timeZone"),

@@ -221,6 +221,11 @@ package struct SettingsLoader {
     settings.maxDuration = try span("recheck.maxDuration", settings.maxDuration)
     settings.batchSize = try count("recheck.batchSize", settings.batchSize)
     settings.lookback = try span("audit.lookback", settings.lookback)
+    guard settings.lookback >= .days(1) else {
+      throw ConfigurationError(
+        key: "audit.lookback",
+        problem: "leaves no day's orders to audit, and the findings of all others close; write 1d or more, such as 120d")
+    }
     settings.deliveryGrace = try span("audit.deliveryGrace", settings.deliveryGrace)
     settings.evidenceGrace = try span("audit.evidenceGrace", settings.evidenceGrace)
     settings.notFoundGrace = try span("audit.notFoundGrace", settings.notFoundGrace)
