@@ -224,6 +224,7 @@ import Testing
       let environment = [
         "NIGHT_AUDIT_NOTIFY_PING_URL": url, "NIGHT_AUDIT_METRICS_TEXTFILE": shop.directory.file("night_audit.prom"),
       ]
+      /// Of a night that was made late, too, when it was made.
       func status() async throws -> [String: Any] {
         let said = try await shop.nightAudit("status", "--json").output
         return try #require(try JSONSerialization.jsonObject(with: Data(said.utf8)) as? [String: Any])
@@ -231,6 +232,10 @@ import Testing
       let night = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--accept", environment: environment)
       #expect(night.status == 0, "\(night)")
       let (heard, before) = (try pings(), try await status())
+      #expect(before["last_complete_day"] as? String == "2026-11-19")
+      let made = try #require((before["last_night"] as? [String: Any])?["finished_at"] as? String)
+      #expect(before["last_complete_at"] as? String == made)
+      #expect(try await shop.nightAudit("status").output.contains("Last complete  2026-11-19, ended \(made)\n"))
       let metrics = try String(contentsOfFile: shop.directory.file("night_audit.prom"), encoding: .utf8)
       let old = try await shop.nightAudit(
         "run", "--as-of", "2026-11-22T03:00:00Z", "--date", "2026-11-10", environment: environment)

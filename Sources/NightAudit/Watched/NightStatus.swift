@@ -23,6 +23,9 @@ package struct NightStatus: Sendable, Encodable {
   /// The night of the newest day that nobody has forgotten, nor what had replaced its report, however it ended; nil before
   /// the first.
   package var lastNight: Night?
+  /// The day of the newest complete night; nil before the first.
+  package var lastCompleteDay: String?
+  /// When that night ended.
   package var lastCompleteAt: String?
   /// Whether no night has left a report for longer than a day and what a night may take.
   package var overdue: Bool
@@ -74,8 +77,9 @@ package struct NightStatus: Sendable, Encodable {
     }
     let last = try await session.execute(
       """
-      SELECT max(ended) FILTER (WHERE complete), max(ended)
-      FROM (SELECT \(NightEnd.sql(settings)) AS ended, complete FROM night_audit.runs r
+      SELECT (array_agg(finished_at ORDER BY ended DESC NULLS LAST) FILTER (WHERE complete))[1], max(ended),
+        (array_agg(period_until::text ORDER BY ended DESC NULLS LAST) FILTER (WHERE complete))[1]
+      FROM (SELECT \(NightEnd.sql(settings)) AS ended, finished_at, period_until, complete FROM night_audit.runs r
         WHERE is_nightly AND complete IS NOT NULL AND NOT \(PublishedReport.isGone("r", from: "directory"))) nights
       """
     ).single()
@@ -92,7 +96,8 @@ package struct NightStatus: Sendable, Encodable {
       "SELECT count(*) FROM night_audit.dispatches WHERE state = 'owed'"
     ).single().int64(0)
     return NightStatus(
-      lastNight: night, lastCompleteAt: lastComplete.map { Instant(microseconds: $0).text }, overdue: overdue,
+      lastNight: night, lastCompleteDay: try last.optionalText(2),
+      lastCompleteAt: lastComplete.map { Instant(microseconds: $0).text }, overdue: overdue,
       openFindings: open, receiptsDue: due, reportsOwed: Int(owed), lockedBy: try await RunLock.holder(session))
   }
 
@@ -111,7 +116,8 @@ package struct NightStatus: Sendable, Encodable {
     } else {
       lines.append("Last night     none yet")
     }
-    lines.append("Last complete  \(lastCompleteAt ?? "never")")
+    let ended = lastCompleteAt.map { ", ended \($0)" } ?? ""
+    lines.append("Last complete  \(lastCompleteDay.map { $0 + ended } ?? "never")")
     lines.append(overdue ? "OVERDUE        no night has left a report for more than a day" : "Overdue        no")
     let words = ["critical", "major", "minor"].map { "\(openFindings[$0] ?? 0) \($0)" }
     lines.append("Open findings  \(words.joined(separator: ", "))")
