@@ -274,7 +274,8 @@ struct PolicyText: Hashable, Sendable {
 
   init(_ settings: Settings) {
     let policy = settings.duenessPolicy
-    times = [policy.staleAfter, policy.refundWindow, policy.lookback].map { "\($0.microseconds)" }.joined(separator: " ")
+    times = [policy.staleAfter, policy.refundWindow, policy.lookback].map { "\($0.microseconds)" }.joined(
+      separator: " ")
     apps = settings.apps.map { "\($0.bundleId)=\(settings.effectiveChannel(of: $0).rawValue)" }.sorted()
       .joined(separator: " ")
   }

@@ -269,12 +269,12 @@ extension FindingRules {
         } else if order.status == .refunded, transaction.couldTellOfRefund(since: order.refundBookedBy) {
           add(
             .refundOnlyHere, atStake: order.amount, "The shop says refunded, but Apple has not refunded the purchase.")
+        } else if order.status == .refunded {
+          let untold = "The shop says refunded, and Apple has told nothing since that could have told of the refund."
+          decline([.refundOnlyHere], untold)
+          leaveGoodsToPeople(Reason(untold))
         } else {
-          decline(
-            [.refundOnlyHere],
-            order.status == .refunded
-              ? "The shop says refunded, and Apple has told nothing since that could have told of the refund."
-              : "The shop says \(order.status.rawValue).")
+          decline([.refundOnlyHere], "The shop says \(order.status.rawValue).")
         }
       }
       if transaction.revocationWithdrawnDate != nil, !transaction.isRefundDoubtful, facts.goods != .inFull,

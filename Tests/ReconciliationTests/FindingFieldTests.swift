@@ -272,6 +272,18 @@ import Testing
     }
   }
 
+  @Test(
+    "What the shop has refunded, by a channel that could not tell of it, no job delivers again",
+    arguments: [true, false])
+  func goodsOfWhatTheShopRefunded(couldTell: Bool) throws {
+    var scene = Scene()
+    scene.paidOrder({ $0.status = .refunded }) { record in
+      record.tellsRevocation = couldTell
+      record.signedDate = Scene.asOf
+    }
+    #expect(try found(.paidNotDelivered, in: scene).action == (couldTell ? .deliver : .look))
+  }
+
   @Test("A person says whether goods are given that could be given twice, or for what was refunded")
   func goodsLeftToPeople() throws {
     for (isOpen, isPart, isTakenBack, action) in [

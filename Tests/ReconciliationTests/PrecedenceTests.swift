@@ -91,7 +91,7 @@ import Testing
       scene.world.lookups["damaged"] = .verified(nil)
       scene.named("early", by: "thief", hours: -1, token: "b2")
     },
-    Case("a payload that nobody can read lends nothing that others proved, with the token or without", "proven") { scene in
+    Case("a payload that nobody can read lends nothing that others proved, whatever the token", "proven") { scene in
       scene.named("damaged", by: "thief", hours: -1, token: "a1", proof: .rejected(.malformed))
       scene.world.lookups["damaged"] = .verified(nil)
       scene.proven("proven", by: "payer", names: false)

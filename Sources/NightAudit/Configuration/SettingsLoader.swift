@@ -224,7 +224,8 @@ package struct SettingsLoader {
     guard settings.lookback >= .days(1) else {
       throw ConfigurationError(
         key: "audit.lookback",
-        problem: "leaves no day's orders to audit, and the findings of all others close; write 1d or more, such as 120d")
+        problem: "leaves no day's orders to audit, and the findings of all others close; write 1d or more, such as 120d"
+      )
     }
     settings.deliveryGrace = try span("audit.deliveryGrace", settings.deliveryGrace)
     settings.evidenceGrace = try span("audit.evidenceGrace", settings.evidenceGrace)
