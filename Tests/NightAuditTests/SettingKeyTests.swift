@@ -242,7 +242,8 @@ import Testing
       let loader = try SettingsLoader(path: nil, environment: [variable: url, "NIGHT_AUDIT_REPORT_DELIVER": "archive"])
       let listing = SettingsListing(loader)
       #expect(listing.lines.contains { $0.key == key && $0.origin != "default" })
-      #expect(!listing.table(width: nil).contains("s3cret") && !(try listing.json).contains("s3cret"), "\(key)")
+      #expect(!listing.table(width: nil).contains("s3cret"), "\(key)")
+      #expect(!(try listing.json).contains("s3cret"), "\(key)")
     }
   }
 
