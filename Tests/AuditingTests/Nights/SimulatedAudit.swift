@@ -219,6 +219,7 @@ extension RowBytes {
     put(record.isUpgraded)
     put(record.signedDate)
     put(record.firstSignedDate)
+    put(record.channel.rawValue)
   }
 
   /// In the order of `ProofState.columns`.
