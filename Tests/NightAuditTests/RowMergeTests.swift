@@ -90,6 +90,22 @@ import Testing
     }
   }
 
+  /// One column that was sorted by itself would move decisions to other deals.
+  @Test(arguments: [("o", true), (" o ", true), ("other", false), (nil, true)])
+  func aRowThatShowsAnotherOrderIsRefused(shown: String?, isTaken: Bool) async throws {
+    try await withFinding { connection in
+      try connection.execute("UPDATE night_audit.findings SET order_id = 'o'")
+      var merge = RowMerge(written: [try Self.report(on: connection)])
+      var cells: [String: ReadCell] = [FindingsSheet.key: .text(Self.finding), FindingsSheet.owner: .text("bob")]
+      cells[FindingsSheet.order] = shown.map { ReadCell.text($0) }
+      try merge.add(
+        ReadRow(number: 2, cells: cells), of: [FindingsSheet.owner], sheet: FindingsSheet.name, connection)
+      try merge.settle(connection)
+      #expect(merge.changes.map(\.decision) == (isTaken ? [.owner("bob")] : []))
+      #expect(merge.outcome.refusals.count == (isTaken ? 0 : 1))
+    }
+  }
+
   @Test func aRemarkThatIsNotShownIsNotTouched() async throws {
     try await withFinding { connection in
       try Self.decide(.remark("Asked user 17."), on: connection)

@@ -24,6 +24,8 @@ struct RowMerge {
     var columns: Set<String>
     var number: Int
     var findingId: String
+    /// The order that the row shows; nil where it shows none that could be compared.
+    var orderId: String?
     var status: String?
     var owner: ReadCell?
     var remark: ReadCell?
@@ -31,7 +33,8 @@ struct RowMerge {
 
     /// About how many bytes its texts are.
     var size: Int {
-      [owner, remark, due].reduce(findingId.utf8.count + (status?.utf8.count ?? 0)) { sum, cell in
+      [owner, remark, due].reduce(findingId.utf8.count + (orderId?.utf8.count ?? 0) + (status?.utf8.count ?? 0)) {
+        sum, cell in
         if case .text(let text) = cell { sum + text.utf8.count } else { sum }
       }
     }
@@ -109,6 +112,7 @@ struct RowMerge {
     let findingId = text.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()
     var row = Row(
       sheet: sheet, columns: columns, number: read.number, findingId: findingId, owner: owner, remark: remark, due: due)
+    if case .text(let text) = read.cells[FindingsSheet.order] { row.orderId = text }
     switch status {
     case .none: break
     // No word of ours is as long; what is, is not worth looking through.
@@ -141,8 +145,15 @@ struct RowMerge {
     if rows.isEmpty { return }
     let known = try people(of: rows.map(\.findingId), connection)
     for row in rows {
-      guard let (now, before) = known[row.findingId] else {
+      guard let (now, before, orderId) = known[row.findingId] else {
         refuse(row, RowMerge.unknown(row.findingId))
+        continue
+      }
+      if let shown = row.orderId, let orderId, RowMerge.areDifferent(shown, orderId) {
+        refuse(
+          row,
+          "finding \(row.findingId.prefix(40)) is about order \(orderId.prefix(40)), and this row shows another one; was one "
+            + "column sorted by itself? Restore the rows from the report")
         continue
       }
       let (refused, changed, listed) = (outcome.refusals.count, changes.count, outcome.changes.count)
@@ -172,6 +183,13 @@ struct RowMerge {
 
   private static func unknown(_ findingId: String) -> String {
     "no finding has the id \(findingId.prefix(40)); restore it from the report"
+  }
+
+  /// Whether two orders are meant. Programs take blanks off, and control characters stand in no cell as they are.
+  private static func areDifferent(_ shown: String, _ orderId: String) -> Bool {
+    func plain(_ text: String) -> String { text.trimmingCharacters(in: .whitespacesAndNewlines) }
+    return orderId.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+      && plain(shown) != plain(orderId)
   }
 
   private mutating func refuse(_ row: Row, _ reason: String) {
@@ -254,13 +272,16 @@ struct RowMerge {
   /// People's columns now, and in the workbook of each run that may have written it.
   private func people(
     of ids: [String], _ connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [String: (now: People, before: [People])] {
-    var known: [String: (now: People, before: [People])] = [:]
+  ) throws(PostgresError) -> [String: (now: People, before: [People], orderId: String?)] {
+    var known: [String: (now: People, before: [People], orderId: String?)] = [:]
     for row in try connection.execute(
-      "SELECT finding_id, status, owner, remark, due::text FROM night_audit.findings WHERE finding_id = ANY ($1)",
+      """
+      SELECT finding_id, status, owner, remark, due::text, order_id FROM night_audit.findings
+      WHERE finding_id = ANY ($1)
+      """,
       [.textArray(ids)])
     {
-      known[try row.text(0)] = (try People(row), [])
+      known[try row.text(0)] = (try People(row), [], try row.optionalText(5))
     }
     for run in written {
       for row in try connection.execute(

@@ -71,7 +71,7 @@ package struct WorkbookImport: Sendable {
       var merge = RowMerge(written: origin.runs.map(\.written))
       merge.outcome.writtenFor = origin.runs.last?.written.asOf
       let people = [FindingsSheet.status, FindingsSheet.owner, FindingsSheet.remark, FindingsSheet.due]
-      let wanted = people + [FindingsSheet.key]
+      let wanted = people + [FindingsSheet.key, FindingsSheet.order]
       var found: Set<String> = []
       for sheet in [FindingsSheet.name] + reader.sheetNames.filter(FindingsSheet.isContinuation) {
         let columns = try reader.columns(of: sheet, among: wanted, key: FindingsSheet.key)

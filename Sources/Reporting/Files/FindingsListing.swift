@@ -37,6 +37,8 @@ package enum FindingsSheet {
 
   /// The heading of the ids.
   package static let key = "finding_id".asWords
+  /// The heading of what shows which deal a row is about.
+  package static let order = "order_id".asWords
   /// The headings of people's columns.
   package static let status = "status".asWords
   package static let owner = "owner".asWords
