@@ -162,7 +162,8 @@ package enum TransactionTable {
       revocationWithdrawnDate: try row.optionalInstant(14), tellsRevocation: try row.bool(15),
       subscriptionStatusDate: try row.optionalInstant(26), renewalDate: try row.optionalInstant(27),
       consumptionRequestReason: try row.optionalBorrowed(28), isUpgraded: try row.optionalBool(30),
-      signedDate: Instant(microseconds: try row.timestamp(31)), firstSignedDate: try row.optionalInstant(32))
+      signedDate: Instant(microseconds: try row.timestamp(31)), firstSignedDate: try row.optionalInstant(32),
+      channel: try row.word(33, of: Vocabularies.channel) ?? .verifyReceipt)
   }
 
   private static func contents(

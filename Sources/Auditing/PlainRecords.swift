@@ -308,7 +308,7 @@ extension PlainTransaction {
     // The details, which no rule asks about.
     for _ in 0..<8 { record.put(false) }
     record.put(payment.isContradictory)
-    record.put(EvidenceChannel.verifyReceipt, of: Vocabularies.channel)
+    record.put(channel, of: Vocabularies.channel)
     record.put(signedDate.microseconds)
     record.put(firstSignedDate)
     record.put(payment.checkedAt)

@@ -10,11 +10,12 @@ public struct PlainTransaction {
   public let isUpgraded: Bool?
   public let signedDate: Instant
   public let firstSignedDate: Instant?
+  public let channel: EvidenceChannel
 
   public init(
     payment: PlainPayment, subscriptionExpiresDate: Instant?, revocationWithdrawnDate: Instant?, tellsRevocation: Bool,
     subscriptionStatusDate: Instant?, renewalDate: Instant?, consumptionRequestReason: BorrowedText?, isUpgraded: Bool?,
-    signedDate: Instant, firstSignedDate: Instant?
+    signedDate: Instant, firstSignedDate: Instant?, channel: EvidenceChannel
   ) {
     self.payment = payment
     self.subscriptionExpiresDate = subscriptionExpiresDate
@@ -25,6 +26,7 @@ public struct PlainTransaction {
     self.consumptionRequestReason = consumptionRequestReason
     self.isUpgraded = isUpgraded
     (self.signedDate, self.firstSignedDate) = (signedDate, firstSignedDate)
+    self.channel = channel
   }
 }
 
