@@ -167,4 +167,22 @@ import Testing
     #expect(past.dispositions == ["verified later": "settled", "bought later": "in_flight"])
     #expect(past.findings.map { $0["kind"] ?? "" } == ["future_dated", "future_dated"])
   }
+
+  /// What comes to light late is answered by what Apple said last night; the critical finding that this brings up is asked about
+  /// in a round of its own, and Apple has left nothing unanswered.
+  @Test func aQuestionThatAnAnswerBringsUpIsPutTheSameNight() async throws {
+    let shop = try await SignedShop(transactions: [SignedShop.gems("201")])
+    let proof = try await shop.signed("201")
+    try await shop.order("first", created: "2026-11-18T12:00:00Z")
+    try await shop.receipt(proof, for: "first")
+    #expect(try await shop.night(asOf: "2026-11-19T03:00:00Z").result.status == 0)
+    // Written before that night, by their dates.
+    try await shop.order("second", created: "2026-11-18T12:00:30Z")
+    try await shop.receipt(proof, for: "second")
+    try shop.forgetRequests()
+    let next = try await shop.night()
+    #expect(next.result.status == 0, "\(next.result.errors)")
+    #expect(next.dispositions == ["first": "settled", "second": "delivered_not_paid"])
+    #expect(try shop.timesAsked()["201"] ?? 0 > 0)
+  }
 }

@@ -125,6 +125,7 @@ package final class RateGate: Sendable {
     if Task.isCancelled || !(isWanted?() ?? true) { throw CancellationError() }
   }
 
+  /// Short enough that a question which nobody wants any more gives its place away at once, as people see it.
   private static let nap = Duration.milliseconds(250)
 
   /// Obeys an answer's `Retry-After` as far as it is about more than its question.

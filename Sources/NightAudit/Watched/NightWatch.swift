@@ -9,8 +9,8 @@ import Reconciliation
 import Reporting
 import Run
 
-/// Lets others notice how a night went, and that there was none: pings, metrics, and a mail where there is no report. Nothing
-/// here fails a night.
+/// Lets others notice how a night went, and that there was none: pings, metrics, and a mail of one that was held or has failed.
+/// Nothing here fails a night.
 struct NightWatch: Sendable {
   let settings: Settings
   let logger: Logger
@@ -62,7 +62,7 @@ struct NightWatch: Sendable {
     if stop.stopped == nil { await tell(.failed(problem: "\(error)", status: status)) }
   }
 
-  /// Those who are mailed each report, or each that is news: that there is none is both.
+  /// Tells those who are mailed each report, or each that is news: that they may wait for one in vain is both.
   private func tell(_ cause: NightNotice.Cause) async {
     let notice = NightNotice(
       day: "\(record.period.until)", timeZone: settings.timeZoneName, host: record.host, runId: record.runId,

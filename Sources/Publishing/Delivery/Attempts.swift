@@ -21,7 +21,8 @@ package struct Attempts {
 
   /// - Returns: how often it was tried, and the last problem; nil when it has arrived.
   func run(_ send: () async throws(ReportSender.Failure) -> Void) async throws -> (count: Int, problem: String?) {
-    for attempt in 1...max(1, target.attempts) {
+    var attempt = 1
+    while true {
       do throws(ReportSender.Failure) {
         try await send()
         return (attempt, nil)
@@ -30,9 +31,9 @@ package struct Attempts {
         if isLast { return (attempt, error.description) }
         logger.warning("\(what) could not be sent: \(error)", metadata: metadata(attempt))
         try await pause(attempt)
+        attempt += 1
       }
     }
-    return (0, nil)
   }
 
   func metadata(_ attempt: Int) -> Logger.Metadata {

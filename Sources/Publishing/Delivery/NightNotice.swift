@@ -2,7 +2,7 @@ import Logging
 import Reporting
 import Run
 
-/// What people are told of a night that left them no report: that there is none, why, and what to do.
+/// What people are told of a night of which they may wait for a report in vain: how it ended, why, and what to do.
 package struct NightNotice {
   package enum Cause {
     /// - directory: where it lies to be looked at.
@@ -11,7 +11,7 @@ package struct NightNotice {
     case failed(problem: String, status: Int32)
   }
 
-  /// The business day of the report that is missing.
+  /// The business day that it was about.
   let day: String
   let timeZone: String
   let host: String
@@ -29,8 +29,8 @@ package struct NightNotice {
   /// In ASCII.
   var subject: String {
     switch cause {
-    case .held: "Night audit \(day): HELD, no report"
-    case .failed: "Night audit \(day): FAILED, no report"
+    case .held: "Night audit \(day): HELD, nothing is published"
+    case .failed: "Night audit \(day): FAILED"
     }
   }
 
@@ -40,7 +40,7 @@ package struct NightNotice {
     case .held(let causes, let directory):
       let place = directory.map { "What it would report is in \(host):\($0)." }
       return MailBody(
-        title: title, tone: .bad, state: "HELD: the night is implausible, and no report was published.",
+        title: title, tone: .bad, state: "HELD: the night is implausible, and nothing of it is published.",
         reasons: causes.map(\.description),
         closing: [
           place,
@@ -48,8 +48,11 @@ package struct NightNotice {
         ].compactMap(\.self))
     case .failed(let problem, let status):
       return MailBody(
-        title: title, tone: .bad, state: "FAILED: there is no report of this night.", reasons: [problem],
-        closing: ["It ended with exit status \(status) on \(host), run \(runId). The last report is still in place."])
+        title: title, tone: .bad, state: "FAILED: the night did not come to its end.", reasons: [problem],
+        closing: [
+          "It ended with exit status \(status) on \(host), run \(runId).",
+          "Reports appear whole or not at all: where there is one of this day it is right, else the last one is in place.",
+        ])
     }
   }
 
@@ -65,10 +68,10 @@ package struct NightNotice {
         }
         if let problem = ended.problem {
           logger.warning(
-            "nobody was told that there is no report: \(problem)", metadata: attempts.metadata(ended.count))
+            "nobody was told how the night ended: \(problem)", metadata: attempts.metadata(ended.count))
         }
       } catch {
-        logger.warning("nobody was told that there is no report: \(error)", metadata: attempts.metadata)
+        logger.warning("nobody was told how the night ended: \(error)", metadata: attempts.metadata)
       }
     }
   }

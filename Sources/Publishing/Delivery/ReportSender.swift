@@ -69,7 +69,7 @@ package struct ReportSender: Sendable {
     }
   }
 
-  /// Tells people of a night that left them no report. Places that are no people get nothing.
+  /// Tells people of a night of which they may wait for a report in vain. Places that are no people get nothing.
   package func tell(_ notice: NightNotice, to target: DispatchTarget, at now: Instant) async throws(Failure) {
     guard case .mail(let mail) = target.means else { return }
     let message = CurlConfiguration.Message(
