@@ -171,14 +171,14 @@ import Testing
   /// What comes to light late is answered by what Apple said last night; the critical finding that this brings up is asked about
   /// in a round of its own, and Apple has left nothing unanswered.
   @Test func aQuestionThatAnAnswerBringsUpIsPutTheSameNight() async throws {
-    let shop = try await SignedShop(transactions: [SignedShop.gems("201")])
+    let shop = try await SignedShop(transactions: [SignedShop.gems("201", purchased: "2026-11-10T12:00:00Z")])
     let proof = try await shop.signed("201")
-    try await shop.order("first", created: "2026-11-18T12:00:00Z")
+    try await shop.order("first", created: "2026-11-10T12:00:00Z")
     try await shop.receipt(proof, for: "first")
     #expect(try await shop.night(asOf: "2026-11-19T03:00:00Z").result.status == 0)
-    // Written before that night, by their dates.
-    try await shop.order("second", created: "2026-11-18T12:00:30Z")
-    try await shop.receipt(proof, for: "second")
+    // By their dates written so long before that night that nobody looks there again.
+    try await shop.order("second", created: "2026-11-10T12:00:30Z")
+    try await shop.receipt(proof, for: "second", received: "2026-11-10T12:00:31Z")
     try shop.forgetRequests()
     let next = try await shop.night()
     #expect(next.result.status == 0, "\(next.result.errors)")
