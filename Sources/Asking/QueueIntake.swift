@@ -49,7 +49,7 @@ struct QueueIntake: Sendable {
     let seen = start(state.receiptsUntil)
     let isUnread = isDefinedOtherwise || !state.hasReadAllReceipts
     count += try await takeReceipts(
-      from: isUnread ? Self.beginning : min(unknownFrom ?? seen, isAll ? horizon : seen))
+      from: isUnread ? Self.beginning : min(unknownFrom ?? seen, isAll ? horizon : seen), comparedFrom: seen)
     try await wantAgain(goneFrom: isAll || unknownFrom != nil ? Instant(seconds: 0) : asOf - Self.everything)
     count += try await takeOrders(changedFrom: isAll ? nil : start(state.ordersUntil), createdFrom: horizon)
     if let unknownFrom, !isAll {
@@ -105,7 +105,8 @@ struct QueueIntake: Sendable {
 
   // MARK: - What is new
 
-  private func takeReceipts(from: Instant) async throws -> Int {
+  /// - Parameter comparedFrom: what is dated earlier and verified is compared when it is stale, and asked about again.
+  private func takeReceipts(from: Instant, comparedFrom: Instant) async throws -> Int {
     let count = Counter()
     try await source.receipts(from: from, until: until) { receipts in
       let rows = receipts.map { receipt in
@@ -122,8 +123,35 @@ struct QueueIntake: Sendable {
         }
       }
       count.add(taken)
+      count.add(try await noteReplaced(receipts.filter { $0.receivedAt >= comparedFrom }.map(\.id)))
     }
     return count.value
+  }
+
+  /// Wants to know of what a shop has put in the place of a payload that was verified: that is another proof.
+  private func noteReplaced(_ ids: [Identifier]) async throws -> Int {
+    if ids.isEmpty { return 0 }
+    let rows = try await store.execute(
+      """
+      SELECT c.subject_id, c.fingerprint FROM night_audit.receipt_checks c
+      WHERE c.subject_kind = 'receipt' AND c.subject_id = ANY ($1) AND c.outcome = 'verified' AND c.fingerprint IS NOT NULL
+      """, [.textArray(ids.map(\.text))])
+    let known = try rows.map { (id: Identifier(try $0.text(0)), fingerprint: ProofFingerprint(try $0.text(1))) }
+    let now = try await source.describe(known.map(\.id))
+    let replaced = known.filter { row in
+      now[row.id].map { !ProofFingerprint($0.fingerprint).isOfSamePayload(as: row.fingerprint) } ?? false
+    }.map(\.id)
+    if replaced.isEmpty { return 0 }
+    let (table, asOf) = (table, asOf)
+    return try await store.withConnection { connection in
+      try table.change(
+        where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1) AND c.outcome = 'verified'",
+        [.textArray(replaced.map(\.text))], on: connection
+      ) { row in
+        row.renew(asOf: asOf)
+        return true
+      }
+    }
   }
 
   /// Wants again what was gone from the shop's relation and is there: that was being loaded, or a replica was behind.

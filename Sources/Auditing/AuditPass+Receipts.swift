@@ -37,6 +37,9 @@ extension AuditPass {
         if receipts.nextKey != plain.receiptId {
           if isListed, plain.receivedAt >= plan.judgedFrom { try collector.list(plain, record) }
           try links.take(plain.receiptId, into: &brought)
+          if plain.state.kind == .signed, let own = plain.state.signedTransactionId {
+            brought.removeAll { !own.isSame(as: $0.transactionId) }
+          }
           key.clear()
           key.put(sorting: plain.orderId)
           record.put(brought) { $0.write(to: &$1) }
@@ -59,6 +62,7 @@ extension AuditPass {
         if try checks.isNext(id), let state = try checks.next() { rows[0].receipt.state = state ?? .neverChecked }
         try links.take(id, into: &brought)
       }
+      brought.removeAll { !rows[0].receipt.state.brings($0) }
       for row in rows {
         try take(row, bringing: brought, into: proofs)
         // The check and what it brought are of the row that counts.

@@ -106,7 +106,7 @@ extension Proof {
     return rows.keys.sorted().reduce(into: unnamed) { proofs, id in
       var ofOne = ReceiptRow.ordered(rows[id] ?? []).map { Proof(receipt: $0.receipt, brought: []) }
       ofOne[0].receipt.state = states[id] ?? .neverChecked
-      ofOne[0].brought = brought[id] ?? []
+      ofOne[0].brought = (brought[id] ?? []).filter(ofOne[0].receipt.state.brings)
       proofs += ofOne
     }
   }

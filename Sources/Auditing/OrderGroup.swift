@@ -7,6 +7,16 @@ struct Proof: Hashable {
   var brought: [TransactionKey]
 }
 
+extension ProofState {
+  /// Whether what the proof is known to have brought is brought by the payload that it has now: a signed transaction brings
+  /// what it is about, whatever a shop had in its place before. App receipts that take each other's place tell of one
+  /// customer, and finished purchases leave them.
+  func brings(_ key: TransactionKey) -> Bool {
+    guard kind == .signed, let own = signedTransactionId else { return true }
+    return own == key.transactionId
+  }
+}
+
 /// The question about the transaction id that an order names: what became of it, and what it has brought.
 struct LookedUp: Hashable {
   var subjectId: Identifier

@@ -48,6 +48,25 @@ import Testing
     #expect(night.dispositions == ["known": "settled", "late": "settled"])
   }
 
+  /// A shop that had attached a stranger's payment to a receipt and mends that is judged by what the receipt is now, in the
+  /// next night and not when the answer is stale.
+  @Test func aPayloadThatIsPutRightIsAskedAboutTheNextNight() async throws {
+    let shop = try await SignedShop(transactions: [SignedShop.gems("201"), SignedShop.gems("202")])
+    try await shop.order("o")
+    try await shop.receipt(try await shop.signed("201"), for: "o")
+    // Nobody has ordered 202.
+    #expect(try await shop.night().dispositions == ["o": "settled"])
+    try await shop.execute("UPDATE sales.orders SET transaction_id = '202'")
+    try await shop.execute("UPDATE sales.receipts SET payload = '\(try await shop.signed("202"))'")
+    let night = try await shop.night(asOf: "2026-11-21T03:00:00Z")
+    #expect(night.result.status == 0, "\(night.result.errors)")
+    #expect(night.dispositions == ["o": "settled"])
+    #expect(night.findings.map { $0["kind"] } == ["orphan_payment"], "\(night.findings)")
+    #expect(night.findings.first?["transaction_id"] == "201")
+    let explained = try await shop.nightAudit("explain", "o", "--as-of", "2026-11-21T03:00:00Z")
+    #expect(explained.status == 0 && !explained.output.contains("201"), "\(explained)")
+  }
+
   /// So is an order that names an id and has nothing else to ask about. Nobody asks with `--offline`, and the night says so.
   @Test func anOrderThatComesToLightLateIsLookedUpTheSameNight() async throws {
     let sold = "2026-11-10T12:00:00Z"
