@@ -3,12 +3,14 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// Derives anew what the queue keeps for speed, and compares: when each proof is due, by the one rule of it, and whether it
-/// has brought anything.
+/// Derives anew what the queue keeps for speed, and compares: what the last answer about each proof was, when it is due, by the
+/// one rule of it, and whether it has brought anything.
 package enum QueueRebuild {
   /// What was found, and mended where that was asked for.
   package struct Outcome: Hashable, Sendable, Encodable {
     package var proofs = 0
+    /// Proofs of which the queue says another answer than they had last.
+    package var differentOutcomes = 0
     /// Proofs that are due at another time, or before others, than the rule says.
     package var differentDueness = 0
     /// Proofs that are said to have brought transactions and have not, or the other way round.
@@ -16,7 +18,7 @@ package enum QueueRebuild {
     /// Some of the proofs, at most twenty.
     package var examples: [String] = []
 
-    package var agrees: Bool { differentDueness + differentBrought == 0 }
+    package var agrees: Bool { differentOutcomes + differentDueness + differentBrought == 0 }
   }
 
   /// Compares, and mends if asked to.
@@ -28,12 +30,19 @@ package enum QueueRebuild {
     // Where no run has asked yet, none has reckoned.
     guard let row = rows.first, let policy = Dueness.Policy(try row.text(0)) else { return outcome }
     let linked = try broughtAnything(connection)
+    let answers = try otherAnswers(connection)
     var doubtful: [CheckSubject] = []
     try CheckTable(policy: policy).change(where: "TRUE", on: connection) { row in
       outcome.proofs += 1
-      let isDifferent = row.due != Dueness(of: row.history, policy: policy)
+      let answer = answers[row.subject]
+      if let answer {
+        outcome.differentOutcomes += 1
+        (row.history.outcome, row.history.reason) = (answer.outcome, answer.reason)
+        row.held = Refusal(answer.outcome, reason: answer.reason).map { .decided($0) }
+      }
+      let isDifferent = answer != nil || row.due != Dueness(of: row.history, policy: policy)
       let isBrought = (row.broughtCount > 0) == linked.contains(row.subject)
-      if isDifferent { outcome.differentDueness += 1 }
+      if isDifferent, answer == nil { outcome.differentDueness += 1 }
       if !isBrought {
         outcome.differentBrought += 1
         doubtful.append(row.subject)
@@ -43,6 +52,39 @@ package enum QueueRebuild {
     }
     if isMending { try count(doubtful, on: connection) }
     return outcome
+  }
+
+  /// The last answers about proofs of which the queue says another one: of the run with the latest as-of, or the one that was
+  /// stored last. What was let go with its month tells nothing, and what is asked about anew, or silence, says nothing of the
+  /// last answer.
+  private static func otherAnswers(
+    _ connection: borrowing BlockingConnection
+  ) throws -> [CheckSubject: (outcome: CheckOutcome, reason: PaymentReason?)] {
+    let rows = try connection.execute(
+      """
+      WITH last AS (
+        SELECT * FROM (
+          SELECT subject_kind, subject_id, outcome, reason, answer_id,
+            rank() OVER (PARTITION BY subject_kind, subject_id ORDER BY as_of DESC) AS by_as_of,
+            row_number() OVER (PARTITION BY subject_kind, subject_id ORDER BY answer_id DESC) AS by_id
+          FROM night_audit.answers WHERE outcome <> 'unanswered') told
+        WHERE by_as_of = 1 OR by_id = 1)
+      SELECT DISTINCT ON (c.subject_kind, c.subject_id) c.subject_kind, c.subject_id, l.outcome, l.reason
+      FROM night_audit.receipt_checks c JOIN last l USING (subject_kind, subject_id)
+      CROSS JOIN LATERAL (SELECT c.outcome = 'review' AND c.reason = 'systemic' AS is_held) standing
+      WHERE c.outcome NOT IN ('pending', 'unanswered') AND NOT (is_held AND c.held_outcome IS NULL) AND NOT EXISTS (
+        SELECT FROM last a WHERE a.subject_kind = c.subject_kind AND a.subject_id = c.subject_id
+          AND a.outcome = CASE WHEN is_held THEN c.held_outcome ELSE c.outcome END
+          AND a.reason IS NOT DISTINCT FROM CASE WHEN is_held THEN c.held_reason ELSE c.reason END)
+      ORDER BY c.subject_kind, c.subject_id, l.by_as_of, l.answer_id DESC
+      """)
+    return try rows.reduce(into: [:]) { answers, row in
+      guard let kind = CheckSubject.Kind(rawValue: try row.text(0)),
+        let outcome = CheckOutcome(rawValue: try row.text(2))
+      else { return }
+      let reason = try row.optionalText(3).flatMap(PaymentReason.init)
+      answers[CheckSubject(kind: kind, id: Identifier(try row.text(1)))] = (outcome, reason)
+    }
   }
 
   /// Proofs of which a transaction is known to have come. As many as there are proofs: a rebuild is made once in a while.

@@ -48,7 +48,7 @@ extension RebuildRun.Outcome {
     if agrees {
       return """
         All \(derived.transactions) transactions, and what brought them, are what follows from the evidence; all \
-        \(queue.proofs) proofs are due when the rule says.
+        \(queue.proofs) proofs have the answer that was stored last, and are due when the rule says.
         """
     }
     var lines: [String] = []
@@ -58,6 +58,7 @@ extension RebuildRun.Outcome {
     add(derived.differentTransactions, "transactions are not what follows from their evidence")
     add(derived.missingLinks, "times it is missing which proof brought a transaction")
     add(derived.surplusLinks, "times a proof is said to have brought what it did not")
+    add(Int64(queue.differentOutcomes), "proofs are said to have had another answer than the last one that was stored")
     add(Int64(queue.differentDueness), "proofs are due at another time, or before others, than the rule says")
     add(Int64(queue.differentBrought), "proofs are said to have brought something and have not, or the other way round")
     let examples = derived.examples + queue.examples

@@ -67,6 +67,9 @@ public struct PostgresError: Error, Hashable, Sendable {
 }
 
 extension PostgresError: CustomStringConvertible {
+  /// A migration would fill a screen, and hide what is said before it.
+  private static let longestStatement = 400
+
   public var description: String {
     var text = kind.label
     if let place { text += " (\(place))" }
@@ -78,7 +81,10 @@ extension PostgresError: CustomStringConvertible {
       constraint.map { "constraint \($0)" },
     ].compactMap(\.self)
     if !place.isEmpty { text += " (\(place.joined(separator: ", ")))" }
-    if let statement { text += " in: \(statement)" }
+    if let statement {
+      text += " in: \(statement.prefix(PostgresError.longestStatement))"
+      if statement.count > PostgresError.longestStatement { text += "…" }
+    }
     return text
   }
 }

@@ -80,6 +80,8 @@ extension PostgresError {
       the server or the role only reads (a standby, or default_transaction_read_only); database.url must name one that \
       may write
       """
+    case SQLState.insufficientPrivilege where kind == .connectionFailed:
+      "run, as the database's owner: GRANT CONNECT ON DATABASE, with its name and TO the role that connects"
     case SQLState.insufficientPrivilege:
       "the role lacks a right, or row-level security would hide rows from it; night-audit doctor says what to grant"
     case SQLState.undefinedTable, SQLState.undefinedColumn, SQLState.undefinedSchema:

@@ -84,6 +84,13 @@ package struct MetricsFile: Sendable {
     }
   }
 
+  private static func isOurs(_ content: Data) -> Bool {
+    let lines = String(decoding: content, as: UTF8.self).split(separator: "\n")
+    return lines.allSatisfy { line in
+      ["# HELP night_audit_", "# TYPE night_audit_", "night_audit_"].contains { line.hasPrefix($0) }
+    }
+  }
+
   /// The value of a metric without labels in a file that was written before; nil when there is none.
   package static func value(_ name: String, in path: String) -> String? {
     samples(of: name, in: path).first { $0.suffix.isEmpty }?.value
@@ -100,10 +107,14 @@ package struct MetricsFile: Sendable {
     }
   }
 
-  /// Replaces the file in one step: its reader never sees half of it.
+  /// Replaces the file in one step: its reader never sees half of it. Throws where another program's file is in its place.
   package func write(to path: String) throws(PublishingFailure) {
+    let place = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+    if let there = FileManager.default.contents(atPath: place), !MetricsFile.isOurs(there) {
+      throw PublishingFailure(path: path, problem: "what is there is no metrics of night-audit's; name another file")
+    }
     do {
-      try WholeFile(path: path).write(Array(text.utf8))
+      try WholeFile(path: place).write(Array(text.utf8))
     } catch {
       throw PublishingFailure(path: error.path, code: error.code)
     }

@@ -52,6 +52,10 @@ import Testing
       "CREATE TEMPORARY TABLE e AS SELECT * FROM night_audit.evidence WHERE evidence_id = \(middle); UPDATE e SET evidence_id = -5; INSERT INTO night_audit.evidence OVERRIDING SYSTEM VALUE SELECT * FROM e"
     ),
     Tampering(
+      "a fact is made up before all others", "evidence: row -9223372036854775808 has an id that no table gives",
+      "CREATE TEMPORARY TABLE e AS SELECT * FROM night_audit.evidence WHERE evidence_id = \(middle); UPDATE e SET evidence_id = -9223372036854775808; INSERT INTO night_audit.evidence OVERRIDING SYSTEM VALUE SELECT * FROM e"
+    ),
+    Tampering(
       "two facts change places", "evidence: rows",
       """
       WITH two AS (SELECT min(evidence_id) AS a, min(evidence_id) + 1 AS b FROM night_audit.evidence)
@@ -78,6 +82,19 @@ import Testing
     Tampering(
       "a finding was closed in between", "finding_events: row",
       "INSERT INTO night_audit.finding_events (event_id, finding_id, as_of, event) OVERRIDING SYSTEM VALUE SELECT -1, finding_id, as_of, 'closed' FROM night_audit.finding_events LIMIT 1"
+    ),
+    Tampering(
+      "a finding is closed, and nobody has decided it", "findings: finding",
+      "UPDATE night_audit.findings SET status = 'closed' WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
+    ),
+    Tampering("what was acknowledged is open", "findings: finding", "UPDATE night_audit.findings SET status = 'open'"),
+    Tampering(
+      "somebody is made the owner", "findings: finding",
+      "UPDATE night_audit.findings SET owner = 'cfo' WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
+    ),
+    Tampering(
+      "a finding gets another age", "findings: finding",
+      "UPDATE night_audit.findings SET first_seen = first_seen - interval '20 days' WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
     ),
     Tampering("a sign-off names another", "run_events: rows", "UPDATE night_audit.run_events SET detail = 'Mallory'"),
     Tampering("a sign-off is removed", "run_events: of rows", "DELETE FROM night_audit.run_events"),

@@ -48,6 +48,23 @@ import Testing
     #expect(throws: PublishingFailure.self) { try Self.file.write(to: reports.path + "/none/x.prom") }
   }
 
+  @Test func whatAnotherProgramHasWrittenStays() throws {
+    let reports = try ReportsDirectory()
+    for (name, content) in [
+      ("other.prom", "node_disk_free 1\n"), ("notes", "night_audit_orders 1\nremember the milk\n"),
+    ] {
+      try reports.write(content, name)
+      #expect(throws: PublishingFailure.self) { try Self.file.write(to: reports.path + "/" + name) }
+      #expect(reports.text(name) == content)
+    }
+    // A link is followed.
+    try reports.write("", "real.prom")
+    try FileManager.default.createSymbolicLink(atPath: reports.path + "/link.prom", withDestinationPath: "real.prom")
+    try Self.file.write(to: reports.path + "/link.prom")
+    #expect(reports.text("real.prom") == Self.file.text)
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: reports.path + "/link.prom") == "real.prom")
+  }
+
   @Test func whatAWriterThatWasKilledHasLeftIsNotKept() throws {
     let reports = try ReportsDirectory()
     try reports.write(String(repeating: "longer than what is written. ", count: 100), ".night_audit.prom.next")

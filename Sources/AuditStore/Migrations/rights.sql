@@ -19,7 +19,9 @@ BEGIN
   LOOP
     EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO %s', entry.grantee);
     EXECUTE format('REVOKE UPDATE, DELETE, TRUNCATE ON night_audit.runs, night_audit.evidence, night_audit.answers,
-      night_audit.finding_events, night_audit.run_events, night_audit.trail FROM %s', entry.grantee);
+      night_audit.finding_events, night_audit.run_events FROM %s', entry.grantee);
+    EXECUTE format('REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON night_audit.trail, night_audit.schema_migrations FROM %s',
+      entry.grantee);
     EXECUTE format('GRANT SELECT ON night_audit.trail TO %s', entry.grantee);
   END LOOP;
   IF is_super AND keeper <> 'night_audit_owner' AND keeper <> current_user THEN

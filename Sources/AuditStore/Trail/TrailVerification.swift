@@ -30,6 +30,7 @@ package struct TrailVerification: Sendable {
       verification.checks.append(try verification.prove(table.name, key: table.key, on: connection))
     }
     verification.checks.append(try verification.proveRuns(on: connection))
+    verification.checks.append(try FindingsTrail.prove(on: connection))
     return verification
   }
 
@@ -103,6 +104,11 @@ package struct TrailVerification: Sendable {
     let releasedMark = released?.content.marks[table] ?? .min
     let gone =
       before.map { "recorded_at < '\($0)'::timestamp AT TIME ZONE 'UTC' AND \(key) <= \(releasedMark)" } ?? "false"
+    // Before the first mark, where no entry looks.
+    let made = try connection.execute("SELECT \(key) FROM night_audit.\(table) WHERE \(key) < 1 ORDER BY 1 LIMIT 1")
+    if let made = try made.first.map({ row throws(PostgresError) in try row.int64(0) }) {
+      return Check(subject: table, problem: "row \(made) has an id that no table gives")
+    }
     var rows: Int64 = 0
     for piece in pieces(of: table, released) {
       var reader = SegmentReader(table: table, segments: piece.segments)

@@ -98,17 +98,12 @@ struct OwnSchemaExamination {
     do { try Migrator.requireCurrent(connection) } catch let error as SchemaError {
       return [Diagnosis(subject: "schema night_audit", problem: "\(error)")]
     } catch let error as PostgresError where error.sqlState == SQLState.insufficientPrivilege {
-      let role = try role(connection)
-      return [
-        Diagnosis(
-          subject: "schema night_audit",
-          problem: """
-            may not be used; run: GRANT USAGE ON SCHEMA night_audit TO \(role); \
-            GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA night_audit TO \(role)
-            """)
-      ]
+      return [Diagnosis(subject: "schema night_audit", problem: "may not be used; \(try remedy(connection))")]
     }
     let missing = try rights(connection)
+    if !missing.isEmpty, try isKept(connection) {
+      return [Diagnosis(subject: "schema night_audit", problem: "rights are missing; \(try remedy(connection))")]
+    }
     if !missing.isEmpty { return missing }
     let indexes = try SchemaIndex.missing(connection).map {
       Diagnosis(
@@ -121,24 +116,29 @@ struct OwnSchemaExamination {
 
   /// What nights only ever append to.
   private static let appendOnly = ["runs", "evidence", "answers", "finding_events", "run_events"]
+  /// What only the schema's own functions write.
+  private static let onlyRead = ["schema_migrations", "trail"]
+  private static var kept: [PostgresValue] { [appendOnly, onlyRead].map { .textArray($0.map { $0 }) } }
 
   /// Rights to change what is only appended to, which only the schema's owner needs, and nobody uses.
   private func rightsBeyondNeed(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     let rows = try connection.execute(
       """
-      SELECT string_agg('night_audit.' || c.relname, ', ' ORDER BY c.relname)
-      FROM pg_class c WHERE c.relnamespace = 'night_audit'::regnamespace AND NOT c.relispartition
-        AND c.relname = ANY ($1) AND has_table_privilege(c.oid, 'UPDATE, DELETE, TRUNCATE')
+      SELECT rights, string_agg('night_audit.' || c.relname, ', ' ORDER BY c.relname)
+      FROM pg_class c CROSS JOIN LATERAL (
+        SELECT CASE WHEN c.relname = ANY ($1) THEN 'UPDATE, DELETE, TRUNCATE'
+          WHEN c.relname = ANY ($2) THEN 'INSERT, UPDATE, DELETE, TRUNCATE' END AS rights) beyond
+      WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+        AND CASE WHEN rights IS NOT NULL THEN has_table_privilege(c.oid, rights) ELSE false END
         AND NOT pg_has_role(c.relowner, 'USAGE')
-      HAVING count(*) > 0
-      """, [.textArray(OwnSchemaExamination.appendOnly.map { $0 })])
+      GROUP BY rights ORDER BY rights
+      """, Self.kept)
     let role = try role(connection)
     return try rows.map { row throws(PostgresError) in
-      let tables = try row.text(0)
+      let (rights, tables) = (try row.text(0), try row.text(1))
       return Diagnosis(
         subject: "schema night_audit",
-        warning:
-          "what is only appended to may be changed; run: REVOKE UPDATE, DELETE, TRUNCATE ON \(tables) FROM \(role)")
+        warning: "what is only appended to may be changed; run: REVOKE \(rights) ON \(tables) FROM \(role)")
     }
   }
 
@@ -150,7 +150,7 @@ struct OwnSchemaExamination {
       FROM pg_class c CROSS JOIN (VALUES (1, 'SELECT'), (2, 'INSERT'), (3, 'UPDATE'), (4, 'DELETE')) p (place, privilege)
       WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
         AND NOT has_table_privilege(c.oid, p.privilege)
-        AND NOT (c.relname IN ('schema_migrations', 'trail') AND p.privilege <> 'SELECT')
+        AND NOT (c.relname = ANY ($2) AND p.privilege <> 'SELECT')
         AND NOT (c.relname = ANY ($1) AND p.privilege IN ('UPDATE', 'DELETE'))
       GROUP BY c.relname
       UNION ALL
@@ -162,7 +162,7 @@ struct OwnSchemaExamination {
       WHERE c.relnamespace = 'night_audit'::regnamespace
         AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(c.oid, 'USAGE, UPDATE') ELSE FALSE END
       ORDER BY 1
-      """, [.textArray(OwnSchemaExamination.appendOnly.map { $0 })])
+      """, Self.kept)
     let role = try role(connection)
     var found: [Diagnosis] = []
     for row in rows {
@@ -206,6 +206,27 @@ struct OwnSchemaExamination {
       diagnosis.warning = "is more than 26 hours ago; see: night-audit runs, and the mails of cron or journalctl"
     }
     return diagnosis
+  }
+
+  /// How whoever runs nights comes to the rights for it.
+  private func remedy(_ connection: borrowing BlockingConnection) throws -> String {
+    let role = try role(connection)
+    if try isKept(connection) { return "run: GRANT night_audit_writer TO \(role)" }
+    return """
+      run: GRANT USAGE ON SCHEMA night_audit TO \(role); GRANT SELECT ON night_audit.schema_migrations TO \(role); then \
+      night-audit doctor says what else it takes
+      """
+  }
+
+  /// Whether the schema belongs to the role that nobody can log in as, and this one is no member of those who run nights.
+  private func isKept(_ connection: borrowing BlockingConnection) throws -> Bool {
+    try connection.execute(
+      """
+      SELECT coalesce(pg_get_userbyid(n.nspowner) = 'night_audit_owner'
+        AND NOT pg_has_role(to_regrole('night_audit_writer'), 'USAGE'), false)
+      FROM pg_namespace n WHERE n.nspname = 'night_audit'
+      """
+    ).single().bool(0)
   }
 
   private func role(_ connection: borrowing BlockingConnection) throws -> String {

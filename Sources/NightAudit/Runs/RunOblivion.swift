@@ -49,6 +49,7 @@ package struct RunOblivion: Sendable {
   package func forget(_ name: String) async throws -> Outcome {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit runs forget")
     do {
+      try await session.withConnection { try Migrator.requireCurrent($0) }
       _ = try await RunLock.acquire(session)
       let waiting = try await PublicationSettlement(logger: logger).settle(session)
       let run = try await RunHistory(settings: settings).find(name)

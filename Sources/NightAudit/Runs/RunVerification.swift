@@ -149,6 +149,10 @@ package struct RunVerification: Sendable {
       let said = problem == nil ? ": the database has no record of it, as of every reconcile" : ""
       return checks + [Check("run \(runId)\(said)", problem: problem)]
     }
+    if let owner, owner != runId {
+      let problem = "it is another run's, and of this place run \(owner) has made the report since"
+      checks.append(Check("place of the report", problem: problem))
+    }
     var made = "run \(runId) (\(try row.text(0)) as of \(Instant(microseconds: try row.timestamp(1)).text))"
     if newest?.kind == .held { made += ", which is held" }
     if newest?.report == nil { made += ", which has kept no digest of its report" }
@@ -161,6 +165,7 @@ package struct RunVerification: Sendable {
   /// - Parameter newest: the entry that tells last of the run that the report names.
   static func problem(ofContent content: String?, madeBy newest: TrailEntry.Content?) -> String? {
     switch (newest?.report, newest?.kind) {
+    case (_, .forgotten): "the run was forgotten, and its report is none any more"
     case (let made?, _): made == content ? nil : "the run has made a report of another content"
     // No digest was kept before there was a trail, nor of what the first versions held.
     case (nil, .found), (nil, .held): nil

@@ -1,0 +1,46 @@
+import Postgres
+
+/// Whether what stands in `night_audit.findings` as people's word, and since when a finding is known, is what its events tell.
+/// The table itself changes with every night; its events are only ever appended, and covered by the trail.
+enum FindingsTrail {
+  /// What the events of each finding come to: of all of them, and of those since a run was last forgotten, which may have taken
+  /// the finding away and with it what had been decided about it.
+  private static let derived = """
+    SELECT e.finding_id, since.is_whole,
+      (array_agg(e.detail ORDER BY e.event_id DESC) FILTER (WHERE e.event = 'owner'))[1] AS owner,
+      (array_agg(e.detail ORDER BY e.event_id DESC) FILTER (WHERE e.event = 'remark'))[1] AS remark,
+      (array_agg(e.detail ORDER BY e.event_id DESC) FILTER (WHERE e.event = 'due'))[1] AS due,
+      coalesce((array_agg(CASE e.event WHEN 'status' THEN e.detail END ORDER BY e.event_id DESC)
+        FILTER (WHERE e.event IN ('status', 'reopened')))[1], 'open') AS status
+    FROM (SELECT *, max(event_id) FILTER (WHERE event = 'forgotten') OVER (PARTITION BY finding_id) AS forgotten
+      FROM night_audit.finding_events) e
+    CROSS JOIN (VALUES (true), (false)) since (is_whole)
+    WHERE since.is_whole OR e.event_id > e.forgotten
+    GROUP BY e.finding_id, since.is_whole
+    """
+
+  static func prove(on connection: borrowing BlockingConnection) throws(PostgresError) -> TrailVerification.Check {
+    let odd = try connection.execute(
+      """
+      WITH derived AS MATERIALIZED (\(derived))
+      SELECT f.finding_id FROM night_audit.findings f
+      WHERE NOT EXISTS (
+        SELECT FROM derived d WHERE d.finding_id = f.finding_id
+          AND (d.owner, d.remark, d.due, d.status) IS NOT DISTINCT FROM (f.owner, f.remark, f.due::text, f.status))
+        OR NOT EXISTS (
+          SELECT FROM night_audit.finding_events e
+          WHERE e.finding_id = f.finding_id AND e.event = 'opened' AND e.as_of = f.first_seen)
+      ORDER BY 1 LIMIT 1
+      """)
+    if let row = odd.first {
+      return TrailVerification.Check(
+        subject: "findings",
+        problem: """
+          finding \(try row.text(0)) does not stand as its events tell: its status, owner, remark, due day or first_seen was \
+          changed by hand
+          """)
+    }
+    let count = try connection.execute("SELECT count(*) FROM night_audit.findings").single().int64(0)
+    return TrailVerification.Check(subject: "findings (\(count) rows, as their events tell)")
+  }
+}
