@@ -159,9 +159,11 @@ package struct ServerAPIChannel: AppleChannel {
 }
 
 extension TransactionFact {
-  /// Whether it is a period of a subscription that has ended and was not taken back.
+  /// Whether it is a period of a subscription that has ended and was not taken back whole.
   fileprivate func hasLapsed(by asOf: Instant) -> Bool {
-    guard productType == .autoRenewable, revocation == .says(nil), let expiresDate else { return false }
+    guard productType == .autoRenewable, case .says(let revocation) = revocation, !(revocation?.isFull ?? false),
+      let expiresDate
+    else { return false }
     return expiresDate <= asOf
   }
 }

@@ -83,7 +83,7 @@ package struct AuditPart {
         } else {
           try groups.add(frame.content)
         }
-      case .openPerson: open.insert(id)
+      case .openPerson: open.insert(id, isUnread: try reader.flag())
       case .boughtTwice: boughtTwice[id] = try Finding(from: &reader)
       case .repeatedDelivery: firstOrders[id] = .some(try reader.optionalId())
       default:
@@ -175,7 +175,7 @@ package struct AuditPart {
       guard let holder = try OrderGroup.tokenHolder(&reader) else { continue }
       try writer.write(.tokenHolder, Identifier(AccountToken.spelling(holder.token)), holder.userId.bytes)
     }
-    for person in reading.open.ids { try writer.write(.openPerson, person, []) }
+    try reading.open.forEach { person, isUnread in try writer.write(.openPerson, person, [isUnread ? 1 : 0]) }
     try reading.totals.write(to: &writer)
   }
 

@@ -336,6 +336,7 @@ extension OrderFacts {
       }
     }
     facts.isUserOpen = open.contains(order.userId)
+    facts.isUserUnread = open.containsUnread(order.userId)
     if facts.asksForTokenHolder, case .says(.some(let token)) = facts.comparable?.appAccountToken {
       facts.accountTokenUser = transactions.tokenUsers[AccountToken.spelling(token)]
     }

@@ -6,6 +6,8 @@ import Reconciliation
 struct OpenPeople: Sendable {
   private let people: People
   private var open: Set<Identifier> = []
+  /// Those of them of whom it is not even known what the receipt holds.
+  private var unread: Set<Identifier> = []
 
   /// Nobody yet.
   ///
@@ -25,23 +27,34 @@ struct OpenPeople: Sendable {
   /// - Parameter userId: whose order it was sent for; nil where there is none, or one that breaks the contract.
   mutating func take(_ receipt: Receipt, orderedBy userId: Identifier?) {
     guard receipt.isOpen else { return }
-    if let userId { open.insert(people.person(userId)) }
-    if let sender = receipt.userId { open.insert(people.person(sender)) }
+    for user in [userId, receipt.userId].compactMap(\.self) {
+      insert(people.person(user), isUnread: receipt.state.isUnread)
+    }
   }
 
-  /// Their ids, one a person.
-  var ids: Set<Identifier> { open }
+  /// Hands on each person, by one of their ids, and whether it is not even known what their receipt holds.
+  func forEach(_ body: (Identifier, Bool) throws -> Void) rethrows {
+    for person in open { try body(person, unread.contains(person)) }
+  }
 
-  /// Takes a person as `ids` gives it.
-  mutating func insert(_ person: Identifier) { open.insert(person) }
+  /// Takes a person as `forEach` gives it.
+  mutating func insert(_ person: Identifier, isUnread: Bool) {
+    open.insert(person)
+    if isUnread { unread.insert(person) }
+  }
 
   /// Takes everybody that another part has found.
-  mutating func join(_ other: OpenPeople) { open.formUnion(other.open) }
+  mutating func join(_ other: OpenPeople) {
+    open.formUnion(other.open)
+    unread.formUnion(other.unread)
+  }
 
   /// Whether there is nobody.
   var isEmpty: Bool { open.isEmpty }
 
   func contains(_ userId: Identifier) -> Bool { !open.isEmpty && open.contains(people.person(userId)) }
+
+  func containsUnread(_ userId: Identifier) -> Bool { !unread.isEmpty && unread.contains(people.person(userId)) }
 }
 
 extension Receipt {

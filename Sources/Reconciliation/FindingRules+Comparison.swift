@@ -9,6 +9,9 @@ extension FindingRules {
     } else if comparable != nil, facts.asksForTokenHolder, provisionally == nil {
       considerTokenHolder()
     }
+    if found.contains(where: { $0.kind == .wrongUser }) {
+      leaveToPeople("Who paid, and who is to have the goods, has to be seen first.")
+    }
     declineOthers(
       [.wrongUser],
       "Its goods are with nobody else, and no account token that both sides have says otherwise for good.")
@@ -43,6 +46,7 @@ extension FindingRules {
       add(
         .purchasePredatesOrder, on: transaction,
         "Apple's purchase is \((order.createdAt - sold).words) older than the order.")
+      leaveToPeople("Apple's purchase is so much older than the order that it may have paid for another one.")
     } else {
       decline(
         [.purchasePredatesOrder],
@@ -78,14 +82,18 @@ extension FindingRules {
         "No access is left \(rules.subscriptionGrace.words) after the newest period's end.")
       return
     }
-    guard let status = transaction.subscriptionStatus, !status.givesAccess,
-      transaction.subscriptionStatusDate.map({ $0 >= newest }) ?? true
-    else {
+    // What Apple said before a question that it has not answered may be otherwise by now.
+    let isSilent =
+      facts.lookup?.unansweredSince != nil || facts.soundReceipts.contains { $0.state.unansweredSince != nil }
+    let isTold = transaction.subscriptionStatusDate.map { $0 >= newest } ?? true
+    guard let status = transaction.subscriptionStatus, isTold, !isSilent else {
       decline(
         [.lapsedStillServed],
-        transaction.subscriptionStatus?.givesAccess == true
-          ? "Apple says that the subscription gives access."
-          : "Apple was not asked about the subscription since its newest period ended, or has not answered.")
+        "Apple was not asked about the subscription since its newest period ended, or has not answered.")
+      return
+    }
+    if status.givesAccess {
+      decline([.lapsedStillServed], "Apple says that the subscription gives access.")
       return
     }
     add(
@@ -108,6 +116,7 @@ extension FindingRules {
     }
     if let quantity = transaction.quantity, quantity != order.quantity {
       add(.quantityMismatch, on: transaction, "Ordered \(order.quantity), Apple's transaction is for \(quantity).")
+      leaveToPeople("Apple's transaction is for \(quantity).") { $0.givesGoods || $0 == .takeBack }
     } else {
       decline(
         [.quantityMismatch],

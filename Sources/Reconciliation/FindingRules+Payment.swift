@@ -7,13 +7,16 @@ extension FindingRules {
         comparable?.consumptionRequestReason == "FULFILLMENT_ISSUE"
         ? " The customer has told Apple so, too, and asked for a refund (FULFILLMENT_ISSUE)." : ""
       add(
-        .paidNotDelivered, atStake: order.amount,
+        .paidNotDelivered,
+        atStake: order.amount.share(min(Int64(order.quantity), paidUnits), of: Int64(order.quantity)),
         "Apple confirms the payment, but the user does not hold the goods.\(word)")
     case .partlyDelivered:
       let units = facts.deliveredUnits
+      let paid = min(Int64(order.quantity), paidUnits)
       add(
-        .partlyDelivered, atStake: order.amount.share(Int64(order.quantity) - units, of: Int64(order.quantity)),
-        "Paid for \(order.quantity), delivered \(units).")
+        .partlyDelivered, atStake: order.amount.share(max(0, paid - units), of: Int64(order.quantity)),
+        paid == order.quantity
+          ? "Paid for \(order.quantity), delivered \(units)." : "Ordered \(order.quantity), delivered \(units).")
     case .deliveredNotPaid:
       let why = verdict?.reason.map(explanation) ?? ""
       let isReview =
@@ -46,7 +49,9 @@ extension FindingRules {
       [.paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered],
       "The order is \(disposition.rawValue).")
     declineOthers([.sandboxDelivered], "The order is \(disposition.rawValue), and \(payment).")
-    if case .paid = verdict, order.status == .failed || order.status == .cancelled {
+    if case .paid = verdict, order.status == .failed || order.status == .cancelled, let provisionally {
+      decline([.cancelledButPaid], provisionally)
+    } else if case .paid = verdict, order.status == .failed || order.status == .cancelled {
       addForStatus(
         .cancelledButPaid, atStake: order.amount,
         "Apple confirms the payment, but the shop says \(order.status.rawValue).")
@@ -67,6 +72,9 @@ extension FindingRules {
   func considerStatus() {
     let status = order.status
     switch disposition {
+    case .settled where status == .pending && provisionally != nil,
+      .refunded where status == .pending && provisionally != nil:
+      decline([.statusMismatch], provisionally ?? "")
     case .settled where status == .pending:
       addForStatus(.statusMismatch, "Paid and delivered, but the shop still says pending.")
     case .void where status == .verified || status == .refunded:
@@ -111,12 +119,22 @@ extension FindingRules {
     let held = facts.heldUnits
     if held > Int64(order.quantity) {
       add(
-        .deliveredTwice, atStake: order.amount.share(held - Int64(order.quantity), of: Int64(order.quantity)),
+        .deliveredTwice,
+        atStake: order.amount.share(max(0, held - max(Int64(order.quantity), paidUnits)), of: Int64(order.quantity)),
         delivery: facts.standingDeliveries.first { !isWithUser($0) },
         "Ordered \(order.quantity), delivered \(held).")
+      if case .unconfirmed = verdict {
+        leaveToPeople("How many units were paid for is not known yet.") { $0 == .takeBack }
+      }
     } else {
       decline([.deliveredTwice], "Ordered \(order.quantity), and \(held) are with a user.")
     }
+  }
+
+  /// How many units Apple was paid for, as far as it told: those that were ordered, or within Apple's own count of them.
+  private var paidUnits: Int64 {
+    guard provisionally == nil, let quantity = comparable?.quantity else { return Int64(order.quantity) }
+    return Int64(quantity)
   }
 
   // MARK: - Claims
@@ -145,9 +163,13 @@ extension FindingRules {
               ? "The transaction that it names could not pay it anyway, or its own proofs are not answered yet."
               : "It owns a transaction of its own.")
     }
-    let live = claims.liveOwned
+    // What was for nothing, as a trial is, is no charge.
+    let live = claims.liveOwned.filter { $0.priceMilliunits != 0 }
     if live.count > 1, live.contains(where: { !$0.tellsRevocation && facts.awaitsDetails(of: $0) }) {
       decline([.chargedTwice], "An answer that is missing could tell that one of the \(live.count) was refunded.")
+    } else if live.count > 1, facts.hasUnreadProofs || facts.isUserUnread || facts.isNameAwaited {
+      decline(
+        [.chargedTwice], "A receipt that nobody has read yet could tell of which order one of the \(live.count) is.")
     } else if live.count > 1 {
       let further = live.dropFirst()
       let others = further.map(\.transactionId.text).joined(separator: ", ")
@@ -254,10 +276,9 @@ extension FindingRules {
         let why = transaction.isUpgraded == true ? " It was upgraded, and Apple gave back the rest of its period." : ""
         add(
           .partialRefund, atStake: part, isStakeUnknown: part == nil, "Apple refunded \(words) of this order.\(why)")
-        if facts.soundDeliveries.contains(where: { !$0.stands }) {
-          leaveGoodsToPeople(
-            "Apple refunded a part of it, and goods were taken back: what is missing may be what that part had paid for."
-          )
+        leaveToPeople("Apple refunded a part of it: what is missing may be what that part had paid for.")
+        if order.status == .refunded {
+          leaveToPeople("The shop says refunded: that part may be booked, or more than it.") { $0 == .bookRefund }
         }
         decline([.refundOnlyHere], "Apple refunded a part of it.")
       } else {
@@ -272,7 +293,7 @@ extension FindingRules {
         } else if order.status == .refunded {
           let untold = "The shop says refunded, and Apple has told nothing since that could have told of the refund."
           decline([.refundOnlyHere], untold)
-          leaveGoodsToPeople(Reason(untold))
+          leaveToPeople(Reason(untold))
         } else {
           decline([.refundOnlyHere], "The shop says \(order.status.rawValue).")
         }
@@ -281,7 +302,7 @@ extension FindingRules {
         facts.soundDeliveries.contains(where: { !$0.stands })
       {
         // Only one of them gives goods, or a job that does what each says would give them twice.
-        leaveGoodsToPeople()
+        leaveToPeople()
         add(
           .refundReversedNotReinstated, atStake: order.amount,
           "Apple took its refund back, so the order is paid again, but goods are still taken back.")

@@ -54,7 +54,7 @@ final class FindingRules {
     considerComparison()
     considerDates()
     considerCatalogue()
-    if let provisionally { leaveGoodsToPeople(Reason(provisionally)) }
+    if let provisionally { leaveToPeople(Reason(provisionally)) { isDecidedByPayment && $0 != .look } }
     decline(
       [.orphanPayment, .renewalWithoutOrder, .orphanDelivery, .unreportedByShop],
       "It stands on things that no order stands behind, never on an order.")
@@ -67,6 +67,7 @@ final class FindingRules {
       }
     }
     found.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
+    takeOnce()
     let ofOrder = found.indices.filter { found[$0].kind != .chargedTwice }
     let placed = ofOrder.filter { found[$0].atStake != nil }
     let most = placed.compactMap { stake(at: $0) }.max()
@@ -114,11 +115,32 @@ final class FindingRules {
     found.append(finding)
   }
 
-  /// Lets a person say whether goods are given that a job would give by what was found so far.
-  func leaveGoodsToPeople(_ why: Reason? = nil) {
-    for index in found.indices where found[index].action.givesGoods {
+  /// Lets a person say whether something is done that a job would do by what was found so far.
+  ///
+  /// - Parameter which: the giving of goods, unless said otherwise.
+  func leaveToPeople(_ why: Reason? = nil, _ which: (FindingAction) -> Bool = \.givesGoods) {
+    for index in found.indices where which(found[index].action) {
       (found[index].action, found[index].units) = (.look, nil)
       if let why { found[index].reason = "\(found[index].reason) \(why)" }
+    }
+  }
+
+  /// Lets one finding alone take goods, or a job that does what each says would take them twice: one that is about all of
+  /// them, where there is one.
+  private func takeOnce() {
+    let takers = found.indices.filter { found[$0].action == .takeBack }
+    guard takers.count > 1 else { return }
+    let taker =
+      takers.first { found[$0].kind == .deliveredNotPaid || found[$0].kind == .refundedStillDelivered }
+      ?? takers.first { found[$0].kind != .deliveredTwice }
+    for index in takers where index != taker { (found[index].action, found[index].units) = (.look, nil) }
+  }
+
+  /// Whether the verdict rests on a payment that the order owns.
+  private var isDecidedByPayment: Bool {
+    switch verdict {
+    case .paid, .reversed: true
+    case .unpaid, .unconfirmed, .none: false
     }
   }
 

@@ -20,6 +20,8 @@ public struct OrderFacts: Sendable {
   /// Whether any receipt of the order's person, sent for whatever order or for none, is unanswered that could still bring a
   /// payment.
   public var isUserOpen = false
+  /// Whether of any such receipt nobody knows yet what it holds.
+  public var isUserUnread = false
   /// Where several receipts were sent for it: of what it owns, the first that lists it.
   public var bringers: [TransactionKey: Identifier] = [:]
   /// What only lists bring about which Apple has not answered.
@@ -73,6 +75,9 @@ public struct OrderFacts: Sendable {
   /// Whether a receipt is unanswered that could still bring a payment.
   public var hasOpenProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayBringPayment } }
 
+  /// Whether a receipt is unanswered of which nobody knows yet what it holds.
+  var hasUnreadProofs: Bool { receipts.contains { $0.defect == nil && $0.state.isUnread } }
+
   /// Whether a question about one of its own proofs, or about the id that it names, has no answer: nobody is told then that
   /// another order has what it claims, however well that is known.
   var awaitsAnswer: Bool {
@@ -92,6 +97,9 @@ public struct OrderFacts: Sendable {
 
   /// Whether it names an id of which nothing is known and about which Apple has not answered.
   var isNameOpen: Bool { order.transactionId != nil && claims.named == nil && lookup?.outcome != .notFound }
+
+  /// Whether of the id that it names nothing is known, and somebody is asked about it.
+  var isNameAwaited: Bool { isNameOpen && lookup?.awaitsAnswer ?? false }
 
   /// Receipts that keep the sales schema's contract.
   var soundReceipts: [Receipt] {

@@ -115,6 +115,9 @@ public struct ProofState: Hashable, Sendable {
     }
   }
 
+  /// The same of a proof of which nobody knows yet what it holds.
+  public var isUnread: Bool { mayBringPayment && broughtCount == 0 }
+
   private var isOpenForPayment: Bool {
     (signedTransactionId == nil || kind == .transaction) && (environment ?? .production) == .production
   }

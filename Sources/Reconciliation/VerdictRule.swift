@@ -62,6 +62,16 @@ public enum VerdictRule: String, CaseIterable, Sendable {
           .unconfirmed(.awaitingEvidence),
           "It owns \(id), which a receipt calls refunded; how much of it was, Apple's answer will tell.")
       }
+      // A live payment outweighs one that was taken back.
+      let mayBePaid =
+        facts.hasUnreadProofs || facts.isNameAwaited
+        || facts.claims.lost.contains { !$0.isFinal && $0.transaction.isLive }
+      if transaction.isReversed, mayBePaid {
+        return because.noting(
+          nil,
+          "It owns \(id), which Apple has refunded in full; an answer that is missing could still bring another payment."
+        )
+      }
       if transaction.isReversed {
         return because.noting(.reversed(transaction), "It owns \(id), which Apple has refunded in full.")
       }

@@ -7,7 +7,7 @@ import Testing
     let shop = try await Rehearsal.sampleShop()
     #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status))
     let fine = try await shop.nightAudit("rebuild")
-    #expect(fine.status == 0 && fine.output.contains("proofs are due when the rule says"), "\(fine)")
+    #expect(fine.status == 0 && fine.output.contains("are due when the rule says"), "\(fine)")
     let dueness = "SELECT md5(string_agg(c::text, ',' ORDER BY subject_id)) FROM night_audit.receipt_checks c"
     let before = try await shop.value(dueness)
 
@@ -18,12 +18,17 @@ import Testing
       UPDATE night_audit.receipt_checks SET due_rank = due_rank + 1 WHERE subject_id = (
         SELECT max(subject_id) FROM night_audit.receipt_checks WHERE due_from IS NOT NULL);
       UPDATE night_audit.receipt_checks SET brought_count = 0 WHERE subject_id = (
-        SELECT min(subject_id) FROM night_audit.receipt_checks WHERE brought_count > 0)
+        SELECT min(subject_id) FROM night_audit.receipt_checks WHERE brought_count > 0);
+      UPDATE night_audit.receipt_checks SET outcome = 'rejected', reason = 'signature_invalid' WHERE subject_id = (
+        SELECT max(subject_id) FROM night_audit.receipt_checks WHERE outcome = 'verified');
+      UPDATE night_audit.receipt_checks SET outcome = 'verified', reason = NULL WHERE subject_id = (
+        SELECT max(subject_id) FROM night_audit.receipt_checks WHERE outcome = 'rejected' AND reason = 'malformed')
       """)
     let found = try await shop.nightAudit("rebuild", "--json")
     #expect(found.status == 70, "\(found)")
     let document = try #require(try JSONSerialization.jsonObject(with: Data(found.output.utf8)) as? [String: Any])
     let queue = try #require(document["queue"] as? [String: Any])
+    #expect(queue["different_outcomes"] as? Int == 2, "\(queue)")
     #expect(queue["different_dueness"] as? Int == 2 && queue["different_brought"] as? Int == 1, "\(queue)")
     #expect(try await shop.nightAudit("rebuild", "--write").status == 0)
     #expect(try await shop.nightAudit("rebuild").status == 0)

@@ -282,6 +282,44 @@ import Testing
     }
   }
 
+  @Test("A receipt that nobody has read may hold another payment, and an order that Apple has refunded waits for it")
+  func refundBesideWhatNobodyHasRead() throws {
+    for (state, isRefunded) in [
+      (.unanswered(.unreachable), false), (.neverChecked, false), (.verified(.app), true),
+      (.rejected(.signatureInvalid), true),
+    ] as [(ProofState, Bool)] {
+      var scene = Scene()
+      let order = scene.order()
+      let refunded = scene.transaction { $0.revocation = Revocation(date: noon + .hours(1)) }
+      scene.receipt(for: order, .verified(.app), bringing: [refunded])
+      scene.receipt("further", for: order, state)
+      scene.delivery(of: order) { $0.deliveredAt = noon + .hours(2) }
+      let judgement = try #require(scene.world.audited().judgements["order"])
+      #expect((judgement.payment == "reversed") == isRefunded, "\(state)")
+      #expect(judgement.findings.contains { $0.kind == .deliveredAfterRefund } == isRefunded)
+      #expect(judgement.findings.contains { $0.action != .look } == isRefunded)
+    }
+  }
+
+  @Test("A second payment may be that of another order of the same person whose receipt nobody has read")
+  func secondPaymentOfTwoOrders() {
+    for state in [ProofState.unanswered(.unreachable), .verified(.app)] {
+      var scene = Scene()
+      scene.time = noon - .hours(1)
+      let first = scene.order("first")
+      let records = ["T1", "T2"].map { id in
+        scene.transaction(id) { $0.purchaseDate = id == "T1" ? noon - .hours(1) : noon }
+      }
+      scene.receipt("r1", for: first, state, bringing: state.outcome == .verified ? [records[0]] : [])
+      scene.time = noon
+      let second = scene.order("second")
+      scene.receipt("r2", for: second, .verified(.app), bringing: records)
+      for order in [first, second] { scene.delivery("of \(order.orderId)", of: order) }
+      let expected = state.outcome == .verified ? [] : ["stuck_unconfirmed on first"]
+      #expect(scene.world.findingNames == expected)
+    }
+  }
+
   @Test("How much of a purchase was refunded, of which receipts alone tell, is waited for as long as Apple can tell")
   func refundOfAList() throws {
     let kinds: Set<FindingKind> = [.refundedStillDelivered, .refundNotBooked, .partialRefund, .amountMismatch]

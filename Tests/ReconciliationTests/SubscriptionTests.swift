@@ -121,6 +121,15 @@ import Testing
           record.subscriptionStatusDate = end - .microsecond
         }))
     },
+    Case("Apple said so, and has not answered since it was asked again", []) { scene in
+      scene.delivery(
+        of: scene.subscription(transaction: { record in
+          record.expiresDate = end
+          record.subscriptionStatusDate = end
+        }))
+      for place in scene.world.receipts.indices { scene.world.receipts[place].state.unansweredSince = Scene.asOf }
+      scene.world.lookups["order"]?.unansweredSince = Scene.asOf
+    },
     Case("in Apple's grace period while billing is tried again", []) { scene in
       scene.delivery(
         of: scene.subscription(transaction: { record in
@@ -152,6 +161,20 @@ import Testing
           record.priceMilliunits = 0
           record.hasOffer = true
         }))
+    },
+    Case("a trial that nobody booked, beside the first period that was paid for", []) { scene in
+      let time = scene.time
+      let trial = scene.transaction("trial") { record in
+        (record.expiresDate, record.priceMilliunits, record.hasOffer) = (time + .days(3), 0, true)
+        record.purchaseDate = time - .hours(71)
+      }
+      let paid = scene.transaction { record in
+        record.expiresDate = time + .days(30)
+        record.originalTransactionId = trial.transactionId
+      }
+      let order = scene.order { $0.transactionId = paid.transactionId }
+      scene.receipt(for: order, .verified(.app), bringing: [trial, paid])
+      scene.delivery(of: order)
     },
     Case("a price of nothing without a trial", ["amount_mismatch on order"]) { scene in
       scene.delivery(

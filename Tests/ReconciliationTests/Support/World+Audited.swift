@@ -63,8 +63,12 @@ extension World {
       facts[order.orderId]?.awaited = Set(awaiting.flatMap { brings[$0.receiptId] ?? [] }).subtracting(
         answered.filter { $0.isGenuine }.flatMap { brings[$0.receiptId] ?? [] })
     }
-    let open = openUsers()
-    for (orderId, one) in facts { facts[orderId]?.isUserOpen = open.contains(rules.people.person(one.order.userId)) }
+    let (open, unread) = (users(ofWhomAny: \.mayBringPayment), users(ofWhomAny: \.isUnread))
+    for (orderId, one) in facts {
+      let person = rules.people.person(one.order.userId)
+      facts[orderId]?.isUserOpen = open.contains(person)
+      facts[orderId]?.isUserUnread = unread.contains(person)
+    }
     let matching = Matching(of: facts.values.map(\.claimant), supporters: supporters(beside: facts), rules: rules)
     let usersByToken = self.usersByToken()
     for (orderId, claims) in matching.claims {
@@ -84,15 +88,15 @@ extension World {
     return orders.compactMap { facts[$0.orderId]?.claimant }
   }
 
-  /// Everybody who has a receipt that is not answered and could bring a payment.
-  private func openUsers() -> Set<Identifier> {
+  /// Everybody who has such a receipt.
+  private func users(ofWhomAny isSuch: (ProofState) -> Bool) -> Set<Identifier> {
     let users = Dictionary(
       orders.compactMap { row -> (Identifier, Identifier)? in
         if case .valid(let order) = row { (order.orderId, order.userId) } else { nil }
       }
     ) { first, _ in first }
     var open: Set<Identifier> = []
-    for receipt in receipts where receipt.defect == nil && receipt.state.mayBringPayment {
+    for receipt in receipts where receipt.defect == nil && isSuch(receipt.state) {
       for user in [receipt.userId, receipt.orderId.flatMap { users[$0] }].compactMap({ $0 }) {
         open.insert(rules.people.person(user))
       }
