@@ -1,5 +1,6 @@
 import Postgres
 import Reconciliation
+import Run
 
 /// The night that a report is compared with: the last complete one, or where there never was one, the last that left a
 /// report. A night that was made for an earlier instant than is already known has left nothing to compare with, nor has
@@ -12,18 +13,21 @@ package struct BaseNight: Hashable, Sendable {
 
   /// The night before an as-of; of nights, the one before the business day.
   ///
-  /// - Parameter day: the first day of the report: a longer period is compared with what was open before it began.
+  /// - Parameter period: of the report. A longer one is compared with what was open as it began.
   package static func before(
-    _ asOf: Instant, day: String, on connection: borrowing BlockingConnection
+    _ asOf: Instant, period: Period, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> BaseNight? {
+    // The folder of a day follows that of the day before it, as it lies there. A longer period tells what came and went in
+    // it: the night before it is made on its first day, and what was made later is no picture of its beginning.
+    let latest = period.since == period.until ? asOf : period.start + .days(1)
     let rows = try connection.execute(
       """
       SELECT run_id::text, as_of, complete FROM night_audit.runs r
       WHERE is_nightly AND complete IS NOT NULL AND as_of < $1 AND period_until < $2::text::date
         AND EXISTS (SELECT FROM night_audit.findings_met m WHERE m.run_id = r.run_id)
         AND NOT \(PublishedReport.isGone("r", from: "directory")) AND NOT \(PublishedReport.isGone("r", from: "as_of"))
-      ORDER BY complete DESC, period_until DESC, as_of DESC, started_at DESC LIMIT 1
-      """, [.timestamp(asOf.microseconds), .text(day)])
+      ORDER BY greatest(as_of, $3), complete DESC, period_until DESC, as_of DESC, started_at DESC LIMIT 1
+      """, [.timestamp(asOf.microseconds), .text(period.since), .timestamp(latest.microseconds)])
     for row in rows {
       return BaseNight(
         runId: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)), isComplete: try row.bool(2))

@@ -171,7 +171,7 @@ package struct Audit {
     let sales = try SalesRows(settings, horizon: Horizon(of: plan, on: stores.rows.sales))
       .ordered(on: stores.rows.sales)
     let temporary = folder?.staging ?? NSTemporaryDirectory()
-    let base = try BaseNight.before(plan.asOf, day: plan.period.since, on: stores.rows.own)
+    let base = try BaseNight.before(plan.asOf, period: plan.period, on: stores.rows.own)
     let collector = AuditCollector(
       report: try folder.map { try ReportWriter(options($0, stores.rows.sales, sales)) },
       temporaryDirectory: temporary, testUsers: plan.rules.testUsers,

@@ -31,16 +31,16 @@ import Testing
   /// - Returns: its run.
   @discardableResult
   private static func make(
-    _ day: String, _ hours: Int64, on connection: borrowing BlockingConnection
+    _ day: String, _ hours: Int64, isComplete: Bool = true, on connection: borrowing BlockingConnection
   ) throws -> String {
     let run = try connection.execute(
       """
       INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
         is_nightly, host, version, complete, publication, directory, content, orders_read)
-      VALUES (gen_random_uuid(), 'run', $1, $2::text::date, $2::text::date, 'UTC', '', true, 'h', '1', true, 'published',
+      VALUES (gen_random_uuid(), 'run', $1, $2::text::date, $2::text::date, 'UTC', '', true, 'h', '1', $3, 'published',
         '/reports/' || $2::text, 'digest', 0)
       RETURNING run_id::text
-      """, [.timestamp((asOf + .hours(hours)).microseconds), .text(day)]
+      """, [.timestamp((asOf + .hours(hours)).microseconds), .text(day), .bool(isComplete)]
     ).single().text(0)
     try connection.execute(
       "INSERT INTO night_audit.findings_met (run_id, as_of) VALUES ($1::uuid, $2)",
@@ -48,14 +48,21 @@ import Testing
     return run
   }
 
+  /// What the report of a day, or of several, is compared with.
+  private static func base(
+    _ asOf: Instant, _ since: String, to until: String? = nil, _ connection: borrowing BlockingConnection
+  ) throws -> BaseNight? {
+    try BaseNight.before(asOf, period: Period(since: since, until: until ?? since, in: .gmt), on: connection)
+  }
+
   @Test func theNightOfTheLastBusinessDayComesBeforeAndNotTheOneMadeLast() async throws {
     try await with([("2026-11-19", 0), ("2026-11-20", 24), ("2026-11-19", 31)]) { connection throws in
       let (next, day) = (Self.asOf + .hours(48), "2026-11-21")
-      #expect(try BaseNight.before(next, day: day, on: connection)?.asOf == Self.asOf + .hours(24))
+      #expect(try Self.base(next, day, connection)?.asOf == Self.asOf + .hours(24))
       #expect(try PublishedReport.last(before: next, day: day, on: connection) == Self.asOf + .hours(31))
       // The same night made again begins where it began.
       let again = Self.asOf + .hours(31)
-      #expect(try BaseNight.before(again, day: "2026-11-19", on: connection) == nil)
+      #expect(try Self.base(again, "2026-11-19", connection) == nil)
       #expect(try PublishedReport.last(before: again, day: "2026-11-20", on: connection) == Self.asOf)
       // A report by hand tells as well, where it is of everything.
       try connection.execute(
@@ -75,13 +82,46 @@ import Testing
     }
   }
 
+  /// What came and went within a longer period does not depend on a day before it having been made again since.
+  @Test func aLongerPeriodBeginsWithWhatWasKnownAsItBegan() async throws {
+    try await with([("2026-11-18", -24), ("2026-11-19", 0)]) { connection throws in
+      let (later, first, last) = (Self.asOf + .hours(240), "2026-11-20", "2026-11-25")
+      #expect(try Self.base(later, first, to: last, connection)?.asOf == Self.asOf)
+      // The same morning a night is still the night before.
+      try Self.make("2026-11-19", 6, on: connection)
+      #expect(try Self.base(later, first, to: last, connection)?.asOf == Self.asOf + .hours(6))
+      try Self.make("2026-11-19", 200, on: connection)
+      #expect(try Self.base(later, first, to: last, connection)?.asOf == Self.asOf + .hours(6))
+      // A day follows what lies in the folder of the day before it.
+      #expect(try Self.base(later, first, connection)?.asOf == Self.asOf + .hours(200))
+    }
+  }
+
+  @Test func anIncompleteNightIsNearerToTheBeginningThanACompleteOneOfWeeksLater() async throws {
+    try await with([]) { connection throws in
+      try Self.make("2026-11-19", 0, isComplete: false, on: connection)
+      try Self.make("2026-11-19", 200, on: connection)
+      let base = try Self.base(Self.asOf + .hours(240), "2026-11-20", to: "2026-11-25", connection)
+      #expect(base?.asOf == Self.asOf && base?.isComplete == false)
+    }
+  }
+
+  /// The first nights were made for days that were long over.
+  @Test func aLongerPeriodWithoutANightBeforeItBeginsWithTheNextOneOfThem() async throws {
+    try await with([("2026-11-18", 48), ("2026-11-19", 50)]) { connection throws in
+      let later = Self.asOf + .hours(240)
+      #expect(try Self.base(later, "2026-11-20", to: "2026-11-25", connection)?.asOf == Self.asOf + .hours(48))
+      #expect(try Self.base(later, "2026-11-18", to: "2026-11-25", connection) == nil)
+    }
+  }
+
   @Test func aNightThatSavedNothingIsNoBase() async throws {
     try await with([("2026-11-18", -24), ("2026-11-19", 0)]) { connection throws in
       let (next, day) = (Self.asOf + .hours(24), "2026-11-20")
-      #expect(try BaseNight.before(next, day: day, on: connection)?.asOf == Self.asOf)
+      #expect(try Self.base(next, day, connection)?.asOf == Self.asOf)
       try connection.execute(
         "DELETE FROM night_audit.findings_met WHERE as_of = $1", [.timestamp(Self.asOf.microseconds)])
-      #expect(try BaseNight.before(next, day: day, on: connection)?.asOf == Self.asOf - .hours(24))
+      #expect(try Self.base(next, day, connection)?.asOf == Self.asOf - .hours(24))
     }
   }
 
@@ -93,14 +133,14 @@ import Testing
       let again = try Self.make("2026-11-20", hours, on: connection)
       let (next, day) = (Self.asOf + .hours(48), "2026-11-21")
       let period = try Period(since: day, until: day, in: .gmt)
-      #expect(try BaseNight.before(next, day: day, on: connection)?.runId == again)
+      #expect(try Self.base(next, day, connection)?.runId == again)
       let forgotten = try connection.transaction { try ForgottenRun.forget(runId: again, on: $0) }
       #expect(forgotten.uncovered == ["2026-11-20"])
-      #expect(try BaseNight.before(next, day: day, on: connection)?.asOf == Self.asOf)
+      #expect(try Self.base(next, day, connection)?.asOf == Self.asOf)
       #expect(try PublishedReport.last(before: next, day: day, on: connection) == Self.asOf)
       #expect(try UncoveredDays.before(period, asOf: next, in: .gmt, on: connection) == ["2026-11-20"])
       let third = try Self.make("2026-11-20", 24, on: connection)
-      #expect(try BaseNight.before(next, day: day, on: connection)?.runId == third)
+      #expect(try Self.base(next, day, connection)?.runId == third)
       #expect(try UncoveredDays.before(period, asOf: next, in: .gmt, on: connection) == [])
     }
   }
@@ -109,7 +149,7 @@ import Testing
   @Test func aNightStandsWhoseSecondRunWasHeldAndIsForgotten() async throws {
     try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in
       let (next, day) = (Self.asOf + .hours(48), "2026-11-21")
-      let before = try BaseNight.before(next, day: day, on: connection)?.runId
+      let before = try Self.base(next, day, connection)?.runId
       let held = try connection.execute(
         """
         INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
@@ -120,7 +160,7 @@ import Testing
         """, [.timestamp((Self.asOf + .hours(24)).microseconds)]
       ).single().text(0)
       _ = try connection.transaction { try ForgottenRun.forget(runId: held, on: $0) }
-      #expect(try BaseNight.before(next, day: day, on: connection)?.runId == before && before != nil)
+      #expect(try Self.base(next, day, connection)?.runId == before && before != nil)
     }
   }
 
@@ -131,7 +171,7 @@ import Testing
       let other = try Self.make("2026-11-20", 24, on: connection)
       let forgotten = try connection.transaction { try ForgottenRun.forget(runId: other, on: $0) }
       #expect(forgotten.uncovered == [], "no report but its own was there")
-      #expect(try BaseNight.before(next, day: day, on: connection)?.asOf == Self.asOf - .hours(24))
+      #expect(try Self.base(next, day, connection)?.asOf == Self.asOf - .hours(24))
       let period = try Period(since: day, until: day, in: .gmt)
       #expect(try UncoveredDays.before(period, asOf: next, in: .gmt, on: connection) == ["2026-11-20"])
     }
