@@ -71,8 +71,8 @@ package enum ForgottenRun {
         SELECT as_of FROM night_audit.finding_events b
         WHERE b.finding_id = e.finding_id AND b.event = 'closed' AND b.event_id < e.event_id
         ORDER BY b.event_id DESC LIMIT 1) before
-      WHERE r.run_id = $1::uuid AND e.event = 'reopened' AND e.finding_id = f.finding_id AND f.opened_at = r.as_of
-        AND f.closed_at IS NULL
+      WHERE r.run_id = $1::uuid AND e.finding_id = f.finding_id AND f.closed_at IS NULL
+        AND (e.event = 'reopened' AND f.opened_at = r.as_of OR e.event = 'kept_open')
       RETURNING 1
       """, run)
     try connection.execute(
@@ -88,7 +88,7 @@ package enum ForgottenRun {
       """
       INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
       SELECT e.finding_id, e.as_of, e.run_id, 'forgotten' FROM night_audit.finding_events e
-      WHERE e.run_id = $1::uuid AND e.event IN ('opened', 'closed', 'reopened')
+      WHERE e.run_id = $1::uuid AND e.event IN ('opened', 'closed', 'reopened', 'kept_open')
       """, run)
     for table in ["order_nights", "finding_nights", "findings_met", "run_findings", "run_totals", "reported_days"] {
       try connection.execute("DELETE FROM night_audit.\(table) WHERE run_id = $1::uuid", run)

@@ -222,12 +222,14 @@ struct FindingsHistory {
     asOf: Instant, runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     let parameters: [PostgresValue] = [.timestamp(asOf.microseconds), .text(runId)]
+    // What an earlier run of the same instant has closed was never gone: what people decided about it stands.
     try connection.execute(
       """
       INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
-      SELECT tonight.finding_id, $1, $2::uuid, CASE WHEN f.finding_id IS NULL THEN 'opened' ELSE 'reopened' END
+      SELECT tonight.finding_id, $1, $2::uuid, CASE WHEN f.finding_id IS NULL THEN 'opened'
+        WHEN f.closed_at < $1 THEN 'reopened' ELSE 'kept_open' END
       FROM tonight LEFT JOIN night_audit.findings f USING (finding_id)
-      WHERE f.finding_id IS NULL OR f.closed_at < $1
+      WHERE f.finding_id IS NULL OR f.closed_at IS NOT NULL
       """, parameters)
     try connection.execute(
       """

@@ -37,11 +37,13 @@ import Testing
   /// What a night finds: orders and why.
   ///
   /// - Parameters:
+  ///   - runId: the run; nil: the night's first.
   ///   - isNews: whether it says what is open now.
   ///   - isSaved: whether later nights are compared with it.
   ///   - isLate: whether a later night was made before it.
   private func apply(
-    _ night: Int, _ found: [String: String], isNews: Bool = true, isSaved: Bool = false, isLate: Bool = false,
+    _ night: Int, _ found: [String: String], by runId: String? = nil, isNews: Bool = true, isSaved: Bool = false,
+    isLate: Bool = false,
     on connection: borrowing BlockingConnection
   ) throws {
     try connection.transaction { connection in
@@ -54,7 +56,7 @@ import Testing
             ReportedFinding(finding, findingId: order, firstSeen: Self.asOf(night)), to: &writer)
         }
       }
-      if isNews { try FindingsHistory.apply(asOf: Self.asOf(night), runId: Self.runs[night], on: connection) }
+      if isNews { try FindingsHistory.apply(asOf: Self.asOf(night), runId: runId ?? Self.runs[night], on: connection) }
       if isSaved { try FindingsHistory.saveNight(Self.record(night), on: connection) }
       if isLate { try FindingsHistory.keepOwn(Self.record(night), on: connection) }
     }
@@ -118,19 +120,63 @@ import Testing
     }
   }
 
+  /// A second run of a night.
+  private func makeAgain(_ night: Int, on connection: borrowing BlockingConnection) throws -> String {
+    try connection.execute(
+      """
+      INSERT INTO night_audit.runs (run_id, command, as_of, started_at, period_since, period_until, time_zone,
+        configuration, is_nightly, host, version)
+      SELECT gen_random_uuid(), command, as_of, started_at + interval '1 hour', period_since, period_until, time_zone,
+        configuration, is_nightly, host, version
+      FROM night_audit.runs WHERE run_id = $1::uuid RETURNING run_id::text
+      """, [.text(Self.runs[night])]
+    ).single().text(0)
+  }
+
+  /// Findings with what people made of them and the night that closed them, which is what their events tell.
+  private func told(_ connection: borrowing BlockingConnection) throws -> [String] {
+    let proof = try FindingsTrail.prove(on: connection)
+    #expect(proof.problem == nil)
+    return try connection.execute(
+      """
+      SELECT concat_ws(' ', finding_id, status, 'closed ' || extract(day FROM closed_at - $1::timestamptz)::int)
+      FROM night_audit.findings ORDER BY finding_id
+      """, [.timestamp(Self.asOf.microseconds)]
+    ).map { try $0.text(0) }
+  }
+
+  /// What the first of two runs of a night has closed and the second finds was never gone.
+  @Test func whatTheSameNightMadeAgainFindsStandsAsPeopleHaveLeftIt() async throws {
+    try await withDatabase { connection in
+      try apply(0, ["stays": "x", "slips": "x"], on: connection)
+      _ = try PeopleChange.apply(
+        [PeopleChange(findingId: "slips", decision: .status(.acknowledged))], by: "anna", at: Self.asOf, on: connection)
+      try apply(1, ["stays": "x", "wrong": "x"], on: connection)
+      let first = try told(connection)
+      #expect(first == ["slips acknowledged closed 1", "stays open", "wrong open"])
+      let again = try makeAgain(1, on: connection)
+      try apply(1, ["stays": "x", "slips": "x"], by: again, on: connection)
+      #expect(try told(connection) == ["slips acknowledged", "stays open", "wrong open closed 1"])
+      let events = try connection.execute(
+        """
+        SELECT concat_ws(' ', event, run_id = $1::uuid) FROM night_audit.finding_events
+        WHERE finding_id = 'slips' ORDER BY event_id
+        """, [.text(again)]
+      ).map { try $0.text(0) }
+      #expect(events == ["opened f", "status", "closed f", "kept_open t"])
+      // Each that is forgotten leaves what the one before it has said.
+      try connection.transaction { _ = try ForgottenRun.forget(runId: again, on: $0) }
+      #expect(try told(connection) == first)
+      try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[1], on: $0) }
+      #expect(try told(connection) == ["slips acknowledged", "stays open"])
+    }
+  }
+
   /// What the first has opened, with people's work on it, the second tells without having opened it.
   @Test func theSameNightMadeAgainIsBuiltOnTheOneBefore() async throws {
     try await withDatabase { connection in
       try apply(0, ["stays": "x"], isSaved: true, on: connection)
-      let again = try connection.execute(
-        """
-        INSERT INTO night_audit.runs (run_id, command, as_of, started_at, period_since, period_until, time_zone,
-          configuration, is_nightly, host, version)
-        SELECT gen_random_uuid(), command, as_of, started_at + interval '1 hour', period_since, period_until, time_zone,
-          configuration, is_nightly, host, version
-        FROM night_audit.runs WHERE run_id = $1::uuid RETURNING run_id::text
-        """, [.text(Self.runs[0])]
-      ).single().text(0)
+      let again = try makeAgain(0, on: connection)
       #expect(try ForgottenRun.newest(after: Self.runs[0], on: connection) == nil)
       try connection.execute(
         "INSERT INTO night_audit.findings_met (run_id, as_of) VALUES ($1::uuid, $2)",

@@ -121,6 +121,59 @@ import Testing
       "\(mine)".contains("delivered: delivery late") && "\(mine)".contains("taken back: delivery late"), "\(mine)")
   }
 
+  /// A wrong row in the shop's tables has closed a finding, and somebody makes the night again.
+  @Test func aDifferenceTellsNothingThatWasTakenBack() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    try await night(shop, Self.nights[0])
+    // Of goods that nobody refunds in these nights.
+    let found = try await list(shop, "--kind", "paid_not_delivered").first { finding in
+      (finding["product_id"] as? String)?.hasPrefix("gems") ?? false
+    }
+    let id = try #require(found?["finding_id"] as? String)
+    let order = try #require(found?["order_id"] as? String)
+    #expect(try await shop.nightAudit("findings", "acknowledge", id).status == 0)
+    /// The second night, with or without goods that the order never got.
+    func makeNight(wrongly isWrong: Bool) async throws {
+      try await shop.execute(
+        isWrong
+          ? """
+          INSERT INTO sales.deliveries SELECT 'wrong', order_id, user_id, product_id, quantity, '2026-11-18T12:00:00Z', NULL
+          FROM sales.orders WHERE order_id = '\(order)'
+          """ : "DELETE FROM sales.deliveries WHERE delivery_id = 'wrong'")
+      try await night(shop, Self.nights[1])
+    }
+    func changes(_ first: String, _ second: String) async throws -> [String] {
+      let difference = try #require(
+        try json(try await shop.nightAudit("runs", "diff", first, second, "--json")) as? [String: Any])
+      let changes = try #require(difference["findings"] as? [[String: Any]])
+      return changes.filter { $0["finding_id"] as? String == id }.compactMap { $0["event"] as? String }
+    }
+    func runs() async throws -> [String] {
+      let runs = try #require(try json(try await shop.nightAudit("runs", "--json")) as? [[String: Any]])
+      return runs.compactMap { $0["run_id"] as? String }
+    }
+    let (first, second) = ("2026-11-17", "2026-11-18")
+    try await makeNight(wrongly: true)
+    #expect(try await changes(first, second) == ["closed"])
+    try await makeNight(wrongly: false)
+    #expect(try await changes(first, second) == [])
+    let made = try await runs()
+    #expect(try await changes(made[1], made[0]) == ["reopened"])
+    #expect(try await changes(made[2], made[1]) == ["closed"])
+    let kept = try #require(try await list(shop, id).first)
+    #expect(kept["status"] as? String == "acknowledged")
+    let history = try #require(kept["history"] as? [[String: Any]])
+    #expect(history.compactMap { $0["event"] as? String } == ["opened", "status", "closed", "kept_open"])
+    // Wrong once more, and forgotten.
+    try await makeNight(wrongly: true)
+    #expect(try await changes(first, second) == ["closed"])
+    #expect(try await shop.nightAudit("runs", "forget", try await runs()[0]).status == 0)
+    try await makeNight(wrongly: false)
+    #expect(try await changes(first, second) == [])
+    let verified = try await shop.nightAudit("verify")
+    #expect(verified.status == 0, "\(verified.output)\(verified.errors)")
+  }
+
   @Test func newFindingsHaveTheirOwnersAndADifferenceSaysHowMuchOfItIsShown() async throws {
     let shop = try await Rehearsal.sampleShop()
     let yaml =
@@ -155,10 +208,14 @@ import Testing
     // What is gone comes first; a long list is cut, and says by how much.
     try await shop.execute(
       """
+      WITH new AS (
+        INSERT INTO night_audit.findings (finding_id, kind, severity, subject_kind, subject, reason, first_seen, opened_at,
+          last_seen)
+        SELECT 'new-' || n, 'orphan_delivery', 'major', 'delivery', 'd' || n, '', r.as_of, r.as_of, r.as_of
+        FROM (SELECT max(as_of) AS as_of FROM night_audit.runs) r CROSS JOIN generate_series(1, 220) n
+        RETURNING finding_id, first_seen)
       INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
-      SELECT f.finding_id, r.as_of, r.run_id, 'opened' FROM night_audit.findings f
-      CROSS JOIN (SELECT run_id, as_of FROM night_audit.runs ORDER BY as_of DESC LIMIT 1) r
-      CROSS JOIN generate_series(1, 20)
+      SELECT new.finding_id, new.first_seen, r.run_id, 'opened' FROM new JOIN night_audit.runs r ON r.as_of = new.first_seen
       """)
     let difference = try await shop.nightAudit("runs", "diff", "2026-11-18", "2026-11-19")
     let lines = difference.output.split(separator: "\n").map(String.init)

@@ -8,7 +8,8 @@ package struct StoredFinding: Sendable {
   package struct Event: Sendable {
     /// As-of of the night, or when a person did it.
     package var at: Instant
-    /// `opened`, `reopened`, `closed` by a night; `status`, `owner`, `remark` by a person.
+    /// `opened`, `reopened`, `closed` by a night; `kept_open` by the same night made again, where it had closed it first;
+    /// `forgotten` where what a run did was taken back; `status`, `owner`, `remark`, `due` by a person.
     package var event: String
     /// The person; nil: a night.
     package var actor: String?

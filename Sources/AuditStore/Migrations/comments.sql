@@ -26,7 +26,7 @@ BEGIN
       ('bi_transactions', 'What all evidence about a transaction comes to, one row each.'),
       ('bi_claims', 'Which order is paid by which transaction.'),
       ('bi_findings', 'Every discrepancy that was ever met, open or closed, with what people made of it.'),
-      ('bi_finding_events', 'What happened to findings: opened, reopened and closed by nights; the rest by people.'),
+      ('bi_finding_events', 'What happened to findings: opened, reopened and closed by nights, kept_open by a night made again that had closed them, forgotten with a run; the rest by people.'),
       ('bi_orders', 'The one bucket that each order of the lookback ended in, by the newest complete night.'),
       ('bi_findings_by_night', 'Open findings and the money at stake in them at the end of each night.'),
       ('bi_reported_totals', 'What each night reported about a day, by currency and disposition.')

@@ -87,7 +87,7 @@ package struct RunDifference: Sendable {
       SELECT count(*) FROM night_audit.finding_events e WHERE run_id IS NULL AND recorded_at > $1 AND recorded_at <= $2
       """, [.timestamp(first.startedAt.microseconds), .timestamp(second.startedAt.microseconds)]
     ).single().int64(0)
-    findings = try RunDifference.changes(between, connection)
+    findings = try RunDifference.changes(from: first, to: second, connection)
     try explainFindings(between, sales, shop: shop, connection)
   }
 
@@ -128,17 +128,37 @@ package struct RunDifference: Sendable {
     }
   }
 
+  /// What came and went, instant by instant: of the runs of one instant the newest says what is open, and a forgotten one
+  /// has said nothing.
   private static func changes(
-    _ between: Between, _ connection: borrowing BlockingConnection
+    from first: PastRun, to second: PastRun, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [Change] {
     let rows = try connection.execute(
       """
-      SELECT f.finding_id, f.kind, f.severity, f.subject, f.order_id, e.event, e.as_of
-      FROM night_audit.finding_events e JOIN night_audit.findings f USING (finding_id)
-      WHERE e.run_id IS NOT NULL AND e.event IN ('opened', 'reopened', 'closed') AND \(between.condition)
-      ORDER BY CASE e.event WHEN 'closed' THEN 0 WHEN 'opened' THEN 1 WHEN 'reopened' THEN 2 ELSE 3 END,
-        f.severity, f.kind, f.subject, e.event_id
-      """, between.parameters)
+      WITH told AS (
+        SELECT e.finding_id, e.as_of, (e.as_of, r.started_at) > ($1, $2) AS is_later, e.event_id, e.event <> 'closed' AS is_open
+        FROM night_audit.finding_events e JOIN night_audit.runs r USING (run_id)
+        WHERE e.event IN ('opened', 'reopened', 'kept_open', 'closed') AND r.publication IS DISTINCT FROM 'forgotten'
+          AND (e.as_of, r.started_at) <= ($3, $4)
+          AND e.finding_id IN (
+            SELECT b.finding_id FROM night_audit.finding_events b WHERE b.as_of >= $1 AND b.as_of <= $3)),
+      standing AS (
+        SELECT DISTINCT ON (finding_id, as_of, is_later) finding_id, as_of, is_later, is_open FROM told
+        ORDER BY finding_id, as_of, is_later, event_id DESC),
+      steps AS (
+        SELECT *, coalesce(lag(is_open) OVER earlier, false) AS was_open,
+          coalesce(bool_or(is_open) OVER (earlier ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS was_known
+        FROM standing WINDOW earlier AS (PARTITION BY finding_id ORDER BY as_of, is_later))
+      SELECT f.finding_id, f.kind, f.severity, f.subject, f.order_id,
+        CASE WHEN NOT s.is_open THEN 'closed' WHEN s.was_known THEN 'reopened' ELSE 'opened' END AS event, s.as_of
+      FROM steps s JOIN night_audit.findings f USING (finding_id)
+      WHERE s.is_later AND s.is_open <> s.was_open
+      ORDER BY s.is_open, s.was_known, f.severity, f.kind, f.subject, f.finding_id, s.as_of
+      """,
+      [
+        .timestamp(first.asOf.microseconds), .timestamp(first.startedAt.microseconds),
+        .timestamp(second.asOf.microseconds), .timestamp(second.startedAt.microseconds),
+      ])
     var changes: [Change] = []
     for row in rows {
       changes.append(
