@@ -83,10 +83,11 @@ extension FindingRules {
       return
     }
     // What Apple said before a question that it has not answered may be otherwise by now.
-    let isSilent =
-      facts.lookup?.unansweredSince != nil || facts.soundReceipts.contains { $0.state.unansweredSince != nil }
-    let isTold = transaction.subscriptionStatusDate.map { $0 >= newest } ?? true
-    guard let status = transaction.subscriptionStatus, isTold, !isSilent else {
+    let silentSince = (facts.soundReceipts.map(\.state) + [facts.lookup].compactMap(\.self)).compactMap(
+      \.unansweredSince)
+    let told = transaction.subscriptionStatusDate
+    let isTold = told.map { told in told >= newest && silentSince.allSatisfy { $0 <= told } } ?? silentSince.isEmpty
+    guard let status = transaction.subscriptionStatus, isTold else {
       decline(
         [.lapsedStillServed],
         "Apple was not asked about the subscription since its newest period ended, or has not answered.")

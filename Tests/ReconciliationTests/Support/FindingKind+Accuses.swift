@@ -6,18 +6,17 @@ extension Finding {
 }
 
 extension FindingKind {
-  /// Whether it says of a customer that they have what they did not pay for, of an order that it is not what was paid or that
-  /// it was refunded, or of the shop that it took too much.
+  /// Whether it says of a customer that they have what they did not pay for, or of an order that it is not what was paid.
+  /// What Apple told of a refund is told, whatever else is open.
   var accuses: Bool {
     switch self {
     case .deliveredNotPaid, .duplicateClaim, .wrongUser, .productMismatch, .wrongBundle, .signatureInvalid,
       .sandboxDelivered, .quantityMismatch, .amountMismatch, .currencyMismatch, .familySharedSale, .restoredAsSale,
-      .lapsedStillServed, .deliveredBeforePaid, .purchasePredatesOrder, .boughtTwice, .accountTokenMissing,
-      .cancelledButPaid, .chargedTwice, .deliveredAfterRefund, .refundedStillDelivered, .refundNotBooked:
+      .lapsedStillServed, .deliveredBeforePaid, .purchasePredatesOrder, .boughtTwice, .accountTokenMissing:
       true
-    case .paidNotDelivered, .partlyDelivered, .orphanPayment, .refundReversedNotReinstated, .partialRefund,
-      .refundOnlyHere, .deliveredTwice, .orphanDelivery, .unreportedByShop, .stuckUnconfirmed, .renewalWithoutOrder,
-      .statusMismatch,
+    case .paidNotDelivered, .partlyDelivered, .cancelledButPaid, .orphanPayment, .chargedTwice, .deliveredAfterRefund,
+      .refundReversedNotReinstated, .refundedStillDelivered, .partialRefund, .refundNotBooked, .refundOnlyHere,
+      .deliveredTwice, .orphanDelivery, .unreportedByShop, .stuckUnconfirmed, .renewalWithoutOrder, .statusMismatch,
       .environmentMislabelled, .futureDated, .unknownProduct, .soldOutsideCatalogue, .badRow:
       false
     }
