@@ -444,4 +444,21 @@ struct ScopeTests {
     #expect(scope.app(named: "game", productId: "gems") == "cards+game")
     #expect(scope.app(named: "game", productId: "hero") == "game")
   }
+
+  /// An app that Apple does not answer has orders and no transactions, and another developer's app is nobody's here.
+  @Test(arguments: [
+    (nil, nil, ["both"], ["both"], []), (nil, nil, ["both"], [], ["both"]), (nil, "CARDS", ["both"], [], ["both"]),
+    ("GAME01", "CARDS", ["both"], [], []), ("GAME01", "CARDS", [], [], ["both"]),
+  ] as [(String?, String?, Set<Identifier>, Set<Identifier>, Set<Identifier>)])
+  func ordersAreAskedWhereTransactionsDoNotSayWhoSells(
+    game: String?, cards: String?, ofGame: Set<Identifier>, ofCards: Set<Identifier>, open: Set<Identifier>
+  ) {
+    let apps = [
+      Scope.App(name: "game", bundleId: "g", sku: game), Scope.App(name: "cards", bundleId: "c", sku: cards),
+    ]
+    let asked = Scope.open(
+      [product("GAME01", "both"), product("", "GAME01")], of: apps,
+      known: ["g": ofGame, "c": ofCards, "foreign": ["both"]])
+    #expect(asked == open)
+  }
 }

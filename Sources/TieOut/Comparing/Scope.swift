@@ -53,6 +53,23 @@ package struct Scope: Sendable {
     ambiguous = owners.keys.filter { owner(joint: $0) != nil }.sorted()
   }
 
+  /// Reported products of which transactions do not say whose they all are: an app that Apple is silent about has orders
+  /// alone.
+  /// - Parameter known: the products that transactions ever had, by bundle id.
+  package static func open(
+    _ reported: Set<Product>, of apps: [App], known: [String: Set<Identifier>]
+  ) -> Set<Identifier> {
+    let products = Set(reported.filter { !$0.parent.isEmpty }.map(\.productId))
+    let byApp = apps.map { known[$0.bundleId] ?? [] }
+    // Where every row names its app, it is enough that somebody here ever had the product.
+    let isToldBySKU = apps.allSatisfy { $0.sku != nil }
+    return products.filter { product in
+      isToldBySKU
+        ? !byApp.contains { $0.contains(product) }
+        : !byApp.allSatisfy { $0.contains(product) }
+    }
+  }
+
   /// The app, or the apps that are compared together, whose row this is; nil: none of the configured ones.
   package func app(of product: Product) -> String? {
     if let joint = owner(joint: product.productId) { return joint }

@@ -173,7 +173,14 @@ package struct TieOutRun: Sendable {
   private func belongings(
     _ window: ReportWindow, reading: borrowing BlockingConnection, sales: borrowing BlockingConnection
   ) throws -> Scope {
-    var known = try OurTransactions.products(on: reading)
+    // Rows that name no app are those of the only one.
+    func app(_ bundleId: String) -> String {
+      bundleId.isEmpty && settings.apps.count == 1 ? settings.apps[0].bundleId : bundleId
+    }
+    var known: [String: Set<Identifier>] = [:]
+    for (bundleId, products) in try OurTransactions.products(on: reading) {
+      known[app(bundleId), default: []].formUnion(products)
+    }
     var reported: Set<Scope.Product> = []
     let rows = try reading.execute(
       """
@@ -187,19 +194,14 @@ package struct TieOutRun: Sendable {
         Scope.Product(parent: Identifier(try row.text(0)), productId: Identifier(try row.text(1))))
     }
     // Only for what no transaction settles: orders may be many.
-    let settled = known.values.reduce(into: Set()) { $0.formUnion($1) }
-    let open = Set(reported.map(\.productId)).subtracting(settled).sorted().map { Optional($0.text) }
+    let open = Scope.open(reported, of: settings.apps, known: known).sorted().map { Optional($0.text) }
     if !open.isEmpty {
       let orders = try sales.execute(
         """
         SELECT DISTINCT coalesce(bundle_id::text, ''), product_id::text
         FROM \(try PostgresIdentifier(settings.salesSchema, "orders").sql) WHERE product_id::text = ANY ($1::text[])
         """, [.textArray(open)])
-      for row in orders { known[try row.text(0), default: []].insert(Identifier(try row.text(1))) }
-    }
-    // Rows that name no app are those of the only one.
-    if settings.apps.count == 1, let unnamed = known.removeValue(forKey: "") {
-      known[settings.apps[0].bundleId, default: []].formUnion(unnamed)
+      for row in orders { known[app(try row.text(0)), default: []].insert(Identifier(try row.text(1))) }
     }
     return Scope(apps: settings.apps, known: known, reported: reported)
   }

@@ -76,13 +76,13 @@ struct TieOutRunTests {
 
     /// - Parameter orders: as the audit has judged them.
     func run(
-      asOf: Instant = TieOutRunTests.asOf, lookback: Reconciliation.Span = .days(45), orders: [JudgedOrder] = []
+      asOf: Instant = TieOutRunTests.asOf, lookback: Reconciliation.Span = .days(45), orders: [JudgedOrder] = [],
+      apps: [Scope.App] = [Scope.App(name: "game", bundleId: "com.example.game", sku: "GAME01")]
     ) async throws -> TieOutOutcome {
       let settings = TieOutSettings(
         connect: nil, folder: folder, zone: try #require(ReportZone("America/Los_Angeles")), trailingDays: 5,
         keepRaw: .days(400), lookback: lookback, alertUnits: 10,
-        apps: [Scope.App(name: "game", bundleId: "com.example.game", sku: "GAME01")], salesSchema: "sales",
-        timeout: .seconds(30))
+        apps: apps, salesSchema: "sales", timeout: .seconds(30))
       let run = TieOutRun(
         settings: settings, databaseURL: conninfo, salesURL: conninfo, asOf: asOf,
         day: TieOutRunTests.businessDay(asOf), logger: Logger(label: "tests")
@@ -190,6 +190,41 @@ struct TieOutRunTests {
     #expect(outcome.totals.weeks.count == 1 && week.units == Millionths(3) && week.amount == nil)
     #expect(outcome.record.notes.contains { $0.hasPrefix("2 of the unexplained units") })
     #expect(try await shop.rows().map(\.awaited).reduce(.zero, +) == Millionths(2))
+  }
+
+  /// Apple has not answered about any order of gems. That somebody proved another developer's purchase of a product that is
+  /// called the same says nothing about ours.
+  @Test func aProductThatOrdersKnowIsKnownWhateverForeignPurchasesAreCalled() async throws {
+    let shop = try await Shop()
+    try shop.drop(Self.sales("2026-11-10", units: "12"), on: "2026-11-10")
+    try await shop.buy("foreign", on: "2026-11-10")
+    try await shop.execute(
+      """
+      UPDATE night_audit.transactions SET bundle_id = 'com.other.app';
+      INSERT INTO sales.orders (order_id, product_id) VALUES ('1', 'gems60');
+      """)
+    let orders = try (0..<12).map { _ in try Self.order(isAwaited: true) }
+    let outcome = try await shop.run(orders: orders)
+    #expect(outcome.totals.unexplained == Millionths(12) && outcome.totals.explained[.unknownProduct] == .zero)
+    #expect(outcome.totals.weeks.isEmpty)
+  }
+
+  /// Apple refuses the key of one app: its orders say that it sells the product, too.
+  @Test func anAppThatAppleIsSilentAboutSellsWhatItsOrdersAreFor() async throws {
+    let shop = try await Shop()
+    var sales = Self.sales("2026-11-10", units: "1")
+    sales.add(units: "12", day: "11/10/2026", parent: "QUIZ01")
+    try shop.drop(sales, on: "2026-11-10")
+    try await shop.buy("1", on: "2026-11-10")
+    try await shop.execute(
+      "INSERT INTO sales.orders (order_id, bundle_id, product_id) VALUES ('1', 'com.example.quiz', 'gems60')")
+    let outcome = try await shop.run(
+      apps: [
+        Scope.App(name: "game", bundleId: "com.example.game", sku: nil),
+        Scope.App(name: "quiz", bundleId: "com.example.quiz", sku: nil),
+      ])
+    #expect(outcome.record.incompleteReasons.contains { $0.hasPrefix("two apps sell the product gems60") })
+    #expect(try await shop.rows().filter { $0.level == .units }.map(\.app) == ["game+quiz"])
   }
 
   /// Of several items of the Advanced Commerce API Apple gave one back, and told no share.
