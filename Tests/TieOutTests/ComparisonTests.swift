@@ -446,10 +446,11 @@ struct ScopeTests {
   }
 
   /// An app that Apple does not answer has orders and no transactions, and another developer's app is nobody's here.
-  @Test(arguments: [
-    (nil, nil, ["both"], ["both"], []), (nil, nil, ["both"], [], ["both"]), (nil, "CARDS", ["both"], [], ["both"]),
-    ("GAME01", "CARDS", ["both"], [], []), ("GAME01", "CARDS", [], [], ["both"]),
-  ] as [(String?, String?, Set<Identifier>, Set<Identifier>, Set<Identifier>)])
+  @Test(
+    arguments: [
+      (nil, nil, ["both"], ["both"], []), (nil, nil, ["both"], [], ["both"]), (nil, "CARDS", ["both"], [], ["both"]),
+      ("GAME01", "CARDS", ["both"], [], []), ("GAME01", "CARDS", [], [], ["both"]),
+    ] as [(String?, String?, Set<Identifier>, Set<Identifier>, Set<Identifier>)])
   func ordersAreAskedWhereTransactionsDoNotSayWhoSells(
     game: String?, cards: String?, ofGame: Set<Identifier>, ofCards: Set<Identifier>, open: Set<Identifier>
   ) {

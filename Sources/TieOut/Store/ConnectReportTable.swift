@@ -107,6 +107,26 @@ package enum ConnectReportTable {
     return days
   }
 
+  /// Why reports that cannot be read cannot be, as sentences.
+  /// - Parameters:
+  ///   - days: of daily reports.
+  ///   - periods: of finance reports.
+  static func unreadable(
+    _ days: ClosedRange<ReportDay>, _ periods: [String], on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [String] {
+    let rows = try connection.execute(
+      """
+      SELECT coalesce(file_name, kind || ' ' || name || ' of vendor ' || vendor), detail
+      FROM night_audit.connect_reports_current
+      WHERE state = 'unreadable' AND detail IS NOT NULL
+        AND (frequency = 'DAILY' AND name BETWEEN $1 AND $2 OR kind <> 'SALES' AND name = ANY ($3::text[]))
+      ORDER BY kind COLLATE "C", name COLLATE "C", vendor COLLATE "C"
+      """, [.text(days.lowerBound.description), .text(days.upperBound.description), .textArray(periods)])
+    var problems: [String] = []
+    for row in rows { problems.append("\(try row.text(0)): \(try row.text(1))") }
+    return problems
+  }
+
   /// What the folder has brought of a report so far, beside a file that lies there now.
   struct Brought: Hashable {
     /// The file that it was read from last.

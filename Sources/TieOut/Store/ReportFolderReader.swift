@@ -97,6 +97,8 @@ struct ReportFolderReader {
           result.problems.append("\(name): has no dates of a fiscal period")
           return nil
         }
+        // And once for all that is asked of a report of that period: what cannot be read takes no other file's place.
+        _ = try FinanceReport.read(bytes, period: period) { _ in }
         return ConnectReport(
           vendor: vendor, kind: .init(kind), name: period.description, source: .folder, fileName: name)
       } catch {

@@ -144,6 +144,7 @@ package struct TieOutRun: Sendable {
     var ordersByProduct = try OrdersByProduct(orders, of: days, directory: temporaryDirectory)
     var reasons = gathered.problems
     reasons += window.reasons { !isYoung($0) }
+    reasons += try ConnectReportTable.unreadable(window.printed, settlement.names, on: reading)
     reasons += belongings.ambiguous.map {
       "two apps sell the product \($0) and are compared together; set app.<name>.sku of each to tell them apart"
     }

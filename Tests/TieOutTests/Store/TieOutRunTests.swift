@@ -42,6 +42,14 @@ struct TieOutRunTests {
       try Data(gzip(sales.bytes)).write(to: URL(fileURLWithPath: folder + "/" + name))
     }
 
+    /// - Parameter days: that the file says it is of.
+    func drop(detail days: ClosedRange<ReportDay>, rows: [String] = [], named name: String) throws {
+      let head = FinanceReportTests.detail.split(separator: "\n").prefix(4).joined(separator: "\n")
+        .replacing("11/02/2025", with: TieOutRunTests.american(days.lowerBound))
+        .replacing("11/29/2025", with: TieOutRunTests.american(days.upperBound))
+      try Data(([head] + rows).joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: folder + "/" + name))
+    }
+
     func execute(_ sql: String) async throws {
       let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
       try await session.executeScript(sql)
@@ -134,6 +142,11 @@ struct TieOutRunTests {
 
   private static func businessDay(_ asOf: Instant) -> String {
     ReportZone("GMT")?.day(of: asOf - .days(1)).description ?? ""
+  }
+
+  private static func american(_ day: ReportDay) -> String {
+    let parts = day.description.split(separator: "-")
+    return "\(parts[1])/\(parts[2])/\(parts[0])"
   }
 
   private static func sales(_ date: String, units: String = "1") -> SampleSales {
@@ -503,6 +516,26 @@ struct TieOutRunTests {
         == "line 3: Units is “many”, expected a decimal number")
     #expect(outcome.record.incompleteReasons.contains { $0.contains("unreadable") })
     #expect(!outcome.isComplete)
+    // Why is said for as long as it lies there, not in the first night alone.
+    let why = "S_D_80012345_20261110.txt.gz: line 3: Units is “many”, expected a decimal number"
+    for reasons in [outcome.record.incompleteReasons, try await shop.run().record.incompleteReasons] {
+      #expect(reasons.contains(why), "\(reasons)")
+    }
+  }
+
+  /// A calendar month is no fiscal period, and no other file of that period counts less because of it.
+  @Test func aFinanceFileThatCannotBeReadTakesNoOtherOnesPlace() async throws {
+    let shop = try await Shop()
+    try shop.drop(detail: day("08-30")...day("09-26"), named: "80012345_1226_Z1.txt")
+    let counted = "SELECT file_name || ' ' || state FROM night_audit.connect_reports_current WHERE name = '2026-12'"
+    _ = try await shop.run()
+    #expect(try await shop.value(counted) == "80012345_1226_Z1.txt zero")
+    try shop.drop(detail: day("09-01")...day("09-30"), named: "80012345_september.txt")
+    for _ in 0..<2 {
+      let reasons = try await shop.run().record.incompleteReasons
+      #expect(reasons.contains { $0.hasPrefix("80012345_september.txt: line 3: the file is of 2026-09-01") })
+      #expect(try await shop.value(counted) == "80012345_1226_Z1.txt zero")
+    }
   }
 
   @Test func aDayIsUnreadableUntilAReportThatCanBeReadTakesItsPlace() async throws {
@@ -649,17 +682,11 @@ struct TieOutRunTests {
     let shop = try await Shop()
     let second = try #require(FiscalCalendar.period(named: "2026-12"))
     for date in second.first...second.last { try shop.drop(Self.sales(date.description), on: date.description) }
-    func american(_ day: ReportDay) -> String {
-      let parts = day.description.split(separator: "-")
-      return "\(parts[1])/\(parts[2])/\(parts[0])"
-    }
     let rows = (second.first...second.last).dropLast().map { day in
-      "\(american(day))\t\(american(day))\t1\tgems60\tx\t\tIA1\tUS\t1\t0.70\t0.70\tUSD\t0.99\tUSD\tS\t\t\t\t"
+      let date = TieOutRunTests.american(day)
+      return "\(date)\t\(date)\t1\tgems60\tx\t\tIA1\tUS\t1\t0.70\t0.70\tUSD\t0.99\tUSD\tS\t\t\t\t"
     }
-    let detail = FinanceReportTests.detail.split(separator: "\n").prefix(4).joined(separator: "\n")
-      .replacing("11/02/2025", with: american(second.first)).replacing("11/29/2025", with: american(second.last))
-    try Data((detail + "\n" + rows.joined(separator: "\n")).utf8)
-      .write(to: URL(fileURLWithPath: shop.folder + "/80012345_1226_Z1.txt"))
+    try shop.drop(detail: second.first...second.last, rows: rows, named: "80012345_1226_Z1.txt")
     let outcome = try await shop.run()
     let period = try #require(outcome.periods.first { $0.name == "2026-12" })
     #expect(period.hasSales && period.currency == "USD")
