@@ -60,7 +60,7 @@ extension NightRun {
       let gathered = try await run.gather(mayFetch: request.mayAsk)
       return .ofOrders { scope, orders in
         let problem = compare(scope, run, gathered, orders)
-        return storedTieOut(scope, asOf: request.asOf, problem: problem)
+        return storedTieOut(scope, request, problem: problem)
       }
     } catch {
       let problem = failed(error)
@@ -96,19 +96,23 @@ extension NightRun {
   func storedTieOut(_ request: NightRequest, problem: String? = nil) async -> ReportSupplement? {
     guard settings.isTieOutConfigured else { return nil }
     do {
-      return try await withBlockingThread { storedTieOut($0, asOf: request.asOf, problem: problem) }
+      return try await withBlockingThread { storedTieOut($0, request, problem: problem) }
     } catch {
       return unreadable(error, problem: problem)
     }
   }
 
-  private func storedTieOut(_ scope: BlockingScope, asOf: Instant, problem: String?) -> ReportSupplement {
+  private func storedTieOut(
+    _ scope: BlockingScope, _ request: NightRequest, problem: String?
+  ) -> ReportSupplement {
     do {
       let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit tie-out")
       return try SalesStore.startingOverOnce(settings, scope) { _ in
         let sales = try SalesStore.open(settings, scope, applicationName: "night-audit tie-out")
-        return try TieOutReport.read(settings: settings, asOf: asOf, problem: problem, on: connection, sales: sales)
-          .supplement(databaseURL: settings.databaseURL)
+        return try TieOutReport.read(
+          settings: settings, asOf: request.asOf, listed: request.selection.bundleId, problem: problem,
+          on: connection, sales: sales
+        ).supplement(databaseURL: settings.databaseURL)
       }
     } catch {
       return unreadable(error, problem: problem)

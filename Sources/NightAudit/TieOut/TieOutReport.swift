@@ -25,9 +25,11 @@ struct TieOutReport: Sendable {
       explained: TieOutExplanation.allCases.map { ($0.rawValue, zero) }, unexplained: zero)
   }
 
-  /// - Parameter problem: why the tie-out of this very night failed; nil: it did not.
+  /// - Parameters:
+  ///   - listed: the bundle id of the only app that is listed; nil: all are.
+  ///   - problem: why the tie-out of this very night failed; nil: it did not.
   static func read(
-    settings: Settings, asOf: Instant, problem: String?, on connection: borrowing BlockingConnection,
+    settings: Settings, asOf: Instant, listed: String?, problem: String?, on connection: borrowing BlockingConnection,
     sales: borrowing BlockingConnection
   ) throws -> TieOutReport {
     guard let record = try TieOutTable.newest(asOf: asOf, on: connection) else {
@@ -49,7 +51,7 @@ struct TieOutReport: Sendable {
     report.facts.revisions = try RevisedDay.since(
       lastReportedBefore: asOf, day: Period.dayBefore(asOf, in: settings.timeZone).until, on: connection
     ).map { .init($0) }
-    report.findings = findings(weeks.weeks, names: names, settings)
+    report.findings = findings(weeks.weeks, names: names, listed: listed, settings)
     let unreadable = try ConnectReportTable.unreadableDays(asOf: record.asOf, on: connection)
     report.undecidedWeeks = TieOutTotals.weeks(around: unreadable).filter { $0 >= firstWeek }
     report.record = record
@@ -79,9 +81,10 @@ struct TieOutReport: Sendable {
     return facts
   }
 
-  /// The same product may be sold by two apps; a finding is about a product and a week.
-  private static func findings(
-    _ weeks: [TieOutTotals.Week], names: [Identifier: String], _ settings: Settings
+  /// The same product may be sold by two apps; a finding is about a product and a week, and is listed for each of them.
+  /// - Parameter listed: the bundle id of the only app that is listed; nil: all are.
+  static func findings(
+    _ weeks: [TieOutTotals.Week], names: [Identifier: String], listed: String?, _ settings: Settings
   ) -> [Finding] {
     let byWeek = Dictionary(grouping: weeks) { Subject.product($0.productId, weekOf: $0.monday.description) }
     return byWeek.sorted { $0.key < $1.key }.compactMap { subject, weeks -> Finding? in
@@ -97,11 +100,15 @@ struct TieOutReport: Sendable {
           \(isUnknown ? "" : "units ")\(knows).
           """)
       finding.productId = first.productId
-      let apps = Set(weeks.map(\.app))
-      if apps.count == 1 { finding.bundleId = settings.apps.first { apps.contains($0.name) }?.bundleId }
+      let apps = settings.apps.filter { app in weeks.contains { Scope.name($0.app, includes: app.name) } }
+        .map(\.bundleId)
+      finding.bundleId = apps.count == 1 ? apps[0] : apps.first { $0 == listed }
       finding.severity = units >= Millionths(settings.tieOut.alertUnits) ? .major : .minor
-      if weeks.count == 1, let amount = first.amount, let code = first.currency, let currency = Currency(code) {
-        finding.amount = amount.money(in: currency)
+      let amounts = weeks.compactMap(\.amount)
+      if amounts.count == weeks.count, Set(weeks.map(\.currency)).count == 1, let code = first.currency,
+        let currency = Currency(code)
+      {
+        finding.amount = amounts.reduce(.zero, +).money(in: currency)
         finding.atStake = finding.amount
       }
       finding.isStakeUnknown = finding.atStake == nil

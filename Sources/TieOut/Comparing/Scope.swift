@@ -1,3 +1,4 @@
+import Foundation
 import Reconciliation
 
 /// Which rows of a vendor's reports belong to which configured app.
@@ -89,6 +90,13 @@ package struct Scope: Sendable {
   private func owner(joint productId: Identifier) -> String? {
     guard let names = owners[productId], names.count > 1 else { return nil }
     let told = Set(bySKU.values)
-    return names.isSubset(of: told) ? nil : names.sorted().joined(separator: "+")
+    return names.isSubset(of: told) ? nil : names.sorted().joined(separator: Self.joint)
+  }
+
+  private static let joint = "+"
+
+  /// Whether an app is the one of this name, or one of those that are compared together under it.
+  package static func name(_ name: String, includes app: String) -> Bool {
+    name == app || name.components(separatedBy: joint).contains(app)
   }
 }
