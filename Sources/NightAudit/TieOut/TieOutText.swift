@@ -58,7 +58,7 @@ package struct TieOutText {
   }
 
   private var weeks: String? {
-    let weeks = outcome.totals.weeks
+    let weeks = outcome.weeks
     if weeks.isEmpty { return nil }
     var table = TextTable([
       .left("app"), .left("product"), .left("name"), .left("week from"), .right("units"), .right("amount"), .left(""),
@@ -70,7 +70,7 @@ package struct TieOutText {
       ])
     }
     let rest = weeks.count - Self.longestList
-    return table.text(width: nil) + (rest > 0 ? "\n… and \(rest) more, in tie-out.csv" : "")
+    return table.text(width: nil) + (rest > 0 ? "\n… and \(rest) more, with --json" : "")
   }
 
   private var settlement: String {
@@ -163,7 +163,7 @@ package struct TieOutText {
       let document = Document(
         asOf: outcome.record.asOf.text, firstDay: outcome.record.days.lowerBound.description,
         lastDay: outcome.record.days.upperBound.description, tieOut: TieOutBlock(facts),
-        unreported: outcome.totals.weeks.map { week in
+        unreported: outcome.weeks.map { week in
           Week(
             app: week.app, productId: week.productId.text, name: outcome.names[week.productId],
             week: week.monday.description, units: week.units.figure().decimal,

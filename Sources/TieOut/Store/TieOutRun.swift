@@ -10,6 +10,8 @@ import Run
 package struct TieOutOutcome: Sendable {
   package var record: TieOutTable.Record
   package var totals: TieOutTotals
+  /// What Apple counted more of than anybody here knows, in every week that findings are about.
+  package var weeks: [TieOutTotals.Week]
   package var periods: [TieOutTable.Period]
   /// Names of products, where the shop has a relation for them.
   package var names: [Identifier: String]
@@ -126,8 +128,9 @@ package struct TieOutRun: Sendable {
     let writing = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
     let today = settings.zone.day(of: asOf)
     let vendors = settings.connect?.vendors ?? []
+    let firstWeek = settings.zone.firstWeek(since: asOf - settings.lookback)
     let window = ReportWindow(
-      today: today, first: settings.zone.firstWeek(since: asOf - settings.lookback), margin: Self.margin,
+      today: today, first: firstWeek, margin: Self.margin,
       known: try ConnectReportTable.known(.sales, frequency: "DAILY", on: reading), vendors: vendors)
     let days = ReportDays(window.days, in: settings.zone)
     func isYoung(_ day: ReportDay) -> Bool { days.end(of: day) + Self.youngFor > asOf }
@@ -135,7 +138,8 @@ package struct TieOutRun: Sendable {
       window.coverage($0, isYoung: isYoung($0))
     }
     let belongings = try belongings(window, reading: reading, sales: sales)
-    let units = UnitsComparison(settings: settings, coverage: coverage, days: days, scope: belongings)
+    let units = UnitsComparison(
+      settings: settings, coverage: coverage, days: days, firstWeek: firstWeek, scope: belongings)
     let settlement = try SettlementComparison.run(
       today: today, vendors: vendors, sales: reading, finance: other
     ) { period in
@@ -166,7 +170,8 @@ package struct TieOutRun: Sendable {
         asOf: asOf, days: window.printed, incompleteReasons: reasons.uniqued(), notes: notes(seen, settlement))
       try TieOutTable.insert(record, on: writing)
       return TieOutOutcome(
-        record: record, totals: seen.totals, periods: settlement.periods, names: names, revised: revised)
+        record: record, totals: seen.totals, weeks: seen.weeks.weeks, periods: settlement.periods, names: names,
+        revised: revised)
     }
   }
 

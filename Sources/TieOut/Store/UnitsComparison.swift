@@ -16,11 +16,16 @@ struct UnitsComparison {
   let settings: TieOutSettings
   let coverage: DayCoverage
   let days: ReportDays
+  /// The first day of the first week that is told.
+  let firstWeek: ReportDay
   let scope: Scope
 
   /// What was seen on the way.
   struct Seen {
+    /// Of the days that are printed.
     var totals = TieOutTotals()
+    /// Of whole weeks, the older ones, too.
+    var weeks = TieOutTotals()
     var lags: [Int: Millionths] = [:]
     var rowsWithoutUnits = 0
     var unknownTypes: [Identifier: Int] = [:]
@@ -95,6 +100,7 @@ struct UnitsComparison {
         for (lag, units) in comparison.lags { seen.lags[lag, default: .zero] += units }
         for row in comparison.rows {
           if coverage.printed.contains(row.day) { seen.totals.add(row) }
+          if row.day >= firstWeek { seen.weeks.add(row) }
           try append(row)
         }
       }

@@ -181,10 +181,26 @@ struct TieOutRunTests {
     #expect(outcome.isComplete, "\(outcome.record.incompleteReasons)")
     #expect(outcome.totals.unexplained == Millionths(2))
     #expect(outcome.totals.apple == outcome.totals.ours + outcome.totals.explained.sum + outcome.totals.unexplained)
-    let week = try #require(outcome.totals.weeks.first)
-    #expect(outcome.totals.weeks.count == 1 && week.monday.description == "2026-11-09" && week.units == Millionths(2))
+    let week = try #require(outcome.weeks.first)
+    #expect(outcome.weeks.count == 1 && week.monday.description == "2026-11-09" && week.units == Millionths(2))
     #expect(week.amount == number("1.98") && week.currency == "USD")
     #expect(try await shop.value("SELECT count(*) FROM night_audit.bi_tie_out_days WHERE unexplained <> 0") == "3")
+  }
+
+  /// What the report lists as findings the command lists, too: every week since the lookback, each of them whole.
+  @Test func weeksAreToldWholeAndAsFarBackAsFindingsAre() async throws {
+    let shop = try await Shop()
+    for date in Self.days(130) { try shop.drop(SampleSales(), on: date) }
+    // The window of 45 days begins on Saturday the 3rd of October.
+    for (date, units) in [("2026-10-02", "13"), ("2026-10-04", "1"), ("2026-09-10", "11"), ("2026-10-11", "2")] {
+      try shop.drop(Self.sales(date, units: units), on: date)
+    }
+    try await shop.execute("INSERT INTO sales.orders (order_id, product_id) VALUES ('1', 'gems60')")
+    let outcome = try await shop.run(asOf: Self.asOf - .days(2), lookback: .days(120))
+    #expect(outcome.record.days.lowerBound.description == "2026-10-03")
+    #expect(outcome.weeks.map(\.monday.description) == ["2026-09-07", "2026-09-28", "2026-10-05"])
+    #expect(outcome.weeks.map(\.units) == [Millionths(11), Millionths(14), Millionths(2)])
+    #expect(outcome.weeks.map(\.amount) == [number("10.89"), number("13.86"), number("1.98")])
   }
 
   /// A payment that Apple has not confirmed is not one that nobody here knows: no answer accuses nobody.
@@ -199,8 +215,8 @@ struct TieOutRunTests {
       Self.order(isBooked: false), Self.order(on: "2026-11-01", isAwaited: true),
     ])
     #expect(outcome.totals.unexplained == Millionths(5) && outcome.totals.awaited == Millionths(2))
-    let week = try #require(outcome.totals.weeks.first)
-    #expect(outcome.totals.weeks.count == 1 && week.units == Millionths(3) && week.amount == nil)
+    let week = try #require(outcome.weeks.first)
+    #expect(outcome.weeks.count == 1 && week.units == Millionths(3) && week.amount == nil)
     #expect(outcome.record.notes.contains { $0.hasPrefix("2 of the unexplained units") })
     #expect(try await shop.rows().map(\.awaited).reduce(.zero, +) == Millionths(2))
   }
@@ -219,7 +235,7 @@ struct TieOutRunTests {
     let orders = try (0..<12).map { _ in try Self.order(isAwaited: true) }
     let outcome = try await shop.run(orders: orders)
     #expect(outcome.totals.unexplained == Millionths(12) && outcome.totals.explained[.unknownProduct] == .zero)
-    #expect(outcome.totals.weeks.isEmpty)
+    #expect(outcome.weeks.isEmpty)
   }
 
   /// Apple refuses the key of one app: its orders say that it sells the product, too.
@@ -266,7 +282,7 @@ struct TieOutRunTests {
       """)
     let outcome = try await shop.run()
     #expect(outcome.totals.ours == Millionths(45) && outcome.totals.unexplained == .zero)
-    #expect(outcome.totals.weeks.isEmpty)
+    #expect(outcome.weeks.isEmpty)
   }
 
   /// Apple gave a part of the price back and took it again: neither is a unit that a sale which nobody knows could be.
@@ -282,7 +298,7 @@ struct TieOutRunTests {
         'gems60', true, '2026-11-03T20:00:00Z', 33333, 'REFUND_PRORATED', false);
       UPDATE night_audit.transactions SET revocation_withdrawn_at = '2026-11-10T20:00:00Z' WHERE transaction_id = '17';
       """)
-    #expect(try await shop.run().totals.weeks.map(\.units) == [.one])
+    #expect(try await shop.run().weeks.map(\.units) == [.one])
     #expect(try await shop.rows().allSatisfy { $0.kind == .sale })
   }
 
