@@ -5,7 +5,7 @@ import Testing
 
 /// Random worlds: whatever happened, every row adds up, and what was lost is what is unexplained.
 struct ComparisonPropertyTests {
-  private struct Random: RandomNumberGenerator {
+  struct Random: RandomNumberGenerator {
     var state: UInt64
     mutating func next() -> UInt64 {
       state &+= 0x9E37_79B9_7F4A_7C15

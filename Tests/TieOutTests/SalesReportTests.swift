@@ -120,18 +120,21 @@ struct SalesReportTests {
     #expect(throws: ReportProblem.self) { try SampleSales.read(bomb) }
   }
 
-  /// Four ids of a row are a key of the database, which takes no more.
+  /// A SKU and three ids of a row are a key of the database, which takes no more.
   @Test func anIdThatNoKeyTakesIsRefusedByItsLine() throws {
-    func report(_ count: Int) -> [UInt8] {
+    func report(_ sku: Int, parent: Int = 6) -> [UInt8] {
       var sales = SampleSales()
       sales.add()
-      sales.add(String(repeating: "x", count: count))
+      sales.add(String(repeating: "x", count: sku), parent: String(repeating: "x", count: parent))
       return sales.bytes
     }
-    #expect(try SampleSales.read(report(500)).count == 2)
+    #expect(try SampleSales.read(report(2_000, parent: 200)).count == 2)
     let shown = String(repeating: "x", count: 80)
-    #expect(throws: ReportProblem(line: 3, "SKU is “\(shown)”, expected at most 500 bytes")) {
-      try SampleSales.read(report(501))
+    #expect(throws: ReportProblem(line: 3, "SKU is “\(shown)”, expected at most 2000 bytes")) {
+      try SampleSales.read(report(2_001))
+    }
+    #expect(throws: ReportProblem(line: 3, "Parent Identifier is “\(shown)”, expected at most 200 bytes")) {
+      try SampleSales.read(report(6, parent: 201))
     }
   }
 

@@ -165,7 +165,7 @@ private struct FinanceParser {
     }
     let row = SettlementRow(
       transactionDay: isDetail ? first : nil, settlementDay: isDetail ? second : nil,
-      sku: try fields.identifier(columns.sku, "SKU"),
+      sku: try fields.sku(columns.sku),
       country: try fields.identifier(columns.country, "Country Of Sale"),
       quantity: try fields.decimal(columns.quantity, "Quantity"),
       partnerShare: try fields.decimal(columns.share, "Partner Share"),

@@ -36,13 +36,24 @@ struct ReportHeader {
 }
 
 extension ReportFields {
-  /// The most bytes of an id. Apple's have 100 characters; four of them are a key of ours, which takes 2,704 bytes.
-  private static let longestIdentifier = 500
+  /// The most bytes of an id, of which Apple's have 100 characters, and of a SKU, in which Apple lists all items of an
+  /// Advanced Commerce purchase. A SKU and three ids are a key of ours, which takes 2,704 bytes.
+  private static let (longestIdentifier, longestSKU) = (200, 2_000)
 
-  /// The field as an id or a name. No control characters, which no database column takes.
+  /// The field as a product id, an app's SKU, or the items of one purchase.
+  func sku(_ column: Int) throws(ReportProblem) -> Identifier {
+    try identifier(column, "SKU", longest: Self.longestSKU)
+  }
+
+  /// The field as an id or a name.
   func identifier(_ column: Int, _ name: String) throws(ReportProblem) -> Identifier {
+    try identifier(column, name, longest: Self.longestIdentifier)
+  }
+
+  /// No control characters, which no database column takes.
+  private func identifier(_ column: Int, _ name: String, longest: Int) throws(ReportProblem) -> Identifier {
     let bytes = self[column]
-    if bytes.count > Self.longestIdentifier { throw problem(column, name, "at most \(Self.longestIdentifier) bytes") }
+    if bytes.count > longest { throw problem(column, name, "at most \(longest) bytes") }
     if bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) { return Identifier(utf8: bytes) }
     guard let text = String(validating: bytes, as: UTF8.self),
       text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })

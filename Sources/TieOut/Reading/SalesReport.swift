@@ -101,7 +101,7 @@ package enum SalesReport {
 
     func row(_ fields: ReportFields, number: Int) throws(ReportProblem) -> SalesRow {
       let row = SalesRow(
-        sku: try fields.identifier(sku, "SKU"), parent: try fields.identifier(parent, "Parent Identifier"),
+        sku: try fields.sku(sku), parent: try fields.identifier(parent, "Parent Identifier"),
         type: try fields.identifier(type, "Product Type Identifier"), units: try fields.decimal(units, "Units"),
         developerProceeds: try fields.decimal(proceeds, "Developer Proceeds"),
         first: try fields.day(first, "Begin Date"), last: try fields.day(last, "End Date"),

@@ -187,6 +187,23 @@ struct TieOutRunTests {
     #expect(try await shop.value("SELECT count(*) FROM night_audit.bi_tie_out_days WHERE unexplained <> 0") == "3")
   }
 
+  /// Apple lists all items of an Advanced Commerce purchase in one cell. Nothing in it is said twice that a key could leave
+  /// out.
+  @Test func theLongestKeyOfAReportIsARow() async throws {
+    let shop = try await Shop()
+    var random = ComparisonPropertyTests.Random(state: 1)
+    func word(_ bytes: Int) -> String {
+      String((0..<bytes).map { _ in Character(UnicodeScalar(UInt8(random.whole(0x21...0x7E)))) })
+    }
+    var sales = Self.sales("2026-11-10")
+    sales.add(word(2_000), day: "11/10/2026", country: word(200), currency: word(200))
+    sales.add(word(2_000), day: "11/10/2026", country: word(200), currency: word(200), parent: word(200))
+    try shop.drop(sales, on: "2026-11-10")
+    let outcome = try await shop.run()
+    #expect(outcome.totals.apple == Millionths(3) && outcome.totals.explained[.otherScope] == .one)
+    #expect(!outcome.record.incompleteReasons.contains { $0.contains("unreadable") })
+  }
+
   /// What the report lists as findings the command lists, too: every week since the lookback, each of them whole.
   @Test func weeksAreToldWholeAndAsFarBackAsFindingsAre() async throws {
     let shop = try await Shop()
