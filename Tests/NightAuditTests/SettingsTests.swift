@@ -190,6 +190,15 @@ import Testing
     #expect(warnings.contains { $0.contains(variable) } == isTold, "\(warnings)")
   }
 
+  /// Reports say whose a row is by its SKU alone.
+  @Test(arguments: [("{bundleId: y, sku: A1}", "app.b.sku"), ("{bundleId: x, sku: B1}", "app.b.bundleId")])
+  func whatTellsAppsApartIsOfOneApp(_ other: String, _ key: String) throws {
+    let error = #expect(throws: ConfigurationError.self) {
+      try load("app: {a: {bundleId: x, sku: A1}, b: \(other)}\nappstore: {apps: [a, b]}")
+    }
+    #expect(error?.key == key)
+  }
+
   @Test func twoAppsNeedTheirNamesListed() throws {
     let both = "app: {a: {bundleId: x}, b: {bundleId: y}}\n"
     let error = #expect(throws: ConfigurationError.self) { try load(both) }

@@ -277,6 +277,9 @@ package struct SettingsLoader {
         throw ConfigurationError(
           key: "app.\(app.name).bundleId", problem: "\(app.bundleId) is that of app.\(first.name), too")
       }
+      if let sku = app.sku, let first = apps[..<index].first(where: { $0.sku == sku }) {
+        throw ConfigurationError(key: "app.\(app.name).sku", problem: "\(sku) is that of app.\(first.name), too")
+      }
     }
     return apps
   }
