@@ -86,6 +86,22 @@ package struct Scope: Sendable {
   /// Whether any order or transaction here ever had the product.
   package func isKnown(_ productId: Identifier) -> Bool { owners[productId] != nil }
 
+  /// Apps whose SKU no report has though they have sold something, as sentences: all that Apple counts of them is taken for
+  /// another app's.
+  /// - Parameters:
+  ///   - reported: the products that reports name; those without a parent are apps.
+  ///   - sold: the names of apps that sold something on days that are reported.
+  package static func unseen(_ apps: [App], reported: Set<Product>, sold: Set<String>) -> [String] {
+    let seen = Set(reported.map { $0.parent.isEmpty ? $0.productId : $0.parent })
+    return apps.compactMap { app in
+      guard let sku = app.sku, sold.contains(app.name), !seen.contains(Identifier(sku)) else { return nil }
+      return """
+        app.\(app.name).sku is \(sku), which no report has though \(app.name) has sold something: compare it with the app's \
+        SKU in App Store Connect
+        """
+    }
+  }
+
   /// The names of apps that sell the same product id, when not all of them have a SKU.
   private func owner(joint productId: Identifier) -> String? {
     guard let names = owners[productId], names.count > 1 else { return nil }

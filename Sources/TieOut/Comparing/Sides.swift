@@ -160,6 +160,8 @@ package struct DayCoverage: Sendable {
 
   package subscript(_ index: Int) -> Coverage { each[index] }
   package subscript(_ day: ReportDay) -> Coverage { each[index(day)] }
+  /// Whether a day is looked at and its reports stand.
+  func isFinal(_ day: ReportDay) -> Bool { days.contains(day) && self[day] == .final }
   func index(_ day: ReportDay) -> Int { day.number - days.lowerBound.number }
   func day(_ index: Int) -> ReportDay { days.lowerBound.advanced(by: index) }
   var count: Int { each.count }

@@ -137,7 +137,8 @@ package struct TieOutRun: Sendable {
     let coverage = DayCoverage(days: window.days, compared: window.compared, printed: window.printed) {
       window.coverage($0, isYoung: isYoung($0))
     }
-    let belongings = try belongings(window, reading: reading, sales: sales)
+    let reported = try reported(window.days, on: reading)
+    let belongings = try belongings(reported, reading: reading, sales: sales)
     let units = UnitsComparison(
       settings: settings, coverage: coverage, days: days, firstWeek: firstWeek, scope: belongings)
     let settlement = try SettlementComparison.run(
@@ -165,9 +166,11 @@ package struct TieOutRun: Sendable {
       try TieOutTable.replace(window.compared, asOf: asOf, on: writing) { append in
         seen = try units.run(apple: reading, ours: other, orders: &ordersByProduct, append: append)
       }
+      let unseen = Scope.unseen(settings.apps, reported: reported, sold: seen.sellers)
       try TieOutTable.replace(settlement.periods, of: settlement.names, asOf: asOf, on: writing)
       let record = TieOutTable.Record(
-        asOf: asOf, days: window.printed, incompleteReasons: reasons.uniqued(), notes: notes(seen, settlement))
+        asOf: asOf, days: window.printed, incompleteReasons: (reasons + unseen).uniqued(),
+        notes: notes(seen, settlement))
       try TieOutTable.insert(record, on: writing)
       return TieOutOutcome(
         record: record, totals: seen.totals, weeks: seen.weeks.weeks, periods: settlement.periods, names: names,
@@ -175,9 +178,26 @@ package struct TieOutRun: Sendable {
     }
   }
 
+  /// The products that daily reports of these days name; apps without a parent.
+  private func reported(
+    _ days: ClosedRange<ReportDay>, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Set<Scope.Product> {
+    let rows = try connection.execute(
+      """
+      SELECT DISTINCT s.parent, s.sku FROM night_audit.connect_sales s
+      JOIN night_audit.connect_reports_current r USING (report_id)
+      WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND s.day BETWEEN $1 AND $2
+      """, [.int(Int64(days.lowerBound.number)), .int(Int64(days.upperBound.number))])
+    var products: Set<Scope.Product> = []
+    for row in rows {
+      products.insert(Scope.Product(parent: Identifier(try row.text(0)), productId: Identifier(try row.text(1))))
+    }
+    return products
+  }
+
   /// Whose product is whose, from orders, transactions and reports.
   private func belongings(
-    _ window: ReportWindow, reading: borrowing BlockingConnection, sales: borrowing BlockingConnection
+    _ reported: Set<Scope.Product>, reading: borrowing BlockingConnection, sales: borrowing BlockingConnection
   ) throws -> Scope {
     // Rows that name no app are those of the only one.
     func app(_ bundleId: String) -> String {
@@ -186,18 +206,6 @@ package struct TieOutRun: Sendable {
     var known: [String: Set<Identifier>] = [:]
     for (bundleId, products) in try OurTransactions.products(on: reading) {
       known[app(bundleId), default: []].formUnion(products)
-    }
-    var reported: Set<Scope.Product> = []
-    let rows = try reading.execute(
-      """
-      SELECT DISTINCT s.parent, s.sku FROM night_audit.connect_sales s
-      JOIN night_audit.connect_reports_current r USING (report_id)
-      WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND s.parent <> ''
-        AND s.day BETWEEN $1 AND $2
-      """, [.int(Int64(window.days.lowerBound.number)), .int(Int64(window.days.upperBound.number))])
-    for row in rows {
-      reported.insert(
-        Scope.Product(parent: Identifier(try row.text(0)), productId: Identifier(try row.text(1))))
     }
     // Only for what no transaction settles: orders may be many.
     let open = Scope.open(reported, of: settings.apps, known: known).sorted().map { Optional($0.text) }

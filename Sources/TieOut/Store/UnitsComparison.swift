@@ -29,6 +29,8 @@ struct UnitsComparison {
     var lags: [Int: Millionths] = [:]
     var rowsWithoutUnits = 0
     var unknownTypes: [Identifier: Int] = [:]
+    /// The apps that have sold something on days whose reports stand.
+    var sellers: Set<String> = []
   }
 
   private struct AppleRow {
@@ -96,6 +98,7 @@ struct UnitsComparison {
       }
       for (app, side) in sides.sorted(by: { $0.key < $1.key }) {
         var comparison = ProductComparison(side, coverage: coverage)
+        if side.ours.contains(where: { $0.kind == .sale && coverage.isFinal($0.day) }) { seen.sellers.insert(app) }
         if let units = awaited[app] { comparison.standIn(units) }
         for (lag, units) in comparison.lags { seen.lags[lag, default: .zero] += units }
         for row in comparison.rows {

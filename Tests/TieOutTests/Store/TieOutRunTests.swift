@@ -204,6 +204,27 @@ struct TieOutRunTests {
     #expect(!outcome.record.incompleteReasons.contains { $0.contains("unreadable") })
   }
 
+  /// With a slip in its SKU all that an app has sold is another app's.
+  @Test func aSKUThatNoReportHasIsAReasonWhereSomethingWasSold() async throws {
+    let shop = try await Shop()
+    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
+    func reasons(_ sku: String?) async throws -> [String] {
+      try await shop.run(apps: [Scope.App(name: "game", bundleId: "com.example.game", sku: sku)])
+        .record.incompleteReasons
+    }
+    // Who sells nothing may be in no report.
+    #expect(try await reasons("GAME-01").isEmpty)
+    try await shop.buy("1", on: "2026-11-10")
+    let told = try await reasons("GAME-01")
+    #expect(told.count == 1 && told[0].hasPrefix("app.game.sku is GAME-01, which no report has"), "\(told)")
+    for sku in ["GAME01", nil] { #expect(try await reasons(sku).isEmpty) }
+    // The app itself is in it, and nothing that was sold in it.
+    var free = SampleSales()
+    free.add("GAME-01", type: "1F", day: "11/11/2026", price: "0", parent: "")
+    try shop.drop(free, on: "2026-11-11")
+    #expect(try await reasons("GAME-01").isEmpty)
+  }
+
   /// What the report lists as findings the command lists, too: every week since the lookback, each of them whole.
   @Test func weeksAreToldWholeAndAsFarBackAsFindingsAre() async throws {
     let shop = try await Shop()
