@@ -49,12 +49,14 @@ enum SettlementComparison {
     guard let first = periods.first else { return Result() }
     let known = try ConnectReportTable.known(.detail, frequency: "", on: sales)
     var settlement = ProceedsSettlement(today: today)
+    // What is free is settled at nothing, and what is restored is not paid again, whatever Apple says that it has cost.
+    let restores = try SalesRowKind.restores.sorted().map { try PostgresLiteral.text($0.text) }.joined(separator: ", ")
     var sold = try sales.copyOut(
       """
       SELECT s.sku, s.country, s.proceeds_currency, s.sign, s.day, s.developer_proceeds, r.vendor, sum(s.units)
       FROM night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id)
       WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND s.developer_proceeds <> 0
-        AND s.sign <> 0 AND s.day >= \(first.first.number)
+        AND s.type NOT IN (\(restores)) AND s.sign <> 0 AND s.day >= \(first.first.number)
       GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
       """)
     var settled = try finance.copyOut(
@@ -62,7 +64,7 @@ enum SettlementComparison {
       SELECT s.sku, s.country, s.currency, sign(s.quantity)::int AS sign, s.transaction_day, s.partner_share, r.name,
         sum(s.quantity), sum(s.extended_share)
       FROM night_audit.connect_settlements s JOIN night_audit.connect_reports_current r USING (report_id)
-      WHERE r.kind = 'FINANCE_DETAIL' AND r.state = 'reported'
+      WHERE r.kind = 'FINANCE_DETAIL' AND r.state = 'reported' AND (s.partner_share <> 0 OR s.extended_share <> 0)
         AND r.name >= \(try PostgresLiteral.text(first.description))
       GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
       """)

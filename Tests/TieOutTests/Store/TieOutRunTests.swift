@@ -149,6 +149,12 @@ struct TieOutRunTests {
     return "\(parts[1])/\(parts[2])/\(parts[0])"
   }
 
+  /// A row of FINANCE_DETAIL.
+  private static func settled(_ day: ReportDay, units: Int = 1, share: String = "0.70") -> String {
+    let (date, sum) = (american(day), number(share).times(Millionths(units)) ?? .zero)
+    return "\(date)\t\(date)\t1\tgems60\tx\t\tIA1\tUS\t\(units)\t\(share)\t\(sum)\tUSD\t0.99\tUSD\tS\t\t\t\t"
+  }
+
   private static func sales(_ date: String, units: String = "1") -> SampleSales {
     var sales = SampleSales()
     let parts = date.split(separator: "-")
@@ -732,14 +738,28 @@ struct TieOutRunTests {
     #expect(try await shop.value(files) == "80012345_0226_ZZ.txt")
   }
 
+  /// A trial is settled at nothing, and pays for no sale; Apple gives what is restored the proceeds that it once had.
+  @Test func whatIsFreeOrRestoredIsNoProceeds() async throws {
+    let shop = try await Shop()
+    let period = try #require(FiscalCalendar.period(named: "2026-12"))
+    var sales = Self.sales("2026-09-20", units: "3")
+    sales.add(units: "2", proceeds: "0", day: "09/20/2026", price: "0")
+    sales.add(type: "IA3", units: "4", day: "09/20/2026")
+    for date in (period.first...period.last).map(\.description) {
+      try shop.drop(date == "2026-09-20" ? sales : SampleSales(), on: date)
+    }
+    let rows = [Self.settled(day("09-20"), units: 2, share: "0.00"), Self.settled(day("09-20"))]
+    try shop.drop(detail: period.first...period.last, rows: rows, named: "80012345_1226_Z1.txt")
+    let line = try #require(try await shop.run().periods.first { $0.name == "2026-12" }?.line)
+    #expect(line.salesProceeds == number("2.10") && line.settled == number("0.70"))
+    #expect(line.openAtEnd == number("1.40") && line.difference == .zero)
+  }
+
   @Test func financeFilesAreTiedToTheSalesOfTheirPeriod() async throws {
     let shop = try await Shop()
     let second = try #require(FiscalCalendar.period(named: "2026-12"))
     for date in second.first...second.last { try shop.drop(Self.sales(date.description), on: date.description) }
-    let rows = (second.first...second.last).dropLast().map { day in
-      let date = TieOutRunTests.american(day)
-      return "\(date)\t\(date)\t1\tgems60\tx\t\tIA1\tUS\t1\t0.70\t0.70\tUSD\t0.99\tUSD\tS\t\t\t\t"
-    }
+    let rows = (second.first...second.last).dropLast().map { Self.settled($0) }
     try shop.drop(detail: second.first...second.last, rows: rows, named: "80012345_1226_Z1.txt")
     let outcome = try await shop.run()
     let period = try #require(outcome.periods.first { $0.name == "2026-12" })
