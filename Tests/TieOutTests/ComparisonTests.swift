@@ -143,6 +143,30 @@ struct ComparisonTests {
     #expect(comparison.rows.allSatisfy { $0.comparison?.unexplained ?? .zero == .zero })
   }
 
+  /// What an offer of unknown price was counted as, on whichever day: a sale beside it is another one's.
+  @Test(arguments: [("11-04", true), ("11-05", true), ("11-08", true), ("11-03", false), ("11-09", false)])
+  func aTrialThatAppleCountsOnAnotherDayIsNoSale(date: String, isSame: Bool) {
+    var offer = ours("11-05", price: nil)
+    offer.mayBeFree = true
+    let comparison = compare([apple(date, kind: .free, price: .zero), apple("11-06")], [offer])
+    #expect(explained(comparison, "11-05", .free) == (isSame ? -.one : .zero))
+    #expect(explained(comparison, "11-06", .timing) == (isSame ? .zero : .one))
+    #expect(row(comparison, "11-06")?.comparison?.unexplained == (isSame ? .one : .zero))
+    #expect(explained(comparison, date, .free, .units, .free) == .one)
+  }
+
+  /// One trial is counted once.
+  @Test func aTrialOfTheSameDayIsLeftToItsDay() {
+    let trials = ["11-05", "11-06"].map { date in
+      var offer = ours(date, price: nil)
+      offer.mayBeFree = true
+      return offer
+    }
+    let comparison = compare([apple("11-06", kind: .free, price: .zero), apple("11-08")], trials)
+    #expect(explained(comparison, "11-06", .free) == -.one && explained(comparison, "11-05", .timing) == -.one)
+    #expect(comparison.rows.allSatisfy { $0.comparison?.unexplained ?? .zero == .zero })
+  }
+
   @Test func restoredUnitsAreNoSales() {
     let comparison = compare([apple("11-05", 7, kind: .restore, price: .zero)], [])
     #expect(explained(comparison, "11-05", .restore, .units, .restore) == Millionths(7))

@@ -88,13 +88,27 @@ struct Group {
   /// Units without money on either side need no order. Those of ours whose price is not known stand among the sales until
   /// Apple's price says that they were free.
   private mutating func explainFree() {
-    let (sales, free) = (TieOutClass.sale.index, TieOutClass.free.index)
-    for (day, units) in evidence.mayBeFree {
-      let shared = min(units, series[sales].ourExcess(day), series[free].appleExcess(day))
-      series[sales].take(shared, on: day, .free)
-      series[free].take(shared, on: day, .free)
+    let free = TieOutClass.free.index
+    let days = series[free].days.indices
+    var supply = evidence.mayBeFree
+    // Of the same day first: that one is no sale which another day could be short of.
+    for lags in [0...0, Self.timingLags] {
+      for taker in days where series[free].appleExcess(taker) > .zero {
+        for giver in supply.keys.sorted() where lags.contains(taker - giver) {
+          shareFree(giver, taker, &supply)
+        }
+      }
     }
     for day in series[free].days.indices { series[free].takeAll(on: day, .free) }
+  }
+
+  /// Takes what may have been free on one day for what Apple counts as free on another.
+  private mutating func shareFree(_ giver: Int, _ taker: Int, _ supply: inout [Int: Millionths]) {
+    let (sales, free) = (TieOutClass.sale.index, TieOutClass.free.index)
+    let shared = min(supply[giver] ?? .zero, series[sales].ourExcess(giver), series[free].appleExcess(taker))
+    series[sales].take(shared, on: giver, .free)
+    series[free].take(shared, on: taker, .free)
+    supply[giver, default: .zero] -= shared
   }
 
   /// Near a day that is not reported nobody can say that Apple counts too much or too little.
