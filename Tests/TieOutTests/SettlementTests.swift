@@ -306,6 +306,26 @@ struct ReportWindowTests {
     }
   }
 
+  /// Files of a company whose vendor number has changed: those of the new one begin where those of the old one end.
+  @Test(arguments: [20, 60])
+  func aVendorTakesOverFromAnother(since ago: Int) {
+    let whole = window([], ["80012345": (ago...150, .folder), "80099999": (1...(ago - 1), .folder)])
+    #expect(whole.reasons { _ in true }.isEmpty && whole.printed.allSatisfy(whole.isSettled))
+    #expect((1...150).allSatisfy { whole.isSettled(Self.today.advanced(by: -$0)) })
+    // Days between them may be either's.
+    let holed = window([], ["80012345": ((ago + 2)...150, .folder), "80099999": (1...(ago - 1), .folder)])
+    let missing = (1...150).filter { !holed.isSettled(Self.today.advanced(by: -$0)) }
+    #expect(missing == [ago, ago + 1])
+    // The new one is waited for.
+    let late = window([], ["80012345": (ago...150, .folder), "80099999": (3...(ago - 1), .folder)])
+    #expect(
+      late.reasons { _ in true }
+        == ["no daily report of 2 days (never asked, vendor 80099999): 2026-11-18, 2026-11-19"])
+    // Whose files are missing on both sides of another one's is no successor.
+    let beside = window([], ["80012345": (1...150, .folder), "80099999": (30...40, .folder)])
+    #expect(beside.reasons { _ in true }.count == 1 && !beside.isSettled(Self.today.advanced(by: -44)))
+  }
+
   @Test func whatIsComparedAndWhatIsPrintedBeginWhereTheyDo() {
     for (first, compared) in [("08-03", "08-03"), ("10-12", "10-06")] {
       let window = ReportWindow(today: Self.today, first: day(first), margin: 8, known: [:], vendors: [])

@@ -6,7 +6,11 @@ struct ReportWindow {
   let compared: ClosedRange<ReportDay>
   let printed: ClosedRange<ReportDay>
   private let known: [String: [String: ConnectReportTable.Known]]
+  /// Those that are waited for, unless another one's reports say that it was its turn.
   private let vendors: [String]
+  private let configured: Set<String>
+  /// From the first report of a vendor to its last, of those that anybody waits for.
+  private let spans: [String: ClosedRange<ReportDay>]
 
   /// - Parameters:
   ///   - today: the day of the as-of, which is not in it.
@@ -28,11 +32,42 @@ struct ReportWindow {
     // Of a folder that holds nothing of these days, whoever it has anything of.
     let awaited = Set(vendors).union(seen)
     self.vendors = (awaited.isEmpty ? Set(known.values.flatMap(\.keys)) : awaited).sorted()
+    configured = Set(vendors)
+    var spans: [String: ClosedRange<ReportDay>] = [:]
+    for (name, reports) in known {
+      guard let day = ReportDay(name) else { continue }
+      for (vendor, known) in reports
+      where known.state.replacesEarlier && known.isAwaited(of: vendor, among: vendors) {
+        let span = spans[vendor] ?? day...day
+        spans[vendor] = min(span.lowerBound, day)...max(span.upperBound, day)
+      }
+    }
+    self.spans = spans
+  }
+
+  /// The vendors whose reports of a day are waited for. Of files, a company that has changed its number has those of one
+  /// vendor up to some day, and of another one after it.
+  private func vendors(of day: ReportDay) -> [String] {
+    let awaited = Set(vendors).union(spans.keys).filter { isAwaited($0, day) }
+    return awaited.isEmpty ? vendors : awaited.sorted()
+  }
+
+  private func isAwaited(_ vendor: String, _ day: ReportDay) -> Bool {
+    if configured.contains(vendor) { return true }
+    guard let span = spans[vendor] else { return vendors.contains(vendor) }
+    if span.contains(day) { return true }
+    guard vendors.contains(vendor) else { return false }
+    return !spans.values.contains { other in
+      day > span.upperBound
+        ? other.lowerBound > span.upperBound && other.lowerBound <= day
+        : other.upperBound < span.lowerBound && other.upperBound >= day
+    }
   }
 
   /// Whether every vendor's report of the day is here and can be summed.
   func isSettled(_ day: ReportDay) -> Bool {
     let reports = known[day.description] ?? [:]
+    let vendors = vendors(of: day)
     return !vendors.isEmpty && vendors.allSatisfy { reports[$0]?.state.isSettled == true }
   }
 
@@ -50,7 +85,7 @@ struct ReportWindow {
     var days: [String: [ReportDay]] = [:]
     for day in printed where isLate(day) {
       let reports = known[day.description] ?? [:]
-      for vendor in vendors where reports[vendor]?.state.isSettled != true {
+      for vendor in vendors(of: day) where reports[vendor]?.state.isSettled != true {
         days["\(reports[vendor]?.state.rawValue ?? "never asked"), vendor \(vendor)", default: []].append(day)
       }
       if vendors.isEmpty { days["never asked", default: []].append(day) }
