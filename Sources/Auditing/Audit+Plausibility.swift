@@ -65,8 +65,10 @@ extension Audit {
       """
       SELECT count(*), count(*) FILTER (WHERE t.finding_id IS NULL)
       FROM night_audit.findings f LEFT JOIN tonight t USING (finding_id)
-      WHERE f.closed_at IS NULL AND f.opened_at < $1
-      """, [.timestamp(record.asOf.microseconds)]
+      WHERE f.closed_at IS NULL AND f.opened_at < $1 AND f.kind <> $2
+      """,
+      // What Apple's reports alone say tells nothing of the shop's tables, and a correction of theirs may close all of it.
+      [.timestamp(record.asOf.microseconds), .text(FindingKind.unreportedByShop.rawValue)]
     ).single()
     figures.openBefore = Int(try open.int64(0))
     figures.closing = Int(try open.int64(1))
