@@ -109,6 +109,15 @@ FAULTS = [
      "Sources/Reconciliation/Claim.swift",
      "case .unreadableButNameKnown: (isFalse, self.token) = (false,", "case .unreadableButNameKnown: (isFalse, self.token) = (true,",
      "PrecedenceTests"),
+    ("a refund takes the goods of a payment that nobody has read yet",
+     "Sources/Reconciliation/VerdictRule.swift", "if transaction.isReversed, mayBePaid {", "if false, mayBePaid {",
+     "SilenceTests"),
+    ("the payment of another order, whose receipt nobody has read, is a second charge",
+     "Sources/Reconciliation/FindingRules+Payment.swift", "facts.hasUnreadProofs || facts.isUserUnread ||",
+     "facts.hasUnreadProofs ||", "OpenClaimsTests"),
+    ("a finding that somebody closed by hand stands as people's word",
+     "Sources/AuditStore/Trail/TrailVerification.swift",
+     "    verification.checks.append(try FindingsTrail.prove(on: connection))\n", "", "TrailTests"),
 ]
 
 
