@@ -179,6 +179,7 @@ package struct JudgedCheck: Sendable {
   /// Whether what Apple signed was stored before: the payload may be another one now, which is about another purchase.
   private func isStored(_ proof: GenuineProof) -> Bool {
     guard due.broughtCount > 0 else { return false }
+    if due.context.row.fingerprint != nil, !due.context.isOfAnsweredPayload { return false }
     guard let id = proof.signedTransactionId else { return true }
     return due.context.row.signedTransactionId.map { Identifier($0) } == Identifier(id)
   }

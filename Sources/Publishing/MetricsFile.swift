@@ -84,9 +84,11 @@ package struct MetricsFile: Sendable {
     }
   }
 
-  private static func isOurs(_ content: Data) -> Bool {
-    let lines = String(decoding: content, as: UTF8.self).split(separator: "\n")
-    return lines.allSatisfy { line in
+  /// Whether there is a file that holds something else than metrics of night-audit's.
+  package static func isOthers(_ path: String) -> Bool {
+    let place = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+    guard let content = FileManager.default.contents(atPath: place) else { return false }
+    return !String(decoding: content, as: UTF8.self).split(separator: "\n").allSatisfy { line in
       ["# HELP night_audit_", "# TYPE night_audit_", "night_audit_"].contains { line.hasPrefix($0) }
     }
   }
@@ -110,7 +112,7 @@ package struct MetricsFile: Sendable {
   /// Replaces the file in one step: its reader never sees half of it. Throws where another program's file is in its place.
   package func write(to path: String) throws(PublishingFailure) {
     let place = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
-    if let there = FileManager.default.contents(atPath: place), !MetricsFile.isOurs(there) {
+    if MetricsFile.isOthers(path) {
       throw PublishingFailure(path: path, problem: "what is there is no metrics of night-audit's; name another file")
     }
     do {

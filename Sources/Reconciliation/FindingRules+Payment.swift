@@ -49,8 +49,8 @@ extension FindingRules {
       [.paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered],
       "The order is \(disposition.rawValue).")
     declineOthers([.sandboxDelivered], "The order is \(disposition.rawValue), and \(payment).")
-    if case .paid = verdict, order.status == .failed || order.status == .cancelled, let provisionally {
-      decline([.cancelledButPaid], provisionally)
+    if case .paid = verdict, order.status == .failed || order.status == .cancelled, let unread {
+      decline([.cancelledButPaid], unread)
     } else if case .paid = verdict, order.status == .failed || order.status == .cancelled {
       addForStatus(
         .cancelledButPaid, atStake: order.amount,
@@ -72,9 +72,9 @@ extension FindingRules {
   func considerStatus() {
     let status = order.status
     switch disposition {
-    case .settled where status == .pending && provisionally != nil,
-      .refunded where status == .pending && provisionally != nil:
-      decline([.statusMismatch], provisionally ?? "")
+    case .settled where status == .pending && unread != nil,
+      .refunded where status == .pending && unread != nil:
+      decline([.statusMismatch], unread ?? "")
     case .settled where status == .pending:
       addForStatus(.statusMismatch, "Paid and delivered, but the shop still says pending.")
     case .void where status == .verified || status == .refunded:
@@ -167,9 +167,8 @@ extension FindingRules {
     let live = claims.liveOwned.filter { $0.priceMilliunits != 0 }
     if live.count > 1, live.contains(where: { !$0.tellsRevocation && facts.awaitsDetails(of: $0) }) {
       decline([.chargedTwice], "An answer that is missing could tell that one of the \(live.count) was refunded.")
-    } else if live.count > 1, facts.hasUnreadProofs || facts.isUserUnread || facts.isNameAwaited {
-      decline(
-        [.chargedTwice], "A receipt that nobody has read yet could tell of which order one of the \(live.count) is.")
+    } else if live.count > 1, let unread {
+      decline([.chargedTwice], unread)
     } else if live.count > 1 {
       let further = live.dropFirst()
       let others = further.map(\.transactionId.text).joined(separator: ", ")

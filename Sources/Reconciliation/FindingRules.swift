@@ -15,6 +15,9 @@ final class FindingRules {
   let comparable: TransactionRecord?
   /// Why nothing is compared that could accuse the wrong one; nil where everything is.
   let provisionally: String?
+  /// Why nothing is said or done about a payment that an answer could make another order's, or one of several; nil where
+  /// nobody is still to answer.
+  let unread: String?
   var found: [Finding] = []
   /// Whether somebody asks why the kinds that were not found do not hold.
   let isExplaining: Bool
@@ -37,6 +40,9 @@ final class FindingRules {
       }
     provisionally =
       facts.isOwnershipFinal ? nil : "An answer that is missing could still give the payment to another order."
+    unread =
+      facts.awaitsPayment || facts.isUserUnread
+      ? "What it names, or a receipt of the same person, is not answered yet, and could tell of another payment." : nil
     self.facts = facts
   }
 
@@ -54,7 +60,8 @@ final class FindingRules {
     considerComparison()
     considerDates()
     considerCatalogue()
-    if let provisionally { leaveToPeople(Reason(provisionally)) { isDecidedByPayment && $0 != .look } }
+    if let provisionally { leaveToPeople(Reason(provisionally)) }
+    if let unread { leaveToPeople(Reason(unread)) { isDecidedByPayment && $0 != .look } }
     decline(
       [.orphanPayment, .renewalWithoutOrder, .orphanDelivery, .unreportedByShop],
       "It stands on things that no order stands behind, never on an order.")

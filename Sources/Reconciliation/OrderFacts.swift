@@ -75,8 +75,11 @@ public struct OrderFacts: Sendable {
   /// Whether a receipt is unanswered that could still bring a payment.
   public var hasOpenProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayBringPayment } }
 
-  /// Whether a receipt is unanswered of which nobody knows yet what it holds.
-  var hasUnreadProofs: Bool { receipts.contains { $0.defect == nil && $0.state.isUnread } }
+  /// Whether a payment may still come from a receipt of which nobody knows yet what it holds, or under the id that it names
+  /// and of which nothing is known, while somebody is asked about it.
+  var awaitsPayment: Bool {
+    receipts.contains { $0.defect == nil && $0.state.isUnread } || isNameOpen && lookup?.awaitsAnswer ?? false
+  }
 
   /// Whether a question about one of its own proofs, or about the id that it names, has no answer: nobody is told then that
   /// another order has what it claims, however well that is known.
@@ -97,9 +100,6 @@ public struct OrderFacts: Sendable {
 
   /// Whether it names an id of which nothing is known and about which Apple has not answered.
   var isNameOpen: Bool { order.transactionId != nil && claims.named == nil && lookup?.outcome != .notFound }
-
-  /// Whether of the id that it names nothing is known, and somebody is asked about it.
-  var isNameAwaited: Bool { isNameOpen && lookup?.awaitsAnswer ?? false }
 
   /// Receipts that keep the sales schema's contract.
   var soundReceipts: [Receipt] {

@@ -115,8 +115,16 @@ public struct ProofState: Hashable, Sendable {
     }
   }
 
-  /// The same of a proof of which nobody knows yet what it holds.
-  public var isUnread: Bool { mayBringPayment && broughtCount == 0 }
+  /// Whether nobody knows yet what it holds, and somebody is still to say so: a question that was refused, or that nobody
+  /// can ask, tells nothing more.
+  public var isUnread: Bool {
+    guard broughtCount == 0 else { return false }
+    return switch outcome {
+    case .verified, .rejected, .notFound: false
+    case .pending, .unanswered: reason != .noRoots && isOpenForPayment
+    case .review: reason == .systemic
+    }
+  }
 
   private var isOpenForPayment: Bool {
     (signedTransactionId == nil || kind == .transaction) && (environment ?? .production) == .production

@@ -63,10 +63,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
           "It owns \(id), which a receipt calls refunded; how much of it was, Apple's answer will tell.")
       }
       // A live payment outweighs one that was taken back.
-      let mayBePaid =
-        facts.hasUnreadProofs || facts.isNameAwaited
-        || facts.claims.lost.contains { !$0.isFinal && $0.transaction.isLive }
-      if transaction.isReversed, mayBePaid {
+      if transaction.isReversed, facts.awaitsPayment {
         return because.noting(
           nil,
           "It owns \(id), which Apple has refunded in full; an answer that is missing could still bring another payment."

@@ -20,9 +20,9 @@ import Testing
       UPDATE night_audit.receipt_checks SET brought_count = 0 WHERE subject_id = (
         SELECT min(subject_id) FROM night_audit.receipt_checks WHERE brought_count > 0);
       UPDATE night_audit.receipt_checks SET outcome = 'rejected', reason = 'signature_invalid' WHERE subject_id = (
-        SELECT max(subject_id) FROM night_audit.receipt_checks WHERE outcome = 'verified');
+        SELECT subject_id FROM night_audit.receipt_checks WHERE outcome = 'verified' ORDER BY 1 OFFSET 9 LIMIT 1);
       UPDATE night_audit.receipt_checks SET outcome = 'verified', reason = NULL WHERE subject_id = (
-        SELECT max(subject_id) FROM night_audit.receipt_checks WHERE outcome = 'rejected' AND reason = 'malformed')
+        SELECT min(subject_id) FROM night_audit.receipt_checks WHERE outcome = 'rejected' AND reason = 'malformed')
       """)
     let found = try await shop.nightAudit("rebuild", "--json")
     #expect(found.status == 70, "\(found)")

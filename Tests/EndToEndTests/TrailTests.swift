@@ -87,6 +87,13 @@ import Testing
       "a finding is closed, and nobody has decided it", "findings: finding",
       "UPDATE night_audit.findings SET status = 'closed' WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
     ),
+    Tampering(
+      "a finding is closed as nights do", "findings: finding",
+      "UPDATE night_audit.findings SET closed_at = now() WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
+    ),
+    Tampering(
+      "a finding is removed", "findings: finding",
+      "DELETE FROM night_audit.findings WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"),
     Tampering("what was acknowledged is open", "findings: finding", "UPDATE night_audit.findings SET status = 'open'"),
     Tampering(
       "somebody is made the owner", "findings: finding",

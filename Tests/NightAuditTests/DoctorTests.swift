@@ -30,7 +30,8 @@ struct DoctorTests {
     GRANT USAGE ON ALL SEQUENCES IN SCHEMA night_audit TO auditor;
     GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO auditor;
     REVOKE UPDATE, DELETE ON night_audit.runs, night_audit.evidence, night_audit.answers, night_audit.finding_events,
-      night_audit.run_events, night_audit.trail FROM auditor;
+      night_audit.run_events FROM auditor;
+    REVOKE INSERT, UPDATE, DELETE ON night_audit.trail, night_audit.schema_migrations FROM auditor;
     """
 
   /// What the doctor says of the databases after `change`, and with `{database}` in the place of the database's name.
@@ -175,7 +176,7 @@ struct DoctorTests {
       change: "DROP SCHEMA night_audit CASCADE", subject: "schema night_audit", remedy: "Run: night-audit init"),
     Breakage(
       change: "REVOKE USAGE ON SCHEMA night_audit FROM auditor", subject: "schema night_audit",
-      remedy: "GRANT USAGE ON SCHEMA night_audit TO auditor"),
+      remedy: "run: GRANT night_audit_writer TO auditor"),
     Breakage(
       change: "REVOKE DELETE, UPDATE ON night_audit.findings FROM auditor", subject: "night_audit.findings",
       remedy: "GRANT UPDATE, DELETE ON night_audit.findings TO auditor"),
@@ -260,6 +261,9 @@ struct DoctorTests {
     Breakage(
       change: "GRANT UPDATE ON night_audit.evidence TO auditor", subject: "schema night_audit",
       remedy: "REVOKE UPDATE, DELETE, TRUNCATE ON night_audit.evidence FROM auditor", isProblem: false),
+    Breakage(
+      change: "GRANT INSERT ON night_audit.trail TO auditor", subject: "schema night_audit",
+      remedy: "REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON night_audit.trail FROM auditor", isProblem: false),
     Breakage(
       change: "ALTER ROLE auditor NOLOGIN", subject: "database.url",
       remedy: "check database.url or libpq's PG* variables"),

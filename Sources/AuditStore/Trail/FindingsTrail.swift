@@ -1,22 +1,23 @@
 import Postgres
 
-/// Whether what stands in `night_audit.findings` as people's word, and since when a finding is known, is what its events tell.
+/// Whether what stands in `night_audit.findings` as people's word, since when a finding is known and when it was closed is
+/// what its events tell.
 /// The table itself changes with every night; its events are only ever appended, and covered by the trail.
 enum FindingsTrail {
-  /// What the events of each finding come to: of all of them, and of those since a run was last forgotten, which may have taken
-  /// the finding away and with it what had been decided about it.
+  /// What the events of each finding come to: of all of them, and of those behind each that was forgotten with its run, which
+  /// may have taken the finding away and with it what had been decided about it.
   private static let derived = """
-    SELECT e.finding_id, since.is_whole,
+    SELECT e.finding_id, since.event_id,
       (array_agg(e.detail ORDER BY e.event_id DESC) FILTER (WHERE e.event = 'owner'))[1] AS owner,
       (array_agg(e.detail ORDER BY e.event_id DESC) FILTER (WHERE e.event = 'remark'))[1] AS remark,
       (array_agg(e.detail ORDER BY e.event_id DESC) FILTER (WHERE e.event = 'due'))[1] AS due,
       coalesce((array_agg(CASE e.event WHEN 'status' THEN e.detail END ORDER BY e.event_id DESC)
         FILTER (WHERE e.event IN ('status', 'reopened')))[1], 'open') AS status
-    FROM (SELECT *, max(event_id) FILTER (WHERE event = 'forgotten') OVER (PARTITION BY finding_id) AS forgotten
-      FROM night_audit.finding_events) e
-    CROSS JOIN (VALUES (true), (false)) since (is_whole)
-    WHERE since.is_whole OR e.event_id > e.forgotten
-    GROUP BY e.finding_id, since.is_whole
+    FROM night_audit.finding_events e JOIN (
+      SELECT finding_id, event_id FROM night_audit.finding_events WHERE event = 'forgotten'
+      UNION ALL SELECT DISTINCT finding_id, 0 FROM night_audit.finding_events) since
+      ON since.finding_id = e.finding_id AND e.event_id > since.event_id
+    GROUP BY e.finding_id, since.event_id
     """
 
   static func prove(on connection: borrowing BlockingConnection) throws(PostgresError) -> TrailVerification.Check {
@@ -30,14 +31,21 @@ enum FindingsTrail {
         OR NOT EXISTS (
           SELECT FROM night_audit.finding_events e
           WHERE e.finding_id = f.finding_id AND e.event = 'opened' AND e.as_of = f.first_seen)
+        OR f.closed_at IS NOT NULL AND NOT EXISTS (
+          SELECT FROM night_audit.finding_events e
+          WHERE e.finding_id = f.finding_id AND e.event = 'closed' AND e.as_of = f.closed_at)
+      UNION ALL
+      SELECT e.finding_id FROM night_audit.finding_events e JOIN night_audit.runs r ON r.run_id = e.run_id
+      WHERE e.event = 'opened' AND r.publication IS DISTINCT FROM 'forgotten'
+        AND NOT EXISTS (SELECT FROM night_audit.findings f WHERE f.finding_id = e.finding_id)
       ORDER BY 1 LIMIT 1
       """)
     if let row = odd.first {
       return TrailVerification.Check(
         subject: "findings",
         problem: """
-          finding \(try row.text(0)) does not stand as its events tell: its status, owner, remark, due day or first_seen was \
-          changed by hand
+          finding \(try row.text(0)) does not stand as its events tell: its status, owner, remark, due day, first_seen or \
+          closed_at was changed by hand, or its row was removed
           """)
     }
     let count = try connection.execute("SELECT count(*) FROM night_audit.findings").single().int64(0)

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Publishing
 import Run
 
 /// What the doctor asks of the machine that nights run on.
@@ -22,6 +23,8 @@ struct HostExamination {
       diagnosis.warning = """
         node_exporter reads files that end with .prom alone, and a relative path is another one for cron; name a whole one
         """
+    } else if MetricsFile.isOthers(path) {
+      diagnosis.warning = "what is there is no metrics of night-audit's and stays as it is; name another file"
     } else if access(directory, W_OK | X_OK) != 0 {
       diagnosis.warning = """
         \(directory) is not there, or may not be written by this user; create it, writable by the user that runs \

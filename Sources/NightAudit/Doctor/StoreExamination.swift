@@ -101,9 +101,6 @@ struct OwnSchemaExamination {
       return [Diagnosis(subject: "schema night_audit", problem: "may not be used; \(try remedy(connection))")]
     }
     let missing = try rights(connection)
-    if !missing.isEmpty, try isKept(connection) {
-      return [Diagnosis(subject: "schema night_audit", problem: "rights are missing; \(try remedy(connection))")]
-    }
     if !missing.isEmpty { return missing }
     let indexes = try SchemaIndex.missing(connection).map {
       Diagnosis(
@@ -133,13 +130,13 @@ struct OwnSchemaExamination {
         AND NOT pg_has_role(c.relowner, 'USAGE')
       GROUP BY rights ORDER BY rights
       """, Self.kept)
+    if rows.isEmpty { return [] }
     let role = try role(connection)
-    return try rows.map { row throws(PostgresError) in
-      let (rights, tables) = (try row.text(0), try row.text(1))
-      return Diagnosis(
-        subject: "schema night_audit",
-        warning: "what is only appended to may be changed; run: REVOKE \(rights) ON \(tables) FROM \(role)")
+    let remedies = try rows.map { row throws(PostgresError) in
+      "REVOKE \(try row.text(0)) ON \(try row.text(1)) FROM \(role)"
     }
+    let warning = "what is only appended to may be changed; run: \(remedies.joined(separator: "; "))"
+    return [Diagnosis(subject: "schema night_audit", warning: warning)]
   }
 
   /// A list of privileges asks for any of them, so each is asked for.

@@ -207,15 +207,22 @@ package struct TieOutRun: Sendable {
     for (bundleId, products) in try OurTransactions.products(on: reading) {
       known[app(bundleId), default: []].formUnion(products)
     }
-    // Only for what no transaction settles: orders may be many.
+    // Only for what no transaction settles: orders may be many. Where transactions know the product of another app, an order
+    // that the shop does not call paid is a slip rather than a sale of this one's.
     let open = Scope.open(reported, of: settings.apps, known: known).sorted().map { Optional($0.text) }
     if !open.isEmpty {
+      let sold = settings.apps.reduce(into: Set<Identifier>()) { $0.formUnion(known[$1.bundleId] ?? []) }
       let orders = try sales.execute(
         """
-        SELECT DISTINCT coalesce(bundle_id::text, ''), product_id::text
+        SELECT coalesce(bundle_id::text, ''), product_id::text,
+          bool_or(status::text COLLATE "C" IN ('verified', 'refunded'))
         FROM \(try PostgresIdentifier(settings.salesSchema, "orders").sql) WHERE product_id::text = ANY ($1::text[])
+        GROUP BY 1, 2
         """, [.textArray(open)])
-      for row in orders { known[app(try row.text(0)), default: []].insert(Identifier(try row.text(1))) }
+      for row in orders {
+        let product = Identifier(try row.text(1))
+        if try row.bool(2) || !sold.contains(product) { known[app(try row.text(0)), default: []].insert(product) }
+      }
     }
     return Scope(apps: settings.apps, known: known, reported: reported)
   }
