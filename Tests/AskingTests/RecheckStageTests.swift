@@ -262,8 +262,8 @@ import Testing
         return (signed == nil ? .app : .signed, .genuine(proof))
       }
       let nights: [(payload: String, signed: String, brought: [String])] = [
-        ("1", "1", ["1"]), ("2", "2", ["1", "2"]), ("2", "2", ["1", "2"]), ("list", "", ["1", "2"]),
-        ("1", "1", ["1", "1", "2"]),
+        ("1", "1", ["1"]), ("2", "2", ["1", "2"]), ("2", "2", ["1", "2"]), ("list", "", ["1", "2", "2"]),
+        ("1", "1", ["1", "1", "2", "2"]),
       ]
       for (night, expected) in nights.enumerated() {
         let asOf = Self.asOf + .days(Int64(night))

@@ -172,6 +172,41 @@ import Testing
     }
   }
 
+  private func decide(_ decision: PeopleDecision, on connection: borrowing BlockingConnection) throws {
+    _ = try PeopleChange.apply(
+      [PeopleChange(findingId: "x", decision: decision)], by: "anna", at: Self.asOf, on: connection)
+  }
+
+  /// What people decide about a finding begins anew where the run that had opened it was forgotten, however often.
+  @Test func aFindingStandsAsItsEventsTellAfterTwoRunsWereForgotten() async throws {
+    try await withDatabase { connection in
+      try apply(0, ["x": "x"], on: connection)
+      for decision in [PeopleDecision.status(.acknowledged), .owner("anna"), .remark("mine")] {
+        try decide(decision, on: connection)
+      }
+      #expect(try told(connection) == ["x acknowledged"])
+      try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[0], on: $0) }
+      #expect(try told(connection) == [])
+      try apply(1, ["x": "x"], on: connection)
+      try decide(.remark("seen"), on: connection)
+      try apply(2, [:], on: connection)
+      #expect(try told(connection) == ["x open closed 2"])
+      try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[2], on: $0) }
+      #expect(try told(connection) == ["x open"])
+      // What nobody has told is found.
+      for change in ["closed_at = last_seen", "first_seen = first_seen - interval '1 day'", "owner = 'cfo'"] {
+        try connection.execute("UPDATE night_audit.findings SET \(change)")
+        #expect(try FindingsTrail.prove(on: connection).problem != nil, "\(change)")
+        try connection.execute(
+          "UPDATE night_audit.findings SET closed_at = NULL, first_seen = $1, owner = NULL",
+          [.timestamp(Self.asOf(1).microseconds)])
+      }
+      #expect(try told(connection) == ["x open"])
+      try connection.execute("DELETE FROM night_audit.findings")
+      #expect(try FindingsTrail.prove(on: connection).problem != nil)
+    }
+  }
+
   /// What the first has opened, with people's work on it, the second tells without having opened it.
   @Test func theSameNightMadeAgainIsBuiltOnTheOneBefore() async throws {
     try await withDatabase { connection in

@@ -286,7 +286,8 @@ import Testing
   func refundBesideWhatNobodyHasRead() throws {
     for (state, isRefunded) in [
       (.unanswered(.unreachable), false), (.neverChecked, false), (.verified(.app), true),
-      (.rejected(.signatureInvalid), true),
+      (.rejected(.signatureInvalid), true), (.review(.accountGone), true), (.review(.appleError), true),
+      (.unanswered(.noRoots), true), (.review(.systemic), false),
     ] as [(ProofState, Bool)] {
       var scene = Scene()
       let order = scene.order()

@@ -215,7 +215,7 @@ package struct TieOutRun: Sendable {
       let orders = try sales.execute(
         """
         SELECT coalesce(bundle_id::text, ''), product_id::text,
-          bool_or(status::text COLLATE "C" IN ('verified', 'refunded'))
+          coalesce(bool_or(status::text COLLATE "C" IN ('verified', 'refunded')), false)
         FROM \(try PostgresIdentifier(settings.salesSchema, "orders").sql) WHERE product_id::text = ANY ($1::text[])
         GROUP BY 1, 2
         """, [.textArray(open)])
