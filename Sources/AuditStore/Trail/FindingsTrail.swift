@@ -23,21 +23,18 @@ enum FindingsTrail {
   static func prove(on connection: borrowing BlockingConnection) throws(PostgresError) -> TrailVerification.Check {
     let odd = try connection.execute(
       """
-      WITH derived AS MATERIALIZED (\(derived))
+      WITH derived AS MATERIALIZED (\(derived)), told AS MATERIALIZED (
+        SELECT e.finding_id, e.event, e.as_of FROM night_audit.finding_events e LEFT JOIN night_audit.runs r USING (run_id)
+        WHERE e.event IN ('opened', 'closed') AND r.publication IS DISTINCT FROM 'forgotten')
       SELECT f.finding_id FROM night_audit.findings f
-      WHERE NOT EXISTS (
-        SELECT FROM derived d WHERE d.finding_id = f.finding_id
-          AND (d.owner, d.remark, d.due, d.status) IS NOT DISTINCT FROM (f.owner, f.remark, f.due::text, f.status))
-        OR NOT EXISTS (
-          SELECT FROM night_audit.finding_events e
-          WHERE e.finding_id = f.finding_id AND e.event = 'opened' AND e.as_of = f.first_seen)
-        OR f.closed_at IS NOT NULL AND NOT EXISTS (
-          SELECT FROM night_audit.finding_events e
-          WHERE e.finding_id = f.finding_id AND e.event = 'closed' AND e.as_of = f.closed_at)
+      LEFT JOIN derived d ON d.finding_id = f.finding_id
+        AND (d.owner, d.remark, d.due, d.status) IS NOT DISTINCT FROM (f.owner, f.remark, f.due::text, f.status)
+      LEFT JOIN told opened ON opened.finding_id = f.finding_id AND opened.event = 'opened' AND opened.as_of = f.first_seen
+      LEFT JOIN told closed ON closed.finding_id = f.finding_id AND closed.event = 'closed' AND closed.as_of = f.closed_at
+      WHERE d.finding_id IS NULL OR opened.finding_id IS NULL OR f.closed_at IS NOT NULL AND closed.finding_id IS NULL
       UNION ALL
-      SELECT e.finding_id FROM night_audit.finding_events e JOIN night_audit.runs r ON r.run_id = e.run_id
-      WHERE e.event = 'opened' AND r.publication IS DISTINCT FROM 'forgotten'
-        AND NOT EXISTS (SELECT FROM night_audit.findings f WHERE f.finding_id = e.finding_id)
+      SELECT e.finding_id FROM told e LEFT JOIN night_audit.findings f USING (finding_id)
+      WHERE e.event = 'opened' AND f.finding_id IS NULL
       ORDER BY 1 LIMIT 1
       """)
     if let row = odd.first {
