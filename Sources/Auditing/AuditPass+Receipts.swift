@@ -37,6 +37,7 @@ extension AuditPass {
         if receipts.nextKey != plain.receiptId {
           if isListed, plain.receivedAt >= plan.judgedFrom { try collector.list(plain, record) }
           try links.take(plain.receiptId, into: &brought)
+          // As `ProofState.brings`, of which no object is made here.
           if plain.state.kind == .signed, let own = plain.state.signedTransactionId {
             brought.removeAll { !own.isSame(as: $0.transactionId) }
           }

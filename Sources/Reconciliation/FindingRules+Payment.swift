@@ -49,11 +49,9 @@ extension FindingRules {
       [.paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered],
       "The order is \(disposition.rawValue).")
     declineOthers([.sandboxDelivered], "The order is \(disposition.rawValue), and \(payment).")
-    if case .paid = verdict, order.status == .failed || order.status == .cancelled, let unread {
-      decline([.cancelledButPaid], unread)
-    } else if case .paid = verdict, order.status == .failed || order.status == .cancelled {
+    if case .paid = verdict, order.status == .failed || order.status == .cancelled {
       addForStatus(
-        .cancelledButPaid, atStake: order.amount,
+        .cancelledButPaid, atStake: order.amount, unless: unread,
         "Apple confirms the payment, but the shop says \(order.status.rawValue).")
     } else {
       decline([.cancelledButPaid], "The shop says \(order.status.rawValue), and \(payment).")
@@ -61,8 +59,14 @@ extension FindingRules {
   }
 
   /// Adds what stands because of what the shop says, unless its row may have said otherwise as of the audit.
-  private func addForStatus(_ kind: FindingKind, atStake: Money? = nil, _ reason: Reason) {
-    if order.isChangedLater {
+  ///
+  /// - Parameter open: why it is not said yet; nil: it is.
+  private func addForStatus(
+    _ kind: FindingKind, atStake: Money? = nil, unless open: String? = nil, _ reason: Reason
+  ) {
+    if let open {
+      decline([kind], open)
+    } else if order.isChangedLater {
       decline([kind], "The shop's row was changed after the as-of, so it may have said otherwise then.")
     } else {
       add(kind, atStake: atStake, reason)
@@ -72,16 +76,13 @@ extension FindingRules {
   func considerStatus() {
     let status = order.status
     switch disposition {
-    case .settled where status == .pending && unread != nil,
-      .refunded where status == .pending && unread != nil:
-      decline([.statusMismatch], unread ?? "")
     case .settled where status == .pending:
-      addForStatus(.statusMismatch, "Paid and delivered, but the shop still says pending.")
+      addForStatus(.statusMismatch, unless: unread, "Paid and delivered, but the shop still says pending.")
     case .void where status == .verified || status == .refunded:
       addForStatus(.statusMismatch, "\(voidness), but the shop says \(status.rawValue).")
     case .refunded where status == .pending:
       let goods = facts.soundDeliveries.isEmpty ? ", and no goods are with a user" : " and taken back"
-      addForStatus(.statusMismatch, "Refunded\(goods), but the shop still says pending.")
+      addForStatus(.statusMismatch, unless: unread, "Refunded\(goods), but the shop still says pending.")
     case .settled, .void, .refunded:
       decline([.statusMismatch], "The shop says \(status.rawValue), which does not contradict what happened.")
     case .paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered, .inFlight, .unconfirmed,
