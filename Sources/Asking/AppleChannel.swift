@@ -154,10 +154,12 @@ package struct ChannelAnswer: Hashable, Sendable {
   /// deals with it. Nor is it one that Apple makes nothing of what is refused here, too: whoever sends such receipts could
   /// stop the asking about everybody.
   ///
-  /// - Parameter isRefusedHere: whether the local check refuses what was asked about.
-  func health(isRefusedHere: Bool) -> CircuitBreaker.CallResult {
+  /// - Parameters:
+  ///   - isRefusedHere: whether the local check refuses what was asked about.
+  ///   - isOldTrouble: whether the question has failed on an earlier night, too, and already tonight: that says nothing new.
+  func health(isRefusedHere: Bool, isOldTrouble: Bool = false) -> CircuitBreaker.CallResult {
     guard let silence else { return asked.isEmpty ? .abandoned : .success }
-    if isRefusedHere, isMadeNothingOf { return .abandoned }
+    if isOldTrouble || isRefusedHere && isMadeNothingOf { return .abandoned }
     return silence.reason == .rateLimited ? .abandoned : .failure
   }
 

@@ -3,10 +3,15 @@ import AppStore
 extension AskingGate {
   /// Takes in what an answer says about the lanes that were asked.
   ///
-  /// - Parameter isRefusedHere: whether the local check refuses what was asked about.
+  /// - Parameters:
+  ///   - isRefusedHere: whether the local check refuses what was asked about.
+  ///   - isOldTrouble: whether the question has failed on an earlier night, too, and already tonight.
   /// - Returns: the lane that holds its requests back from now on, if any.
-  func note(_ answer: ChannelAnswer, _ permit: Permit, isRefusedHere: Bool = false, bundleId: String = "") -> Lane? {
-    let health = answer.health(isRefusedHere: isRefusedHere)
+  func note(
+    _ answer: ChannelAnswer, _ permit: Permit, isRefusedHere: Bool = false, isOldTrouble: Bool = false,
+    bundleId: String = ""
+  ) -> Lane? {
+    let health = answer.health(isRefusedHere: isRefusedHere, isOldTrouble: isOldTrouble)
     for credential in answer.accepted(bundleId: bundleId) { accept(credential, of: permit.lane.app) }
     // A question that went on to the other side was answered by the first one.
     guard let last = answer.asked.last, last != permit.lane.side else { return record(health, permit) }

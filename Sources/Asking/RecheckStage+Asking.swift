@@ -8,7 +8,8 @@ import Synchronization
 /// One check: its questions, their answers, and what they come to.
 extension RecheckStage {
   /// How often one question is put within a run when Apple answers with trouble of its own. While Apple answers nobody the
-  /// trouble is not the question's, and costs it no try.
+  /// trouble is not the question's, and costs it no try; but for one that nobody has answered on an earlier night either. A
+  /// few of those, with nothing else to ask, would look like an outage, and have the night wait for its end.
   private static let tries = 3
 
   /// - Returns: false where nobody may be asked any more.
@@ -50,6 +51,10 @@ extension RecheckStage {
     to question: Question, about check: JudgedCheck, from channel: any AppleChannel, deadline: ContinuousClock.Instant
   ) async -> ChannelAnswer? {
     let lane = AskingGate.Lane(app: channel.app.name, side: question.first)
+    let history = check.due.context.row.history
+    let failedBefore = history.unansweredSince.map { $0 < queue.asOf } ?? false
+    // That nobody knows what becomes of it is a finding by now, and the next failure no news.
+    let isStuck = history.unansweredSince.map { queue.asOf - $0 >= settings.stuckAfter } ?? false
     var wasRefused = false
     var failures = 0
     var trouble: ChannelAnswer?
@@ -62,7 +67,7 @@ extension RecheckStage {
         // Apple has become silent before its turn came.
         continue
       }
-      note(answer, about: check, permit: permit, app: channel.app)
+      note(answer, about: check, isOldTrouble: isStuck || failedBefore && failures > 0, permit: permit, app: channel.app)
       if case .fault(let fault) = answer.meaning {
         // Another app's secret is another one.
         if fault.credential == .sharedSecret, check.isForeign(to: channel.app.bundleId) { return answer }
@@ -77,7 +82,7 @@ extension RecheckStage {
         case .endApp: return nil
         }
       }
-      let isOutage = gate.isSilent(lane)
+      let isOutage = !failedBefore && gate.isSilent(lane)
       if !isOutage { failures += 1 }
       if failures < Self.tries, answer.isWorthAnotherTry(inOutage: isOutage), reasonToEnd(deadline) == nil {
         let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
@@ -104,10 +109,14 @@ extension RecheckStage {
     return nil
   }
 
-  private func note(_ answer: ChannelAnswer, about check: JudgedCheck, permit: AskingGate.Permit, app: Settings.App) {
+  private func note(
+    _ answer: ChannelAnswer, about check: JudgedCheck, isOldTrouble: Bool, permit: AskingGate.Permit, app: Settings.App
+  ) {
     var isRefusedHere = false
     if case .refused = check.judgement { isRefusedHere = true }
-    if let lane = gate.note(answer, permit, isRefusedHere: isRefusedHere, bundleId: app.bundleId) {
+    if let lane = gate.note(
+      answer, permit, isRefusedHere: isRefusedHere, isOldTrouble: isOldTrouble, bundleId: app.bundleId)
+    {
       logger.warning(
         "Apple is not answering; requests pause and probes go on",
         metadata: ["app": "\(lane.app)", "side": "\(lane.side)"])

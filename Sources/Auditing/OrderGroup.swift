@@ -33,9 +33,11 @@ struct OrderGroup: Hashable {
   var lookup: LookedUp?
 
   /// Takes in what became of a look-up, if that is about what the order names now: an answer about an id that it named once
-  /// says nothing of it.
+  /// says nothing of it. It brings what was asked about; earlier programs took what Apple told of the customer's other
+  /// subscriptions for brought, too.
   mutating func take(_ lookup: LookedUp?, rules: Rules) {
-    guard let lookup, lookup.subjectId == row.question(rules)?.id else { return }
+    guard var lookup, lookup.subjectId == row.question(rules)?.id else { return }
+    lookup.brought.removeAll { $0.transactionId != row.named }
     self.lookup = lookup
   }
 
@@ -72,7 +74,7 @@ extension OrderRow {
     return CheckSubject.lookup(named.text, of: bundleId)
   }
 
-  private var named: Identifier? {
+  fileprivate var named: Identifier? {
     switch self {
     case .valid(let order): order.transactionId
     case .bad(let bad): bad.transactionId

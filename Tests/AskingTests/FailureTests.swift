@@ -343,6 +343,39 @@ import Testing
     }
   }
 
+  /// Apple has trouble with some receipts for ever. With nothing else to ask about, that is no outage to be waited for.
+  @Test func fewThatAreNeverAnsweredHoldNoNight() async throws {
+    try await RecheckRehearsal.run { shop in
+      let ids = (1...8).map { "\($0)" }
+      for id in ids { try await shop.order("o\(id)", transaction: id) }
+      let answers = Array(repeating: outOfOrder, count: 6)
+      let script = ScriptedChannel.Script(Dictionary(uniqueKeysWithValues: ids.map { ($0, answers) }))
+      // One by one, so that it is no outage on the first night either.
+      for id in ids {
+        var selection = Selection()
+        selection.orderId = Identifier("o\(id)")
+        _ = try await shop.recheck([ScriptedChannel(.init([id: answers]))], selection: selection)
+      }
+      let later = Self.asOf + .days(1)
+      let summary = try await shop.recheck([ScriptedChannel(script, asOf: later)], asOf: later, limit: .seconds(20))
+      #expect(summary.endedEarly == nil && summary.outcomes == [.unanswered: 8] && script.asked.count == 24)
+    }
+  }
+
+  /// In an outage, what failed on an earlier night is asked as often as at other times, and waits for nobody.
+  @Test(arguments: [1, 30]) func whatFailedBeforeHasItsTriesInAnOutage(days: Int64) async throws {
+    try await RecheckRehearsal.run { shop in
+      try await shop.order("o", transaction: "1")
+      _ = try await shop.recheck([ScriptedChannel(.init(["1": Array(repeating: outOfOrder, count: 3)]))])
+      let later = Self.asOf + .days(days)
+      let script = ScriptedChannel.Script(["1": Array(repeating: outOfOrder, count: 5)])
+      let summary = try await shop.recheck(
+        [ScriptedChannel(script, asOf: later)], asOf: later, limit: .seconds(20),
+        gate: gate(failures: 20, step: .seconds(60)))
+      #expect(summary.endedEarly == nil && summary.outcomes == [.unanswered: 1] && script.asked.count == 3)
+    }
+  }
+
   /// A right to ask that was given before Apple became silent is none any more when the turn comes.
   @Test func whoseTurnComesInAnOutageWaitsWithAllOthers() async throws {
     try await RecheckRehearsal.run { shop in

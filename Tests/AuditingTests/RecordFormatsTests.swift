@@ -95,6 +95,27 @@ import Testing
     #expect(read == finding && read.reason.users == ["u2"])
   }
 
+  /// Earlier programs stored what Apple told besides as if the look-up had brought it.
+  @Test func aLookUpBringsWhatItAskedAbout() throws {
+    let receipt = Receipt(
+      receiptId: "r", orderId: "o", userId: nil, claimedEnvironment: nil, receivedAt: Instant(seconds: 9),
+      state: .neverChecked, defect: nil)
+    var order = Order(
+      orderId: "o", userId: "u", productId: "p",
+      amount: Money(minorUnits: 1, currency: try #require(Currency(code: "USD"))),
+      status: .verified, createdAt: Instant(seconds: 5))
+    order.transactionId = "T"
+    let rules = Rules(asOf: Instant(seconds: 9), bundleIds: ["app"], lookbackStart: Instant(seconds: 0))
+    var group = OrderGroup(row: .valid(order))
+    group.take(
+      LookedUp(subjectId: "app/T", state: receipt.state, brought: [Self.whole.key, Self.bare.key]), rules: rules)
+    #expect(group.lookup?.brought == [Self.bare.key])
+    order.transactionId = "T2"
+    group = OrderGroup(row: .valid(order))
+    group.take(LookedUp(subjectId: "app/T", state: receipt.state, brought: [Self.bare.key]), rules: rules)
+    #expect(group.lookup == nil)
+  }
+
   @Test func whatWaitsForItsOrder() throws {
     var owning = OrderClaims()
     owning.owned = [Self.whole, Self.bare]
