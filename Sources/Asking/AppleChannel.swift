@@ -156,7 +156,7 @@ package struct ChannelAnswer: Hashable, Sendable {
   ///
   /// - Parameters:
   ///   - isRefusedHere: whether the local check refuses what was asked about.
-  ///   - isOldTrouble: whether the question has failed on an earlier night, too, and already tonight: that says nothing new.
+  ///   - isOldTrouble: as ``Trials/isOldTrouble(whileSilent:)``.
   func health(isRefusedHere: Bool, isOldTrouble: Bool = false) -> CircuitBreaker.CallResult {
     guard let silence else { return asked.isEmpty ? .abandoned : .success }
     if isOldTrouble || isRefusedHere && isMadeNothingOf { return .abandoned }

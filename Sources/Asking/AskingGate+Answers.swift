@@ -5,7 +5,7 @@ extension AskingGate {
   ///
   /// - Parameters:
   ///   - isRefusedHere: whether the local check refuses what was asked about.
-  ///   - isOldTrouble: whether the question has failed on an earlier night, too, and already tonight.
+  ///   - isOldTrouble: as ``Trials/isOldTrouble(whileSilent:)``.
   /// - Returns: the lane that holds its requests back from now on, if any.
   func note(
     _ answer: ChannelAnswer, _ permit: Permit, isRefusedHere: Bool = false, isOldTrouble: Bool = false,

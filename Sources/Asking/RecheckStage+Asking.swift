@@ -8,8 +8,7 @@ import Synchronization
 /// One check: its questions, their answers, and what they come to.
 extension RecheckStage {
   /// How often one question is put within a run when Apple answers with trouble of its own. While Apple answers nobody the
-  /// trouble is not the question's, and costs it no try; but for one that nobody has answered on an earlier night either. A
-  /// few of those, with nothing else to ask, would look like an outage, and have the night wait for its end.
+  /// trouble is not the question's, and costs it no try.
   private static let tries = 3
 
   /// - Returns: false where nobody may be asked any more.
@@ -51,12 +50,8 @@ extension RecheckStage {
     to question: Question, about check: JudgedCheck, from channel: any AppleChannel, deadline: ContinuousClock.Instant
   ) async -> ChannelAnswer? {
     let lane = AskingGate.Lane(app: channel.app.name, side: question.first)
-    let history = check.due.context.row.history
-    let failedBefore = history.unansweredSince.map { $0 < queue.asOf } ?? false
-    // That nobody knows what becomes of it is a finding by now, and the next failure no news.
-    let isStuck = history.unansweredSince.map { queue.asOf - $0 >= settings.stuckAfter } ?? false
     var wasRefused = false
-    var failures = 0
+    var trials = Trials(check.due.context.row.history, asOf: queue.asOf, stuckAfter: settings.stuckAfter)
     var trouble: ChannelAnswer?
     while true {
       guard let permit = await permit(lane, deadline: deadline) else { return trouble }
@@ -67,7 +62,9 @@ extension RecheckStage {
         // Apple has become silent before its turn came.
         continue
       }
-      note(answer, about: check, isOldTrouble: isStuck || failedBefore && failures > 0, permit: permit, app: channel.app)
+      trials.look(at: gate.answered(lane))
+      let isOldTrouble = trials.isOldTrouble(whileSilent: gate.isSilent(lane))
+      note(answer, about: check, isOldTrouble: isOldTrouble, permit: permit, app: channel.app)
       if case .fault(let fault) = answer.meaning {
         // Another app's secret is another one.
         if fault.credential == .sharedSecret, check.isForeign(to: channel.app.bundleId) { return answer }
@@ -82,11 +79,10 @@ extension RecheckStage {
         case .endApp: return nil
         }
       }
-      let isOutage = !failedBefore && gate.isSilent(lane)
-      if !isOutage { failures += 1 }
-      if failures < Self.tries, answer.isWorthAnotherTry(inOutage: isOutage), reasonToEnd(deadline) == nil {
+      let isOutage = trials.fail(whileSilent: gate.isSilent(lane))
+      if trials.count < Self.tries, answer.isWorthAnotherTry(inOutage: isOutage), reasonToEnd(deadline) == nil {
         let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
-          attempt: max(failures, 1), random: .random(in: 0..<1))
+          attempt: max(trials.count, 1), random: .random(in: 0..<1))
         trouble = answer
         // A server in trouble needs a moment; cancelled in it, the answer that there is stands.
         if (try? await Task.sleep(for: pause)) != nil { continue }

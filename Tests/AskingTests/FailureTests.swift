@@ -362,6 +362,23 @@ import Testing
     }
   }
 
+  /// Nor on the first night, where others are answered meanwhile: those whose turn comes again at the end are asked alone.
+  @Test func whatFailsWhileOthersAreAnsweredHoldsNoNight() async throws {
+    try await RecheckRehearsal.run { shop in
+      var answers: [String: [ChannelAnswer]] = [:]
+      for number in 1...60 {
+        try await shop.order("o\(number)", transaction: "\(number)")
+        answers["\(number)"] = number % 2 == 0 ? [outOfOrder] : [.found("\(number)")]
+      }
+      let script = ScriptedChannel.Script(answers)
+      var shop = shop
+      shop.settings.concurrency = 60
+      let summary = try await shop.recheck(
+        [ScriptedChannel(script)], limit: .seconds(30), gate: gate(failures: 0, step: .seconds(60)))
+      #expect(summary.endedEarly == nil && summary.outcomes == [.unanswered: 30, .verified: 30])
+    }
+  }
+
   /// In an outage, what failed on an earlier night is asked as often as at other times, and waits for nobody.
   @Test(arguments: [1, 30]) func whatFailedBeforeHasItsTriesInAnOutage(days: Int64) async throws {
     try await RecheckRehearsal.run { shop in

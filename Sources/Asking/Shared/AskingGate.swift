@@ -34,6 +34,7 @@ package final class AskingGate: Sendable {
 
   private struct State {
     var breakers: [Lane: CircuitBreaker] = [:]
+    var answered: [Lane: Int] = [:]
     var trials: [Accused: CredentialTrial<AppleFault.Kind>] = [:]
     var faults: [String: String] = [:]
   }
@@ -71,6 +72,9 @@ package final class AskingGate: Sendable {
   /// Whether Apple does not answer on a lane now.
   func isSilent(_ lane: Lane) -> Bool { state.withLock { $0.breakers[lane]?.isOpen ?? false } }
 
+  /// How many questions Apple has answered on a lane.
+  func answered(_ lane: Lane) -> Int { state.withLock { $0.answered[lane, default: 0] } }
+
   /// Takes in what came of a question that was not put, or that nobody waited for any more.
   func abandon(_ permit: Permit) { _ = record(.abandoned, permit) }
 
@@ -100,6 +104,7 @@ package final class AskingGate: Sendable {
     let now = clock.uptime()
     return state.withLock { state in
       let wasOpen = state.breakers[permit.lane]?.isOpen ?? false
+      if result == .success { state.answered[permit.lane, default: 0] += 1 }
       state.breakers[permit.lane, default: CircuitBreaker()].record(result, permit: permit.permit, now: now)
       return !wasOpen && state.breakers[permit.lane]?.isOpen ?? false ? permit.lane : nil
     }
