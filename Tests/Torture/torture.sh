@@ -8,8 +8,8 @@
 # failed; not 0 when anything did.
 set -euo pipefail
 swift=$1 nights=$2 seed=$3
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+log=$(mktemp) sanitized=$(mktemp)
+trap 'kill "$sanitizers" 2>/dev/null || true; rm -f "$log" "$sanitized"' EXIT
 first_release=597bc41
 # Six kills and six cuts for each unit of effort.
 effort=$(((nights + 9) / 10))
@@ -42,6 +42,12 @@ stage() {
   echo "== $1: $count properties and scenarios, violations: $failures"
   tried=$((tried + count)) failed=$((failed + failures))
 }
+
+# Beside all the rest, because they take as long: each builds everything once more and runs the tests, and what they start.
+for sanitizer in thread address; do
+  if Tests/Torture/sanitized.py "$sanitizer" --swift "$swift"; then echo "== passed"; else echo "== failed"; fi
+done > "$sanitized" 2>&1 &
+sanitizers=$!
 
 stage 'random worlds, answers withheld, in any order' 'ReconciliationTests'
 # Some 650 nights for each unit.
@@ -79,12 +85,6 @@ else
   echo '== passed over: the history is not here'
 fi
 
-for sanitizer in address thread; do
-  echo "== $sanitizer sanitizer over the tests and the programs that they start"
-  Tests/Torture/sanitized.py "$sanitizer" --swift "$swift" || failed=$((failed + 1))
-  tried=$((tried + 1))
-done
-
 inputs=$((nights * 10000))
 echo "== fuzzing: $inputs inputs, seed $seed"
 DEVELOPER_TOOLS=1 "$swift" build --product fuzz
@@ -99,6 +99,11 @@ fi
 seconds=$((nights * 36 / 10))
 echo "== libFuzzer: $seconds seconds, seed $seed"
 Tests/Torture/libfuzzer.sh "$swift" "$seconds" "$seed" || failed=$((failed + 1))
+
+wait "$sanitizers" || true
+echo '== sanitizers of threads and of addresses'
+cat "$sanitized"
+tried=$((tried + 2)) failed=$((failed + 2 - $(grep -c '^== passed' "$sanitized" || true)))
 
 echo
 echo "nights: $nights_tried in process, $nights_run of the whole program; faults injected: $((faults + effort * 2)); properties and scenarios: $tried; hostile inputs: $inputs; violations: $failed"
