@@ -9,7 +9,7 @@
 set -euo pipefail
 swift=$1 nights=$2 seed=$3
 log=$(mktemp) sanitized=$(mktemp)
-trap 'kill "$sanitizers" 2>/dev/null || true; rm -f "$log" "$sanitized"' EXIT
+trap 'kill -- -"$sanitizers" 2>/dev/null || true; rm -f "$log" "$sanitized"' EXIT
 first_release=597bc41
 # Six kills and six cuts for each unit of effort.
 effort=$(((nights + 9) / 10))
@@ -43,11 +43,14 @@ stage() {
   tried=$((tried + count)) failed=$((failed + failures))
 }
 
-# Beside all the rest, because they take as long: each builds everything once more and runs the tests, and what they start.
+# Beside all the rest, because they take as long: each builds everything once more and runs the tests, and what they start. In
+# a group of their own, which ends with this script.
+set -m
 for sanitizer in thread address; do
   if Tests/Torture/sanitized.py "$sanitizer" --swift "$swift"; then echo "== passed"; else echo "== failed"; fi
 done > "$sanitized" 2>&1 &
 sanitizers=$!
+set +m
 
 stage 'random worlds, answers withheld, in any order' 'ReconciliationTests'
 # Some 650 nights for each unit.
