@@ -156,11 +156,11 @@ package struct ChannelAnswer: Hashable, Sendable {
   ///
   /// - Parameters:
   ///   - isRefusedHere: whether the local check refuses what was asked about.
-  ///   - isOldTrouble: as ``Trials/isOldTrouble(whileSilent:)``.
-  func health(isRefusedHere: Bool, isOldTrouble: Bool = false) -> CircuitBreaker.CallResult {
+  ///   - failure: what it says that the question has failed.
+  func health(isRefusedHere: Bool, failure: CircuitBreaker.CallResult = .failure) -> CircuitBreaker.CallResult {
     guard let silence else { return asked.isEmpty ? .abandoned : .success }
-    if isOldTrouble || isRefusedHere && isMadeNothingOf { return .abandoned }
-    return silence.reason == .rateLimited ? .abandoned : .failure
+    if isRefusedHere, isMadeNothingOf { return .abandoned }
+    return silence.reason == .rateLimited ? .abandoned : failure
   }
 
   /// Whether Apple says 21002: the receipt is damaged, or its service has a moment's trouble.

@@ -5,20 +5,18 @@ extension AskingGate {
   ///
   /// - Parameters:
   ///   - isRefusedHere: whether the local check refuses what was asked about.
-  ///   - isOldTrouble: as ``Trials/isOldTrouble(whileSilent:)``.
+  ///   - failure: what it says that the question has failed.
   /// - Returns: the lane that holds its requests back from now on, if any.
   func note(
-    _ answer: ChannelAnswer, _ permit: Permit, isRefusedHere: Bool = false, isOldTrouble: Bool = false,
-    bundleId: String = ""
+    _ answer: ChannelAnswer, _ permit: Permit, isRefusedHere: Bool = false,
+    failure: CircuitBreaker.CallResult = .failure, bundleId: String = ""
   ) -> Lane? {
-    let health = answer.health(isRefusedHere: isRefusedHere, isOldTrouble: isOldTrouble)
+    let health = answer.health(isRefusedHere: isRefusedHere, failure: failure)
     for credential in answer.accepted(bundleId: bundleId) { accept(credential, of: permit.lane.app) }
     // A question that went on to the other side was answered by the first one.
     guard let last = answer.asked.last, last != permit.lane.side else { return record(health, permit) }
     _ = record(.success, permit)
-    guard health == .failure,
-      case .granted(let other) = admit(Lane(app: permit.lane.app, side: last))
-    else { return nil }
-    return record(.failure, other)
+    guard case .granted(let other) = admit(Lane(app: permit.lane.app, side: last)) else { return nil }
+    return record(health, other)
   }
 }

@@ -18,12 +18,20 @@ extension RecheckStage {
     // What many answers are gathered for is stored as it comes: a killed run asks only for the rest.
     if !isOne { await setAside(check) }
     var answers: [ChannelAnswer] = []
+    var isOver = false
     for question in inquiry.questions {
       if let told = inquiry.answer(to: question) {
         answers.append(told)
         continue
       }
-      guard let answer = await answer(to: question, about: check, from: channel, deadline: deadline) else {
+      let isFurther = answers.contains { $0.silence != nil }
+      guard
+        let answer = await answer(
+          to: question, about: check, isFurther: isFurther, from: channel, deadline: deadline)
+      else {
+        // What was asked in vain is noted, though there was no time for the rest.
+        isOver = true
+        if isFurther { break }
         if isOne { await setAside(check) }
         return false
       }
@@ -42,16 +50,17 @@ extension RecheckStage {
       if !result.isUnproven { result.facts = [] }
     }
     await finish(result, of: channel)
-    return true
+    return !isOver
   }
 
   /// Apple's answer, or the trouble that it came to when nobody may be asked again; nil when there is neither.
   private func answer(
-    to question: Question, about check: JudgedCheck, from channel: any AppleChannel, deadline: ContinuousClock.Instant
+    to question: Question, about check: JudgedCheck, isFurther: Bool, from channel: any AppleChannel,
+    deadline: ContinuousClock.Instant
   ) async -> ChannelAnswer? {
     let lane = AskingGate.Lane(app: channel.app.name, side: question.first)
     var wasRefused = false
-    var trials = Trials(check.due.context.row.history, asOf: queue.asOf, stuckAfter: settings.stuckAfter)
+    var trials = Trials(check.due.context.row.history, asOf: queue.asOf, isFurther: isFurther)
     var trouble: ChannelAnswer?
     while true {
       guard let permit = await permit(lane, deadline: deadline) else { return trouble }
@@ -62,9 +71,8 @@ extension RecheckStage {
         // Apple has become silent before its turn came.
         continue
       }
-      trials.look(at: gate.answered(lane))
-      let isOldTrouble = trials.isOldTrouble(whileSilent: gate.isSilent(lane))
-      note(answer, about: check, isOldTrouble: isOldTrouble, permit: permit, app: channel.app)
+      let failure = trials.meaning(on: gate.condition(of: lane))
+      note(answer, about: check, failure: failure, permit: permit, app: channel.app)
       if case .fault(let fault) = answer.meaning {
         // Another app's secret is another one.
         if fault.credential == .sharedSecret, check.isForeign(to: channel.app.bundleId) { return answer }
@@ -79,8 +87,10 @@ extension RecheckStage {
         case .endApp: return nil
         }
       }
-      let isOutage = trials.fail(whileSilent: gate.isSilent(lane))
-      if trials.count < Self.tries, answer.isWorthAnotherTry(inOutage: isOutage), reasonToEnd(deadline) == nil {
+      let isOutage = trials.fail(on: gate.condition(of: lane))
+      if trials.leavesAnother(of: Self.tries), answer.isWorthAnotherTry(inOutage: isOutage),
+        reasonToEnd(deadline) == nil
+      {
         let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
           attempt: max(trials.count, 1), random: .random(in: 0..<1))
         trouble = answer
@@ -106,12 +116,13 @@ extension RecheckStage {
   }
 
   private func note(
-    _ answer: ChannelAnswer, about check: JudgedCheck, isOldTrouble: Bool, permit: AskingGate.Permit, app: Settings.App
+    _ answer: ChannelAnswer, about check: JudgedCheck, failure: CircuitBreaker.CallResult, permit: AskingGate.Permit,
+    app: Settings.App
   ) {
     var isRefusedHere = false
     if case .refused = check.judgement { isRefusedHere = true }
     if let lane = gate.note(
-      answer, permit, isRefusedHere: isRefusedHere, isOldTrouble: isOldTrouble, bundleId: app.bundleId)
+      answer, permit, isRefusedHere: isRefusedHere, failure: failure, bundleId: app.bundleId)
     {
       logger.warning(
         "Apple is not answering; requests pause and probes go on",

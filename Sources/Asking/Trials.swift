@@ -1,3 +1,4 @@
+import AppStore
 import Reconciliation
 
 /// How often one question has failed tonight, and whether that is its own trouble or everybody's.
@@ -5,44 +6,64 @@ import Reconciliation
 /// A few questions that Apple never answers, with nothing else left to ask, look like an outage, and the night would wait for
 /// its end.
 struct Trials {
+  /// How long a question that failed on an earlier night, too, waits for the end of what looks like an outage.
+  static let patience = Duration.seconds(600)
+
   /// Failures that were the question's own.
   private(set) var count = 0
   /// Whether nobody has answered it on an earlier night.
   private let hasFailedBefore: Bool
-  /// Whether it is a finding by now that nobody knows what becomes of it, and the next failure no news.
-  private let isStuck: Bool
+  /// Whether another question of the same proof has failed as often as it may: what is left has one try.
+  private let isFurther: Bool
+  private let begun: ContinuousClock.Instant
   /// Whether others were answered between two failures of its own.
   private var wereOthersAnswered = false
-  /// How many questions were answered when it failed last.
+  /// How many questions were answered when it failed last; nil before it did.
   private var answered: Int?
 
   /// - Parameters:
   ///   - history: what earlier nights have made of it.
-  ///   - stuckAfter: the age at which silence is a finding.
-  init(_ history: CheckHistory, asOf: Instant, stuckAfter: Span) {
+  ///   - isFurther: whether another question of the same proof has failed as often as it may.
+  init(_ history: CheckHistory, asOf: Instant, isFurther: Bool, now: ContinuousClock.Instant = .now) {
     hasFailedBefore = history.unansweredSince.map { $0 < asOf } ?? false
-    isStuck = history.unansweredSince.map { asOf - $0 >= stuckAfter } ?? false
+    self.isFurther = isFurther
+    begun = now
   }
 
-  /// Takes in how many questions have been answered, before its own answer is one of them.
-  mutating func look(at answered: Int) {
-    if let before = self.answered, answered > before { wereOthersAnswered = true }
-    self.answered = answered
+  /// What a lane is like when a question has failed there.
+  struct Lane {
+    /// How many questions Apple has answered on it tonight.
+    var answered: Int
+    /// Whether Apple answers nobody now.
+    var isSilent: Bool
   }
 
-  /// Whether a failure says nothing new about Apple. That many fail now and then still says that Apple is in trouble.
-  ///
-  /// - Parameter isSilent: whether Apple answers nobody now.
-  func isOldTrouble(whileSilent isSilent: Bool) -> Bool {
-    isStuck || count > 0 && (hasFailedBefore || wereOthersAnswered && isSilent)
+  /// What another failure says of Apple's health. The first one says all that there is to say: that the same question fails again
+  /// says of how many calls fail, but not that nobody is answered.
+  mutating func meaning(on lane: Lane, now: ContinuousClock.Instant = .now) -> CircuitBreaker.CallResult {
+    if isFurther { return .abandoned }
+    guard let before = answered else { return .failure }
+    wereOthersAnswered = wereOthersAnswered || lane.answered > before
+    if lane.isSilent { return isItsOwn(on: lane, now: now) ? .abandoned : .failure }
+    return lane.answered > 0 ? .repeatedFailure : .failure
   }
 
   /// Counts a failure.
   ///
   /// - Returns: whether it is an outage's.
-  mutating func fail(whileSilent isSilent: Bool) -> Bool {
-    if isSilent, !hasFailedBefore, !wereOthersAnswered { return true }
+  mutating func fail(on lane: Lane, now: ContinuousClock.Instant = .now) -> Bool {
+    answered = lane.answered
+    if lane.isSilent, !isItsOwn(on: lane, now: now) { return true }
     count += 1
     return false
   }
+
+  private func isItsOwn(on lane: Lane, now: ContinuousClock.Instant) -> Bool {
+    isFurther || wereOthersAnswered || hasFailedBefore && (lane.answered > 0 || now - begun >= Self.patience)
+  }
+
+  /// Whether the question may be put once more.
+  ///
+  /// - Parameter most: how often it may fail.
+  func leavesAnother(of most: Int) -> Bool { !isFurther && count < most }
 }

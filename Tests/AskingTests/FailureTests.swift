@@ -298,10 +298,10 @@ import Testing
 
   private let outOfOrder = ChannelAnswer(.silent(Silence(reason: .appleError, detail: "HTTP 503")))
 
-  /// A gate that so many questions have failed at.
+  /// A gate that some questions were answered at, and then so many have failed.
   ///
   /// - Parameter step: how far each look moves its clock.
-  private func gate(failures: Int, step: Duration = .zero) -> AskingGate {
+  private func gate(answers: Int = 0, failures: Int, step: Duration = .zero) -> AskingGate {
     let lane = AskingGate.Lane(app: "com.example.game", side: .production)
     let uptime = Mutex(Duration.zero)
     let clock = RateGate.Clock(
@@ -314,9 +314,11 @@ import Testing
     let gate = AskingGate(apps: [lane.app], clock: clock)
     var trouble = outOfOrder
     trouble.asked = [.production]
-    for _ in 0..<failures {
+    var found = ChannelAnswer.found("0")
+    found.asked = [.production]
+    for answer in Array(repeating: found, count: answers) + Array(repeating: trouble, count: failures) {
       guard case .granted(let permit) = gate.admit(lane) else { continue }
-      _ = gate.note(trouble, permit)
+      _ = gate.note(answer, permit)
     }
     return gate
   }
@@ -343,22 +345,35 @@ import Testing
     }
   }
 
-  /// Apple has trouble with some receipts for ever. With nothing else to ask about, that is no outage to be waited for.
+  /// Apple has trouble with some purchases for ever. With nothing else left to ask, that is no outage to be waited for.
   @Test func fewThatAreNeverAnsweredHoldNoNight() async throws {
     try await RecheckRehearsal.run { shop in
       let ids = (1...8).map { "\($0)" }
       for id in ids { try await shop.order("o\(id)", transaction: id) }
-      let answers = Array(repeating: outOfOrder, count: 6)
-      let script = ScriptedChannel.Script(Dictionary(uniqueKeysWithValues: ids.map { ($0, answers) }))
-      // One by one, so that it is no outage on the first night either.
-      for id in ids {
-        var selection = Selection()
-        selection.orderId = Identifier("o\(id)")
-        _ = try await shop.recheck([ScriptedChannel(.init([id: answers]))], selection: selection)
-      }
-      let later = Self.asOf + .days(1)
-      let summary = try await shop.recheck([ScriptedChannel(script, asOf: later)], asOf: later, limit: .seconds(20))
+      let script = ScriptedChannel.Script(Dictionary(uniqueKeysWithValues: ids.map { ($0, [outOfOrder]) }))
+      let summary = try await shop.recheck(
+        [ScriptedChannel(script)], limit: .seconds(20), gate: gate(answers: 1, failures: 0))
       #expect(summary.endedEarly == nil && summary.outcomes == [.unanswered: 8] && script.asked.count == 24)
+    }
+  }
+
+  /// Each of many in one receipt is asked about, and it is one proof that has no answer.
+  @Test func oneReceiptOfManyPurchasesHoldsNoNight() async throws {
+    let ids = (1...30).map { "\($0)" }
+    let proof = GenuineProof(
+      environment: .production, bundleId: "com.example.game", facts: ids.map { .test($0, .offline) })
+    let judge = OfflineJudge(hasRoots: true) { _ in (.app, .genuine(proof)) }
+    for (failures, asked, hasTime) in [(0, 32, true), (17, 3, false)] {
+      try await RecheckRehearsal.run { shop in
+        try await shop.order("o", transaction: "1")
+        try await shop.receipt("r", for: "o")
+        let script = ScriptedChannel.Script(Dictionary(uniqueKeysWithValues: ids.map { ($0, [outOfOrder]) }))
+        let summary = try await shop.recheck(
+          [ScriptedChannel(script)], judge: judge, limit: .seconds(hasTime ? 30 : 2), gate: gate(failures: failures))
+        #expect((summary.endedEarly == nil) == hasTime && script.asked.count == asked, "\(script.asked)")
+        // What was asked in vain is noted as such, or no night would ever know that it is stuck.
+        #expect(try await states(shop) == ["unanswered apple_error 1"])
+      }
     }
   }
 
@@ -379,17 +394,34 @@ import Testing
     }
   }
 
-  /// In an outage, what failed on an earlier night is asked as often as at other times, and waits for nobody.
-  @Test(arguments: [1, 30]) func whatFailedBeforeHasItsTriesInAnOutage(days: Int64) async throws {
+  /// In an outage, what failed on an earlier night waits like all others; where somebody was answered tonight it has its tries.
+  @Test(arguments: [0, 1]) func whatFailedBeforeWaitsForTheEndOfAnOutage(answers: Int) async throws {
     try await RecheckRehearsal.run { shop in
       try await shop.order("o", transaction: "1")
       _ = try await shop.recheck([ScriptedChannel(.init(["1": Array(repeating: outOfOrder, count: 3)]))])
-      let later = Self.asOf + .days(days)
-      let script = ScriptedChannel.Script(["1": Array(repeating: outOfOrder, count: 5)])
+      let later = Self.asOf + .days(1)
+      let script = ScriptedChannel.Script(["1": Array(repeating: outOfOrder, count: 6) + [.found("1")]])
       let summary = try await shop.recheck(
-        [ScriptedChannel(script, asOf: later)], asOf: later, limit: .seconds(20),
-        gate: gate(failures: 20, step: .seconds(60)))
-      #expect(summary.endedEarly == nil && summary.outcomes == [.unanswered: 1] && script.asked.count == 3)
+        [ScriptedChannel(script, asOf: later)], asOf: later, limit: .seconds(30),
+        gate: gate(answers: answers, failures: 20, step: .seconds(60)))
+      #expect(summary.endedEarly == nil && summary.outcomes == [answers == 0 ? .verified : .unanswered: 1])
+      #expect(script.asked.count == (answers == 0 ? 7 : 3))
+    }
+  }
+
+  @Test func whatFailedBeforeWaitsNoNightLong() {
+    let silent = Trials.Lane(answered: 0, isSilent: true)
+    for hasFailedBefore in [true, false] {
+      var history = CheckHistory(dated: Self.asOf, knownSince: Self.asOf)
+      if hasFailedBefore { history.unansweredSince = Self.asOf - .days(1) }
+      let begun = ContinuousClock.now
+      var trials = Trials(history, asOf: Self.asOf, isFurther: false, now: begun)
+      let isOutage = trials.fail(on: silent, now: begun + Trials.patience - .seconds(1))
+      #expect(isOutage && trials.count == 0)
+      let isStillOne = trials.fail(on: silent, now: begun + Trials.patience)
+      #expect(isStillOne != hasFailedBefore && trials.count == (hasFailedBefore ? 1 : 0))
+      let meaning = trials.meaning(on: silent, now: begun + Trials.patience)
+      #expect(meaning == (hasFailedBefore ? .abandoned : .failure))
     }
   }
 

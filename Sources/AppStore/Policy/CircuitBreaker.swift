@@ -27,6 +27,9 @@ package struct CircuitBreaker: Sendable {
   package enum CallResult: Hashable, Sendable {
     case success
     case failure
+    /// A question failed that has failed before, while others are answered: one call more that fails, but no further sign that
+    /// nobody is answered.
+    case repeatedFailure
     /// The call was given up before it could tell anything.
     case abandoned
   }
@@ -95,7 +98,11 @@ package struct CircuitBreaker: Sendable {
     case (.closed, .failure):
       note(failed: true)
       if failuresInARow >= policy.consecutiveFailures || isShareReached { open(now: now) }
-    case (.halfOpen(let underWay, let succeeded), .abandoned):
+    case (.closed, .repeatedFailure):
+      noteCall(failed: true)
+      if isShareReached { open(now: now) }
+    case (.halfOpen(let underWay, let succeeded), .abandoned),
+      (.halfOpen(let underWay, let succeeded), .repeatedFailure):
       state = .halfOpen(underWay: underWay - 1, succeeded: succeeded)
     case (.halfOpen(let underWay, let succeeded), .success):
       state = .halfOpen(underWay: underWay - 1, succeeded: succeeded + 1)
@@ -135,6 +142,10 @@ package struct CircuitBreaker: Sendable {
 
   private mutating func note(failed: Bool) {
     failuresInARow = failed ? failuresInARow + 1 : 0
+    noteCall(failed: failed)
+  }
+
+  private mutating func noteCall(failed: Bool) {
     recentFailures += failed ? 1 : 0
     if recent.count < policy.window {
       recent.append(failed)

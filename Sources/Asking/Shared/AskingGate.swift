@@ -69,11 +69,12 @@ package final class AskingGate: Sendable {
     }
   }
 
-  /// Whether Apple does not answer on a lane now.
-  func isSilent(_ lane: Lane) -> Bool { state.withLock { $0.breakers[lane]?.isOpen ?? false } }
-
-  /// How many questions Apple has answered on a lane.
-  func answered(_ lane: Lane) -> Int { state.withLock { $0.answered[lane, default: 0] } }
+  /// How many questions Apple has answered on a lane, and whether it answers nobody now.
+  func condition(of lane: Lane) -> Trials.Lane {
+    state.withLock {
+      Trials.Lane(answered: $0.answered[lane, default: 0], isSilent: $0.breakers[lane]?.isOpen ?? false)
+    }
+  }
 
   /// Takes in what came of a question that was not put, or that nobody waited for any more.
   func abandon(_ permit: Permit) { _ = record(.abandoned, permit) }
