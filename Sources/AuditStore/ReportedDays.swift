@@ -5,9 +5,34 @@ import Run
 
 /// What nightly reports said about days, and how tonight's picture of them differs.
 ///
-/// Each night speaks of its own day, and of every earlier one that has changed since the night before spoke of it. So the
-/// newest night that mentions a day has said what is known about it, however often single nights are made again.
+/// Each night speaks of its own day, and of every earlier one that has changed since it was last spoken of. So the newest report
+/// that mentions a day has said what is known about it, whatever day's night it is and however often nights are made again.
 package struct ReportedDays {
+  /// Whose words count, by the business days of nights.
+  package enum Nights {
+    /// Those before a day, made for an earlier instant.
+    case before(String)
+    /// Those up to a day, its own included, made for the same instant or an earlier one.
+    case upTo(String)
+    /// All but a day's own, which is being made, made for an earlier instant; of days before it.
+    case but(String)
+
+    fileprivate var day: String {
+      switch self {
+      case .before(let day), .upTo(let day), .but(let day): day
+      }
+    }
+
+    /// How the day and instant of a night, and a day that it speaks of, compare with those asked for.
+    fileprivate var comparison: (night: String, asOf: String, spokenOf: String) {
+      switch self {
+      case .before: ("<", "<", "<")
+      case .upTo: ("<=", "<=", "<=")
+      case .but: ("<>", "<", "<")
+      }
+    }
+  }
+
   /// The days of which a run keeps sums: those of the period, and whole days in the lookback before it.
   /// A narrowed run sees only a part of each day and keeps none.
   package static func days(_ plan: AuditPlan, in zone: TimeZone) -> [DayTotals.Day] {
@@ -24,30 +49,32 @@ package struct ReportedDays {
   /// In days: a lookback of centuries is a slip.
   private static let longestLookback = 4_000
 
-  /// What the nights up to one said last about each day, in one time zone; or what the night of each day said at the time.
+  /// What nights said last about each day, in one time zone; or what the night of each day said at the time.
   ///
   /// - Parameters:
-  ///   - night: nights of business days before this one; with `isIncluded` this one too.
-  ///   - asOf: runs made for an earlier instant; with `isIncluded` for this one too.
+  ///   - nights: whose words count.
+  ///   - asOf: the instant that is asked for.
   ///   - isOfOwnNight: whether each day is spoken of by its own night alone.
   package static func statements(
-    before night: String, asOf: Instant, isIncluded: Bool = false, isOfOwnNight: Bool = false, timeZone: String,
+    of nights: Nights, asOf: Instant, isOfOwnNight: Bool = false, timeZone: String,
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String: DayTotals.Sums] {
-    let before = isIncluded ? "<=" : "<"
+    let compares = nights.comparison
     let rows = try connection.execute(
       """
       SELECT s.day::text, t.currency, t.disposition, t.orders, t.amount FROM (
         SELECT DISTINCT ON (d.day) d.run_id, d.day FROM (
           -- A night that was made again says what its newest report says.
-          SELECT DISTINCT ON (period_until) run_id, period_until FROM night_audit.runs
-          WHERE is_nightly AND complete IS NOT NULL AND period_until \(before) $1::text::date AND as_of \(before) $2
+          SELECT DISTINCT ON (period_until) run_id, period_until, as_of FROM night_audit.runs
+          WHERE is_nightly AND complete IS NOT NULL
+            AND period_until \(compares.night) $1::text::date AND as_of \(compares.asOf) $2
           ORDER BY period_until, as_of DESC, started_at DESC) n
         JOIN night_audit.reported_days d USING (run_id)
-        WHERE d.time_zone = $3 AND (d.day = n.period_until OR NOT \(isOfOwnNight))
-        ORDER BY d.day, n.period_until DESC) s
+        WHERE d.time_zone = $3 AND d.day \(compares.spokenOf) $1::text::date
+          AND (d.day = n.period_until OR NOT \(isOfOwnNight))
+        ORDER BY d.day, n.as_of DESC, n.period_until DESC) s
       LEFT JOIN night_audit.reported_totals t USING (run_id, day)
-      """, [.text(night), .timestamp(asOf.microseconds), .text(timeZone)])
+      """, [.text(nights.day), .timestamp(asOf.microseconds), .text(timeZone)])
     var statements: [String: DayTotals.Sums] = [:]
     for row in rows {
       let day = try row.text(0)

@@ -81,13 +81,15 @@ extension Audit {
   ) throws(PostgresError) -> (adjustments: [Adjustment], days: [DayLine], uncompared: String?) {
     let days = collector.days
     guard let first = days.days.first else { return ([], [], nil) }
+    let isOfOneDay = plan.period.since == plan.period.until
     let said = try ReportedDays.statements(
-      before: plan.period.since, asOf: plan.asOf, timeZone: settings.timeZoneName, on: coordinator)
+      of: isOfOneDay ? .but(plan.period.until) : .before(plan.period.since), asOf: plan.asOf,
+      timeZone: settings.timeZoneName, on: coordinator)
     let now = said.keys.reduce(into: [:]) { $0[$1] = days.sums(of: $1) }
     // Of a longer period each day was reported by a night of its own, the last one included.
     let atTheTime = try ReportedDays.statements(
-      before: plan.period.until, asOf: plan.asOf, isIncluded: plan.period.since != plan.period.until,
-      isOfOwnNight: true, timeZone: settings.timeZoneName, on: coordinator)
+      of: isOfOneDay ? .before(plan.period.until) : .upTo(plan.period.until), asOf: plan.asOf, isOfOwnNight: true,
+      timeZone: settings.timeZoneName, on: coordinator)
     let elsewhere = try ReportedDays.inOtherZones(
       from: first.name, before: plan.period.since, asOf: plan.asOf, timeZone: settings.timeZoneName, on: coordinator
     ).subtracting(said.keys).sorted()

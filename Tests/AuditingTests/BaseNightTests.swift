@@ -288,6 +288,36 @@ import Testing
     }
   }
 
+  /// What was said last about a day is what its newest report says, whichever night's it is.
+  @Test func aDayThatWasMadeAgainIsComparedWithThat() async throws {
+    try await with([]) { connection throws in
+      // The night of the 18th, that of the 19th with what has changed of two days, and the 18th made again.
+      for (day, hours, told) in [
+        ("18", 0, [("17", 1), ("18", 1)]), ("19", 24, [("17", 2), ("18", 2), ("19", 2)]), ("18", 33, [("18", 3)]),
+      ] as [(String, Int64, [(String, Int64)])] {
+        let run = try Self.make("2026-11-" + day, hours, on: connection)
+        for (of, orders) in told {
+          try connection.execute(
+            "INSERT INTO night_audit.reported_days (run_id, day, time_zone) VALUES ($1::uuid, $2::text::date, 'UTC')",
+            [.text(run), .text("2026-11-" + of)])
+          try connection.execute(
+            "INSERT INTO night_audit.reported_totals VALUES ($1::uuid, $2::text::date, 'USD', 'settled', $3, 9.90)",
+            [.text(run), .text("2026-11-" + of), .int(orders)])
+        }
+      }
+      for (nights, hours, expected) in [
+        (.but("2026-11-20"), 48, ["2026-11-17": 2, "2026-11-18": 3, "2026-11-19": 2]),
+        // Made once more, it lists nothing of what a later night has listed, and speaks of no later day.
+        (.but("2026-11-18"), 40, ["2026-11-17": 2]), (.before("2026-11-19"), 40, ["2026-11-18": 3]),
+        (.upTo("2026-11-19"), 24, ["2026-11-17": 2, "2026-11-18": 2, "2026-11-19": 2]),
+      ] as [(ReportedDays.Nights, Int64, [String: Int])] {
+        let said = try ReportedDays.statements(
+          of: nights, asOf: Self.asOf + .hours(hours), timeZone: "UTC", on: connection)
+        #expect(said.mapValues { $0.values.reduce(0) { $0 + $1.orders } } == expected, "\(nights)")
+      }
+    }
+  }
+
   @Test func whatIsMetAfterANightHasBegunIsNotedBehindIt() async throws {
     try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in
       for (hours, noted, later) in [(23, 24, 1), (24, 24, 0), (25, 25, 0)] as [(Int64, Int64, Int64)] {

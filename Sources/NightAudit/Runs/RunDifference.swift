@@ -108,7 +108,7 @@ package struct RunDifference: Sendable {
     _ run: PastRun, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String: DayTotals.Sums] {
     try ReportedDays.statements(
-      before: run.until, asOf: run.asOf, isIncluded: true, timeZone: run.timeZone, on: connection)
+      of: .upTo(run.until), asOf: run.asOf, timeZone: run.timeZone, on: connection)
   }
 
   private static func totals(
