@@ -413,7 +413,10 @@ final class AuditCollector {
           orderId: nil, userId: nil, productId: transaction.productId, bundleId: transaction.bundleId)
       else { return }
     }
-    guard let row = RefundRow(transaction, order: order, disposition: judgement?.disposition) else { return }
+    let isFurther = judgement?.verdict?.transaction.map { $0.key != transaction.key } ?? false
+    guard
+      let row = RefundRow(transaction, order: order, isFurther: isFurther, disposition: judgement?.disposition)
+    else { return }
     record.clear()
     row.write(to: &record)
     try refunds.add(transaction.transactionId, record)

@@ -153,13 +153,13 @@ extension FindingRules {
       decline([.amountMismatch], "Apple's price is the order's amount, or within the tolerance.")
       return
     }
-    let difference = transaction.price.map {
-      let gap = (Int128($0.minorUnits) - Int128(order.amount.minorUnits)).magnitude
-      return Money(minorUnits: Int64(clamping: gap), currency: $0.currency)
-    }
+    // Apple's price need be no whole number of minor units: what is begun counts.
+    let scale = (0..<order.amount.currency.digits).reduce(Int128(1)) { scale, _ in 10 * scale }
+    let gap = (Int128(milliunits) * scale - 1_000 * Int128(order.amount.minorUnits)).magnitude
+    let difference = Money(minorUnits: Int64(clamping: (gap + 999) / 1_000), currency: order.amount.currency)
     let price = transaction.price?.decimalText ?? Money.decimalText(Int128(milliunits), digits: 3)
     add(
-      .amountMismatch, atStake: difference ?? order.amount, on: transaction,
+      .amountMismatch, atStake: difference, on: transaction,
       "Ordered for \(order.amount.decimalText), Apple charged the customer \(price) \(code).")
   }
 

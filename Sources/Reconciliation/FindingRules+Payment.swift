@@ -19,9 +19,7 @@ extension FindingRules {
           ? "Paid for \(order.quantity), delivered \(units)." : "Ordered \(order.quantity), delivered \(units).")
     case .deliveredNotPaid:
       let why = verdict?.reason.map(explanation) ?? ""
-      let isReview =
-        verdict?.reason == .sandbox && rules.isAppReview(at: verdict?.transaction?.saleDate ?? order.createdAt)
-      let mark = isReview ? " App Review bought at that time: this is its purchase, no alarm." : ""
+      let mark = isOfAppReview ? " App Review bought at that time: this is its purchase, no alarm." : ""
       let goods: Reason =
         if let strangers {
           "Goods of this order, which is not paid, are with \(strangers)"
@@ -29,16 +27,11 @@ extension FindingRules {
           "The user holds goods of an order that is not paid"
         }
       add(.deliveredNotPaid, atStake: order.amount, "\(goods): \(why).\(mark)")
-      let isTest =
-        verdict?.reason == .sandbox
-        || verdict?.reason == .duplicate && !rules.testUsers.contains(order.userId)
-          && facts.claims.lost.contains { $0.transaction.environment == .sandbox }
-      if isTest {
+      if isSandboxPurchase {
         add(
           .sandboxDelivered, atStake: order.amount,
           "Goods were delivered for a sandbox purchase by a user who is not on the list of test users.\(mark)")
       }
-      if isReview { for index in found.indices { found[index].severity = .minor } }
     case .refundedStillDelivered:
       let goods: Reason =
         if let strangers { "the goods are still with \(strangers)" } else { "the user still holds the goods" }
@@ -56,6 +49,20 @@ extension FindingRules {
     } else {
       decline([.cancelledButPaid], "The shop says \(order.status.rawValue), and \(payment).")
     }
+  }
+
+  /// Whether it is paid by nothing but a purchase of the sandbox's, its own or another order's.
+  private var isSandboxPurchase: Bool {
+    verdict?.reason == .sandbox
+      || verdict?.reason == .duplicate && !rules.testUsers.contains(order.userId)
+        && facts.claims.lost.allSatisfy { $0.transaction.environment == .sandbox }
+  }
+
+  /// Whether App Review bought it, whose purchases are marked and no alarm.
+  var isOfAppReview: Bool {
+    guard disposition == .deliveredNotPaid, isSandboxPurchase else { return false }
+    return rules.isAppReview(
+      at: (verdict?.transaction ?? facts.claims.lost.first?.transaction)?.saleDate ?? order.createdAt)
   }
 
   /// Adds what stands because of what the shop says, unless its row may have said otherwise as of the audit.
@@ -174,7 +181,8 @@ extension FindingRules {
       let further = live.dropFirst()
       let others = further.map(\.transactionId.text).joined(separator: ", ")
       // Every charge behind the first is the customer's; in two currencies they have no sum.
-      let atStake = Money.sum(further.map { $0.price ?? order.amount })
+      let left = further.compactMap { $0.left(of: $0.price ?? order.amount) }
+      let atStake = left.count == further.count ? Money.sum(left) : nil
       add(
         .chargedTwice, atStake: atStake, on: live[1], isStakeUnknown: atStake == nil,
         "Apple charged \(live.count) times for one order; besides \(live[0].transactionId): \(others).")

@@ -307,4 +307,15 @@ extension TransactionRecord {
     else { return nil }
     return Money(milliunits: milliunits, currency: currency)
   }
+
+  /// What is left of what was paid for it after Apple's refund; nil where nobody knows how much that was.
+  ///
+  /// - Parameter paid: what it cost.
+  func left(of paid: Money) -> Money? {
+    guard let revocation = self.revocation else { return paid }
+    if revocation.isFull { return Money(minorUnits: 0, currency: paid.currency) }
+    return revocation.percentage.map {
+      Money(minorUnits: paid.minorUnits - paid.share(milliPercent: $0).minorUnits, currency: paid.currency)
+    }
+  }
 }

@@ -25,8 +25,8 @@ public enum Unowned {
     finding.environment = transaction.environment
     finding.bundleId = transaction.bundleId
     finding.amount = transaction.price
-    finding.atStake = isRenewal ? nil : transaction.price
-    finding.isStakeUnknown = !isRenewal && transaction.price == nil
+    finding.atStake = isRenewal ? nil : transaction.price.flatMap { transaction.left(of: $0) }
+    finding.isStakeUnknown = !isRenewal && finding.atStake == nil
     finding.occurredAt = transaction.saleDate
     finding.paidAt = transaction.saleDate
     finding.evidenceCheckedAt = transaction.checkedAt

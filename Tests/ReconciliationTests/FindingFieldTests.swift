@@ -211,6 +211,15 @@ import Testing
     #expect(finding.atStake == expected && finding.isStakeUnknown == (expected == nil))
     #expect(finding.transactionId == "T2" && finding.paidAt == later && finding.occurredAt == later)
     #expect(try found(.paidNotDelivered, in: scene).atStake == .of(990))
+    // What Apple has given back of one is at stake no more.
+    for (percentage, left) in [(90_000, expected.map { Money.of($0.minorUnits - 891) }), (nil, nil)]
+      as [(Int32?, Money?)]
+    {
+      scene.world.transactions[1].revocation = Revocation(
+        date: Scene.asOf - .hours(1), percentage: percentage, type: "REFUND_PRORATED")
+      let rest = try found(.chargedTwice, in: scene)
+      #expect(rest.atStake == left && rest.isStakeUnknown == (left == nil))
+    }
   }
 
   @Test("On a row that breaks the contract: what can be read of it")
@@ -240,6 +249,14 @@ import Testing
     (expected.occurredAt, expected.paidAt) = (Self.ordered, Self.ordered)
     expected.evidenceCheckedAt = Scene.asOf - .hours(2)
     #expect(try found(.orphanPayment, in: scene) == expected)
+    // What Apple has given back is at stake no more.
+    for (percentage, left) in [(90_000, Money.of(99)), (nil, nil)] as [(Int32?, Money?)] {
+      scene.world.transactions[0].revocation = Revocation(
+        date: Scene.asOf - .hours(1), percentage: percentage, type: "REFUND_PRORATED")
+      let rest = try found(.orphanPayment, in: scene)
+      #expect(rest.atStake == left && rest.isStakeUnknown == (left == nil))
+    }
+    scene.world.transactions[0].revocation = nil
     // A price that nobody told is money at stake of an unknown amount.
     scene.world.transactions[0].priceMilliunits = nil
     #expect(try found(.orphanPayment, in: scene).isStakeUnknown)
@@ -499,6 +516,13 @@ import Testing
     let someItems = Revocation(date: Scene.asOf - .hours(1), isOfSomeItems: true)
     scene.delivery(of: scene.paidOrder(transaction: { $0.revocation = someItems }))
     #expect(try found(.partialRefund, in: scene).isStakeUnknown)
+    // The cent of another price is none of that money; all of the order's amount is.
+    scene.world.transactions[0].priceMilliunits = 9_910
+    #expect(try found(.amountMismatch, in: scene).atStake == .of(1))
+    #expect(try found(.partialRefund, in: scene).isStakeUnknown)
+    scene.world.deliveries = []
+    #expect(try found(.paidNotDelivered, in: scene).atStake == .of(990))
+    #expect(try !found(.partialRefund, in: scene).isStakeUnknown)
   }
 
   @Test("At stake: of a surplus its share, of another price the difference")
@@ -510,6 +534,11 @@ import Testing
     var cheaper = Scene()
     cheaper.delivery(of: cheaper.paidOrder(transaction: { $0.priceMilliunits = 4_900 }))
     #expect(try found(.amountMismatch, in: cheaper).atStake == .of(500))
+    // A minor unit that has begun counts.
+    cheaper.world.transactions[0].priceMilliunits = 4_901
+    #expect(try found(.amountMismatch, in: cheaper).atStake == .of(500))
+    cheaper.world.transactions[0].priceMilliunits = 15_001
+    #expect(try found(.amountMismatch, in: cheaper).atStake == .of(511))
   }
 
   @Test("The largest of an order's stakes counts, however small that of the worst finding is; of equal ones the first")
@@ -541,6 +570,25 @@ import Testing
       #expect(findings.map(\.kind) == [.deliveredNotPaid, .sandboxDelivered])
       #expect(findings.allSatisfy { $0.severity == severity })
       #expect(findings.allSatisfy { $0.reason.text.contains("App Review") == isReviewed })
+    }
+  }
+
+  @Test("Nor does a second order on one of them, but one that lost a payment besides")
+  func reviewOfTwoOrders() throws {
+    for environment in [AppleEnvironment.sandbox, .production] {
+      var scene = Scene()
+      scene.world.rules.reviewWindows = [Self.ordered...Self.ordered]
+      let record = scene.transaction { $0.environment = environment }
+      for id in ["a", "b"] {
+        let order = scene.order(id) { $0.transactionId = record.transactionId }
+        scene.receipt("receipt of \(id)", for: order, .verified(.app), bringing: [record])
+        scene.delivery("delivery of \(id)", of: order)
+      }
+      let second = scene.world.audited().findings.filter { $0.orderId == "b" }
+      let isSandbox = environment == .sandbox
+      #expect(second.contains { $0.kind == .sandboxDelivered } == isSandbox)
+      #expect(second.contains { $0.kind == .duplicateClaim })
+      #expect(second.allSatisfy { ($0.severity == .minor) == isSandbox }, "\(second.map(\.kind))")
     }
   }
 

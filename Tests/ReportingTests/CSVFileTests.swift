@@ -198,6 +198,12 @@ struct CSVFileTests {
     #expect(full.refunded == (try money(999, "JPY")))
     #expect(full.milliPercent == 100_000)
     #expect(full.reason == nil)
+    // A further charge cost what Apple says, where it says so.
+    let further = try #require(RefundRow(transaction, order: order, isFurther: true, disposition: .settled))
+    #expect(further.refunded == (try money(299, "USD")))
+    transaction.priceMilliunits = nil
+    let untold = try #require(RefundRow(transaction, order: order, isFurther: true, disposition: .settled))
+    #expect(untold.refunded == (try money(999, "JPY")))
     transaction.revocation = Revocation(date: date, type: "REFUND_PRORATED", reason: 7)
     let unknown = try #require(RefundRow(transaction, order: order, disposition: .settled))
     #expect(unknown.refunded == nil)

@@ -45,12 +45,14 @@ package struct RefundRow: Hashable, Sendable {
 
   /// The row of a revoked transaction.
   ///
-  /// - Parameter order: the order that owns it; its amount is what was paid. Without one Apple's price is.
+  /// - Parameters:
+  ///   - order: the order that owns it; its amount is what was paid. Without one Apple's price is.
+  ///   - isFurther: whether the order was paid by another one, so that what this one cost is Apple's price where that is known.
   /// - Returns: nil when no revocation is in force.
-  package init?(_ transaction: TransactionRecord, order: Order?, disposition: Disposition?) {
+  package init?(_ transaction: TransactionRecord, order: Order?, isFurther: Bool = false, disposition: Disposition?) {
     guard let revocation = transaction.revocation else { return nil }
     let milliPercent = revocation.isFull ? 100_000 : revocation.percentage
-    let paid = order?.amount ?? transaction.price
+    let paid = isFurther ? transaction.price ?? order?.amount : order?.amount ?? transaction.price
     self.init(
       transactionId: transaction.transactionId, orderId: order?.orderId, userId: order?.userId,
       productId: order?.productId ?? transaction.productId,
