@@ -215,6 +215,14 @@ import Testing
     #expect(spoilt.status == 70 && spoilt.output.contains("orders.csv: is not as it was written"), "\(spoilt.output)")
     #expect(try await shop.nightAudit("verify", shop.directory.url.path).status == 1)
     #expect(try await shop.nightAudit("verify", "x", "--run", "y").status == 64)
+
+    // Its runs stay what they are, whatever the server makes of their time zone.
+    let elsewhere = try await shop.nightAudit(
+      "run", more: ["--offline", "--as-of", "2026-11-21T03:00:00Z"],
+      environment: ["NIGHT_AUDIT_REPORT_TIME_ZONE": "GMT+0200"])
+    #expect([0, 3].contains(elsewhere.status), "\(elsewhere.errors)")
+    let after = try await shop.nightAudit("status")
+    #expect(after.status == 0 && after.output.contains("2026-11-20"), "\(after.output)\(after.errors)")
   }
 
   @Test func anOldDayMadeByHandPassesForNoNight() async throws {
