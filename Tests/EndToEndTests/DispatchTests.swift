@@ -279,6 +279,27 @@ import TestSupport
         """)
   }
 
+  /// A report that is too large for a place, say, is refused each time, and stands in the way of no other.
+  @Test func whatAPlaceNeverTakesHoldsUpNoOther() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let (gate, script) = (shop.directory.file("open"), shop.directory.file("send"))
+    try write(
+      "#!/bin/sh\n[ -e '\(gate)' ] || exit 4\ncase \"$1\" in *2026-11-19) echo 'too large' >&2; exit 5;; esac\n",
+      to: script, mode: 0o755)
+    try configure(shop, "archive", "  archive: {command: [\(script)], attempts: 1}")
+    for night in ["2026-11-20", "2026-11-21"] {
+      #expect(try await shop.nightAudit("run", "--as-of", "\(night)T03:00:00Z", "--quiet").status == 3)
+    }
+    try await shop.execute("UPDATE night_audit.dispatches SET attempts = 9 WHERE directory LIKE '%2026-11-19'")
+    try write("", to: gate)
+    let result = try await shop.nightAudit("run", "--as-of", "2026-11-22T03:00:00Z")
+    #expect(result.errors.contains("too large"), "\(result.errors)")
+    #expect(
+      try await states(shop) == """
+        2026-11-19 archive owed 10, 2026-11-20 archive delivered 2, 2026-11-21 archive delivered 1
+        """)
+  }
+
   /// What somebody has edited in the folder meanwhile is not the report that is owed.
   @Test func whatWasEditedIsNotSentBeforeItIsMadeAgain() async throws {
     let shop = try await Rehearsal.sampleShop()

@@ -32,7 +32,8 @@ package struct DispatchTable {
     let rows = try await session.execute(
       """
       SELECT dispatch_id, target, directory FROM night_audit.dispatches WHERE state = 'owed'
-      ORDER BY run_id <> $1::uuid, dispatch_id
+      -- What a place has refused that often may be what it never takes, and stands in nobody's way.
+      ORDER BY run_id <> $1::uuid, attempts >= 9, dispatch_id
       """, [.text(runId)])
     var owed: [Owed] = []
     for row in rows {
