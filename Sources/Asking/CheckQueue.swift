@@ -219,7 +219,7 @@ package struct CheckQueue: Sendable {
     guard let listed, let subjects = try await subjects() else { return try await take(nil, Dueness.Rank.allCases) }
     while true {
       let part = listed.values.withLock { values -> [CheckSubject] in
-        let end = min(values.position + settings.batchSize, subjects.count)
+        let end = values.position + min(settings.batchSize, subjects.count - values.position)
         defer { values.position = end }
         return Array(subjects[values.position..<end])
       }

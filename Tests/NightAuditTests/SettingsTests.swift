@@ -98,6 +98,7 @@ import Testing
     ("report: {retention: always}", "report.retention"), ("database: [a]", "database"),
     ("report: {directory: ''}", "report.directory"), ("database: {salesSchema: ' '}", "database.salesSchema"),
     ("metrics: {textfile: ''}", "metrics.textfile"), ("findings: {owners: anna}", "findings.owners"),
+    ("appstore: {requestsPerSecond: 1e-15}", "appstore.requestsPerSecond"),
   ])
   func whatCannotBeUsedIsNamed(_ yaml: String, _ key: String) throws {
     let error = #expect(throws: ConfigurationError.self) { try load(app + yaml) }

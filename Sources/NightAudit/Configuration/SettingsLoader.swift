@@ -210,6 +210,11 @@ package struct SettingsLoader {
     settings.rootCertificates = try words("appstore.rootCertificates") ?? settings.rootCertificates
     settings.pinRoots = try flag("appstore.pinRoots", settings.pinRoots)
     settings.requestsPerSecond = try number("appstore.requestsPerSecond", settings.requestsPerSecond)
+    guard settings.requestsPerSecond == 0 || settings.requestsPerSecond >= 0.001 else {
+      throw ConfigurationError(
+        key: "appstore.requestsPerSecond",
+        problem: "\(settings.requestsPerSecond) is less than one request in a thousand seconds; 0 sets no limit")
+    }
     settings.concurrency = try count("appstore.concurrency", settings.concurrency)
     settings.timeout = try span("appstore.timeout", settings.timeout)
     guard settings.timeout.wholeSeconds > 0 else {
