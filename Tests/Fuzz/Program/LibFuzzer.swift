@@ -1,6 +1,7 @@
 #if LIBFUZZER
-  /// Nil when the corpus cannot be read, which ends the program at the first input.
-  private let harness = try? FuzzHarness(FuzzCorpus())
+  /// Nil when the corpus cannot be read, which ends the program at the first input. Unsafe: a workbook is no thread's but its own,
+  /// and libFuzzer has one thread, which the compiler cannot know.
+  nonisolated(unsafe) private let harness = try? FuzzHarness(FuzzCorpus())
 
   /// What libFuzzer calls for each input (LLVM, "libFuzzer – a library for coverage-guided fuzz testing"). Ending the
   /// process is how it is told of a failure; it then keeps the input.
