@@ -55,7 +55,7 @@ extension FindingRules {
   private var isSandboxPurchase: Bool {
     verdict?.reason == .sandbox
       || verdict?.reason == .duplicate && !rules.testUsers.contains(order.userId)
-        && facts.claims.lost.allSatisfy { $0.transaction.environment == .sandbox }
+        && Set(facts.claims.lost.map(\.transaction.environment)) == [.sandbox]
   }
 
   /// Whether App Review bought it, whose purchases are marked and no alarm.
