@@ -7,10 +7,6 @@ import Synchronization
 
 /// One check: its questions, their answers, and what they come to.
 extension RecheckStage {
-  /// How often one question is put within a run when Apple answers with trouble of its own. While Apple answers nobody the
-  /// trouble is not the question's, and costs it no try.
-  private static let tries = 3
-
   /// - Returns: false where nobody may be asked any more.
   func ask(_ inquiry: Inquiry, deadline: ContinuousClock.Instant) async -> Bool {
     let (check, channel) = (inquiry.check, inquiry.channel)
@@ -88,9 +84,7 @@ extension RecheckStage {
         }
       }
       let isOutage = trials.fail(on: gate.condition(of: lane))
-      if trials.leavesAnother(of: Self.tries), answer.isWorthAnotherTry(inOutage: isOutage),
-        reasonToEnd(deadline) == nil
-      {
+      if trials.isLeft, answer.isWorthAnotherTry(inOutage: isOutage), reasonToEnd(deadline) == nil {
         let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
           attempt: max(trials.count, 1), random: .random(in: 0..<1))
         trouble = answer

@@ -6,6 +6,9 @@ import Reconciliation
 /// A few questions that Apple never answers, with nothing else left to ask, look like an outage, and the night would wait for
 /// its end.
 struct Trials {
+  /// How often a question is put within a run when Apple answers with trouble of its own. While Apple answers nobody the trouble
+  /// is not the question's, and costs it no try.
+  private static let most = 3
   /// How long a question that failed on an earlier night, too, waits for the end of what looks like an outage.
   static let patience = Duration.seconds(600)
 
@@ -30,17 +33,10 @@ struct Trials {
     begun = now
   }
 
-  /// What a lane is like when a question has failed there.
-  struct Lane {
-    /// How many questions Apple has answered on it tonight.
-    var answered: Int
-    /// Whether Apple answers nobody now.
-    var isSilent: Bool
-  }
-
   /// What another failure says of Apple's health. The first one says all that there is to say: that the same question fails again
   /// says of how many calls fail, but not that nobody is answered.
-  mutating func meaning(on lane: Lane, now: ContinuousClock.Instant = .now) -> CircuitBreaker.CallResult {
+  mutating func meaning(on lane: AskingGate.Condition, now: ContinuousClock.Instant = .now) -> CircuitBreaker.CallResult
+  {
     if isFurther { return .abandoned }
     guard let before = answered else { return .failure }
     wereOthersAnswered = wereOthersAnswered || lane.answered > before
@@ -51,19 +47,17 @@ struct Trials {
   /// Counts a failure.
   ///
   /// - Returns: whether it is an outage's.
-  mutating func fail(on lane: Lane, now: ContinuousClock.Instant = .now) -> Bool {
+  mutating func fail(on lane: AskingGate.Condition, now: ContinuousClock.Instant = .now) -> Bool {
     answered = lane.answered
     if lane.isSilent, !isItsOwn(on: lane, now: now) { return true }
     count += 1
     return false
   }
 
-  private func isItsOwn(on lane: Lane, now: ContinuousClock.Instant) -> Bool {
+  private func isItsOwn(on lane: AskingGate.Condition, now: ContinuousClock.Instant) -> Bool {
     isFurther || wereOthersAnswered || hasFailedBefore && (lane.answered > 0 || now - begun >= Self.patience)
   }
 
   /// Whether the question may be put once more.
-  ///
-  /// - Parameter most: how often it may fail.
-  func leavesAnother(of most: Int) -> Bool { !isFurther && count < most }
+  var isLeft: Bool { !isFurther && count < Self.most }
 }

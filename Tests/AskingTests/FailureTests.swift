@@ -410,7 +410,7 @@ import Testing
   }
 
   @Test func whatFailedBeforeWaitsNoNightLong() {
-    let silent = Trials.Lane(answered: 0, isSilent: true)
+    let silent = AskingGate.Condition(answered: 0, isSilent: true)
     for hasFailedBefore in [true, false] {
       var history = CheckHistory(dated: Self.asOf, knownSince: Self.asOf)
       if hasFailedBefore { history.unansweredSince = Self.asOf - .days(1) }

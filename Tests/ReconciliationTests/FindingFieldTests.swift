@@ -573,7 +573,7 @@ import Testing
     }
   }
 
-  @Test("Nor does a second order on one of them, but one that lost a payment besides")
+  @Test("Nor does a second order on one of them; one on a payment does")
   func reviewOfTwoOrders() throws {
     for environment in [AppleEnvironment.sandbox, .production] {
       var scene = Scene()

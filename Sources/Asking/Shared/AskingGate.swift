@@ -13,6 +13,14 @@ package final class AskingGate: Sendable {
     var side: AppleHost
   }
 
+  /// What a lane is like.
+  struct Condition {
+    /// How many questions Apple has answered on it tonight.
+    var answered: Int
+    /// Whether Apple answers nobody now.
+    var isSilent: Bool
+  }
+
   /// The right to put one question on a lane.
   struct Permit: Sendable {
     var lane: Lane
@@ -69,10 +77,9 @@ package final class AskingGate: Sendable {
     }
   }
 
-  /// How many questions Apple has answered on a lane, and whether it answers nobody now.
-  func condition(of lane: Lane) -> Trials.Lane {
+  func condition(of lane: Lane) -> Condition {
     state.withLock {
-      Trials.Lane(answered: $0.answered[lane, default: 0], isSilent: $0.breakers[lane]?.isOpen ?? false)
+      Condition(answered: $0.answered[lane, default: 0], isSilent: $0.breakers[lane]?.isOpen ?? false)
     }
   }
 
