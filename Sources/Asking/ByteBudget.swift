@@ -22,6 +22,9 @@ final class ByteBudget: Sendable {
     }
   }
 
+  /// Takes what was given back and is in memory all the same.
+  func takeBack(_ size: Int) { used.withLock { $0 += size } }
+
   func giveBack(_ size: Int) { used.withLock { $0 -= size } }
 
   /// Whether what is in memory leaves room for more.

@@ -174,6 +174,13 @@ package struct CheckQueue: Sendable {
     return found
   }
 
+  /// Gives back what was taken and has to wait: a claim of anybody's takes it again.
+  func putBack(_ subjects: [CheckSubject]) async throws {
+    let worker = worker
+    try await store.withConnection { try Self.release(subjects, of: worker, on: $0) }
+    startOver()
+  }
+
   /// Looks again at what filters list, from the beginning: answers have brought new questions.
   package func startOver() { listed?.values.withLock { $0 = Listed.Values() } }
 

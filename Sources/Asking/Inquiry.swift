@@ -12,6 +12,31 @@ struct Inquiry: Sendable {
   var payloadBytes = 0
   /// What Apple has lately said, by transaction id.
   var told: [String: ToldTransaction] = [:]
+  /// The answers so far, in the order of the questions.
+  var answers: [ChannelAnswer] = []
+  /// What became of the next question so far; nil before it was put.
+  var attempt: Attempt?
+
+  /// Whether what it says by itself is stored.
+  var isSetAside = false
+
+  /// A question that was put in vain, and is put again.
+  struct Attempt: Sendable {
+    var trials: Trials
+    /// The answer that it was, should nobody be asked any more.
+    var trouble: ChannelAnswer?
+    /// Whether it was refused with its credential.
+    var wasRefused = false
+  }
+
+  /// What is to be answered next; nil when all is.
+  var next: Question? { answers.count < questions.count ? questions[answers.count] : nil }
+
+  /// Whether a question of it has failed as often as it may: what is left has one try.
+  var hasFailed: Bool { answers.contains { $0.silence != nil } }
+
+  /// Whether Apple was asked already tonight.
+  var isBegun: Bool { attempt != nil || answers.contains { $0.toldAt == nil } }
 
   /// The answer to a question that need not be put: what Apple has lately said about the same transaction of the same app.
   ///

@@ -7,106 +7,124 @@ import Synchronization
 
 /// One check: its questions, their answers, and what they come to.
 extension RecheckStage {
-  /// - Returns: false where nobody may be asked any more.
-  func ask(_ inquiry: Inquiry, deadline: ContinuousClock.Instant) async -> Bool {
+  /// How a check ends that was begun.
+  enum Ending {
+    case settled
+    /// Nobody may be asked any more.
+    case over
+    /// Its next question waits until the lane may be asked again.
+    case waits(Inquiry, AskingGate.Lane)
+  }
+
+  func ask(_ inquiry: Inquiry, deadline: ContinuousClock.Instant) async -> Ending {
+    var inquiry = inquiry
     let (check, channel) = (inquiry.check, inquiry.channel)
     let isOne = inquiry.questions.count == 1
     // What many answers are gathered for is stored as it comes: a killed run asks only for the rest.
-    if !isOne { await setAside(check) }
-    var answers: [ChannelAnswer] = []
+    if !isOne { await setAside(&inquiry) }
     var isOver = false
-    for question in inquiry.questions {
+    asking: while let question = inquiry.next {
       if let told = inquiry.answer(to: question) {
-        answers.append(told)
+        inquiry.answers.append(told)
         continue
       }
-      let isFurther = answers.contains { $0.silence != nil }
-      guard
-        let answer = await answer(
-          to: question, about: check, isFurther: isFurther, from: channel, deadline: deadline)
-      else {
-        // What was asked in vain is noted, though there was no time for the rest.
+      switch await put(question, of: &inquiry, deadline: deadline) {
+      case .answer(let answer):
+        inquiry.attempt = nil
+        inquiry.answers.append(answer)
+        if !isOne, !answer.facts.isEmpty || !answer.told.isEmpty {
+          var part = check.result(.pending, .neverChecked, channel: .serverApi)
+          // Until all that it names is known to be right, it is not known whose it is.
+          (part.facts, part.told) = part.isUnproven ? ([], answer.facts + answer.told) : (answer.facts, answer.told)
+          await sink.put(part)
+        }
+      case .waits(let lane): return .waits(inquiry, lane)
+      case .over:
         isOver = true
-        if isFurther { break }
-        if isOne { await setAside(check) }
-        return false
-      }
-      answers.append(answer)
-      if !isOne, !answer.facts.isEmpty || !answer.told.isEmpty {
-        var part = check.result(.pending, .neverChecked, channel: .serverApi)
-        // Until all that it names is known to be right, it is not known whose it is.
-        (part.facts, part.told) = part.isUnproven ? ([], answer.facts + answer.told) : (answer.facts, answer.told)
-        await sink.put(part)
+        // What was asked in vain is noted, though there was no time for the rest.
+        if inquiry.hasFailed { break asking }
+        await setAside(&inquiry)
+        return .over
       }
     }
-    var result = channel.result(of: check, answers: answers)
+    var result = channel.result(of: check, answers: inquiry.answers)
     if !isOne {
       result.told = []
       // Of what only Apple's answers prove, this is where it is said whose it is.
       if !result.isUnproven { result.facts = [] }
     }
     await finish(result, of: channel)
-    return !isOver
+    return isOver ? .over : .settled
   }
 
-  /// Apple's answer, or the trouble that it came to when nobody may be asked again; nil when there is neither.
-  private func answer(
-    to question: Question, about check: JudgedCheck, isFurther: Bool, from channel: any AppleChannel,
-    deadline: ContinuousClock.Instant
-  ) async -> ChannelAnswer? {
+  /// What becomes of a question.
+  private enum Step {
+    /// Apple's answer, or the trouble that it came to when nobody may be asked again.
+    case answer(ChannelAnswer)
+    case waits(AskingGate.Lane)
+    /// Nobody is asked any more, and it was never put.
+    case over
+  }
+
+  private func put(
+    _ question: Question, of inquiry: inout Inquiry, deadline: ContinuousClock.Instant
+  ) async -> Step {
+    let (check, channel) = (inquiry.check, inquiry.channel)
     let lane = AskingGate.Lane(app: channel.app.name, side: question.first)
-    var wasRefused = false
-    var trials = Trials(check.due.context.row.history, asOf: queue.asOf, isFurther: isFurther)
-    var trouble: ChannelAnswer?
+    var attempt =
+      inquiry.attempt
+      ?? Inquiry.Attempt(
+        trials: Trials(check.due.context.row.history, asOf: queue.asOf, isFurther: inquiry.hasFailed))
     while true {
-      guard let permit = await permit(lane, deadline: deadline) else { return trouble }
-      let isWanted: @Sendable () -> Bool = { gate.stands(permit) && reasonToEnd(deadline) == nil }
+      let ended = attempt.trouble.map(Step.answer) ?? .over
+      if Task.isCancelled || reasonToEnd(deadline) != nil { return ended }
+      if isHeldUp(channel, lane.side) { return .waits(lane) }
+      let permit: AskingGate.Permit
+      switch gate.admit(lane) {
+      case .over: return ended
+      case .refused: return .waits(lane)
+      case .granted(let granted): permit = granted
+      }
+      let isWanted: @Sendable () -> Bool = {
+        gate.stands(permit) && !isHeldUp(channel, lane.side) && reasonToEnd(deadline) == nil
+      }
       guard let answer = try? await channel.ask(question, while: isWanted) else {
         gate.abandon(permit)
-        if Task.isCancelled { return trouble }
-        // Apple has become silent before its turn came.
+        // Apple has become silent before its turn came, or nobody is asked any more.
         continue
       }
-      let failure = trials.meaning(on: gate.condition(of: lane))
+      let failure = attempt.trials.meaning(on: gate.condition(of: lane))
       note(answer, about: check, failure: failure, permit: permit, app: channel.app)
       if case .fault(let fault) = answer.meaning {
         // Another app's secret is another one.
-        if fault.credential == .sharedSecret, check.isForeign(to: channel.app.bundleId) { return answer }
-        switch gate.refuse(fault, app: channel.app.name, id: check.due.subject.id.text, isSecondTime: wasRefused) {
+        if fault.credential == .sharedSecret, check.isForeign(to: channel.app.bundleId) { return .answer(answer) }
+        switch gate.refuse(
+          fault, app: channel.app.name, id: check.due.subject.id.text, isSecondTime: attempt.wasRefused)
+        {
         case .askAgain:
-          wasRefused = true
+          attempt.wasRefused = true
+          inquiry.attempt = attempt
           await channel.renewCredential()
           continue
         case .park:
           warn(of: fault, app: channel.app, about: check)
-          return answer
-        case .endApp: return nil
+          return .answer(answer)
+        case .endApp: return .over
         }
       }
-      let isOutage = trials.fail(on: gate.condition(of: lane))
-      if trials.isLeft, answer.isWorthAnotherTry(inOutage: isOutage), reasonToEnd(deadline) == nil {
-        let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
-          attempt: max(trials.count, 1), random: .random(in: 0..<1))
-        trouble = answer
-        // A server in trouble needs a moment; cancelled in it, the answer that there is stands.
-        if (try? await Task.sleep(for: pause)) != nil { continue }
+      let isOutage = attempt.trials.fail(on: gate.condition(of: lane))
+      guard attempt.trials.isLeft, answer.isWorthAnotherTry(inOutage: isOutage), reasonToEnd(deadline) == nil else {
+        return .answer(answer)
       }
-      return answer
+      attempt.trouble = answer
+      inquiry.attempt = attempt
+      // While Apple is silent it waits with all others; else a server in trouble needs a moment. Cancelled in it, the answer that
+      // there is stands.
+      if isOutage || isHeldUp(channel, lane.side) { return .waits(lane) }
+      let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
+        attempt: max(attempt.trials.count, 1), random: .random(in: 0..<1))
+      guard (try? await Task.sleep(for: pause)) != nil else { return .answer(answer) }
     }
-  }
-
-  /// The right to ask, waited for while Apple is silent; nil when the re-check ends or the app's part of it has.
-  private func permit(_ lane: AskingGate.Lane, deadline: ContinuousClock.Instant) async -> AskingGate.Permit? {
-    while reasonToEnd(deadline) == nil {
-      switch gate.admit(lane) {
-      case .over: return nil
-      case .granted(let permit): return permit
-      case .refused(let pause):
-        // Short naps: a signal or the deadline must not wait for a long pause.
-        guard (try? await Task.sleep(for: min(pause, .milliseconds(500)))) != nil else { return nil }
-      }
-    }
-    return nil
   }
 
   private func note(
@@ -144,6 +162,11 @@ extension RecheckStage {
   /// Stores what a receipt says by itself; the check stays due.
   func setAside(_ check: JudgedCheck) async {
     if let preliminary = check.preliminaryResult { await sink.put(preliminary) }
+  }
+
+  func setAside(_ inquiry: inout Inquiry) async {
+    if !inquiry.isSetAside { await setAside(inquiry.check) }
+    inquiry.isSetAside = true
   }
 
   func finish(_ result: CheckResult, of channel: any AppleChannel) async {

@@ -126,13 +126,13 @@ package struct RecheckStage: Sendable {
   // MARK: - Many at a time
 
   private enum Event {
-    case check(isSettled: Bool)
+    case check(Ending, payloadBytes: Int)
     case tick, patience
   }
 
   private func askAll(deadline: ContinuousClock.Instant) async throws {
     try await withThrowingTaskGroup(of: Event.self) { group in
-      // Without it nobody would notice a signal or the deadline while every question waits for a bucket that Apple shut.
+      // Without it nobody would notice a signal, the deadline, or that Apple may be asked again.
       let tick: @Sendable () async -> Event = {
         // Cancelled, it ticks at once, and the group is at its end.
         try? await Task.sleep(for: .milliseconds(250))
@@ -141,17 +141,19 @@ package struct RecheckStage: Sendable {
       group.addTask(operation: tick)
       var underWay = 0
       var taken: [Preparation.Taken] = []
-      var waiting: [Inquiry] = []
+      var ready: [Inquiry] = []
+      var lists = WaitingLists()
       var isDrained = false
+      // Whether the queue was looked at since an answer came that may have made something due.
+      var hasLooked = false
       var hasEnded = false
       var isAllSettled = true
       while true {
-        let isDone = isDrained && taken.isEmpty && waiting.isEmpty && underWay == 0 && isAllSettled
+        let isDone =
+          isDrained && taken.isEmpty && ready.isEmpty && lists.isEmpty && underWay == 0 && isAllSettled
         if !hasEnded, !isDone, let reason = reasonToEnd(deadline) {
           hasEnded = true
           state.values.withLock { $0.summary.endedEarly = reason }
-          for inquiry in waiting { await drop(inquiry) }
-          waiting = []
           try await readTheRest(taken)
           taken = []
           isDrained = true
@@ -163,35 +165,55 @@ package struct RecheckStage: Sendable {
             return .patience
           }
         }
-        if waiting.isEmpty, taken.isEmpty, !isDrained {
-          taken = try await preparation.take() ?? []
-          isDrained = taken.isEmpty
+        // At the end they need no place: nobody is asked any more, and each notes what was asked in vain.
+        for inquiry in lists.leave({ hasEnded ? .max : places(on: $0) }) {
+          budget.takeBack(inquiry.payloadBytes)
+          ready.append(inquiry)
         }
-        if waiting.isEmpty, !taken.isEmpty, budget.hasRoom {
-          let before = taken.count
-          waiting = try await inquiries(&taken).reversed()
-          if waiting.isEmpty, taken.count < before { continue }
-        }
-        if underWay < settings.concurrency, let next = waiting.popLast() {
-          underWay += 1
-          group.addTask {
-            let isSettled = await ask(next, deadline: deadline)
-            budget.giveBack(next.payloadBytes)
-            return .check(isSettled: isSettled)
+        if ready.isEmpty, taken.isEmpty, !hasEnded {
+          let recalled = lists.recall(atMost: settings.batchSize, isIdle: underWay == 0) { places(on: $0) == .max }
+          if !recalled.isEmpty {
+            // What they say by themselves is not to be stored twice.
+            await sink.flush()
+            try await queue.putBack(recalled)
+            isDrained = false
           }
+          if !isDrained, !lists.isFull {
+            taken = try await preparation.take() ?? []
+            isDrained = taken.isEmpty
+          }
+        }
+        if ready.isEmpty, !taken.isEmpty, budget.hasRoom {
+          let before = taken.count
+          ready = try await inquiries(&taken).reversed()
+          if ready.isEmpty, taken.count < before { continue }
+        }
+        if hasEnded || underWay < settings.concurrency, let next = ready.popLast() {
+          underWay += 1
+          group.addTask { .check(await ask(next, deadline: deadline), payloadBytes: next.payloadBytes) }
           continue
         }
         if underWay == 0 {
           if hasEnded { break }
-          if taken.isEmpty, let more = try await takeMore() { taken = more }
-          if taken.isEmpty { break }
-          isDrained = false
-          continue
+          if taken.isEmpty, lists.isEmpty || !hasLooked && !lists.isFull {
+            hasLooked = true
+            if let more = try await takeMore() { taken = more } else if lists.isEmpty { break }
+          }
+          if !taken.isEmpty {
+            isDrained = false
+            continue
+          }
         }
         switch try await group.next() {
-        case .check(let isSettled):
+        case .check(let ending, let payloadBytes):
           underWay -= 1
-          isAllSettled = isAllSettled && isSettled
+          budget.giveBack(payloadBytes)
+          switch ending {
+          case .settled: hasLooked = false
+          case .over: isAllSettled = false
+          case .waits(var inquiry, let lane):
+            if lists.add(inquiry, on: lane) == .remembered { await setAside(&inquiry) }
+          }
         case .tick: if !group.isCancelled { group.addTask(operation: tick) }
         case .patience: group.cancelAll()
         case nil: underWay = 0
@@ -200,6 +222,15 @@ package struct RecheckStage: Sendable {
       group.cancelAll()
     }
   }
+
+  /// How many may ask on a lane now.
+  private func places(on lane: AskingGate.Lane) -> Int {
+    guard let channel = preparation.channels.first(where: { $0.app.name == lane.app }) else { return .max }
+    return isHeldUp(channel, lane.side) ? 0 : gate.places(on: lane)
+  }
+
+  /// Whether it takes longer until anybody may ask there than a place should be held for.
+  func isHeldUp(_ channel: any AppleChannel, _ side: AppleHost) -> Bool { channel.hold(on: side) > .seconds(1) }
 
   /// What the answers have made due, and what a worker leaves that dies now; nil when there is nothing.
   private func takeMore() async throws -> [Preparation.Taken]? {
@@ -287,10 +318,5 @@ package struct RecheckStage: Sendable {
       return "the deadline of recheck.maxDuration passed\(why)"
     }
     return gate.end
-  }
-
-  private func drop(_ inquiry: Inquiry) async {
-    await setAside(inquiry.check)
-    budget.giveBack(inquiry.payloadBytes)
   }
 }

@@ -53,6 +53,8 @@ package struct ServerAPIChannel: AppleChannel {
     return answer
   }
 
+  package func hold(on side: AppleHost) -> Duration { client.hold(on: side) }
+
   package func renewCredential() async { await client.renewToken() }
 
   package func result(of check: JudgedCheck, answers: [ChannelAnswer]) -> CheckResult {

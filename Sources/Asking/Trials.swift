@@ -9,7 +9,8 @@ struct Trials {
   /// How often a question is put within a run when Apple answers with trouble of its own. While Apple answers nobody the trouble
   /// is not the question's, and costs it no try.
   private static let most = 3
-  /// How long a question that failed on an earlier night, too, waits for the end of what looks like an outage.
+  /// How long Apple must have been silent before a question that failed on an earlier night, too, waits no longer for the end
+  /// of what looks like an outage.
   static let patience = Duration.seconds(600)
 
   /// Failures that were the question's own.
@@ -18,7 +19,6 @@ struct Trials {
   private let hasFailedBefore: Bool
   /// Whether another question of the same proof has failed as often as it may: what is left has one try.
   private let isFurther: Bool
-  private let begun: ContinuousClock.Instant
   /// Whether others were answered between two failures of its own.
   private var wereOthersAnswered = false
   /// How many questions were answered when it failed last; nil before it did.
@@ -27,35 +27,33 @@ struct Trials {
   /// - Parameters:
   ///   - history: what earlier nights have made of it.
   ///   - isFurther: whether another question of the same proof has failed as often as it may.
-  init(_ history: CheckHistory, asOf: Instant, isFurther: Bool, now: ContinuousClock.Instant = .now) {
+  init(_ history: CheckHistory, asOf: Instant, isFurther: Bool) {
     hasFailedBefore = history.unansweredSince.map { $0 < asOf } ?? false
     self.isFurther = isFurther
-    begun = now
   }
 
   /// What another failure says of Apple's health. The first one says all that there is to say: that the same question fails again
   /// says of how many calls fail, but not that nobody is answered.
-  mutating func meaning(on lane: AskingGate.Condition, now: ContinuousClock.Instant = .now) -> CircuitBreaker.CallResult
-  {
+  mutating func meaning(on lane: AskingGate.Condition) -> CircuitBreaker.CallResult {
     if isFurther { return .abandoned }
     guard let before = answered else { return .failure }
     wereOthersAnswered = wereOthersAnswered || lane.answered > before
-    if lane.isSilent { return isItsOwn(on: lane, now: now) ? .abandoned : .failure }
+    if let silentFor = lane.silentFor { return isItsOwn(on: lane, silentFor) ? .abandoned : .failure }
     return lane.answered > 0 ? .repeatedFailure : .failure
   }
 
   /// Counts a failure.
   ///
   /// - Returns: whether it is an outage's.
-  mutating func fail(on lane: AskingGate.Condition, now: ContinuousClock.Instant = .now) -> Bool {
+  mutating func fail(on lane: AskingGate.Condition) -> Bool {
     answered = lane.answered
-    if lane.isSilent, !isItsOwn(on: lane, now: now) { return true }
+    if let silentFor = lane.silentFor, !isItsOwn(on: lane, silentFor) { return true }
     count += 1
     return false
   }
 
-  private func isItsOwn(on lane: AskingGate.Condition, now: ContinuousClock.Instant) -> Bool {
-    isFurther || wereOthersAnswered || hasFailedBefore && (lane.answered > 0 || now - begun >= Self.patience)
+  private func isItsOwn(on lane: AskingGate.Condition, _ silentFor: Duration) -> Bool {
+    isFurther || wereOthersAnswered || hasFailedBefore && (lane.answered > 0 || silentFor >= Self.patience)
   }
 
   /// Whether the question may be put once more.

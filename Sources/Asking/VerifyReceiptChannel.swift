@@ -40,6 +40,8 @@ package struct VerifyReceiptChannel: AppleChannel {
       try await client.verify(payload: payload, sharedSecret: sharedSecret, first: question.first, while: isWanted))
   }
 
+  package func hold(on side: AppleHost) -> Duration { client.hold(on: side) }
+
   /// The secret is what the configuration says it is.
   package func renewCredential() async {}
 

@@ -302,22 +302,26 @@ import Testing
   ///
   /// - Parameter step: how far each look moves its clock.
   private func gate(answers: Int = 0, failures: Int, step: Duration = .zero) -> AskingGate {
-    let lane = AskingGate.Lane(app: "com.example.game", side: .production)
     let uptime = Mutex(Duration.zero)
-    let clock = RateGate.Clock(
-      uptime: {
-        uptime.withLock { uptime in
-          uptime += step
-          return uptime
-        }
-      }, sleep: { _ throws(CancellationError) in })
-    let gate = AskingGate(apps: [lane.app], clock: clock)
+    return gate(answers: answers, failures: failures) {
+      uptime.withLock { uptime in
+        uptime += step
+        return uptime
+      }
+    }
+  }
+
+  private func gate(
+    answers: Int = 0, failures: Int, apps: [String] = ["com.example.game"], uptime: @escaping @Sendable () -> Duration
+  ) -> AskingGate {
+    let clock = RateGate.Clock(uptime: uptime, sleep: { _ throws(CancellationError) in })
+    let gate = AskingGate(apps: apps, clock: clock)
     var trouble = outOfOrder
     trouble.asked = [.production]
     var found = ChannelAnswer.found("0")
     found.asked = [.production]
     for answer in Array(repeating: found, count: answers) + Array(repeating: trouble, count: failures) {
-      guard case .granted(let permit) = gate.admit(lane) else { continue }
+      guard case .granted(let permit) = gate.admit(AskingGate.Lane(app: apps[0], side: .production)) else { continue }
       _ = gate.note(answer, permit)
     }
     return gate
@@ -387,7 +391,7 @@ import Testing
       }
       let script = ScriptedChannel.Script(answers)
       var shop = shop
-      shop.settings.concurrency = 60
+      shop.settings.concurrency = 12
       let summary = try await shop.recheck(
         [ScriptedChannel(script)], limit: .seconds(30), gate: gate(failures: 0, step: .seconds(60)))
       #expect(summary.endedEarly == nil && summary.outcomes == [.unanswered: 30, .verified: 30])
@@ -403,25 +407,25 @@ import Testing
       let script = ScriptedChannel.Script(["1": Array(repeating: outOfOrder, count: 6) + [.found("1")]])
       let summary = try await shop.recheck(
         [ScriptedChannel(script, asOf: later)], asOf: later, limit: .seconds(30),
-        gate: gate(answers: answers, failures: 20, step: .seconds(60)))
+        gate: gate(answers: answers, failures: 20, step: .seconds(10)))
       #expect(summary.endedEarly == nil && summary.outcomes == [answers == 0 ? .verified : .unanswered: 1])
       #expect(script.asked.count == (answers == 0 ? 7 : 3))
     }
   }
 
   @Test func whatFailedBeforeWaitsNoNightLong() {
-    let silent = AskingGate.Condition(answered: 0, isSilent: true)
+    func silent(for duration: Duration) -> AskingGate.Condition {
+      AskingGate.Condition(answered: 0, silentFor: duration)
+    }
     for hasFailedBefore in [true, false] {
       var history = CheckHistory(dated: Self.asOf, knownSince: Self.asOf)
       if hasFailedBefore { history.unansweredSince = Self.asOf - .days(1) }
-      let begun = ContinuousClock.now
-      var trials = Trials(history, asOf: Self.asOf, isFurther: false, now: begun)
-      let isOutage = trials.fail(on: silent, now: begun + Trials.patience - .seconds(1))
+      var trials = Trials(history, asOf: Self.asOf, isFurther: false)
+      let isOutage = trials.fail(on: silent(for: Trials.patience - .seconds(1)))
       #expect(isOutage && trials.count == 0)
-      let isStillOne = trials.fail(on: silent, now: begun + Trials.patience)
+      let isStillOne = trials.fail(on: silent(for: Trials.patience))
       #expect(isStillOne != hasFailedBefore && trials.count == (hasFailedBefore ? 1 : 0))
-      let meaning = trials.meaning(on: silent, now: begun + Trials.patience)
-      #expect(meaning == (hasFailedBefore ? .abandoned : .failure))
+      #expect(trials.meaning(on: silent(for: Trials.patience)) == (hasFailedBefore ? .abandoned : .failure))
     }
   }
 
@@ -445,6 +449,77 @@ import Testing
       #expect(script.asked.count == 1 && summary.outcomes == [.unanswered: 1] && summary.endedEarly != nil)
       let outcomes = "outcome, count(*)::text] ) FROM night_audit.receipt_checks GROUP BY outcome ORDER BY 1"
       #expect(try await shop.rows(outcomes) == ["pending 3", "unanswered 1"])
+    }
+  }
+
+  // MARK: - One app's trouble
+
+  private let apps = ["com.example.game", "com.example.quiz"]
+
+  /// Forty purchases of one app and then twenty of another, whose answers are written down.
+  private func twoApps(
+    _ body: (RecheckRehearsal, _ found: [String: [ChannelAnswer]]) async throws -> Void
+  ) async throws {
+    try await RecheckRehearsal.run(apps: apps) { shop in
+      var shop = shop
+      shop.settings.batchSize = 10
+      var found: [String: [ChannelAnswer]] = [:]
+      for number in 1...60 {
+        let isFirst = number <= 40
+        let app = apps[isFirst ? 0 : 1]
+        try await shop.order("o\(number)", transaction: "\(number)", bundleId: app, age: .days(isFirst ? 3 : 2))
+        found["\(number)"] = [.found("\(number)", bundleId: app)]
+      }
+      try await body(shop, found)
+    }
+  }
+
+  /// However many of a silent app are due first, and however few places there are, the others are asked; and it is when it
+  /// answers again.
+  @Test(arguments: [true, false]) func oneAppsOutageTakesNobodysPlace(comesBack: Bool) async throws {
+    try await twoApps { shop, found in
+      let uptime = Mutex(Duration.zero)
+      let scripts = apps.map { _ in ScriptedChannel.Script(found) }
+      var channels = zip(scripts, apps).map { ScriptedChannel($0, of: $1) }
+      channels[1].beforeAnswer = { count in
+        if comesBack, count == 20 { uptime.withLock { $0 = .seconds(60) } }
+      }
+      let summary = try await shop.recheck(
+        channels, limit: .seconds(comesBack ? 60 : 4),
+        gate: gate(failures: 20, apps: apps) { uptime.withLock { $0 } })
+      #expect(scripts.map(\.asked.count) == [comesBack ? 40 : 0, 20])
+      #expect(summary.outcomes == [.verified: comesBack ? 60 : 20] && (summary.endedEarly == nil) == comesBack)
+      #expect(Set(scripts[0].asked).count == scripts[0].asked.count)
+    }
+  }
+
+  /// Those that were under way when it fell silent wait like all others, and are noted at the end.
+  @Test func anOutageThatBeginsTakesNobodysPlace() async throws {
+    try await twoApps { shop, found in
+      let game = ScriptedChannel.Script(found.mapValues { _ in [outOfOrder] })
+      let quiz = ScriptedChannel.Script(found)
+      let summary = try await shop.recheck(
+        [ScriptedChannel(game, of: apps[0]), ScriptedChannel(quiz, of: apps[1])], limit: .seconds(4),
+        gate: gate(failures: 16, apps: apps) { .zero })
+      #expect(game.asked.count == 4 && quiz.asked.count == 20)
+      #expect(summary.outcomes == [.unanswered: 4, .verified: 20] && summary.endedEarly != nil)
+      let states = "outcome, count(*)::text] ) FROM night_audit.receipt_checks GROUP BY outcome ORDER BY 1"
+      #expect(try await shop.rows(states) == ["pending 36", "unanswered 4", "verified 20"])
+    }
+  }
+
+  /// Nor does an app whose bucket Apple has shut.
+  @Test func whoeverMayNotBeAskedYetTakesNobodysPlace() async throws {
+    try await twoApps { shop, found in
+      let scripts = apps.map { _ in ScriptedChannel.Script(found) }
+      var channels = zip(scripts, apps).map { ScriptedChannel($0, of: $1) }
+      let turns = RateGate(rate: nil)
+      channels[0].turns = turns
+      channels[0].beforeAnswer = { _ in turns.shut(for: .seconds(600)) }
+      let summary = try await shop.recheck(
+        channels, limit: .seconds(4), gate: gate(failures: 0, apps: apps) { .zero })
+      #expect(scripts[0].asked.count <= shop.settings.concurrency && scripts[1].asked.count == 20)
+      #expect(summary.outcomes == [.verified: 20 + scripts[0].asked.count] && summary.endedEarly != nil)
     }
   }
 

@@ -164,6 +164,8 @@ struct ScriptedChannel: AppleChannel {
     return answer
   }
 
+  func hold(on side: AppleHost) -> Duration { turns.hold }
+
   func renewCredential() async {}
 
   func result(of check: JudgedCheck, answers: [ChannelAnswer]) -> CheckResult {

@@ -86,6 +86,15 @@ package struct CircuitBreaker: Sendable {
     }
   }
 
+  /// How many calls would be permitted now.
+  package func places(now: Duration) -> Int {
+    switch state {
+    case .closed: .max
+    case .open(let until): now < until ? 0 : max(1, policy.probes)
+    case .halfOpen(let underWay, let succeeded): max(0, max(1, policy.probes) - underWay - succeeded)
+    }
+  }
+
   /// Whether a call that was permitted may still be made: the state is the one that it was permitted in.
   package func stands(_ permit: Permit) -> Bool { permit.generation == generation }
 

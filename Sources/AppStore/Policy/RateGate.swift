@@ -178,6 +178,12 @@ package final class RateGate: Sendable {
     return wait > .zero ? wait : nil
   }
 
+  /// How long nobody is let through, because a server has said when to come back; zero when nobody is held up so.
+  package var hold: Duration {
+    let now = clock.uptime()
+    return state.withLock { max($0.shutUntil - now, .zero) }
+  }
+
   /// How many callers are behind the first one.
   package var waitingCount: Int { state.withLock { $0.waiting.count } }
 

@@ -42,6 +42,9 @@ package struct ServerAPIClient: Sendable {
   /// Makes the next request with a token of its own: the one before was refused.
   package func renewToken() async { await token.renew() }
 
+  /// How long a side gets no question about a transaction, because Apple has said when to come back.
+  package func hold(on host: AppleHost) -> Duration { side(host).hold(.transactionInfo) }
+
   /// Get Transaction Info: one transaction of any kind, finished consumables and refunded ones included.
   ///
   /// The other side is asked only when the first one does not know the id, so at most two requests are made.

@@ -70,6 +70,9 @@ package struct ServerAPIHost: Sendable {
     try await gates[endpoint]?.admit(while: isWanted)
   }
 
+  /// How long nobody is let through to an interface, because Apple has said when to come back.
+  func hold(_ endpoint: ServerAPIEndpoint) -> Duration { gates[endpoint]?.hold ?? .zero }
+
   /// Obeys an answer's `Retry-After`, whatever the interface: Apple counts by app.
   func obey(retryAfter span: Span, httpStatus: Int?) {
     for gate in gates.values { gate.obey(retryAfter: span, httpStatus: httpStatus) }

@@ -82,6 +82,9 @@ package struct VerifyReceiptClient: Sendable {
     }
   }
 
+  /// How long a side gets no question, because Apple has said when to come back.
+  package func hold(on host: AppleHost) -> Duration { endpoint(of: host).gate.hold }
+
   private func endpoint(of host: AppleHost) -> Endpoint {
     switch host {
     case .production: production

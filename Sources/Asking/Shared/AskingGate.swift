@@ -17,8 +17,8 @@ package final class AskingGate: Sendable {
   struct Condition {
     /// How many questions Apple has answered on it tonight.
     var answered: Int
-    /// Whether Apple answers nobody now.
-    var isSilent: Bool
+    /// For how long Apple has answered nobody; nil while it answers.
+    var silentFor: Duration?
   }
 
   /// The right to put one question on a lane.
@@ -43,6 +43,7 @@ package final class AskingGate: Sendable {
   private struct State {
     var breakers: [Lane: CircuitBreaker] = [:]
     var answered: [Lane: Int] = [:]
+    var silentSince: [Lane: Duration] = [:]
     var trials: [Accused: CredentialTrial<AppleFault.Kind>] = [:]
     var faults: [String: String] = [:]
   }
@@ -78,8 +79,17 @@ package final class AskingGate: Sendable {
   }
 
   func condition(of lane: Lane) -> Condition {
-    state.withLock {
-      Condition(answered: $0.answered[lane, default: 0], isSilent: $0.breakers[lane]?.isOpen ?? false)
+    let now = clock.uptime()
+    return state.withLock { state in
+      Condition(answered: state.answered[lane, default: 0], silentFor: state.silentSince[lane].map { now - $0 })
+    }
+  }
+
+  /// How many questions need not wait on a lane now. Where nobody asks any more none does: each learns so.
+  func places(on lane: Lane) -> Int {
+    let now = clock.uptime()
+    return state.withLock { state in
+      state.faults[lane.app] != nil ? .max : state.breakers[lane]?.places(now: now) ?? .max
     }
   }
 
@@ -111,10 +121,15 @@ package final class AskingGate: Sendable {
   func record(_ result: CircuitBreaker.CallResult, _ permit: Permit) -> Lane? {
     let now = clock.uptime()
     return state.withLock { state in
-      let wasOpen = state.breakers[permit.lane]?.isOpen ?? false
       if result == .success { state.answered[permit.lane, default: 0] += 1 }
       state.breakers[permit.lane, default: CircuitBreaker()].record(result, permit: permit.permit, now: now)
-      return !wasOpen && state.breakers[permit.lane]?.isOpen ?? false ? permit.lane : nil
+      guard state.breakers[permit.lane]?.isOpen ?? false else {
+        state.silentSince[permit.lane] = nil
+        return nil
+      }
+      let isNews = state.silentSince[permit.lane] == nil
+      if isNews { state.silentSince[permit.lane] = now }
+      return isNews ? permit.lane : nil
     }
   }
 
@@ -132,9 +147,7 @@ package final class AskingGate: Sendable {
   /// The apps that Apple does not answer about now.
   var silent: [String] {
     state.withLock { state in
-      apps.filter { app in
-        AppleHost.allCases.contains { state.breakers[Lane(app: app, side: $0)]?.isOpen ?? false }
-      }.sorted()
+      apps.filter { app in AppleHost.allCases.contains { state.silentSince[Lane(app: app, side: $0)] != nil } }.sorted()
     }
   }
 }

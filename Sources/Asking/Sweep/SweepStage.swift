@@ -19,8 +19,9 @@ package struct SweepStage: Sendable {
     /// How many pages of one type are asked for at a time, at most: Apple takes up to 6 s for each, and 25 a second are what
     /// it gives by default.
     package var pagesUnderWay = 150
-    /// An outage that lasts this long ends the sweep of one type; nil: only the time for sweeping ends it.
-    package var patience: Duration?
+    /// How long a page is asked for at most where others of the app were answered tonight. Where none was, only the time for
+    /// sweeping ends that.
+    package var patience = Duration.seconds(600)
     /// The time of day.
     package var now: @Sendable () -> Instant = { Instant.now }
 
@@ -40,6 +41,8 @@ package struct SweepStage: Sendable {
   private let stop: StopSignal
   private let progress: WorkProgress
   private let deadline: ContinuousClock.Instant
+  /// As the plan has it, and no more than a part of the time that there is.
+  private let patience: Duration
   private let shared = Shared()
 
   /// What the tasks of one sweep share.
@@ -47,6 +50,8 @@ package struct SweepStage: Sendable {
     struct Values {
       var summary = SweepSummary()
       var warned: Set<String> = []
+      /// Apps of which a page of notifications came.
+      var answered: Set<String> = []
       /// Apps of which nothing is believed that Apple is said to have signed, with the remedy.
       var disbelieved: [String: String] = [:]
     }
@@ -78,6 +83,7 @@ package struct SweepStage: Sendable {
     self.stop = stop
     self.progress = progress
     self.deadline = deadline
+    patience = min(plan.patience, max((deadline - .now) / 6, .zero))
   }
 
   /// Runs until everything up to the as-of is known, or the deadline or a signal ends it.
@@ -121,7 +127,7 @@ package struct SweepStage: Sendable {
         for cursor in cursors { group.addTask { try await sweep(cursor, of: app, in: table) } }
         return try await group.reduce(true) { $0 && $1 }
       }
-      // Whoever does not answer about all does not answer about one.
+      // Whoever is refused about all is refused about one; but one type's trouble is no customer's.
       if isAnswered { try await readHistories(of: app) }
     }
     if swept == nil { logger.info("another worker sweeps this app", metadata: ["app": "\(app.name)"]) }
@@ -132,18 +138,18 @@ package struct SweepStage: Sendable {
   /// What came of asking for the next page of a slice; nil when the task was cancelled.
   private typealias Page = (start: Instant, answer: NotificationAnswer?)
 
-  /// False when Apple does not answer.
+  /// False when Apple refuses to answer, or is not believed.
   ///
   /// Pages are asked for side by side, and taken in one after the other.
   private func sweep(_ stored: SweepCursor, of app: SweptApp, in table: SweepTable) async throws -> Bool {
     var cursor = stored
     guard cursor.begin(asOf: plan.asOf, refundWindow: plan.refundWindow) else { return true }
     try await store([], cursor, over: stored, in: table)
-    var patience = Patience(limit: plan.patience)
+    var patience = Patience(limit: patience)
     var isAnswered = true
     // Pages under way together are refused together: each of them is a question of its own.
     var refused: Set<Instant> = []
-    // Those that Apple wants to be asked about when the time for it is over.
+    // Those that are left to the next night: Apple does not answer about them, or wants to be asked when the time is over.
     var left: Set<Instant> = []
     try await withThrowingTaskGroup(of: Page.self) { group in
       var underWay: Set<Instant> = []
@@ -176,17 +182,9 @@ package struct SweepStage: Sendable {
         switch cursor.received(answer, about: page.start, now: plan.now()) {
         case .retry(let silence):
           let hold = silence.retryAfter.map { Duration.microseconds(max(0, ($0 - plan.now()).microseconds)) } ?? .zero
-          if hold > .zero, .now + hold >= deadline {
-            left.insert(page.start)
-            cursor.giveUp(silence)
-            try await store([], cursor, over: before, in: table)
-            continue
-          }
-          guard patience.isExhausted(by: page.start, hold: hold) else { continue }
-          isAnswered = false
-          cursor.giveUp(silence)
-          try await store([], cursor, over: before, in: table)
-          group.cancelAll()
+          let isExhausted = patience.isExhausted(by: page.start, silence, hold: hold)
+          let wasAnswered = shared.values.withLock { $0.answered.contains(app.name) }
+          if isExhausted && wasAnswered || hold > .zero && .now + hold >= deadline { left.insert(page.start) }
           continue
         case .fault(let fault):
           let id = "notifications \(cursor.type.rawValue)"
@@ -204,7 +202,10 @@ package struct SweepStage: Sendable {
           for credential in [nil, AppleFault.Credential.serverAPIKey] { gate.accept(credential, of: app.name) }
         }
         patience.recover(page.start)
-        shared.values.withLock { $0.summary.notifications += answer.notifications.count }
+        shared.values.withLock { values in
+          values.summary.notifications += answer.notifications.count
+          values.answered.insert(app.name)
+        }
         progress.advance(by: answer.notifications.count)
         // What a transaction was when Apple sent the notification is a fact; without one there is no id to ask about.
         let found = answer.notifications.compactMap { try? $0.transaction?.get().fact }
@@ -212,41 +213,54 @@ package struct SweepStage: Sendable {
         if !isAnswered { group.cancelAll() }
       }
     }
+    if isAnswered, let silence = patience.silence, !Task.isCancelled {
+      if shared.values.withLock({ $0.warned.insert("\(app.name): \(silence.detail)").inserted }) {
+        logger.warning(
+          "Apple did not answer about all notifications; the next night asks again",
+          metadata: ["app": "\(app.name)", "type": "\(cursor.type.rawValue)", "reason": "\(silence.detail)"])
+      }
+      let before = cursor
+      cursor.giveUp(silence)
+      try await store([], cursor, over: before, in: table)
+    }
     if cursor.shortfall != nil || !cursor.gaps.isEmpty { shared.values.withLock { $0.summary.isShort = true } }
     return isAnswered
   }
 
-  /// How long Apple may be silent about one type, and how long to wait before asking again.
+  /// How long the pages of a type are asked for, and how long to wait before asking again.
   private struct Patience {
-    let limit: Duration?
-    private var failingSince: ContinuousClock.Instant?
-    private var attempts: [Instant: Int] = [:]
-    /// Before when Apple does not want to be asked again.
-    private var holds: [Instant: ContinuousClock.Instant] = [:]
+    /// A page that does not come.
+    private struct Failing {
+      var since: ContinuousClock.Instant
+      var attempts = 0
+      var silence: Silence
+      /// Before when Apple does not want to be asked again.
+      var hold: ContinuousClock.Instant
+    }
 
-    init(limit: Duration?) { self.limit = limit }
+    let limit: Duration
+    private var failing: [Instant: Failing] = [:]
 
-    /// Takes in that a page did not come; true when that has lasted too long.
+    init(limit: Duration) { self.limit = limit }
+
+    /// Why pages do not come; nil when none is missing.
+    var silence: Silence? { failing.min { $0.key < $1.key }?.value.silence }
+
+    /// Takes in that a page did not come; true when that has lasted as long as it may.
     ///
     /// - Parameter hold: how long Apple does not want to be asked for it again.
-    mutating func isExhausted(by start: Instant, hold: Duration) -> Bool {
-      let since = failingSince ?? .now
-      failingSince = since
-      attempts[start, default: 0] += 1
-      holds[start] = .now + hold
-      return limit.map { .now - since >= $0 } ?? false
+    mutating func isExhausted(by start: Instant, _ silence: Silence, hold: Duration) -> Bool {
+      let since = failing[start]?.since ?? .now
+      failing[start] = Failing(
+        since: since, attempts: (failing[start]?.attempts ?? 0) + 1, silence: silence, hold: .now + hold)
+      return .now - since >= limit
     }
 
-    mutating func recover(_ start: Instant) {
-      failingSince = nil
-      attempts[start] = nil
-      holds[start] = nil
-    }
+    mutating func recover(_ start: Instant) { failing[start] = nil }
 
     func wait(before start: Instant) -> Duration? {
-      attempts[start].map { attempt in
-        max(
-          SweepStage.backoff.delay(attempt: attempt, random: .random(in: 0..<1)), (holds[start] ?? .now) - .now)
+      failing[start].map { page in
+        max(SweepStage.backoff.delay(attempt: page.attempts, random: .random(in: 0..<1)), page.hold - .now)
       }
     }
   }

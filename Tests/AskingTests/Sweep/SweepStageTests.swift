@@ -27,7 +27,8 @@ import Testing
 
     @discardableResult
     func sweep(
-      _ asOf: Instant, apps: [SweptApp]? = nil, stop: StopSignal = StopSignal(), patience: Duration? = .zero
+      _ asOf: Instant, apps: [SweptApp]? = nil, stop: StopSignal = StopSignal(), patience: Duration = .zero,
+      limit: Duration = .seconds(60)
     ) async throws -> SweepSummary {
       var plan = SweepStage.Plan(asOf: asOf, refundWindow: .days(120), staleAfter: .days(7))
       plan.patience = patience
@@ -39,7 +40,7 @@ import Testing
       return try await SweepStage(
         apps: apps, plan: plan, gate: AskingGate(apps: apps.map(\.name)), session: store, runId: UUID().uuidString,
         logger: logger,
-        stop: stop, progress: WorkProgress(logger: logger, isQuiet: true), deadline: .now + .seconds(60)
+        stop: stop, progress: WorkProgress(logger: logger, isQuiet: true), deadline: .now + limit
       ).run()
     }
 
@@ -304,6 +305,31 @@ import Testing
     }
   }
 
+  /// One page that never comes is left to the next night, and keeps nobody else from being read; where nobody is answered, it is
+  /// waited for.
+  @Test(arguments: [true, false]) func onePageThatNeverComesHoldsUpNoOther(isAlone: Bool) async throws {
+    try await withSetting { setting in
+      try setting.apple.notify(.oneTimeCharge, .sale("bought", signed: asOf - .days(2)))
+      try await setting.sweep(asOf)
+      try await openFinding(setting, "f", transaction: "bought")
+      for number in 0..<30 {
+        let date = asOf + .hours(1) + .seconds(Int64(number))
+        try setting.apple.notify(.refund, .sale("t\(number)", signed: date, revoked: date))
+      }
+      let trouble = NotificationAnswer.End.unanswered(Silence(reason: .appleError, detail: "HTTP 500"))
+      setting.apple.trouble { request in
+        isAlone ? request.type == "REFUND" && request.token != nil ? trouble : nil : trouble
+      }
+      _ = setting.apple.takeRequests(.didRenew)
+      let summary = try await setting.sweep(asOf + .days(1), limit: .seconds(isAlone ? 60 : 4))
+      #expect(summary.isShort && summary.facts == (isAlone ? 20 : 0))
+      #expect(try await setting.cursor(.refund)?.shortfall == .appleError)
+      #expect(try await setting.cursor(.didRenew)?.shortfall == (isAlone ? nil : .appleError))
+      #expect((setting.apple.takeRequests(.didRenew).count > 1) != isAlone)
+      #expect(setting.apple.historyRequests.isEmpty != isAlone)
+    }
+  }
+
   /// A page is waited for as long as Apple asks for, and left to the next night where that is too long.
   @Test(arguments: [(Span.seconds(3), 2), (.minutes(10), 1)])
   func aServerInTroubleSaysWhenAPageIsAskedForAgain(hold: Span, requests: Int) async throws {
@@ -319,7 +345,7 @@ import Testing
         let silence = Silence(reason: .appleError, detail: "HTTP 503", retryAfter: asOf + hold)
         return isFirst ? .unanswered(silence) : nil
       }
-      let summary = try await setting.sweep(asOf, patience: nil)
+      let summary = try await setting.sweep(asOf, patience: .seconds(600))
       let times = asked.withLock { $0 }
       #expect(times.count == requests && summary.facts == 1)
       if let (first, last) = times.first.flatMap({ first in times.last.map { (first, $0) } }), requests > 1 {
