@@ -17,6 +17,8 @@ struct InstantToCome: EndsRun, CustomStringConvertible {
   private static let furthest = Span.days(31)
 
   var exitStatus: ExitStatus { .usage }
+  /// Whether the host says that the instant has come: then nobody has mistyped it, and the clock is wrong.
+  var isTheClocks: Bool { asOf <= host }
   private let asOf: Instant
   private let host: Instant
   private let server: Instant

@@ -66,6 +66,18 @@ import Testing
     }
   }
 
+  /// A host that has forgotten the time makes no night, and that is told as any night that failed; a slip is its writer's.
+  @Test func aHostThatIsAheadOfTheTimeIsToldOf() async throws {
+    let stage = try await Stage()
+    let metrics = stage.shop.directory.file("night_audit.prom")
+    let watched = ["NIGHT_AUDIT_METRICS_TEXTFILE": metrics]
+    let slip = try await stage.night("slip", ["--as-of", "2126-01-01T03:00:00Z"], watched)
+    #expect(slip.status == 64 && !FileManager.default.fileExists(atPath: metrics), "\(slip)")
+    let ahead = try await stage.night("ahead", [], watched.merging(["CLOCK_OFFSET": "4000000"]) { $1 })
+    #expect(ahead.status == 64 && ahead.errors.contains("has not come"), "\(ahead)")
+    #expect(try String(contentsOfFile: metrics, encoding: .utf8).contains("night_audit_exit_status 64\n"))
+  }
+
   /// Midnight comes while the night runs: it is the night of the instant at which it began.
   @Test func aNightOverMidnightIsOfOneDay() async throws {
     let stage = try await Stage()

@@ -92,7 +92,13 @@ import Testing
       let failed = try await run()
       #expect(failed.status == 78, "\(failed.status) \(failed.errors)")
       #expect(try pings().last?[0] == "/secret-uuid/fail")
-      #expect(try String(contentsOfFile: metrics, encoding: .utf8).contains("night_audit_exit_status 78\n"))
+      let after = try String(contentsOfFile: metrics, encoding: .utf8)
+      #expect(after.contains("night_audit_exit_status 78\n"))
+      // What was open is open still.
+      func findings(_ text: String) -> [Substring] {
+        text.split(separator: "\n").filter { $0.contains(/^night_audit_(findings|at_stake)/) }
+      }
+      #expect(findings(after) == findings(text) && findings(text).count > 20)
       #expect(!(failed.errors + failed.output).contains("secret-uuid"))
     }
   }
@@ -135,6 +141,20 @@ import Testing
     try text.write(toFile: directory.file("test.yaml"), atomically: false, encoding: .utf8)
     let judged = try await Program(path: "/usr/bin/promtool").run(["test", "rules", directory.file("test.yaml")])
     #expect(judged.status == 0, "\(judged)")
+  }
+
+  /// The crontab's `recheck` mails what is wrong, and nothing of an answer that Apple owes.
+  @Test(arguments: [0, 3, 69]) func cronMailsNoAnswerThatAppleOwes(_ status: Int) async throws {
+    let crontab = try String(contentsOf: Self.root.appending(path: "cron/night-audit.crontab"), encoding: .utf8)
+    let line = try #require(crontab.split(separator: "\n").first { $0.hasPrefix("5,35") })
+    let command = try #require(line.firstMatch(of: /^(?:\S+ ){6}(.*)/)).1
+    let directory = try TemporaryDirectory()
+    let stub = directory.file("night-audit")
+    try "#!/bin/sh\necho \"$1 is said\"; exit \(status)\n".write(toFile: stub, atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: stub)
+    let said = try await Program(path: "/bin/sh").run(
+      ["-c", String(command)], environment: ["PATH": directory.url.path + ":/usr/bin:/bin"])
+    #expect(said.output + said.errors == (status == 69 ? "recheck is said\n" : ""), "\(said)")
   }
 
   @Test func aMonitorThatIsNotThereChangesNothing() async throws {

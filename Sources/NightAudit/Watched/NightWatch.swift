@@ -52,7 +52,8 @@ struct NightWatch: Sendable {
 
   func failed(_ error: any Error, status: Int32) async {
     // Neither a second run beside the night nor a slip on the command line is a night that failed.
-    guard isWatched, status != ExitStatus.locked.rawValue, status != ExitStatus.usage.rawValue else { return }
+    let isSlip = status == ExitStatus.usage.rawValue && (error as? InstantToCome)?.isTheClocks != true
+    guard isWatched, status != ExitStatus.locked.rawValue, !isSlip else { return }
     await write(status, nil, stages: [], requests: nil, session: nil)
     await ping?.send(
       .failure,
@@ -105,13 +106,15 @@ struct NightWatch: Sendable {
         "night_audit_stage_duration_seconds", help: "How long each stage of the last night took.",
         stages.map { (labels: [("stage", $0.0)], value: String($0.1)) }),
     ]
+    // What a held night would accuse of is recorded nowhere, and a failed one knows of nothing: the last file's findings are
+    // still those that are open.
+    let isRecorded = outcome?.held.isEmpty ?? false
+    metrics += NightWatch.metrics(outcome?.summary.findings ?? FindingsSummary())
+      .map { isRecorded ? $0 : $0.valued(asIn: path) }
     guard let outcome else { return metrics }
     metrics.append(
       MetricsFile.Metric(
         "night_audit_orders", help: "Orders of the period.", value: String(outcome.totals.ordersRead)))
-    // What a held night would accuse of is recorded nowhere: the last file's findings are still those that are open.
-    metrics += NightWatch.metrics(outcome.summary.findings)
-      .map { outcome.held.isEmpty ? $0 : $0.valued(asIn: path) }
     if let recheck = outcome.recheck {
       let unanswered = recheck.outcomes[.unanswered] ?? 0
       let answered = recheck.outcomes.values.reduce(0, +) - unanswered

@@ -40,7 +40,7 @@ enum TargetState: Hashable {
       throw PublishingFailure(
         path: path,
         problem: "holds the audit as of \(made.text), which one as of \(asOf.text) never replaces; give --out another "
-          + "directory, or a later --as-of")
+          + "directory, or a later --as-of, or move it away where its run was forgotten")
     }
     self = .report
   }

@@ -151,8 +151,8 @@ extension SummaryPage {
       return
     }
     try line(
-      "Facts that arrived after these days were reported. The nights' own reports stay as they were; the orders behind each "
-        + "line are on the sheet Changes, as adjusted.", formats.label, height: nil)
+      "Facts that arrived after these days were reported. The nights' own reports stay as they were; the orders behind a "
+        + "line are on the sheet Changes of the night that told it first, as adjusted.", formats.label, height: nil)
     try sheet.setRow(row, height: 32)
     try header(["Disposition", "Day", "Currency"], texts: 3)
     row -= 1
