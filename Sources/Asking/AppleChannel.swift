@@ -16,8 +16,8 @@ package protocol AppleChannel: Sendable {
     _ question: Question, while isWanted: @escaping @Sendable () -> Bool
   ) async throws(CancellationError) -> ChannelAnswer
 
-  /// How long a side is asked nothing, because Apple has said when to come back.
-  func hold(on side: AppleHost) -> Duration
+  /// Whether a side is asked nothing for a while, because Apple has said when to come back.
+  func isHeldUp(on side: AppleHost) -> Bool
 
   /// Makes the next question with a credential made anew: the one before was refused.
   func renewCredential() async

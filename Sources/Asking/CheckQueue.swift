@@ -174,13 +174,6 @@ package struct CheckQueue: Sendable {
     return found
   }
 
-  /// Gives back what was taken and has to wait: a claim of anybody's takes it again.
-  func putBack(_ subjects: [CheckSubject]) async throws {
-    let worker = worker
-    try await store.withConnection { try Self.release(subjects, of: worker, on: $0) }
-    startOver()
-  }
-
   /// Looks again at what filters list, from the beginning: answers have brought new questions.
   package func startOver() { listed?.values.withLock { $0 = Listed.Values() } }
 
@@ -279,6 +272,21 @@ package struct CheckQueue: Sendable {
       WHERE c.worker = $1::int AND (c.subject_kind, c.subject_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))
       """,
       [.int(worker.number), .textArray(subjects.map(\.kind.rawValue)), .textArray(subjects.map(\.id.text))])
+  }
+
+  /// What this worker has taken of those, as it stands now.
+  func held(_ subjects: [CheckSubject]) async throws -> [CheckRow] {
+    try await store.execute(
+      """
+      SELECT \(CheckRow.columns) FROM night_audit.receipt_checks c
+      WHERE c.worker = $4::int AND \(Self.isDue) AND \(Self.isListed)
+      ORDER BY c.due_rank, c.due_from, c.subject_kind, c.subject_id
+      """,
+      [
+        .timestamp(asOf.microseconds), .textArray(subjects.map(\.kind.rawValue)),
+        .textArray(subjects.map(\.id.text)), .int(worker.number),
+      ]
+    ).map { try CheckRow($0) }
   }
 
   /// Whether something is due that another living worker holds: should it die, what it held is left to us.

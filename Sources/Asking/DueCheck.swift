@@ -80,6 +80,8 @@ package struct CheckContext: Sendable {
   package var orderCreatedAt: Instant?
   /// As `ProofFingerprint` reads it; nil for a look-up, whose id says it all.
   package var fingerprint: String?
+  /// Whether what it says by itself was stored in this run.
+  var isSetAside = false
 
   package init(row: CheckRow) { self.row = row }
 
@@ -196,7 +198,7 @@ package struct JudgedCheck: Sendable {
 
   /// What is worth storing although the check stays due: what Apple signed is evidence while Apple is silent.
   package var preliminaryResult: CheckResult? {
-    guard let genuine, !isStored(genuine) else { return nil }
+    guard !due.context.isSetAside, let genuine, !isStored(genuine) else { return nil }
     return result(.pending, .neverChecked, channel: .offline)
   }
 }

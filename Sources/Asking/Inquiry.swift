@@ -17,9 +17,6 @@ struct Inquiry: Sendable {
   /// What became of the next question so far; nil before it was put.
   var attempt: Attempt?
 
-  /// Whether what it says by itself is stored.
-  var isSetAside = false
-
   /// A question that was put in vain, and is put again.
   struct Attempt: Sendable {
     var trials: Trials

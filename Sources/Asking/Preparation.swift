@@ -25,8 +25,25 @@ struct Preparation: Sendable {
   ///
   /// - Returns: nil when nothing is left to take.
   func take(_ claim: CheckQueue.Claim = .due) async throws -> [Taken]? {
-    let rows = try await queue.claim(claim)
-    if rows.isEmpty { return nil }
+    while true {
+      let rows = try await queue.claim(claim)
+      if rows.isEmpty { return nil }
+      // Of some rows nothing is left in the shop.
+      let taken = try await describe(rows)
+      if !taken.isEmpty { return taken }
+    }
+  }
+
+  /// Takes what had to wait, and is held since.
+  func take(again subjects: [CheckSubject]) async throws -> [Taken] {
+    try await describe(try await queue.held(subjects)).map { taken in
+      var taken = taken
+      taken.context.isSetAside = true
+      return taken
+    }
+  }
+
+  private func describe(_ rows: [CheckRow]) async throws -> [Taken] {
     let described = try await queue.source.describe(
       rows.filter { $0.subject.kind == .receipt }.map(\.subject.id))
     var taken: [Taken] = []

@@ -77,8 +77,8 @@ extension RecheckStage {
         trials: Trials(check.due.context.row.history, asOf: queue.asOf, isFurther: inquiry.hasFailed))
     while true {
       let ended = attempt.trouble.map(Step.answer) ?? .over
-      if Task.isCancelled || reasonToEnd(deadline) != nil { return ended }
-      if isHeldUp(channel, lane.side) { return .waits(lane) }
+      if Task.isCancelled || reasonToEnd(deadline) != nil || gate.isOver(for: lane.app) { return ended }
+      if channel.isHeldUp(on: lane.side) { return .waits(lane) }
       let permit: AskingGate.Permit
       switch gate.admit(lane) {
       case .over: return ended
@@ -86,7 +86,7 @@ extension RecheckStage {
       case .granted(let granted): permit = granted
       }
       let isWanted: @Sendable () -> Bool = {
-        gate.stands(permit) && !isHeldUp(channel, lane.side) && reasonToEnd(deadline) == nil
+        gate.stands(permit) && !channel.isHeldUp(on: lane.side) && reasonToEnd(deadline) == nil
       }
       guard let answer = try? await channel.ask(question, while: isWanted) else {
         gate.abandon(permit)
@@ -118,12 +118,17 @@ extension RecheckStage {
       }
       attempt.trouble = answer
       inquiry.attempt = attempt
-      // While Apple is silent it waits with all others; else a server in trouble needs a moment. Cancelled in it, the answer that
-      // there is stands.
-      if isOutage || isHeldUp(channel, lane.side) { return .waits(lane) }
+      if answer.silence?.reason == .rateLimited,
+        let side = [lane.side, lane.side.other].first(where: channel.isHeldUp)
+      {
+        return .waits(AskingGate.Lane(app: lane.app, side: side))
+      }
       let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
         attempt: max(attempt.trials.count, 1), random: .random(in: 0..<1))
+      // A server in trouble needs a moment; cancelled in it, the answer that there is stands.
       guard (try? await Task.sleep(for: pause)) != nil else { return .answer(answer) }
+      // While Apple is silent it waits with all others.
+      if isOutage { return .waits(lane) }
     }
   }
 
@@ -165,8 +170,8 @@ extension RecheckStage {
   }
 
   func setAside(_ inquiry: inout Inquiry) async {
-    if !inquiry.isSetAside { await setAside(inquiry.check) }
-    inquiry.isSetAside = true
+    await setAside(inquiry.check)
+    inquiry.check.due.context.isSetAside = true
   }
 
   func finish(_ result: CheckResult, of channel: any AppleChannel) async {

@@ -144,8 +144,8 @@ package struct RecheckStage: Sendable {
       var ready: [Inquiry] = []
       var lists = WaitingLists()
       var isDrained = false
-      // Whether the queue was looked at since an answer came that may have made something due.
-      var hasLooked = false
+      // When the queue was looked at for what answers have made due, or another worker has left.
+      var looked = ContinuousClock.now
       var hasEnded = false
       var isAllSettled = true
       while true {
@@ -171,14 +171,12 @@ package struct RecheckStage: Sendable {
           ready.append(inquiry)
         }
         if ready.isEmpty, taken.isEmpty, !hasEnded {
-          let recalled = lists.recall(atMost: settings.batchSize, isIdle: underWay == 0) { places(on: $0) == .max }
+          let recalled = lists.recall(atMost: settings.batchSize, places)
           if !recalled.isEmpty {
             // What they say by themselves is not to be stored twice.
             await sink.flush()
-            try await queue.putBack(recalled)
-            isDrained = false
-          }
-          if !isDrained, !lists.isFull {
+            taken = try await preparation.take(again: recalled)
+          } else if !isDrained, mayTake(lists) {
             taken = try await preparation.take() ?? []
             isDrained = taken.isEmpty
           }
@@ -195,8 +193,8 @@ package struct RecheckStage: Sendable {
         }
         if underWay == 0 {
           if hasEnded { break }
-          if taken.isEmpty, lists.isEmpty || !hasLooked && !lists.isFull {
-            hasLooked = true
+          if taken.isEmpty, lists.isEmpty || looked + Self.lookInterval < .now && mayTake(lists) {
+            looked = .now
             if let more = try await takeMore() { taken = more } else if lists.isEmpty { break }
           }
           if !taken.isEmpty {
@@ -209,10 +207,11 @@ package struct RecheckStage: Sendable {
           underWay -= 1
           budget.giveBack(payloadBytes)
           switch ending {
-          case .settled: hasLooked = false
+          case .settled: break
           case .over: isAllSettled = false
           case .waits(var inquiry, let lane):
-            if lists.add(inquiry, on: lane) == .remembered { await setAside(&inquiry) }
+            if !inquiry.isBegun { await setAside(&inquiry) }
+            lists.add(inquiry, on: lane)
           }
         case .tick: if !group.isCancelled { group.addTask(operation: tick) }
         case .patience: group.cancelAll()
@@ -223,14 +222,19 @@ package struct RecheckStage: Sendable {
     }
   }
 
-  /// How many may ask on a lane now.
+  /// How many may ask on a lane now. Where nobody asks any more all may: each learns so.
   private func places(on lane: AskingGate.Lane) -> Int {
-    guard let channel = preparation.channels.first(where: { $0.app.name == lane.app }) else { return .max }
-    return isHeldUp(channel, lane.side) ? 0 : gate.places(on: lane)
+    guard !gate.isOver(for: lane.app), let channel = preparation.channels.first(where: { $0.app.name == lane.app })
+    else { return .max }
+    return channel.isHeldUp(on: lane.side) ? 0 : gate.places(on: lane)
   }
 
-  /// Whether it takes longer until anybody may ask there than a place should be held for.
-  func isHeldUp(_ channel: any AppleChannel, _ side: AppleHost) -> Bool { channel.hold(on: side) > .seconds(1) }
+  /// Whether there is a point in taking more from the queue: somebody may be asked, or nobody waits who would try that.
+  private func mayTake(_ lists: WaitingLists) -> Bool {
+    if lists.isEmpty { return true }
+    let apps = preparation.channels.map(\.app.name)
+    return !lists.isFull && apps.contains { places(on: AskingGate.Lane(app: $0, side: .production)) > 0 }
+  }
 
   /// What the answers have made due, and what a worker leaves that dies now; nil when there is nothing.
   private func takeMore() async throws -> [Preparation.Taken]? {
@@ -247,6 +251,8 @@ package struct RecheckStage: Sendable {
   }
 
   private static let lastLooks = 8
+  /// How long nobody looks at the queue while all that is known of it waits.
+  private static let lookInterval = Duration.seconds(10)
 
   /// Settles what nobody need be asked about, and gives what is to be asked about the others.
   private func inquiries(_ taken: inout [Preparation.Taken]) async throws -> [Inquiry] {

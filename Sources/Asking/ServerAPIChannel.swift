@@ -53,7 +53,7 @@ package struct ServerAPIChannel: AppleChannel {
     return answer
   }
 
-  package func hold(on side: AppleHost) -> Duration { client.hold(on: side) }
+  package func isHeldUp(on side: AppleHost) -> Bool { client.isHeldUp(on: side) }
 
   package func renewCredential() async { await client.renewToken() }
 

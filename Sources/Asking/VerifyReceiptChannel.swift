@@ -40,7 +40,7 @@ package struct VerifyReceiptChannel: AppleChannel {
       try await client.verify(payload: payload, sharedSecret: sharedSecret, first: question.first, while: isWanted))
   }
 
-  package func hold(on side: AppleHost) -> Duration { client.hold(on: side) }
+  package func isHeldUp(on side: AppleHost) -> Bool { client.isHeldUp(on: side) }
 
   /// The secret is what the configuration says it is.
   package func renewCredential() async {}

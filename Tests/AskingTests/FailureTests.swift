@@ -523,6 +523,60 @@ import Testing
     }
   }
 
+  /// Nor do questions that go on to a side which is shut.
+  @Test func whoeverMayNotGoOnTakesNobodysPlace() async throws {
+    try await twoApps { shop, found in
+      let game = ScriptedChannel.Script(found.mapValues { _ in [ChannelAnswer(.silent(.heldUp))] })
+      let quiz = ScriptedChannel.Script(found)
+      let channel = ScriptedChannel(game, of: apps[0])
+      channel.sandboxTurns.shut(for: .seconds(600))
+      let summary = try await shop.recheck(
+        [channel, ScriptedChannel(quiz, of: apps[1])], limit: .seconds(6),
+        gate: gate(failures: 0, apps: apps) { .zero })
+      #expect(game.asked.count == 40 && Set(game.asked).count == 40 && quiz.asked.count == 20)
+      // What it came to is noted at the end.
+      #expect(summary.outcomes == [.unanswered: 40, .verified: 20] && summary.endedEarly != nil)
+    }
+  }
+
+  /// Who waits for an app that is refused meanwhile waits for nobody.
+  @Test func aRefusedAppIsWaitedForNoLonger() async throws {
+    try await twoApps { shop, found in
+      let scripts = apps.map { _ in ScriptedChannel.Script(found) }
+      var channels = zip(scripts, apps).map { ScriptedChannel($0, of: $1) }
+      channels[0].turns.shut(for: .seconds(600))
+      let gate = gate(failures: 0, apps: apps) { .zero }
+      channels[1].beforeAnswer = { count in
+        guard count == 20 else { return }
+        for id in 1...9 { _ = gate.refuse(.accessRefused, app: apps[0], id: "\(id)", isSecondTime: true) }
+      }
+      let summary = try await shop.recheck(channels, limit: .seconds(120), gate: gate)
+      #expect(summary.faults.keys.sorted() == [apps[0]] && summary.endedEarly == nil)
+      #expect(scripts.map(\.asked.count) == [0, 20] && summary.outcomes == [.verified: 20])
+    }
+  }
+
+  /// What another worker leaves is asked about although all that is known here waits for a silent app.
+  @Test func whatAnotherWorkerLeavesIsAskedAboutInAnOutage() async throws {
+    try await twoApps { shop, found in
+      let scripts = apps.map { _ in ScriptedChannel.Script(found) }
+      let other = try await shop.queue()
+      try await other.enqueue()
+      while try await other.claim().count == shop.settings.batchSize {}
+      // The silent app's are anybody's again.
+      try await shop.session.execute(
+        "UPDATE night_audit.receipt_checks SET worker = NULL WHERE subject_id LIKE '\(apps[0])/%'")
+      let channels = zip(scripts, apps).map { ScriptedChannel($0, of: $1) }
+      async let summary = shop.recheck(channels, limit: .seconds(20), gate: gate(failures: 20, apps: apps) { .zero })
+      while try await shop.rows("count(*)::text] ) FROM night_audit.receipt_checks WHERE worker > \(other.worker.number)")
+        != ["40"]
+      { try await Task.sleep(for: .milliseconds(50)) }
+      await other.close()
+      #expect(try await summary.outcomes == [.verified: 20])
+      #expect(scripts.map(\.asked.count) == [0, 20])
+    }
+  }
+
   // MARK: - The database
 
   @Test func sessionsThatAreEndedWhileAnswersAreStoredLoseNone() async throws {

@@ -115,6 +115,8 @@ struct ScriptedChannel: AppleChannel {
   let script: Script
   /// Where each question waits for its turn.
   var turns = RateGate(rate: nil)
+  /// Where it would on the other side.
+  var sandboxTurns = RateGate(rate: nil)
   /// Runs before it does.
   var beforeTurn: (@Sendable () async -> Void)?
   /// Runs before an answer is given, with the number of the question from 1.
@@ -164,7 +166,12 @@ struct ScriptedChannel: AppleChannel {
     return answer
   }
 
-  func hold(on side: AppleHost) -> Duration { turns.hold }
+  func isHeldUp(on side: AppleHost) -> Bool {
+    switch side {
+    case .production: turns.isHeldUp
+    case .sandbox: sandboxTurns.isHeldUp
+    }
+  }
 
   func renewCredential() async {}
 

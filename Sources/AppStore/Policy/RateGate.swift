@@ -178,11 +178,19 @@ package final class RateGate: Sendable {
     return wait > .zero ? wait : nil
   }
 
-  /// How long nobody is let through, because a server has said when to come back; zero when nobody is held up so.
-  package var hold: Duration {
+  /// Whether nobody is let through for longer than somebody should stand here: a server has said when to come back, to this
+  /// process or to another that shares the rate.
+  package var isHeldUp: Bool {
     let now = clock.uptime()
-    return state.withLock { max($0.shutUntil - now, .zero) }
+    return state.withLock { state in
+      if state.shutUntil - now > Self.shortHold { return true }
+      return state.turns.first.map { $0 - now > max(Self.longestTurn, interval * 20) } ?? false
+    }
   }
+
+  private static let shortHold = Duration.seconds(1)
+  /// Each of several workers takes a second's turns, or one; a first turn that lies further ahead is one behind a shut bucket.
+  private static let longestTurn = Duration.seconds(10)
 
   /// How many callers are behind the first one.
   package var waitingCount: Int { state.withLock { $0.waiting.count } }

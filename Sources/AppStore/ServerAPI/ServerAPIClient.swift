@@ -42,12 +42,13 @@ package struct ServerAPIClient: Sendable {
   /// Makes the next request with a token of its own: the one before was refused.
   package func renewToken() async { await token.renew() }
 
-  /// How long a side gets no question about a transaction, because Apple has said when to come back.
-  package func hold(on host: AppleHost) -> Duration { side(host).hold(.transactionInfo) }
+  /// Whether a side gets no question about a transaction for a while, because Apple has said when to come back.
+  package func isHeldUp(on host: AppleHost) -> Bool { side(host).isHeldUp(.transactionInfo) }
 
   /// Get Transaction Info: one transaction of any kind, finished consumables and refunded ones included.
   ///
-  /// The other side is asked only when the first one does not know the id, so at most two requests are made.
+  /// The other side is asked only when the first one does not know the id, so at most two requests are made. While it is held
+  /// up there is no answer.
   /// - Parameters:
   ///   - first: the side to begin with. Sandbox only for what is known to be from there: it saves a request.
   ///   - isWanted: whether the first request is still to be sent once its turn comes; nil: it is.
@@ -57,7 +58,11 @@ package struct ServerAPIClient: Sendable {
     guard let path = Self.path(.transactionInfo, id: id) else { return TransactionAnswer(outcome: .malformedId) }
     var trail = ServerAPITrail()
     for host in [first, first.other] {
-      let reading = try await ask(.transactionInfo, of: host, path: path, while: host == first ? isWanted : nil)
+      let asked =
+        host == first
+        ? try await ask(.transactionInfo, of: host, path: path, while: isWanted)
+        : try await askSoon(.transactionInfo, of: host, path: path)
+      guard let reading = asked else { return TransactionAnswer(outcome: .unanswered(.heldUp), trail: trail) }
       trail.note(reading, from: host)
       switch reading.resolved(from: host, bundleId: bundleId) {
       case .success(let fields): return found(fields, id: id, host: host, trail: trail)
@@ -92,7 +97,7 @@ package struct ServerAPIClient: Sendable {
   }
 
   /// Get All Subscription Statuses: the latest transaction of each subscription of one customer, and what is to become
-  /// of it.
+  /// of it. While the side is held up there is no answer.
   /// - Parameter id: any transaction id of the customer.
   package func subscriptionStatuses(
     _ id: String, on host: AppleHost
@@ -101,7 +106,9 @@ package struct ServerAPIClient: Sendable {
       return SubscriptionAnswer(outcome: .malformedId, trail: ServerAPITrail())
     }
     var trail = ServerAPITrail()
-    let reading = try await ask(.subscriptionStatuses, of: host, path: path)
+    guard let reading = try await askSoon(.subscriptionStatuses, of: host, path: path) else {
+      return SubscriptionAnswer(outcome: .unanswered(.heldUp), trail: trail)
+    }
     trail.note(reading, from: host)
     switch reading.resolved(from: host, bundleId: bundleId) {
     case .success(let fields): return .read(fields, verifier: verifier, host: host, trail: trail)
@@ -165,6 +172,19 @@ package struct ServerAPIClient: Sendable {
       let detail = "Apple's answer is not believed: \(refusal)"
       trail.warn(detail)
       return TransactionAnswer(outcome: .unanswered(Silence(reason: .appleError, detail: detail)), trail: trail)
+    }
+  }
+
+  /// As `ask`; nil where the turn is far away, because Apple has said when to come back.
+  private func askSoon(
+    _ endpoint: ServerAPIEndpoint, of host: AppleHost, path: String
+  ) async throws(CancellationError) -> ServerAPIReading? {
+    let side = side(host)
+    do throws(CancellationError) {
+      return try await ask(endpoint, of: host, path: path, while: { !side.isHeldUp(endpoint) })
+    } catch {
+      if Task.isCancelled { throw error }
+      return nil
     }
   }
 

@@ -70,8 +70,8 @@ package struct ServerAPIHost: Sendable {
     try await gates[endpoint]?.admit(while: isWanted)
   }
 
-  /// How long nobody is let through to an interface, because Apple has said when to come back.
-  func hold(_ endpoint: ServerAPIEndpoint) -> Duration { gates[endpoint]?.hold ?? .zero }
+  /// Whether nobody is let through to an interface for a while.
+  func isHeldUp(_ endpoint: ServerAPIEndpoint) -> Bool { gates[endpoint]?.isHeldUp ?? false }
 
   /// Obeys an answer's `Retry-After`, whatever the interface: Apple counts by app.
   func obey(retryAfter span: Span, httpStatus: Int?) {

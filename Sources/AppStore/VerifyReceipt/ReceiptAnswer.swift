@@ -74,6 +74,9 @@ package struct Silence: Hashable, Sendable {
     self.detail = detail
     self.retryAfter = retryAfter
   }
+
+  /// Of what was not asked: the side is held up.
+  package static let heldUp = Silence(reason: .rateLimited, detail: "Apple has said to come back later")
 }
 
 /// The content of a receipt that Apple says is genuine.

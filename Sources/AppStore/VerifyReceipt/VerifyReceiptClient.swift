@@ -61,7 +61,14 @@ package struct VerifyReceiptClient: Sendable {
     var answer = ReceiptAnswer(outcome: .unanswered(Silence(reason: .unreachable, detail: "not asked")))
     while true {
       let endpoint = endpoint(of: host)
-      try await endpoint.gate.admit(while: host == first ? isWanted : nil)
+      let isSoon: @Sendable () -> Bool = { [gate = endpoint.gate] in !gate.isHeldUp }
+      do throws(CancellationError) {
+        try await endpoint.gate.admit(while: host == first ? isWanted : isSoon)
+      } catch {
+        if host == first || Task.isCancelled { throw error }
+        answer.outcome = .unanswered(.heldUp)
+        return answer
+      }
       answer.asked.append(host)
       let result = try await transport.send(request(to: endpoint.url, body: body))
       let receivedAt = now()
@@ -82,8 +89,8 @@ package struct VerifyReceiptClient: Sendable {
     }
   }
 
-  /// How long a side gets no question, because Apple has said when to come back.
-  package func hold(on host: AppleHost) -> Duration { endpoint(of: host).gate.hold }
+  /// Whether a side gets no question for a while, because Apple has said when to come back.
+  package func isHeldUp(on host: AppleHost) -> Bool { endpoint(of: host).gate.isHeldUp }
 
   private func endpoint(of host: AppleHost) -> Endpoint {
     switch host {

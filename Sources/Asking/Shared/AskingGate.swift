@@ -85,13 +85,14 @@ package final class AskingGate: Sendable {
     }
   }
 
-  /// How many questions need not wait on a lane now. Where nobody asks any more none does: each learns so.
+  /// How many questions need not wait on a lane now.
   func places(on lane: Lane) -> Int {
     let now = clock.uptime()
-    return state.withLock { state in
-      state.faults[lane.app] != nil ? .max : state.breakers[lane]?.places(now: now) ?? .max
-    }
+    return state.withLock { $0.breakers[lane]?.places(now: now) ?? .max }
   }
+
+  /// Whether nobody asks about an app any more.
+  func isOver(for app: String) -> Bool { state.withLock { $0.faults[app] != nil } }
 
   /// Takes in what came of a question that was not put, or that nobody waited for any more.
   func abandon(_ permit: Permit) { _ = record(.abandoned, permit) }

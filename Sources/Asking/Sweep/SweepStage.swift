@@ -19,8 +19,8 @@ package struct SweepStage: Sendable {
     /// How many pages of one type are asked for at a time, at most: Apple takes up to 6 s for each, and 25 a second are what
     /// it gives by default.
     package var pagesUnderWay = 150
-    /// How long a page is asked for at most where others of the app were answered tonight. Where none was, only the time for
-    /// sweeping ends that.
+    /// How long a page is asked for at most where others of the app were answered tonight, and only those of its type are
+    /// not. An outage ends with the time for sweeping only.
     package var patience = Duration.seconds(600)
     /// The time of day.
     package var now: @Sendable () -> Instant = { Instant.now }
@@ -52,6 +52,8 @@ package struct SweepStage: Sendable {
       var warned: Set<String> = []
       /// Apps of which a page of notifications came.
       var answered: Set<String> = []
+      /// Types of each app that pages are missing of.
+      var failing: [String: Set<SweptType>] = [:]
       /// Apps of which nothing is believed that Apple is said to have signed, with the remedy.
       var disbelieved: [String: String] = [:]
     }
@@ -183,8 +185,12 @@ package struct SweepStage: Sendable {
         case .retry(let silence):
           let hold = silence.retryAfter.map { Duration.microseconds(max(0, ($0 - plan.now()).microseconds)) } ?? .zero
           let isExhausted = patience.isExhausted(by: page.start, silence, hold: hold)
-          let wasAnswered = shared.values.withLock { $0.answered.contains(app.name) }
-          if isExhausted && wasAnswered || hold > .zero && .now + hold >= deadline { left.insert(page.start) }
+          let type = cursor.type
+          let isItsOwn = shared.values.withLock { values in
+            values.failing[app.name, default: []].insert(type)
+            return values.answered.contains(app.name) && values.failing[app.name] == [type]
+          }
+          if isExhausted && isItsOwn || hold > .zero && .now + hold >= deadline { left.insert(page.start) }
           continue
         case .fault(let fault):
           let id = "notifications \(cursor.type.rawValue)"
@@ -202,9 +208,11 @@ package struct SweepStage: Sendable {
           for credential in [nil, AppleFault.Credential.serverAPIKey] { gate.accept(credential, of: app.name) }
         }
         patience.recover(page.start)
-        shared.values.withLock { values in
+        let isWhole = patience.silence == nil
+        shared.values.withLock { [type = cursor.type] values in
           values.summary.notifications += answer.notifications.count
           values.answered.insert(app.name)
+          if isWhole { values.failing[app.name]?.remove(type) }
         }
         progress.advance(by: answer.notifications.count)
         // What a transaction was when Apple sent the notification is a fact; without one there is no id to ask about.
@@ -213,6 +221,7 @@ package struct SweepStage: Sendable {
         if !isAnswered { group.cancelAll() }
       }
     }
+    shared.values.withLock { [type = cursor.type] in _ = $0.failing[app.name]?.remove(type) }
     if isAnswered, let silence = patience.silence, !Task.isCancelled {
       if shared.values.withLock({ $0.warned.insert("\(app.name): \(silence.detail)").inserted }) {
         logger.warning(

@@ -123,6 +123,28 @@ struct RateGateTests {
     #expect(mostInOneSecond(times) <= 5)
   }
 
+  /// A bucket that another process has shut is shut here; turns that several share, or that are rare, are none.
+  @Test(arguments: [(5, 3_600, true), (5, 5, false), (0.05, 100, false), (0.05, 3_600, true)] as [(Double, Int, Bool)])
+  func whoIsShutOutByOthersNeedNotStandInLine(rate: Double, ahead: Int, isHeldUp: Bool) async throws {
+    let clock = StoppedClock()
+    let gate = RateGate(
+      rate: rate, clock: clock.gateClock,
+      shared: RateGate.SharedTurns(take: { _ in .seconds(ahead) - clock.slept }, shut: { _ in }))
+    #expect(!gate.isHeldUp)
+    let admitted: Void? = try? await gate.admit(while: { !gate.isHeldUp })
+    #expect((admitted == nil) == isHeldUp && gate.isHeldUp == isHeldUp)
+    #expect(isHeldUp ? clock.slept < .seconds(1) : clock.slept == .seconds(ahead))
+  }
+
+  @Test func whoIsShutOutKnowsItAtOnce() {
+    let clock = StoppedClock()
+    let gate = RateGate(rate: 5, clock: clock.gateClock)
+    gate.shut(for: .seconds(1))
+    #expect(!gate.isHeldUp)
+    gate.shut(for: .seconds(2))
+    #expect(gate.isHeldUp)
+  }
+
   /// Who waits alone takes a burst's worth, so that nothing is lost to the others; a crowd asks once a second.
   @Test func aCrowdTakesItsTurnsTogether() async throws {
     let sleeper = Sleeper()

@@ -51,6 +51,24 @@ struct TransactionInfoTests {
     #expect(answer.trail.asked == [.production, .sandbox] && answer.trail.errorCode == code)
   }
 
+  /// Nobody stands before a door that Apple has shut for an hour: the first side's word is no answer yet.
+  @Test func aSideThatIsHeldUpIsNotWaitedFor() async throws {
+    let tooMany = Script.error(4_290_000, headers: ["Retry-After": "3600"])
+    let (answers, server) = try await Script.ask([
+      Script.production: [Script.error(4_040_010)], Script.sandbox: [tooMany],
+    ]) { client in
+      #expect(!client.isHeldUp(on: .sandbox))
+      let first = try await client.transactionInfo(Script.id, first: .sandbox)
+      #expect(client.isHeldUp(on: .sandbox) && !client.isHeldUp(on: .production))
+      let second = try await client.transactionInfo(Script.id)
+      let status = try await client.subscriptionStatuses(Script.id, on: .sandbox)
+      #expect(status.outcome == .unanswered(.heldUp) && status.trail.asked.isEmpty)
+      return [first, second]
+    }
+    #expect(answers[0].trail.asked == [.sandbox] && answers[1].trail.asked == [.production])
+    #expect(answers[1].outcome == .unanswered(.heldUp) && server.requests.count == 2)
+  }
+
   @Test(arguments: [AppleHost.production, .sandbox])
   func whatNeitherSideKnowsIsNotFound(first: AppleHost) async throws {
     let notFound = Script.error(4_040_010)

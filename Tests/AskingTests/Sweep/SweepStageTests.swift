@@ -330,6 +330,21 @@ import Testing
     }
   }
 
+  /// An outage that comes in the middle, and goes, is waited for: many types are silent at once.
+  @Test func anOutageInTheMiddleOfASweepIsWaitedFor() async throws {
+    try await withSetting { setting in
+      let silent: Set<String> = ["REFUND", "DID_RENEW"]
+      let end = ContinuousClock.now + .seconds(3)
+      setting.apple.trouble { request in
+        guard silent.contains(request.type), .now < end else { return nil }
+        return .unanswered(Silence(reason: .unreachable, detail: "timeout"))
+      }
+      let summary = try await setting.sweep(asOf, patience: .seconds(1))
+      #expect(!summary.isShort)
+      for type in [SweptType.refund, .didRenew] { #expect(try await setting.cursor(type)?.sweptUntil == asOf) }
+    }
+  }
+
   /// A page is waited for as long as Apple asks for, and left to the next night where that is too long.
   @Test(arguments: [(Span.seconds(3), 2), (.minutes(10), 1)])
   func aServerInTroubleSaysWhenAPageIsAskedForAgain(hold: Span, requests: Int) async throws {
