@@ -568,9 +568,8 @@ import Testing
         "UPDATE night_audit.receipt_checks SET worker = NULL WHERE subject_id LIKE '\(apps[0])/%'")
       let channels = zip(scripts, apps).map { ScriptedChannel($0, of: $1) }
       async let summary = shop.recheck(channels, limit: .seconds(20), gate: gate(failures: 20, apps: apps) { .zero })
-      while try await shop.rows("count(*)::text] ) FROM night_audit.receipt_checks WHERE worker > \(other.worker.number)")
-        != ["40"]
-      { try await Task.sleep(for: .milliseconds(50)) }
+      let taken = "count(*)::text] ) FROM night_audit.receipt_checks WHERE worker > \(other.worker.number)"
+      while try await shop.rows(taken) != ["40"] { try await Task.sleep(for: .milliseconds(50)) }
       await other.close()
       #expect(try await summary.outcomes == [.verified: 20])
       #expect(scripts.map(\.asked.count) == [0, 20])
