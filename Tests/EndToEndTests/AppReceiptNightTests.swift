@@ -64,6 +64,32 @@ import Testing
     #expect(told.findings.contains { $0["kind"] == "partial_refund" && $0["order_id"] == "listed" })
   }
 
+  /// What Apple gives back of a second charge is that charge's money, and no part of the order's.
+  @Test func theRefundOfASecondChargeIsOfItsOwnPrice() async throws {
+    let part: [String: Any] = [
+      "price": 5_000, "currency": "EUR", "revocationType": "REFUND_PRORATED", "revocationPercentage": 40_000,
+    ]
+    let shop = try await SignedShop(transactions: [
+      SignedShop.gems("201"),
+      SignedShop.gems("202", purchased: "2026-11-18T12:00:05Z", refunded: "2026-11-19T09:00:00Z")
+        .merging(part) { $1 },
+    ])
+    try await shop.order("o")
+    for id in ["201", "202"] {
+      let payload = try await shop.signed(id, at: "2026-11-18T12:01:00Z")
+      try await shop.execute(
+        """
+        INSERT INTO sales.receipts VALUES ('\(id)', 'o', 'user of o', '\(payload)', NULL, 'timeout', NULL,
+          '2026-11-18T12:01:01Z')
+        """)
+    }
+    let night = try await shop.night()
+    #expect(night.payments == ["o": "paid"], "\(night.result.errors)")
+    let refunds = rows(try Data(contentsOf: URL(fileURLWithPath: night.directory + "/refunds.csv")))
+    #expect(refunds.map { $0["order_id"] } == ["o"] && refunds.map { $0["transaction_id"] } == ["202"], "\(refunds)")
+    #expect(refunds.map { $0["amount"] } == ["-2.00"] && refunds.map { $0["currency"] } == ["EUR"], "\(refunds)")
+  }
+
   @Test(arguments: ["spaceForPlus", "otherAlphabet", "lostPadding", "lines", "quotes", "json", "bytea", "percent"])
   func whatTransportDidChangesNothing(damage: String) async throws {
     let shop = try await SignedShop(
