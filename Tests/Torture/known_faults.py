@@ -118,6 +118,15 @@ FAULTS = [
     ("a finding that somebody closed by hand stands as people's word",
      "Sources/AuditStore/Trail/TrailVerification.swift",
      "    verification.checks.append(try FindingsTrail.prove(on: connection))\n", "", "TrailTests"),
+    ("a question that waits for a silent app holds a place that another app needs",
+     "Sources/Asking/RecheckStage.swift", "          underWay -= 1\n",
+     "          if case .waits = ending {} else { underWay -= 1 }\n", "oneAppsOutage|anOutageThatBegins"),
+    ("a bucket that another worker has shut is stood in line for",
+     "Sources/AppStore/Policy/RateGate.swift",
+     "return state.turns.first.map { $0 - now > max(Self.longestTurn, interval * 20) } ?? false", "return false",
+     "RateGateTests"),
+    ("an outage in its middle ends a sweep",
+     "Sources/Asking/Sweep/SweepStage.swift", " && values.failing[app.name] == [type]", "", "SweepStageTests"),
 ]
 
 
