@@ -51,11 +51,12 @@ worker second
 wait_for 60 "$worker" grep -q 'Successfully registered' second.log
 wait_for 60 "$worker" grep -q 'Successfully registered' first.log
 
+job=(-m night_audit_spark)
 # spread DIR OPTIONS: the parts of the night, audited by the cluster.
 spread() {
   local parts=$1
   shift
-  "$python" -m night_audit_spark --master "spark://127.0.0.1:$master_port" "${audit[@]}" --parts "$parts" --partitions 3 \
+  "$python" "${job[@]}" --master "spark://127.0.0.1:$master_port" "${audit[@]}" --parts "$parts" --partitions 3 \
     --binary "$binaries/night-audit" "$@" >"$parts.log" 2>&1
 }
 # publish NAME: the report of what the cluster has left is the one of a single process, byte by byte.
@@ -68,15 +69,20 @@ say "The night, in three parts"
 spread calm
 publish calm
 
-say "A worker dies in the middle"
+say "A worker dies in the middle; what is left comes to the driver a few rows at a time"
+job=(-c 'import functools
+from night_audit_spark import __main__, frames
+frames.pieces = functools.partial(frames.pieces, size=2000)
+__main__.main()')
 spread disturbed &
-job=$!
-wait_for 120 "$job" test -s disturbed/receipts.frames
+running=$!
+wait_for 120 "$running" test -s disturbed/receipts.frames
 # The executors that it started go with it.
 kill -KILL "$worker"
 pkill -KILL --parent "$worker" || true
-wait "$job" || fail "the job did not survive the worker"
+wait "$running" || fail "the job did not survive the worker"
 publish disturbed
+job=(-m night_audit_spark)
 
 say "The shop in a database and a lake"
 "${ask[@]}" --command='CREATE DATABASE east'

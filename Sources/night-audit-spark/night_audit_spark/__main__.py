@@ -4,6 +4,7 @@ import argparse
 import bisect
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import subprocess
@@ -77,17 +78,22 @@ class Job:
         """Runs a stage on the driver."""
         return list(frames.run(self._binary, stage, self._context.value, sorted(rows)))
 
-    def _keep(self, name, rows):
-        """Writes the pieces among some frames, in the order of parts."""
+    def _keep(self, name, chunks):
+        """Writes chunks of pieces."""
         path = os.path.join(self._directory, name + ".frames")
         with open(path, "wb") as file:
-            frames.write(file, (row for row in rows if row[1] >= frames.FIRST_PIECE))
+            file.writelines(chunks)
         self._pieces.append({"name": os.path.basename(path), "sha256": sha256(path)})
 
     def _keep_all(self, name, rows):
-        # All parts side by side first: the iterator would have them made one after the other.
-        rows.count()
-        self._keep(name, rows.filter(lambda row: row[1] >= frames.FIRST_PIECE).toLocalIterator())
+        """Writes the pieces among the frames of all parts, in the order of parts."""
+        chunks = rows.mapPartitions(frames.pieces).persist(StorageLevel.DISK_ONLY)
+        # All parts side by side. Then one chunk after the other comes here: of all of a part an executor would have to hold.
+        counts = chunks.mapPartitions(lambda part: [sum(1 for _ in part)]).collect()
+        self._keep(name, (
+            chunk for part, count in enumerate(counts) for place in range(count)
+            for chunk in self._spark.runJob(chunks, nth(place), [part])))
+        chunks.unpersist()
 
     def run(self):
         def of(rows, *tags):
@@ -134,7 +140,7 @@ class Job:
         contestants = self._spark.broadcast(set(of(transactions, frames.CONTESTANT).map(lambda row: row[0]).collect()))
         material = groups.filter(lambda row: row[0] in contestants.value).collect()
         outcome = self._once("contests", contested + material + opened)
-        self._keep("contests", outcome)
+        self._keep("contests", frames.pieces(outcome))
         return of_list(outcome, frames.MATCHED)
 
     def _finish(self):
@@ -155,6 +161,11 @@ def sha256(path):
         while part := file.read(1 << 20):
             digest.update(part)
     return digest.hexdigest()
+
+
+def nth(place):
+    """Gives one element of an iterator."""
+    return lambda elements: itertools.islice(elements, place, place + 1)
 
 
 def of_list(rows, tag):

@@ -1,5 +1,6 @@
 """Frames: (key, tag, content), all of them bytes but the tag, and the program that reads and writes them."""
 
+import io
 import os
 import struct
 import subprocess
@@ -11,6 +12,9 @@ TOKEN_QUESTION, TOKEN_HOLDER, OPEN_PERSON, MATCHED, PURCHASE, BOUGHT_TWICE = 26,
 DELIVERY, REPEATED_DELIVERY = 32, 33
 FIRST_PIECE = 64
 
+# What an executor gives the driver lies in its memory some three times over.
+CHUNK = 16 << 20
+
 _HEAD = struct.Struct(">IBI")
 
 
@@ -20,6 +24,20 @@ def write(file, frames):
         file.write(_HEAD.pack(5 + len(key) + len(content), tag, len(key)))
         file.write(key)
         file.write(content)
+
+
+def pieces(frames, size=CHUNK):
+    """The pieces of a report among some frames, as they are written, in chunks of not much more than so many bytes."""
+    chunk = io.BytesIO()
+    for frame in frames:
+        if frame[1] < FIRST_PIECE:
+            continue
+        write(chunk, (frame,))
+        if chunk.tell() >= size:
+            yield chunk.getvalue()
+            chunk = io.BytesIO()
+    if chunk.tell():
+        yield chunk.getvalue()
 
 
 def read(file):
