@@ -49,7 +49,7 @@ class Peaks(threading.Thread):
                     kind = next((kind for text, kind in KINDS.items() if text in words), None)
                     if not kind:
                         continue
-                    line = next(line for line in open(f"/proc/{process}/status") if line.startswith("VmHWM"))
+                    line = next((line for line in open(f"/proc/{process}/status") if line.startswith("VmHWM")), "VmHWM: 0 kB")
                     self.megabytes[kind] = max(self.megabytes.get(kind, 0), int(line.split()[1]) / 1024)
 
     def end(self):
