@@ -84,7 +84,10 @@ package struct NightRun: Sendable {
     do {
       return try await run(request, plan, record, watch)
     } catch {
-      await watch.failed(error, status: NightRun.status(error))
+      let status = NightRun.status(error)
+      // A slip on the command line is no night that failed; of a clock that is wrong somebody has to hear.
+      let isSlip = status == ExitStatus.usage.rawValue && (error as? InstantToCome)?.isTheClocks != true
+      if !isSlip { await watch.failed(error, status: status) }
       throw error
     }
   }

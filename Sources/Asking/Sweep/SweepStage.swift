@@ -41,7 +41,7 @@ package struct SweepStage: Sendable {
   private let stop: StopSignal
   private let progress: WorkProgress
   private let deadline: ContinuousClock.Instant
-  /// As the plan has it, and no more than a part of the time that there is.
+  /// As the plan has it, and no more than a sixth of the time that there is.
   private let patience: Duration
   private let shared = Shared()
 

@@ -51,9 +51,8 @@ struct NightWatch: Sendable {
   }
 
   func failed(_ error: any Error, status: Int32) async {
-    // Neither a second run beside the night nor a slip on the command line is a night that failed.
-    let isSlip = status == ExitStatus.usage.rawValue && (error as? InstantToCome)?.isTheClocks != true
-    guard isWatched, status != ExitStatus.locked.rawValue, !isSlip else { return }
+    // A second run beside the night is no night that failed.
+    guard isWatched, status != ExitStatus.locked.rawValue else { return }
     await write(status, nil, stages: [], requests: nil, session: nil)
     await ping?.send(
       .failure,

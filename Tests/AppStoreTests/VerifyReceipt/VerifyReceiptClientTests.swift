@@ -65,6 +65,22 @@ struct VerifyReceiptClientTests {
     #expect(answer.reason == .appleError)
   }
 
+  /// Nobody stands before a door that Apple has shut for an hour: 21007 is no answer yet.
+  @Test func aSideThatIsHeldUpIsNotWaitedFor() async throws {
+    let shut = RateGate(rate: nil)
+    shut.shut(for: .hours(1))
+    let (answer, requests) = try await ScriptedServer.run(["/production": [.json(#"{"status":21007}"#)]]) {
+      server, port in
+      let transport = HTTPTransport(timeout: .seconds(30))
+      let client = try Self.client(port: port, transport: transport, sandboxGate: shut)
+      #expect(client.isHeldUp(on: .sandbox) && !client.isHeldUp(on: .production))
+      let answer = try await client.verify(payload: Self.payload, sharedSecret: nil)
+      await transport.shutdown()
+      return (answer, server.requests.count)
+    }
+    #expect(answer.outcome == .unanswered(.heldUp) && answer.asked == [.production] && requests == 1)
+  }
+
   @Test func theStatusOfTheFirstSideIsKeptWhenTheSecondIsSilent() async throws {
     let (answer, _) = try await ask([
       "/production": [.json(#"{"status":21007}"#)], "/sandbox": [.bytesThenEnd([])],
@@ -275,12 +291,13 @@ struct VerifyReceiptClientTests {
   }
 
   private static func client(
-    port: Int, scheme: String = "http", transport: HTTPTransport, gate: RateGate = RateGate(rate: nil)
+    port: Int, scheme: String = "http", transport: HTTPTransport, gate: RateGate = RateGate(rate: nil),
+    sandboxGate: RateGate = RateGate(rate: nil)
   ) throws -> VerifyReceiptClient {
     VerifyReceiptClient(
       transport: transport,
       production: .init(url: try EndpointURL("\(scheme)://127.0.0.1:\(port)/production"), gate: gate),
-      sandbox: .init(url: try EndpointURL("\(scheme)://127.0.0.1:\(port)/sandbox"), gate: RateGate(rate: nil)),
+      sandbox: .init(url: try EndpointURL("\(scheme)://127.0.0.1:\(port)/sandbox"), gate: sandboxGate),
       version: "9.9", now: { now })
   }
 }
