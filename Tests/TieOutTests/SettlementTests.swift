@@ -10,6 +10,7 @@ struct SettlementTests {
 
   private static let first = period("2026-01")
   private static let second = period("2026-02")
+  private static let all = Set(FiscalCalendar.periods)
 
   private func day(_ text: String) -> ReportDay { ReportDay(text) ?? ReportDay(number: 0) }
 
@@ -32,7 +33,7 @@ struct SettlementTests {
 
   /// Sold at the end of one period and settled in the next.
   @Test func whatIsSettledLateMovesFromOnePeriodToTheNext() {
-    var settlement = ProceedsSettlement(today: day("2026-03-01"))
+    var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     settlement.add(
       sides(
         sold: [("2025-10-15", 10), ("2025-10-31", 3), ("2025-11-05", 2)],
@@ -46,18 +47,32 @@ struct SettlementTests {
 
   @Test func unpaidSalesAreOpenForSixtyEightDaysAndThenNeverCollected() {
     let sold = sides(sold: [("2025-11-05", 4)], settled: [(Self.second, "2025-11-05", 3)])
-    var settlement = ProceedsSettlement(today: day("2025-11-05").advanced(by: 68))
+    var settlement = ProceedsSettlement(today: day("2025-11-05").advanced(by: 68), whole: Self.all)
     settlement.add(sold)
     #expect(line(Self.second, settlement).openAtEnd == number("0.70"))
     #expect(line(Self.second, settlement).neverCollected == .zero)
-    settlement = ProceedsSettlement(today: day("2025-11-05").advanced(by: 69))
+    settlement = ProceedsSettlement(today: day("2025-11-05").advanced(by: 69), whole: Self.all)
     settlement.add(sold)
     #expect(line(Self.second, settlement).neverCollected == number("0.70"))
     #expect(line(Self.second, settlement).openAtEnd == .zero && line(Self.second, settlement).difference == .zero)
   }
 
+  /// Silence is not a no: what is not in a report that is not here has not been left out.
+  @Test func nothingIsNeverCollectedWhileAReportIsMissing() {
+    // The last day of fiscal 2026-02; 2026-03 ends 28 days later, 2026-04 another 35.
+    let sold = sides(sold: [("2025-11-29", 1)], settled: [])
+    for (missing, isLeftOut) in [("2026-02", false), ("2026-03", false), ("2026-01", true), ("2026-04", true)] {
+      var settlement = ProceedsSettlement(
+        today: day("2026-05-01"), whole: Self.all.subtracting([Self.period(missing)]))
+      settlement.add(sold)
+      let line = line(Self.second, settlement)
+      #expect(line.neverCollected == (isLeftOut ? number("0.70") : .zero), "\(missing)")
+      #expect(line.openAtEnd == (isLeftOut ? .zero : number("0.70")) && line.difference == .zero, "\(missing)")
+    }
+  }
+
   @Test func aDayBesideTheOtherIsTheSameSaleAndIsCounted() {
-    var settlement = ProceedsSettlement(today: day("2026-03-01"))
+    var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     settlement.add(
       sides(
         sold: [("2025-11-05", 1), ("2025-11-08", 1)],
@@ -67,7 +82,7 @@ struct SettlementTests {
 
   /// Subscribers of more than a year leave the shop a larger share. The dearer one was settled at once.
   @Test func ofOneDayTheSaleAtTheSameShareIsSettled() {
-    var settlement = ProceedsSettlement(today: day("2026-03-01"))
+    var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     var sides = sides(sold: [("2025-10-31", 1)], settled: [(Self.second, "2025-10-31", 1)])
     sides.sold.append(.init(day: day("2025-10-31"), units: .one, share: number("0.85")))
     sides.settled.append(
@@ -81,7 +96,7 @@ struct SettlementTests {
 
   /// A share that has changed in between is no other sale.
   @Test func whatIsLeftIsSettledAtAnotherShare() {
-    var settlement = ProceedsSettlement(today: day("2026-03-01"))
+    var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     var sides = sides(sold: [("2025-11-05", 1), ("2025-11-06", 1)], settled: [(Self.second, "2025-11-05", 1)])
     sides.settled.append(
       .init(
@@ -93,13 +108,13 @@ struct SettlementTests {
   }
 
   @Test func whatWasPaidAndNeverSoldIsTheDifference() {
-    var settlement = ProceedsSettlement(today: day("2026-03-01"))
+    var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     settlement.add(sides(sold: [("2025-11-05", 1)], settled: [(Self.second, "2025-11-05", 2)]))
     #expect(line(Self.second, settlement).difference == number("-0.70"))
   }
 
   @Test func returnsAreSettledLikeSalesBelowZero() {
-    var settlement = ProceedsSettlement(today: day("2026-03-01"))
+    var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     settlement.add(sides(sold: [("2025-10-31", -2)], settled: [(Self.second, "2025-10-31", -2)]))
     #expect(line(Self.first, settlement).openAtEnd == number("-1.40"))
     #expect(line(Self.second, settlement).settledFromBefore == number("-1.40"))
@@ -108,7 +123,7 @@ struct SettlementTests {
 
   /// Of sales before the first stored report only the finance report's own day is known.
   @Test func salesThatAreOlderThanOurReportsAreFromBefore() {
-    var settlement = ProceedsSettlement(today: day("2026-03-01"))
+    var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     settlement.add(sides(sold: [], settled: [(Self.second, "2025-10-30", 1)]))
     #expect(line(Self.second, settlement).settledFromBefore == number("0.70"))
     #expect(line(Self.second, settlement).difference == .zero)
@@ -116,19 +131,34 @@ struct SettlementTests {
 }
 
 struct SettlementReportsTests {
+  private static let twelfth = FiscalCalendar.period(named: "2026-12") ?? FiscalCalendar.periods[0]
+  private static let eleventh = FiscalCalendar.period(named: "2026-11") ?? FiscalCalendar.periods[0]
+  private static let both = ["80012345": "09-10", "80099999": "09-10"]
+
   /// FINANCE_DETAIL of fiscal 2026-12, which ends on 2026-09-26.
+  /// - Parameters:
+  ///   - sold: a day of proceeds of each vendor.
+  ///   - daily: of which days daily reports of each vendor have come.
   private func reports(
-    _ states: [String: DownloadState], vendors: [String] = [], sold: [String: String] = [:]
+    _ states: [String: DownloadState], vendors: [String] = [], sold: [String: String] = [:],
+    daily: [String: ClosedRange<ReportDay>] = [:], before: [String: DownloadState] = [:],
+    today: ReportDay = day("11-20")
   ) -> SettlementReports {
-    SettlementReports(
-      known: ["2026-12": states.mapValues { ConnectReportTable.Known($0, .folder) }], vendors: vendors,
-      soldDays: sold.mapValues { [day($0)] })
+    func known(_ states: [String: DownloadState]) -> [String: ConnectReportTable.Known] {
+      states.mapValues { ConnectReportTable.Known($0, .folder) }
+    }
+    var dailyReports: [String: [String: ConnectReportTable.Known]] = [:]
+    for (vendor, days) in daily {
+      for day in days { dailyReports[day.description, default: [:]][vendor] = .init(.zero, .api) }
+    }
+    return SettlementReports(
+      today: today, known: ["2026-12": known(states), "2026-11": known(before)], vendors: vendors,
+      sales: .init(reports: dailyReports, days: sold.mapValues { [day($0)] }))
   }
 
   /// Silence is not a no: what is not in a report that is not here has not been left out.
-  @Test func aPeriodIsToldWhenEveryReportThatItTakesIsHere() throws {
-    let period = try #require(FiscalCalendar.period(named: "2026-12"))
-    let both = ["80012345": "09-10", "80099999": "09-10"]
+  @Test func aPeriodIsToldWhenEveryReportThatItTakesIsHere() {
+    let (period, both) = (Self.twelfth, Self.both)
     #expect(reports(["80012345": .reported]).areWhole(period))
     #expect(reports(["80012345": .reported, "80099999": .zero], sold: both).areWhole(period))
     #expect(reports(["80012345": .reported], sold: ["80012345": "09-10", "80099999": "09-27"]).areWhole(period))
@@ -138,18 +168,42 @@ struct SettlementReportsTests {
     #expect(!reports([:]).areWhole(period))
   }
 
-  @Test func aReportThatIsLateIsAReason() throws {
-    let period = try #require(FiscalCalendar.period(named: "2026-12"))
-    let both = ["80012345": "09-10", "80099999": "09-10"]
-    let alone = reports(["80012345": .reported], sold: both)
-    #expect(
-      alone.reasons([period], today: day("11-20"))
-        == ["no FINANCE_DETAIL of fiscal period 2026-12, vendor 80099999 (never asked)"])
-    #expect(alone.reasons([period], today: period.last.advanced(by: SettlementReports.due - 1)).isEmpty)
-    // Who brings no finance reports at all is asked for none.
-    #expect(reports([:], sold: both).reasons([period], today: day("11-20")).isEmpty)
-    let whole = reports(["80012345": .reported, "80099999": .zero], sold: both)
-    #expect(whole.reasons([period], today: day("11-20")).isEmpty)
+  /// Apple has no finance report of a vendor that nobody has paid, and says the same of one that is not settled yet.
+  @Test func aVendorThatHasSoldNothingIsNotWaitedFor() {
+    let states: [String: DownloadState] = ["80012345": .reported, "80099999": .unknown]
+    let (since, last) = (Self.eleventh.first.advanced(by: -7), Self.twelfth.last)
+    func isTold(
+      _ daily: ClosedRange<ReportDay>?, sold: String? = nil, age: Int = SettlementReports.due
+    ) -> (isWhole: Bool, late: Bool) {
+      let reports = reports(
+        states, vendors: ["80012345", "80099999"], sold: sold.map { ["80099999": $0] } ?? [:],
+        daily: daily.map { ["80099999": $0] } ?? [:], today: last.advanced(by: age))
+      let isLate = reports.late(.detail).contains { $0.contains("2026-12, vendor 80099999") }
+      return (reports.areWhole(Self.twelfth), isLate)
+    }
+    #expect(isTold(since...last) == (true, false))
+    // It may have sold on a day whose report is not here, or what it sold before is settled now.
+    #expect(isTold(since...last.advanced(by: -1)) == (false, true))
+    #expect(isTold(since...last, sold: "08-20") == (false, true))
+    #expect(isTold(Self.twelfth.first...last) == (false, true))
+    #expect(isTold(since...last, sold: "09-20") == (false, true) && isTold(nil) == (false, true))
+    #expect(isTold(since...last, age: SettlementReports.due - 1) == (false, false))
+    // Apple is asked no more.
+    #expect(isTold(since...last, sold: "08-20", age: 71) == (true, false))
+    #expect(isTold(since...last, sold: "09-20", age: 71) == (false, false))
+  }
+
+  @Test func aReportThatIsLateIsAReason() {
+    let (period, both) = (Self.twelfth, Self.both)
+    let late = ["no FINANCE_DETAIL of fiscal period 2026-12, vendor 80099999 (never asked)"]
+    #expect(reports(["80012345": .reported], sold: both).reasons([period]) == late)
+    let early = period.last.advanced(by: SettlementReports.due - 1)
+    #expect(reports(["80012345": .reported], sold: both, today: early).reasons([period]).isEmpty)
+    // Who brings no finance reports at all is asked for none, and who has brought one for those after it.
+    #expect(reports([:], sold: both).reasons([Self.eleventh, period]).isEmpty)
+    let begun = reports([:], sold: ["80099999": "09-10"], before: ["80099999": .reported])
+    #expect(begun.reasons([Self.eleventh, period]) == late)
+    #expect(reports(["80012345": .reported, "80099999": .zero], sold: both).reasons([period]).isEmpty)
   }
 }
 
@@ -254,8 +308,13 @@ struct DownloadStateTests {
     #expect(AskingPlan.days(today: today, trailing: 5, states: states) == Array(first.prefix(5)))
     states[oldest] = .doubtfulZero
     states[oldest.advanced(by: 1)] = .unreadable
-    #expect(AskingPlan.days(today: today, trailing: 5, states: states) == Array(first.prefix(5)) + [oldest])
-    states[oldest] = .gone
+    // Apple keeps a report for a year.
+    states[oldest.advanced(by: 2)] = .pending
+    states[oldest.advanced(by: 3)] = .drift
+    #expect(
+      AskingPlan.days(today: today, trailing: 5, states: states)
+        == Array(first.prefix(5)) + [3, 2, 0].map { oldest.advanced(by: $0) })
+    for number in [0, 2, 3] { states[oldest.advanced(by: number)] = .gone }
     states[first[20]] = .pending
     states[first[30]] = .gone
     states[first[40]] = .doubtfulZero
@@ -295,13 +354,15 @@ struct ReportWindowTests {
 
   @Test func nobodyWaitsForAVendorThatIsConfiguredNoMore() {
     let gone = window(["80012345"], ["80012345": (1...53, .api), "80099999": (10...53, .api)])
-    #expect(gone.reasons { _ in true }.isEmpty && gone.printed.allSatisfy(gone.isSettled))
+    #expect(
+      gone.reasons(since: Self.today.advanced(by: -150)) { _ in true }.isEmpty
+        && gone.printed.allSatisfy(gone.isSettled))
     // Who drops files in beside those that are asked about, or where nobody is, goes on being waited for.
     let others: [([String], ConnectReport.Source)] = [(["80012345"], .folder), ([], .folder), ([], .api)]
     for (vendors, source) in others {
       let both = window(vendors, ["80012345": (1...53, source), "80099999": (10...53, source)])
       #expect(
-        both.reasons { _ in true }
+        both.reasons(since: Self.today.advanced(by: -150)) { _ in true }
           == ["no daily report of 9 days (never asked, vendor 80099999): 2026-11-11, 2026-11-12, 2026-11-13, …"])
     }
   }
@@ -310,7 +371,9 @@ struct ReportWindowTests {
   @Test(arguments: [20, 60])
   func aVendorTakesOverFromAnother(since ago: Int) {
     let whole = window([], ["80012345": (ago...150, .folder), "80099999": (1...(ago - 1), .folder)])
-    #expect(whole.reasons { _ in true }.isEmpty && whole.printed.allSatisfy(whole.isSettled))
+    #expect(
+      whole.reasons(since: Self.today.advanced(by: -150)) { _ in true }.isEmpty
+        && whole.printed.allSatisfy(whole.isSettled))
     #expect((1...150).allSatisfy { whole.isSettled(Self.today.advanced(by: -$0)) })
     // Days between them may be either's.
     let holed = window([], ["80012345": ((ago + 2)...150, .folder), "80099999": (1...(ago - 1), .folder)])
@@ -319,11 +382,13 @@ struct ReportWindowTests {
     // The new one is waited for.
     let late = window([], ["80012345": (ago...150, .folder), "80099999": (3...(ago - 1), .folder)])
     #expect(
-      late.reasons { _ in true }
+      late.reasons(since: Self.today.advanced(by: -150)) { _ in true }
         == ["no daily report of 2 days (never asked, vendor 80099999): 2026-11-18, 2026-11-19"])
     // Whose files are missing on both sides of another one's is no successor.
     let beside = window([], ["80012345": (1...150, .folder), "80099999": (30...40, .folder)])
-    #expect(beside.reasons { _ in true }.count == 1 && !beside.isSettled(Self.today.advanced(by: -44)))
+    #expect(
+      beside.reasons(since: Self.today.advanced(by: -150)) { _ in true }.count == 1
+        && !beside.isSettled(Self.today.advanced(by: -44)))
   }
 
   @Test func whatIsComparedAndWhatIsPrintedBeginWhereTheyDo() {

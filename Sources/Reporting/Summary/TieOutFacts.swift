@@ -36,7 +36,10 @@ package struct TieOutFacts: Sendable {
 
     /// As a sentence.
     package var words: String {
-      "Apple has reported \(day) anew (vendor \(vendor)): \(before) units when it was tied out, \(now) now."
+      before == now
+        ? "Apple has reported \(day) anew (vendor \(vendor)): \(now) units as when it was tied out, at other prices or in "
+          + "other countries."
+        : "Apple has reported \(day) anew (vendor \(vendor)): \(before) units when it was tied out, \(now) now."
     }
   }
 

@@ -58,6 +58,8 @@ package enum DownloadState: String, Hashable, CaseIterable, Sendable {
 package enum AskingPlan {
   /// The oldest day of the window, counted from today; no night asks about more days.
   package static let longestWindow = 45
+  /// Until so many days after its period Apple is asked again for a finance report that it does not have.
+  static let longestWait = 70
 
   /// Days of daily reports, the newest first: a night that ends early has what people look at. What the window leaves of a
   /// night's share goes to older days, until the fiscal periods that finance reports are asked for are whole.
@@ -80,11 +82,9 @@ package enum AskingPlan {
     let before = stride(from: today.number - longestWindow - 1, through: oldest.number, by: -1).lazy
       .map { ReportDay(number: $0) }.filter { day in
         switch states[day] {
-        // Of a zero that is doubtful a second answer makes a true one.
-        case .none, .some(.doubtfulZero): true
-        case .some(.reported), .some(.zero), .some(.gone), .some(.pending), .some(.drift), .some(.unreadable),
-          .some(.unknown):
-          false
+        // Of a zero that is doubtful a second answer makes a true one. Apple keeps the others for a year.
+        case .none, .some(.doubtfulZero), .some(.pending), .some(.drift), .some(.unknown): true
+        case .some(.reported), .some(.zero), .some(.gone), .some(.unreadable): false
         }
       }
     return inWindow + before.prefix(longestWindow - inWindow.count)
@@ -96,7 +96,7 @@ package enum AskingPlan {
     FiscalCalendar.periods.filter { period in
       guard period.last < today, today.number - period.last.number <= 120 else { return false }
       guard let state = states[period] else { return true }
-      return state.isOpen && today.number - period.last.number <= 70
+      return state.isOpen && today.number - period.last.number <= longestWait
     }
   }
 }

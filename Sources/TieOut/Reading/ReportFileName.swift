@@ -33,6 +33,20 @@ package struct ReportFileName: Hashable, Sendable {
     return region.count == 2 && region.first?.isLetter == true ? region.uppercased() : nil
   }
 
+  /// The order in which files are read. Browsers number what was downloaded before, and the extension would put
+  /// `80012345_0226_ZZ (1).txt` before `80012345_0226_ZZ.txt`, and `(10)` before `(2)`.
+  static func precedes(_ left: String, _ right: String) -> Bool {
+    func key(_ name: String) -> (stem: String, number: Int) {
+      let stem = name.prefix { $0 != "." }
+      guard stem.last == ")", let open = stem.lastIndex(of: "("),
+        let number = Int(stem[stem.index(after: open)...].dropLast())
+      else { return (String(stem), 0) }
+      return (stem[..<open].trimmed, number)
+    }
+    let (first, second) = (key(left), key(right))
+    return (first.stem, first.number, left) < (second.stem, second.number, right)
+  }
+
   private static func isDigits(_ text: String) -> Bool {
     !text.isEmpty && text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
   }

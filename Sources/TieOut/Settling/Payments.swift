@@ -23,9 +23,15 @@ package struct Payment: Hashable, Sendable {
     "bank_currency", "proceeds", "paid_on",
   ]
 
+  /// Whether somebody means such a file, whatever is in it: `payments.csv`, `Payments (1).csv`.
+  package static func isFileName(_ name: String) -> Bool {
+    let name = name.lowercased()
+    return name.hasPrefix("payments") && name.hasSuffix(".csv")
+  }
+
   /// Whether a first line is the header of such a file.
   package static func isHeader(_ line: String) -> Bool {
-    let names = line.split(separator: ",").map { ReportHeader.canonical($0.trimmed) }
+    let names = line.split(separator: ",").map { ReportHeader.canonical(String($0.trimmed.trimmingQuotes)) }
     return names.contains("fiscal_period") && names.contains("owed")
   }
 

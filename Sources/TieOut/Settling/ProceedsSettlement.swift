@@ -49,6 +49,8 @@ package struct ProceedsSettlement: Sendable {
   /// After so many days a sale that is in no finance report counts as never collected: a period of 35 days and the 33
   /// until Apple pays.
   package static let patience = 68
+  /// Of a fiscal period at most. What is sold is settled with its own period or with one that ends so many days later.
+  static let longestPeriod = 35
   /// Whether a finance report's day is the same Pacific day as a sales report's is nowhere said.
   static let dayDifference = 1
 
@@ -78,9 +80,15 @@ package struct ProceedsSettlement: Sendable {
   /// Units whose day in the finance report is the one before or after that of the sales report.
   package private(set) var movedUnits = Millionths.zero
   private let today: ReportDay
+  private let whole: Set<FiscalPeriod>
 
-  /// - Parameter today: the day of the as-of.
-  package init(today: ReportDay) { self.today = today }
+  /// - Parameters:
+  ///   - today: the day of the as-of.
+  ///   - whole: the periods whose finance reports are here, of every vendor.
+  package init(today: ReportDay, whole: Set<FiscalPeriod>) {
+    self.today = today
+    self.whole = whole
+  }
 
   /// Adds one product in one country and currency. Sales and returns are added each on their own.
   package mutating func add(_ sides: SettlementSides) {
@@ -115,15 +123,22 @@ package struct ProceedsSettlement: Sendable {
       }
     }
     for sale in sold where sale.units != .zero {
-      let isOld = today.number - sale.day.number > Self.patience
       add(
-        worth(sale.units, sale.share), to: isOld ? \.neverCollected : \.openAtEnd, of: sale.day, sides.currency)
+        worth(sale.units, sale.share), to: isLeftOut(sale.day) ? \.neverCollected : \.openAtEnd, of: sale.day,
+        sides.currency)
     }
     // Of sales that no report shows, because they are older than our reports, the row's own day is all there is.
     for row in settled where row.units != .zero && row.transactionDay < row.period.first {
       lines[Key(period: row.period, currency: sides.currency), default: Line()].settledFromBefore +=
         worth(row.units, row.share)
     }
+  }
+
+  /// Whether what was sold on a day and is in no finance report stays so. A report that is not here has left nothing out.
+  private func isLeftOut(_ day: ReportDay) -> Bool {
+    today.number - day.number > Self.patience
+      && FiscalCalendar.periods.lazy.filter { (day...day.advanced(by: Self.longestPeriod)).contains($0.last) }
+        .allSatisfy(whole.contains)
   }
 
   private mutating func match(

@@ -22,12 +22,14 @@ struct ReportFolderReader {
     var problems: [String] = []
   }
 
-  /// Stores what is new. Files are read in the order of their names, so that the same folder gives the same tables.
+  /// Stores what is new. Files are read in the order of their names, so that the same folder gives the same tables; of two
+  /// of one report the last one counts.
   func read(on connection: borrowing BlockingConnection) throws -> Result {
     var result = Result()
     let names: [String]
     do {
-      names = try FileManager.default.contentsOfDirectory(atPath: directory).filter { !$0.hasPrefix(".") }.sorted()
+      names = try FileManager.default.contentsOfDirectory(atPath: directory).filter { !$0.hasPrefix(".") }
+        .sorted { ReportFileName.precedes($0, $1) }
     } catch {
       result.problems.append("the folder \(directory) of tieOut.folder cannot be read")
       return result
@@ -106,7 +108,10 @@ struct ReportFolderReader {
         return nil
       }
     }
-    if SalesReport.isHeader(firstLine) {
+    if Payment.isFileName(name) {
+      result.problems.append(
+        "\(name): has no header of a payments file: \(Payment.columns.joined(separator: ",")), separated by commas")
+    } else if SalesReport.isHeader(firstLine) {
       result.problems.append("\(name): is a sales report without Apple's name, such as S_D_80012345_20261119.txt.gz")
     } else {
       // A subscription report's prices are no sums, and other files are none of ours.

@@ -2,7 +2,8 @@ import AuditStore
 import Postgres
 import Reconciliation
 
-/// A day of sales that Apple has reported anew since it was tied out: an adjustment of what was said about it.
+/// A day of sales that Apple has reported anew since it was tied out: an adjustment of what was said about it. An app that
+/// was downloaded or updated is in no tie-out.
 package struct RevisedDay: Hashable, Sendable {
   /// `2026-11-10`
   package var day: String
@@ -38,7 +39,8 @@ package struct RevisedDay: Hashable, Sendable {
         (SELECT coalesce(sum(units), 0) FROM night_audit.connect_sales WHERE report_id = n.report_id AND parent <> '')
       FROM newest n JOIN told t USING (name, vendor)
       WHERE NOT n.is_told AND EXISTS (
-        SELECT FROM night_audit.connect_sales s WHERE s.report_id IN (n.report_id, t.report_id)
+        SELECT FROM night_audit.connect_sales s
+        WHERE s.report_id IN (n.report_id, t.report_id) AND (s.parent <> '' OR s.developer_proceeds <> 0)
         GROUP BY s.sku, s.parent, s.type, s.country, s.customer_currency, s.proceeds_currency, s.customer_price,
           s.developer_proceeds, s.sign
         HAVING sum(s.units) FILTER (WHERE s.report_id = n.report_id)

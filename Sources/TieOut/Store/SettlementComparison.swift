@@ -36,28 +36,40 @@ enum SettlementComparison {
     }
   }
 
+  /// The periods that are compared anew, the oldest first.
+  static func periods(_ today: ReportDay) -> [FiscalPeriod] {
+    FiscalCalendar.periods.filter { $0.last < today && today.number - $0.last.number <= longestLook }
+  }
+
+  /// Which rows `s` of sales reports are money. What is free is settled at nothing, and what is restored is not paid again,
+  /// whatever Apple says that it has cost.
+  static var isProceeds: String {
+    get throws {
+      let restores = try SalesRowKind.restores.sorted().map { try PostgresLiteral.text($0.text) }
+      return "s.developer_proceeds <> 0 AND s.sign <> 0 AND s.type NOT IN (\(restores.joined(separator: ", ")))"
+    }
+  }
+
   /// - Parameters:
-  ///   - vendors: those that are configured.
+  ///   - reports: which FINANCE_DETAIL there are.
   ///   - sales: reads the sales reports.
   ///   - finance: reads the finance reports.
   ///   - hasSales: whether every day of a period has a sales report that stands.
   static func run(
-    today: ReportDay, vendors: [String], sales: borrowing BlockingConnection, finance: borrowing BlockingConnection,
+    _ reports: SettlementReports, sales: borrowing BlockingConnection, finance: borrowing BlockingConnection,
     hasSales: (FiscalPeriod) -> Bool
   ) throws -> Result {
-    let periods = FiscalCalendar.periods.filter { $0.last < today && today.number - $0.last.number <= longestLook }
+    let periods = periods(reports.today)
     guard let first = periods.first else { return Result() }
-    let known = try ConnectReportTable.known(.detail, frequency: "", on: sales)
-    var settlement = ProceedsSettlement(today: today)
-    // What is free is settled at nothing, and what is restored is not paid again, whatever Apple says that it has cost.
-    let restores = try SalesRowKind.restores.sorted().map { try PostgresLiteral.text($0.text) }.joined(separator: ", ")
+    let whole = Set(periods.filter(reports.areWhole))
+    var settlement = ProceedsSettlement(today: reports.today, whole: whole)
     var sold = try sales.copyOut(
       """
-      SELECT s.sku, s.country, s.proceeds_currency, s.sign, s.day, s.developer_proceeds, r.vendor, sum(s.units)
+      SELECT s.sku, s.country, s.proceeds_currency, s.sign, s.day, s.developer_proceeds, sum(s.units)
       FROM night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id)
-      WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND s.developer_proceeds <> 0
-        AND s.type NOT IN (\(restores)) AND s.sign <> 0 AND s.day >= \(first.first.number)
-      GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
+      WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND \(try isProceeds)
+        AND s.day >= \(first.first.number)
+      GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
       """)
     var settled = try finance.copyOut(
       """
@@ -68,17 +80,16 @@ enum SettlementComparison {
         AND r.name >= \(try PostgresLiteral.text(first.description))
       GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
       """)
-    var soldDays: [String: Set<ReportDay>] = [:]
     var (hasSold, hasSettled) = (try sold.advance(), try settled.advance())
     while hasSold || hasSettled {
       let keys = [hasSold ? try key(sold) : nil, hasSettled ? try key(settled) : nil].compactMap(\.self)
       guard let key = keys.min() else { break }
       var sides = SettlementSides(currency: key.currency)
       while hasSold, try self.key(sold) == key {
-        let (day, vendor) = (ReportDay(number: Int(try sold.int32(4))), try sold.text(6))
         sides.sold.append(
-          .init(day: day, units: try Millionths(sold.numeric(7)), share: try Millionths(sold.numeric(5))))
-        soldDays[vendor, default: []].insert(day)
+          .init(
+            day: ReportDay(number: Int(try sold.int32(4))), units: try Millionths(sold.numeric(6)),
+            share: try Millionths(sold.numeric(5))))
         hasSold = try sold.advance()
       }
       while hasSettled, try self.key(settled) == key {
@@ -93,11 +104,10 @@ enum SettlementComparison {
       }
       settlement.add(sides)
     }
-    let reports = SettlementReports(known: known, vendors: vendors, soldDays: soldDays)
     var result = Result(
-      names: periods.map(\.description), movedUnits: settlement.movedUnits,
-      whole: Set(periods.filter(reports.areWhole)), reasons: reports.reasons(periods, today: today))
-    for (key, line) in settlement.lines.sorted(by: { $0.key < $1.key }) where result.whole.contains(key.period) {
+      names: periods.map(\.description), movedUnits: settlement.movedUnits, whole: whole,
+      reasons: reports.reasons(periods))
+    for (key, line) in settlement.lines.sorted(by: { $0.key < $1.key }) where whole.contains(key.period) {
       result.settled[key] = line.settled
       result.periods.append(
         .init(name: key.period.description, currency: key.currency, line: line, hasSales: hasSales(key.period)))

@@ -129,9 +129,13 @@ package struct TieOutRun: Sendable {
     let today = settings.zone.day(of: asOf)
     let vendors = settings.connect?.vendors ?? []
     let firstWeek = settings.zone.firstWeek(since: asOf - settings.lookback)
+    // As far back as sales matter for what is told of a fiscal period.
+    let oldest = (SettlementComparison.periods(today).first?.first ?? today).advanced(
+      by: -ProceedsSettlement.longestPeriod)
+    let proceeds = try SettlementReports.Sales.read(since: oldest, on: reading)
     let window = ReportWindow(
       today: today, first: firstWeek, margin: Self.margin,
-      known: try ConnectReportTable.known(.sales, frequency: "DAILY", on: reading), vendors: vendors)
+      known: proceeds.reports, vendors: vendors)
     let days = ReportDays(window.days, in: settings.zone)
     func isYoung(_ day: ReportDay) -> Bool { days.end(of: day) + Self.youngFor > asOf }
     let coverage = DayCoverage(days: window.days, compared: window.compared, printed: window.printed) {
@@ -141,19 +145,23 @@ package struct TieOutRun: Sendable {
     let belongings = try belongings(reported, reading: reading, sales: sales)
     let units = UnitsComparison(
       settings: settings, coverage: coverage, days: days, firstWeek: firstWeek, scope: belongings)
-    let settlement = try SettlementComparison.run(
-      today: today, vendors: vendors, sales: reading, finance: other
-    ) { period in
+    func finance(_ kind: ConnectReport.Kind) throws(PostgresError) -> SettlementReports {
+      SettlementReports(
+        today: today, known: try ConnectReportTable.known(kind, frequency: "", on: reading), vendors: vendors,
+        sales: proceeds)
+    }
+    let settlement = try SettlementComparison.run(finance(.detail), sales: reading, finance: other) { period in
       (period.first...period.last).allSatisfy(window.isSettled)
     }
     var ordersByProduct = try OrdersByProduct(orders, of: days, directory: temporaryDirectory)
     var reasons = gathered.problems
-    reasons += window.reasons { !isYoung($0) }
-    reasons += try ConnectReportTable.unreadable(window.printed, settlement.names, on: reading)
+    reasons += window.reasons(since: oldest) { !isYoung($0) }
+    reasons += try ConnectReportTable.unreadable(
+      min(oldest, window.days.lowerBound)...window.days.upperBound, settlement.names, on: reading)
     reasons += belongings.ambiguous.map {
       "two apps sell the product \($0) and are compared together; set app.<name>.sku of each to tell them apart"
     }
-    reasons += try financeReasons(today, on: reading)
+    for kind in [ConnectReport.Kind.detail, .financial] { reasons += try finance(kind).late(kind) }
     reasons += settlement.reasons
     reasons += try SettlementComparison.crossChecks(on: reading)
     for payment in gathered.payments.sorted(by: { ($0.period, $0.currency) < ($1.period, $1.currency) }) {
@@ -227,27 +235,6 @@ package struct TieOutRun: Sendable {
     return Scope(apps: settings.apps, known: known, reported: reported)
   }
 
-  /// Finance reports that should be here by now.
-  private func financeReasons(
-    _ today: ReportDay, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [String] {
-    guard settings.connect != nil else { return [] }
-    var reasons: [String] = []
-    for kind in [ConnectReport.Kind.detail, .financial] {
-      let known = try ConnectReportTable.known(kind, frequency: "", on: connection)
-      for period in FiscalCalendar.periods {
-        let age = today.number - period.last.number
-        guard (SettlementReports.due...70).contains(age) else { continue }
-        for vendor in settings.connect?.vendors ?? [] {
-          let state = known[period.description]?[vendor]?.state
-          guard state.map(\.isOpen) ?? true else { continue }
-          reasons.append(SettlementReports.absence(kind, of: period, vendor: vendor, state))
-        }
-      }
-    }
-    return reasons
-  }
-
   /// What is worth knowing and makes nothing incomplete.
   private func notes(_ seen: UnitsComparison.Seen, _ settlement: SettlementComparison.Result) -> [String] {
     var notes: [String] = []
@@ -269,6 +256,9 @@ package struct TieOutRun: Sendable {
     }
     for (type, rows) in seen.unknownTypes.sorted(by: { $0.key < $1.key }) {
       notes.append("\(rows) rows of the unknown product type \(type) count as in-app purchases")
+    }
+    for period in Set(settlement.periods.filter { !$0.hasSales }.map(\.name)).sorted() {
+      notes.append("What was sold in fiscal period \(period) is not told: some of its days have no sales report")
     }
     if settlement.movedUnits != .zero {
       notes.append("\(settlement.movedUnits) settled units have the day before or after that of the sales report")

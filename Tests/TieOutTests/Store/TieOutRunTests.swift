@@ -482,6 +482,14 @@ struct TieOutRunTests {
     try Data(sales.bytes).write(to: file)
     let revised = try await shop.run(asOf: Self.asOf + .hours(24)).revised
     #expect(revised == [RevisedDay(day: "2026-11-10", vendor: "80012345", before: .one, now: .one)])
+    // An update of the app itself belongs to no tie-out; what the app was sold for does.
+    sales.rows[0]["Customer Price"] = "0.99"
+    sales.add("GAME01", type: "7F", proceeds: "0", day: "11/10/2026", price: "0", parent: " ")
+    try Data(sales.bytes).write(to: file)
+    #expect(try await shop.run(asOf: Self.asOf + .hours(24)).revised == [])
+    sales.rows[1]["Developer Proceeds"] = "3.50"
+    try Data(sales.bytes).write(to: file)
+    #expect(try await shop.run(asOf: Self.asOf + .hours(24)).revised.count == 1)
   }
 
   @Test func theNewestOfADayCountsAndNothingIsSummedTwice() async throws {
@@ -603,6 +611,55 @@ struct TieOutRunTests {
       #expect(reasons.contains { $0.hasPrefix("80012345_september.txt: line 3: the file is of 2026-09-01") })
       #expect(try await shop.value(counted) == "80012345_1226_Z1.txt zero")
     }
+  }
+
+  /// Browsers number what was downloaded before.
+  @Test func ofTwoFinanceFilesTheLaterDownloadCounts() async throws {
+    let shop = try await Shop()
+    let period = day("08-30")...day("09-26")
+    let names = ["80012345_1226_Z1.txt", "80012345_1226_Z1 (2).txt", "80012345_1226_Z1 (10).txt"]
+    for (index, name) in names.enumerated() {
+      try shop.drop(detail: period, rows: [Self.settled(day("09-20"), units: index + 1)], named: name)
+    }
+    #expect(names.reversed().sorted { ReportFileName.precedes($0, $1) } == names)
+    for _ in 0..<2 {
+      let settled = try await shop.run().periods.first { $0.name == "2026-12" }?.line.settled
+      #expect(settled == number("2.10"))
+    }
+  }
+
+  /// What it says is compared with nothing else than the finance reports: nobody would miss it.
+  @Test func aPaymentsFileThatIsNoneIsAReason() async throws {
+    let shop = try await Shop()
+    let path = shop.folder + "/payments 2026.csv"
+    let columns = [
+      "fiscal_period", "currency", "earned", "taxes_adjustments", "balance_forward", "owed", "exchange_rate",
+      "bank_currency", "proceeds", "paid_on",
+    ]
+    func reasons(_ header: String) async throws -> [String] {
+      try Data((header + "\n").utf8).write(to: URL(fileURLWithPath: path))
+      return try await shop.run().record.incompleteReasons.filter { $0.hasPrefix("payments") }
+    }
+    #expect(try await reasons(columns.joined(separator: ";")).count == 1)
+    #expect(try await reasons(columns.joined(separator: ",")).isEmpty)
+    // As a spreadsheet saves it that quotes all text.
+    #expect(try await reasons(columns.map { "\"\($0)\"" }.joined(separator: ",")).isEmpty)
+  }
+
+  /// Of a day that is printed no more findings are made all the same, and sums of its fiscal period.
+  @Test func whyAnOlderDayIsNotComparedIsSaidEveryNight() async throws {
+    let shop = try await Shop()
+    for date in Self.days(80) { try shop.drop(Self.sales(date), on: date) }
+    let old = Self.days(80)[60]
+    try Data("no report\n".utf8).write(to: URL(fileURLWithPath: shop.folder + "/S_D_80012345_20260919.txt.gz"))
+    #expect(old == "2026-09-19")
+    for _ in 0..<2 {
+      let reasons = try await shop.run().record.incompleteReasons
+      #expect(reasons.contains { $0.hasPrefix("S_D_80012345_20260919.txt.gz: ") })
+      #expect(reasons.contains { $0.contains("(unreadable, vendor 80012345): 2026-09-19") })
+    }
+    // Who has begun with newer reports misses none of the older ones.
+    #expect(try await !shop.run().record.incompleteReasons.contains { $0.contains("never asked") })
   }
 
   @Test func aDayIsUnreadableUntilAReportThatCanBeReadTakesItsPlace() async throws {
