@@ -131,6 +131,7 @@ let package = Package(
         .embedInCode("Migrations/0028_signed.sql"),
         .embedInCode("Migrations/0029_refunds.sql"),
         .embedInCode("Migrations/0030_histories.sql"),
+        .embedInCode("Migrations/0031_told_refunds.sql"),
         .embedInCode("Migrations/rights.sql"),
       ],
       swiftSettings: strict),

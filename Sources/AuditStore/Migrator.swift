@@ -63,6 +63,8 @@ package struct Migrator {
     Migration(version: 29, name: "refunds", sql: String(decoding: PackageResources._029_refunds_sql, as: UTF8.self)),
     Migration(
       version: 30, name: "histories", sql: String(decoding: PackageResources._030_histories_sql, as: UTF8.self)),
+    Migration(
+      version: 31, name: "told_refunds", sql: String(decoding: PackageResources._031_told_refunds_sql, as: UTF8.self)),
   ]
 
   /// Of the advisory lock under which the schema changes: two numbers that no other program is likely to choose.

@@ -9,7 +9,7 @@ package enum TransactionTable {
   private static let names = [
     "transaction_id", "environment", "product_id", "bundle_id", "original_transaction_id", "quantity", "purchased_at",
     "original_purchased_at", "expires_at", "subscription_expires_at", "revoked_at", "revocation_percentage",
-    "revocation_type", "revocation_reason", "revocation_withdrawn_at", "tells_revocation", "price_milliunits",
+    "revocation_type", "revocation_reason", "revocation_withdrawn_at", "revocation_told_at", "price_milliunits",
     "currency", "tells_account_token", "app_account_token", "ownership", "is_renewal", "has_offer",
     "is_contradictory", "checked_at", "subscription_status", "subscription_status_at", "renewal_at",
     "consumption_request_reason", "revocation_of_some_items", "is_upgraded", "signed_at", "first_signed_at",
@@ -159,7 +159,7 @@ package enum TransactionTable {
     payment.checkedAt = try row.optionalInstant(24)
     return PlainTransaction(
       payment: payment, subscriptionExpiresDate: try row.optionalInstant(9),
-      revocationWithdrawnDate: try row.optionalInstant(14), tellsRevocation: try row.bool(15),
+      revocationWithdrawnDate: try row.optionalInstant(14), revocationToldDate: try row.optionalInstant(15),
       subscriptionStatusDate: try row.optionalInstant(26), renewalDate: try row.optionalInstant(27),
       consumptionRequestReason: try row.optionalBorrowed(28), isUpgraded: try row.optionalBool(30),
       signedDate: Instant(microseconds: try row.timestamp(31)), firstSignedDate: try row.optionalInstant(32),
@@ -185,7 +185,7 @@ package enum TransactionTable {
         reason: try row.optionalInt32(13), isOfSomeItems: try row.optionalBool(29) ?? false)
     }
     contents.revocationWithdrawnDate = try row.optionalInstant(14)
-    contents.tellsRevocation = try row.bool(15)
+    contents.revocationToldDate = try row.optionalInstant(15)
     contents.priceMilliunits = try row.optionalInt64(16)
     contents.currency = try row.optionalText(17)
     contents.appAccountToken = try row.bool(18) ? .says(try row.optionalText(19)) : .silent
@@ -276,7 +276,7 @@ package enum TransactionTable {
         product_type, quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at,
         revocation_percentage, revocation_type, revocation_reason, revocation_withdrawn_at, price_milliunits, currency,
         tells_account_token, app_account_token, ownership, is_renewal, has_offer, is_upgraded, is_contradictory, channel,
-        signed_at, checked_at, tells_revocation, renewal_at, subscription_status, subscription_status_at,
+        signed_at, checked_at, revocation_told_at, renewal_at, subscription_status, subscription_status_at,
         consumption_request_reason, revocation_of_some_items, storefront, app_transaction_id, offer_type,
         offer_identifier, subscription_group_identifier, commitment_info, billing_plan_type,
         previous_original_transaction_id, first_signed_at)
@@ -285,7 +285,7 @@ package enum TransactionTable {
         $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::int[],
         $15::text[], $16::int[], $17::timestamptz[], $18::bigint[], $19::text[], $20::boolean[], $21::text[],
         $22::text[], $23::boolean[], $24::boolean[], $25::boolean[], $26::boolean[], $27::text[], $28::timestamptz[],
-        $29::timestamptz[], $30::boolean[], $31::timestamptz[], $32::int[], $33::timestamptz[], $34::text[],
+        $29::timestamptz[], $30::timestamptz[], $31::timestamptz[], $32::int[], $33::timestamptz[], $34::text[],
         $35::boolean[], $36::text[], $37::text[], $38::int[], $39::text[], $40::text[], $41::text[], $42::text[],
         $43::text[], $44::timestamptz[])
       ON CONFLICT (transaction_id, environment) DO UPDATE SET
@@ -302,7 +302,7 @@ package enum TransactionTable {
         app_account_token = excluded.app_account_token, ownership = excluded.ownership,
         is_renewal = excluded.is_renewal, has_offer = excluded.has_offer, is_upgraded = excluded.is_upgraded,
         is_contradictory = excluded.is_contradictory, channel = excluded.channel, signed_at = excluded.signed_at,
-        checked_at = greatest(t.checked_at, excluded.checked_at), tells_revocation = excluded.tells_revocation,
+        checked_at = greatest(t.checked_at, excluded.checked_at), revocation_told_at = excluded.revocation_told_at,
         renewal_at = excluded.renewal_at, consumption_request_reason = excluded.consumption_request_reason,
         subscription_status = excluded.subscription_status, subscription_status_at = excluded.subscription_status_at,
         revocation_of_some_items = excluded.revocation_of_some_items, storefront = excluded.storefront,
@@ -329,7 +329,7 @@ package enum TransactionTable {
         },
         texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),
         bools(\.isContradictory), texts(\.channel.rawValue), instants(\.signedDate),
-        instants(\.checkedAt), bools(\.tellsRevocation),
+        instants(\.checkedAt), instants(\.revocationToldDate),
         instants(\.renewalDate), ints { $0.subscriptionStatus.map { Int64($0.rawValue) } },
         instants(\.subscriptionStatusDate), texts(\.consumptionRequestReason), bools { $0.revocation?.isOfSomeItems },
         texts(\.details.storefront), texts(\.details.appTransactionId),

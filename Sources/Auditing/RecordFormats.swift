@@ -257,7 +257,7 @@ extension TransactionRecord {
     record.put(self.revocation?.type)
     record.put(self.revocation?.reason)
     record.put(self.revocation?.isOfSomeItems)
-    record.put(self.tellsRevocation)
+    record.put(self.revocationToldDate)
     record.put(self.revocationWithdrawnDate)
     record.put(self.priceMilliunits)
     record.put(self.currency)
@@ -314,7 +314,7 @@ extension TransactionRecord {
     contents.revocation = revoked.map {
       Revocation(date: $0, percentage: percentage, type: type, reason: reason, isOfSomeItems: isOfSomeItems)
     }
-    contents.tellsRevocation = try record.flag()
+    contents.revocationToldDate = try record.optionalInstant()
     contents.revocationWithdrawnDate = try record.optionalInstant()
     contents.priceMilliunits = try record.optionalInt()
     contents.currency = try record.optionalText()

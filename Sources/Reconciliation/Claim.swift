@@ -115,8 +115,8 @@ public struct Claimant: Sendable {
       nearest = (record, distance)
     }
     if let nearest { return nearest.record }
-    let sameId = list.named(id) + known.filter { $0.transactionId == id }
-    return sameId.min { $0.environment < $1.environment }
+    // Ids are Apple's within an environment: what its own proof brings is what it means, and not a stranger's in the other.
+    return list.named(id).first ?? known.first { $0.transactionId == id }
   }
 
   /// What is known under the id that the order names where it claims nothing by it, and still may: nil otherwise.

@@ -3,7 +3,7 @@ public struct PlainTransaction {
   public let payment: PlainPayment
   public let subscriptionExpiresDate: Instant?
   public let revocationWithdrawnDate: Instant?
-  public let tellsRevocation: Bool
+  public let revocationToldDate: Instant?
   public let subscriptionStatusDate: Instant?
   public let renewalDate: Instant?
   public let consumptionRequestReason: BorrowedText?
@@ -13,14 +13,15 @@ public struct PlainTransaction {
   public let channel: EvidenceChannel
 
   public init(
-    payment: PlainPayment, subscriptionExpiresDate: Instant?, revocationWithdrawnDate: Instant?, tellsRevocation: Bool,
+    payment: PlainPayment, subscriptionExpiresDate: Instant?, revocationWithdrawnDate: Instant?,
+    revocationToldDate: Instant?,
     subscriptionStatusDate: Instant?, renewalDate: Instant?, consumptionRequestReason: BorrowedText?, isUpgraded: Bool?,
     signedDate: Instant, firstSignedDate: Instant?, channel: EvidenceChannel
   ) {
     self.payment = payment
     self.subscriptionExpiresDate = subscriptionExpiresDate
     self.revocationWithdrawnDate = revocationWithdrawnDate
-    self.tellsRevocation = tellsRevocation
+    self.revocationToldDate = revocationToldDate
     self.subscriptionStatusDate = subscriptionStatusDate
     self.renewalDate = renewalDate
     self.consumptionRequestReason = consumptionRequestReason

@@ -34,8 +34,9 @@ public struct TransactionRecord: Hashable, Sendable {
     public var renewalDate: Instant?
     /// The revocation in force.
     public var revocation: Revocation?
-    /// Whether any channel could say if it was revoked. verifyReceipt cannot for consumables, and its silence is no "no".
-    public var tellsRevocation: Bool
+    /// When Apple last said if it was revoked; nil: never, through no channel that could. verifyReceipt cannot for consumables,
+    /// and its silence is no "no", however much it tells later of other things.
+    public var revocationToldDate: Instant?
     /// When Apple first said that an earlier revocation is gone; nil when none was, or when one is in force. Beside a
     /// revocation: Apple said so after the as-of only.
     public var revocationWithdrawnDate: Instant?
@@ -65,7 +66,6 @@ public struct TransactionRecord: Hashable, Sendable {
       self.environment = environment
       self.transactionId = transactionId
       self.productId = productId
-      tellsRevocation = false
       appAccountToken = .silent
       isContradictory = false
       channel = .verifyReceipt
@@ -150,9 +150,13 @@ public struct TransactionRecord: Hashable, Sendable {
   /// Whether Apple has taken it back in full.
   public var isReversed: Bool { self.revocation?.isFull ?? false }
 
-  /// Whether Apple's newest word came no earlier than that and could have told of a refund; nil: at any time.
+  /// Whether Apple has ever said if it was revoked.
+  public var tellsRevocation: Bool { self.revocationToldDate != nil }
+
+  /// Whether Apple has said no earlier than that if it was revoked; nil: at any time.
   public func couldTellOfRefund(since date: Instant?) -> Bool {
-    self.tellsRevocation && (date.map { self.signedDate >= $0 } ?? true)
+    guard let told = self.revocationToldDate else { return false }
+    return date.map { told >= $0 } ?? true
   }
 
   /// Whether nobody knows if a refund stood at the as-of: Apple told of it before, and after the as-of that it is gone.
@@ -258,7 +262,7 @@ extension TransactionRecord.Contents {
     ownership = fact.ownership ?? ownership
     isUpgraded = fact.isUpgraded ?? isUpgraded
     if case .says = fact.appAccountToken { appAccountToken = fact.appAccountToken }
-    if fact.revocation != .silent { tellsRevocation = true }
+    if fact.revocation != .silent { revocationToldDate = fact.signedDate }
     // What verifyReceipt has shown it can show gone as well.
     let showsGone = fact.channel == .verifyReceipt && toldRevokedBy == .verifyReceipt
     switch fact.revocation {

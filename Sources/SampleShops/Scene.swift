@@ -57,11 +57,11 @@ package struct Scene: Sendable {
     record.originalTransactionId = id(text)
     record.priceMilliunits = amount.milliunits
     record.currency = amount.currency.code
-    record.tellsRevocation = true
     // So that what keeps a subscription from having lapsed is what a scene says.
     record.subscriptionStatus = .expired
     record.channel = .serverApi
     record.signedDate = world.rules.asOf - .hours(1)
+    record.revocationToldDate = record.signedDate
     change(&record)
     record.originalPurchaseDate = record.originalPurchaseDate ?? record.purchaseDate
     world.transactions.append(record)

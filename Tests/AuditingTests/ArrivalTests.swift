@@ -84,7 +84,7 @@ private struct MentionWorld {
       contents.bundleId = CrowdedShop.bundle
       contents.purchaseDate = time(&chance)
       contents.isRenewal = Int.random(in: 0..<8, using: &chance) == 0
-      contents.tellsRevocation = true
+      contents.revocationToldDate = contents.signedDate
       return TransactionRecord(contents)
     }
     // One row for each key, as in the table.

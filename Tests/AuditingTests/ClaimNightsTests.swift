@@ -281,10 +281,10 @@ struct ShopRows {
     transactionIds.append(id)
     script += """
       INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
-        quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at, tells_revocation,
+        quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at, revocation_told_at,
         tells_account_token, is_contradictory, is_renewal, channel, signed_at, checked_at)
       VALUES ('Production', '\(id)', '\(original ?? id)', '\(bundle)', '\(product)', 1, \(date),
-        \(Self.time(firstHours ?? hours)), \(expiry), \(expiry), \(isRevoked ? Self.time(24) : "NULL"), true, false,
+        \(Self.time(firstHours ?? hours)), \(expiry), \(expiry), \(isRevoked ? Self.time(24) : "NULL"), \(asOf), false,
         \(isContradictory), \(isRenewal.map { "\($0)" } ?? "NULL"), 'serverApi', \(asOf), \(asOf));
 
       """

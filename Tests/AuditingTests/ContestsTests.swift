@@ -112,8 +112,8 @@ import Testing
         try await session.execute(
           """
           INSERT INTO night_audit.transactions (environment, transaction_id, bundle_id, product_id, quantity,
-            purchased_at, tells_revocation, tells_account_token, is_contradictory, channel, signed_at, checked_at)
-          VALUES ('Production', $1, 'com.example.game', 'gems.100', 1, $2, true, false, false, 'serverApi', $2, $2)
+            purchased_at, revocation_told_at, tells_account_token, is_contradictory, channel, signed_at, checked_at)
+          VALUES ('Production', $1, 'com.example.game', 'gems.100', 1, $2, $2, false, false, 'serverApi', $2, $2)
           """, [.text(id), .timestamp(Int64(round) * 60_000_000)])
       }
       // The second order's receipt is unanswered: nothing is final about who owns the purchase.

@@ -134,8 +134,8 @@ extension CrowdedShop {
       FROM (SELECT number, timestamptz 'epoch' + (\((asOf - .days(2)).microseconds) + number)
         * interval '1 microsecond' AS bought FROM generate_series(1, 2) number) two;
     INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
-        quantity, purchased_at, tells_revocation, tells_account_token, is_contradictory, channel, signed_at, checked_at)
-      SELECT 'Production', transaction_id, 't1-sale', '\(bundle)', product_id, 1, created_at, true, false, false,
+        quantity, purchased_at, revocation_told_at, tells_account_token, is_contradictory, channel, signed_at, checked_at)
+      SELECT 'Production', transaction_id, 't1-sale', '\(bundle)', product_id, 1, created_at, created_at, false, false,
         'serverApi', created_at, created_at
       FROM sales.orders WHERE user_id = 'restorer';
     """
@@ -148,8 +148,8 @@ extension CrowdedShop {
       FROM (SELECT number, timestamptz 'epoch' + (\((asOf - .days(2)).microseconds) + number)
         * interval '1 microsecond' AS bought FROM generate_series(1, 2) number) two;
     INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
-        quantity, purchased_at, tells_revocation, tells_account_token, is_contradictory, channel, signed_at, checked_at)
-      SELECT 'Production', transaction_id, transaction_id, '\(bundle)', product_id, 1, created_at, true, false, false,
+        quantity, purchased_at, revocation_told_at, tells_account_token, is_contradictory, channel, signed_at, checked_at)
+      SELECT 'Production', transaction_id, transaction_id, '\(bundle)', product_id, 1, created_at, created_at, false, false,
         'serverApi', created_at, created_at
       FROM sales.orders WHERE user_id = 'buyer of two';
     """

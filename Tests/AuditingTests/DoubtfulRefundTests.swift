@@ -37,10 +37,10 @@ import Testing
       SELECT 'd-' || order_id, order_id, user_id, product_id, 1, created_at,
         CASE order_id WHEN 'gone' THEN updated_at END FROM sales.orders;
       INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
-        quantity, purchased_at, revocation_withdrawn_at, tells_revocation, tells_account_token, is_contradictory, channel,
+        quantity, purchased_at, revocation_withdrawn_at, revocation_told_at, tells_account_token, is_contradictory, channel,
         signed_at, checked_at)
       SELECT 'Production', transaction_id, transaction_id, '\(CrowdedShop.bundle)', product_id, 1, created_at,
-        timestamptz '2026-11-20T00:02:00Z', true, false, false, 'serverApi', created_at, created_at FROM sales.orders;
+        timestamptz '2026-11-20T00:02:00Z', created_at, false, false, 'serverApi', created_at, created_at FROM sales.orders;
       INSERT INTO night_audit.evidence (run_id, as_of, channel, signed_at, environment, transaction_id, product_id,
         tells_revocation, revoked_at, tells_account_token)
       SELECT gen_random_uuid(), updated_at, 'notification', updated_at, 'Production', transaction_id, product_id, true,

@@ -206,10 +206,10 @@ private struct Teller {
     try await session.execute(
       """
       INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
-        quantity, purchased_at, expires_at, tells_revocation, tells_account_token, app_account_token, is_contradictory,
+        quantity, purchased_at, expires_at, revocation_told_at, tells_account_token, app_account_token, is_contradictory,
         is_renewal, channel, signed_at, first_signed_at, checked_at)
       VALUES ($1, $2, coalesce($3, $2), 'com.example.game', $4, $5::bigint, $6,
-        CASE WHEN $3 IS NULL THEN NULL ELSE $6 + interval '30 days' END, true, $7::text IS NOT NULL, $7, false,
+        CASE WHEN $3 IS NULL THEN NULL ELSE $6 + interval '30 days' END, $8, $7::text IS NOT NULL, $7, false,
         $3 IS NOT NULL, 'serverApi', $8, $9, $8)
       """,
       [

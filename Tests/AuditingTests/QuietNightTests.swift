@@ -229,10 +229,10 @@ import Testing
           is_nightly, host, version)
         VALUES ('6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d1f', 'run', '2126-01-01T03:00Z', '2125-12-31', '2125-12-31', 'UTC', '',
           true, 'host', '1');
-        INSERT INTO night_audit.transactions (environment, transaction_id, product_id, tells_revocation,
+        INSERT INTO night_audit.transactions (environment, transaction_id, product_id, revocation_told_at,
           tells_account_token, is_contradictory, channel, signed_at, checked_at, renewal_at, first_signed_at,
           subscription_status_at)
-        VALUES ('Production', 't1', 'gems', true, false, false, 'serverApi', '2126-02-01T00:00Z', '2126-01-01T03:00Z',
+        VALUES ('Production', 't1', 'gems', '2126-02-01T00:00Z', false, false, 'serverApi', '2126-02-01T00:00Z', '2126-01-01T03:00Z',
           '2126-02-01T00:00Z', '2126-02-01T00:00Z', '2126-02-01T00:00Z');
         INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, received_at, last_attempt, due_from, due_until)
         VALUES ('receipt', 'r1', '2125-12-31T00:00Z', '2126-01-01T03:00Z', '2126-01-02T03:00Z', '2126-02-01T00:00Z');

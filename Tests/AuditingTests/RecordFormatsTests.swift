@@ -38,7 +38,7 @@ import Testing
     contents.renewalDate = Instant(seconds: 11)
     contents.revocation = Revocation(
       date: Instant(seconds: 5), percentage: 70_000, type: "REFUND_PRORATED", reason: 1, isOfSomeItems: true)
-    contents.tellsRevocation = true
+    contents.revocationToldDate = Instant(seconds: 12)
     contents.revocationWithdrawnDate = Instant(microseconds: -6)
     contents.priceMilliunits = 9_990
     contents.currency = "KWD"

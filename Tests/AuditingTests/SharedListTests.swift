@@ -43,8 +43,8 @@ import Testing
       SELECT 'r' || n, 'o' || n, 'bot', 'x', 'verified', to_timestamp(1795000000 + n * 20)
       FROM generate_series(1, \(count)) n;
       INSERT INTO night_audit.transactions (environment, transaction_id, bundle_id, product_id, quantity,
-        purchased_at, tells_revocation, tells_account_token, is_contradictory, channel, signed_at, checked_at)
-      SELECT 'Production', 't' || n, 'com.example.game', 'gems.100', 1, t, true, false, false, 'verifyReceipt', t, t
+        purchased_at, revocation_told_at, tells_account_token, is_contradictory, channel, signed_at, checked_at)
+      SELECT 'Production', 't' || n, 'com.example.game', 'gems.100', 1, t, t, false, false, 'verifyReceipt', t, t
       FROM generate_series(1, \(count)) n, LATERAL (SELECT to_timestamp(1795000005 + n * 20) AS t) w;
       INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, payload_kind, outcome,
         brought_count)

@@ -223,7 +223,7 @@ CREATE TABLE floor.receipt_transactions (
 INSERT INTO floor.transactions (environment, transaction_id, order_id, original_transaction_id, bundle_id,
   product_id, product_type, quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at,
   revoked_at, revocation_percentage, revocation_type, revocation_reason, revocation_withdrawn_at, price_milliunits, currency,
-  tells_revocation, tells_account_token, app_account_token, ownership, is_renewal, has_offer, is_upgraded,
+  revocation_told_at, tells_account_token, app_account_token, ownership, is_renewal, has_offer, is_upgraded,
   is_contradictory, channel, signed_at, checked_at)
 SELECT environment, transaction_id, order_id, transaction_id,
   CASE WHEN story = 9 THEN 'com.example.other' ELSE 'com.example.game' END,
@@ -242,7 +242,7 @@ SELECT environment, transaction_id, order_id, transaction_id,
     minor_units * power(10, 3 - digits)::bigint + CASE WHEN story = 23 THEN 1000 ELSE 0 END
   END,
   CASE WHEN is_app_receipt THEN NULL WHEN story = 24 THEN 'CHF' ELSE currency END,
-  NOT is_app_receipt, NOT is_app_receipt,
+  CASE WHEN NOT is_app_receipt THEN checked_at END, NOT is_app_receipt,
   CASE WHEN NOT is_app_receipt AND story <> 33 THEN token END,
   CASE WHEN story = 25 THEN 'FAMILY_SHARED' ELSE 'PURCHASED' END,
   false, false, false, false,
@@ -252,7 +252,7 @@ UNION ALL
 -- The second charge for one order, in the same app receipt.
 SELECT environment, benchmark.id(number, 17), order_id, benchmark.id(number, 17), 'com.example.game', product_id,
   'Consumable', quantity, purchased_at + interval '1 minute', purchased_at + interval '1 minute', NULL, NULL,
-  NULL, NULL, NULL, NULL, NULL, NULL, NULL, false, false, NULL, 'PURCHASED', false, false, false, false,
+  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, false, NULL, 'PURCHASED', false, false, false, false,
   'verifyReceipt', checked_at, checked_at
 FROM benchmark.sales WHERE story = 6
 UNION ALL
@@ -265,7 +265,7 @@ SELECT 'Production', benchmark.id(number, 18), NULL,
   CASE WHEN story = 28 THEN purchased_at + interval '120 days' END,
   CASE WHEN story = 28 THEN purchased_at + interval '120 days' END,
   NULL, NULL, NULL, NULL, NULL,
-  minor_units * power(10, 3 - digits)::bigint, currency, true, true, NULL, 'PURCHASED', story = 28, false, false, false,
+  minor_units * power(10, 3 - digits)::bigint, currency, checked_at, true, NULL, 'PURCHASED', story = 28, false, false, false,
   'serverApi', checked_at, checked_at
 FROM benchmark.sales WHERE story IN (4, 28);
 

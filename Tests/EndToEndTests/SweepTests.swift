@@ -253,8 +253,8 @@ import Testing
         'Production', n::text, 'com.example.game', 'gems.100',
         to_timestamp(\((Self.start - 60 * Self.day) / 1_000)), true, true FROM generate_series(1, 100000) n;
       INSERT INTO night_audit.transactions (environment, transaction_id, bundle_id, product_id, purchased_at,
-        tells_revocation, tells_account_token, is_contradictory, channel, signed_at, checked_at)
-      SELECT environment, transaction_id, bundle_id, product_id, purchased_at, true, true, false,
+        revocation_told_at, tells_account_token, is_contradictory, channel, signed_at, checked_at)
+      SELECT environment, transaction_id, bundle_id, product_id, purchased_at, signed_at, true, false,
         channel, signed_at, as_of FROM night_audit.evidence;
       INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt)
       SELECT 'com.example.game', 'Production', type, to_timestamp(\(Self.start / 1_000)), to_timestamp(\(Self.start / 1_000))

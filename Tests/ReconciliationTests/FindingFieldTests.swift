@@ -336,7 +336,7 @@ import Testing
   func goodsOfWhatTheShopRefunded(couldTell: Bool) throws {
     var scene = Scene()
     scene.paidOrder({ $0.status = .refunded }) { record in
-      record.tellsRevocation = couldTell
+      record.revocationToldDate = couldTell ? Scene.asOf : nil
       record.signedDate = Scene.asOf
     }
     #expect(try found(.paidNotDelivered, in: scene).action == (couldTell ? .deliver : .look))

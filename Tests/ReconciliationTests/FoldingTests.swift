@@ -298,6 +298,22 @@ import Testing
     #expect(spoken?.tellsRevocation == true)
   }
 
+  /// verifyReceipt shows no refund of a consumable: what it says later of the purchase is no word on one.
+  @Test("A word that cannot tell of a refund makes no older one newer")
+  func saidBefore() throws {
+    let facts: [TransactionFact] = [
+      .told(at: 1, by: .offline, .says(nil)), .told(at: 3, by: .verifyReceipt, .silent),
+      .told(at: 4, by: .offline, .silent),
+    ]
+    for facts in [facts, facts.reversed()] {
+      let record = try #require(TransactionRecord.folding(facts))
+      #expect(record.couldTellOfRefund(since: Instant(seconds: 1)) && record.couldTellOfRefund(since: nil))
+      #expect(!record.couldTellOfRefund(since: Instant(seconds: 2)))
+    }
+    let first = try #require(TransactionRecord.folding([facts[0]]))
+    #expect(first.adding(Array(facts[1...])) == TransactionRecord.folding(facts))
+  }
+
   @Test("A cancellation that verifyReceipt showed and shows no more is gone")
   func cancellationGone() {
     let record = TransactionRecord.folding([

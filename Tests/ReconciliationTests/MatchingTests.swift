@@ -139,6 +139,18 @@ import Testing
     #expect(facts.claimed == [TransactionKey(environment: .production, transactionId: "T1")])
   }
 
+  @Test("What its own proof brings is what it names, and not a stranger's purchase of that id in the other environment")
+  func provenEnvironment() {
+    var scene = Scene()
+    let sandbox = scene.transaction("T1") { $0.environment = .sandbox }
+    scene.transaction("T1")
+    let order = scene.order { $0.transactionId = "T1" }
+    scene.receipt(for: order, .verified(.signed), bringing: [sandbox])
+    let facts = scene.world.matchedFacts()
+    #expect(facts.orders["order"]?.claims.owned.map(\.environment) == [.sandbox])
+    #expect(facts.claimed == [TransactionKey(environment: .sandbox, transactionId: "T1")])
+  }
+
   @Test("What is lost is listed by id, in whatever order it was brought")
   func lostInOrder() {
     var scene = Scene()

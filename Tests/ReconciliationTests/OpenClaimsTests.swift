@@ -274,7 +274,9 @@ import Testing
   func secondPaymentOfAList() {
     for (isAnswered, tells, isTold) in [(false, false, false), (false, true, true), (true, false, true)] {
       var scene = Scene()
-      let records = ["T1", "T2"].map { id in scene.transaction(id) { $0.tellsRevocation = tells } }
+      let records = ["T1", "T2"].map { id in
+        scene.transaction(id) { $0.revocationToldDate = tells ? $0.signedDate : nil }
+      }
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt(for: order, isAnswered ? .verified(.app) : .unanswered(.unreachable), bringing: records)
       scene.delivery(of: order)
@@ -355,7 +357,7 @@ import Testing
       (.review(.contradiction), ["T1", "T2"], true), (.review(.systemic), ["T1", "T2"], true),
     ] as [(ProofState, Set<Identifier>, Bool)] {
       var scene = Scene()
-      let records = ["T1", "T2"].map { id in scene.transaction(id) { $0.tellsRevocation = false } }
+      let records = ["T1", "T2"].map { id in scene.transaction(id) { $0.revocationToldDate = nil } }
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt("told", for: order, .verified(.app), bringing: records)
       scene.receipt("open", for: order, state, bringing: records.filter { brings.contains($0.transactionId) })
@@ -365,7 +367,7 @@ import Testing
       as [(PaymentReason, Bool)]
     {
       var scene = Scene()
-      let record = scene.transaction { $0.tellsRevocation = false }
+      let record = scene.transaction { $0.revocationToldDate = nil }
       scene.receipt(for: nil, .review(reason), bringing: [record])
       #expect(scene.world.findingNames.contains("orphan_payment on T1") == isTold, "\(reason)")
     }
@@ -421,7 +423,7 @@ import Testing
       (.app, true, false, true), (.app, false, true, true),
     ] as [(ReceiptKind, Bool, Bool, Bool)] {
       var scene = Scene()
-      let record = scene.transaction { $0.tellsRevocation = tells }
+      let record = scene.transaction { $0.revocationToldDate = tells ? $0.signedDate : nil }
       var state = isAnswered ? ProofState.verified(kind) : .unanswered(.unreachable)
       state.kind = kind
       scene.receipt(for: nil, state, bringing: [record])

@@ -303,7 +303,7 @@ import Testing
       scene.delivery(of: order)
     },
     Case("refunded in the shop, and the channel cannot tell", []) { scene in
-      scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: { $0.tellsRevocation = false }))
+      scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: { $0.revocationToldDate = nil }))
     },
     Case(
       "the refund was reversed, the goods are gone",

@@ -104,6 +104,7 @@ BEGIN
         (NULL::text, 'grace_expires_at', 'When Apple''s grace period ends.'),
         (NULL::text, 'subscription_expires_at', 'The newest end of the subscription.'),
         (NULL::text, 'tells_revocation', 'Whether this evidence could tell of a refund.'),
+        (NULL::text, 'revocation_told_at', 'When Apple last said whether there was a refund; null: it never could.'),
         (NULL::text, 'revoked_at', 'When Apple took the purchase back; null: not.'),
         (NULL::text, 'revocation_percentage', 'How much of it, in thousandths of a percent.'),
         (NULL::text, 'revocation_type', 'Apple''s type of the refund.'),

@@ -196,7 +196,7 @@ extension RowBytes {
     put(record.revocation?.type)
     put(record.revocation?.reason)
     put(record.revocationWithdrawnDate)
-    put(record.tellsRevocation)
+    put(record.revocationToldDate)
     put(record.priceMilliunits)
     put(record.currency)
     if case .says(let token) = record.appAccountToken {

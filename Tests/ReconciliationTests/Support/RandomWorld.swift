@@ -183,7 +183,7 @@ struct RandomWorld: Sendable {
     record.currency = random.pick(nil, "USD", "USD", "EUR")
     record.hasOffer = random.pick(nil, false, true)
     record.appAccountToken = random.pick(.silent, .says(nil), .says("A"), .says("b"))
-    record.tellsRevocation = random.oneIn(2)
+    record.revocationToldDate = random.oneIn(2) ? record.signedDate : nil
     record.subscriptionStatus = random.pick(nil, .active, .expired, .billingRetry)
     record.firstSignedDate = time(using: &random)
     switch random.number(0...5) {
@@ -268,7 +268,7 @@ struct RandomWorld: Sendable {
     let user = Identifier(prefix + random.pick("lone", "lone", "lone\(number)"))
     var record = TransactionRecord.Contents(
       environment: .production, transactionId: Identifier("\(prefix)S\(number)"), productId: "gems")
-    (record.bundleId, record.quantity, record.tellsRevocation) = (Scene.bundle, 1, true)
+    (record.bundleId, record.quantity, record.revocationToldDate) = (Scene.bundle, 1, record.signedDate)
     (record.purchaseDate, record.originalPurchaseDate) = (bought, bought)
     record.originalTransactionId = record.transactionId
     (record.priceMilliunits, record.currency) = (9_900, "USD")

@@ -68,10 +68,10 @@ struct TieOutRunTests {
       try await execute(
         """
         INSERT INTO night_audit.transactions (environment, transaction_id, bundle_id, product_id, quantity, purchased_at,
-          price_milliunits, currency, storefront, tells_revocation, tells_account_token, is_contradictory, channel,
+          price_milliunits, currency, storefront, revocation_told_at, tells_account_token, is_contradictory, channel,
           signed_at, checked_at)
         VALUES ('Production', '\(id)', 'com.example.game', '\(product)', 1, '\(day)T20:00:00Z', 990, 'USD', 'USA',
-          true, false, false, 'serverApi', '\(day)T20:00:00Z', '\(day)T20:00:00Z')
+          '\(day)T20:00:00Z', false, false, 'serverApi', '\(day)T20:00:00Z', '\(day)T20:00:00Z')
         """)
     }
 
