@@ -212,14 +212,20 @@ package struct Audit {
     var stages = AuditStages(
       readers: readers, partition: partition, contestBatchSize: settings.contestBatchSize,
       temporaryDirectory: temporary)
-    switch reach ?? stores.reach {
-    case .everyConnection, .oneConnection: break
-    case .oneStatement:
-      stages.secondLook = SecondLook(settings, scope, sales, rules: completed.rules, own: stores.rows)
-    }
+    stages.secondLook = secondLook(stores, scope, sales, completed)
     try stages.run(
       counted: { try SalesTotals(sales, on: stores.rows.sales) },
       repeated: { try RepeatedDeliveries(sales, shop: stores.rows.sales, directory: temporary) })
+  }
+
+  /// nil where one snapshot spans the shop's store.
+  func secondLook(
+    _ stores: AuditStores, _ scope: BlockingScope, _ sales: SalesRows, _ completed: AuditPlan
+  ) -> SecondLook? {
+    switch reach ?? stores.reach {
+    case .everyConnection, .oneConnection: nil
+    case .oneStatement: SecondLook(settings, scope, sales, rules: completed.rules, own: stores.rows)
+    }
   }
 
   private func write(

@@ -154,6 +154,12 @@ final class AuditCollector {
       try writer.write(.beyondAsking, Identifier(bundleId)) { $0.put(Int64(count)) }
     }
     for subject in agedCriticals { try writer.write(.agedCritical, subject.id) { subject.write(to: &$0) } }
+    if let figures = lookedAgain {
+      try writer.write(.lookedAgain, nil) {
+        $0.put(Int64(figures.orders))
+        $0.put(Int64(figures.changed))
+      }
+    }
     let totals = totals
     try writer.write(.totals, nil) { record in
       record.put(Int64(totals.ordersRead))
@@ -207,6 +213,8 @@ final class AuditCollector {
     case .outstanding: outstanding[id.text, default: 0] += Int(try reader.int())
     case .beyondAsking: beyondAsking[id.text, default: 0] += Int(try reader.int())
     case .agedCritical: agedCriticals.insert(try CheckSubject(from: &reader))
+    case .lookedAgain:
+      note(SecondLook.Reading.Figures(orders: Int(try reader.int()), changed: Int(try reader.int())))
     case .totals:
       let read = Int(try reader.int())
       let orders = try reader.list { (reader) throws(RecordReader.Mismatch) in Int(try reader.int()) }
@@ -235,7 +243,7 @@ final class AuditCollector {
       days.join(DayTotals.Sum(orders: orders, minorUnits: try reader.int128()), of: bucket, dayAt: day)
     case .salesTotal, .proof, .mention, .group, .told, .contested, .contestant, .tokenQuestion, .tokenHolder,
       .openPerson,
-      .matched, .purchase, .boughtTwice, .delivery, .repeatedDelivery:
+      .matched, .purchase, .boughtTwice, .delivery, .repeatedDelivery, .looked:
       throw RecordReader.Mismatch()
     }
   }

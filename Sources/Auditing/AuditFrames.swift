@@ -37,6 +37,8 @@ enum AuditFrame: UInt8, CaseIterable {
   case delivery
   /// The first of several deliveries of one id.
   case repeatedDelivery
+  /// An order that was read again with its deliveries, by its id.
+  case looked
 
   // Pieces, which are joined in the end.
   case orderLine = 64
@@ -54,6 +56,7 @@ enum AuditFrame: UInt8, CaseIterable {
   case day
   case salesTotal
   case beyondAsking
+  case lookedAgain
 
   var isPiece: Bool { rawValue >= AuditFrame.orderLine.rawValue }
 }

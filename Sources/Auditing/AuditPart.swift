@@ -31,6 +31,8 @@ package struct AuditPart {
     case repeated
     /// As `purchases`, with deliveries; what stands on orders because of others; repeated deliveries.
     case judge
+    /// As `judge`, with orders that were read again. Where the plan says so; of the first judging findings are what counts.
+    case judgeAgain = "judge-again"
   }
 
   private let context: AuditContext
@@ -156,12 +158,16 @@ package struct AuditPart {
         try writer.write(.delivery, delivery.deliveryId) { delivery.write(to: &$0) }
       }
     case .repeated: try findRepeated(&writer)
-    case .judge:
-      try pass.judge(
-        orders(), sorter(.matched), repeated: RepeatedDeliveries(firstOrders), boughtTwice, open: open)
+    case .judge: try judge(again: nil)
+    case .judgeAgain: try judge(again: sorter(.looked))
     }
     try pass.collector.write(to: &writer)
     try output.flush()
+  }
+
+  private func judge(again: SpillSorter?) throws {
+    try pass.judge(
+      orders(), sorter(.matched), repeated: RepeatedDeliveries(firstOrders), boughtTwice, open: open, again: again)
   }
 
   private func readOrders(_ writer: inout AuditFrameWriter) throws {

@@ -46,15 +46,52 @@ package struct AuditPlanning: Encodable {
   var totals: Totals
   /// Whether the shop says what is bought once for good: then the stage `purchases` has something to find.
   var hasCatalogue: Bool
+  /// Whether no snapshot spans the shop's store, so that orders behind critical findings are read again and judged by that.
+  var looksAgain: Bool
   /// What every stage is started with, as bytes in base 64.
   var context: Data
+}
+
+/// What whoever reads the parts may ask while the plan's snapshots are open.
+package struct AuditQuestions {
+  /// Of the frame that ends a question, and of the one that ends its answer.
+  static let end: UInt8 = 0
+
+  /// nil where one snapshot spans the shop's store.
+  let look: SecondLook?
+  let directory: String
+
+  /// Answers what comes by standard input, until that ends.
+  package func answer() throws {
+    try answer(
+      FrameStream(descriptor: STDIN_FILENO, isWritten: false, name: "standard input"),
+      to: FrameStream(descriptor: STDOUT_FILENO, isWritten: true, name: "standard output"))
+  }
+
+  /// Takes the findings of a first judging, and leaves the orders behind the critical ones as they are by now.
+  func answer(_ input: FrameStream, to output: FrameStream) throws {
+    var findings = SpillSorter(directory: directory)
+    while let frame = try input.next() {
+      if frame.tag == Self.end {
+        try look?.take([findings], into: AuditFrameWriter(output).outlet(.looked))
+        try output.write(tag: Self.end, key: [], content: [])
+        try output.flush()
+        findings = SpillSorter(directory: directory)
+        continue
+      }
+      guard frame.tag == AuditFrame.finding.rawValue else {
+        throw Frame.Failure(description: "standard input holds a frame of tag \(frame.tag), which is no finding")
+      }
+      try findings.add(key: frame.key, content: frame.content)
+    }
+  }
 }
 
 extension Audit {
   /// Plans an audit in parts, and keeps its snapshots open until `body` returns.
   ///
   /// - Parameter body: gets the plan as one line of JSON.
-  package func plan(_ scope: BlockingScope, parts: Int, _ body: (Data) throws -> Void) throws {
+  package func plan(_ scope: BlockingScope, parts: Int, _ body: (Data, AuditQuestions) throws -> Void) throws {
     let stores = try AuditStores(settings, scope)
     let horizon = try Horizon(of: plan, on: stores.rows.sales)
     let sales = try SalesRows(settings, horizon: horizon).ordered(on: stores.rows.sales)
@@ -75,6 +112,7 @@ extension Audit {
     func hexadecimal(_ cuts: Cuts) -> [String] {
       cuts.places.map { $0.bytes.map { String(format: "%02x", $0) }.joined() }
     }
+    let look = secondLook(stores, scope, sales, completed)
     let planning = AuditPlanning(
       relations: relations,
       cuts: [
@@ -87,7 +125,7 @@ extension Audit {
         asOf: horizon.asOf.microseconds, until: horizon.hidesRowsUntil.microseconds),
       totals: AuditPlanning.Totals(
         query: "SELECT record_send(q) AS row FROM (\(try SalesTotals.query(sales))) AS q"),
-      hasCatalogue: completed.rules.catalogue != nil,
+      hasCatalogue: completed.rules.catalogue != nil, looksAgain: look != nil,
       context: AuditContext(
         completed, horizon, days: ReportedDays.days(plan, in: settings.timeZone),
         openCriticals: try CriticalEvidence.open(before: plan.asOf, on: stores.rows.own),
@@ -95,7 +133,7 @@ extension Audit {
       ).encoded)
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    try body(try encoder.encode(planning))
+    try body(try encoder.encode(planning), AuditQuestions(look: look, directory: NSTemporaryDirectory()))
   }
 }
 

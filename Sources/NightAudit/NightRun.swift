@@ -192,7 +192,7 @@ package struct NightRun: Sendable {
 
   /// Plans an audit in parts, and keeps its snapshots open until `body` returns.
   package func planParts(
-    _ request: NightRequest, parts: Int, _ body: @escaping @Sendable (Data) throws -> Void
+    _ request: NightRequest, parts: Int, _ body: @escaping @Sendable (Data, AuditQuestions) throws -> Void
   ) async throws {
     try await requireSales()
     try await audit(try plan(request), faults: [:], nil) { audit, scope in try audit.plan(scope, parts: parts, body) }

@@ -13,7 +13,7 @@ struct AuditPartCommand: AsyncParsableCommand {
     abstract: "Audit one part of the orders, for whoever spreads a night over many hosts.",
     discussion: """
       With --plan it says which queries give the rows of every part, keeps its snapshots open until standard input ends, and \
-      wants the configuration. With --stage it reads frames from standard input, in the order of their keys, and writes frames \
+      wants the configuration; orders behind findings that come by standard input are read again. With --stage it reads frames from standard input, in the order of their keys, and writes frames \
       to standard output; it wants neither configuration nor database. The page Scaling describes stages and frames.
 
       Examples:
@@ -70,11 +70,11 @@ struct AuditPartCommand: AsyncParsableCommand {
         var request = NightRequest(asOf: asOf)
         request.isOneNight = false
         request.period = try Period(since: since, until: until, in: settings.timeZone)
-        try await night.planParts(request, parts: plan) { line in
+        try await night.planParts(request, parts: plan) { line, questions in
           print(String(decoding: line, as: UTF8.self))
           fflush(nil)
           // Whoever reads the parts closes it when it has them.
-          while getchar() != EOF {}
+          try questions.answer()
         }
         return .complete
       }

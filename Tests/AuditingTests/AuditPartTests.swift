@@ -20,38 +20,7 @@ import Testing
   @Test(arguments: 1...(UInt64(ProcessInfo.processInfo.environment["TEST_EFFORT"] ?? "") ?? 1) * 2)
   func framesCarryANight(_ seed: UInt64) async throws {
     let folder = try TemporaryFolder()
-    let shop = CrowdedShop(seed: seed)
-    var settings = try await shop.load(reports: "/nonexistent")
-    settings.formats = [.csv, .xlsx]
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await session.executeScript(
-      """
-      CREATE VIEW sales.products AS SELECT 'gems' AS product_id, 'Non-Consumable' AS type, 'Gems' AS name,
-        NULL::timestamptz AS sold_from, '2027-01-01'::timestamptz AS sold_until;
-      CREATE VIEW sales.user_aliases AS SELECT 'user-1' AS user_id, 'user-2' AS same_as;
-      ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey;
-      INSERT INTO sales.deliveries (SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, NULL
-        FROM sales.deliveries WHERE delivery_id IN ('d1', 'd2', 'd3'));
-      INSERT INTO sales.deliveries (SELECT v.delivery_id, v.order_id, v.user_id, 'gems', 1, d.delivered_at, NULL
-        FROM sales.deliveries d, (VALUES ('d-none', '', 'user-2'), ('d-none', NULL, 'user-1'), ('d-gone', 'gone', 'b'),
-          ('d-gone', 'gone', 'a long one')) AS v (delivery_id, order_id, user_id) WHERE d.delivery_id = 'd5');
-      \(CrowdedShop.buyerOfTwo)
-      \(CrowdedShop.restorer)
-      INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
-        SELECT 'order-9x', 'user-1', 'gems', 1, 9.90, repeat('€', 700), 'verified', min(created_at), min(created_at)
-        FROM sales.orders;
-      UPDATE sales.orders SET currency = 'EUR' WHERE order_id ~ '[0468]$';
-      -- Of two rows of one id the one that breaks the contract takes nothing from the other.
-      ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey, ALTER order_id DROP NOT NULL;
-      INSERT INTO sales.orders (SELECT order_id, user_id, bundle_id, product_id, quantity, -1 - amount, currency, status,
-        transaction_id, app_account_token, created_at, verified_at, updated_at FROM sales.orders
-        WHERE md5(order_id) < '8' OR order_id ~ '^order-(7r|8)1$');
-      INSERT INTO sales.orders (SELECT v.order_id, v.user_id, bundle_id, product_id, quantity, amount, currency, status, NULL,
-        NULL, created_at, NULL, updated_at FROM sales.orders o,
-        (VALUES (NULL, 'b'), ('', 'c'), (NULL, 'a long one')) AS v (order_id, user_id) WHERE o.order_id = 'order-82');
-      ANALYZE;
-      """)
-    await session.close()
+    let settings = try await Self.shop(CrowdedShop(seed: seed))
     let whole = try await PartsTests.report(settings, folder.path("whole"), readers: 1)
     #expect(
       String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("duplicate_claim,critical,order-7r2"))
@@ -84,6 +53,67 @@ import Testing
     await #expect(throws: ReportError.self) {
       try await PartsTests.report(settings, folder.path("never"), pieces: folder.path("pieces 4"))
     }
+  }
+
+  /// Deliveries that come while a store is read that no snapshot spans: of their orders nobody is alarmed. `current_query`
+  /// tells the reading again apart from the first one.
+  @Test func whatWouldBeCriticalIsReadAgainWhereNoSnapshotSpansTheStore() async throws {
+    let folder = try TemporaryFolder()
+    let settings = try await Self.shop(CrowdedShop(seed: 1))
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.executeScript(
+      """
+      ALTER TABLE sales.deliveries RENAME TO delivered;
+      CREATE VIEW sales.deliveries AS SELECT * FROM sales.delivered
+      WHERE current_query() LIKE '%FROM ids%' OR delivery_id ~ '^d([1235]|-none|-gone)$'
+      """)
+    await session.close()
+    _ = try await PartsTests.report(settings, folder.path("early"), readers: 1)
+    let whole = try await PartsTests.report(settings, folder.path("whole"), readers: 1, reach: .oneStatement)
+    func alarms(_ report: String) throws -> Int {
+      try CrowdedShop.tables(folder.path(report))["findings.csv"]?.count { $0.contains("paid_not_delivered") } ?? 0
+    }
+    #expect(try alarms("whole") < alarms("early"))
+    let pieces = folder.path("pieces")
+    try await spread(settings, parts: 4, into: pieces, reach: .oneStatement)
+    let joined = try await PartsTests.report(settings, folder.path("joined"), pieces: pieces)
+    PartsTests.expectEqual(joined, whole, "read again")
+  }
+
+  /// A shop with everything that goes from one stage to another.
+  private static func shop(_ shop: CrowdedShop) async throws -> Settings {
+    var settings = try await shop.load(reports: "/nonexistent")
+    settings.formats = [.csv, .xlsx]
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.executeScript(
+      """
+      CREATE VIEW sales.products AS SELECT 'gems' AS product_id, 'Non-Consumable' AS type, 'Gems' AS name,
+        NULL::timestamptz AS sold_from, '2027-01-01'::timestamptz AS sold_until;
+      CREATE VIEW sales.user_aliases AS SELECT 'user-1' AS user_id, 'user-2' AS same_as;
+      ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey;
+      INSERT INTO sales.deliveries (SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, NULL
+        FROM sales.deliveries WHERE delivery_id IN ('d1', 'd2', 'd3'));
+      INSERT INTO sales.deliveries (SELECT v.delivery_id, v.order_id, v.user_id, 'gems', 1, d.delivered_at, NULL
+        FROM sales.deliveries d, (VALUES ('d-none', '', 'user-2'), ('d-none', NULL, 'user-1'), ('d-gone', 'gone', 'b'),
+          ('d-gone', 'gone', 'a long one')) AS v (delivery_id, order_id, user_id) WHERE d.delivery_id = 'd5');
+      \(CrowdedShop.buyerOfTwo)
+      \(CrowdedShop.restorer)
+      INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
+        SELECT 'order-9x', 'user-1', 'gems', 1, 9.90, repeat('€', 700), 'verified', min(created_at), min(created_at)
+        FROM sales.orders;
+      UPDATE sales.orders SET currency = 'EUR' WHERE order_id ~ '[0468]$';
+      -- Of two rows of one id the one that breaks the contract takes nothing from the other.
+      ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey, ALTER order_id DROP NOT NULL;
+      INSERT INTO sales.orders (SELECT order_id, user_id, bundle_id, product_id, quantity, -1 - amount, currency, status,
+        transaction_id, app_account_token, created_at, verified_at, updated_at FROM sales.orders
+        WHERE md5(order_id) < '8' OR order_id ~ '^order-(7r|8)1$');
+      INSERT INTO sales.orders (SELECT v.order_id, v.user_id, bundle_id, product_id, quantity, amount, currency, status, NULL,
+        NULL, created_at, NULL, updated_at FROM sales.orders o,
+        (VALUES (NULL, 'b'), ('', 'c'), (NULL, 'a long one')) AS v (order_id, user_id) WHERE o.order_id = 'order-82');
+      ANALYZE;
+      """)
+    await session.close()
+    return settings
   }
 
   /// The orders that a saved run tells of, by currency and disposition.
@@ -124,17 +154,22 @@ import Testing
     var cuts: [String: [String]]
     var context: Data
     var totals: Totals
+    var looksAgain: Bool
   }
 
-  private func spread(_ settings: Settings, parts: Int, into folder: String) async throws {
+  private func spread(
+    _ settings: Settings, parts: Int, into folder: String, reach: SnapshotReach? = nil
+  ) async throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    let audit = Audit(
+    var planned = Audit(
       settings: settings, plan: try PartsTests.plan(settings), faults: [:], stop: StopSignal(),
       progress: PartsTests.quiet)
+    planned.reach = reach
+    let audit = planned
     try await withBlockingThread { scope in
-      try audit.plan(scope, parts: parts) { line in
+      try audit.plan(scope, parts: parts) { line, questions in
         try Cluster(
-          plan: JSONDecoder().decode(Plan.self, from: line), folder: folder,
+          plan: JSONDecoder().decode(Plan.self, from: line), questions: questions, folder: folder,
           database: scope.connect(settings.databaseURL, applicationName: "night-audit tests")
         ).run()
       }
@@ -144,12 +179,13 @@ import Testing
   /// What Spark and its job do, without either.
   private final class Cluster {
     private let plan: Plan
+    private let questions: AuditQuestions
     private let folder: String
     private let database: BlockingConnection
     private var pieces: [[String: String]] = []
 
-    init(plan: Plan, folder: String, database: consuming BlockingConnection) throws {
-      (self.plan, self.folder) = (plan, folder)
+    init(plan: Plan, questions: AuditQuestions, folder: String, database: consuming BlockingConnection) throws {
+      (self.plan, self.questions, self.folder) = (plan, questions, folder)
       self.database = database
       try plan.context.write(to: URL(fileURLWithPath: folder + "/context"))
     }
@@ -204,6 +240,19 @@ import Testing
       return left
     }
 
+    private func look(_ findings: [Frame]) throws -> [Frame] {
+      let (input, output) = (folder + "/input", folder + "/output")
+      let writer = try FrameStream(path: input, isWritten: true)
+      for frame in findings { try writer.write(tag: frame.tag, key: frame.key, content: frame.content) }
+      try writer.write(tag: AuditQuestions.end, key: [], content: [])
+      try writer.flush()
+      try questions.answer(FrameStream(path: input), to: FrameStream(path: output, isWritten: true))
+      let reader = try FrameStream(path: output)
+      var looked: [Frame] = []
+      while let frame = try reader.next(), frame.tag != AuditQuestions.end { looked.append(frame) }
+      return looked
+    }
+
     private func keep(_ name: String, _ frames: [Frame]) throws {
       let writer = try FrameStream(path: folder + "/" + name, isWritten: true)
       for frame in frames where frame.tag >= AuditFrame.orderLine.rawValue {
@@ -249,7 +298,13 @@ import Testing
       let paid = of(try stage(.purchases, groups, cuts: "orders", further: open), .purchase)
       let twice = of(try stage(.boughtTwice, paid, cuts: nil), .boughtTwice)
       #expect(!twice.isEmpty)
-      try keep("judge", stage(.judge, groups + deliveries + twice, cuts: "orders", further: open + repeated))
+      let material = groups + deliveries + twice
+      var judged = try stage(.judge, material, cuts: "orders", further: open + repeated)
+      if plan.looksAgain {
+        let looked = try look(of(judged, .finding))
+        judged = try stage(.judgeAgain, material + looked, cuts: "orders", further: open + repeated)
+      }
+      try keep("judge", judged)
       let sums = try database.execute(plan.totals.query).map { Data(try $0.bytes(0)).base64EncodedString() }
       let manifest: [String: Any] = ["pieces": pieces, "context": try sha256("context"), "sums": sums]
       try JSONSerialization.data(withJSONObject: manifest).write(to: URL(fileURLWithPath: folder + "/manifest.json"))

@@ -27,12 +27,13 @@ import Testing
 
   /// The files of an audit that saves nothing.
   static func report(
-    _ settings: Settings, _ folder: String, readers: Int? = nil, partition: AuditPartition? = nil, pieces: String? = nil
+    _ settings: Settings, _ folder: String, readers: Int? = nil, partition: AuditPartition? = nil, pieces: String? = nil,
+    reach: SnapshotReach? = nil
   ) async throws -> [String: Data] {
     var plan = try plan(settings)
     (plan.readers, plan.parts) = (readers, pieces)
     var audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: quiet)
-    audit.partition = partition
+    (audit.partition, audit.reach) = (partition, reach)
     let complete = audit
     _ = try await withBlockingThread { scope in
       try complete.report(scope, destination: .exact(folder), saving: nil) { _, _ in }

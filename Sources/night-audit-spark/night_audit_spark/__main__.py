@@ -37,6 +37,22 @@ class Plan:
         self.relations = {relation["name"]: relation for relation in said["relations"]}
         self.connections, self.snapshots = said["connections"], said["snapshots"]
         self.totals, self.hidden, self.has_catalogue = said["totals"], said["hidden"], said["hasCatalogue"]
+        self.looks_again = said["looksAgain"]
+
+    def look_again(self, findings):
+        """Has the orders behind critical findings read again. Findings come in chunks of frames."""
+        try:
+            self._program.stdin.writelines(findings)
+            frames.write(self._program.stdin, [(b"", frames.END, b"")])
+            self._program.stdin.flush()
+            looked = []
+            for frame in frames.read(self._program.stdout):
+                if frame[1] == frames.END:
+                    return looked
+                looked.append(frame)
+        except (BrokenPipeError, EOFError):
+            pass
+        sys.exit(self._program.wait() or 70)  # The program has said why.
 
     def close(self):
         self._program.stdin.close()
@@ -85,21 +101,25 @@ class Job:
             file.writelines(chunks)
         self._pieces.append({"name": os.path.basename(path), "sha256": sha256(path)})
 
-    def _keep_all(self, name, rows):
-        """Writes the pieces among the frames of all parts, in the order of parts."""
+    def _pieces_of(self, rows):
+        """Yields the pieces among the frames of all parts in chunks, in the order of parts."""
         chunks = rows.mapPartitions(frames.pieces).persist(StorageLevel.DISK_ONLY)
         # All parts side by side. Then one chunk after the other comes here: of all of a part an executor would have to hold.
         counts = chunks.mapPartitions(lambda part: [sum(1 for _ in part)]).collect()
-        self._keep(name, (
-            chunk for part, count in enumerate(counts) for place in range(count)
-            for chunk in self._spark.runJob(chunks, nth(place), [part])))
+        for part, count in enumerate(counts):
+            for place in range(count):
+                yield from self._spark.runJob(chunks, nth(place), [part])
         chunks.unpersist()
+
+    def _keep_all(self, name, rows):
+        self._keep(name, self._pieces_of(rows))
 
     def run(self):
         def of(rows, *tags):
             return rows.filter(lambda row: row[1] in tags)
 
         stores = self._stores
+        before = stores.sums() if stores.looks_again else None
         receipts = self._stage("receipts", stores.rows("receipts", "checks", "receiptLinks"), "receipts")
         self._keep_all("receipts", receipts)
         orders = self._stage(
@@ -127,10 +147,15 @@ class Job:
         if self._plan.has_catalogue:
             paid = of(self._stage("purchases", groups, "orders", opened), frames.PURCHASE).collect()
             twice = of_list(self._once("bought-twice", paid), frames.BOUGHT_TWICE)
-        judged = self._stage(
-            "judge", groups.union(deliveries).union(self._spark.parallelize(twice)), "orders", opened + repeated)
+        material = groups.union(deliveries).union(self._spark.parallelize(twice))
+        judged = self._stage("judge", material, "orders", opened + repeated)
+        sums = {"sums": stores.sums()}
+        if before is not None:
+            sums["sumsBefore"] = before
+            looked = self._spark.parallelize(self._plan.look_again(self._pieces_of(of(judged, frames.FINDING))))
+            judged = self._stage("judge-again", material.union(looked), "orders", opened + repeated)
         self._keep_all("judge", judged)
-        self._finish()
+        self._finish(sums)
 
     def _match(self, of, groups, transactions, opened):
         """Matches what is contested, on the driver: its size is that of the contests."""
@@ -143,13 +168,13 @@ class Job:
         self._keep("contests", frames.pieces(outcome))
         return of_list(outcome, frames.MATCHED)
 
-    def _finish(self):
+    def _finish(self, sums):
         context = os.path.join(self._directory, "context")
         with open(context, "wb") as file:
             file.write(self._plan.context)
         manifest = os.path.join(self._directory, "manifest.json")
         with open(manifest + ".new", "w", encoding="utf-8") as file:
-            said = {"pieces": self._pieces, "context": sha256(context), "sums": self._stores.sums()}
+            said = {"pieces": self._pieces, "context": sha256(context), **sums}
             json.dump(said, file, indent=1, sort_keys=True)
         os.replace(manifest + ".new", manifest)
 

@@ -10,7 +10,9 @@ import tempfile
 PROOF, MENTION, GROUP, TOLD, CONTESTED, CONTESTANT = 20, 21, 22, 23, 24, 25
 TOKEN_QUESTION, TOKEN_HOLDER, OPEN_PERSON, MATCHED, PURCHASE, BOUGHT_TWICE = 26, 27, 28, 29, 30, 31
 DELIVERY, REPEATED_DELIVERY = 32, 33
-FIRST_PIECE = 64
+FIRST_PIECE, FINDING = 64, 66
+# Ends a question to the plan, and its answer.
+END = 0
 
 # What an executor gives the driver lies in its memory some three times over.
 CHUNK = 16 << 20

@@ -42,10 +42,10 @@ class Database:
         for keyword, value in urllib.parse.parse_qsl(uri.query):
             connection[keyword] = value
         source = cls(spark, connection, None, is_shop=True)
-        source._keep_snapshot()
+        source._keep_snapshot(path)
         return source
 
-    def _keep_snapshot(self):
+    def _keep_snapshot(self, path):
         """Shares a snapshot for as long as the job runs: all parts are read as of one instant."""
         machine = self._spark.sparkContext._jvm
         properties = machine.java.util.Properties()
@@ -58,9 +58,13 @@ class Database:
         self._keeper.setAutoCommit(False)
         statement = self._keeper.createStatement()
         statement.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        result = statement.executeQuery("SELECT pg_export_snapshot()")
+        result = statement.executeQuery("SELECT pg_export_snapshot(), to_regclass('pg_catalog.pg_dist_partition')::text")
         result.next()
         self._snapshot = result.getString(1)
+        if result.getString(2) is not None:
+            sys.exit(
+                f"{path} names a database with Citus, whose workers share no snapshot: what would be critical there is read "
+                "again only of the configuration's own store, so name it as database.salesUrl and give no --sales")
 
     def close(self):
         if self._keeper is not None:
@@ -147,6 +151,8 @@ class Stores:
         if not sales:
             self._sales.append(configured("sales"))
         self._context, self._cuts = spark.sparkContext, partitions - 1 if sales else 0
+        # Whether an order may be read as it never was, and is read again before anybody is accused.
+        self.looks_again = plan.looks_again and not sales
 
     def __enter__(self):
         return self
