@@ -24,6 +24,8 @@ package struct AuditOutcome: Sendable {
   package var unlisted: String?
   /// What to do about days that nothing is compared with any more; nil where there are none.
   package var uncompared: String?
+  /// Proofs behind critical findings that are older than the audit and that Apple can be asked about.
+  package var unasked: Set<CheckSubject> = []
   package var exitStatus: ExitStatus
 }
 
@@ -122,8 +124,7 @@ package struct Audit {
       let reading = try read(scope, destination, saving: record)
       onlyReads = false
       defer { reading.folder?.discard() }
-      let open = OpenQuestions(
-        critical: Set(reading.aged.filter(\.isAskable).map(\.subject)), unknownFrom: reading.collector.unknownFrom)
+      let open = OpenQuestions(critical: reading.unasked, unknownFrom: reading.collector.unknownFrom)
       if open.addsAny(to: asked) { return .needsAnswers(open) }
       return .report(try write(reading, scope, saving: record, finishing: finishing))
     }
@@ -147,6 +148,8 @@ package struct Audit {
     var folder: ReportFolder?
     /// Proofs behind critical findings whose answers are older than the audit.
     var aged: [CriticalEvidence.Proof]
+    /// Those of them that Apple can be asked about.
+    var unasked: Set<CheckSubject> { Set(aged.filter(\.isAskable).map(\.subject)) }
     /// What tonight is compared with.
     var base: BaseNight?
     /// How the shop's rows were read.
@@ -198,9 +201,9 @@ package struct Audit {
     var partition =
       try partition
       ?? AuditPartition(sales, readers: plan.readers, shop: stores.rows.sales, own: stores.rows.own)
-    let further = try stores.further(partition.readers - 1)
-    // As many as the servers take.
-    if further.count < partition.readers - 1 { partition = AuditPartition() }
+    var further = try stores.further(partition.readers - 1)
+    // As many as the servers take; what is too few to be used is given back to whoever else needs it.
+    if further.count < partition.readers - 1 { (partition, further) = (AuditPartition(), []) }
     let sharedSales = try TransactionTable.sharedSales(on: stores.rows.own)
     let readers = try ([stores.rows] + further).enumerated().map { part, rows in
       rows.query = { [completed, partition] in try $0.query(completed, sales, partition, part: part) }
@@ -285,7 +288,7 @@ package struct Audit {
     let status = exitStatus(summary, isHeld: !causes.isEmpty)
     var outcome = AuditOutcome(
       totals: totals, summary: summary, uncovered: remedy, unlisted: unlisted, uncompared: told.uncompared,
-      exitStatus: status)
+      unasked: reading.unasked, exitStatus: status)
     guard let folder = reading.folder else {
       let unbalanced = (totals.control + findings.control).filter { !$0.isBalanced }
       if !unbalanced.isEmpty { throw ReportError.unbalanced(unbalanced) }

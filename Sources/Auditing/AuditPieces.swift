@@ -31,6 +31,8 @@ struct AuditPieces {
   /// A folder that is not what the night needs. Exit status 64.
   struct Unfit: EndsRun, CustomStringConvertible {
     var exitStatus: ExitStatus { .usage }
+    /// A job that came to no end leaves such a folder every night.
+    var isSlip: Bool { false }
     var description: String
   }
 
@@ -44,8 +46,9 @@ struct AuditPieces {
     try prove("context", manifest.context)
     let context = try AuditContext(path: directory + "/context")
     var rules = plan.rules
-    // The parts were read earlier than now.
+    // The parts were read earlier than now, and with them what the shop says of people and products.
     (rules.readAt, rules.isOfThePast) = (context.rules.readAt, context.rules.isOfThePast)
+    (rules.people, rules.catalogue) = (context.rules.people, context.rules.catalogue)
     guard context.rules == rules, context.period == plan.period else {
       throw Unfit(
         description: """

@@ -15,6 +15,8 @@ package struct AuditPlanning: Encodable {
     var store: String
     /// For each part its query: the key and the row.
     var queries: [String]
+    /// Whether rows whose key is missing come before all others, as those with an empty one.
+    var namelessFirst: Bool
     /// Of the shop's relations: what stands in a row, the key first, for a source that answers no query.
     var columns: [SalesColumn]?
     /// The row's own date, which the horizon is about.
@@ -104,10 +106,10 @@ extension Audit {
         queries: try (0..<relation.cuts(of: partition).count).map {
           // Rows as `record_send` writes them: types need no translation on the way.
           """
-          SELECT textsend(q.key) AS key, record_send(q) AS row
+          SELECT textsend(\(relation.isNamelessFirst ? "coalesce(q.key, '')" : "q.key")) AS key, record_send(q) AS row
           FROM (\(try relation.query(completed, sales, partition, part: $0))) AS q (key)
           """
-        }, columns: relation.columns?.all, date: relation.columns?.date)
+        }, namelessFirst: relation.isNamelessFirst, columns: relation.columns?.all, date: relation.columns?.date)
     }
     func hexadecimal(_ cuts: Cuts) -> [String] {
       cuts.places.map { $0.bytes.map { String(format: "%02x", $0) }.joined() }
@@ -138,6 +140,14 @@ extension Audit {
 }
 
 extension AuditRelation {
+  /// Whether what has no id is read before everything else: deliveries without an order come last.
+  fileprivate var isNamelessFirst: Bool {
+    switch self {
+    case .orders, .receipts: true
+    case .deliveries, .checks, .receiptLinks, .lookups, .lookupLinks, .transactions: false
+    }
+  }
+
   /// What stands in a row of the shop's, the id first by which it is ordered, and which of it is the row's own date.
   fileprivate var columns: (all: [SalesColumn], date: String)? {
     switch self {

@@ -17,8 +17,8 @@ struct InstantToCome: EndsRun, CustomStringConvertible {
   private static let furthest = Span.days(31)
 
   var exitStatus: ExitStatus { .usage }
-  /// Whether the host says that the instant has come: then nobody has mistyped it, and the clock is wrong.
-  var isTheClocks: Bool { asOf <= host }
+  /// Where the host says that the instant has come nobody has mistyped it: the clock is wrong, and somebody has to hear of it.
+  var isSlip: Bool { asOf > host }
   private let asOf: Instant
   private let host: Instant
   private let server: Instant
@@ -85,9 +85,7 @@ package struct NightRun: Sendable {
       return try await run(request, plan, record, watch)
     } catch {
       let status = NightRun.status(error)
-      // A slip on the command line is no night that failed; of a clock that is wrong somebody has to hear.
-      let isSlip = status == ExitStatus.usage.rawValue && (error as? InstantToCome)?.isTheClocks != true
-      if !isSlip { await watch.failed(error, status: status) }
+      if !((error as? any EndsRun)?.isSlip ?? false) { await watch.failed(error, status: status) }
       throw error
     }
   }
@@ -127,10 +125,9 @@ package struct NightRun: Sendable {
       let supplement = await tieOutOfNight(request)
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       stages.end("recheck")
-      var outcome = NightOutcome(
-        try await audited(
-          plan, request, channels, &recheck, supplement, saving: record, since: began, deadline: deadline),
-        asOf: plan.asOf)
+      let audited = try await audited(
+        plan, request, channels, &recheck, supplement, saving: record, since: began, deadline: deadline)
+      var outcome = NightOutcome(audited, asOf: plan.asOf)
       outcome.recheck = recheck
       for remark in [outcome.uncovered, outcome.unlisted, outcome.uncompared].compactMap(\.self) {
         logger.warning("\(remark)")
@@ -139,6 +136,7 @@ package struct NightRun: Sendable {
       if record.isNightly, outcome.held.isEmpty {
         try await deliver(&outcome, sender, record: record, session: session)
       }
+      if request.parts != nil { try await keepDue(audited.unasked, request) }
       if request.out == nil { try await clearAway(outcome, asOf: request.asOf, session: session) }
       stages.end("deliver")
       await watch.ended(outcome, stages: stages.seconds, requests: statistics.counts, session: session)
@@ -176,6 +174,19 @@ package struct NightRun: Sendable {
       }
     }
     return try await audit(plan, request, recheck, supplement, saving: record, since: began)
+  }
+
+  /// Leaves to the next re-check what critical findings of parts rest on: nobody is asked while they are joined.
+  private func keepDue(_ unasked: Set<CheckSubject>, _ request: NightRequest) async throws {
+    if unasked.isEmpty { return }
+    let queue = try await openQueue(request)
+    try await queue.ask(about: unasked)
+    await queue.close()
+    logger.warning(
+      """
+      critical findings rest on answers older than this night: run night-audit recheck --as-of \(request.asOf.text), audit \
+      the parts anew, and join them
+      """)
   }
 
   /// What Apple says. Whoever has audited parts elsewhere has asked before.

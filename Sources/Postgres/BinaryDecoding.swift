@@ -11,20 +11,28 @@ extension BinaryFormat {
     return String(copying: text)
   }
 
-  /// Whether the bytes are valid UTF-8.
+  /// Whether the bytes are valid UTF-8 without a zero byte, which no text of PostgreSQL's has, and rows of other sources may.
   static func isText(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    unsafe isASCII(bytes) || (try? UTF8Span(validating: bytes.assumingMemoryBound(to: UInt8.self).span)) != nil
+    if unsafe isASCII(bytes) { return true }
+    guard unsafe (try? UTF8Span(validating: bytes.assumingMemoryBound(to: UInt8.self).span)) != nil else {
+      return false
+    }
+    return unsafe !bytes.contains(0)
   }
 
+  /// Whether all bytes are ASCII's, and none is zero.
   private static func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
     var seen: UInt64 = 0
     var position = 0
     while bytes.count - position >= 8 {
-      unsafe seen |= bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self)
+      let word = unsafe bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self)
+      // Below ASCII's end a byte's highest bit is set by this where it was zero, or where a lower one was.
+      seen |= word | (word &- 0x0101_0101_0101_0101)
       position += 8
     }
     while position < bytes.count {
-      unsafe seen |= UInt64(bytes[position])
+      let byte = unsafe bytes[position]
+      seen |= UInt64(byte == 0 ? 0x80 : byte)
       position += 1
     }
     return seen & 0x8080_8080_8080_8080 == 0

@@ -39,12 +39,12 @@ extension CopyReader {
   }
 
   /// The characters of a field that `isText` refuses, so that a person can find the row: ASCII as it is, every other byte
-  /// as `\xE9`. Throws for NULL.
+  /// and zero as `\xE9`. Throws for NULL.
   public func escapedText(_ column: Int) throws(PostgresError) -> String {
     let digits = Array("0123456789ABCDEF".utf8)
     var characters: [UInt8] = []
     for byte in unsafe [UInt8](try present(column)) {
-      if byte < 0x80 {
+      if (1..<0x80).contains(byte) {
         characters.append(byte)
       } else {
         characters += [UInt8(ascii: "\\"), UInt8(ascii: "x"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]

@@ -22,6 +22,12 @@ package enum ExitStatus: Int32, CaseIterable, Sendable {
 /// An error that knows what the program ends with.
 package protocol EndsRun: Error {
   var exitStatus: ExitStatus { get }
+  /// Whether somebody has mistyped a command, which is no night that failed.
+  var isSlip: Bool { get }
+}
+
+extension EndsRun {
+  package var isSlip: Bool { exitStatus == .usage }
 }
 
 extension ExitStatus {

@@ -8,7 +8,7 @@ enum SalesText {
   case sound(Identifier)
   /// Longer than an id may be; its beginning.
   case tooLong(Identifier, bytes: Int)
-  /// Not UTF-8; its bytes, those beyond ASCII as `\xE9`.
+  /// Not UTF-8, or with a zero byte; its bytes, those beyond ASCII and zero as `\xE9`.
   case unreadable(Identifier)
 
   /// What can be shown of it; empty when it is missing. It never sorts behind the text itself, so that rows in the order
@@ -38,7 +38,8 @@ enum SalesText {
     case .sound(let id): isRequired && id.isEmpty ? "\(column) is empty" : nil
     case .tooLong(_, let bytes):
       "\(column) has \(bytes) bytes; an id has at most \(SalesContract.longestId) (its beginning is shown)"
-    case .unreadable: "\(column) is no valid UTF-8"
+    case .unreadable(let id):
+      id.text.contains("\\x00") ? "\(column) has a zero byte" : "\(column) is no valid UTF-8"
     }
   }
 }

@@ -30,6 +30,15 @@ import Testing
       let joined = try await PartsTests.report(settings, folder.path("joined \(parts)"), pieces: pieces)
       PartsTests.expectEqual(joined, whole, "\(parts) parts")
     }
+    // What the shop says of people while parts are read elsewhere is of the next night.
+    let shop = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await shop.executeScript(
+      "CREATE OR REPLACE VIEW sales.user_aliases AS SELECT 'user-1' AS user_id, 'user-3' AS same_as")
+    let later = try await PartsTests.report(settings, folder.path("later"), pieces: folder.path("pieces 4"))
+    PartsTests.expectEqual(later, whole, "an alias came while it was audited")
+    try await shop.executeScript(
+      "CREATE OR REPLACE VIEW sales.user_aliases AS SELECT 'user-1' AS user_id, 'user-2' AS same_as")
+    await shop.close()
     // What is recorded of the run is the same, too: every order counts once, in its own currency.
     let recorded = try await recorded(settings, folder.path("recorded"))
     #expect(try recorded == Self.counted(folder.path("recorded")))
@@ -110,6 +119,10 @@ import Testing
       INSERT INTO sales.orders (SELECT v.order_id, v.user_id, bundle_id, product_id, quantity, amount, currency, status, NULL,
         NULL, created_at, NULL, updated_at FROM sales.orders o,
         (VALUES (NULL, 'b'), ('', 'c'), (NULL, 'a long one')) AS v (order_id, user_id) WHERE o.order_id = 'order-82');
+      ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey, ALTER receipt_id DROP NOT NULL;
+      INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at) (SELECT v.receipt_id,
+        v.order_id, 'user-1', 'x', 'verified', o.created_at FROM sales.orders o,
+        (VALUES (NULL, 'order-82'), ('', NULL), (NULL, NULL)) AS v (receipt_id, order_id) WHERE o.order_id = 'order-82');
       ANALYZE;
       """)
     await session.close()

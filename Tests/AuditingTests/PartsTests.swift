@@ -27,7 +27,8 @@ import Testing
 
   /// The files of an audit that saves nothing.
   static func report(
-    _ settings: Settings, _ folder: String, readers: Int? = nil, partition: AuditPartition? = nil, pieces: String? = nil,
+    _ settings: Settings, _ folder: String, readers: Int? = nil, partition: AuditPartition? = nil,
+    pieces: String? = nil,
     reach: SnapshotReach? = nil
   ) async throws -> [String: Data] {
     var plan = try plan(settings)

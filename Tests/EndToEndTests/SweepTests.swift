@@ -93,7 +93,7 @@ import Testing
     ])
     try await shop.control(
       "faults", #"{"force":[{"path":"/production/inApps/v1/notifications","httpStatus":503}]}"#)
-    let silent = try await shop.night(0, "--max-duration", "1s")
+    let silent = try await shop.night(0, "--max-duration", "5s")
     #expect(silent.status == 3, "\(silent.errors)")
     let reasons: [String]? = try shop.summary("incomplete_reasons", night: "2026-11-19")
     #expect(reasons?.count == 1 && reasons?.first?.contains("REFUND: apple_error") == true, "\(reasons ?? [])")

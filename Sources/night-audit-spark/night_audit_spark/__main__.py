@@ -21,13 +21,15 @@ from . import frames, sources
 class Plan:
     """What night-audit says is to be read. It keeps the snapshots of both stores open for as long as it is asked to."""
 
-    def __init__(self, arguments):
+    def __init__(self, arguments, sales=None):
+        """Plans the reading of the configuration's stores, or with `sales`, a connection URI, of another one of the shop's."""
+        environment = {**os.environ, **({"NIGHT_AUDIT_DATABASE_SALES_URL": sales} if sales else {})}
         command = [arguments.binary, "audit-part", "--plan", str(arguments.partitions)]
         for option in ("config", "as_of", "since", "until"):
             value = getattr(arguments, option)
             if value is not None:
                 command += ["--" + option.replace("_", "-"), value]
-        self._program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         line = self._program.stdout.readline()
         if not line:
             sys.exit(self._program.wait() or 70)
@@ -119,7 +121,7 @@ class Job:
             return rows.filter(lambda row: row[1] in tags)
 
         stores = self._stores
-        before = stores.sums() if stores.looks_again else None
+        before = stores.sums() if stores.looks_again is not None else None
         receipts = self._stage("receipts", stores.rows("receipts", "checks", "receiptLinks"), "receipts")
         self._keep_all("receipts", receipts)
         orders = self._stage(
@@ -152,7 +154,7 @@ class Job:
         sums = {"sums": stores.sums()}
         if before is not None:
             sums["sumsBefore"] = before
-            looked = self._spark.parallelize(self._plan.look_again(self._pieces_of(of(judged, frames.FINDING))))
+            looked = self._spark.parallelize(stores.looks_again.look_again(self._pieces_of(of(judged, frames.FINDING))))
             judged = self._stage("judge-again", material.union(looked), "orders", opened + repeated)
         self._keep_all("judge", judged)
         self._finish(sums)
@@ -213,15 +215,21 @@ def main():
         help="where orders, receipts and deliveries are, instead of the configuration's store: a folder of Parquet, or a file "
         "that holds a connection URI; may be given several times")
     arguments = parser.parse_args()
+    # As reports are: the pieces name users.
+    os.umask(0o027)
     os.makedirs(arguments.parts, exist_ok=True)
     if os.listdir(arguments.parts):
         sys.exit(f"{arguments.parts} is not empty: pieces of two audits do not go together")
     spark = SparkSession.builder.master(arguments.master).appName("night-audit").config(
         "spark.jars", arguments.jdbc_driver).config(
         "spark.sql.session.timeZone", "UTC").config("spark.ui.showConsoleProgress", "false").getOrCreate()
-    with contextlib.closing(Plan(arguments)) as plan:
-        with sources.Stores(spark, plan, arguments.sales, arguments.partitions) as stores:
-            Job(spark, plan, stores, arguments.binary, arguments.parts).run()
+    with contextlib.ExitStack() as open_plans:
+        def planned(sales=None):
+            return open_plans.enter_context(contextlib.closing(Plan(arguments, sales)))
+
+        plan = planned()
+        stores = sources.Stores(spark, plan, arguments.sales, planned, arguments.partitions)
+        Job(spark, plan, stores, arguments.binary, arguments.parts).run()
     spark.stop()
 
 
