@@ -11,31 +11,34 @@ extension Audit {
   /// The dispositions that accuse somebody: a finding of the same name stands on every order that has one.
   private static let accusing: [FindingKind] = [.paidNotDelivered, .partlyDelivered, .deliveredNotPaid]
 
+  /// The rows of a relation of the shop's that a night is measured by, as a query of one number.
+  static func counted(
+    _ relation: String, by date: String, _ sales: SalesRows, since: Instant
+  ) throws(PostgresError) -> String {
+    """
+    SELECT count(*) FROM \(sales.schema).\(relation) r
+    WHERE r.\(date) >= \(try PostgresLiteral.timestamp(since.microseconds)) AND \(try sales.isKnown("r.\(date)"))
+    """
+  }
+
   /// What the night counts; nil in a run that is not recorded, or that lists a part only.
   ///
   /// - Parameters:
+  ///   - read: how many rows parts that were audited elsewhere have counted; nil: the shop's server is asked.
   ///   - connection: in the snapshot of the shop's relations.
   ///   - recording: in the transaction in which tonight's findings wait.
   func figures(
-    _ record: RunRecord?, _ sales: SalesRows, shop connection: borrowing BlockingConnection,
+    _ record: RunRecord?, read: AuditPieces.Counts?, _ sales: SalesRows, shop connection: borrowing BlockingConnection,
     recording: borrowing BlockingConnection?
   ) throws -> NightFigures? {
     guard let record, !plan.selection.isNarrowing else { return nil }
-    var figures = NightFigures(orders: 0, deliveries: 0)
-    let since = PostgresValue.timestamp(plan.rules.lookbackStart.microseconds)
-    figures.orders = Int(
-      try connection.execute(
-        """
-        SELECT count(*) FROM \(sales.schema).orders o WHERE o.created_at >= $1 AND \(try sales.isKnown("o.created_at"))
-        """, [since]
-      ).single().int64(0))
-    figures.deliveries = Int(
-      try connection.execute(
-        """
-        SELECT count(*) FROM \(sales.schema).deliveries d
-        WHERE d.delivered_at >= $1 AND \(try sales.isKnown("d.delivered_at"))
-        """, [since]
-      ).single().int64(0))
+    func count(_ relation: String, _ date: String) throws(PostgresError) -> Int {
+      let query = try Audit.counted(relation, by: date, sales, since: plan.rules.lookbackStart)
+      return Int(try connection.execute(query).single().int64(0))
+    }
+    var figures = NightFigures(
+      orders: try read?.orders ?? count("orders", "created_at"),
+      deliveries: try read?.deliveries ?? count("deliveries", "delivered_at"))
     switch recording {
     case .none: return nil
     case .some(let connection):

@@ -154,6 +154,8 @@ package struct Audit {
     var base: BaseNight?
     /// How the shop's rows were read.
     var sales: SalesRows
+    /// What parts that were audited elsewhere have counted.
+    var counts: AuditPieces.Counts?
     /// The first reader's rows, whose snapshots are open.
     var rows: StoreRows
   }
@@ -184,14 +186,16 @@ package struct Audit {
     var completed = plan
     completed.rules = try plan.rules.completed(sales, shop: stores.rows.sales)
     progress.begin("auditing orders", total: 0)
+    var counts: AuditPieces.Counts?
     if let parts = plan.parts {
-      try AuditPieces(directory: parts).join(into: collector, of: completed)
+      counts = try AuditPieces(directory: parts).join(into: collector, of: completed)
     } else {
       try readStores(stores, scope, completed, sales, into: collector, temporary)
     }
     progress.end()
     let aged = try CriticalEvidence.aged(among: collector.agedCriticals, asOf: plan.asOf, on: stores.rows.own)
-    return Reading(collector: collector, folder: folder, aged: aged, base: base, sales: sales, rows: stores.rows)
+    return Reading(
+      collector: collector, folder: folder, aged: aged, base: base, sales: sales, counts: counts, rows: stores.rows)
   }
 
   private func readStores(
@@ -264,7 +268,8 @@ package struct Audit {
     let claims = try collector.claims.map {
       try ClaimsTable.differences($0, directory: collector.temporaryDirectory, on: rows.own)
     }
-    let figures = try figures(record, reading.sales, shop: rows.sales, recording: recording)
+    let figures = try figures(
+      record, read: reading.counts, reading.sales, shop: rows.sales, recording: recording)
     let causes = try holdCauses(figures, record, on: rows.own)
     var uncovered: [String] = []
     if !plan.selection.isNarrowing {

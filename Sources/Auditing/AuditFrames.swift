@@ -6,7 +6,7 @@ import SalesStore
 import Streams
 
 /// What a frame of an audit in parts holds. The numbers are a contract with whoever carries frames from one stage to the next
-/// (the page Scaling); those of relations are in `AuditRelation`.
+/// (the page Spark); those of relations are in `AuditRelation`.
 enum AuditFrame: UInt8, CaseIterable {
   // Between stages.
   /// A receipt with its check and what it brought, by the id of its order.

@@ -18,6 +18,7 @@ struct AuditPieces {
     let sums: [Data]
     /// The same before anything was read, where no snapshot spans the source.
     let sumsBefore: [Data]?
+    let counts: Counts
 
     struct Piece: Decodable {
       let name: String
@@ -27,6 +28,12 @@ struct AuditPieces {
   }
 
   let directory: String
+
+  /// How many rows of the lookback the source has.
+  struct Counts: Decodable {
+    let orders: Int
+    let deliveries: Int
+  }
 
   /// A folder that is not what the night needs. Exit status 64.
   struct Unfit: EndsRun, CustomStringConvertible {
@@ -39,7 +46,7 @@ struct AuditPieces {
   /// Hands all pieces to a collector, and compares what was read with what the source adds up to.
   ///
   /// - Parameter plan: what the parts must have been audited for.
-  func join(into collector: AuditCollector, of plan: AuditPlan) throws {
+  func join(into collector: AuditCollector, of plan: AuditPlan) throws -> Counts {
     guard let content = FileManager.default.contents(atPath: directory + "/manifest.json"),
       let manifest = try? JSONDecoder().decode(Manifest.self, from: content)
     else { throw Unfit(description: "there is no manifest.json in \(directory): not all parts were audited") }
@@ -74,6 +81,7 @@ struct AuditPieces {
     // What was counted and what was read are two instants there, and orders come meanwhile.
     let control = read.control(against: before ?? counted)
     collector.control = control.allSatisfy(\.isBalanced) ? control : read.control(against: counted)
+    return manifest.counts
   }
 
   /// What the source adds up to.

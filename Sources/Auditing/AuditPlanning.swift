@@ -37,6 +37,13 @@ package struct AuditPlanning: Encodable {
     var limit = SalesTotals.limit
   }
 
+  /// The rows by which a night is measured: of the lookback, which begins in microseconds since 1970, for each relation a
+  /// query of one number.
+  struct Counts: Encodable {
+    var since: Int64
+    var queries: [String: String]
+  }
+
   var relations: [Relation]
   /// Hexadecimal ids, by what they are of.
   var cuts: [String: [String]]
@@ -46,6 +53,7 @@ package struct AuditPlanning: Encodable {
   var snapshots: [String: String]
   var hidden: Hidden
   var totals: Totals
+  var counts: Counts
   /// Whether the shop says what is bought once for good: then the stage `purchases` has something to find.
   var hasCatalogue: Bool
   /// Whether no snapshot spans the shop's store, so that orders behind critical findings are read again and judged by that.
@@ -127,6 +135,13 @@ extension Audit {
         asOf: horizon.asOf.microseconds, until: horizon.hidesRowsUntil.microseconds),
       totals: AuditPlanning.Totals(
         query: "SELECT record_send(q) AS row FROM (\(try SalesTotals.query(sales))) AS q"),
+      counts: AuditPlanning.Counts(
+        since: completed.rules.lookbackStart.microseconds,
+        queries: [
+          "orders": try Audit.counted("orders", by: "created_at", sales, since: completed.rules.lookbackStart),
+          "deliveries": try Audit.counted(
+            "deliveries", by: "delivered_at", sales, since: completed.rules.lookbackStart),
+        ]),
       hasCatalogue: completed.rules.catalogue != nil, looksAgain: look != nil,
       context: AuditContext(
         completed, horizon, days: ReportedDays.days(plan, in: settings.timeZone),

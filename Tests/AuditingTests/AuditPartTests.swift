@@ -163,10 +163,14 @@ import Testing
     struct Totals: Decodable {
       var query: String
     }
+    struct Counts: Decodable {
+      var queries: [String: String]
+    }
     var relations: [Relation]
     var cuts: [String: [String]]
     var context: Data
     var totals: Totals
+    var counts: Counts
     var looksAgain: Bool
   }
 
@@ -319,7 +323,10 @@ import Testing
       }
       try keep("judge", judged)
       let sums = try database.execute(plan.totals.query).map { Data(try $0.bytes(0)).base64EncodedString() }
-      let manifest: [String: Any] = ["pieces": pieces, "context": try sha256("context"), "sums": sums]
+      let counts = try plan.counts.queries.mapValues { Int(try database.execute($0).single().int64(0)) }
+      let manifest: [String: Any] = [
+        "pieces": pieces, "context": try sha256("context"), "sums": sums, "counts": counts,
+      ]
       try JSONSerialization.data(withJSONObject: manifest).write(to: URL(fileURLWithPath: folder + "/manifest.json"))
     }
   }

@@ -39,7 +39,7 @@ class Plan:
         self.relations = {relation["name"]: relation for relation in said["relations"]}
         self.connections, self.snapshots = said["connections"], said["snapshots"]
         self.totals, self.hidden, self.has_catalogue = said["totals"], said["hidden"], said["hasCatalogue"]
-        self.looks_again = said["looksAgain"]
+        self.counts, self.looks_again = said["counts"], said["looksAgain"]
 
     def look_again(self, findings):
         """Has the orders behind critical findings read again. Findings come in chunks of frames."""
@@ -151,7 +151,7 @@ class Job:
             twice = of_list(self._once("bought-twice", paid), frames.BOUGHT_TWICE)
         material = groups.union(deliveries).union(self._spark.parallelize(twice))
         judged = self._stage("judge", material, "orders", opened + repeated)
-        sums = {"sums": stores.sums()}
+        sums = {"sums": stores.sums(), "counts": stores.counts()}
         if before is not None:
             sums["sumsBefore"] = before
             looked = self._spark.parallelize(stores.looks_again.look_again(self._pieces_of(of(judged, frames.FINDING))))

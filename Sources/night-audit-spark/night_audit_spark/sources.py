@@ -45,6 +45,10 @@ class Database:
         """What the source adds up to: rows of currency, orders and amount."""
         return [bytes(row[0]) for row in self._query(self.plan.totals["query"]).collect()]
 
+    def count(self, name):
+        """How many rows of a relation a night is measured by."""
+        return self._query(self.plan.counts["queries"][name]).head()[0]
+
 
 class Lake:
     """A folder with the relations `orders`, `receipts` and `deliveries` as Parquet."""
@@ -87,6 +91,12 @@ class Lake:
             functions.count("*"), functions.sum(functions.when(is_money, rounded)))
         encode = records.Encoder([{"reading": reading} for reading in ("text", "bigint", "numeric")])
         return [encode(row) for row in added.collect()]
+
+    def count(self, name):
+        """As of a database."""
+        relation = self._plan.relations[name]
+        table = self._known(relation)
+        return table.where(functions.unix_micros(table[relation["date"]].cast("timestamp")) >= self._plan.counts["since"]).count()
 
 
 class Stores:
@@ -133,3 +143,7 @@ class Stores:
         """What the sources add up to, each by currency, in base 64."""
         rows = [row for source in self._sales for row in source.sums()]
         return [b64encode(row).decode() for row in sorted(rows)]
+
+    def counts(self):
+        """How many rows of each relation a night is measured by."""
+        return {name: sum(source.count(name) for source in self._sales) for name in self._plan.counts["queries"]}
