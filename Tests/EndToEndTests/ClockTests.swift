@@ -78,6 +78,18 @@ import Testing
     #expect(try String(contentsOfFile: metrics, encoding: .utf8).contains("night_audit_exit_status 64\n"))
   }
 
+  /// A cluster's job that came to no end leaves such a folder every night.
+  @Test func aNightWhosePartsWereNotAuditedIsNoSlip() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let (metrics, parts) = (shop.directory.file("night_audit.prom"), shop.directory.file("parts"))
+    try FileManager.default.createDirectory(atPath: parts, withIntermediateDirectories: true)
+    let watched = ["NIGHT_AUDIT_METRICS_TEXTFILE": metrics]
+    let failed = try await shop.nightAudit(
+      "run", "--as-of", Rehearsal.asOf, "--date", "2026-11-19", "--parts", parts, environment: watched)
+    #expect(failed.status == 64 && failed.errors.contains("there is no manifest.json in"), "\(failed)")
+    #expect(try String(contentsOfFile: metrics, encoding: .utf8).contains("night_audit_exit_status 64\n"))
+  }
+
   /// Midnight comes while the night runs: it is the night of the instant at which it began.
   @Test func aNightOverMidnightIsOfOneDay() async throws {
     let stage = try await Stage()

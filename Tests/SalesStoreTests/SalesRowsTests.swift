@@ -1,9 +1,10 @@
 import Postgres
 import Reconciliation
 import Run
-import SalesStore
 import TestSupport
 import Testing
+
+@testable import SalesStore
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct SalesRowsTests {
@@ -186,6 +187,25 @@ struct SalesRowsTests {
     #expect(rows.map(\.orderId) == [#"caf\xE9"#, "日"])
     #expect(rows.map(\.defect) == ["order_id is no valid UTF-8", "user_id is no valid UTF-8"])
     #expect(try await shop.deliveries().map(\.defect) == ["order_id is no valid UTF-8"])
+  }
+
+  @Test("a zero byte, which no text of a server's has and one of a lake may, is shown, and nothing ends", arguments: 0...9)
+  func zeroBytes(_ length: Int) throws {
+    for place in 0...length {
+      for other in ["a", "é"] {
+        let text = String(repeating: other, count: place) + "\0" + String(repeating: other, count: length - place)
+        let bytes = Array(text.utf8)
+        var record: [UInt8] = [0, 0, 0, 1, 0, 0, 0, 25, 0, 0, 0, UInt8(bytes.count)] + bytes
+        var rows = CopyReader { () throws(PostgresError) in
+          defer { record = [] }
+          return record.isEmpty ? nil : record
+        }
+        #expect(try rows.advance())
+        let found = try rows.salesText(0)
+        #expect(found.defect("order_id", isRequired: true) == "order_id has a zero byte", "\(place) of \(length)")
+        #expect(!found.shown.text.contains("\0"))
+      }
+    }
   }
 
   @Test("by when the shop booked a refund is read of orders that it calls refunded, and of no other")

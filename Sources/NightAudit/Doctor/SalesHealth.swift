@@ -64,8 +64,9 @@ struct SalesHealth {
           subject: "orders, receipts, deliveries (Citus)",
           warning: """
             its workers share no snapshot: what changes while a night reads is judged by its old or its new state, and what \
-            would be critical is read again first; and the coordinator itself puts rows into the order of their ids, in \
-            temporary files of its own
+            would be critical is read again first; and two things are not pushed down to them: rows are put into the order of \
+            their ids by the coordinator, in temporary files of its own, and runs for some users or products bring the ids of \
+            their orders there
             """)
       ]
     }
