@@ -42,6 +42,14 @@ package enum DownloadState: String, Hashable, CaseIterable, Sendable {
     }
   }
 
+  /// Whether asking again brings nothing else, until somebody changes a file or a setting.
+  package var staysWithoutPeople: Bool {
+    switch self {
+    case .drift, .unreadable: true
+    case .reported, .zero, .doubtfulZero, .pending, .gone, .unknown: false
+    }
+  }
+
   /// What Apple's “no sales” about a day means.
   /// - Parameters:
   ///   - hasRows: whether a report of that day had rows: only another report takes them back.

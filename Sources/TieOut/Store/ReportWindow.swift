@@ -79,8 +79,8 @@ struct ReportWindow {
     return isSettled(day) ? .final : .partial
   }
 
-  /// Why days are not there, grouped by what came of asking: printed ones, and of those before them the ones that something
-  /// is known of. Who begins with the tie-out has none of the others yet.
+  /// Why days are not there, grouped by what came of asking: printed ones, and of those before them the ones that stay so
+  /// unless somebody does something. Who begins with the tie-out has none of the others yet.
   /// - Parameters:
   ///   - first: the oldest day that anything is told of.
   ///   - isLate: whether a report of a printed day should be here by now.
@@ -89,14 +89,15 @@ struct ReportWindow {
     for day in min(first, compared.lowerBound)...printed.upperBound where !printed.contains(day) || isLate(day) {
       let reports = known[day.description] ?? [:]
       for vendor in vendors(of: day) where reports[vendor]?.state.isSettled != true {
-        if day < printed.lowerBound, reports[vendor]?.state.isOpen != true { continue }
+        if day < printed.lowerBound, reports[vendor]?.state.staysWithoutPeople != true { continue }
         days["\(reports[vendor]?.state.rawValue ?? "never asked"), vendor \(vendor)", default: []].append(day)
       }
       if vendors.isEmpty, printed.contains(day) { days["never asked", default: []].append(day) }
     }
     return days.sorted { $0.key < $1.key }.map { state, days in
       let few = days.prefix(3).map(\.description).joined(separator: ", ")
-      return "no daily report of \(days.count) days (\(state)): \(few)\(days.count > 3 ? ", …" : "")"
+      return
+        "no daily report of \(days.count) \(days.count == 1 ? "day" : "days") (\(state)): \(few)\(days.count > 3 ? ", …" : "")"
     }
   }
 }
