@@ -29,13 +29,15 @@ enum DatabaseRole: String {
 
   private static let made = Mutex<[String: Task<Void, any Error>]>([:])
 
-  /// Roles belong to the cluster, which databases share.
+  /// Roles, and who is in which, belong to the cluster, which databases share.
   private static func makeRoles(of cluster: PrivatePostgres) async throws {
     let making = made.withLock { made in
       let making =
         made[cluster.directory]
         ?? Task {
-          let roles = try pageStatements()[0].components(separatedBy: "\n").filter { $0.hasPrefix("CREATE ROLE ") }
+          let roles = try pageStatements()[0].components(separatedBy: "\n").filter {
+            $0.hasPrefix("CREATE ROLE ") || $0.hasPrefix("GRANT ") && !$0.contains(" ON ")
+          }
           try await execute(roles.joined(separator: "\n"), in: cluster.conninfo(database: "postgres"))
         }
       made[cluster.directory] = making
@@ -59,7 +61,8 @@ enum DatabaseRole: String {
     let shared = try await PrivatePostgres.shared()
     try await makeRoles(of: cluster ?? shared)
     let database = conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }?.dropFirst(7) ?? ""
-    let grants = try pageStatements()[0].components(separatedBy: "\n").filter { $0.hasPrefix("GRANT ") }
+    let grants = try pageStatements()[0].components(separatedBy: "\n")
+      .filter { $0.hasPrefix("GRANT ") && $0.contains(" ON ") }
       .map { $0.replacing("DATABASE shop", with: "DATABASE \(database)") }
     // Whoever adds a relation to the shop grants it as well.
     let further = "ALTER DEFAULT PRIVILEGES IN SCHEMA sales GRANT SELECT ON TABLES TO \(writer.rawValue)"
