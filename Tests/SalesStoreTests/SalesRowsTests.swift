@@ -189,7 +189,8 @@ struct SalesRowsTests {
     #expect(try await shop.deliveries().map(\.defect) == ["order_id is no valid UTF-8"])
   }
 
-  @Test("a zero byte, which no text of a server's has and one of a lake may, is shown, and nothing ends", arguments: 0...9)
+  @Test(
+    "a zero byte, which no text of a server's has and one of a lake may, is shown, and nothing ends", arguments: 0...9)
   func zeroBytes(_ length: Int) throws {
     for place in 0...length {
       for other in ["a", "é"] {
