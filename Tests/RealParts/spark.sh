@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A night over a Spark cluster of a master and two workers: the same bytes as of one process. In the middle of it a worker is
-# killed, and the job ends with the same bytes. So it does where one half of the shop is in another database, and the other in
-# a lake.
+# A night over a Spark cluster of a master and two workers, by the package as pip installs it: the same bytes as of one process,
+# also of claims that compete across parts. In the middle of it a worker is killed while orders change, and the job ends with
+# the bytes of before or after the change. So it does where the shop lies in two databases and a lake.
 # usage: spark.sh BINARIES [ORDERS]
 set -euo pipefail
 
@@ -13,20 +13,75 @@ python=${SPARK_PYTHON:-$repository/.build/spark/bin/python}
   echo "spark: passed over, because pyspark is not in .build/spark (Tests/Demo/requirements.sh real-parts)"
   exit 0
 }
-unset SPARK_HOME SPARK_CONF_DIR
-export PYSPARK_PYTHON=$python PYSPARK_DRIVER_PYTHON=$python SPARK_LOCAL_IP=127.0.0.1
-export PYTHONPATH=$repository/Sources/night-audit-spark
+unset SPARK_HOME SPARK_CONF_DIR PYTHONPATH
 name=spark
 source "$repository/Tests/RealParts/sample_shop.sh"
+
+say "The package, as pip installs it"
+# A copy, because a build leaves files beside what it builds.
+cp -r "$repository/Sources/night-audit-spark" package
+"$python" -m venv --without-pip installed
+"$python" -c 'import os, pyspark; print(os.path.dirname(os.path.dirname(pyspark.__file__)))' >pyspark.pth
+mv pyspark.pth installed/lib/python*/site-packages
+"$python" -m pip --python installed/bin/python install --quiet --no-deps ./package >pip.log 2>&1 ||
+  fail "the package cannot be installed: $(cat pip.log)"
+"$python" -m pip --python installed/bin/python check >pip.log || fail "the package wants another Spark: $(cat pip.log)"
+installed=$work/installed/bin
+# What executors import is installed, too.
+export PYSPARK_PYTHON=$installed/python PYSPARK_DRIVER_PYTHON=$installed/python SPARK_LOCAL_IP=127.0.0.1
+
+say "What is judged across parts"
 "${ask[@]}" --command="CREATE VIEW sales.products AS SELECT DISTINCT product_id, 'Non-Consumable'::text AS type,
   NULL::text AS name, NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until FROM sales.orders"
 # A date that no report can show is reported, wherever its row is.
 "${ask[@]}" --command="INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status,
   created_at, updated_at) VALUES ('far-0', 'far', 'gems.100', 1, 9.90, 'USD', 'verified', '9999-12-31T12:00Z', '2026-11-01T00:00Z')"
+# Three orders in the first, the middle and the last part, of one user, each of which names the payment of the next one. Their
+# app receipts prove what was paid, but not for which order.
+"${ask[@]}" <<'SQL'
+CREATE TEMPORARY TABLE chain AS
+SELECT order_id, (ARRAY['1-chain-3', '5-chain-6', '9-chain-9'])[row_number() OVER by_id] AS link,
+  lead(transaction_id) OVER by_id AS next
+FROM (SELECT order_id, transaction_id FROM sales.orders JOIN sales.receipts USING (order_id)
+      WHERE orders.status = 'verified' AND product_id = 'gems.100' AND quantity = 1 AND transaction_id IS NOT NULL
+        AND payload LIKE 'M%' ORDER BY order_id LIMIT 3) AS proven
+WINDOW by_id AS (ORDER BY order_id);
+UPDATE sales.orders SET order_id = link, user_id = 'chain', transaction_id = next FROM chain WHERE orders.order_id = chain.order_id;
+UPDATE sales.receipts SET order_id = link, user_id = 'chain' FROM chain WHERE receipts.order_id = chain.order_id;
+UPDATE sales.deliveries SET order_id = link, user_id = 'chain' FROM chain WHERE deliveries.order_id = chain.order_id;
+SQL
 audit=(--config night-audit.yaml --as-of "$as_of" --since 2026-09-20 --until 2026-11-20)
 allowing_incomplete "$binaries/night-audit" recheck --quiet --config night-audit.yaml --as-of "$as_of"
 "${ask[@]}" --command='ANALYZE'
+# parts_of ORDER...: in which of three parts they lie.
+parts_of() {
+  "$binaries/night-audit" audit-part --plan 3 "${audit[@]}" </dev/null | "$python" -c '
+import bisect, json, sys
+cuts = [bytes.fromhex(cut) for cut in json.load(sys.stdin)["cuts"]["orders"]]
+print(*(bisect.bisect_right(cuts, order.encode()) for order in sys.argv[1:]))' "$@"
+}
+[ "$(parts_of 1-chain-3 5-chain-6 9-chain-9)" = "0 1 2" ] || fail "claims that compete do not lie in three parts"
 allowing_incomplete "$binaries/night-audit" reconcile --quiet "${audit[@]}" --out one
+grep -q ',duplicate_claim,critical,9-chain-9,.*belongs to order 5-chain-6 of the same user' one/findings.csv ||
+  fail "claims do not compete: $(grep chain one/findings.csv)"
+
+# Three orders of one database, one in each part, that are sold and delivered, or refunded and taken back.
+mapfile -t changing < <("${ask[@]}" --tuples-only --no-align --command="
+  SELECT unnest(ARRAY[ids[1], ids[cardinality(ids) / 2], ids[cardinality(ids)]])
+  FROM (SELECT array_agg(order_id ORDER BY order_id) AS ids FROM sales.orders
+        WHERE status = 'verified' AND transaction_id IS NOT NULL AND user_id <> 'chain' AND right(order_id, 1) BETWEEN '5' AND '7'
+          AND EXISTS (SELECT FROM sales.deliveries WHERE deliveries.order_id = orders.order_id AND revoked_at IS NULL)) AS sold")
+[ "$(parts_of "${changing[@]}")" = "0 1 2" ] || fail "orders that change do not lie in three parts: ${changing[*]}"
+# One statement, so that nobody may see a half of it.
+change="WITH goods AS (
+    UPDATE sales.deliveries SET revoked_at = CASE WHEN revoked_at IS NULL THEN timestamptz '2026-11-19T00:00Z' END
+    WHERE order_id IN ('${changing[0]}', '${changing[1]}', '${changing[2]}'))
+  UPDATE sales.orders SET status = CASE status WHEN 'verified' THEN 'refunded' ELSE 'verified' END
+  WHERE order_id IN ('${changing[0]}', '${changing[1]}', '${changing[2]}') RETURNING status;"
+"${ask[@]}" --command="$change" >/dev/null
+allowing_incomplete "$binaries/night-audit" reconcile --quiet "${audit[@]}" --out changed
+"${ask[@]}" --command="$change" >/dev/null
+! cmp --quiet one/orders.csv changed/orders.csv || fail "a report does not tell that orders changed"
 
 say "A master and two workers"
 spark=$("$python" -c 'import pyspark, os; print(os.path.dirname(pyspark.__file__))')
@@ -51,49 +106,78 @@ worker second
 wait_for 60 "$worker" grep -q 'Successfully registered' second.log
 wait_for 60 "$worker" grep -q 'Successfully registered' first.log
 
-job=(-m night_audit_spark)
+job=("$installed/night-audit-spark")
 # spread DIR OPTIONS: the parts of the night, audited by the cluster.
 spread() {
   local parts=$1
   shift
-  "$python" "${job[@]}" --master "spark://127.0.0.1:$master_port" "${audit[@]}" --parts "$parts" --partitions 3 \
+  "${job[@]}" --master "spark://127.0.0.1:$master_port" "${audit[@]}" --parts "$parts" --partitions 3 \
     --binary "$binaries/night-audit" "$@" >"$parts.log" 2>&1
 }
-# publish NAME: the report of what the cluster has left is the one of a single process, byte by byte.
+# publish NAME [REPORT...]: the report of what the cluster has left is one of those of a single process, byte by byte.
 publish() {
-  allowing_incomplete "$binaries/night-audit" run --quiet "${audit[@]}" --parts "$1" --out "report-$1"
-  diff --recursive --brief --exclude=run.json one "report-$1" || fail "$1: other bytes than of one process"
+  local parts=$1 report
+  shift
+  allowing_incomplete "$binaries/night-audit" run --quiet "${audit[@]}" --parts "$parts" --out "report-$parts"
+  for report in "${@:-one}"; do
+    ! diff --recursive --brief --exclude=run.json "$report" "report-$parts" >"differences-$report" || return 0
+  done
+  fail "$parts: other bytes than of one process: $(cat differences-*; diff "$report/orders.csv" "report-$parts/orders.csv")"
+}
+# start_changing DATABASE: orders change from one state to the other, again and again, and each state is written down.
+start_changing() {
+  : >changes
+  touch is-changing
+  while [ -e is-changing ]; do
+    echo "$change"
+    # Some hundred times in a job; without a pause a processor had nothing else to do.
+    sleep 0.1
+  done | "${ask[@]}" --dbname="$1" --tuples-only --no-align >changes &
+  writer=$!
+  processes+=("$writer")
+}
+# end_changing NAME: when the job has ended. Orders have changed while it read them, and are what they were before.
+end_changing() {
+  rm is-changing
+  wait "$writer"
+  [ $(($(wc -l <changes) - begun)) -ge 60 ] || fail "$1: orders did not change while the job read them"
+  [ "$(tail -n 1 changes)" = verified ] || "${ask[@]}" --dbname="$2" --command="$change" >/dev/null
 }
 
 say "The night, in three parts"
 spread calm
 publish calm
 
-say "A worker dies in the middle; what is left comes to the driver a few rows at a time"
-job=(-c 'import functools
+say "A worker dies in the middle, while orders change; what is left comes to the driver a few rows at a time"
+job=("$installed/python" -c 'import functools
 from night_audit_spark import __main__, frames
 frames.pieces = functools.partial(frames.pieces, size=2000)
 __main__.main()')
+start_changing postgres
 spread disturbed &
 running=$!
 wait_for 120 "$running" test -s disturbed/receipts.frames
+begun=$(wc -l <changes)
 # The executors that it started go with it.
 kill -KILL "$worker"
 pkill -KILL --parent "$worker" || true
 wait "$running" || fail "the job did not survive the worker"
-publish disturbed
-job=(-m night_audit_spark)
+end_changing disturbed postgres
+publish disturbed one changed
+job=("$installed/python" -m night_audit_spark)
 
-say "The shop in a database and a lake"
-"${ask[@]}" --command='CREATE DATABASE east'
+say "The shop in two databases and a lake, while orders of one of them change"
 pg_dump --host=127.0.0.1 --port="$port" --username=shop --schema=sales postgres >sales.dump
-"${ask[@]}" --dbname=east --file=sales.dump >/dev/null
-# Receipts and deliveries without an order stay in the east.
-"${ask[@]}" --dbname=east <<SQL
-DELETE FROM sales.orders WHERE right(order_id, 1) < '5';
-DELETE FROM sales.receipts WHERE right(order_id, 1) < '5';
-DELETE FROM sales.deliveries WHERE right(order_id, 1) < '5';
-SQL
+# The west is the lake. Receipts and deliveries without an order stay in the south.
+place="CASE WHEN right(order_id, 1) < '5' THEN 'west' WHEN right(order_id, 1) < '8' THEN 'north' ELSE 'south' END"
+for database in north south; do
+  "${ask[@]}" --command="CREATE DATABASE $database"
+  "${ask[@]}" --dbname="$database" --file=sales.dump >/dev/null
+  for relation in orders receipts deliveries; do
+    "${ask[@]}" --dbname="$database" --command="DELETE FROM sales.$relation WHERE $place <> '$database'"
+  done
+  echo "postgresql://shop@127.0.0.1:$port/$database" >"$database"
+done
 "$python" - "jdbc:postgresql://127.0.0.1:$port/postgres" >lake.log 2>&1 <<'PYTHON'
 import sys
 from pyspark.sql import SparkSession, functions
@@ -107,25 +191,30 @@ deliveries = spark.read.parquet("west/deliveries")
 for kind in ("double", "decimal(20,2)"):
     deliveries.withColumn("order_id", functions.lit(17).cast(kind)).write.parquet(f"{kind}/deliveries")
 PYTHON
-echo "postgresql://shop@127.0.0.1:$port/east" >east
 # Nobody tells where ids are to be cut.
 "${ask[@]}" --command='DELETE FROM pg_statistic'
-spread divided --sales east --sales "$work/west"
+start_changing north
+spread divided --sales north --sales south --sales "$work/west" &
+running=$!
+wait_for 120 "$running" test -s divided/receipts.frames
+begun=$(wc -l <changes)
+wait "$running" || fail "the job did not survive orders that change"
+end_changing divided north
 grep -q '^3 parts of orders' divided.log || fail "ids were not cut where a sample says"
-publish divided
+publish divided one changed
 echo 'shop:secret@127.0.0.1' >broken-uri
 ! spread never-read --sales broken-uri || fail "a source that is none was taken"
 ! grep -q secret never-read.log || fail "a password was told"
 for kind in double 'decimal(20,2)'; do
   cp -r west/orders west/receipts "$kind"
-  ! spread "never-read-$kind" --sales east --sales "$work/$kind" || fail "ids of type $kind were taken"
+  ! spread "never-read-$kind" --sales north --sales "$work/$kind" || fail "ids of type $kind were taken"
   grep -qF "column order_id is of type $kind, but must be text" "never-read-$kind.log" || fail "$kind: $(cat "never-read-$kind.log")"
 done
 rm -r west/receipts/*.parquet
-! spread never-read-either --sales east --sales "$work/west" || fail "a lake without receipts was taken"
+! spread never-read-either --sales north --sales "$work/west" || fail "a lake without receipts was taken"
 
 say "Numbers are encoded as the server does it"
-PYTHONPATH=$repository/Sources/night-audit-spark "$python" -c '
+"$installed/python" -c '
 from decimal import Decimal
 from night_audit_spark.records import numeric
 for text in "0 0.00 1 -1 9.90 0.0001 0.00001 10000 99999999.99 100000000 -123456789.123456 1E+3 0.000000 12345.000".split():
