@@ -5,17 +5,29 @@ day. CPU is that of client and server together.
 """
 
 import argparse
+import contextlib
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
-from cluster import Cluster
-from run import AS_OF, OURS, PERIOD, Benchmark
+from cluster import Cluster, die_with_parent
+from latency import Simulator
+from run import AS_OF, OURS, PERIOD, Benchmark, Run
+
+# What stands around an app receipt's content, as in the sample shop: of its 76 bytes nobody but Apple can make anything.
+BEGINNING, END = "307306092a864886f70d010702a06630640201013100305b06092a864886f70d010701a04e044c", "3100"
 
 
 class Cliffs(Benchmark):
     """One scenario after the other, each over a database of its own."""
+
+    def __init__(self, cluster, night_audit):
+        super().__init__(cluster, night_audit)
+        self.apple = None
 
     def shop(self, orders, users, script="", ids="ordered", troubled=26):
         self.ids, self.troubled = ids, troubled
@@ -28,6 +40,10 @@ class Cliffs(Benchmark):
         with open(self.config, "a") as file:
             # Payloads here are no receipts, and nobody is accused of it.
             file.write("audit.systemicShare: 1\n")
+            if self.apple:
+                file.write("appstore.requestsPerSecond: 0\n")
+                for key, side in [("verifyReceiptUrl", "production"), ("verifyReceiptSandboxUrl", "sandbox")]:
+                    file.write(f"appstore.{key}: {self.apple.url}/{side}/verifyReceipt\n")
 
     def audit(self):
         run, _ = self.run(OURS, "csv")
@@ -37,30 +53,72 @@ class Cliffs(Benchmark):
         return run
 
     def night(self, number):
-        """A whole night that asks nobody, of the as-of so many days later; also what it wrote to the server's log."""
+        """A whole night of the as-of so many days later, which asks nobody where nobody answers; also what it wrote to the
+        server's log."""
         self.configure("csv")
         before = self.wal()
-        server = self.cluster.cpu_seconds()
-        command = [self.night_audit, "run", "--offline", "--quiet", "--config", self.config, "--since", PERIOD[0]]
         as_of = AS_OF.replace(day=AS_OF.day + number)
-        command += ["--until", PERIOD[1], "--as-of", as_of.strftime("%Y-%m-%dT%H:%M:%SZ")]
-        child = subprocess.Popen(
-            command, env=self.cluster.environment(self.database), cwd=self.work, stderr=subprocess.PIPE, text=True
-        )
-        said = child.stderr.read()
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode not in (0, 3):
-            self.fails(OURS, child.returncode, said)
-            raise SystemExit(1)
-        cpu = usage.ru_utime + usage.ru_stime + self.cluster.cpu_seconds() - server
+        command = ["run", *([] if self.apple else ["--offline"]), "--quiet", "--since", PERIOD[0], "--until", PERIOD[1]]
+        cost = self.cost(*command, "--as-of", as_of.strftime("%Y-%m-%dT%H:%M:%SZ"))
         written = self.wal() - before
         print(
-            f"  night {number + 1}: {cpu:.2f} CPU s, {usage.ru_maxrss / 1024:.0f} MB, "
-            f"{written / 1e6:.1f} MB of write-ahead log",
+            f"  night {number + 1}: {cost.cpu:.2f} CPU s, {cost.peak:.0f} MB, {written / 1e6:.1f} MB of write-ahead log",
             flush=True,
         )
-        return cpu, usage.ru_maxrss / 1024, written
+        return cost.cpu, cost.peak, written
+
+    def recheck(self, *further, stopped_after=None):
+        """A run that only asks Apple, and how many checks were answered by it."""
+        self.configure("csv")
+        before = self.answers()
+        as_of = AS_OF.strftime("%Y-%m-%dT%H:%M:%SZ")
+        cost = self.cost("recheck", "--quiet", "--as-of", as_of, *further, stopped_after=stopped_after)
+        answers = self.answers() - before
+        print(
+            f"  {answers:,} answers: {cost.cpu:.2f} CPU s (server {cost.server:.2f}), {cost.wall:.1f} s, {cost.peak:.0f} MB",
+            flush=True,
+        )
+        return cost, answers
+
+    def answers(self):
+        return int(self.ask("SELECT count(*) FROM night_audit.answers"))
+
+    def cost(self, *arguments, stopped_after=None):
+        """What one command costs.
+
+        - stopped_after: how many requests of Apple end it early, by the signal that operators send.
+        """
+        log = os.path.join(self.work, "log")
+        limit = stopped_after and self.apple.asked()["total"] + stopped_after
+        accepted = [0, 3, 128 + signal.SIGTERM] if limit else [0, 3]
+        server = self.cluster.cpu_seconds()
+        with open(log, "w") as output:
+            started = time.monotonic()
+            child = subprocess.Popen(
+                [self.night_audit, *arguments, "--config", self.config],
+                env=self.cluster.environment(self.database), cwd=self.work, stdout=output, stderr=output,
+                preexec_fn=die_with_parent(signal.SIGKILL),
+            )
+            try:
+                # Waited for and not collected, it can still be sent a signal.
+                while limit and os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+                    if self.apple.asked()["total"] >= limit:
+                        child.send_signal(signal.SIGTERM)
+                        break
+                    time.sleep(0.02)
+                _, status, usage = os.wait4(child.pid, 0)
+            except BaseException:
+                child.kill()
+                child.wait()
+                raise
+        wall = time.monotonic() - started
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode not in accepted:
+            self.fails(OURS, child.returncode, open(log).read())
+            raise SystemExit(1)
+        client = usage.ru_utime + usage.ru_stime
+        server = self.cluster.cpu_seconds() - server
+        return Run(client + server, client, server, wall, usage.ru_maxrss / 1024)
 
     def wal(self):
         return int(self.ask("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"))
@@ -75,10 +133,13 @@ class Cliffs(Benchmark):
 
     def findings(self, size):
         """Thirty in a hundred orders have a finding; the second night finds the same."""
+        self.shop(size // 10, size // 60)
+        usual = self.night(0)
         self.shop(size // 10, size // 60, troubled=77)
         first, second = self.night(0), self.night(1)
         open_findings = int(self.ask("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL"))
         print(f"  {open_findings:,} findings")
+        self.verdict("30 % findings: CPU of the first night, of one with 10 %", first[0] / usual[0], 1.5)
         self.verdict("30 % findings: the second night costs at most the first, CPU", second[0] / first[0], 1.0)
         self.verdict("30 % findings: the second night's log, of the first's", second[2] / first[2], 0.05)
 
@@ -90,7 +151,7 @@ class Cliffs(Benchmark):
             first = self.night(0)
             costs[orders] = self.night(1)
             self.verdict(f"quiet night of {orders:,}: its log, of the first night's", costs[orders][2] / first[2], 0.05)
-        self.verdict("quiet night: CPU of ten times the orders", costs[size][0] / costs[size // 10][0], 12)
+        self.verdict("quiet night: CPU of ten times the orders", costs[size][0] / costs[size // 10][0], 11)
 
     def one_user(self, size):
         orders = size * 3 // 10
@@ -131,6 +192,11 @@ class Cliffs(Benchmark):
         ratio = one.cpu / many.cpu
         self.verdict(f"{claimants:,} orders on one transaction: CPU of as many that name each other's", ratio, 1.25)
         self.verdict(f"{claimants:,} orders on one transaction: MB more than those", one.peak - many.peak, 10)
+
+    def chain(self, size):
+        """Whoever owns one of these transactions can be said only with all the others."""
+        run = self.names(size, "lead(transaction_id) OVER (ORDER BY order_id)")
+        self.verdict(f"{size // 10:,} orders that each name the next one's transaction: peak in MB", run.peak, 400)
 
     def lists(self, receipts, purchases):
         """An audit of one user with so many purchases and an order for each; so many of their receipts list all of them."""
@@ -199,6 +265,166 @@ class Cliffs(Benchmark):
             self.verdict(f"{name}: CPU of a fifth as many", many.cpu / few.cpu, bound)
             self.verdict(f"{name}: peak in MB", many.peak, 150)
 
+    # What is due
+
+    def due(self, size):
+        count = size // 200
+        few, many = (self.due_among_settled(orders, count) for orders in (size // 100, size))
+        self.verdict(f"{count:,} due among {size:,} receipts: CPU of as many among {size // 100:,}", many / few, 1.25)
+        for ids in ("ordered", "views"):
+            few, many = (self.all_due(orders, count, ids) for orders in (size // 100, size))
+            name = f"{size:,} due, ids {ids}: the server's CPU for an answer, of one where {size // 100:,} are due"
+            self.verdict(name, many / few, 1.5)
+        self.incident(size)
+
+    def due_among_settled(self, orders, count):
+        """What it costs to ask about so many receipts when all others were asked about lately."""
+        self.shop(orders, orders // 6, troubled=0)
+        as_of = AS_OF.isoformat()
+        # All over those that came long enough ago to have been answered about more than a week before.
+        world = self.make_known(f"""
+          SELECT receipt_id FROM (
+            SELECT receipt_id, row_number() OVER (ORDER BY length(receipt_id), receipt_id) AS n, count(*) OVER () AS among
+            FROM sales.receipts WHERE received_at < '{as_of}'::timestamptz - interval '9 days') AS old
+          WHERE n * {count} / among > (n - 1) * {count} / among""")
+        self.cluster.psql(self.database, script=f"""
+          UPDATE night_audit.receipt_checks c SET payload_kind = 'app', channel = 'verifyReceipt', apple_status = 0,
+            signed_transaction_id = NULL, answered_at = a.at, last_attempt = a.at, outcome_since = a.at,
+            fingerprint = md5(concat_ws(E'\\x1f', r.payload, o.bundle_id, coalesce(o.transaction_id, '')))
+              || ' ' || md5(r.payload)
+          FROM (
+            SELECT c.subject_id, CASE WHEN a.receipt_id IS NULL THEN c.answered_at
+              ELSE '{as_of}'::timestamptz - interval '8 days' END AS at
+            FROM night_audit.receipt_checks c LEFT JOIN floor.asked a ON a.receipt_id = c.subject_id) AS a
+          JOIN sales.receipts r ON r.receipt_id = a.subject_id JOIN sales.orders o ON o.order_id = r.order_id
+          WHERE c.subject_kind = 'receipt' AND c.subject_id = a.subject_id;
+          INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, environment,
+            apple_status, facts)
+          SELECT gen_random_uuid(), c.answered_at, c.subject_kind, c.subject_id, c.channel, c.outcome, c.environment, 0, 1
+          FROM night_audit.receipt_checks c;
+          INSERT INTO night_audit.evidence (run_id, as_of, subject_kind, subject_id, channel, signed_at, environment,
+            transaction_id, original_transaction_id, bundle_id, product_id, product_type, quantity, purchased_at,
+            original_purchased_at, tells_revocation, tells_account_token, ownership)
+          SELECT gen_random_uuid(), c.answered_at, c.subject_kind, c.subject_id, c.channel, c.answered_at, t.environment,
+            t.transaction_id, t.original_transaction_id, t.bundle_id, t.product_id, t.product_type, t.quantity,
+            t.purchased_at, t.original_purchased_at, true, false, t.ownership
+          FROM night_audit.receipt_checks c JOIN night_audit.receipt_transactions l USING (subject_kind, subject_id)
+          JOIN night_audit.transactions t ON (t.transaction_id, t.environment) = (l.transaction_id, l.environment);
+          VACUUM ANALYZE""")
+        with self.answering(world):
+            # Takes in what the shop has, reckons when each is due, and is at its end.
+            self.recheck("--max-duration", "0s")
+            self.cluster.psql(self.database, script="VACUUM ANALYZE; CHECKPOINT")
+            cost, answers = self.recheck()
+        self.require(answers == count, f"{answers:,} receipts were asked about, not {count:,}")
+        return cost.cpu
+
+    def all_due(self, orders, count, ids):
+        """What an answer costs the server where nobody has ever been asked: taking it from the queue, and storing it."""
+        self.shop(orders, orders // 6, troubled=0, ids=ids, script="""
+          TRUNCATE night_audit.receipt_checks, night_audit.receipt_transactions, night_audit.transactions;
+          VACUUM ANALYZE""")
+        self.recheck("--max-duration", "0s")
+        # More than are asked about: what is under way at the end was taken, too.
+        world = self.make_known(f"""
+          SELECT subject_id AS receipt_id FROM night_audit.receipt_checks
+          ORDER BY due_rank, due_from, subject_kind, subject_id LIMIT {2 * count}""")
+        self.cluster.psql(self.database, script="VACUUM ANALYZE; CHECKPOINT")
+        with self.answering(world):
+            # What a run costs before its first question, and after its last, is much the same in a run without any.
+            idle, _ = self.recheck("--max-duration", "0s")
+            cost, answers = self.recheck(stopped_after=count)
+        self.require(answers >= count // 2, f"{answers:,} receipts were asked about, not {count:,}")
+        each = (cost.server - idle.server) / answers
+        print(f"  {each * 1e6:.0f} us of the server's CPU for an answer", flush=True)
+        self.require(each > 0, "so few were asked about that an answer cost the server nothing: take more --orders")
+        return each
+
+    def incident(self, size):
+        """A night in which many orders have become critical, half of them by what Apple has said long ago and is asked about
+        once more, half by what it says of receipts that have just come; and the night after it."""
+        self.shop(size, size // 6, troubled=0)
+        half = size // 100
+        newest = "SELECT receipt_id FROM sales.receipts ORDER BY received_at DESC, receipt_id"
+        world = self.make_known(f"{newest} LIMIT {half}")
+        # What Apple does not know, it calls forged.
+        forged = f"SELECT receipt_id FROM ({newest} OFFSET {half} LIMIT {half}) AS next"
+        self.give_payloads(forged)
+        self.cluster.psql(self.database, script=f"""
+          UPDATE night_audit.receipt_checks c SET payload_kind = 'app', channel = 'verifyReceipt', apple_status = 0,
+            signed_transaction_id = NULL
+          FROM floor.asked a WHERE c.subject_kind = 'receipt' AND c.subject_id = a.receipt_id;
+          VACUUM ANALYZE""")
+        self.night(0)
+        self.cluster.psql(self.database, script=f"""
+          CREATE TABLE floor.forged AS
+          SELECT r.receipt_id, r.order_id, r.received_at FROM sales.receipts r JOIN ({forged}) AS f USING (receipt_id);
+          UPDATE sales.deliveries d SET user_id = 'another-' || d.user_id
+          FROM sales.receipts r JOIN floor.asked USING (receipt_id) WHERE d.order_id = r.order_id;
+          DELETE FROM night_audit.transactions t USING night_audit.receipt_transactions l, floor.forged f
+          WHERE l.subject_kind = 'receipt' AND l.subject_id = f.receipt_id AND t.transaction_id = l.transaction_id;
+          DELETE FROM night_audit.receipt_transactions l USING floor.forged f
+          WHERE l.subject_kind = 'receipt' AND l.subject_id = f.receipt_id;
+          DELETE FROM night_audit.receipt_checks c USING floor.forged f
+          WHERE c.subject_kind = 'receipt' AND c.subject_id = f.receipt_id;
+          INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, known_since, is_urgent,
+            reason, due_from, due_rank)
+          SELECT 'receipt', receipt_id, order_id, received_at, '{AS_OF.isoformat()}', false, 'never_checked', received_at, 1
+          FROM floor.forged;
+          VACUUM ANALYZE""")
+        with self.answering(world):
+            first, second = self.night(1), self.night(2)
+        critical = int(self.ask(
+            "SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL AND severity = 'critical'"))
+        print(f"  {critical:,} critical findings, {self.answers():,} answers", flush=True)
+        self.require(critical >= 2 * half, f"{critical:,} findings are critical, not {2 * half:,}")
+        self.verdict(f"{critical:,} critical findings: the night after costs at most theirs, CPU", second[0] / first[0], 1.0)
+
+    def give_payloads(self, receipts):
+        """Puts payloads that Apple can be asked about in the place of those of some receipts, named by a query."""
+        table, id, payload = "sales.receipts", "receipt_id", "payload"
+        if self.ids == "views":
+            table, id, payload = "public.apple_receipts", "id::text", "receipt"
+        receipt = f"decode('{BEGINNING}', 'hex') || lpad({id}, 76, 'x')::bytea || decode('{END}', 'hex')"
+        self.cluster.psql(self.database, script=f"""
+          UPDATE {table} SET {payload} = translate(encode({receipt}, 'base64'), E'\\n', '') WHERE {id} IN ({receipts})""")
+
+    def make_known(self, receipts):
+        """A world in which Apple knows those receipts, which `floor.asked` has from now on, and the purchases they bring."""
+        self.cluster.psql(self.database, script=f"CREATE TABLE floor.asked AS {receipts}")
+        self.give_payloads("SELECT receipt_id FROM floor.asked")
+        milliseconds = "(extract(epoch FROM t.purchased_at) * 1000)::bigint"
+        rows = self.ask(f"""
+          SELECT json_build_object('payload', r.payload, 'transactionId', t.transaction_id, 'productId', t.product_id,
+            'quantity', t.quantity, 'purchaseDate', {milliseconds})
+          FROM floor.asked JOIN sales.receipts r USING (receipt_id) JOIN floor.transactions t USING (order_id)""")
+        app = {"bundleId": "com.example.game", "environment": "Production"}
+        receipts, transactions = [], []
+        for row in map(json.loads, rows.splitlines()):
+            receipts.append({**app, "kind": "app", "payload": row.pop("payload"), "transactions": [row["transactionId"]]})
+            transactions.append({**app, **row, "type": "Consumable", "price": 990, "currency": "USD"})
+        world = os.path.join(self.work, "world.json")
+        with open(world, "w") as file:
+            apps = [{"bundleId": "com.example.game"}]
+            json.dump({"apps": apps, "receipts": receipts, "transactions": transactions}, file)
+        return world
+
+    @contextlib.contextmanager
+    def answering(self, world):
+        """As long as it lasts, nights and runs ask a simulated Apple that answers at once."""
+        simulator = os.path.join(os.path.dirname(self.night_audit), "app-store-simulator")
+        with Simulator(simulator, self.work, world) as self.apple:
+            try:
+                yield
+            finally:
+                self.apple = None
+
+    def require(self, holds, otherwise):
+        """What was measured must be what is spoken of."""
+        if not holds:
+            print(f"MISSED  {otherwise}", flush=True)
+            self.failures.append(otherwise)
+
     def flat(self, size):
         self.shop(size, size // 6)
         some = self.audit()
@@ -208,7 +434,8 @@ class Cliffs(Benchmark):
         self.verdict("ten times the orders: CPU", many.cpu / some.cpu, 12)
 
 
-SCENARIOS = ["findings", "quiet", "one_user", "users", "one_transaction", "long_receipt", "bots", "flat"]
+SCENARIOS = ["findings", "quiet", "one_user", "users", "one_transaction", "chain", "long_receipt", "bots", "due",
+             "flat"]
 
 
 def main():

@@ -124,7 +124,7 @@ class Asking:
         self.cluster.create_database(database)
         environment = self.cluster.environment(database)
         initialize = [self.night_audit, "init", "--with-sales-schema", "--config", self.config]
-        subprocess.run(initialize, check=True, env=environment)
+        subprocess.run(initialize, check=True, stdout=subprocess.DEVNULL, env=environment)
         for table in ["orders", "receipts", "deliveries"]:
             self.cluster.psql(database, script=f"\\copy sales.{table} from '{self.shop}/{table}.csv' csv header")
         return environment
@@ -261,6 +261,8 @@ class SharedWork:
                 since, earlier = self.samples[first]
                 most = max(most, *((counts[path] - earlier.get(path, 0)) / (at - since) for path in counts))
                 first += 1
+        if not most:
+            raise SystemExit(f"All was asked within {RATE_WINDOW} s, which is too soon to see a rate: take more --receipts.")
         return most
 
 
