@@ -412,8 +412,7 @@ class Cliffs(Benchmark):
     @contextlib.contextmanager
     def answering(self, world):
         """As long as it lasts, nights and runs ask a simulated Apple that answers at once."""
-        simulator = os.path.join(os.path.dirname(self.night_audit), "app-store-simulator")
-        with Simulator(simulator, self.work, world) as self.apple:
+        with Simulator(simulator_beside(self.night_audit), self.work, world) as self.apple:
             try:
                 yield
             finally:
@@ -434,8 +433,11 @@ class Cliffs(Benchmark):
         self.verdict("ten times the orders: CPU", many.cpu / some.cpu, 12)
 
 
-SCENARIOS = ["findings", "quiet", "one_user", "users", "one_transaction", "chain", "long_receipt", "bots", "due",
-             "flat"]
+SCENARIOS = ["findings", "quiet", "one_user", "users", "one_transaction", "chain", "long_receipt", "bots", "due", "flat"]
+
+
+def simulator_beside(night_audit):
+    return os.path.join(os.path.dirname(night_audit), "app-store-simulator")
 
 
 def main():
@@ -444,8 +446,11 @@ def main():
     parser.add_argument("--orders", type=int, default=1_000_000, help="what the scenarios' sizes go by")
     parser.add_argument("--night-audit", required=True, help="the release build of night-audit")
     options = parser.parse_args()
+    night_audit = os.path.abspath(options.night_audit)
+    if "due" in options.scenarios and not os.access(simulator_beside(night_audit), os.X_OK):
+        raise SystemExit(f"There is no {simulator_beside(night_audit)}: swift build -c release makes it.")
     with Cluster() as cluster:
-        cliffs = Cliffs(cluster, os.path.abspath(options.night_audit))
+        cliffs = Cliffs(cluster, night_audit)
         for name in options.scenarios:
             print(f"\n## {name}", flush=True)
             getattr(cliffs, name)(options.orders)

@@ -54,7 +54,7 @@ def status_of(process, field):
 
 
 class Peaks(threading.Thread):
-    """Watches how much memory each kind of process holds at most."""
+    """Watches how much memory executors hold at most, and what they start, by the kind of process."""
 
     def __init__(self):
         super().__init__(daemon=True)
