@@ -14,9 +14,9 @@ public struct PlainTransaction {
 
   public init(
     payment: PlainPayment, subscriptionExpiresDate: Instant?, revocationWithdrawnDate: Instant?,
-    revocationToldDate: Instant?,
-    subscriptionStatusDate: Instant?, renewalDate: Instant?, consumptionRequestReason: BorrowedText?, isUpgraded: Bool?,
-    signedDate: Instant, firstSignedDate: Instant?, channel: EvidenceChannel
+    revocationToldDate: Instant?, subscriptionStatusDate: Instant?, renewalDate: Instant?,
+    consumptionRequestReason: BorrowedText?, isUpgraded: Bool?, signedDate: Instant, firstSignedDate: Instant?,
+    channel: EvidenceChannel
   ) {
     self.payment = payment
     self.subscriptionExpiresDate = subscriptionExpiresDate

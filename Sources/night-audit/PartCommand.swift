@@ -13,8 +13,9 @@ struct AuditPartCommand: AsyncParsableCommand {
     abstract: "Audit one part of the orders, for whoever spreads a night over many hosts.",
     discussion: """
       With --plan it says which queries give the rows of every part, keeps its snapshots open until standard input ends, and \
-      wants the configuration; orders behind findings that come by standard input are read again. With --stage it reads frames from standard input, in the order of their keys, and writes frames \
-      to standard output; it wants neither configuration nor database. The page Spark describes stages and frames.
+      wants the configuration; orders behind findings that come by standard input are read again. With --stage it reads \
+      frames from standard input, in the order of their keys, and writes frames to standard output; it wants neither \
+      configuration nor database. The page Spark describes stages and frames.
 
       Examples:
         night-audit audit-part --plan 64 --as-of 2026-11-20T03:00:00Z --since 2026-11-19 --until 2026-11-19

@@ -443,6 +443,7 @@ import Testing
           defer { first = false }
           return first
         }
+        // The others hold their turn until the first answer has silenced the app: nobody is told when that is.
         while !isFirst, gate.silent.isEmpty, (try? await Task.sleep(for: .milliseconds(5))) != nil {}
       }
       let summary = try await shop.recheck([channel], limit: .seconds(2), gate: gate)

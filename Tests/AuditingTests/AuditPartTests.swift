@@ -99,12 +99,7 @@ import Testing
       CREATE VIEW sales.products AS SELECT 'gems' AS product_id, 'Non-Consumable' AS type, 'Gems' AS name,
         NULL::timestamptz AS sold_from, '2027-01-01'::timestamptz AS sold_until;
       CREATE VIEW sales.user_aliases AS SELECT 'user-1' AS user_id, 'user-2' AS same_as;
-      ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey;
-      INSERT INTO sales.deliveries (SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, NULL
-        FROM sales.deliveries WHERE delivery_id IN ('d1', 'd2', 'd3'));
-      INSERT INTO sales.deliveries (SELECT v.delivery_id, v.order_id, v.user_id, 'gems', 1, d.delivered_at, NULL
-        FROM sales.deliveries d, (VALUES ('d-none', '', 'user-2'), ('d-none', NULL, 'user-1'), ('d-gone', 'gone', 'b'),
-          ('d-gone', 'gone', 'a long one')) AS v (delivery_id, order_id, user_id) WHERE d.delivery_id = 'd5');
+      \(CrowdedShop.repeatedDeliveries)
       \(CrowdedShop.buyerOfTwo)
       \(CrowdedShop.restorer)
       INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)

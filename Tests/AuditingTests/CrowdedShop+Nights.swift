@@ -140,6 +140,16 @@ extension CrowdedShop {
       FROM sales.orders WHERE user_id = 'restorer';
     """
 
+  /// Deliveries whose ids others have, too, of orders, of none, and of one that is not there.
+  static let repeatedDeliveries = """
+    ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey;
+    INSERT INTO sales.deliveries (SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, NULL
+      FROM sales.deliveries WHERE delivery_id IN ('d1', 'd2', 'd3'));
+    INSERT INTO sales.deliveries (SELECT v.delivery_id, v.order_id, v.user_id, 'gems', 1, d.delivered_at, NULL
+      FROM sales.deliveries d, (VALUES ('d-none', '', 'user-2'), ('d-none', NULL, 'user-1'), ('d-gone', 'gone', 'b'),
+        ('d-gone', 'gone', 'a long one')) AS v (delivery_id, order_id, user_id) WHERE d.delivery_id = 'd5');
+    """
+
   /// Rows of somebody of whom everything is known, and who bought the same twice.
   static let buyerOfTwo = """
     INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id, created_at,

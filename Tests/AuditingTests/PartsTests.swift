@@ -76,12 +76,7 @@ import Testing
         """
         CREATE VIEW sales.products AS SELECT 'gems' AS product_id, 'Non-Consumable' AS type, NULL::text AS name,
           NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until;
-        ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey;
-        INSERT INTO sales.deliveries (SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, NULL
-          FROM sales.deliveries WHERE delivery_id IN ('d1', 'd2', 'd3'));
-        INSERT INTO sales.deliveries (SELECT v.delivery_id, v.order_id, v.user_id, 'gems', 1, d.delivered_at, NULL
-          FROM sales.deliveries d, (VALUES ('d-none', '', 'user-2'), ('d-none', NULL, 'user-1'), ('d-gone', 'gone', 'b'),
-            ('d-gone', 'gone', 'a long one')) AS v (delivery_id, order_id, user_id) WHERE d.delivery_id = 'd5');
+        \(CrowdedShop.repeatedDeliveries)
         ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey;
         ALTER TABLE sales.orders ALTER order_id DROP NOT NULL;
         INSERT INTO sales.orders (SELECT v.order_id, v.user_id, bundle_id, product_id, quantity, amount, currency, status, NULL,

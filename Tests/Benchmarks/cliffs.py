@@ -14,9 +14,9 @@ import subprocess
 import sys
 import time
 
-from cluster import Cluster, die_with_parent
+from cluster import Cluster
 from latency import Simulator
-from run import AS_OF, OURS, PERIOD, Benchmark, Run
+from run import AS_OF, OURS, PERIOD, Benchmark
 
 # What stands around an app receipt's content, as in the sample shop: of its 76 bytes nobody but Apple can make anything.
 BEGINNING, END = "307306092a864886f70d010702a06630640201013100305b06092a864886f70d010701a04e044c", "3100"
@@ -88,37 +88,21 @@ class Cliffs(Benchmark):
 
         - stopped_after: how many requests of Apple end it early, by the signal that operators send.
         """
-        log = os.path.join(self.work, "log")
         limit = stopped_after and self.apple.asked()["total"] + stopped_after
-        accepted = [0, 3, 128 + signal.SIGTERM] if limit else [0, 3]
-        server = self.cluster.cpu_seconds()
-        with open(log, "w") as output:
-            started = time.monotonic()
-            child = subprocess.Popen(
-                [self.night_audit, *arguments, "--config", self.config],
-                env=self.cluster.environment(self.database), cwd=self.work, stdout=output, stderr=output,
-                preexec_fn=die_with_parent(signal.SIGKILL),
-            )
-            try:
-                # Waited for and not collected, it can still be sent a signal.
-                while limit and os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
-                    if self.apple.asked()["total"] >= limit:
-                        child.send_signal(signal.SIGTERM)
-                        break
-                    time.sleep(0.02)
-                _, status, usage = os.wait4(child.pid, 0)
-            except BaseException:
-                child.kill()
-                child.wait()
-                raise
-        wall = time.monotonic() - started
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode not in accepted:
-            self.fails(OURS, child.returncode, open(log).read())
+
+        def stop(child):
+            # Waited for and not collected, it can still be sent a signal.
+            while limit and os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+                if self.apple.asked()["total"] >= limit:
+                    child.send_signal(signal.SIGTERM)
+                    break
+                time.sleep(0.02)
+
+        run, status, said = self.measure([self.night_audit, *arguments, "--config", self.config], stop)
+        if status not in ([0, 3, 128 + signal.SIGTERM] if limit else [0, 3]):
+            self.fails(OURS, status, said)
             raise SystemExit(1)
-        client = usage.ru_utime + usage.ru_stime
-        server = self.cluster.cpu_seconds() - server
-        return Run(client + server, client, server, wall, usage.ru_maxrss / 1024)
+        return run
 
     def wal(self):
         return int(self.ask("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"))

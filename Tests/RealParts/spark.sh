@@ -205,6 +205,8 @@ publish divided one changed
 echo 'shop:secret@127.0.0.1' >broken-uri
 ! spread never-read --sales broken-uri || fail "a source that is none was taken"
 ! grep -q secret never-read.log || fail "a password was told"
+: >empty-uri
+! spread never-read-empty --sales empty-uri || fail "an empty file was taken for the configuration's store"
 for kind in double 'decimal(20,2)'; do
   cp -r west/orders west/receipts "$kind"
   ! spread "never-read-$kind" --sales north --sales "$work/$kind" || fail "ids of type $kind were taken"

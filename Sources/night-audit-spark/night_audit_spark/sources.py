@@ -121,7 +121,11 @@ class Stores:
         if not os.path.isfile(place):
             return Lake(spark, place, plan)
         with open(place, encoding="utf-8") as file:
-            return Database(spark, planned(file.read().strip()), "sales")
+            uri = file.read().strip()
+        # Without one the plan would be that of the configuration's store.
+        if not uri:
+            sys.exit(f"{place} is empty: it must hold a connection URI, such as postgresql://reader@db.example.com:5432/shop")
+        return Database(spark, planned(uri), "sales")
 
     def rows(self, *names):
         """The frames of some relations."""
