@@ -20,13 +20,14 @@ package struct CheckQueue: Sendable {
   private let selection: Selection
   /// Whether nothing narrows what is asked about.
   package var isWhole: Bool { !selection.isNarrowing }
-  /// What filters list; nil when nothing is filtered.
-  private let listed: Listed?
+  private let claims = Claims()
 
-  private final class Listed: Sendable {
+  private final class Claims: Sendable {
     struct Values {
-      var subjects: [CheckSubject]?
-      /// Where the next claim begins.
+      var hasBegun = false
+      /// What filters list, once it was read.
+      var listed: [CheckSubject]?
+      /// Where of it the next claim begins.
       var position = 0
     }
     let values = Mutex(Values())
@@ -71,7 +72,6 @@ package struct CheckQueue: Sendable {
     self.isOfThePast = isOfThePast
     self.worker = worker
     self.selection = selection
-    listed = selection.isNarrowing ? Listed() : nil
   }
 
   /// Ends the worker: what it had taken and not asked about is anybody's.
@@ -116,33 +116,43 @@ package struct CheckQueue: Sendable {
 
   /// Due in a run of the as-of `$1`, on `receipt_checks` aliased `c`.
   private static let isDue = "c.due_from <= $1 AND (c.due_until IS NULL OR c.due_until > $1)"
-  private static let isListed = "(c.subject_kind, c.subject_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))"
+  /// Of the ranks that are counted all are named: the index of what is due begins with them, and is read only where it is due.
+  private static func isRanked(_ ranks: [Dueness.Rank] = Dueness.Rank.allCases) -> String {
+    "c.due_rank IN (\(ranks.map { "\($0.rawValue)" }.joined(separator: ", ")))"
+  }
+  private static func isListed(_ kinds: String, _ ids: String) -> String {
+    "(c.subject_kind, c.subject_id) IN (SELECT * FROM unnest(\(kinds)::text[], \(ids)::text[]))"
+  }
 
   /// How many are due now.
-  package func dueCount() async throws -> Int {
-    guard let subjects = try await subjects() else {
+  package func dueCount() async throws -> Int { try await dueCount(and: "TRUE") }
+
+  /// - Parameters:
+  ///   - condition: on `receipt_checks` aliased `c`.
+  ///   - most: nothing is counted beyond so many.
+  private func dueCount(and condition: String, atMost most: Int = .max) async throws -> Int {
+    func count(_ condition: String, _ values: [PostgresValue] = []) async throws -> Int {
+      let due =
+        "SELECT FROM night_audit.receipt_checks c WHERE \(Self.isRanked()) AND \(Self.isDue) AND \(condition) LIMIT $2"
       return Int(
         try await store.execute(
-          "SELECT count(*) FROM night_audit.receipt_checks c WHERE \(Self.isDue)", [.timestamp(asOf.microseconds)]
+          "SELECT count(*) FROM (\(due)) AS due", [.timestamp(asOf.microseconds), .int(Int64(most))] + values
         ).single().int64(0))
     }
-    var count = 0
-    for start in stride(from: 0, to: subjects.count, by: settings.batchSize) {
+    guard let subjects = try await subjects() else { return try await count(condition) }
+    var found = 0
+    for start in stride(from: 0, to: subjects.count, by: settings.batchSize) where found < most {
       let part = subjects[start..<min(start + settings.batchSize, subjects.count)]
-      count += Int(
-        try await store.execute(
-          "SELECT count(*) FROM night_audit.receipt_checks c WHERE \(Self.isDue) AND \(Self.isListed)",
-          [
-            .timestamp(asOf.microseconds), .textArray(part.map(\.kind.rawValue)), .textArray(part.map(\.id.text)),
-          ]
-        ).single().int64(0))
+      found += try await count(
+        "\(condition) AND \(Self.isListed("$3", "$4"))",
+        [.textArray(part.map(\.kind.rawValue)), .textArray(part.map(\.id.text))])
     }
-    return count
+    return found
   }
 
   /// How many receipts and look-ups a run of that as-of would ask Apple about. What is judged by itself costs no question.
   package static func questionCount(at asOf: Instant, _ session: PostgresSession) async throws -> Int {
-    let isAsked = "\(isDue) AND c.due_rank <> \(Dueness.Rank.byItself.rawValue)"
+    let isAsked = "\(isRanked(Dueness.Rank.allCases.filter { $0 != .byItself })) AND \(isDue)"
     return Int(
       try await session.execute(
         "SELECT count(*) FROM night_audit.receipt_checks c WHERE \(isAsked)", [.timestamp(asOf.microseconds)]
@@ -161,8 +171,8 @@ package struct CheckQueue: Sendable {
 
   /// What filters list of the queue; nil when nothing is filtered.
   private func subjects() async throws -> [CheckSubject]? {
-    guard let listed else { return nil }
-    if let known = listed.values.withLock({ $0.subjects }) { return known }
+    if isWhole { return nil }
+    if let known = claims.values.withLock({ $0.listed }) { return known }
     let proofs = try await listedProofs()
     var subjects = proofs.receiptIds.sorted().map { CheckSubject(kind: .receipt, id: $0) }
     let lookups = try await store.execute(
@@ -170,12 +180,12 @@ package struct CheckQueue: Sendable {
       [.textArray(proofs.orderIds.sorted().map(\.text))])
     subjects += try lookups.map { CheckSubject(kind: .lookup, id: Identifier(try $0.text(0))) }.sorted { $0.id < $1.id }
     let found = subjects
-    listed.values.withLock { $0.subjects = found }
+    claims.values.withLock { $0.listed = found }
     return found
   }
 
   /// Looks again at what filters list, from the beginning: answers have brought new questions.
-  package func startOver() { listed?.values.withLock { $0 = Listed.Values() } }
+  package func startOver() { claims.values.withLock { ($0.listed, $0.position) = (nil, 0) } }
 
   // MARK: - Taking
 
@@ -203,28 +213,43 @@ package struct CheckQueue: Sendable {
   /// Takes the next batch, the most urgent first; empty when nothing is due that no living worker holds.
   package func claim(_ claim: Claim = .due) async throws -> [CheckRow] {
     switch claim {
-    case .due: return try await next { try await take(and: "TRUE", $0, limit: settings.batchSize, ranks: $1) }
+    case .due:
+      let limit = try await share()
+      return try await next(limit) { try await take(and: "TRUE", $0, limit: limit, ranks: Dueness.Rank.allCases) }
     case .unread:
       let condition = "c.subject_kind = 'receipt' AND c.outcome IN ('pending', 'unanswered') AND c.brought_count = 0"
-      return try await next { part, _ in
-        try await take(and: condition, part, limit: settings.batchSize, ranks: [.urgent, .open, .byItself])
+      return try await next(settings.batchSize) {
+        try await take(and: condition, $0, limit: settings.batchSize, ranks: [.urgent, .open, .byItself])
       }
     }
   }
 
+  /// How many are taken at a time: where others ask as well, or may be about to, no more than keeps this one busy for a
+  /// while, so that all have something to do until the end.
+  private func share() async throws -> Int {
+    let isFirst = claims.values.withLock { values in
+      defer { values.hasBegun = true }
+      return !values.hasBegun
+    }
+    let share = min(settings.batchSize, max(settings.concurrency, settings.batchSize / 4))
+    if isFirst { return share }
+    let othersAsk = try await store.execute("SELECT \(Worker.othersLive)", [.int(worker.number)]).single().bool(0)
+    return othersAsk ? share : settings.batchSize
+  }
+
   /// Without filters one claim; with them one for each part of what they list, until one brings something.
   private func next(
-    _ take: ([CheckSubject]?, [Dueness.Rank]) async throws -> [CheckRow]
+    _ count: Int, _ take: ([CheckSubject]?) async throws -> [CheckRow]
   ) async throws -> [CheckRow] {
-    guard let listed, let subjects = try await subjects() else { return try await take(nil, Dueness.Rank.allCases) }
+    guard let subjects = try await subjects() else { return try await take(nil) }
     while true {
-      let part = listed.values.withLock { values -> [CheckSubject] in
-        let end = values.position + min(settings.batchSize, subjects.count - values.position)
+      let part = claims.values.withLock { values -> [CheckSubject] in
+        let end = values.position + min(count, subjects.count - values.position)
         defer { values.position = end }
         return Array(subjects[values.position..<end])
       }
       if part.isEmpty { return [] }
-      let rows = try await take(part, Dueness.Rank.allCases)
+      let rows = try await take(part)
       if !rows.isEmpty { return rows }
     }
   }
@@ -235,7 +260,7 @@ package struct CheckQueue: Sendable {
     var condition = condition
     var further: [PostgresValue] = []
     if let part {
-      condition += " AND (c.subject_kind, c.subject_id) IN (SELECT * FROM unnest($5::text[], $6::text[]))"
+      condition += " AND \(Self.isListed("$5", "$6"))"
       further = [.textArray(part.map(\.kind.rawValue)), .textArray(part.map(\.id.text))]
     }
     let (sql, values, asOf, worker) = (Self.statement(and: condition), further, asOf, worker)
@@ -269,7 +294,7 @@ package struct CheckQueue: Sendable {
     try connection.execute(
       """
       UPDATE night_audit.receipt_checks c SET worker = NULL
-      WHERE c.worker = $1::int AND (c.subject_kind, c.subject_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))
+      WHERE c.worker = $1::int AND \(isListed("$2", "$3"))
       """,
       [.int(worker.number), .textArray(subjects.map(\.kind.rawValue)), .textArray(subjects.map(\.id.text))])
   }
@@ -279,7 +304,7 @@ package struct CheckQueue: Sendable {
     try await store.execute(
       """
       SELECT \(CheckRow.columns) FROM night_audit.receipt_checks c
-      WHERE c.worker = $4::int AND \(Self.isDue) AND \(Self.isListed)
+      WHERE c.worker = $4::int AND \(Self.isDue) AND \(Self.isListed("$2", "$3"))
       ORDER BY c.due_rank, c.due_from, c.subject_kind, c.subject_id
       """,
       [
@@ -291,18 +316,8 @@ package struct CheckQueue: Sendable {
 
   /// Whether something is due that another living worker holds: should it die, what it held is left to us.
   package func isSharedOut() async throws -> Bool {
-    try await store.execute(
-      """
-      SELECT EXISTS (SELECT 1 FROM night_audit.receipt_checks c
-        WHERE c.worker IS NOT NULL AND c.worker <> $2::int AND \(Self.isDue))
-      """, [.timestamp(asOf.microseconds), .int(worker.number)]
-    ).single().bool(0)
-  }
-
-  /// Gives back what this worker holds and has not asked about.
-  package func release() async throws {
-    try await store.execute(
-      "UPDATE night_audit.receipt_checks SET worker = NULL WHERE worker = $1::int", [.int(worker.number)])
+    let others = "SELECT other.number FROM (\(Worker.living)) AS other (number) WHERE other.number <> \(worker.number)"
+    return try await dueCount(and: "c.worker = ANY (ARRAY (\(others)))", atMost: 1) > 0
   }
 
   // MARK: - What is known

@@ -88,11 +88,10 @@ package struct ProofSource: Sendable {
 
   private static let rowsAtATime = 5_000
 
-  /// A condition that a column is one of the texts of a parameter, byte by byte. It is compared by its own collation first,
-  /// which is that of its index; some of them take texts for one that differ.
-  private static func isAmong(_ texts: String, _ column: String) -> String {
-    "(\(column)::text = ANY (\(texts)) AND \(column)::text COLLATE \"C\" = ANY (\(texts)))"
-  }
+  /// A condition that a column is one of the texts of a parameter by its own collation, which is that of its index. Some of
+  /// them take texts for one that differ: whoever reads leaves those out. A second condition, byte by byte, would make the
+  /// planner expect next to nothing, and read through a whole relation for it.
+  private static func isAmong(_ texts: String, _ column: String) -> String { "\(column)::text = ANY (\(texts))" }
 
   // MARK: - What is new
 
@@ -209,10 +208,11 @@ package struct ProofSource: Sendable {
         .textArray(ids.map(\.text)), .textArray(orders.map(\.id)), .textArray(orders.map(\.bundleId)),
         .textArray(orders.map(\.named)), .timestampArray(orders.map(\.createdAt)),
       ])
+    let asked = Set(ids)
     var found: [Identifier: Described] = [:]
     for row in rows where try row.isText(1) {
       let id = Identifier(try row.text(0))
-      if found[id] != nil { continue }
+      if found[id] != nil || !asked.contains(id) { continue }
       found[id] = Described(
         id: id, orderId: try row.optionalText(1).map { Identifier($0) }, bundleId: try row.optionalText(2),
         namedTransactionId: try row.optionalText(3),
@@ -229,7 +229,7 @@ package struct ProofSource: Sendable {
       SELECT DISTINCT r.receipt_id::text COLLATE "C" FROM \(schema).receipts r
       WHERE \(Self.isAmong("$1", "r.receipt_id")) AND \(Self.isSound)
       """, [.textArray(ids.map(\.text))])
-    return try rows.map { Identifier(try $0.text(0)) }
+    return try rows.map { Identifier(try $0.text(0)) }.filter(Set(ids).contains)
   }
 
   /// Payloads by receipt id; those that are gone or are others by now are missing.
@@ -262,7 +262,7 @@ package struct ProofSource: Sendable {
       SELECT DISTINCT r.order_id::text COLLATE "C" FROM \(schema).receipts r
       WHERE \(Self.isAmong("$1", "r.order_id")) AND \(Self.isSound)
       """, [.textArray(ids.map(\.text))])
-    return Set(try rows.map { Identifier(try $0.text(0)) })
+    return Set(try rows.map { Identifier(try $0.text(0)) }).intersection(ids)
   }
 
   /// The receipts and orders that filters list.
@@ -277,24 +277,32 @@ package struct ProofSource: Sendable {
       parameters.append(.text(value))
       conditions.append(condition("$\(parameters.count)"))
     }
-    func isSame(_ column: String, as text: String) -> String { Self.isAmong("ARRAY[\(text)::text]", column) }
+    func isSame(_ column: String, as text: String) -> String {
+      "\(column)::text = \(text)::text AND \(column)::text COLLATE \"C\" = \(text)::text"
+    }
     if let id = selection.orderId { add(id.text) { isSame("o.order_id", as: $0) } }
     if let id = selection.userId { add(id.text) { isSame("o.user_id", as: $0) } }
     if let id = selection.productId { add(id.text) { isSame("o.product_id", as: $0) } }
     if let id = selection.bundleId {
       add(id) { onlyBundleId == id ? "coalesce(\(Self.bundleId), \($0)) = \($0)" : "\(Self.bundleId) = \($0)" }
     }
-    let orderIds = try await session.execute(
-      "SELECT o.order_id::text FROM \(schema).orders o WHERE \(conditions.joined(separator: " AND "))", parameters
-    ).compactMap { try $0.isText(0) ? Identifier(try $0.text(0)) : nil }
+    let orderIds = Set(
+      try await session.execute(
+        "SELECT o.order_id::text FROM \(schema).orders o WHERE \(conditions.joined(separator: " AND "))", parameters
+      ).compactMap { try $0.isText(0) ? Identifier(try $0.text(0)) : nil })
     let ofUser = conditions.count == 1 ? selection.userId : nil
-    let receiptIds = try await session.execute(
+    let receipts = try await session.execute(
       """
-      SELECT r.receipt_id::text FROM \(schema).receipts r
+      SELECT r.receipt_id::text, r.order_id::text\(ofUser == nil ? ", false" : ", (\(isSame("r.user_id", as: "$2"))) IS TRUE")
+      FROM \(schema).receipts r
       WHERE \(Self.isAmong("$1", "r.order_id"))\(ofUser == nil ? "" : " OR \(isSame("r.user_id", as: "$2"))")
-      """, [.textArray(orderIds.map(\.text))] + (ofUser.map { [.text($0.text)] } ?? [])
-    ).compactMap { try $0.isText(0) ? Identifier(try $0.text(0)) : nil }
-    return ListedProofs(receiptIds: Set(receiptIds), orderIds: Set(orderIds))
+      """, [.textArray(orderIds.map(\.text))] + (ofUser.map { [.text($0.text)] } ?? []))
+    var receiptIds: Set<Identifier> = []
+    for row in receipts where try row.isText(0) {
+      let isOfOrder = try row.isText(1) && row.optionalText(1).map { orderIds.contains(Identifier($0)) } ?? false
+      if try isOfOrder || row.bool(2) { receiptIds.insert(Identifier(try row.text(0))) }
+    }
+    return ListedProofs(receiptIds: receiptIds, orderIds: orderIds)
   }
 
   // MARK: - Portions

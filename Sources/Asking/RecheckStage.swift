@@ -117,7 +117,6 @@ package struct RecheckStage: Sendable {
     let complaints = try await queue.store.withConnection {
       try FirstAnswersTable.decide(asOf: asOf, worker: worker, settings: settings, isWhole: isWhole, on: $0)
     }
-    try await queue.release()
     state.values.withLock { values in
       values.summary.faults = gate.faults.merging(complaints) { "\($0) \($1)" }
     }
@@ -146,11 +145,13 @@ package struct RecheckStage: Sendable {
       var isDrained = false
       // When the queue was looked at for what answers have made due, or another worker has left.
       var looked = ContinuousClock.now
+      // Whether another worker holds what is due. Should it die, its share is ours.
+      var isSharedOut = false
       var hasEnded = false
       var isAllSettled = true
       while true {
         let isDone =
-          isDrained && taken.isEmpty && ready.isEmpty && lists.isEmpty && underWay == 0 && isAllSettled
+          isDrained && taken.isEmpty && ready.isEmpty && lists.isEmpty && underWay == 0 && isAllSettled && !isSharedOut
         if !hasEnded, !isDone, let reason = reasonToEnd(deadline) {
           hasEnded = true
           state.values.withLock { $0.summary.endedEarly = reason }
@@ -193,9 +194,17 @@ package struct RecheckStage: Sendable {
         }
         if underWay == 0 {
           if hasEnded { break }
-          if taken.isEmpty, lists.isEmpty || looked + Self.lookInterval < .now && mayTake(lists) {
+          let isTime = looked + (lists.isEmpty ? Self.sharedInterval : Self.lookInterval) < .now
+          if taken.isEmpty, isTime && mayTake(lists) || lists.isEmpty && !isSharedOut {
             looked = .now
-            if let more = try await takeMore() { taken = more } else if lists.isEmpty { break }
+            taken = try await takeMore() ?? []
+            let wasSharedOut = isSharedOut
+            isSharedOut = false
+            if taken.isEmpty, !isOffline { isSharedOut = try await queue.isSharedOut() }
+            if isSharedOut, !wasSharedOut {
+              logger.info("all that is left to ask about is another process's: waiting for it, or for its end")
+            }
+            if taken.isEmpty, lists.isEmpty, !isSharedOut { break }
           }
           if !taken.isEmpty {
             isDrained = false
@@ -236,21 +245,15 @@ package struct RecheckStage: Sendable {
     return !lists.isFull && apps.contains { places(on: AskingGate.Lane(app: $0, side: .production)) > 0 }
   }
 
-  /// What the answers have made due, and what a worker leaves that dies now; nil when there is nothing.
+  /// What the answers have made due, and what a worker has left that died; nil when there is nothing.
   private func takeMore() async throws -> [Preparation.Taken]? {
     await sink.flush()
     queue.startOver()
-    for attempt in 1...Self.lastLooks {
-      if let taken = try await preparation.take() { return taken }
-      guard attempt < Self.lastLooks, stop.stopped == nil, try await queue.isSharedOut() else { return nil }
-      // The server takes a moment to notice that a worker was killed.
-      try await Task.sleep(for: .milliseconds(200))
-      queue.startOver()
-    }
-    return nil
+    return try await preparation.take()
   }
 
-  private static let lastLooks = 8
+  /// How long nobody looks at the queue while others hold all of it that is due.
+  private static let sharedInterval = Duration.seconds(1)
   /// How long nobody looks at the queue while all that is known of it waits.
   private static let lookInterval = Duration.seconds(10)
 

@@ -44,6 +44,13 @@ import Testing
       connectSales: connect)
   }
 
+  /// Ends a worker as its process does. The server takes a moment to notice that a session is gone.
+  private func die(_ worker: CheckQueue, leaving other: CheckQueue) async throws {
+    await worker.close()
+    let isAlive = "SELECT EXISTS (SELECT FROM (\(Worker.living)) AS living (number) WHERE number = $1::int)"
+    while try await other.store.execute(isAlive, [.int(worker.worker.number)]).single().bool(0) {}
+  }
+
   private func connect(_ settings: Settings) -> @Sendable () async throws -> PostgresSession {
     { [url = settings.databaseURL] in try await PostgresSession.connect(url, applicationName: "night-audit tests") }
   }
@@ -271,14 +278,32 @@ import Testing
       #expect(try await first.claim().isEmpty)
       #expect(try await first.isSharedOut())
       // The second worker dies. What it held is the first one's, and nobody waits for a clock.
-      await second.close()
+      try await die(second, leaving: first)
       settings.batchSize = 100
       let third = try await queue(session, settings)
       #expect(try await third.claim().count == 40)
-      try await first.release()
+      #expect(try await third.isSharedOut())
+      try await die(first, leaving: third)
+      #expect(try await !third.isSharedOut())
       #expect(try await third.claim().count == 60)
-      await first.close()
       await third.close()
+    }
+  }
+
+  /// Who comes first leaves something for who comes next, and alone it takes as much as it may.
+  @Test func littleThatIsDueIsSharedAsWell() async throws {
+    try await withDatabase { session, settings in
+      var settings = settings
+      (settings.batchSize, settings.concurrency) = (100, 4)
+      try await addReceipts(160, session)
+      let first = try await queue(session, settings)
+      try await first.enqueue()
+      #expect(try await first.claim().count == 25)
+      let second = try await queue(session, settings)
+      for worker in [second, first] { #expect(try await worker.claim().count == 25) }
+      try await die(second, leaving: first)
+      #expect(try await first.claim().count == 100)
+      await first.close()
     }
   }
 

@@ -453,6 +453,46 @@ import Testing
     }
   }
 
+  // MARK: - Another process's share
+
+  /// Three questions, all of them held by another process that asks.
+  private func heldByAnother(
+    _ body: (RecheckRehearsal, _ other: CheckQueue, _ found: [String: [ChannelAnswer]]) async throws -> Void
+  ) async throws {
+    try await RecheckRehearsal.run { shop in
+      for number in 1...3 { try await shop.order("o\(number)", transaction: "\(number)") }
+      let other = try await shop.queue()
+      try await other.enqueue()
+      #expect(try await other.claim().count == 3)
+      try await body(shop, other, Dictionary(uniqueKeysWithValues: (1...3).map { ("\($0)", [.found("\($0)")]) }))
+      await other.close()
+    }
+  }
+
+  /// Whoever has nothing left waits for the others: what one of them leaves that dies is asked about in the same run.
+  @Test func whatADeadProcessHeldIsAskedAboutByWhoWasDone() async throws {
+    try await heldByAnother { shop, other, found in
+      let script = ScriptedChannel.Script(found)
+      let (waiting, waits) = AsyncStream.makeStream(of: Void.self)
+      async let asking = shop.recheck([ScriptedChannel(script)]) {
+        if $0.contains("another process") { waits.finish() }
+      }
+      for await _ in waiting {}
+      #expect(script.asked == [])
+      await other.close()
+      let summary = try await asking
+      #expect(summary.outcomes == [.verified: 3] && summary.endedEarly == nil)
+    }
+  }
+
+  @Test func whoWaitsForAnotherIsAtItsEndWithItsTime() async throws {
+    try await heldByAnother { shop, _, found in
+      let script = ScriptedChannel.Script(found)
+      let summary = try await shop.recheck([ScriptedChannel(script)], limit: .seconds(1))
+      #expect(script.asked == [] && summary.endedEarly != nil)
+    }
+  }
+
   // MARK: - One app's trouble
 
   private let apps = ["com.example.game", "com.example.quiz"]

@@ -298,8 +298,10 @@ import Testing
       #expect(described.mapValues(\.namedTransactionId) == ["twin": "1", "TWIN": "2"])
       let present = try await source.present(["TWIN"])
       #expect(present == ["TWIN"])
-      let ordersWithReceipts = try await source.ordersWithReceipts(["twin", "TWIN"])
-      #expect(ordersWithReceipts == ["twin", "TWIN"])
+      let ordersWithReceipts = try await source.ordersWithReceipts(["TWIN"])
+      #expect(ordersWithReceipts == ["TWIN"])
+      let one = try await source.describe(["TWIN"])
+      #expect(Array(one.keys) == ["TWIN"])
       var selection = Selection()
       selection.orderId = "twin"
       let listed = try await source.listed(selection, onlyBundleId: nil)

@@ -85,9 +85,9 @@ struct RecheckRehearsal {
   func recheck(
     _ channels: [ScriptedChannel], asOf: Instant = asOf, judge: OfflineJudge = .none, isOffline: Bool = false,
     limit: Duration = .seconds(60), selection: Selection = Selection(), critical: Set<CheckSubject> = [],
-    gate: AskingGate? = nil
+    gate: AskingGate? = nil, log: @escaping @Sendable (String) -> Void = { _ in }
   ) async throws -> RecheckSummary {
-    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let logger = LogFormat.text.logger(.info, write: log)
     let queue = try await queue(asOf: asOf, selection: selection)
     let summary = try await RecheckStage(
       queue: queue, writer: writer(asOf: asOf), judge: judge, channels: channels, settings: settings,
