@@ -180,7 +180,7 @@ class Cliffs(Benchmark):
     def chain(self, size):
         """Whoever owns one of these transactions can be said only with all the others."""
         run = self.names(size, "lead(transaction_id) OVER (ORDER BY order_id)")
-        self.verdict(f"{size // 10:,} orders that each name the next one's transaction: peak in MB", run.peak, 400)
+        self.verdict(f"{size // 10:,} orders that each name the next one's transaction: peak in MB", run.peak, 500)
 
     def lists(self, receipts, purchases):
         """An audit of one user with so many purchases and an order for each; so many of their receipts list all of them."""
@@ -254,11 +254,11 @@ class Cliffs(Benchmark):
     def due(self, size):
         count = size // 200
         few, many = (self.due_among_settled(orders, count) for orders in (size // 100, size))
-        self.verdict(f"{count:,} due among {size:,} receipts: CPU of as many among {size // 100:,}", many / few, 1.25)
+        self.verdict(f"{count:,} due among {size:,} receipts: CPU of as many among {size // 100:,}", many / few, 1.5)
         for ids in ("ordered", "views"):
             few, many = (self.all_due(orders, count, ids) for orders in (size // 100, size))
             name = f"{size:,} due, ids {ids}: the server's CPU for an answer, of one where {size // 100:,} are due"
-            self.verdict(name, many / few, 1.5)
+            self.verdict(name, many / few, 2)
         self.incident(size)
 
     def due_among_settled(self, orders, count):

@@ -217,8 +217,6 @@ FROM benchmark.sales WHERE story IN (4, 28);
 -- The floor and pandas are spared the work of finding out whose a transaction is: they read it ready from here.
 CREATE SCHEMA floor;
 CREATE TABLE floor.transactions (LIKE night_audit.transactions, order_id text COLLATE "C");
-CREATE TABLE floor.receipt_transactions (
-  LIKE night_audit.receipt_transactions, order_id text COLLATE "C", is_detour boolean NOT NULL);
 
 INSERT INTO floor.transactions (environment, transaction_id, order_id, original_transaction_id, bundle_id,
   product_id, product_type, quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at,
@@ -277,21 +275,17 @@ INSERT INTO night_audit.lookups (order_id, subject_id)
 SELECT order_id, 'com.example.game/' || transaction_id FROM benchmark.sales
 WHERE NOT has_receipt AND (story IN (38, 39) OR has_transaction);
 
-INSERT INTO floor.receipt_transactions (subject_kind, subject_id, environment, transaction_id, order_id,
-  is_detour)
+INSERT INTO night_audit.receipt_transactions (subject_kind, subject_id, environment, transaction_id)
 SELECT CASE WHEN has_receipt THEN 'receipt' ELSE 'lookup' END,
-  CASE WHEN has_receipt THEN benchmark.id(number, 15) ELSE 'com.example.game/' || transaction_id END, environment, transaction_id, order_id,
-  story = 5
+  CASE WHEN has_receipt THEN benchmark.id(number, 15) ELSE 'com.example.game/' || transaction_id END, environment, transaction_id
 FROM benchmark.sales WHERE has_transaction OR story = 5
 UNION ALL
-SELECT 'receipt', benchmark.id(number, 15), environment, benchmark.id(number, 17), order_id, false
+SELECT 'receipt', benchmark.id(number, 15), environment, benchmark.id(number, 17)
 FROM benchmark.sales WHERE story = 6
 UNION ALL
-SELECT 'receipt', benchmark.id(number, 16), 'Production', benchmark.id(number, 18), NULL, false
+SELECT 'receipt', benchmark.id(number, 16), 'Production', benchmark.id(number, 18)
 FROM benchmark.sales WHERE story IN (4, 28);
 
-INSERT INTO night_audit.receipt_transactions SELECT subject_kind, subject_id, environment, transaction_id
-FROM floor.receipt_transactions;
 DO $$
 DECLARE
   names text := (
@@ -301,7 +295,6 @@ BEGIN
   EXECUTE format('INSERT INTO night_audit.transactions (%s) SELECT %s FROM floor.transactions', names, names);
 END $$;
 CREATE INDEX ON floor.transactions (order_id);
-CREATE INDEX ON floor.receipt_transactions (transaction_id, environment);
 
 \t on
 \pset format unaligned
@@ -310,5 +303,5 @@ SELECT DISTINCT user_id FROM benchmark.sales WHERE story = 12 ORDER BY 1;
 \o
 DROP SCHEMA benchmark CASCADE;
 VACUUM (ANALYZE) sales.orders, sales.deliveries, sales.receipts, night_audit.transactions, night_audit.receipt_checks,
-  night_audit.receipt_transactions, floor.transactions, floor.receipt_transactions;
+  night_audit.receipt_transactions, floor.transactions;
 CHECKPOINT;

@@ -2,44 +2,45 @@
 #ifndef REPORT_H
 #define REPORT_H
 
-#include "audit.h"
 #include "table.h"
 #include "totals.h"
 
+#define ID 40
+#define NAME 64
+#define LIST 512
+
+// What an order comes to. Nothing is decided here: of plain orders it is what was joined to them, of all others it is read.
 typedef struct {
-  Rules rules;
+  char disposition[NAME], payment[NAME], reason[NAME], transaction_id[ID], environment[16], findings[LIST];
+  int64_t paid, delivered, refunded, checked;
+} Outcome;
+
+typedef struct {
+  char order_id[ID], user_id[ID], product_id[NAME], currency[8], status[16], amount_text[32];
+  int digits;
+  // NONE: it is no amount of that currency; what the shop wrote is read ready.
+  int64_t amount, quantity, created;
+} Order;
+
+typedef struct {
+  int64_t as_of;
   Book book;
-  Table summary, findings, users, amounts, refunds, sandbox, receipts, orders;
-  Totals by_user, by_price, by_sandbox_user, by_currency;
-  Proof* proofs;
-  size_t proof_count, proof_capacity;
-  int64_t orders_read, by_disposition[DISPOSITIONS], by_kind[KIND_COUNT];
+  Table findings, users, amounts, refunds, sandbox, receipts, orders;
+  Totals by_user, by_price, by_sandbox_user;
 } Report;
 
-typedef struct {
-  Kind kind;
-  const char *subject, *order_id, *user_id, *product_id, *transaction_id, *receipt_id, *delivery_id, *environment,
-      *currency, *reason;
-  int64_t amount, at_stake, paid, delivered;
-  int digits;
-} FindingRow;
+// Decimal digits of a currency's minor unit; -1 for one that the shop does not sell in.
+int currency_digits(const char* code);
 
-// One line of findings.csv, whatever it stands on.
-void write_finding(Report* report, const FindingRow* row);
-void write_findings(Report* report, const Audit* audit);
-// The order of a refund is NULL when nobody claims the transaction.
-void write_refund(Report* report, const Transaction* transaction, const Audit* audit);
-void write_order(Report* report, const Audit* audit);
-
-void count_order(Report* report, const Audit* audit);
-void write_totals(Report* report);
-void write_summary(Report* report, const char* directory);
-
-// Lists every receipt and keeps the proofs that say more than the transactions that they brought.
-void read_receipts(Report* report, const char* snapshot);
-// Merges and decides the orders.
+// Merges the orders with what belongs to them, writes them, and adds them up.
 void read_orders(Report* report, const char* snapshot);
-// Transactions that no order stands for: lost payments, and renewals that nobody booked.
-void read_orphans(Report* report, const char* snapshot);
+// Lists every receipt with its check.
+void read_receipts(Report* report, const char* snapshot);
+// Lists findings and refunds.
+void read_findings(Report* report, const char* snapshot);
+void read_refunds(Report* report, const char* snapshot);
+
+void count_order(Report* report, const Order* order, const Outcome* outcome);
+void write_totals(Report* report);
 
 #endif

@@ -1,45 +1,52 @@
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "report.h"
 #include "stream.h"
 
-static void add_to(Totals* totals, const char* key, size_t length, int64_t amount, Disposition disposition) {
+// The column of a disposition's money; -1: its money is not counted.
+static int column_of(const char* disposition) {
+  size_t length = strlen(disposition);
+  int column = 0;
+  for (const char* name = MONEY_DISPOSITIONS; name; name = strchr(name, ','), name += name != NULL, column++) {
+    if (strncmp(name, disposition, length) == 0 && (name[length] == ',' || name[length] == 0)) return column;
+  }
+  return -1;
+}
+
+static void add_to(Totals* totals, const char* key, size_t length, int64_t amount, int column) {
   Line* line = totals_line(totals, key, length);
   line->orders++;
   line->ordered += amount;
-  if (disposition < MONEY_DISPOSITIONS) line->by_disposition[disposition] += amount;
+  if (column >= 0) line->by_disposition[column] += amount;
 }
 
-void count_order(Report* report, const Audit* audit) {
-  const Order* order = &audit->order;
-  report->orders_read++;
-  report->by_disposition[audit->disposition]++;
-  if (audit->disposition == BAD_ROW) return;
+void count_order(Report* report, const Order* order, const Outcome* outcome) {
+  int column = column_of(outcome->disposition);
   char key[2 * NAME + 16];
   size_t length;
-  if (audit->own && audit->own->environment[0] == 'S') {
+  if (strcmp(outcome->environment, "Sandbox") == 0) {
+    // Test purchases that are allowed are no sales.
+    char allowed = column < 0 ? 1 : 0;
     length = (size_t)sprintf(key, "%s%c%s%c%s", order->user_id, 0, order->product_id, 0, order->currency) + 1;
-    add_to(&report->by_sandbox_user, key, length, order->amount, audit->disposition);
+    key[length++] = allowed;
+    add_to(&report->by_sandbox_user, key, length, order->amount, column);
   }
-  if (audit->disposition == SANDBOX) return;
+  if (column < 0) return;
   length = (size_t)sprintf(key, "%s%c%s", order->user_id, 0, order->currency) + 1;
-  add_to(&report->by_user, key, length, order->amount, audit->disposition);
+  add_to(&report->by_user, key, length, order->amount, column);
   // The amount's bytes from the most significant one, so that keys sort by value.
   uint64_t value = __builtin_bswap64((uint64_t)order->amount);
   memcpy(key, order->currency, 4);
   memcpy(key + 4, &value, 8);
   strcpy(key + 12, order->product_id);
-  add_to(&report->by_price, key, 12 + strlen(order->product_id) + 1, order->amount, audit->disposition);
-  add_to(&report->by_currency, order->currency, 4, order->amount, audit->disposition);
+  add_to(&report->by_price, key, 12 + strlen(order->product_id) + 1, order->amount, column);
 }
 
 static void put_line(Table* table, const Line* line, int digits) {
   put_count(table, line->orders);
   put_money(table, line->ordered, digits);
-  for (int index = 0; index < MONEY_DISPOSITIONS; index++) put_money(table, line->by_disposition[index], digits);
+  for (int index = 0; index < MONEY_COLUMNS; index++) put_money(table, line->by_disposition[index], digits);
   end_row(table);
 }
 
@@ -69,8 +76,7 @@ void write_totals(Report* report) {
     const Line* line = &report->by_sandbox_user.lines[index];
     const char *user = report->by_sandbox_user.keys + line->key, *product = user + strlen(user) + 1;
     const char* currency = product + strlen(product) + 1;
-    bool is_allowed = bsearch(user, report->rules.testers, (size_t)report->rules.tester_count, ID,
-                              (int (*)(const void*, const void*))strcmp);
+    bool is_allowed = currency[strlen(currency) + 1];
     put_text(&report->sandbox, user);
     put_text(&report->sandbox, product);
     put_text(&report->sandbox, currency);
@@ -79,38 +85,4 @@ void write_totals(Report* report) {
     put_text(&report->sandbox, is_allowed ? "true" : "false");
     end_row(&report->sandbox);
   }
-}
-
-void write_summary(Report* report, const char* directory) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/summary.json", directory);
-  FILE* file = fopen(path, "w");
-  if (!file) fail(path, strerror(errno));
-  fprintf(file, "{\n  \"complete\": true,\n  \"orders\": {\"read\": %lld},\n  \"dispositions\": {",
-          (long long)report->orders_read);
-  totals_sort(&report->by_currency);
-  for (int index = 0; index < DISPOSITIONS; index++) {
-    put_text(&report->summary, disposition_names[index]);
-    put_count(&report->summary, report->by_disposition[index]);
-    end_row(&report->summary);
-    fprintf(file, "%s\n    \"%s\": {\"orders\": %lld, \"amount\": {", index ? "," : "", disposition_names[index],
-            (long long)report->by_disposition[index]);
-    for (size_t line = 0; line < report->by_currency.count && index < MONEY_DISPOSITIONS; line++) {
-      const Line* sum = &report->by_currency.lines[line];
-      const char* currency = report->by_currency.keys + sum->key;
-      char amount[32];
-      amount[print_money(amount, sum->by_disposition[index], currency_digits(currency))] = 0;
-      fprintf(file, "%s\"%s\": \"%s\"", line ? ", " : "", currency, amount);
-    }
-    fprintf(file, "}}");
-  }
-  fprintf(file, "\n  },\n  \"findings\": {\"open\": {");
-  for (int kind = 0; kind < KIND_COUNT; kind++) {
-    put_text(&report->summary, kind_names[kind]);
-    put_count(&report->summary, report->by_kind[kind]);
-    end_row(&report->summary);
-    fprintf(file, "%s\n    \"%s\": %lld", kind ? "," : "", kind_names[kind], (long long)report->by_kind[kind]);
-  }
-  fprintf(file, "\n  }}\n}\n");
-  if (fclose(file)) fail(path, strerror(errno));
 }

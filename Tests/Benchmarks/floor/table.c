@@ -147,24 +147,20 @@ static void next_cell(Table* table) {
 
 void put_text(Table* table, const char* text) {
   size_t length = strlen(text);
-  if (table->is_sorted_later) {
-    append(&table->packed, "t", 1);
-    append(&table->packed, text, length + 1);
-    return;
-  }
   next_cell(table);
   append_quoted(&table->csv, text, length);
   if (table->sheet && length > 0) check(worksheet_write_string(table->sheet, table->row, table->column, text, NULL));
   table->column++;
 }
 
-static void pack_number(Table* table, char tag, int64_t number) {
-  append(&table->packed, &tag, 1);
-  append(&table->packed, &number, 8);
+void put_field(Table* table, const Stream* stream, int column) {
+  char text[512];
+  copy_text(stream, column, text, sizeof text);
+  put_text(table, text);
 }
 
 void put_count(Table* table, int64_t number) {
-  if (table->is_sorted_later) return pack_number(table, 'c', number);
+  if (number == NONE) return put_nothing(table);
   next_cell(table);
   table->csv.used += (size_t)print_money(reserve(&table->csv, 24), number, 0);
   if (table->sheet) check(worksheet_write_number(table->sheet, table->row, table->column, (double)number, NULL));
@@ -172,7 +168,7 @@ void put_count(Table* table, int64_t number) {
 }
 
 void put_money(Table* table, int64_t minor_units, int digits) {
-  if (table->is_sorted_later) return pack_number(table, (char)('0' + digits), minor_units);
+  if (minor_units == NONE || digits < 0) return put_nothing(table);
   next_cell(table);
   table->csv.used += (size_t)print_money(reserve(&table->csv, 24), minor_units, digits);
   if (table->sheet) {
@@ -184,7 +180,6 @@ void put_money(Table* table, int64_t minor_units, int digits) {
 
 void put_time(Table* table, int64_t instant) {
   if (instant == NONE) return put_nothing(table);
-  if (table->is_sorted_later) return pack_number(table, 'i', instant);
   next_cell(table);
   print_instant(reserve(&table->csv, 20), instant);
   table->csv.used += 20;
@@ -197,30 +192,11 @@ void put_time(Table* table, int64_t instant) {
 }
 
 void put_nothing(Table* table) {
-  if (table->is_sorted_later) return append(&table->packed, "n", 1);
   next_cell(table);
   table->column++;
 }
 
-static void spool_row(Table* table) {
-  if (table->count == table->capacity) {
-    table->capacity = table->capacity ? table->capacity * 2 : 1024;
-    table->places = realloc(table->places, table->capacity * sizeof *table->places);
-    if (!table->places) fail("memory", "there is none left");
-  }
-  Place* place = &table->places[table->count++];
-  place->offset = table->spooled;
-  // The row begins with the tag and text of its key.
-  memset(place->key, 0, sizeof place->key);
-  memcpy(place->key, table->packed.bytes + 1, strnlen(table->packed.bytes + 1, sizeof place->key));
-  append(&table->packed, "e", 1);
-  write_all(table->spool, table->packed.bytes, table->packed.used);
-  table->spooled += table->packed.used;
-  table->packed.used = 0;
-}
-
 void end_row(Table* table) {
-  if (table->is_sorted_later) return spool_row(table);
   append(&table->csv, "\r\n", 2);
   table->is_first_cell = true;
   table->row++;
@@ -260,59 +236,8 @@ void table_open(Table* table, const Book* book, const char* directory, const cha
   table->column = 0;
 }
 
-void table_sort_later(Table* table, const char* directory) {
-  char path[4096];
-  // mkstemp(3) puts letters of its own in the place of the six.
-  snprintf(path, sizeof path, "%s/spool-XXXXXX", directory);
-  table->spool = mkstemp(path);
-  if (table->spool < 0 || unlink(path)) fail(path, strerror(errno));
-  table->is_sorted_later = true;
-}
-
-static int compare_places(const void* left, const void* right) {
-  return strncmp(((const Place*)left)->key, ((const Place*)right)->key, sizeof((const Place*)left)->key);
-}
-
-static void replay(Table* table, const char* at) {
-  for (;;) {
-    int64_t number = 0;
-    char tag = *at++;
-    if (tag == 'e') return end_row(table);
-    if (tag == 't') {
-      put_text(table, at);
-      at += strlen(at) + 1;
-      continue;
-    }
-    if (tag == 'n') {
-      put_nothing(table);
-      continue;
-    }
-    memcpy(&number, at, 8);
-    at += 8;
-    if (tag == 'c') {
-      put_count(table, number);
-    } else if (tag == 'i') {
-      put_time(table, number);
-    } else {
-      put_money(table, number, tag - '0');
-    }
-  }
-}
-
 void table_close(Table* table) {
-  if (table->is_sorted_later) {
-    table->is_sorted_later = false;
-    qsort(table->places, table->count, sizeof *table->places, compare_places);
-    for (size_t index = 0; index < table->count; index++) {
-      char row[2048];
-      if (pread(table->spool, row, sizeof row, (off_t)table->places[index].offset) <= 0) fail("spool", strerror(errno));
-      replay(table, row);
-    }
-    free(table->places);
-    close(table->spool);
-  }
   write_all(table->file, table->csv.bytes, table->csv.used);
   if (close(table->file)) fail("closing", strerror(errno));
   free(table->csv.bytes);
-  free(table->packed.bytes);
 }

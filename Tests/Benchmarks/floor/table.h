@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <xlsxwriter.h>
 
+#include "stream.h"
+
 typedef struct {
   lxw_workbook* workbook;  // NULL: CSV only
   lxw_format *header, *time, *money[5];
@@ -18,11 +20,6 @@ typedef struct {
 } Buffer;
 
 typedef struct {
-  uint64_t offset;
-  char key[32];
-} Place;
-
-typedef struct {
   int file;
   Buffer csv;
   bool is_first_cell;
@@ -30,13 +27,6 @@ typedef struct {
   lxw_worksheet* sheet;
   uint32_t row;
   uint16_t column;
-  // Rows that come in another order than they are written in wait in a temporary file.
-  bool is_sorted_later;
-  int spool;
-  Buffer packed;
-  uint64_t spooled;
-  Place* places;
-  size_t count, capacity;
 } Table;
 
 void book_open(Book* book, const char* directory);
@@ -44,14 +34,14 @@ void book_close(Book* book);
 // The header is the comma-separated names of the columns.
 void table_open(Table* table, const Book* book, const char* directory, const char* file, const char* sheet,
                 const char* header);
-// Lets rows wait until `table_close`, which writes them in the order of their first cell.
-void table_sort_later(Table* table, const char* directory);
 void table_close(Table* table);
 
+// NONE leaves a cell empty, as NULL does, and an amount of a currency that the shop does not sell in.
 void put_text(Table* table, const char* text);
+void put_field(Table* table, const Stream* stream, int column);
 void put_count(Table* table, int64_t number);
 void put_money(Table* table, int64_t minor_units, int digits);
-// Microseconds since 1970; NONE leaves the cell empty.
+// Microseconds since 1970.
 void put_time(Table* table, int64_t instant);
 void put_nothing(Table* table);
 void end_row(Table* table);

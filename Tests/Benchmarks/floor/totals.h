@@ -5,13 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DISPOSITIONS 11
-#define MONEY_DISPOSITIONS 9
+// The dispositions whose money is counted, in the order of their columns.
+#define MONEY_DISPOSITIONS                                                                                      \
+  "settled,paid_not_delivered,delivered_not_paid,partly_delivered,refunded,refunded_still_delivered,in_flight," \
+  "unconfirmed,void"
+#define MONEY_COLUMNS 9
 
 typedef struct {
   uint32_t key, key_length;
   int64_t orders, ordered;
-  int64_t by_disposition[MONEY_DISPOSITIONS];
+  int64_t by_disposition[MONEY_COLUMNS];
 } Line;
 
 typedef struct {
