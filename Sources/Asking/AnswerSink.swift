@@ -1,8 +1,8 @@
 import AsyncAlgorithms
 import Reconciliation
 
-/// Takes answers in and has them stored, all of half a second in one transaction. Whoever asks waits while a batch
-/// is written, so that no more is asked than can be kept.
+/// Takes answers in and has them stored, all of a second in one transaction. Whoever asks waits while a batch is written, so
+/// that no more is asked than can be kept.
 struct AnswerSink: Sendable {
   private enum Item: Sendable {
     case answer(CheckResult)
@@ -10,13 +10,16 @@ struct AnswerSink: Sendable {
     case mark(AsyncStream<Never>.Continuation)
   }
 
-  /// How long an answer waits for others: as long as at fifty answers a second, Apple's limit, a transaction takes to be of
-  /// so many that a thousand answers cost less than a hundred waits for the database.
-  private static let interval = Duration.milliseconds(500)
+  /// How long an answer waits for others at most. At fifty answers a second, Apple's limit, a transaction is of so many then that
+  /// a thousand answers cost less than a hundred waits for the database; and no more than these are asked for again after a
+  /// kill, beside those that were under way.
+  private static let interval = Duration.seconds(1)
   /// How many answers are written in one transaction at most.
   private static let longestBatch = 500
 
   private let channel = AsyncChannel<Item>()
+  /// Told when somebody waits for what is stored.
+  private let hurry = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
   /// Takes an answer in. It is stored even when the task that asked was cancelled meanwhile.
   func put(_ result: CheckResult) async { await send(.answer(result)) }
@@ -25,6 +28,7 @@ struct AnswerSink: Sendable {
   func flush() async {
     let (stored, mark) = AsyncStream.makeStream(of: Never.self)
     await send(.mark(mark))
+    hurry.continuation.yield()
     for await _ in stored {}
   }
 
@@ -35,7 +39,8 @@ struct AnswerSink: Sendable {
   func store(with writer: AnswerWriter) async throws {
     defer { channel.finish() }
     let writer = try await writer.inNewRound()
-    for await items in channel.chunks(ofCount: Self.longestBatch, or: .repeating(every: Self.interval)) {
+    let signal = merge(hurry.stream, AsyncTimerSequence(interval: Self.interval, clock: .continuous).map { _ in })
+    for await items in channel.chunks(ofCount: Self.longestBatch, or: signal) {
       let answers = items.compactMap { if case .answer(let result) = $0 { result } else { nil } }
       if !answers.isEmpty { try await writer.write(answers) }
       for case .mark(let mark) in items { mark.finish() }

@@ -120,6 +120,8 @@ package struct CheckQueue: Sendable {
   private static func isRanked(_ ranks: [Dueness.Rank] = Dueness.Rank.allCases) -> String {
     "c.due_rank IN (\(ranks.map { "\($0.rawValue)" }.joined(separator: ", ")))"
   }
+  /// Taken by nobody who lives.
+  private static let isFree = "(c.worker IS NULL OR c.worker <> ALL (ARRAY (\(Worker.living))))"
   private static func isListed(_ kinds: String, _ ids: String) -> String {
     "(c.subject_kind, c.subject_id) IN (SELECT * FROM unnest(\(kinds)::text[], \(ids)::text[]))"
   }
@@ -204,7 +206,7 @@ package struct CheckQueue: Sendable {
     WHERE c.ctid = ANY (ARRAY (
       SELECT c.ctid FROM night_audit.receipt_checks c
       WHERE c.due_rank = $2::int AND \(isDue) AND \(condition)
-        AND (c.worker IS NULL OR c.worker <> ALL (ARRAY (\(Worker.living))))
+        AND \(isFree)
       ORDER BY c.due_rank, c.due_from, c.subject_kind, c.subject_id LIMIT $3 FOR UPDATE OF c SKIP LOCKED))
     RETURNING \(CheckRow.columns)
     """
@@ -267,7 +269,7 @@ package struct CheckQueue: Sendable {
     // What is read before the commit is known whether or not a session that is lost then has kept it.
     let read = Mutex<[CheckSubject]>([])
     return try await store.run { session, _ in
-      try await session.transaction { connection in
+      try await session.pipelinedTransaction { connection in
         try Self.release(read.withLock { $0 }, of: worker, on: connection)
         var taken: [CheckRow] = []
         for rank in ranks where taken.count < limit {
@@ -291,7 +293,7 @@ package struct CheckQueue: Sendable {
     _ subjects: [CheckSubject], of worker: Worker, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     if subjects.isEmpty { return }
-    try connection.execute(
+    try connection.postpone(
       """
       UPDATE night_audit.receipt_checks c SET worker = NULL
       WHERE c.worker = $1::int AND \(isListed("$2", "$3"))
@@ -314,11 +316,33 @@ package struct CheckQueue: Sendable {
     ).map { try CheckRow($0) }
   }
 
-  /// Whether something is due that another living worker holds: should it die, what it held is left to us.
-  package func isSharedOut() async throws -> Bool {
-    let others = "SELECT other.number FROM (\(Worker.living)) AS other (number) WHERE other.number <> \(worker.number)"
-    return try await dueCount(and: "c.worker = ANY (ARRAY (\(others)))", atMost: 1) > 0
+  // MARK: - What others have taken
+
+  /// What is due when this worker has asked about all that it could take.
+  package enum Rest: Sendable {
+    case nothing
+    /// All of it is held by others who live: should one of them die, what it held is left to us.
+    case others
+    /// Nobody holds it any more, or nobody has begun to.
+    case free
   }
+
+  /// Looks at what is left, of a worker that holds nothing. From here until it resumes it does not count as one that asks:
+  /// nobody need wait for it before refusals are decided.
+  package func rest() async throws -> Rest {
+    try await store.withConnection { [worker] in try worker.retire($0) }
+    let isOthers = "c.worker IS DISTINCT FROM \(worker.number)"
+    if try await dueCount(and: isOthers, atMost: 1) == 0 { return .nothing }
+    return try await dueCount(and: "\(isOthers) AND \(Self.isFree)", atMost: 1) > 0 ? .free : .others
+  }
+
+  /// Asks again.
+  package func resume() async throws {
+    try await store.run { [worker] session, _ in try await worker.hold(session) }
+  }
+
+  /// The database sessions of those who ask, by the server's numbers of their processes.
+  func sessions() async throws -> [Int32] { try await store.execute(Worker.sessions).map { try $0.int32(0) } }
 
   // MARK: - What is known
 

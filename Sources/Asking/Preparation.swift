@@ -9,7 +9,7 @@ struct Preparation: Sendable {
   /// What is held of payloads at a time, in bytes; one that is larger is held alone.
   static let budget = 32 << 20
   /// How many payloads are read at a time at most.
-  private static let readAtATime = 200
+  private static let readAtATime = 250
 
   /// What was taken and is not read yet.
   struct Taken: Sendable {

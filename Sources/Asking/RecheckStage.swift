@@ -143,19 +143,20 @@ package struct RecheckStage: Sendable {
       var ready: [Inquiry] = []
       var lists = WaitingLists()
       var isDrained = false
-      // When the queue was looked at for what answers have made due, or another worker has left.
+      // When the queue was looked at for what answers have made due.
       var looked = ContinuousClock.now
-      // Whether another worker holds what is due. Should it die, its share is ours.
-      var isSharedOut = false
+      // Whether others hold all that is due. Should one of them die, its share is ours.
+      var wait: WaitForOthers?
       var hasEnded = false
       var isAllSettled = true
       while true {
         let isDone =
-          isDrained && taken.isEmpty && ready.isEmpty && lists.isEmpty && underWay == 0 && isAllSettled && !isSharedOut
+          isDrained && taken.isEmpty && ready.isEmpty && lists.isEmpty && underWay == 0 && isAllSettled && wait == nil
         if !hasEnded, !isDone, let reason = reasonToEnd(deadline) {
           hasEnded = true
-          state.values.withLock { $0.summary.endedEarly = reason }
-          try await readTheRest(taken)
+          let whole = reason + (wait == nil ? "" : ", and \(WaitForOthers.reason)")
+          state.values.withLock { $0.summary.endedEarly = whole }
+          if wait == nil { try await readTheRest(taken) }
           taken = []
           isDrained = true
           let farewell = stop.stopped == nil ? Self.farewell.deadline : Self.farewell.signal
@@ -194,20 +195,15 @@ package struct RecheckStage: Sendable {
         }
         if underWay == 0 {
           if hasEnded { break }
-          let isTime = looked + (lists.isEmpty ? Self.sharedInterval : Self.lookInterval) < .now
-          if taken.isEmpty, isTime && mayTake(lists) || lists.isEmpty && !isSharedOut {
+          if taken.isEmpty, !lists.isEmpty, looked + Self.lookInterval < .now, mayTake(lists) {
+            taken = try await takeMore()
             looked = .now
-            taken = try await takeMore() ?? []
-            let wasSharedOut = isSharedOut
-            isSharedOut = false
-            if taken.isEmpty, !isOffline { isSharedOut = try await queue.isSharedOut() }
-            if isSharedOut, !wasSharedOut {
-              logger.info("all that is left to ask about is another process's: waiting for it, or for its end")
-            }
-            if taken.isEmpty, lists.isEmpty, !isSharedOut { break }
+          } else if taken.isEmpty, lists.isEmpty {
+            guard let rest = try await takeRest(&wait, isAllSettled: isAllSettled) else { break }
+            taken = rest
           }
           if !taken.isEmpty {
-            isDrained = false
+            (isDrained, wait) = (false, nil)
             continue
           }
         }
@@ -245,15 +241,45 @@ package struct RecheckStage: Sendable {
     return !lists.isFull && apps.contains { places(on: AskingGate.Lane(app: $0, side: .production)) > 0 }
   }
 
-  /// What the answers have made due, and what a worker has left that died; nil when there is nothing.
-  private func takeMore() async throws -> [Preparation.Taken]? {
+  /// What the answers have made due, and what others have left; empty when there is nothing.
+  private func takeMore() async throws -> [Preparation.Taken] {
     await sink.flush()
     queue.startOver()
-    return try await preparation.take()
+    return try await preparation.take() ?? []
   }
 
-  /// How long nobody looks at the queue while others hold all of it that is due.
-  private static let sharedInterval = Duration.seconds(1)
+  /// What there is to ask about for a worker that holds nothing: what answers have made due, and what others leave that end
+  /// before they have asked. Empty while there is nothing but what others hold; nil when there is nothing at all, or it has been
+  /// waited for long enough.
+  private func takeRest(_ wait: inout WaitForOthers?, isAllSettled: Bool) async throws -> [Preparation.Taken]? {
+    if let wait, !wait.isOver { return [] }
+    if wait == nil {
+      let taken = try await takeMore()
+      // Whoever holds what it does not ask about any more has nothing to do in the others' place.
+      if !taken.isEmpty || isOffline || !isAllSettled { return taken.isEmpty ? nil : taken }
+    }
+    switch try await queue.rest() {
+    case .nothing: return nil
+    case .others: break
+    case .free:
+      try await queue.resume()
+      let taken = try await takeMore()
+      // What nobody holds and nobody can take is locked for a moment.
+      if !taken.isEmpty { return taken }
+    }
+    if wait == nil {
+      let sessions = try await queue.sessions().map(String.init).joined(separator: " ")
+      logger.info(
+        "others ask about all that is left: waiting for their answers, or to ask in their place",
+        metadata: ["sessions": "\(sessions)"])
+    }
+    let further = wait?.further ?? WaitForOthers(isWhole: queue.isWhole)
+    wait = further
+    if further.hasPatience { return [] }
+    state.values.withLock { $0.summary.endedEarly = WaitForOthers.reason }
+    return nil
+  }
+
   /// How long nobody looks at the queue while all that is known of it waits.
   private static let lookInterval = Duration.seconds(10)
 

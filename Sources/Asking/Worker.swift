@@ -21,28 +21,31 @@ package struct Worker: Sendable {
 
   package init(number: Int64) { self.number = number }
 
-  /// Makes the session the worker's. A session that was lost may hold the lock for a moment longer.
+  /// Makes the session the worker's, if it is not. A session that was lost may hold the lock for a moment longer.
   package func hold(_ session: PostgresSession) async throws(PostgresError) {
-    try await session.execute("SELECT pg_advisory_lock(\(Self.lockClass), $1::int)", [.int(number)])
+    try await session.execute(
+      "SELECT pg_advisory_lock(\(Self.lockClass), $1::int) WHERE NOT EXISTS (SELECT \(Self.held))", [.int(number)])
   }
 
-  /// Ends the worker before its session ends: it asks no more. What it had taken is anybody's.
+  /// Ends the worker, or lets it rest: it asks no more. What it had taken is anybody's.
   func retire(_ connection: borrowing BlockingConnection) throws(PostgresError) {
-    try connection.execute(
-      """
-      SELECT pg_advisory_unlock(\(Self.lockClass), $1::int) FROM pg_catalog.pg_locks l
-      WHERE l.locktype = 'advisory' AND l.classid = \(Self.lockClass) AND l.objid = $1::int::oid AND l.objsubid = 2
-        AND l.pid = pg_backend_pid()
-        AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
-      """, [.int(number)])
+    try connection.execute("SELECT pg_advisory_unlock(\(Self.lockClass), $1::int) \(Self.held)", [.int(number)])
   }
 
-  /// The numbers of all workers that live, as a query.
-  static let living = """
-    SELECT l.objid::bigint FROM pg_catalog.pg_locks l
+  /// The locks of workers, aliased `l`.
+  private static let locks = """
+    FROM pg_catalog.pg_locks l
     WHERE l.locktype = 'advisory' AND l.classid = \(lockClass) AND l.objsubid = 2 AND l.granted
       AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
     """
+  /// The lock of the worker `$1` that the session holds.
+  private static let held = "\(locks) AND l.objid = $1::int::oid AND l.pid = pg_backend_pid()"
+
+  /// The numbers of all workers that live, as a query.
+  static let living = "SELECT l.objid::bigint \(locks)"
+
+  /// The sessions of all workers that live, as the server knows them.
+  static let sessions = "SELECT l.pid \(locks) ORDER BY 1"
 
   /// Whether any other worker lives, with `$1` the number of this one.
   static let othersLive = "EXISTS (SELECT FROM (\(living)) AS other (number) WHERE other.number <> $1::int)"

@@ -61,7 +61,8 @@ struct Recheck: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Only ask Apple about receipts that are due, and store the answers.",
     discussion: """
-      Several of these may share a database; each takes its own part of the queue.
+      Several of these may share a database; each takes its own part of the queue, and waits at its end for what others are still
+      asking about.
 
       Examples:
         night-audit recheck

@@ -469,19 +469,76 @@ import Testing
     }
   }
 
+  /// Runs a re-check of all, and something else once it says that it waits.
+  private func whileItWaits(
+    _ shop: RecheckRehearsal, _ channels: [ScriptedChannel], _ meanwhile: () async throws -> Void
+  ) async throws -> RecheckSummary {
+    let (waiting, waits) = AsyncStream.makeStream(of: Void.self)
+    async let asking = {
+      defer { waits.finish() }
+      return try await shop.recheck(channels) { if $0.contains("others ask about all that is left") { waits.finish() } }
+    }()
+    for await _ in waiting {}
+    try await meanwhile()
+    return try await asking
+  }
+
   /// Whoever has nothing left waits for the others: what one of them leaves that dies is asked about in the same run.
   @Test func whatADeadProcessHeldIsAskedAboutByWhoWasDone() async throws {
     try await heldByAnother { shop, other, found in
       let script = ScriptedChannel.Script(found)
-      let (waiting, waits) = AsyncStream.makeStream(of: Void.self)
-      async let asking = shop.recheck([ScriptedChannel(script)]) {
-        if $0.contains("another process") { waits.finish() }
+      let summary = try await whileItWaits(shop, [ScriptedChannel(script)]) {
+        #expect(script.asked == [])
+        await other.close()
       }
-      for await _ in waiting {}
-      #expect(script.asked == [])
-      await other.close()
-      let summary = try await asking
       #expect(summary.outcomes == [.verified: 3] && summary.endedEarly == nil)
+    }
+  }
+
+  /// Refusals are decided by the last who asks: somebody who waits for them must not keep them open.
+  @Test func whoWaitsDoesNotCountAsOneWhoAsks() async throws {
+    try await heldByAnother { shop, other, found in
+      _ = try await whileItWaits(shop, [ScriptedChannel(.init(found))]) {
+        let others = try await shop.session.execute("SELECT \(Worker.othersLive)", [.int(other.worker.number)])
+        #expect(try others.single().bool(0) == false)
+        await other.close()
+      }
+    }
+  }
+
+  /// What nobody holds, and what another session has locked, is no more settled than what somebody holds.
+  @Test func whatIsLockedForAMomentIsAskedAboutAfterIt() async throws {
+    try await RecheckRehearsal.run { shop in
+      for number in 1...3 { try await shop.order("o\(number)", transaction: "\(number)") }
+      let queue = try await shop.queue()
+      try await queue.enqueue()
+      await queue.close()
+      try await shop.writing.executeScript("BEGIN; SELECT FROM night_audit.receipt_checks FOR UPDATE LIMIT 1")
+      let script = ScriptedChannel.Script(
+        Dictionary(uniqueKeysWithValues: (1...3).map { ("\($0)", [.found("\($0)")]) }))
+      let summary = try await whileItWaits(shop, [ScriptedChannel(script)]) {
+        #expect(script.asked.count == 2)
+        try await shop.writing.executeScript("COMMIT")
+      }
+      #expect(summary.outcomes == [.verified: 3])
+    }
+  }
+
+  /// Two that both hold what they do not ask about any more would wait for each other.
+  @Test func whoHoldsWhatItMayNotAskAboutDoesNotWait() async throws {
+    try await twoApps { shop, found in
+      let other = try await shop.queue()
+      try await other.enqueue()
+      let held = try await other.claim()
+      #expect(!held.isEmpty)
+      let refused = found.mapValues { _ in [ChannelAnswer(.fault(.accessRefused))] }
+      let scripts = [ScriptedChannel.Script(refused), ScriptedChannel.Script(found)]
+      let channels = zip(apps, scripts).map { ScriptedChannel($1, of: $0) }
+      let summary = try await shop.recheck(channels) {
+        if $0.contains("others ask about all that is left") { Issue.record("It waits.") }
+      }
+      #expect(summary.faults.keys.sorted() == [apps[0]] && scripts[1].asked.count == 20)
+      await other.close()
     }
   }
 
@@ -489,7 +546,19 @@ import Testing
     try await heldByAnother { shop, _, found in
       let script = ScriptedChannel.Script(found)
       let summary = try await shop.recheck([ScriptedChannel(script)], limit: .seconds(1))
-      #expect(script.asked == [] && summary.endedEarly != nil)
+      #expect(script.asked == [])
+      #expect(summary.endedEarly?.hasSuffix("passed, and another process had still to ask about the rest") == true)
+    }
+  }
+
+  /// Somebody waits for a run that was narrowed: it does not wait for others for long.
+  @Test func aNarrowedRunDoesNotWaitForAnothersNight() async throws {
+    try await heldByAnother { shop, _, found in
+      let script = ScriptedChannel.Script(found)
+      var selection = Selection()
+      selection.orderId = "o1"
+      let summary = try await shop.recheck([ScriptedChannel(script)], limit: .seconds(3_600), selection: selection)
+      #expect(script.asked == [] && summary.endedEarly == "another process had still to ask about the rest")
     }
   }
 

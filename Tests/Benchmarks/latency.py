@@ -8,8 +8,7 @@ ideal as well.
 Counted on the way is how often the database was waited for, from the first statement to the last.
 
 With --workers so many processes, as on as many hosts, share the same work, and are compared with one that does it alone;
-then they do it once more, and one of them is killed in the middle. It takes some thousands of receipts for all to have a
-share: each worker takes a thousand at a time.
+then they do it once more, and one of them is killed in the middle.
 """
 
 import argparse
