@@ -1,8 +1,8 @@
 import AsyncAlgorithms
 import Reconciliation
 
-/// Takes answers in and has them stored, all of a second in one transaction. Whoever asks waits while a batch is written, so
-/// that no more is asked than can be kept.
+/// Takes answers in and has them stored, all of half a second in one transaction. Whoever asks waits while a batch
+/// is written, so that no more is asked than can be kept.
 struct AnswerSink: Sendable {
   private enum Item: Sendable {
     case answer(CheckResult)
@@ -10,10 +10,8 @@ struct AnswerSink: Sendable {
     case mark(AsyncStream<Never>.Continuation)
   }
 
-  /// How long an answer waits for others at most. At fifty answers a second, Apple's limit, a transaction is of so many then that
-  /// a thousand answers cost less than a hundred waits for the database; and no more than these are asked for again after a
-  /// kill, beside those that were under way.
-  private static let interval = Duration.seconds(1)
+  /// How long an answer waits for others at most: it is committed within that time.
+  private static let interval = Duration.milliseconds(500)
   /// How many answers are written in one transaction at most.
   private static let longestBatch = 500
 

@@ -20,11 +20,13 @@ package struct CheckQueue: Sendable {
   private let selection: Selection
   /// Whether nothing narrows what is asked about.
   package var isWhole: Bool { !selection.isNarrowing }
-  private let claims = Claims()
+  private let claims: Claims
 
   private final class Claims: Sendable {
     struct Values {
       var hasBegun = false
+      /// Whether the worker does not count as one that asks, and sessions are not its own.
+      var isResting = false
       /// What filters list, once it was read.
       var listed: [CheckSubject]?
       /// Where of it the next claim begins.
@@ -49,21 +51,22 @@ package struct CheckQueue: Sendable {
     let first = OpenSession(open: connect)
     let worker = try await isTaking ? first.run { session, _ in try await Worker.next(session) } : .nobody
     await first.close()
+    let claims = Claims()
     let store = OpenSession {
       let session = try await connect()
-      if isTaking { try await worker.hold(session) }
+      if isTaking, !claims.values.withLock({ $0.isResting }) { try await worker.hold(session) }
       return session
     }
     let source = ProofSource(
       session: OpenSession(open: connectSales), sales: try SalesRows(schema: settings.salesSchema))
     return CheckQueue(
       store: store, source: source, settings: settings, asOf: asOf, isOfThePast: isOfThePast, worker: worker,
-      selection: selection)
+      selection: selection, claims: claims)
   }
 
   private init(
     store: OpenSession, source: ProofSource, settings: Settings, asOf: Instant, isOfThePast: Bool, worker: Worker,
-    selection: Selection
+    selection: Selection, claims: Claims
   ) {
     self.store = store
     self.source = source
@@ -72,6 +75,7 @@ package struct CheckQueue: Sendable {
     self.isOfThePast = isOfThePast
     self.worker = worker
     self.selection = selection
+    self.claims = claims
   }
 
   /// Ends the worker: what it had taken and not asked about is anybody's.
@@ -330,14 +334,21 @@ package struct CheckQueue: Sendable {
   /// Looks at what is left, of a worker that holds nothing. From here until it resumes it does not count as one that asks:
   /// nobody need wait for it before refusals are decided.
   package func rest() async throws -> Rest {
-    try await store.withConnection { [worker] in try worker.retire($0) }
+    try await pause()
     let isOthers = "c.worker IS DISTINCT FROM \(worker.number)"
     if try await dueCount(and: isOthers, atMost: 1) == 0 { return .nothing }
     return try await dueCount(and: "\(isOthers) AND \(Self.isFree)", atMost: 1) > 0 ? .free : .others
   }
 
+  /// Rests until it resumes.
+  package func pause() async throws {
+    claims.values.withLock { $0.isResting = true }
+    try await store.withConnection { [worker] in try worker.retire($0) }
+  }
+
   /// Asks again.
   package func resume() async throws {
+    claims.values.withLock { $0.isResting = false }
     try await store.run { [worker] session, _ in try await worker.hold(session) }
   }
 

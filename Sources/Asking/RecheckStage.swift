@@ -154,9 +154,20 @@ package struct RecheckStage: Sendable {
           isDrained && taken.isEmpty && ready.isEmpty && lists.isEmpty && underWay == 0 && isAllSettled && wait == nil
         if !hasEnded, !isDone, let reason = reasonToEnd(deadline) {
           hasEnded = true
-          let whole = reason + (wait == nil ? "" : ", and \(WaitForOthers.reason)")
-          state.values.withLock { $0.summary.endedEarly = whole }
-          if wait == nil { try await readTheRest(taken) }
+          let rest = try await wait == nil || stop.stopped != nil ? nil : queue.rest()
+          // Others have asked about all that it waited for.
+          if case .nothing = rest { break }
+          state.values.withLock { values in
+            values.summary.endedEarly = reason
+            if case .others = rest { values.summary.isLeftToOthers = true }
+          }
+          switch rest {
+          case nil: if wait == nil { try await readTheRest(taken) }
+          case .free:
+            try await queue.resume()
+            try await readTheRest(taken)
+          case .nothing, .others: break
+          }
           taken = []
           isDrained = true
           let farewell = stop.stopped == nil ? Self.farewell.deadline : Self.farewell.signal
@@ -259,25 +270,36 @@ package struct RecheckStage: Sendable {
       if !taken.isEmpty || isOffline || !isAllSettled { return taken.isEmpty ? nil : taken }
     }
     switch try await queue.rest() {
-    case .nothing: return nil
+    case .nothing:
+      if wait == nil { return nil }
+      // What others' answers have made due is not in what filters listed before.
+      let taken = try await takeAgain()
+      return taken.isEmpty ? nil : taken
     case .others: break
     case .free:
-      try await queue.resume()
-      let taken = try await takeMore()
+      let taken = try await takeAgain()
       // What nobody holds and nobody can take is locked for a moment.
       if !taken.isEmpty { return taken }
     }
     if wait == nil {
-      let sessions = try await queue.sessions().map(String.init).joined(separator: " ")
+      let sessions = try await queue.sessions().map(String.init)
       logger.info(
-        "others ask about all that is left: waiting for their answers, or to ask in their place",
-        metadata: ["sessions": "\(sessions)"])
+        "all that is left to ask about others have taken: waiting for their answers, or to ask in their place",
+        metadata: ["sessions": "\(sessions.isEmpty ? "none that asks" : sessions.joined(separator: " "))"])
     }
     let further = wait?.further ?? WaitForOthers(isWhole: queue.isWhole)
     wait = further
     if further.hasPatience { return [] }
-    state.values.withLock { $0.summary.endedEarly = WaitForOthers.reason }
+    state.values.withLock { $0.summary.isLeftToOthers = true }
     return nil
+  }
+
+  /// Takes more for a worker that has rested, which goes on resting when there is nothing.
+  private func takeAgain() async throws -> [Preparation.Taken] {
+    try await queue.resume()
+    let taken = try await takeMore()
+    if taken.isEmpty { try await queue.pause() }
+    return taken
   }
 
   /// How long nobody looks at the queue while all that is known of it waits.

@@ -13,10 +13,17 @@ package struct RecheckSummary: Sendable {
   package var faults: [String: String] = [:]
   /// Why the re-check ended before everything due was asked; nil when it did not.
   package var endedEarly: String?
+  /// Whether others had still to ask about what is due, and were not waited for any longer.
+  package var isLeftToOthers = false
   /// What sweeping Apple's side has come to; nil when nothing was swept.
   package private(set) var sweep: SweepSummary?
 
   package init() {}
+
+  /// Why not everything due was asked about; nil when it was.
+  package var whyNotAll: String? {
+    endedEarly ?? (isLeftToOthers ? "another process had still to ask about the rest" : nil)
+  }
 
   /// Adds what asking once more has come to.
   package mutating func add(_ other: RecheckSummary) {
@@ -26,12 +33,13 @@ package struct RecheckSummary: Sendable {
     httpStatuses.merge(other.httpStatuses, uniquingKeysWith: +)
     faults.merge(other.faults) { first, _ in first }
     endedEarly = endedEarly ?? other.endedEarly
+    isLeftToOthers = isLeftToOthers || other.isLeftToOthers
   }
 
   /// What a command that only asks ends with.
   package var exitStatus: ExitStatus {
     if !faults.isEmpty { return .configuration }
-    let isShort = endedEarly != nil || owed > 0 || sweep?.isShort ?? false
+    let isShort = whyNotAll != nil || owed > 0 || sweep?.isShort ?? false
     return isShort ? .incomplete : .complete
   }
 

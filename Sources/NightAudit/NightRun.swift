@@ -407,7 +407,7 @@ package struct NightRun: Sendable {
     for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {
       logger.error("\(remedy)", metadata: ["app": "\(app)"])
     }
-    if let reason = summary.endedEarly { logger.warning("asking Apple ended early: \(reason)") }
+    if let reason = summary.whyNotAll { logger.warning("asking Apple ended early: \(reason)") }
     logger.info(
       request.isOffline ? "asked nobody" : "asked Apple",
       metadata: [

@@ -60,7 +60,7 @@ package struct RecheckText {
     let short =
       (summary.owed > 0 ? " INCOMPLETE: no answer about \(summary.owed)." : "")
       + (summary.sweep?.isShort == true ? " INCOMPLETE: not all that Apple tells unasked was read." : "")
-    return "\(summary.due) due: \(told).\(swept)\(summary.endedEarly.map { " Ended early: \($0)." } ?? "")\(short)"
+    return "\(summary.due) due: \(told).\(swept)\(summary.whyNotAll.map { " Ended early: \($0)." } ?? "")\(short)"
   }
 
   package var json: String {
@@ -69,7 +69,7 @@ package struct RecheckText {
         Document(
           due: summary.due,
           outcomes: Dictionary(uniqueKeysWithValues: summary.outcomes.map { ($0.key.rawValue, $0.value) }),
-          faults: summary.faults, endedEarly: summary.endedEarly))
+          faults: summary.faults, endedEarly: summary.whyNotAll))
     }
   }
 }
