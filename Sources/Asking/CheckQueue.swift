@@ -323,7 +323,7 @@ package struct CheckQueue: Sendable {
   // MARK: - What others have taken
 
   /// What is due when this worker has asked about all that it could take.
-  package enum Rest: Sendable {
+  package enum Remainder: Sendable {
     case nothing
     /// All of it is held by others who live: should one of them die, what it held is left to us.
     case others
@@ -333,7 +333,7 @@ package struct CheckQueue: Sendable {
 
   /// Looks at what is left, of a worker that holds nothing. From here until it resumes it does not count as one that asks:
   /// nobody need wait for it before refusals are decided.
-  package func rest() async throws -> Rest {
+  package func remainder() async throws -> Remainder {
     try await pause()
     let isOthers = "c.worker IS DISTINCT FROM \(worker.number)"
     if try await dueCount(and: isOthers, atMost: 1) == 0 { return .nothing }

@@ -154,14 +154,14 @@ package struct RecheckStage: Sendable {
           isDrained && taken.isEmpty && ready.isEmpty && lists.isEmpty && underWay == 0 && isAllSettled && wait == nil
         if !hasEnded, !isDone, let reason = reasonToEnd(deadline) {
           hasEnded = true
-          let rest = try await wait == nil || stop.stopped != nil ? nil : queue.rest()
+          let remainder = try await wait == nil || stop.stopped != nil ? nil : queue.remainder()
           // Others have asked about all that it waited for.
-          if case .nothing = rest { break }
+          if case .nothing = remainder { break }
           state.values.withLock { values in
             values.summary.endedEarly = reason
-            if case .others = rest { values.summary.isLeftToOthers = true }
+            if case .others = remainder { values.summary.isLeftToOthers = true }
           }
-          switch rest {
+          switch remainder {
           case nil: if wait == nil { try await readTheRest(taken) }
           case .free:
             try await queue.resume()
@@ -210,8 +210,8 @@ package struct RecheckStage: Sendable {
             taken = try await takeMore()
             looked = .now
           } else if taken.isEmpty, lists.isEmpty {
-            guard let rest = try await takeRest(&wait, isAllSettled: isAllSettled) else { break }
-            taken = rest
+            guard let left = try await takeRemainder(&wait, isAllSettled: isAllSettled) else { break }
+            taken = left
           }
           if !taken.isEmpty {
             (isDrained, wait) = (false, nil)
@@ -262,14 +262,14 @@ package struct RecheckStage: Sendable {
   /// What there is to ask about for a worker that holds nothing: what answers have made due, and what others leave that end
   /// before they have asked. Empty while there is nothing but what others hold; nil when there is nothing at all, or it has been
   /// waited for long enough.
-  private func takeRest(_ wait: inout WaitForOthers?, isAllSettled: Bool) async throws -> [Preparation.Taken]? {
+  private func takeRemainder(_ wait: inout WaitForOthers?, isAllSettled: Bool) async throws -> [Preparation.Taken]? {
     if let wait, !wait.isOver { return [] }
     if wait == nil {
       let taken = try await takeMore()
       // Whoever holds what it does not ask about any more has nothing to do in the others' place.
       if !taken.isEmpty || isOffline || !isAllSettled { return taken.isEmpty ? nil : taken }
     }
-    switch try await queue.rest() {
+    switch try await queue.remainder() {
     case .nothing:
       if wait == nil { return nil }
       // What others' answers have made due is not in what filters listed before.
